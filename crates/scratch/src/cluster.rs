@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One scratch cluster: made, started, stopped, killed, removed.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use rustix::process::Signal;
+
+use crate::pgbench::Pgbench;
+use crate::process::{alive, children, signal, Process};
+use crate::template::{self, tail};
+use crate::watchdog::Watchdog;
+use crate::{Account, Binaries, Error};
+
+/// The port is only part of the socket's name, and the socket's directory is our own.
+const PORT: u16 = 5432;
+/// The server's limit on the length of a socket's path (sizeof sun_path, less the NUL).
+const SOCKET_PATH_MAX: usize = 107;
+/// How long a server may take to start or stop; crash recovery after a load may be slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(10);
+
+/// How to stop a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopMode {
+    /// Disconnect the sessions, write a checkpoint.
+    Fast,
+    /// At once; the next start recovers.
+    Immediate,
+}
+
+/// What a cluster is to be.
+#[derive(Debug, Clone, Default)]
+pub struct Builder {
+    binaries: Option<Binaries>,
+    settings: Vec<(String, String)>,
+    parent: Option<PathBuf>,
+    libraries: Vec<PathBuf>,
+    fsync: bool,
+    group_access: bool,
+}
+
+impl Builder {
+    /// Use this installation instead of the one [`Binaries::find`] finds.
+    pub fn binaries(mut self, binaries: Binaries) -> Self {
+        self.binaries = Some(binaries);
+        self
+    }
+
+    /// A line of postgresql.conf; the value is quoted here.
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Several of them.
+    pub fn settings<'a>(mut self, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        self.settings.extend(settings.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
+    }
+
+    /// Whether commits reach the disk. Off unless asked for.
+    pub fn fsync(mut self, on: bool) -> Self {
+        self.fsync = on;
+        self
+    }
+
+    /// Make the temporary directory in `parent` rather than in `TMPDIR` or /tmp.
+    pub fn directory(mut self, parent: impl Into<PathBuf>) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
+    /// Copy a loadable module into the cluster, so that the server's user can read it, and put
+    /// that folder in front of `dynamic_library_path`: its name loads it, installed or not.
+    pub fn library(mut self, file: impl Into<PathBuf>) -> Self {
+        self.libraries.push(file.into());
+        self
+    }
+
+    /// Let the group read the data directory, as `initdb --allow-group-access` does.
+    pub fn group_access(mut self, on: bool) -> Self {
+        self.group_access = on;
+        self
+    }
+
+    /// Make the cluster without starting it.
+    pub fn create(self) -> Result<Cluster, Error> {
+        let binaries = self.binaries.clone().map_or_else(Binaries::find, Ok)?;
+        let account = Account::find()?;
+        let (dir, watchdog) = make_directory(&account, self.parent.as_deref())?;
+        // From here on a failure removes the directory: the watchdog is dropped.
+        let data = dir.join("data");
+        template::copy_to(&binaries, &account, &data)?;
+        let cluster = Cluster { binaries, account, dir, data, server: None, watchdog };
+        cluster.configure(&self)?;
+        Ok(cluster)
+    }
+
+    /// Make the cluster, start it and wait until it takes connections.
+    pub fn start(self) -> Result<Cluster, Error> {
+        let mut cluster = self.create()?;
+        cluster.start()?;
+        Ok(cluster)
+    }
+}
+
+/// A temporary directory of the server's user, and the watchdog that removes it.
+pub(crate) fn make_directory(
+    account: &Account,
+    parent: Option<&Path>,
+) -> Result<(PathBuf, Watchdog), Error> {
+    let wanted = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
+    // ".s.PGSQL.5432.lock" and the directory's own name are to fit.
+    let fits = |dir: &Path| dir.as_os_str().len() + "/tally.XXXXXX/.s.PGSQL.5432.lock".len();
+    let parent = match () {
+        () if fits(&wanted) <= SOCKET_PATH_MAX => wanted,
+        () if parent.is_none() => PathBuf::from("/tmp"),
+        () => return Err(Error::LongPath(wanted)),
+    };
+    let made = tempfile::Builder::new()
+        .prefix("tally.")
+        .tempdir_in(&parent)
+        .map_err(Error::file("cannot create a directory in", &parent))?;
+    let watchdog = Watchdog::start(made.path())?;
+    let dir = made.keep();
+    // Others may pass through to the socket; the data directory has its own mode.
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755))
+        .map_err(Error::file("cannot change the mode of", &dir))?;
+    account.own(&dir)?;
+    Ok((dir, watchdog))
+}
+
+/// A scratch cluster. Dropping it stops the server and removes everything.
+#[derive(Debug)]
+pub struct Cluster {
+    binaries: Binaries,
+    account: Account,
+    dir: PathBuf,
+    data: PathBuf,
+    server: Option<Child>,
+    /// Removes the directory when dropped; the server is stopped before that.
+    watchdog: Watchdog,
+}
+
+impl Cluster {
+    /// Begin a new cluster.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    fn configure(&self, wanted: &Builder) -> Result<(), Error> {
+        let lib = self.dir.join("lib");
+        if !wanted.libraries.is_empty() {
+            std::fs::create_dir(&lib).map_err(Error::file("cannot create", &lib))?;
+        }
+        for library in &wanted.libraries {
+            let to = lib.join(library.file_name().unwrap_or_default());
+            std::fs::copy(library, &to).map_err(Error::file("cannot copy", library))?;
+            std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o755))
+                .map_err(Error::file("cannot change the mode of", &to))?;
+        }
+        let mut text = String::from("\n# of the scratch cluster\n");
+        let mut line = |name: &str, value: &str| {
+            text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
+        };
+        line("listen_addresses", "");
+        line("unix_socket_directories", &self.dir.to_string_lossy());
+        line("port", &PORT.to_string());
+        line("fsync", if wanted.fsync { "on" } else { "off" });
+        if !wanted.libraries.is_empty() {
+            line("dynamic_library_path", &format!("{}:$libdir", lib.display()));
+        }
+        for (name, value) in &wanted.settings {
+            line(name, value);
+        }
+        if wanted.group_access {
+            self.share_with_group(&self.data)?;
+        }
+        self.append_config(&text)
+    }
+
+    /// Add lines to postgresql.conf; later ones win. They take hold at [`Cluster::reload`].
+    pub fn append_config(&self, text: &str) -> Result<(), Error> {
+        let path = self.data.join("postgresql.conf");
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(Error::file("cannot write", path))
+    }
+
+    fn share_with_group(&self, path: &Path) -> Result<(), Error> {
+        let meta = std::fs::symlink_metadata(path).map_err(Error::file("cannot read", path))?;
+        let mode = if meta.is_dir() { 0o750 } else { 0o640 };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+            .map_err(Error::file("cannot change the mode of", path))?;
+        if meta.is_dir() {
+            for entry in std::fs::read_dir(path).map_err(Error::file("cannot read", path))? {
+                self.share_with_group(&entry.map_err(Error::file("cannot read", path))?.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Start the server and wait until it takes connections.
+    pub fn start(&mut self) -> Result<(), Error> {
+        if self.server.is_some() {
+            return Ok(());
+        }
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .map_err(Error::file("cannot open", self.log_path()))?;
+        let errors = log.try_clone().map_err(Error::file("cannot open", self.log_path()))?;
+        let program = self.binaries.program("postgres");
+        let child = self
+            .account
+            .command(&program, &self.dir)
+            .arg("-D")
+            .arg(&self.data)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            // Its own group: Ctrl-C in the terminal is ours to handle.
+            .process_group(0)
+            .spawn()
+            .map_err(|source| Error::Spawn { program, source })?;
+        self.watchdog.server(child.id());
+        self.server = Some(child);
+        self.wait_ready()
+    }
+
+    /// Wait until the server takes connections.
+    pub fn wait_ready(&mut self) -> Result<(), Error> {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.exited() {
+                self.gone();
+                return Err(self.server_error(format!("ended while starting ({status})")));
+            }
+            if self.server.is_none() {
+                return Err(Error::NotRunning);
+            }
+            if self.says_ready() {
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(self.server_error(format!("was not ready in {PATIENCE:?}")));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Line 8 of postmaster.pid is the server's state, since PostgreSQL 10. One left by a
+    /// server that was killed bears another pid.
+    fn says_ready(&self) -> bool {
+        let Ok(text) = std::fs::read_to_string(self.data.join("postmaster.pid")) else {
+            return false;
+        };
+        let mut lines = text.lines();
+        let pid = lines.next().and_then(|line| line.trim().parse().ok());
+        pid == self.server.as_ref().map(Child::id)
+            && lines.nth(6).is_some_and(|state| state.trim() == "ready")
+    }
+
+    fn exited(&mut self) -> Option<ExitStatus> {
+        self.server.as_mut()?.try_wait().ok().flatten()
+    }
+
+    fn gone(&mut self) {
+        self.server = None;
+        self.watchdog.server(0);
+    }
+
+    fn server_error(&self, what: String) -> Error {
+        Error::Server { what, log: self.log_tail(30) }
+    }
+
+    /// Stop the server; one that does not run is no error.
+    pub fn stop(&mut self, mode: StopMode) -> Result<(), Error> {
+        let Some(pid) = self.server.as_ref().map(Child::id) else { return Ok(()) };
+        signal(pid, if mode == StopMode::Fast { Signal::INT } else { Signal::QUIT });
+        if self.wait_exit(PATIENCE) {
+            return Ok(());
+        }
+        Err(self.server_error(format!("did not stop in {PATIENCE:?}")))
+    }
+
+    fn wait_exit(&mut self, patience: Duration) -> bool {
+        let began = Instant::now();
+        while self.server.is_some() {
+            if self.exited().is_some() {
+                self.gone();
+            } else if began.elapsed() > patience {
+                return false;
+            } else {
+                std::thread::sleep(POLL);
+            }
+        }
+        true
+    }
+
+    /// Stop (fast) and start again.
+    pub fn restart(&mut self) -> Result<(), Error> {
+        self.stop(StopMode::Fast)?;
+        self.start()
+    }
+
+    /// Kill the first process with SIGKILL, and wait until its children have noticed.
+    pub fn kill9_postmaster(&mut self) -> Result<(), Error> {
+        let pid = self.postmaster_pid()?;
+        let orphans = children(pid);
+        signal(pid, Signal::KILL);
+        self.wait_exit(PATIENCE);
+        let began = Instant::now();
+        while orphans.iter().any(|process| self.is_ours(process.pid)) {
+            if began.elapsed() > PATIENCE {
+                return Err(self.server_error("left processes behind".into()));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Whether a process lives in this cluster's data directory.
+    fn is_ours(&self, pid: u32) -> bool {
+        alive(pid)
+            && std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.data)
+    }
+
+    /// Kill one process of this server with SIGKILL.
+    pub fn kill9(&self, pid: u32) -> Result<(), Error> {
+        let postmaster = self.postmaster_pid()?;
+        if children(postmaster).iter().any(|process| process.pid == pid) {
+            signal(pid, Signal::KILL);
+        }
+        Ok(())
+    }
+
+    /// Make the server read its settings again. It does so in its own time.
+    pub fn reload(&self) -> Result<(), Error> {
+        signal(self.postmaster_pid()?, Signal::HUP);
+        Ok(())
+    }
+
+    /// Pid of the server's first process.
+    pub fn postmaster_pid(&self) -> Result<u32, Error> {
+        self.server.as_ref().map(Child::id).ok_or(Error::NotRunning)
+    }
+
+    /// All processes of the server but the first.
+    pub fn processes(&self) -> Vec<Process> {
+        self.postmaster_pid().map(children).unwrap_or_default()
+    }
+
+    /// Pids of the clients' sessions, the asking one's excepted.
+    pub fn backend_pids(&self) -> Result<Vec<u32>, Error> {
+        let mut client = self.connect()?;
+        let rows = client.query(
+            "select pid from pg_stat_activity \
+             where backend_type = 'client backend' and pid <> pg_backend_pid() order by pid",
+            &[],
+        )?;
+        Ok(rows.iter().filter_map(|row| u32::try_from(row.get::<_, i32>(0)).ok()).collect())
+    }
+
+    /// The installation it runs.
+    pub fn binaries(&self) -> &Binaries {
+        &self.binaries
+    }
+
+    /// The user it runs as.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Its temporary directory; the socket lies there, and callers may put files there.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its data directory.
+    pub fn data_dir(&self) -> &Path {
+        &self.data
+    }
+
+    /// Where the socket is.
+    pub fn host(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        PORT
+    }
+
+    /// Its superuser.
+    pub fn user(&self) -> &'static str {
+        "postgres"
+    }
+
+    /// A libpq connection string to the database `postgres`.
+    pub fn connection_string(&self) -> String {
+        format!("host={} port={PORT} user=postgres dbname=postgres", self.dir.display())
+    }
+
+    /// The same for the `postgres` crate.
+    pub fn config(&self) -> Config {
+        let mut config = Config::new();
+        config.host_path(&self.dir).port(PORT).user("postgres").dbname("postgres");
+        config
+    }
+
+    /// Connect as the superuser.
+    pub fn connect(&self) -> Result<Client, Error> {
+        Ok(self.config().connect(NoTls)?)
+    }
+
+    /// Run statements; the rows of all of them, columns by tab, NULL as nothing.
+    pub fn psql(&self, sql: &str) -> Result<String, Error> {
+        let mut lines = Vec::new();
+        for message in self.connect()?.simple_query(sql)? {
+            if let SimpleQueryMessage::Row(row) = message {
+                let columns: Vec<&str> =
+                    (0..row.len()).map(|at| row.get(at).unwrap_or("")).collect();
+                lines.push(columns.join("\t"));
+            }
+        }
+        Ok(lines.join("\n"))
+    }
+
+    /// Make pgbench's tables.
+    pub fn pgbench_init(&self, scale: u32) -> Result<(), Error> {
+        let program = self.binaries.program("pgbench");
+        let mut command = self.account.command(&program, &self.dir);
+        command.args(["-i", "-q", "-s", &scale.to_string(), "-U", "postgres", "-p"]);
+        command.arg(PORT.to_string()).arg("-h").arg(&self.dir).arg("postgres");
+        template::run(&mut command, "pgbench -i")
+    }
+
+    /// A pgbench run against this cluster, still to be described.
+    pub fn pgbench(&self) -> Pgbench {
+        Pgbench::new(self)
+    }
+
+    /// The server's log.
+    pub fn log_path(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// All of the log.
+    pub fn log(&self) -> String {
+        let text = std::fs::read(self.log_path()).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Its last lines.
+    pub fn log_tail(&self, lines: usize) -> String {
+        tail(&self.log(), lines)
+    }
+
+    /// Remove this file or directory as well when the cluster goes, however that happens.
+    pub fn also_remove(&mut self, path: &Path) {
+        self.watchdog.remove(path);
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // Nothing here is worth a checkpoint.
+        if let Some(pid) = self.server.as_ref().map(Child::id) {
+            signal(pid, Signal::QUIT);
+            if !self.wait_exit(Duration::from_secs(10)) {
+                signal(pid, Signal::KILL);
+                self.wait_exit(Duration::from_secs(10));
+            }
+        }
+    }
+}

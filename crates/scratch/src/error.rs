@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What can go wrong with a scratch cluster; each error names the thing and the remedy.
+
+use std::path::PathBuf;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// PostgreSQL's programs were not found.
+    #[error(
+        "no PostgreSQL server found: {0}; install postgresql-15 or set PG_CONFIG to its pg_config"
+    )]
+    NoBinaries(String),
+    /// The user that is to run the server does not exist.
+    #[error(
+        "PostgreSQL does not run as root and there is no user \"{0}\" to run it as; \
+         set PGTALLY_USER to an ordinary user"
+    )]
+    NoUser(String),
+    /// A file or directory could not be made, read or changed.
+    #[error("{what} {path}: {source}")]
+    File {
+        /// What was tried, e.g. "cannot create".
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A program could not be started.
+    #[error("cannot run {program}: {source}")]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A program ended with an error.
+    #[error("{program} failed ({status}):\n{output}")]
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// Its exit status.
+        status: std::process::ExitStatus,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// The server did not come up, or ended on its own.
+    #[error("the scratch server {what}; the end of its log:\n{log}")]
+    Server {
+        /// What happened.
+        what: String,
+        /// The last lines of the server's log.
+        log: String,
+    },
+    /// The server is needed and does not run.
+    #[error("the scratch server is not running")]
+    NotRunning,
+    /// The path of the Unix socket would be longer than the kernel takes.
+    #[error("{0} is too long for a Unix socket; set TMPDIR to a shorter path")]
+    LongPath(PathBuf),
+    /// The server refused a connection or a statement.
+    #[error("{}", describe(.0))]
+    Postgres(#[from] postgres::Error),
+    /// pgbench's output was not understood.
+    #[error("pgbench printed no \"{missing}\":\n{output}")]
+    PgbenchOutput {
+        /// The line that was looked for.
+        missing: &'static str,
+        /// What was printed instead.
+        output: String,
+    },
+}
+
+/// The server's own words where there are any: the crate's text is just "db error".
+fn describe(error: &postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{}: {}", db.severity(), db.message()),
+        None => match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
+    }
+}
+
+impl Error {
+    pub(crate) fn file(
+        what: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { what, path, source }
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Scratch clusters against a real PostgreSQL.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use scratch::{alive, Cluster, Load, StopMode};
+
+#[test]
+fn a_cluster_answers_and_leaves_nothing_behind() {
+    let cluster = Cluster::builder().setting("work_mem", "7MB").start().unwrap();
+    assert_eq!(cluster.psql("show work_mem; select 1, null, 'a'").unwrap(), "7MB\n1\t\ta");
+    let (dir, pid) = (cluster.dir().to_path_buf(), cluster.postmaster_pid().unwrap());
+    assert!(cluster.processes().iter().any(|process| process.title.contains("checkpointer")));
+    drop(cluster);
+    assert!(!dir.exists() && !alive(pid));
+}
+
+#[test]
+fn clusters_run_side_by_side() {
+    let one = Cluster::builder().start().unwrap();
+    let two = Cluster::builder().start().unwrap();
+    one.psql("create table only_here ()").unwrap();
+    assert!(two.psql("select from only_here").is_err());
+}
+
+#[test]
+fn a_cluster_survives_stop_restart_and_the_death_of_its_postmaster() {
+    let mut cluster = Cluster::builder().start().unwrap();
+    cluster.psql("create table kept as select 42 as answer").unwrap();
+    cluster.restart().unwrap();
+    cluster.stop(StopMode::Immediate).unwrap();
+    assert!(cluster.connect().is_err());
+    cluster.start().unwrap();
+    cluster.kill9_postmaster().unwrap();
+    cluster.start().unwrap();
+    assert_eq!(cluster.psql("select answer from kept").unwrap(), "42");
+}
+
+#[test]
+fn a_server_that_cannot_start_shows_its_log() {
+    let error = Cluster::builder().setting("no_such_setting", "1").start().unwrap_err().to_string();
+    assert!(error.contains("no_such_setting"), "{error}");
+}
+
+#[test]
+fn a_reload_brings_new_settings() {
+    let cluster = Cluster::builder().start().unwrap();
+    cluster.append_config("work_mem = '9MB'\n").unwrap();
+    cluster.reload().unwrap();
+    let began = Instant::now();
+    while cluster.psql("show work_mem").unwrap() != "9MB" {
+        assert!(began.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn pgbench_runs_and_is_ended_on_demand() {
+    let cluster = Cluster::builder().start().unwrap();
+    cluster.pgbench_init(1).unwrap();
+    let result = cluster
+        .pgbench()
+        .load(Load::Script("select 1;\n".into()))
+        .clients(2)
+        .transactions(50)
+        .run()
+        .unwrap();
+    assert_eq!((result.transactions, result.failed), (100, 0));
+    assert!(result.tps > 0.0);
+    let mut running = cluster.pgbench().duration(Duration::from_secs(600)).spawn().unwrap();
+    let began = Instant::now();
+    while cluster.backend_pids().unwrap().is_empty() {
+        assert!(running.running() && began.elapsed() < Duration::from_secs(10));
+    }
+    running.kill();
+    assert!(!alive(running.pid()));
+}
+
+/// Not a test of its own: the process that the next test kills.
+#[test]
+#[ignore = "helper of the test below"]
+fn helper_that_holds_a_cluster() {
+    if std::env::var_os("TALLY_HELPER").is_some() {
+        let cluster = Cluster::builder().start().unwrap();
+        println!("\ncluster {} {}", cluster.postmaster_pid().unwrap(), cluster.dir().display());
+        std::thread::sleep(Duration::from_secs(600));
+    }
+}
+
+#[test]
+fn a_killed_maker_takes_its_cluster_along() {
+    let mut helper = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "helper_that_holds_a_cluster", "--nocapture"])
+        .env("TALLY_HELPER", "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let line = BufReader::new(helper.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .find(|line| line.starts_with("cluster "))
+        .expect("the helper starts a cluster");
+    let mut words = line.split(' ').skip(1);
+    let pid: u32 = words.next().unwrap().parse().unwrap();
+    let dir = words.next().unwrap().to_string();
+    assert!(alive(pid));
+    helper.kill().unwrap();
+    helper.wait().unwrap();
+    let began = Instant::now();
+    while alive(pid) || Path::new(&dir).exists() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{dir} or pid {pid} is still there");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
