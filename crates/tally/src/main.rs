@@ -1,1 +1,46 @@
-fn main() {}
+// SPDX-License-Identifier: PostgreSQL
+//! `tally`: where the time of a PostgreSQL server goes, exactly, and what the telling costs.
+//!
+//! One module per verb; what several verbs mean by a thing is in the modules they share:
+//! `target` (which segment), `server` (a connection to it), `model` (an interval in words
+//! and numbers), `error` (what failed and how the process ends).
+
+mod cli;
+mod cost;
+mod demo;
+mod disable;
+mod enable;
+mod error;
+mod generate;
+mod library;
+mod ls;
+mod model;
+mod server;
+mod status;
+mod target;
+mod top;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Verb};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return error::usage(&error),
+    };
+    let color = cli.use_color();
+    error::exit_code(match &cli.verb {
+        Verb::Demo(args) => demo::run(args, color),
+        Verb::Enable(args) => enable::run(args),
+        Verb::Disable(args) => disable::run(args),
+        Verb::Status(args) => status::run(args, color),
+        Verb::Ls(args) => ls::run(args),
+        Verb::Top(args) => top::run(args, color),
+        Verb::Cost(args) => cost::run(args, color),
+        Verb::Man(args) => generate::man(args),
+        Verb::Completions(args) => generate::completions(args),
+    })
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The command line: one definition feeds the parser, `--help`, the man pages and the shell
+//! completions.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+
+/// Where the time of a PostgreSQL server goes, exactly, on a stock server, live.
+#[derive(Debug, Parser)]
+#[command(name = "tally", version, max_term_width = 100, after_help = TARGET_HELP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// When to use colour.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorChoice,
+}
+
+impl Cli {
+    /// Whether to colour what goes to standard output. `NO_COLOR` is honoured.
+    pub fn use_color(&self) -> bool {
+        match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => {
+                std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                    && std::io::stdout().is_terminal()
+            }
+        }
+    }
+}
+
+const TARGET_HELP: &str = "\
+TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection \
+string or URI. It may be left out when exactly one server with pg_tally runs on this machine.
+
+Exit status: 0 done, 1 failed, 2 wrong usage.
+
+Examples:
+  tally demo                      a scratch server, a load and the live view
+  tally enable --mode session     put pg_tally to work on the server, without a restart
+  tally top                       watch it
+  tally cost                      what the watching costs";
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show it all on a scratch server under pgbench; needs nothing but the build
+    Demo(DemoArgs),
+    /// Put the extension to work on a server
+    Enable(EnableArgs),
+    /// Take it out again and leave nothing behind
+    Disable(DisableArgs),
+    /// What is covered and what not, and whether the instrument is sound
+    Status(StatusArgs),
+    /// List the segments on this machine
+    Ls(LsArgs),
+    /// Watch live where the time goes
+    Top(TopArgs),
+    /// Measure what a level costs, by toggling it on live backends
+    Cost(CostArgs),
+    /// Print the man page, or write all of them into a folder
+    #[command(hide = true)]
+    Man(ManArgs),
+    /// Print a shell's completions
+    #[command(hide = true)]
+    Completions(CompletionsArgs),
+}
+
+/// Arguments of `tally demo`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tally demo
+  tally demo --workload select --clients 16 --seconds 20
+  tally demo --once > interval.txt")]
+pub struct DemoArgs {
+    /// How long the load runs
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = whole_seconds)]
+    pub seconds: Duration,
+    /// Connections of the load
+    #[arg(long, value_name = "N", default_value_t = 8,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub clients: u32,
+    /// What they do: select, tpcb, or a pgbench script
+    #[arg(long, value_name = "select|tpcb|FILE", default_value = "tpcb")]
+    pub workload: Workload,
+    /// Print the intervals as text instead of the full-screen view (as when not on a terminal)
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Arguments of `tally enable`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TARGET must lead to a connection as superuser: a connection string, a data directory, or \
+nothing (PGHOST, PGPORT, PGUSER and PGDATABASE are honoured).
+
+Examples:
+  sudo -u postgres tally enable
+  tally enable --mode shared 'host=/run/postgresql user=postgres'
+  tally enable --database app 'postgresql://postgres@localhost/postgres'")]
+pub struct EnableArgs {
+    /// The server: a connection string or a data directory
+    pub target: Option<String>,
+    /// Which processes: `session`, new sessions from now on, without a restart; `shared`, all
+    /// processes from the next restart on
+    #[arg(long, value_enum, default_value_t = Mode::Session)]
+    pub mode: Mode,
+    /// How much to look at
+    #[arg(long, value_enum, default_value_t = Level::Waits)]
+    pub level: Level,
+    /// Create the extension's SQL views in this database as well; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub database: Vec<String>,
+}
+
+/// How the extension is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// By session_preload_libraries: new sessions, no restart
+    Session,
+    /// By shared_preload_libraries: all processes, after a restart
+    Shared,
+}
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// Nothing; a probe is one load and one branch
+    Off,
+    /// The ledger: phases, waits, commands
+    Waits,
+}
+
+impl Level {
+    /// As the setting and the segment call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Waits => "waits",
+        }
+    }
+}
+
+impl From<Level> for segment::Level {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Off => Self::Off,
+            Level::Waits => Self::Waits,
+        }
+    }
+}
+
+/// Arguments of `tally disable`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo -u postgres tally disable
+  tally disable 'host=/run/postgresql user=postgres'")]
+pub struct DisableArgs {
+    /// The server: a connection string or a data directory
+    pub target: Option<String>,
+}
+
+/// Arguments of `tally status`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tally status
+  tally status /var/lib/postgresql/15/main
+  tally status --json | jq .witness.unexplained_ratio")]
+pub struct StatusArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tally ls`.
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// Look in this folder as well as in /dev/shm; may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    pub directory: Vec<PathBuf>,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tally top`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tally top
+  tally top --interval 5 --view waits
+  tally top --once --json /var/lib/postgresql/15/main | jq '.ledger[0]'
+  tally top --json --count 60 > minute.jsonl")]
+pub struct TopArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min)
+    #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = interval)]
+    pub interval: Duration,
+    /// Print one interval as text and end
+    #[arg(long)]
+    pub once: bool,
+    /// Print JSON, one line per interval (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+    /// End after so many intervals; as text unless --json is given
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "once",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// What to show first
+    #[arg(long, value_enum, default_value_t = View::Ledger)]
+    pub view: View,
+    /// Order of the rows
+    #[arg(long, value_enum, default_value_t = Sort::Time)]
+    pub sort: Sort,
+    /// The other way round
+    #[arg(long, short)]
+    pub reverse: bool,
+    /// Only rows that contain this text
+    #[arg(long, short, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Show the idle accounts as well
+    #[arg(long)]
+    pub idle: bool,
+    /// Do not compare with the kernel's own accounts (/proc/PID/schedstat)
+    #[arg(long)]
+    pub no_witness: bool,
+}
+
+/// A pane of the live view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum View {
+    /// Phases and activities
+    Ledger,
+    /// Waits over all phases
+    Waits,
+    /// Messages by kind: read and handle times
+    Commands,
+    /// The sessions and what each is in the middle of
+    Sessions,
+}
+
+/// An order of rows; what a pane does not have counts as time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Most time first
+    Time,
+    /// Most often first
+    Count,
+    /// Longest on average first
+    Mean,
+    /// Longest single one first
+    Max,
+    /// By name
+    Name,
+}
+
+/// Arguments of `tally cost`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without TARGET a scratch server is made and loaded by pgbench. With TARGET the level of that \
+server is toggled under its own load, and CPU is counted per command handled; this needs the \
+right to write its segment (the server's user or root).
+
+Examples:
+  tally cost
+  tally cost --workload select --minutes 10 --margin 0.3
+  tally cost --minutes 5 /var/lib/postgresql/15/main")]
+pub struct CostArgs {
+    /// Measure this server under its own load: a segment, data directory or connection string
+    pub target: Option<String>,
+    /// The level whose cost is asked
+    #[arg(long, value_enum, default_value_t = Level::Waits)]
+    pub level: Level,
+    /// How long to measure, placebo included
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
+    pub minutes: f64,
+    /// What the scratch server's clients do: select, tpcb, or a pgbench script
+    #[arg(long, value_name = "select|tpcb|FILE", default_value = "tpcb",
+          conflicts_with = "target")]
+    pub workload: Workload,
+    /// Connections of the load
+    #[arg(long, value_name = "N", default_value_t = 2, conflicts_with = "target",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub clients: u32,
+    /// The margin for the verdict, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.3, value_parser = percent)]
+    pub margin: f64,
+    /// Length of a slice; four of them make a quad, on-off-off-on or off-on-on-off
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = slice)]
+    pub slice: Duration,
+    /// Seed of the random order, to repeat a run
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A load for pgbench.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Workload {
+    /// pgbench's select-only
+    Select,
+    /// pgbench's TPC-B-like transaction
+    TpcB,
+    /// A script of the user's
+    File(PathBuf),
+}
+
+impl Workload {
+    /// As it was written on the command line.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Select => "select".into(),
+            Self::TpcB => "tpcb".into(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+impl std::str::FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "select" => Ok(Self::Select),
+            "tpcb" => Ok(Self::TpcB),
+            file if std::path::Path::new(file).is_file() => Ok(Self::File(file.into())),
+            _ => Err("neither select, tpcb nor a readable file".into()),
+        }
+    }
+}
+
+impl From<&Workload> for scratch::Load {
+    fn from(workload: &Workload) -> Self {
+        match workload {
+            Workload::Select => Self::Select,
+            Workload::TpcB => Self::TpcB,
+            Workload::File(path) => Self::File(path.clone()),
+        }
+    }
+}
+
+/// Arguments of `tally man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write tally.1 and one page per verb into this folder
+    pub folder: Option<PathBuf>,
+}
+
+/// Arguments of `tally completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// For this shell
+    pub shell: clap_complete::Shell,
+}
+
+/// A time as written on a command line: a number with ms, s, min or h; seconds without.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("\"{unit}\" is not a unit; use ms, s, min or h")),
+    };
+    let number: f64 = digits.parse().map_err(|_| "not a number with a unit, as in 500ms")?;
+    Duration::try_from_secs_f64(number * factor).map_err(|_| "not a length of time".into())
+}
+
+fn within(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
+    let value = duration(text)?;
+    if value < least || value > most {
+        return Err(format!("must be from {least:?} to {most:?}"));
+    }
+    Ok(value)
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(3600))
+}
+
+fn slice(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(2), Duration::from_secs(10))
+}
+
+fn whole_seconds(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(1), Duration::from_secs(86_400))
+}
+
+fn positive(text: &str, most: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= most => Ok(number),
+        _ => Err(format!("must be a number above 0 and up to {most}")),
+    }
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    positive(text, 1440.0)
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    positive(text, 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_time_is_read_with_and_without_a_unit() {
+        assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(duration("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(duration("3min"), Ok(Duration::from_secs(180)));
+        for bad in ["", "ms", "-1", "1 s", "2weeks", "nan", "inf", "1e30h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

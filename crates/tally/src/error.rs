@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What can fail, and how the process then ends: 2 when the command line is at fault, else 1.
+//!
+//! A reader that closes the pipe (`tally ls | head -1`) has seen enough: that ends quietly.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+/// A failed verb. The text names the thing and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The command line asks for what cannot be.
+    #[error("{0}")]
+    Usage(String),
+    /// Anything else, in words.
+    #[error("{0}")]
+    Failed(String),
+    /// A segment cannot be found or read.
+    #[error(transparent)]
+    Segment(#[from] segment::Error),
+    /// A scratch cluster or its load failed.
+    #[error(transparent)]
+    Scratch(#[from] scratch::Error),
+    /// The server refused.
+    #[error("{}", server_says(.0))]
+    Postgres(#[from] postgres::Error),
+    /// Reading, or writing the output, failed.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// JSON could not be written.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Error {
+    fn is_broken_pipe(&self) -> bool {
+        match self {
+            Self::Io(error) => error.kind() == ErrorKind::BrokenPipe,
+            Self::Json(error) => error.io_error_kind() == Some(ErrorKind::BrokenPipe),
+            _ => false,
+        }
+    }
+}
+
+/// The server's own words; without them the crate says just "db error".
+fn server_says(error: &postgres::Error) -> String {
+    if let Some(db) = error.as_db_error() {
+        let hint = db.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        return format!("the server says: {}{hint}", db.message());
+    }
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// Print the error, if any, and turn it into an exit code.
+pub fn exit_code(result: Result<(), Error>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            eprint_quietly(&format!("tally: {error}\n"));
+            ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}
+
+/// clap's own message, help included; its exit code is 0 for help and 2 for a mistake.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// `eprintln!` panics when standard error is closed.
+fn eprint_quietly(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
