@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * book.c
+ *	  A book's beginning and its end.
+ *
+ * The caller is its one writer: the owner of the slot, or the holder of the fold lock.
+ * Memory of the first `used` heads and their histograms is reserved.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+/* As tally_book_begin, but the last writer may have died in the middle of a change. */
+static void
+begin_after_any(tally_book *book)
+{
+	__atomic_store_n(&book->seq, book->seq | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* Index 0 is the account of what finds no room. */
+void
+tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
+{
+	begin_after_any(book);
+	book->run = TALLY_NONE;
+	book->run_start = now;
+	book->pend = TALLY_NONE;
+	book->pend_ticks = 0;
+	book->resets = resets;
+	book->born = now;
+	book->used = 0;
+	tally_book_add_head(book, 0);
+	tally_book_end(book);
+}
+
+/* Between begin and end. The head's memory is reserved, and zero but for a torn attempt. */
+void
+tally_book_add_head(tally_book *book, uint32_t stat)
+{
+	tally_head *head = &tally_heads_of(book)[book->used];
+
+	head->count = 0;
+	head->total = 0;
+	head->min = UINT64_MAX;
+	head->max = 0;
+	head->stat = stat + 1;
+	__atomic_store_n(&book->used, book->used + 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * Zero what the heads count, and keep what they stand for. `whole`: the heads' min and max
+ * cannot be trusted to span their histograms.
+ */
+void
+tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, bool whole)
+{
+	for (uint32_t i = 0; i < used; i++)
+	{
+		tally_head *head = &tally_heads_of(book)[i];
+		uint64_t   *hist = tally_hist_of(segment, book, i);
+
+		if (whole)
+			memset(hist, 0, TALLY_HIST_BUCKETS * sizeof(uint64_t));
+		else if (head->min <= head->max)
+		{
+			uint32_t	low = tally_bucket(head->min);
+
+			memset(&hist[low], 0, (tally_bucket(head->max) - low + 1) * sizeof(uint64_t));
+		}
+		TALLY_STEP("zeroed");
+		head->count = 0;
+		head->total = 0;
+		head->min = UINT64_MAX;
+		head->max = 0;
+	}
+}
+
+/* Done again from the beginning when it was cut short. */
+void
+tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
+{
+	begin_after_any(book);
+	tally_book_zero(segment, book, book->used, whole);
+	memset(tally_heads_of(book), 0, book->used * sizeof(tally_head));
+	memset(book->calls, 0, sizeof(book->calls));
+	book->run = TALLY_NONE;
+	book->pend = TALLY_NONE;
+	book->pend_ticks = 0;
+	book->run_start = 0;
+	book->born = 0;
+	book->resets = 0;
+	book->used = 0;
+	tally_book_end(book);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * directory.c
+ *	  The names of statistics: open addressing, append-only, lock-free.
+ *
+ * An entry goes 0 -> 1 by compare-and-swap, is filled, and goes to 2. Whoever meets a 1
+ * waits for it a moment, then passes over it: its writer may be dead. Entry 0 is
+ * "other::overflow" from the beginning.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+enum
+{
+	ENTRY_FREE = 0,
+	ENTRY_RESERVED = 1,
+	ENTRY_PUBLISHED = 2
+};
+
+#define RESERVED_SPINS 1000			/* about 10 us */
+
+static uint64_t
+fnv1a(const char *name)
+{
+	uint64_t	hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (unsigned char) *name) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static void
+relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
+static uint32_t
+settled_state(tally_dir_entry *entry)
+{
+	uint32_t	state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
+
+	for (int i = 0; state == ENTRY_RESERVED && i < RESERVED_SPINS; i++)
+	{
+		relax();
+		state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
+	}
+	return state;
+}
+
+static void
+publish(tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind kind,
+		const char *unit)
+{
+	entry->kind = kind;
+	entry->hash = hash;
+	tally_text(entry->name, sizeof(entry->name), name);
+	tally_text(entry->unit, sizeof(entry->unit), unit);
+	__atomic_store_n(&entry->state, ENTRY_PUBLISHED, __ATOMIC_RELEASE);
+}
+
+/* Names are told apart by kind too: a timer and an account of one name are two. */
+uint32_t
+tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
+{
+	char		cut[TALLY_NAME_MAX];
+	uint32_t	count = segment->header->directory.count;
+	uint64_t	hash;
+
+	tally_text(cut, sizeof(cut), name);
+	hash = fnv1a(cut);
+	if (kind == TALLY_ACCOUNT && strcmp(cut, TALLY_OVERFLOW_NAME) == 0)
+	{
+		tally_dir_entry *first = tally_dir_at(segment, 0);
+
+		if (first->state == ENTRY_FREE)		/* the creator, before the file has its name */
+			publish(first, hash, cut, kind, unit);
+		return 0;
+	}
+	for (uint32_t i = 0; i < count; i++)
+	{
+		uint32_t	at = (uint32_t) ((hash + i) % count);
+		tally_dir_entry *entry = tally_dir_at(segment, at);
+		uint32_t	state = settled_state(entry);
+
+		if (state == ENTRY_FREE)
+		{
+			if (__atomic_compare_exchange_n(&entry->state, &state, ENTRY_RESERVED, false,
+											__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			{
+				publish(entry, hash, cut, kind, unit);
+				return at;
+			}
+			state = settled_state(entry);
+		}
+		if (state == ENTRY_PUBLISHED && entry->hash == hash &&
+			entry->kind == (uint32_t) kind &&
+			strncmp(entry->name, cut, sizeof(entry->name)) == 0)
+			return at;
+	}
+	tally_count_one(&segment->header->overflow_directory);
+	return kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
+}

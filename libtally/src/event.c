@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * event.c
+ *	  What is told rather than counted: the ring of events, the table of probes.
+ *
+ * A writer takes the next number, voids the place it falls on, fills it, and publishes by
+ * the number. A reader that finds another number before or after its copy passes over it.
+ */
+#include "internal.h"
+
+#include <unistd.h>
+
+void
+tally_event_add(tally_segment *segment, tally_event_kind kind, const char *text)
+{
+	tally_header *header = segment->header;
+	uint64_t	number = __atomic_add_fetch(&header->event_count, 1, __ATOMIC_RELAXED);
+	tally_event *event = tally_at(segment, &header->events,
+								  (uint32_t) ((number - 1) % header->events.count));
+
+	__atomic_store_n(&event->number, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	event->tick = tally_now(segment->clock);
+	event->pid = getpid();
+	event->kind = kind;
+	tally_text(event->text, sizeof(event->text), text);
+	__atomic_store_n(&event->number, number, __ATOMIC_RELEASE);
+}
+
+void
+tally_probe_set(tally_segment *segment, uint32_t index, const char *name,
+				tally_probe_state state, const char *reason)
+{
+	tally_probe *probe;
+
+	if (index >= segment->header->probes.count)
+		return;
+	probe = tally_at(segment, &segment->header->probes, index);
+	__atomic_store_n(&probe->state, TALLY_PROBE_EMPTY, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_text(probe->name, sizeof(probe->name), name);
+	tally_text(probe->reason, sizeof(probe->reason), reason);
+	__atomic_store_n(&probe->state, state, __ATOMIC_RELEASE);
+}

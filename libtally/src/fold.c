@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * fold.c
+ *	  Adds a finished slot to its group, exactly once, whoever dies on the way.
+ *
+ * The caller holds the fold lock. The slot's book is only read until everything of it is
+ * counted; each statistic is saved in the journal before the group's is changed, and
+ * entry.folded tells how many are done:
+ *
+ *	  journal.slot, entry FOLDING, fold_active
+ *	  each head:	save; active = HEAD; add; folded = n + 1; active = IDLE
+ *	  the end:		save; active = COMMIT; entry CLAIMING, pid void (so that no reader counts
+ *					the slot beside its group); calls, sessions, fold_log, fold_count
+ *	  clearing:		active = CLEAR; fold_active = 0; clear; entry FREE; active = IDLE
+ *
+ * Whoever finds active = HEAD and folded <= n puts the saved head back and goes on from
+ * folded; whoever finds COMMIT does the end again from the saved values; CLEAR, the clearing.
+ *
+ * The book of a dead process is believed in nothing: a book out of bounds is counted in
+ * lost_folds and given back to the file system unread.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+/* What is still to be added to the heads of a book whose owner did not close it. */
+typedef struct closing
+{
+	bool		lags;				/* behind a reset: the heads do not count */
+	uint32_t	pend;				/* TALLY_NONE: nothing */
+	uint64_t	pend_ticks;
+	uint32_t	run;				/* TALLY_NONE: nothing */
+	uint64_t	run_ticks;
+} closing;
+
+static bool
+is_damaged(const tally_segment *segment, tally_book *book)
+{
+	uint32_t	used = book->used;
+
+	if (used < 1 || used > segment->header->stats_per_book)
+		return true;
+	if ((book->run != TALLY_NONE && book->run >= used) ||
+		(book->pend != TALLY_NONE && book->pend >= used))
+		return true;
+	for (uint32_t i = 0; i < used; i++)
+	{
+		uint32_t	stat = tally_heads_of(book)[i].stat;
+
+		if (stat == 0 || stat > segment->header->directory.count)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * An owner that died inside an update has perhaps added the running stretch and not yet
+ * begun the next. The accounts then exceed the time from born to run_start, and by that
+ * much the stretch is shorter.
+ */
+static uint64_t
+already_counted(const tally_segment *segment, tally_book *book)
+{
+	uint64_t	sum = book->pend == TALLY_NONE ? 0 : book->pend_ticks;
+	uint64_t	span = book->run_start - book->born;
+
+	for (uint32_t i = 0; i < book->used; i++)
+	{
+		tally_head *head = &tally_heads_of(book)[i];
+
+		if (tally_dir_at(segment, head->stat - 1)->kind == TALLY_ACCOUNT)
+			sum += head->total;
+	}
+	return sum > span ? sum - span : 0;
+}
+
+static closing
+close_book(const tally_segment *segment, tally_book *book, uint64_t now)
+{
+	const tally_header *header = segment->header;
+	closing		end = {.run = book->run,.pend = book->pend,.pend_ticks = book->pend_ticks};
+	uint64_t	from = book->run_start;
+
+	end.lags = book->resets != TALLY_RESETS_OF(header->level_word);
+	if (end.lags)
+	{
+		end.pend = TALLY_NONE;
+		if (from < header->reset_tick)
+			from = header->reset_tick;
+	}
+	end.run_ticks = now > from ? now - from : 0;
+	if (!end.lags && (book->seq & 1) != 0 && end.run != TALLY_NONE)
+	{
+		uint64_t	counted = already_counted(segment, book);
+
+		end.run_ticks = end.run_ticks > counted ? end.run_ticks - counted : 0;
+	}
+	return end;
+}
+
+static void
+add_value(tally_head *to, uint64_t *hist, uint64_t value)
+{
+	to->count++;
+	to->total += value;
+	if (value < to->min)
+		to->min = value;
+	if (value > to->max)
+		to->max = value;
+	hist[tally_bucket(value)]++;
+}
+
+/* Adds head n of the slot's book, as it ends, to a head of the group. */
+static void
+add_head(const tally_segment *segment, tally_book *book, uint32_t n, const closing *end,
+		 tally_head *to, uint64_t *to_hist)
+{
+	tally_head *from = &tally_heads_of(book)[n];
+
+	if (!end->lags && from->count > 0)
+	{
+		bool		torn = (book->seq & 1) != 0 || from->min > from->max;
+		uint32_t	low = torn ? 0 : tally_bucket(from->min);
+		uint32_t	high = torn ? TALLY_HIST_BUCKETS - 1 : tally_bucket(from->max);
+		uint64_t   *hist = tally_hist_of(segment, book, n);
+
+		to->count += from->count;
+		to->total += from->total;
+		if (from->min < to->min)
+			to->min = from->min;
+		if (from->max > to->max)
+			to->max = from->max;
+		for (uint32_t i = low; i <= high; i++)
+			to_hist[i] += hist[i];
+	}
+	if (end->pend == n)
+		add_value(to, to_hist, end->pend_ticks);
+	if (end->run == n)
+		add_value(to, to_hist, end->run_ticks);
+}
+
+static void
+fold_head(tally_segment *segment, tally_slot_entry *entry, tally_book *book, uint32_t n,
+		  const closing *end)
+{
+	tally_journal *journal = tally_journal_of(segment);
+	tally_head *from = &tally_heads_of(book)[n];
+	tally_book *group_book = tally_book_at(segment, journal->group);
+	uint32_t	at = TALLY_NONE;
+
+	if ((!end->lags && from->count > 0) || end->pend == n || end->run == n)
+		at = tally_group_head(segment, journal->group, from->stat - 1);
+	if (at != TALLY_NONE)
+	{
+		tally_head *to = &tally_heads_of(group_book)[at];
+		uint64_t   *to_hist = tally_hist_of(segment, group_book, at);
+
+		journal->head = at;
+		journal->saved = *to;
+		journal->saved.reserved[0] = n;
+		memcpy(journal->hist, to_hist, sizeof(journal->hist));
+		TALLY_STEP("head saved");
+		journal->active = TALLY_JOURNAL_HEAD;
+		TALLY_STEP("head begun");
+		add_head(segment, book, n, end, to, to_hist);
+		TALLY_STEP("head added");
+	}
+	entry->folded = n + 1;
+	TALLY_STEP("head counted");
+	journal->active = TALLY_JOURNAL_IDLE;
+	TALLY_STEP("head done");
+}
+
+static bool
+journal_is_sound(const tally_segment *segment)
+{
+	const tally_header *header = segment->header;
+	tally_journal *journal = tally_journal_of(segment);
+
+	return journal->slot < header->slots && journal->group >= header->slots &&
+		journal->group < header->slots + header->groups;
+}
+
+static void
+undo_head(tally_segment *segment)
+{
+	tally_journal *journal = tally_journal_of(segment);
+
+	if (journal_is_sound(segment) && journal->head < segment->header->stats_per_book &&
+		tally_entry_at(segment, journal->slot)->folded <= journal->saved.reserved[0])
+	{
+		tally_book *book = tally_book_at(segment, journal->group);
+		tally_head *head = &tally_heads_of(book)[journal->head];
+
+		head->count = journal->saved.count;
+		head->total = journal->saved.total;
+		head->min = journal->saved.min;
+		head->max = journal->saved.max;
+		memcpy(tally_hist_of(segment, book, journal->head), journal->hist,
+			   sizeof(journal->hist));
+	}
+	TALLY_STEP("head undone");
+	journal->active = TALLY_JOURNAL_IDLE;
+}
+
+/*
+ * Gives an entry up. Its pid is what a claimant takes it by (slot.c), so the pid goes
+ * first, and the state only if nobody has taken it meanwhile.
+ */
+void
+tally_entry_free(tally_slot_entry *entry)
+{
+	uint32_t	state = TALLY_SLOT_CLAIMING;
+
+	entry->claimed_boot_ns = 0;
+	TALLY_STEP("entry to be freed");
+	__atomic_store_n(&entry->pid, 0, __ATOMIC_RELEASE);
+	TALLY_STEP("entry has no owner");
+	__atomic_compare_exchange_n(&entry->state, &state, TALLY_SLOT_FREE, false,
+								__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Not counted by readers any more, not to be claimed yet, and to be freed by any sweep. */
+static void
+hide(tally_slot_entry *entry)
+{
+	__atomic_store_n(&entry->state, TALLY_SLOT_CLAIMING, __ATOMIC_RELEASE);
+	TALLY_STEP("slot hidden");
+	__atomic_store_n(&entry->pid, TALLY_PID_VOID, __ATOMIC_RELEASE);
+	TALLY_STEP("slot disowned");
+}
+
+static void
+count_fold(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	tally_journal *journal = tally_journal_of(segment);
+	tally_slot_entry *entry = tally_entry_at(segment, journal->slot);
+	tally_book *book = tally_book_at(segment, journal->slot);
+	tally_book *group_book = tally_book_at(segment, journal->group);
+	uint64_t   *log = tally_at(segment, &header->fold_log,
+							   (uint32_t) (journal->saved.count % header->fold_log.count));
+
+	hide(entry);
+	if (book->resets == TALLY_RESETS_OF(header->level_word))
+		for (uint32_t i = 0; i < TALLY_CALLS; i++)
+			group_book->calls[i] = journal->hist[i] + book->calls[i];
+	tally_entry_at(segment, journal->group)->sessions = journal->saved.total + 1;
+	TALLY_STEP("calls counted");
+	__atomic_store_n(log, (uint64_t) entry->generation << 32 | journal->slot, __ATOMIC_RELEASE);
+	TALLY_STEP("fold logged");
+	__atomic_store_n(&header->fold_count, journal->saved.count + 1, __ATOMIC_RELEASE);
+	TALLY_STEP("fold counted");
+	journal->active = TALLY_JOURNAL_CLEAR;
+	TALLY_STEP("clearing begun");
+}
+
+static void
+clear_slot(tally_segment *segment)
+{
+	tally_journal *journal = tally_journal_of(segment);
+	tally_slot_entry *entry = tally_entry_at(segment, journal->slot);
+
+	__atomic_store_n(&segment->header->fold_active, 0, __ATOMIC_RELEASE);
+	TALLY_STEP("group at rest");
+	/* after a recovery this may have been done, and the next owner be there */
+	if (entry->state == TALLY_SLOT_CLAIMING && entry->pid == TALLY_PID_VOID)
+	{
+		tally_book *book = tally_book_at(segment, journal->slot);
+
+		tally_book_clear(segment, book, (book->seq & 1) != 0);
+		TALLY_STEP("book cleared");
+		tally_entry_free(entry);
+	}
+	TALLY_STEP("entry freed");
+	journal->active = TALLY_JOURNAL_IDLE;
+	TALLY_STEP("fold done");
+}
+
+static void
+lose(tally_segment *segment, uint32_t index)
+{
+	tally_slot_entry *entry = tally_entry_at(segment, index);
+
+	tally_count_one(&segment->header->lost_folds);
+	hide(entry);
+	tally_discard_book(segment, index);
+	tally_entry_free(entry);
+}
+
+/* Fold the slot, which is complete or whose process is dead, and free it. */
+void
+tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
+{
+	tally_header *header = segment->header;
+	tally_journal *journal = tally_journal_of(segment);
+	tally_slot_entry *entry = tally_entry_at(segment, index);
+	tally_book *book = tally_book_at(segment, index);
+	uint32_t	used = book->used;
+	closing		end;
+
+	if (is_damaged(segment, book))
+	{
+		lose(segment, index);
+		return;
+	}
+	journal->slot = index;
+	TALLY_STEP("slot chosen");
+	__atomic_store_n(&entry->state, TALLY_SLOT_FOLDING, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->fold_active, 1, __ATOMIC_SEQ_CST);
+	TALLY_STEP("fold begun");
+	journal->group = tally_group_of(segment, entry);
+	TALLY_STEP("group found");
+	end = close_book(segment, book, now);
+	for (uint32_t n = entry->folded; n < used; n++)
+		fold_head(segment, entry, book, n, &end);
+
+	journal->saved.count = header->fold_count;
+	journal->saved.total = tally_entry_at(segment, journal->group)->sessions;
+	memcpy(journal->hist, tally_book_at(segment, journal->group)->calls,
+		   TALLY_CALLS * sizeof(uint64_t));
+	TALLY_STEP("end saved");
+	journal->active = TALLY_JOURNAL_COMMIT;
+	TALLY_STEP("end begun");
+	count_fold(segment);
+	clear_slot(segment);
+}
+
+/* What a dead holder of the lock left half done. */
+void
+tally_fold_recover(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	tally_journal *journal = tally_journal_of(segment);
+
+	if (journal->active == TALLY_JOURNAL_IDLE && header->fold_active == 0)
+		return;
+	switch (journal->active)
+	{
+		case TALLY_JOURNAL_RESET:
+			tally_reset_locked(segment);
+			break;
+		case TALLY_JOURNAL_COMMIT:
+			if (journal_is_sound(segment))
+				count_fold(segment);
+			/* fall through */
+		case TALLY_JOURNAL_CLEAR:
+			if (journal_is_sound(segment))
+				clear_slot(segment);
+			break;
+		case TALLY_JOURNAL_HEAD:
+			undo_head(segment);
+			break;
+	}
+	journal->active = TALLY_JOURNAL_IDLE;
+	if (journal->slot < header->slots &&
+		tally_entry_at(segment, journal->slot)->state == TALLY_SLOT_FOLDING)
+		tally_fold(segment, journal->slot, tally_now(segment->clock));
+	__atomic_store_n(&header->fold_active, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * group.c
+ *	  The groups in which retired slots live on: one for each (kind, database id, user id).
+ *
+ * Changed only by the holder of the fold lock. The last group is there from the beginning
+ * and takes what finds no group of its own.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static bool
+same_key(const tally_slot_entry *a, const tally_slot_entry *b)
+{
+	return a->database_id == b->database_id && a->user_id == b->user_id &&
+		strncmp(a->kind, b->kind, sizeof(a->kind)) == 0;
+}
+
+int
+tally_group_open(tally_segment *segment, uint32_t index, const tally_slot_entry *like)
+{
+	tally_slot_entry *entry = tally_entry_at(segment, index);
+	tally_book *book = tally_book_at(segment, index);
+	int			rc = tally_reserve_book(segment, index);
+
+	if (rc != 0)
+		return rc;
+	memset(book, 0, sizeof(*book));
+	tally_book_open(book, 0, 0);
+	entry->generation++;
+	entry->database_id = like->database_id;
+	entry->user_id = like->user_id;
+	entry->sessions = 0;
+	entry->claimed_tick = tally_now(segment->clock);
+	/* a dead process may have left a text without its end */
+	memcpy(entry->kind, like->kind, sizeof(entry->kind));
+	memcpy(entry->database, like->database, sizeof(entry->database));
+	memcpy(entry->user, like->user, sizeof(entry->user));
+	entry->kind[sizeof(entry->kind) - 1] = '\0';
+	entry->database[sizeof(entry->database) - 1] = '\0';
+	entry->user[sizeof(entry->user) - 1] = '\0';
+	entry->application[0] = '\0';
+	__atomic_store_n(&entry->state, TALLY_SLOT_GROUP, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Index of the entry of this slot's group. */
+uint32_t
+tally_group_of(tally_segment *segment, const tally_slot_entry *entry)
+{
+	const tally_header *header = segment->header;
+	uint32_t	last = header->slots + header->groups - 1;
+
+	for (uint32_t i = header->slots; i < last; i++)
+	{
+		tally_slot_entry *group = tally_entry_at(segment, i);
+
+		if (group->state == TALLY_SLOT_GROUP && same_key(group, entry))
+			return i;
+		if (group->state != TALLY_SLOT_GROUP)
+		{
+			if (tally_group_open(segment, i, entry) == 0)
+				return i;
+			tally_count_one(&segment->header->overflow_memory);
+			break;
+		}
+	}
+	tally_count_one(&segment->header->overflow_groups);
+	return last;
+}
+
+/*
+ * Index of a statistic in a group's book. What finds no room goes to index 0 if it is an
+ * account and is TALLY_NONE otherwise; both are counted.
+ */
+uint32_t
+tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat)
+{
+	tally_header *header = segment->header;
+	tally_book *book = tally_book_at(segment, group);
+	uint32_t	used = book->used;
+
+	for (uint32_t i = 0; i < used; i++)
+		if (tally_heads_of(book)[i].stat == stat + 1)
+			return i;
+	if (used >= header->stats_per_book)
+		tally_count_one(&header->overflow_stats);
+	else if (used % TALLY_CHUNK == 0 && tally_reserve_chunk(segment, group, used) != 0)
+		tally_count_one(&header->overflow_memory);
+	else
+	{
+		tally_book_add_head(book, stat);
+		return used;
+	}
+	return tally_dir_at(segment, stat)->kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
+}

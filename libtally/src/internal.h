@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * internal.h
+ *	  What the rooms of libtally share with one another and with nobody else.
+ *
+ * Everything here takes a mapped, validated segment; indexes are the caller's duty.
+ */
+#ifndef TALLY_INTERNAL_H
+#define TALLY_INTERNAL_H
+
+#include "tally.h"
+
+#include <sys/types.h>
+
+#define TALLY_OVERFLOW_NAME "other::overflow"
+
+/* Clock ticks of /proc are 10 ms, cut off; two of them are the benefit of the doubt. */
+#define TALLY_START_SLACK_NS 20000000u
+
+/* tally_journal.active */
+enum
+{
+	TALLY_JOURNAL_IDLE = 0,
+	TALLY_JOURNAL_HEAD = 1,			/* saved and hist undo the head being folded */
+	TALLY_JOURNAL_RESET = 2,		/* a reset; done again from its beginning */
+	TALLY_JOURNAL_COMMIT = 3,		/* saved and hist finish a fold; see fold.c */
+	TALLY_JOURNAL_CLEAR = 4			/* counted; the slot's book is being cleared */
+};
+
+/* tally_slot_entry.pid of an entry in state CLAIMING that only waits to be freed */
+#define TALLY_PID_VOID (-1)
+
+/* Tests stop a process between any two steps of a fold. */
+#ifdef TALLY_TEST_HOOKS
+extern void (*tally_test_hook) (const char *where);
+#define TALLY_STEP(where) \
+	do { \
+		__atomic_thread_fence(__ATOMIC_SEQ_CST); \
+		if (tally_test_hook) \
+			tally_test_hook(where); \
+		__atomic_thread_fence(__ATOMIC_SEQ_CST); \
+	} while (0)
+#else
+/* What stands above a step is in memory before what stands below it. */
+#define TALLY_STEP(where) __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
+
+static inline void *
+tally_at(const tally_segment *segment, const tally_region *region, uint32_t index)
+{
+	return (char *) segment->header + region->offset + (uint64_t) index * region->stride;
+}
+
+static inline tally_slot_entry *
+tally_entry_at(const tally_segment *segment, uint32_t index)
+{
+	return tally_at(segment, &segment->header->entries, index);
+}
+
+static inline tally_book *
+tally_book_at(const tally_segment *segment, uint32_t index)
+{
+	return tally_at(segment, &segment->header->books, index);
+}
+
+static inline tally_head *
+tally_heads_of(tally_book *book)
+{
+	return (tally_head *) (book + 1);
+}
+
+static inline uint64_t *
+tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t index)
+{
+	uint64_t   *hists = (uint64_t *) (tally_heads_of(book) + segment->header->stats_per_book);
+
+	return hists + (size_t) index * TALLY_HIST_BUCKETS;
+}
+
+static inline tally_dir_entry *
+tally_dir_at(const tally_segment *segment, uint32_t index)
+{
+	return tally_at(segment, &segment->header->directory, index);
+}
+
+static inline tally_journal *
+tally_journal_of(const tally_segment *segment)
+{
+	return tally_at(segment, &segment->header->journal, 0);
+}
+
+static inline void
+tally_count_one(uint64_t *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* layout.c */
+extern int	tally_layout(const tally_options *options, tally_header *header);
+
+/* text.c */
+extern void tally_text(char *to, size_t size, const char *from);
+
+/* clock.c */
+extern tally_clock_kind tally_clock_best(void);
+extern void tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns);
+extern uint64_t tally_boot_ns(void);
+
+/* process.c */
+extern bool tally_process_gone(int32_t pid, uint64_t since_boot_ns);
+extern uint64_t tally_pid_namespace(void);
+
+/* memory.c */
+extern int	tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length);
+extern int	tally_reserve_book(const tally_segment *segment, uint32_t index);
+extern int	tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat);
+extern void tally_discard_book(const tally_segment *segment, uint32_t index);
+
+/* book.c */
+extern void tally_book_open(tally_book *book, uint64_t now, uint32_t resets);
+extern void tally_book_add_head(tally_book *book, uint32_t stat);
+extern void tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used,
+							bool whole);
+extern void tally_book_clear(const tally_segment *segment, tally_book *book, bool whole);
+
+/* lock.c */
+extern bool tally_fold_lock(tally_segment *segment);
+extern void tally_fold_unlock(tally_segment *segment);
+
+/* fold.c: the caller holds the fold lock */
+extern void tally_fold(tally_segment *segment, uint32_t index, uint64_t now);
+extern void tally_fold_recover(tally_segment *segment);
+extern void tally_entry_free(tally_slot_entry *entry);
+
+/* group.c: the caller holds the fold lock */
+extern uint32_t tally_group_of(tally_segment *segment, const tally_slot_entry *entry);
+extern uint32_t tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat);
+extern int	tally_group_open(tally_segment *segment, uint32_t index,
+							 const tally_slot_entry *like);
+
+/* reset.c: the caller holds the fold lock */
+extern void tally_reset_locked(tally_segment *segment);
+
+#endif							/* TALLY_INTERNAL_H */

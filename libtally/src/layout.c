@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * layout.c
+ *	  Where the regions of a segment lie, given its capacities.
+ *
+ * A writer of one version always lays them out alike, so a header fits exactly when the
+ * layout made from its capacities is the layout that it states.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PAGE 4096u
+#define LINE 64u
+
+static uint64_t
+place(tally_region *region, uint64_t at, uint32_t count, uint64_t stride, uint64_t align)
+{
+	at = (at + align - 1) / align * align;
+	region->offset = at;
+	region->count = count;
+	region->stride = (uint32_t) stride;
+	return at + stride * count;
+}
+
+void
+tally_options_init(tally_options *options)
+{
+	memset(options, 0, sizeof(*options));
+	options->slots = 128;
+	options->groups = 64;
+	options->stats_per_book = 256;
+	options->directory = 1024;
+	options->events = 256;
+	options->mode = 0600;
+	options->level = TALLY_LEVEL_WAITS;
+}
+
+/* Fills the sizes, capacities and regions of the header, nothing else. */
+int
+tally_layout(const tally_options *options, tally_header *header)
+{
+	uint32_t	entries = options->slots + options->groups;
+	uint64_t	stride;
+	uint64_t	at = sizeof(tally_header);
+
+	if (options->slots < 1 || options->slots > 65535 ||
+		options->groups < 1 || options->groups > 4096 ||
+		options->stats_per_book < 16 || options->stats_per_book > 4096 ||
+		options->directory < 64 || options->directory > 65536 ||
+		options->events < 16 || options->events > 65536)
+		return EINVAL;
+
+	stride = sizeof(tally_book) + (uint64_t) options->stats_per_book *
+		(sizeof(tally_head) + TALLY_HIST_BUCKETS * sizeof(uint64_t));
+	stride = (stride + PAGE - 1) / PAGE * PAGE;
+
+	header->header_size = sizeof(tally_header);
+	header->hist_buckets = TALLY_HIST_BUCKETS;
+	header->slots = options->slots;
+	header->groups = options->groups;
+	header->stats_per_book = options->stats_per_book;
+	at = place(&header->probes, at, TALLY_CALLS, sizeof(tally_probe), LINE);
+	at = place(&header->directory, at, options->directory, sizeof(tally_dir_entry), LINE);
+	at = place(&header->events, at, options->events, sizeof(tally_event), LINE);
+	/* so many folds may complete while a reader takes one snapshot */
+	at = place(&header->fold_log, at,
+			   options->slots < 512 ? 1024 : 2 * options->slots, sizeof(uint64_t), LINE);
+	at = place(&header->journal, at, 1, sizeof(tally_journal), LINE);
+	at = place(&header->entries, at, entries, sizeof(tally_slot_entry), LINE);
+	at = place(&header->books, at, entries, stride, PAGE);
+	header->segment_size = at;
+	return 0;
+}
+
+uint64_t
+tally_size(const tally_options *options)
+{
+	tally_header header;
+
+	return tally_layout(options, &header) == 0 ? header.segment_size : 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * lock.c
+ *	  The fold lock: one process at a time changes groups. Survives its holder's death.
+ *
+ * fold_lock is the holder's pid and is taken by compare-and-swap; fold_lock_boot_ns is
+ * when, 0 while that is not yet written. Who takes it from a dead holder sets the time
+ * first, so that at no instant a living holder looks like one that started too late.
+ * Waiting is bounded (about 20 ms): the caller then leaves its work to a later sweep.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#define WAIT_YIELDS 20
+#define WAIT_SLEEPS 80				/* of 200 us or a little more */
+#define WAIT_SLEEP_NS 200000
+
+static bool
+take(tally_header *header, uint32_t me)
+{
+	uint32_t	holder = 0;
+
+	if (!__atomic_compare_exchange_n(&header->fold_lock, &holder, me, false,
+									 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&header->fold_lock_boot_ns, tally_boot_ns(), __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool
+take_over(tally_header *header, uint32_t me)
+{
+	uint32_t	holder = __atomic_load_n(&header->fold_lock, __ATOMIC_ACQUIRE);
+	uint64_t	since = __atomic_load_n(&header->fold_lock_boot_ns, __ATOMIC_ACQUIRE);
+
+	if (holder == 0 || holder != __atomic_load_n(&header->fold_lock, __ATOMIC_ACQUIRE) ||
+		!tally_process_gone((int32_t) holder, since))
+		return false;
+	if (!__atomic_compare_exchange_n(&header->fold_lock_boot_ns, &since, tally_boot_ns(), false,
+									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	return __atomic_compare_exchange_n(&header->fold_lock, &holder, me, false,
+									   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static bool
+wait_for(tally_header *header, uint32_t me)
+{
+	const struct timespec pause = {.tv_nsec = WAIT_SLEEP_NS};
+
+	for (int i = 0; i < WAIT_YIELDS; i++)
+	{
+		if (take(header, me))
+			return true;
+		sched_yield();
+	}
+	for (int i = 0; i < WAIT_SLEEPS; i++)
+	{
+		if (take(header, me) || (i % 16 == 0 && take_over(header, me)))
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+/* True: held, and whatever a dead holder left half done is done. */
+bool
+tally_fold_lock(tally_segment *segment)
+{
+	int			saved = errno;
+	bool		held = wait_for(segment->header, (uint32_t) getpid());
+
+	errno = saved;
+	if (held)
+		tally_fold_recover(segment);
+	return held;
+}
+
+void
+tally_fold_unlock(tally_segment *segment)
+{
+	__atomic_store_n(&segment->header->fold_lock_boot_ns, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&segment->header->fold_lock, 0, __ATOMIC_RELEASE);
+}

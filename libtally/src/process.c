@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * process.c
+ *	  Is the process that wrote this still there?
+ *
+ * Process ids are reused, so a process that started after the deed is another one. A
+ * zombie is gone: it will not write again. Async-signal-safe, and errno is left alone.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct process_status
+{
+	char		state;
+	uint64_t	threads;
+	uint64_t	start_boot_ns;
+} process_status;
+
+/* "/proc/PID/stat" */
+static void
+stat_path(int32_t pid, char *path)
+{
+	char		digits[12];
+	int			n = 0;
+
+	strcpy(path, "/proc/");
+	path += 6;
+	do
+		digits[n++] = (char) ('0' + pid % 10);
+	while ((pid /= 10) > 0);
+	while (n > 0)
+		*path++ = digits[--n];
+	strcpy(path, "/stat");
+}
+
+/* See proc(5): "pid (name) state ...", where the name may hold anything, blanks and ')' too. */
+static bool
+read_status(int32_t pid, process_status *status)
+{
+	char		path[32];
+	char		text[1024];
+	ssize_t		length;
+	char	   *at;
+	int			fd;
+
+	stat_path(pid, path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	at = strrchr(text, ')');
+	if (at == NULL || at[1] != ' ')
+		return false;
+	at += 2;
+	status->state = *at;
+	for (int field = 3; field < 22; field++)
+	{
+		at = strchr(at, ' ');
+		if (at == NULL)
+			return false;
+		at++;
+		if (field + 1 == 20)
+			status->threads = strtoull(at, NULL, 10);
+	}
+	status->start_boot_ns = strtoull(at, NULL, 10) * (1000000000u / (uint64_t) sysconf(_SC_CLK_TCK));
+	return true;
+}
+
+/* since_boot_ns: CLOCK_BOOTTIME of the deed; 0 if unknown. */
+bool
+tally_process_gone(int32_t pid, uint64_t since_boot_ns)
+{
+	process_status status;
+	bool		gone = false;
+	int			saved = errno;
+
+	if (pid <= 0)
+		return false;
+	if (kill(pid, 0) != 0 && errno == ESRCH)
+		gone = true;
+	else if (read_status(pid, &status))
+		gone = ((status.state == 'Z' || status.state == 'X') && status.threads <= 1) ||
+			(since_boot_ns != 0 && status.start_boot_ns > since_boot_ns + TALLY_START_SLACK_NS);
+	errno = saved;
+	return gone;
+}
+
+/* 0: unknown */
+uint64_t
+tally_pid_namespace(void)
+{
+	struct stat st;
+	int			saved = errno;
+	uint64_t	inode = stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t) st.st_ino : 0;
+
+	errno = saved;
+	return inode;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * reset.c
+ *	  All totals begin again at zero.
+ *
+ * The reset's instant goes before its number. Groups are emptied here, under the fold
+ * lock; each live slot zeroes its own book when it next sees the number (tally_follow),
+ * and until then readers and folds count nothing of it but its time since the instant.
+ */
+#include "internal.h"
+
+#include <errno.h>
+
+static void
+next_number(tally_header *header)
+{
+	uint32_t	word = __atomic_load_n(&header->level_word, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(&header->level_word, &word, word + 0x100u, false,
+										__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		;
+}
+
+/* Cut short, it is done again as a whole: a reset more does no harm. */
+void
+tally_reset_locked(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	tally_journal *journal = tally_journal_of(segment);
+	uint32_t	last = header->slots + header->groups - 1;
+
+	__atomic_store_n(&header->fold_active, 1, __ATOMIC_SEQ_CST);
+	journal->active = TALLY_JOURNAL_RESET;
+	TALLY_STEP("reset begun");
+	__atomic_store_n(&header->reset_tick, tally_now(segment->clock), __ATOMIC_RELEASE);
+	TALLY_STEP("reset timed");
+	next_number(header);
+	TALLY_STEP("reset numbered");
+	for (uint32_t i = header->slots; i <= last; i++)
+	{
+		tally_slot_entry *entry = tally_entry_at(segment, i);
+
+		if (entry->state != TALLY_SLOT_GROUP)
+			continue;
+		tally_book_clear(segment, tally_book_at(segment, i), false);
+		TALLY_STEP("group cleared");
+		entry->sessions = 0;
+		if (i < last)
+			__atomic_store_n(&entry->state, TALLY_SLOT_FREE, __ATOMIC_RELEASE);
+		else
+			tally_book_open(tally_book_at(segment, i), 0, 0);
+	}
+	TALLY_STEP("groups cleared");
+	journal->active = TALLY_JOURNAL_IDLE;
+	__atomic_store_n(&header->fold_active, 0, __ATOMIC_RELEASE);
+}
+
+int
+tally_reset(tally_segment *segment)
+{
+	if (!tally_fold_lock(segment))
+		return EAGAIN;
+	tally_reset_locked(segment);
+	tally_fold_unlock(segment);
+	return 0;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * segment.c
+ *	  Attaches to a segment's file, or makes one.
+ *
+ * A new segment is written in full under a name of its own and then renamed, so nobody
+ * sees half a header, and of two creators one wins and the other attaches. A file that
+ * does not fit is replaced by rename under its own flock, so that two who find it do not
+ * replace each other's.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROUNDS 8					/* of finding the file replaced meanwhile */
+
+static void
+read_boot_id(char *to, size_t size)
+{
+	int			fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t		length = fd < 0 ? -1 : read(fd, to, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	memset(to + (length > 0 ? length : 0), 0, size - (size_t) (length > 0 ? length : 0));
+	to[strcspn(to, "\n")] = '\0';
+}
+
+static bool
+same_region(const tally_region *a, const tally_region *b)
+{
+	return a->offset == b->offset && a->count == b->count && a->stride == b->stride;
+}
+
+/* Is this the header of a segment, whole and of this boot, that we can write? */
+static bool
+header_fits(const tally_header *header, uint64_t file_size)
+{
+	tally_options options;
+	tally_header layout;
+	char		boot_id[sizeof(header->boot_id)];
+
+	if (memcmp(header->magic, TALLY_MAGIC, sizeof(header->magic)) != 0 ||
+		header->byte_order != TALLY_BYTE_ORDER || header->version != TALLY_FORMAT_VERSION)
+		return false;
+	tally_options_init(&options);
+	options.slots = header->slots;
+	options.groups = header->groups;
+	options.stats_per_book = header->stats_per_book;
+	options.directory = header->directory.count;
+	options.events = header->events.count;
+	if (tally_layout(&options, &layout) != 0)
+		return false;
+	if (header->header_size != layout.header_size ||
+		header->hist_buckets != layout.hist_buckets ||
+		header->segment_size != layout.segment_size || file_size != layout.segment_size ||
+		!same_region(&header->probes, &layout.probes) ||
+		!same_region(&header->directory, &layout.directory) ||
+		!same_region(&header->events, &layout.events) ||
+		!same_region(&header->fold_log, &layout.fold_log) ||
+		!same_region(&header->journal, &layout.journal) ||
+		!same_region(&header->entries, &layout.entries) ||
+		!same_region(&header->books, &layout.books))
+		return false;
+#if !defined(__x86_64__)
+	if (header->clock_kind == TALLY_CLOCK_TSC)
+		return false;
+#endif
+	if (header->clock_kind != TALLY_CLOCK_MONOTONIC && header->clock_kind != TALLY_CLOCK_TSC)
+		return false;
+	read_boot_id(boot_id, sizeof(boot_id));
+	return boot_id[0] != '\0' && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
+}
+
+static int
+map(int fd, uint64_t size, tally_segment *segment)
+{
+	struct stat st;
+	void	   *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED || fstat(fd, &st) != 0)
+	{
+		int			rc = errno;
+
+		if (at != MAP_FAILED)
+			munmap(at, size);
+		return rc;
+	}
+	segment->header = at;
+	segment->size = size;
+	segment->fd = fd;
+	segment->device = (uint64_t) st.st_dev;
+	segment->inode = (uint64_t) st.st_ino;
+	segment->clock = (tally_clock_kind) segment->header->clock_kind;
+	return 0;
+}
+
+static bool
+capacities_fit(const tally_header *header, const tally_options *options)
+{
+	return header->slots == options->slots && header->groups == options->groups &&
+		header->stats_per_book == options->stats_per_book &&
+		header->directory.count == options->directory &&
+		header->events.count == options->events &&
+		(options->clock == 0 || header->clock_kind == (uint32_t) options->clock);
+}
+
+/* options NULL: any capacities do. */
+static int
+attach_fd(int fd, const tally_options *options, tally_segment *segment)
+{
+	struct stat st;
+	tally_header header;
+
+	if (fstat(fd, &st) != 0)
+		return errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+		pread(fd, &header, sizeof(header), 0) != (ssize_t) sizeof(header) ||
+		!header_fits(&header, (uint64_t) st.st_size) ||
+		(options != NULL && !capacities_fit(&header, options)))
+		return EINVAL;
+	return map(fd, header.segment_size, segment);
+}
+
+/* EINVAL leaves the descriptor of the file that does not fit in *misfit, if there is one. */
+static int
+attach(const char *path, const tally_options *options, tally_segment *segment, int *misfit)
+{
+	int			fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int			rc;
+
+	memset(segment, 0, sizeof(*segment));
+	segment->fd = -1;
+	*misfit = -1;
+	if (fd < 0)
+		return errno == ENOENT || errno == EMFILE || errno == ENFILE ? errno : EINVAL;
+	rc = attach_fd(fd, options, segment);
+	if (rc == EINVAL)
+		*misfit = fd;
+	else if (rc != 0)
+		close(fd);
+	return rc;
+}
+
+int
+tally_attach(const char *path, tally_segment *segment)
+{
+	int			misfit;
+	int			rc = attach(path, NULL, segment, &misfit);
+
+	if (misfit >= 0)
+		close(misfit);
+	return rc;
+}
+
+static int
+open_temporary(const char *path, uint32_t mode, char *name, int *fd)
+{
+	for (int i = 0; i < 16; i++)
+	{
+		if (snprintf(name, PATH_MAX, "%s.new.%d.%d", path, (int) getpid(), i) >= PATH_MAX)
+			return ENAMETOOLONG;
+		*fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t) mode);
+		if (*fd >= 0)
+			return fchmod(*fd, (mode_t) mode) == 0 ? 0 : errno;		/* whatever the umask */
+		if (errno != EEXIST)
+			return errno;
+	}
+	return EEXIST;
+}
+
+static void
+fill_header(tally_header *header, const tally_options *options, const tally_header *layout)
+{
+	struct timespec now;
+
+	*header = *layout;
+	header->byte_order = TALLY_BYTE_ORDER;
+	header->version = TALLY_FORMAT_VERSION;
+	header->clock_kind = options->clock != 0 ? options->clock : tally_clock_best();
+	clock_gettime(CLOCK_REALTIME, &now);
+	header->created_realtime_ns = (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+	tally_clock_pair((tally_clock_kind) header->clock_kind, &header->clock_tick0,
+					 &header->clock_ns0);
+	header->pid_namespace = tally_pid_namespace();
+	read_boot_id(header->boot_id, sizeof(header->boot_id));
+	tally_text(header->host, sizeof(header->host), options->host);
+	tally_text(header->producer, sizeof(header->producer), options->producer);
+	tally_text(header->server, sizeof(header->server), options->server);
+	tally_text(header->socket_dir, sizeof(header->socket_dir), options->socket_dir);
+	header->server_pid = options->server_pid;
+	header->server_port = options->server_port;
+	header->level_word = (uint32_t) options->level;
+	header->reset_tick = header->clock_tick0;
+	memcpy(header->magic, TALLY_MAGIC, sizeof(header->magic));
+}
+
+static int
+fill(int fd, const tally_options *options, tally_segment *segment)
+{
+	static const tally_slot_entry other = {.kind = "other",.database = "other",.user = "other"};
+	tally_header layout;
+	int			rc;
+
+	memset(&layout, 0, sizeof(layout));
+	rc = tally_layout(options, &layout);
+	if (rc != 0)
+		return rc;
+	if (ftruncate(fd, (off_t) layout.segment_size) != 0)
+		return errno;
+	segment->fd = fd;
+	rc = tally_reserve(segment, 0, layout.books.offset);
+	if (rc == 0)
+		rc = map(fd, layout.segment_size, segment);
+	if (rc != 0)
+		return rc;
+	fill_header(segment->header, options, &layout);
+	segment->clock = (tally_clock_kind) segment->header->clock_kind;
+	segment->created = true;
+	tally_register(segment, TALLY_OVERFLOW_NAME, TALLY_ACCOUNT, "ticks");
+	return tally_group_open(segment, layout.entries.count - 1, &other);
+}
+
+static int
+create(const char *path, const tally_options *options, bool replace, tally_segment *segment)
+{
+	char		name[PATH_MAX];
+	int			fd = -1;
+	int			rc = open_temporary(path, options->mode, name, &fd);
+
+	memset(segment, 0, sizeof(*segment));
+	segment->fd = -1;
+	if (rc == 0)
+		rc = fill(fd, options, segment);
+	if (rc == 0)
+	{
+		if (replace ? rename(name, path) == 0 : link(name, path) == 0)
+		{
+			if (!replace)
+				unlink(name);
+			return 0;
+		}
+		rc = errno == EACCES ? EPERM : errno;
+	}
+	if (segment->header != NULL)
+		munmap(segment->header, segment->size);
+	memset(segment, 0, sizeof(*segment));
+	segment->fd = -1;
+	if (fd >= 0)
+	{
+		unlink(name);
+		close(fd);
+	}
+	return rc;
+}
+
+/* Is the misfit still what the path names? */
+static bool
+still_named(int misfit, const char *path)
+{
+	struct stat here,
+				there;
+
+	return fstat(misfit, &here) == 0 && lstat(path, &there) == 0 &&
+		here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+int
+tally_open(const char *path, const tally_options *options, tally_segment *segment)
+{
+	int			rc = EAGAIN;
+
+	for (int i = 0; i < ROUNDS; i++)
+	{
+		int			misfit;
+
+		rc = attach(path, options, segment, &misfit);
+		if (rc == EINVAL)
+		{
+			if (misfit >= 0)
+				flock(misfit, LOCK_EX);
+			if (misfit >= 0 && !still_named(misfit, path))
+				rc = EEXIST;
+			else
+				rc = create(path, options, true, segment);
+			if (misfit >= 0)
+				close(misfit);
+		}
+		else if (rc == ENOENT)
+			rc = create(path, options, false, segment);
+		if (rc != EEXIST)
+			return rc;
+	}
+	return rc;
+}
+
+void
+tally_close(tally_segment *segment)
+{
+	if (segment->header != NULL)
+		munmap(segment->header, segment->size);
+	if (segment->fd >= 0)
+		close(segment->fd);
+	memset(segment, 0, sizeof(*segment));
+	segment->fd = -1;
+}
