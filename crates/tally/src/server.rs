@@ -100,7 +100,7 @@ fn complete(config: &mut Config) {
         };
     }
     if config.get_user().is_none() {
-        config.user(variable("PGUSER").unwrap_or_else(own_name));
+        config.user(&variable("PGUSER").unwrap_or_else(own_name));
     }
     if config.get_password().is_none() {
         if let Some(password) = variable("PGPASSWORD") {
@@ -108,7 +108,7 @@ fn complete(config: &mut Config) {
         }
     }
     if config.get_dbname().is_none() {
-        config.dbname(variable("PGDATABASE").unwrap_or_else(|| "postgres".into()));
+        config.dbname(variable("PGDATABASE").as_deref().unwrap_or("postgres"));
     }
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_secs(10));
