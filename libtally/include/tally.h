@@ -256,7 +256,7 @@ typedef struct tally_book		/* 1024 bytes */
 	uint32_t	pend;				/* 24: account of the deferred record, or TALLY_NONE */
 	uint32_t	resets;				/* 28: number of resets that this book has seen */
 	uint64_t	pend_ticks;			/* 32 */
-	uint64_t	born;				/* 40: tick; later than the claim after a reset */
+	uint64_t	born;				/* 40: tick; after a reset, where its count began anew */
 	uint64_t	pad0[2];
 	uint64_t	calls[TALLY_CALLS];	/* 64: calls through each probe; order of the probe table */
 	unsigned char pad1[1024 - 64 - 8 * TALLY_CALLS];
@@ -267,12 +267,13 @@ typedef struct tally_book		/* 1024 bytes */
 /* What the fold in progress may have half done: enough to undo it. */
 typedef struct tally_journal
 {
-	uint32_t	active;				/* 0 */
+	uint32_t	active;				/* 0: 0 idle, 1 a head, 2 a reset, 3 the end, 4 clearing */
 	uint32_t	slot;				/* 4: being folded */
 	uint32_t	group;				/* 8: entry index of its group */
 	uint32_t	head;				/* 12: index in the group's book */
-	tally_head	saved;				/* 16: that head before the fold */
-	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram */
+	tally_head	saved;				/* 16: that head before the fold; reserved[0]: the slot's
+									 * head; at the end: fold_count and sessions */
+	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram; at the end: its calls */
 } tally_journal;
 
 #define TALLY_ASSERT(what) _Static_assert(what, #what)
@@ -374,6 +375,7 @@ extern uint64_t tally_size(const tally_options *options);
 /*
  * Claim a slot: the lowest free one, or one whose process is dead, which is folded first.
  * ENOSPC: all taken, or the file system is full; counted in overflow_slots either way.
+ * No account runs yet: tally_switch(slot, account, 0) starts the first one at the claim.
  */
 extern int	tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *slot);
 extern void tally_identify(tally_slot *slot, const tally_identity *identity);
@@ -410,7 +412,8 @@ extern void tally_set_level(tally_segment *segment, tally_level level);
 extern int	tally_reset(tally_segment *segment);
 /*
  * Bring this slot in step with the level word: a reset zeroes the book, a change to or
- * from TALLY_LEVEL_OFF closes the running account at `now` and goes on in `next`.
+ * from TALLY_LEVEL_OFF closes the running account at `now` and goes on in `next`. For the
+ * owner, between two updates; indexes stay good.
  */
 extern void tally_follow(tally_slot *slot, uint32_t next, uint64_t now);
 
@@ -521,6 +524,8 @@ tally_switch(tally_slot *slot, uint32_t next, uint64_t now)
 	}
 	if (book->run != TALLY_NONE)
 		tally_add(slot, book->run, now - book->run_start);
+	/* C: killed before this, the fold finds the stretch both added and running (fold.c) */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	book->run = next;
 	book->run_start = now;
 	tally_book_end(book);

@@ -54,9 +54,9 @@ is_damaged(const tally_segment *segment, tally_book *book)
 }
 
 /*
- * An owner that died inside an update has perhaps added the running stretch and not yet
- * begun the next. The accounts then exceed the time from born to run_start, and by that
- * much the stretch is shorter.
+ * C, pairs with tally_switch: an owner that died inside an update has perhaps added the
+ * running stretch and not yet begun the next. The accounts then exceed the time from born
+ * to run_start, and by that much the stretch is shorter.
  */
 static uint64_t
 already_counted(const tally_segment *segment, tally_book *book)

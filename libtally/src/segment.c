@@ -24,6 +24,8 @@
 #include <unistd.h>
 
 #define ROUNDS 8					/* of finding the file replaced meanwhile */
+#define MISFIT_WAITS 50				/* of 20 ms for another who replaces the same misfit */
+#define MISFIT_WAIT_NS 20000000
 
 static void
 read_boot_id(char *to, size_t size)
@@ -265,6 +267,20 @@ create(const char *path, const tally_options *options, bool replace, tally_segme
 	return rc;
 }
 
+/* Bounded: whoever may read the file could hold its flock for ever. */
+static void
+lock_misfit(int misfit)
+{
+	const struct timespec pause = {.tv_nsec = MISFIT_WAIT_NS};
+
+	for (int i = 0; i < MISFIT_WAITS; i++)
+	{
+		if (flock(misfit, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			break;
+		nanosleep(&pause, NULL);
+	}
+}
+
 /* Is the misfit still what the path names? */
 static bool
 still_named(int misfit, const char *path)
@@ -289,7 +305,7 @@ tally_open(const char *path, const tally_options *options, tally_segment *segmen
 		if (rc == EINVAL)
 		{
 			if (misfit >= 0)
-				flock(misfit, LOCK_EX);
+				lock_misfit(misfit);
 			if (misfit >= 0 && !still_named(misfit, path))
 				rc = EEXIST;
 			else

@@ -67,8 +67,11 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	tally_slot_entry *entry;
 
 	memset(slot, 0, sizeof(*slot));
-	if (index == TALLY_NONE && tally_sweep(segment) > 0)
+	if (index == TALLY_NONE)
+	{
+		tally_sweep(segment);
 		index = take_lowest(segment, pid);
+	}
 	if (index == TALLY_NONE)
 	{
 		tally_count_one(&header->overflow_slots);
