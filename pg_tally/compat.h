@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * compat.h
+ *	  What differs between PostgreSQL's major versions, and nothing else.
+ */
+#ifndef PG_TALLY_COMPAT_H
+#define PG_TALLY_COMPAT_H
+
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
+#error "pg_tally supports PostgreSQL 15"
+#endif
+
+/* Types of process, in the words of pg_stat_activity's backend_type. */
+static inline const char *
+compat_process_kind(BackendType type)
+{
+	switch (type)
+	{
+		case B_INVALID:
+			return NULL;
+		case B_WAL_SENDER:
+			return "walsender";
+		case B_WAL_RECEIVER:
+			return "walreceiver";
+		default:
+			return GetBackendTypeDesc(type);
+	}
+}
+
+#endif							/* PG_TALLY_COMPAT_H */

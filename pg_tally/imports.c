@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * imports.c
+ *	  Probes on the server's calls into other libraries.
+ *
+ * The executable reaches libc through its import table. We replace the entries of the calls
+ * that can block; each probe asks which wait event the server has announced and charges the
+ * time of the call to it. Nothing but data is changed, and no instruction depends on the
+ * processor.
+ *
+ * Two kinds of call. What may sleep in the kernel whenever it is made (files, processes,
+ * name look-ups, authentication) is timed always: outside any wait event it is charged to
+ * "Call:<name>". What the server calls only when it will not block (sockets are non-blocking;
+ * epoll_wait, select and sem_wait are always announced, but for the postmaster's own loop)
+ * is timed when a wait event is announced, and costs two loads and a branch otherwise.
+ *
+ * The table is read-only after relocation (RELRO): its pages are made writable, changed, and
+ * put back. It is never executable.
+ */
+#include "compat.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <netdb.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "postmaster/postmaster.h"
+
+#include "imports.h"
+#include "probe.h"
+
+/*
+ * Every probed call: return type, name, timed outside wait events too, parameters, arguments.
+ * The position in this list is the call's number in the segment's probe table.
+ */
+#define TIMED_IMPORTS(X) \
+	X(int, epoll_wait, false, (int ep, struct epoll_event *ev, int n, int ms), (ep, ev, n, ms)) \
+	X(int, sem_wait, false, (sem_t *s), (s)) \
+	X(int, select, false, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), \
+	  (n, r, w, e, t)) \
+	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o)) \
+	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o)) \
+	X(ssize_t, pwritev, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o)) \
+	X(ssize_t, preadv, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o)) \
+	X(int, fsync, true, (int fd), (fd)) \
+	X(int, fdatasync, true, (int fd), (fd)) \
+	X(int, syncfs, true, (int fd), (fd)) \
+	X(int, sync_file_range, true, (int fd, off_t o, off_t n, unsigned int f), (fd, o, n, f)) \
+	X(int, posix_fadvise, true, (int fd, off_t o, off_t n, int a), (fd, o, n, a)) \
+	X(int, posix_fallocate, true, (int fd, off_t o, off_t n), (fd, o, n)) \
+	X(int, ftruncate, true, (int fd, off_t n), (fd, n)) \
+	X(int, truncate, true, (const char *p, off_t n), (p, n)) \
+	X(ssize_t, read, true, (int fd, void *b, size_t n), (fd, b, n)) \
+	X(ssize_t, write, true, (int fd, const void *b, size_t n), (fd, b, n)) \
+	X(int, close, true, (int fd), (fd)) \
+	X(int, stat, true, (const char *p, struct stat *s), (p, s)) \
+	X(int, lstat, true, (const char *p, struct stat *s), (p, s)) \
+	X(int, unlink, true, (const char *p), (p)) \
+	X(int, rename, true, (const char *a, const char *b), (a, b)) \
+	X(int, link, true, (const char *a, const char *b), (a, b)) \
+	X(int, mkdir, true, (const char *p, mode_t m), (p, m)) \
+	X(int, rmdir, true, (const char *p), (p)) \
+	X(DIR *, opendir, true, (const char *p), (p)) \
+	X(struct dirent *, readdir, true, (DIR *d), (d)) \
+	X(FILE *, fopen, true, (const char *p, const char *m), (p, m)) \
+	X(int, fclose, true, (FILE *f), (f)) \
+	X(size_t, fread, true, (void *b, size_t s, size_t n, FILE *f), (b, s, n, f)) \
+	X(char *, fgets, true, (char *b, int n, FILE *f), (b, n, f)) \
+	X(int, fflush, true, (FILE *f), (f)) \
+	X(int, system, true, (const char *c), (c)) \
+	X(FILE *, popen, true, (const char *c, const char *m), (c, m)) \
+	X(int, pclose, true, (FILE *f), (f)) \
+	X(int, getaddrinfo, true, \
+	  (const char *n, const char *s, const struct addrinfo *h, struct addrinfo **r), (n, s, h, r)) \
+	X(int, getnameinfo, true, \
+	  (const struct sockaddr *a, socklen_t l, char *h, socklen_t hl, char *s, socklen_t sl, int f), \
+	  (a, l, h, hl, s, sl, f)) \
+	X(int, pam_authenticate, true, (void *h, int f), (h, f)) \
+	X(int, pam_acct_mgmt, true, (void *h, int f), (h, f)) \
+	X(int, ldap_simple_bind_s, true, (void *l, const char *w, const char *p), (l, w, p)) \
+	X(int, ldap_search_s, true, \
+	  (void *l, char *b, int s, char *f, char **a, int o, void **r), (l, b, s, f, a, o, r)) \
+	X(int, ldap_start_tls_s, true, (void *l, void **s, void **c), (l, s, c))
+
+/* Probed in ways of their own. */
+#define PLAIN_IMPORTS(X) X(open) X(fwrite) X(fork) X(waitpid) X(exit)
+
+enum
+{
+#define X(ret, name, always, params, args) CALL_##name,
+	TIMED_IMPORTS(X)
+#undef X
+#define X(name) CALL_##name,
+	PLAIN_IMPORTS(X)
+#undef X
+	CALL_COUNT
+};
+
+StaticAssertDecl(CALL_COUNT <= CALLS_ENTRY, "more imports than a book has counters");
+
+#define UNNAMED(call) (CALL_CLASS | (call))
+
+/*
+ * The postmaster announces no wait event for its own loop; its idle time gets a name in the
+ * same style.
+ */
+static inline uint32
+unnamed_sleep(void)
+{
+	return MyProcPid == PostmasterPid ? POSTMASTER_MAIN : 0;
+}
+
+#define X(ret, name, always, params, args) \
+	static ret (*real_##name) params; \
+	static ret probe_##name params \
+	{ \
+		ret result; \
+		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : unnamed_sleep(), CALL_##name)) \
+			return real_##name args; \
+		result = real_##name args; \
+		probe_end_wait(); \
+		return result; \
+	}
+TIMED_IMPORTS(X)
+#undef X
+
+static int	(*real_open) (const char *path, int flags, ...);
+
+/* The mode is passed on whether there is one or not: an unused register is harmless. */
+static int
+probe_open(const char *path, int flags, ...)
+{
+	va_list		args;
+	mode_t		mode;
+	int			fd;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	if (!probe_begin_wait(UNNAMED(CALL_open), CALL_open))
+		return real_open(path, flags, mode);
+	fd = real_open(path, flags, mode);
+	probe_end_wait();
+	return fd;
+}
+
+static size_t (*real_fwrite) (const void *data, size_t size, size_t count, FILE *file);
+
+/* COPY TO a file or program writes row by row: only what leaves the buffer can block. */
+static size_t
+probe_fwrite(const void *data, size_t size, size_t count, FILE *file)
+{
+	size_t		written;
+
+	if (__fpending(file) + size * count < __fbufsize(file) ||
+		!probe_begin_wait(UNNAMED(CALL_fwrite), CALL_fwrite))
+		return real_fwrite(data, size, count, file);
+	written = real_fwrite(data, size, count, file);
+	probe_end_wait();
+	return written;
+}
+
+static pid_t (*real_fork) (void);
+
+/* A child must not write its parent's slot. */
+static pid_t
+probe_fork(void)
+{
+	pid_t		pid = real_fork();
+
+	if (pid == 0)
+		probe_after_fork();
+	return pid;
+}
+
+static pid_t (*real_waitpid) (pid_t pid, int *status, int options);
+
+/* The postmaster learns of a death here, and so do we. */
+static pid_t
+probe_waitpid(pid_t pid, int *status, int options)
+{
+	pid_t		dead = real_waitpid(pid, status, options);
+
+	if (dead > 0 && (status == NULL || WIFEXITED(*status) || WIFSIGNALED(*status)))
+	{
+		int			saved_errno = errno;
+
+		lifecycle_child_died(dead);
+		errno = saved_errno;
+	}
+	return dead;
+}
+
+static void (*real_exit) (int status) pg_attribute_noreturn();
+
+static void
+probe_exit(int status)
+{
+	lifecycle_exit();
+	real_exit(status);
+}
+
+typedef struct import
+{
+	const char *name;
+	void	   *probe;
+	void	  **real;
+	void	  **slot;				/* in the executable's table, once found */
+} import;
+
+static import imports[CALL_COUNT] = {
+#define X(ret, name, always, params, args) \
+	[CALL_##name] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
+	TIMED_IMPORTS(X)
+#undef X
+#define X(name) [CALL_##name] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
+	PLAIN_IMPORTS(X)
+#undef X
+};
+
+const char *
+import_name(uint32 call)
+{
+	return call < CALL_COUNT ? imports[call].name : "unknown";
+}
+
+/* ---------------------------------------------------------------- the import table */
+
+/* What the executable's dynamic section says. */
+typedef struct executable
+{
+	bool		found;
+	uintptr_t	base;
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	const ElfW(Rela) *jump;			/* DT_JMPREL */
+	size_t		jumps;
+	const ElfW(Rela) *rela;			/* DT_RELA past the relative ones */
+	size_t		relas;
+	uintptr_t	relro_start;		/* pages that are read-only after relocation */
+	uintptr_t	relro_end;
+} executable;
+
+static int
+find_executable(struct dl_phdr_info *info, size_t size, void *data)
+{
+	executable *exe = data;
+	const ElfW(Dyn) *dyn = NULL;
+	size_t		jump_bytes = 0;
+	size_t		rela_bytes = 0;
+	size_t		relative = 0;
+	bool		rela_type = true;
+	long		page = sysconf(_SC_PAGESIZE);
+
+	exe->base = info->dlpi_addr;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+	{
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_DYNAMIC)
+			dyn = (const ElfW(Dyn) *) (exe->base + ph->p_vaddr);
+		else if (ph->p_type == PT_GNU_RELRO)
+		{
+			exe->relro_start = (exe->base + ph->p_vaddr) & ~(uintptr_t) (page - 1);
+			exe->relro_end = (exe->base + ph->p_vaddr + ph->p_memsz) & ~(uintptr_t) (page - 1);
+		}
+	}
+	for (; dyn != NULL && dyn->d_tag != DT_NULL; dyn++)
+	{
+		switch (dyn->d_tag)
+		{
+			case DT_SYMTAB:
+				exe->symbols = (const void *) dyn->d_un.d_ptr;
+				break;
+			case DT_STRTAB:
+				exe->strings = (const void *) dyn->d_un.d_ptr;
+				break;
+			case DT_JMPREL:
+				exe->jump = (const void *) dyn->d_un.d_ptr;
+				break;
+			case DT_PLTRELSZ:
+				jump_bytes = dyn->d_un.d_val;
+				break;
+			case DT_PLTREL:
+				rela_type = dyn->d_un.d_val == DT_RELA;
+				break;
+			case DT_RELA:
+				exe->rela = (const void *) dyn->d_un.d_ptr;
+				break;
+			case DT_RELASZ:
+				rela_bytes = dyn->d_un.d_val;
+				break;
+			case DT_RELACOUNT:
+				relative = dyn->d_un.d_val;
+				break;
+			default:
+				break;
+		}
+	}
+	if (exe->symbols == NULL || exe->strings == NULL || !rela_type)
+		return 1;
+	exe->jumps = exe->jump != NULL ? jump_bytes / sizeof(ElfW(Rela)) : 0;
+	exe->relas = exe->rela != NULL ? rela_bytes / sizeof(ElfW(Rela)) : 0;
+	/* The linker sorts relative relocations to the front; they name no symbol. */
+	relative = Min(relative, exe->relas);
+	exe->rela += relative;
+	exe->relas -= relative;
+	exe->found = true;
+	return 1;						/* the first object is the executable: stop */
+}
+
+/* Names to numbers: a table of the first letter and length keeps the scan short. */
+static int
+find_import(const char *name)
+{
+	static int8 first[128];			/* 1 + lowest number with that first letter */
+	static int8 next[CALL_COUNT];
+	static bool ready = false;
+
+	StaticAssertStmt(CALL_COUNT < 127, "import numbers must fit a signed byte");
+	if (!ready)
+	{
+		for (int i = CALL_COUNT - 1; i >= 0; i--)
+		{
+			next[i] = first[imports[i].name[0] & 127];
+			first[imports[i].name[0] & 127] = (int8) (i + 1);
+		}
+		ready = true;
+	}
+	for (int i = first[name[0] & 127]; i != 0; i = next[i - 1])
+		if (strcmp(imports[i - 1].name, name) == 0)
+			return i - 1;
+	return -1;
+}
+
+/* Relocations by which a call's address gets into the table. */
+static bool
+is_import(ElfW(Xword) info)
+{
+#if defined(__x86_64__)
+	return ELF64_R_TYPE(info) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+	return ELF64_R_TYPE(info) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(info) == R_AARCH64_GLOB_DAT;
+#else
+	return false;
+#endif
+}
+
+static void
+scan(const executable *exe, const ElfW(Rela) *rela, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+	{
+		const ElfW(Sym) *symbol;
+		int			number;
+
+		if (!is_import(rela[i].r_info))
+			continue;
+		symbol = &exe->symbols[ELF64_R_SYM(rela[i].r_info)];
+		if (symbol->st_shndx != SHN_UNDEF)
+			continue;				/* the executable's own; not an import */
+		number = find_import(exe->strings + symbol->st_name);
+		if (number >= 0)
+			imports[number].slot = (void **) (exe->base + rela[i].r_offset);
+	}
+}
+
+void
+imports_install(tally_segment *segment)
+{
+	executable	exe = {0};
+	const char *reason = NULL;
+	char		text[96];
+	bool		unlocked = false;
+
+	dl_iterate_phdr(find_executable, &exe);
+	if (!exe.found)
+		reason = "the executable has no dynamic section that can be read";
+	else
+	{
+		scan(&exe, exe.jump, exe.jumps);
+		scan(&exe, exe.rela, exe.relas);
+		if (exe.relro_end > exe.relro_start)
+		{
+			unlocked = mprotect((void *) exe.relro_start, exe.relro_end - exe.relro_start,
+								PROT_READ | PROT_WRITE) == 0;
+			if (!unlocked)
+			{
+				snprintf(text, sizeof(text), "the import table cannot be made writable: %s",
+						 strerror(errno));
+				reason = text;
+			}
+		}
+	}
+
+	for (int i = 0; i < CALL_COUNT; i++)
+	{
+		import	   *imp = &imports[i];
+		const char *left_out = reason;
+		char		label[32];
+
+		if (left_out == NULL && imp->slot == NULL)
+			left_out = "this server does not import it";
+		if (left_out == NULL && *imp->slot == NULL)
+			left_out = "its import slot is not bound";
+		if (left_out == NULL && *imp->slot != imp->probe)
+		{
+			*imp->real = *imp->slot;
+			*imp->slot = imp->probe;
+		}
+		snprintf(label, sizeof(label), "import %s", imp->name);
+		tally_probe_set(segment, (uint32) i, label,
+						left_out == NULL ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, left_out);
+	}
+
+	if (unlocked)
+		mprotect((void *) exe.relro_start, exe.relro_end - exe.relro_start, PROT_READ);
+}

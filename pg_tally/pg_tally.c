@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * pg_tally.c
+ *	  The life of the extension in a server: settings, the segment, beginning and end.
+ *
+ * Two ways in. By shared_preload_libraries the postmaster opens the segment and installs the
+ * probes once, before the first fork; every process inherits both and takes a slot when it
+ * is forked. By session_preload_libraries or LOAD a backend does all of that for itself, and
+ * only such backends are seen.
+ *
+ * Nothing here may keep a server from starting: what fails is logged once and shown by
+ * tally.status, and the server (or the session) runs uninstrumented.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands/copy.h"
+#include "common/file_perm.h"
+#include "libpq/libpq.h"
+#include "postmaster/autovacuum.h"
+#include "postmaster/postmaster.h"
+#include "replication/walsender.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+#include "utils/varlena.h"
+
+#include "imports.h"
+#include "pg_tally.h"
+#include "probe.h"
+
+PG_MODULE_MAGIC;
+
+/* settings */
+static int	setting_level = TALLY_LEVEL_WAITS;
+static char *setting_directory = NULL;
+static char *setting_segment = NULL;
+static int	setting_slots = 0;
+static int	setting_statistics = 384;
+static int	setting_names = 4096;
+static int	setting_groups = 64;
+static int	setting_events = 1024;
+
+static const struct config_enum_entry level_options[] = {
+	{"off", TALLY_LEVEL_OFF, false},
+	{"waits", TALLY_LEVEL_WAITS, false},
+	{NULL, 0, false}
+};
+
+/* the segment of this process */
+static tally_segment segment;
+static char segment_path[MAXPGPATH];
+static pid_t segment_opener = 0;	/* who opened it; children inherit the rest */
+static bool segment_shared = false; /* by shared_preload_libraries */
+static char segment_failure[256];
+
+static shmem_startup_hook_type previous_shmem_startup = NULL;
+static ProcessUtility_hook_type previous_utility = NULL;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+tally_segment *
+pg_tally_segment(void)
+{
+	return segment_opener != 0 ? &segment : NULL;
+}
+
+const char *
+pg_tally_failure(void)
+{
+	return segment_failure;
+}
+
+bool
+pg_tally_is_shared(void)
+{
+	return segment_shared;
+}
+
+/* ---------------------------------------------------------------- settings */
+
+/*
+ * One process speaks for the server: the postmaster, or, where only sessions are
+ * instrumented, any session that sees the setting change.
+ */
+static void
+assign_level(int value, void *extra)
+{
+	if (segment_opener == 0 || value == setting_level)
+		return;
+	if (segment_shared && segment_opener != MyProcPid)
+		return;
+	tally_set_level(&segment, (tally_level) value);
+}
+
+static void
+define_settings(void)
+{
+	/* A session cannot define settings that only a restart may change. */
+	GucContext	fixed = segment_shared ? PGC_POSTMASTER : PGC_SIGHUP;
+
+	DefineCustomEnumVariable("pg_tally.level",
+							 "How much is looked at, in all instrumented processes.",
+							 NULL, &setting_level, TALLY_LEVEL_WAITS, level_options,
+							 PGC_SIGHUP, 0, NULL, assign_level, NULL);
+	DefineCustomStringVariable("pg_tally.directory",
+							   "Folder of the segment; should be on tmpfs.",
+							   "Takes hold when the segment is opened.",
+							   &setting_directory, "/dev/shm", fixed, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_tally.segment",
+							   "Path of the segment in use; empty when there is none.",
+							   NULL, &setting_segment, "", PGC_INTERNAL,
+							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_tally.max_slots",
+							"Processes that can be instrumented at a time; 0: all that can run.",
+							NULL, &setting_slots, 0, 0, 65535, fixed, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_tally.max_statistics",
+							"Statistics that one process can touch.",
+							NULL, &setting_statistics, 384, 16, 4096, fixed, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_tally.max_names",
+							"Different names of statistics.",
+							NULL, &setting_names, 4096, 64, 65536, fixed, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_tally.max_groups",
+							"Groups (kind of process, database, role) kept of ended processes.",
+							NULL, &setting_groups, 64, 1, 4096, fixed, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_tally.max_events",
+							"Notable events kept.",
+							NULL, &setting_events, 1024, 16, 65536, fixed, 0, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("pg_tally");
+}
+
+/* Every process that can run at a time, and some that are just ending. */
+static uint32
+slots_wanted(void)
+{
+	if (setting_slots > 0)
+		return (uint32) setting_slots;
+	return (uint32) Min(65535, MaxConnections + autovacuum_max_workers + 1 +
+						max_worker_processes + max_wal_senders + NUM_AUXILIARY_PROCS + 16);
+}
+
+/* ---------------------------------------------------------------- the segment */
+
+static void
+remember_failure(int level, const char *what, int error)
+{
+	snprintf(segment_failure, sizeof(segment_failure), "%s: %s", what, strerror(error));
+	ereport(level,
+			(errmsg("pg_tally is not active: %s", segment_failure),
+			 error == ENOSPC || error == ENOMEM
+			 ? errhint("Make room there, set pg_tally.directory to another folder, or lower pg_tally.max_slots.")
+			 : errhint("See tally.status.")));
+}
+
+/* Open the segment and instrument this process; what fails is reported at elevel. */
+static void
+open_segment(int elevel)
+{
+	tally_options options;
+	struct stat st;
+	char		socket_dir[MAXPGPATH] = "";
+	int			error;
+
+	if (stat(DataDir, &st) != 0)
+	{
+		remember_failure(elevel, DataDir, errno);
+		return;
+	}
+	snprintf(segment_path, sizeof(segment_path), "%s/pg_tally.%llx.%llx", setting_directory,
+			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+
+	tally_options_init(&options);
+	options.slots = slots_wanted();
+	options.groups = (uint32) setting_groups;
+	options.stats_per_book = (uint32) setting_statistics;
+	options.directory = (uint32) setting_names;
+	options.events = (uint32) setting_events;
+	options.mode = (uint32) pg_file_create_mode;
+	options.level = (tally_level) setting_level;
+	options.host = DataDir;
+	options.producer = "pg_tally " PG_TALLY_VERSION;
+	options.server = "PostgreSQL " PG_VERSION;
+	options.server_pid = (uint32) PostmasterPid;
+	options.server_port = (uint32) PostPortNumber;
+	if (Unix_socket_directories != NULL)
+	{
+		/* The first of the list, without its quotes or blanks. */
+		strlcpy(socket_dir, Unix_socket_directories, sizeof(socket_dir));
+		socket_dir[strcspn(socket_dir, ",")] = '\0';
+	}
+	options.socket_dir = socket_dir;
+
+	error = tally_open(segment_path, &options, &segment);
+	if (error != 0)
+	{
+		remember_failure(elevel, segment_path, error);
+		segment_path[0] = '\0';
+		return;
+	}
+	segment_opener = MyProcPid;
+	SetConfigOption("pg_tally.segment", segment_path, PGC_INTERNAL, PGC_S_OVERRIDE);
+}
+
+static void
+install_probes(void)
+{
+	char		reason[120] = "";
+
+	imports_install(&segment);
+	if (messages_install(reason, sizeof(reason)))
+	{
+		tally_probe_set(&segment, CALLS_ENTRY, "entry pq_getbyte", TALLY_PROBE_INSTALLED, NULL);
+		tally_probe_set(&segment, CALLS_MESSAGES, "messages", TALLY_PROBE_INSTALLED, NULL);
+	}
+	else
+	{
+		tally_probe_set(&segment, CALLS_ENTRY, "entry pq_getbyte", TALLY_PROBE_LEFT_OUT, reason);
+		tally_probe_set(&segment, CALLS_MESSAGES, "messages", TALLY_PROBE_LEFT_OUT, reason);
+		ereport(LOG,
+				(errmsg("pg_tally cannot tell the phases of a session apart: %s", reason)));
+	}
+}
+
+/* In the postmaster, at start and again after a crash of a child; or standalone. */
+static void
+shmem_startup(void)
+{
+	if (previous_shmem_startup)
+		previous_shmem_startup();
+
+	if (IsUnderPostmaster)
+		return;
+	if (segment_opener == 0)
+	{
+		open_segment(LOG);
+		if (segment_opener == 0)
+			return;
+		/* Found rather than made, it has the last run's level and dead slots. */
+		tally_set_level(&segment, (tally_level) setting_level);
+		tally_sweep(&segment);
+		install_probes();
+		probe_claim(&segment, PHASE_BACKGROUND);
+	}
+	else
+		tally_sweep(&segment);
+}
+
+/* Is this module still wanted by new sessions? */
+static bool
+wanted_by_sessions(void)
+{
+	return session_preload_libraries_string != NULL &&
+		strstr(session_preload_libraries_string, "pg_tally") != NULL;
+}
+
+/* Remove the segment's file if it is still ours. */
+static void
+unlink_segment(void)
+{
+	struct stat st;
+
+	if (segment_path[0] != '\0' && stat(segment_path, &st) == 0 &&
+		(uint64) st.st_dev == segment.device && (uint64) st.st_ino == segment.inode)
+		unlink(segment_path);
+}
+
+/* exit(3): the last thing a process of the server does. */
+void
+lifecycle_exit(void)
+{
+	if (segment_opener == 0)
+		return;
+	probe_retire();
+	if (segment_shared)
+	{
+		if (segment_opener == getpid())
+			unlink_segment();
+	}
+	else if (!wanted_by_sessions() && tally_population(&segment) == 0)
+		unlink_segment();
+}
+
+/* The postmaster has been told that a child is gone. */
+void
+lifecycle_child_died(pid_t pid)
+{
+	if (segment_opener != 0 && segment_opener == MyProcPid)
+		tally_bury(&segment, (int32) pid);
+}
+
+/* ---------------------------------------------------------------- COPY is a phase */
+
+static void
+run_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+			ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
+			DestReceiver *dest, QueryCompletion *qc)
+{
+	if (previous_utility)
+		previous_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	else
+		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
+								dest, qc);
+}
+
+static void
+utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *queryEnv,
+		DestReceiver *dest, QueryCompletion *qc)
+{
+	tally_phase outer;
+
+	if (!IsA(pstmt->utilityStmt, CopyStmt))
+	{
+		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+		return;
+	}
+	outer = probe_enter_phase(PHASE_COPY);
+	PG_TRY();
+	{
+		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+	}
+	PG_FINALLY();
+	{
+		probe_enter_phase(outer);
+	}
+	PG_END_TRY();
+}
+
+/* ---------------------------------------------------------------- loading */
+
+void
+_PG_init(void)
+{
+	segment_shared = process_shared_preload_libraries_in_progress;
+	define_settings();
+
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = utility;
+
+	if (segment_shared)
+	{
+		previous_shmem_startup = shmem_startup_hook;
+		shmem_startup_hook = shmem_startup;
+	}
+	else if (IsUnderPostmaster)
+	{
+		/* A LOAD tells its user; a preload in every session would fill the log. */
+		open_segment(debug_query_string != NULL ? WARNING : DEBUG1);
+		if (segment_opener == 0)
+			return;
+		install_probes();
+		probe_claim(&segment, debug_query_string != NULL ? PHASE_SIMPLE_QUERY : PHASE_STARTUP);
+	}
+}

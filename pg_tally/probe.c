@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * probe.c
+ *	  The slot of this process: claim, identity, phases, levels, retirement.
+ *
+ * See probe.h for the rules of the hot path; here is what happens rarely.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "libpq/libpq-be.h"
+#include "postmaster/bgworker_internals.h"
+#include "postmaster/postmaster.h"
+#include "replication/walsender.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+
+#include "imports.h"
+#include "probe.h"
+
+static const uint32 no_level = 0;
+
+probe_state tally = {.level_word = &no_level};
+
+static const char *const phase_names[PHASE_COUNT] = {
+	[PHASE_STARTUP] = "startup",
+	[PHASE_IDLE] = "idle",
+	[PHASE_IDLE_IN_TRANSACTION] = "idle in transaction",
+	[PHASE_SIMPLE_QUERY] = "simple query",
+	[PHASE_PARSE] = "parse",
+	[PHASE_BIND] = "bind",
+	[PHASE_DESCRIBE] = "describe",
+	[PHASE_EXECUTE] = "execute",
+	[PHASE_CLOSE] = "close",
+	[PHASE_SYNC] = "sync",
+	[PHASE_FLUSH] = "flush",
+	[PHASE_FUNCTION_CALL] = "function call",
+	[PHASE_COPY] = "copy",
+	[PHASE_TERMINATE] = "terminate",
+	[PHASE_BACKGROUND] = "background",
+};
+
+/* Forget the slot without touching it: it is another process's, or gone. */
+static void
+forget(void)
+{
+	memset(&tally, 0, sizeof(tally));
+	tally.level_word = &no_level;
+}
+
+/*
+ * Take a slot. Without one (all taken, or the file system is full) this process runs
+ * uninstrumented; the segment counts it.
+ */
+void
+probe_claim(tally_segment *segment, tally_phase phase)
+{
+	tally_identity identity = {.kind = "starting"};
+	uint64		now;
+
+	forget();
+	if (tally_claim(segment, &identity, &tally.slot) != 0)
+		return;
+	tally.claimed = true;
+	tally.clock = segment->clock;
+	tally.kind_seen = UINT32_MAX;
+	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
+	memset(tally.read_index, 0xff, sizeof(tally.read_index));
+	memset(tally.handle_index, 0xff, sizeof(tally.handle_index));
+	tally.off_index = tally_touch(&tally.slot,
+								  tally_register(segment, "off::uninstrumented",
+												 TALLY_ACCOUNT, "ticks"));
+	tally.level_word = &segment->header->level_word;
+	tally.word_seen = tally.slot.word;
+	probe_set_phase(phase);
+	now = tally.slot.entry->claimed_tick;
+	if (TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF)
+	{
+		tally_switch(&tally.slot, tally.cpu, now);
+		tally.on = true;
+	}
+	else
+		tally_switch(&tally.slot, tally.off_index, now);
+}
+
+/* In a child, first thing: the slot is the parent's. */
+void
+probe_after_fork(void)
+{
+	tally_segment *segment = tally.claimed ? tally.slot.segment : NULL;
+
+	forget();
+	if (segment != NULL)
+		probe_claim(segment, PHASE_STARTUP);
+}
+
+/* The process ends: fold the slot. */
+void
+probe_retire(void)
+{
+	tally_slot	slot = tally.slot;
+	bool		claimed = tally.claimed;
+
+	forget();
+	if (claimed)
+		tally_retire(&slot);
+}
+
+/* The level word has changed: fall in step, unless we are inside a probe already. */
+void
+probe_follow(void)
+{
+	bool		was_on = TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF;
+	uint32		word = *(const volatile uint32 *) tally.level_word;
+	bool		now_on = TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF;
+
+	if (!tally.claimed || tally.on != was_on)
+		return;
+	tally.on = false;
+	tally_follow(&tally.slot, now_on ? tally.cpu : tally.off_index, probe_now());
+	tally.word_seen = tally.slot.word;
+	/* What began before the change was not seen whole. */
+	tally.handle_start = 0;
+	tally.read_start = 0;
+	tally.on = TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF;
+}
+
+/* A wait ends, and the level word has changed during it. */
+void
+probe_end_changed(uint64 now)
+{
+	uint32		word = *(const volatile uint32 *) tally.level_word;
+
+	tally_follow(&tally.slot,
+				 TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF ? tally.cpu : tally.off_index, now);
+	tally.word_seen = tally.slot.word;
+	tally.handle_start = 0;
+	tally.read_start = 0;
+	if (TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF)
+	{
+		/* Still on (a reset): the wait ends here like any other. */
+		tally_switch(&tally.slot, tally.cpu, now);
+		tally.on = true;
+	}
+}
+
+/* First touch of (phase, cpu). */
+uint32
+probe_cpu_account(tally_phase phase)
+{
+	int			saved_errno = errno;
+	char		name[TALLY_NAME_MAX];
+
+	snprintf(name, sizeof(name), "%s::cpu", phase_names[phase]);
+	tally.cpu_index[phase] =
+		tally_touch(&tally.slot, tally_register(tally.slot.segment, name, TALLY_ACCOUNT, "ticks"));
+	errno = saved_errno;
+	return tally.cpu_index[phase];
+}
+
+/*
+ * First touch of (phase, wait event), or its return to the cache. The names of wait events
+ * are looked up without locks or allocation in this version (wait_event.c, lwlock.c).
+ */
+uint32
+probe_account(tally_phase phase, uint32 event)
+{
+	int			saved_errno = errno;
+	account_cache_entry *entry =
+		&tally.cache[((event * 2654435761u) >> 20 ^ (uint32) phase * 37u) & (ACCOUNT_CACHE - 1)];
+	char		name[TALLY_NAME_MAX];
+
+	if (event == POSTMASTER_MAIN)
+		snprintf(name, sizeof(name), "%s::wait::Activity:PostmasterMain", phase_names[phase]);
+	else if (event >= CALL_CLASS)
+		snprintf(name, sizeof(name), "%s::wait::Call:%s", phase_names[phase],
+				 import_name(event & 0xFFFF));
+	else
+	{
+		const char *type = pgstat_get_wait_event_type(event);
+		const char *wait = pgstat_get_wait_event(event);
+
+		snprintf(name, sizeof(name), "%s::wait::%s:%s", phase_names[phase],
+				 type ? type : "Unknown", wait ? wait : "Unknown");
+	}
+	entry->event = event;
+	entry->phase = (uint32) phase;
+	entry->index =
+		tally_touch(&tally.slot, tally_register(tally.slot.segment, name, TALLY_ACCOUNT, "ticks"));
+	errno = saved_errno;
+	return entry->index;
+}
+
+/* The first wait of the main loop's read: the message before has been handled. */
+void
+probe_begin_read_wait(uint64 now)
+{
+	tally.reading = false;
+	tally.waited = true;
+	message_handled(now);
+	tally.read_start = now;
+	probe_set_phase(IsTransactionOrTransactionBlock() ? PHASE_IDLE_IN_TRANSACTION : PHASE_IDLE);
+}
+
+/* Run another phase from now on, for a part of a command. Returns the phase that ends. */
+tally_phase
+probe_enter_phase(tally_phase phase)
+{
+	tally_phase before = tally.phase;
+
+	if (!tally.claimed || before == phase)
+		return before;
+	if (tally.on)
+	{
+		tally.on = false;
+		probe_set_phase(phase);
+		tally_switch(&tally.slot, tally.cpu, probe_now());
+		tally.on = true;
+	}
+	else
+		probe_set_phase(phase);
+	return before;
+}
+
+/* Texts shown for this process; what is not known yet stays as it is. */
+void
+probe_identify(void)
+{
+	int			saved_errno = errno;
+	tally_identity identity = {0};
+	bool		complete;
+
+	if (IsUnderPostmaster && MyBackendType == B_INVALID)
+		return;
+
+	identity.pid = MyProcPid;
+	identity.application = application_name;
+	if (IsParallelWorker())
+	{
+		identity.kind = "parallel worker";
+		if (MyProc != NULL && MyProc->lockGroupLeader != NULL)
+			identity.leader_pid = MyProc->lockGroupLeader->pid;
+	}
+	else if (!IsUnderPostmaster)
+		identity.kind = IsPostmasterEnvironment ? "postmaster" : "standalone backend";
+	else if (MyBackendType == B_BG_WORKER && MyBgworkerEntry != NULL)
+		identity.kind = MyBgworkerEntry->bgw_type;
+	else
+		identity.kind = compat_process_kind(MyBackendType);
+
+	identity.database_id = MyDatabaseId;
+	if (MyProc != NULL && MyProc->roleId != InvalidOid)
+		identity.user_id = MyProc->roleId;
+	if (MyProcPort != NULL)
+	{
+		identity.database = am_walsender ? NULL : MyProcPort->database_name;
+		identity.user = MyProcPort->user_name;
+	}
+	tally_identify(&tally.slot, &identity);
+
+	/* What a process is for tells its phase, where no client does. */
+	if (tally.kind_seen != (uint32) MyBackendType)
+	{
+		tally.kind_seen = MyBackendType;
+		if (IsParallelWorker())
+			probe_set_phase(PHASE_EXECUTE);
+		else if (MyBackendType != B_BACKEND && MyBackendType != B_WAL_SENDER &&
+				 (IsUnderPostmaster || IsPostmasterEnvironment))
+			probe_set_phase(PHASE_BACKGROUND);
+	}
+
+	switch (MyBackendType)
+	{
+		case B_BACKEND:
+		case B_WAL_SENDER:
+			complete = !ClientAuthInProgress && identity.user_id != InvalidOid &&
+				(am_walsender || identity.database_id != InvalidOid);
+			break;
+		case B_AUTOVAC_WORKER:
+			complete = identity.database_id != InvalidOid;
+			break;
+		case B_BG_WORKER:
+			complete = identity.database_id != InvalidOid &&
+				(!IsParallelWorker() || identity.leader_pid != 0);
+			break;
+		default:
+			complete = true;
+	}
+	tally.application = application_name;
+	tally.identified = complete;
+	errno = saved_errno;
+}

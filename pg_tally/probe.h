@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * probe.h
+ *	  What a probe does: the running account of this process, and its switching.
+ *
+ * Concurrency contract: everything in `tally` belongs to this process alone; it is reset in
+ * a child before the child does anything else (probe_after_fork). A signal handler may run
+ * at any instruction: a probe clears tally.on before it touches the book and sets it again
+ * when it is done, so a probe entered by a handler meanwhile passes straight through and
+ * its time stays with the wait or the work that the signal interrupted.
+ *
+ * The hot path is private (one writer, plain stores), does no system call, takes no lock,
+ * allocates nothing and raises nothing. The first touch of an account is the exception: it
+ * registers a name by compare-and-swap and may reserve memory in the segment's file.
+ */
+#ifndef PG_TALLY_PROBE_H
+#define PG_TALLY_PROBE_H
+
+#include "postgres.h"
+
+#include "utils/wait_event.h"
+
+#include "tally.h"
+
+/* What a process is doing for its client. Names in phase_names, probe.c. */
+typedef enum tally_phase
+{
+	PHASE_STARTUP = 0,
+	PHASE_IDLE,
+	PHASE_IDLE_IN_TRANSACTION,
+	PHASE_SIMPLE_QUERY,
+	PHASE_PARSE,
+	PHASE_BIND,
+	PHASE_DESCRIBE,
+	PHASE_EXECUTE,
+	PHASE_CLOSE,
+	PHASE_SYNC,
+	PHASE_FLUSH,
+	PHASE_FUNCTION_CALL,
+	PHASE_COPY,
+	PHASE_TERMINATE,
+	PHASE_BACKGROUND,
+	PHASE_COUNT
+} tally_phase;
+
+/* Kinds of message that a client sends. Names in message_names, messages.c. */
+typedef enum tally_message
+{
+	MESSAGE_QUERY = 0,
+	MESSAGE_PARSE,
+	MESSAGE_BIND,
+	MESSAGE_DESCRIBE,
+	MESSAGE_EXECUTE,
+	MESSAGE_CLOSE,
+	MESSAGE_SYNC,
+	MESSAGE_FLUSH,
+	MESSAGE_FUNCTION_CALL,
+	MESSAGE_COPY_DATA,
+	MESSAGE_COPY_DONE,
+	MESSAGE_COPY_FAIL,
+	MESSAGE_TERMINATE,
+	MESSAGE_OTHER,
+	MESSAGE_COUNT
+} tally_message;
+
+/* calls[] of the book: the probes' counters in the order of the probe table. */
+#define CALLS_MESSAGES 63			/* messages read by the main loop, at every level */
+#define CALLS_ENTRY 62				/* the entry probe on the message read */
+
+/*
+ * Wait events are 32 bits: class in the top byte. Classes 0xF0 and up are ours, for blocking
+ * calls that the server makes outside any wait event.
+ */
+#define CALL_CLASS 0xF0000000u
+#define POSTMASTER_MAIN 0xF1000000u
+
+#define ACCOUNT_CACHE 512			/* direct-mapped, power of two */
+
+typedef struct account_cache_entry
+{
+	uint32		event;				/* 0: empty; waits never have event 0 */
+	uint32		phase;
+	uint32		index;				/* in the book */
+} account_cache_entry;
+
+/* The state of this process's probes. Hot fields first. */
+typedef struct probe_state
+{
+	const uint32 *level_word;		/* in the segment, or at no_level */
+	uint32		word_seen;			/* what the slot follows now */
+	bool		on;					/* a slot, a level, and not inside a probe */
+	bool		reading;			/* the main loop has begun to read, no wait yet */
+	bool		waited;				/* ... and has waited since */
+	bool		copy_waited;		/* a COPY's read has waited */
+	tally_phase phase;
+	uint32		cpu;				/* index of (phase, cpu) */
+	tally_clock_kind clock;
+	uint32		kind_seen;			/* BackendType of the last identification */
+	bool		identified;			/* nothing more is to be learnt but the application */
+	bool		claimed;			/* slot is ours */
+	tally_message message;			/* being handled */
+	uint64		handle_start;		/* tick of its arrival; 0 unknown */
+	uint64		read_start;			/* tick of the end of the one before; 0 unknown */
+	const char *application;		/* as copied to the slot */
+	tally_slot	slot;
+	uint32		cpu_index[PHASE_COUNT];	/* TALLY_NONE until touched */
+	uint32		read_index[MESSAGE_COUNT];
+	uint32		handle_index[MESSAGE_COUNT];
+	uint32		off_index;			/* account "off::uninstrumented" */
+	account_cache_entry cache[ACCOUNT_CACHE];
+} probe_state;
+
+extern probe_state tally;
+
+/* probe.c */
+extern void probe_claim(tally_segment *segment, tally_phase phase);
+extern void probe_after_fork(void);
+extern void probe_retire(void);
+extern void probe_follow(void);
+extern uint32 probe_account(tally_phase phase, uint32 event);
+extern uint32 probe_cpu_account(tally_phase phase);
+extern void probe_begin_read_wait(uint64 now);
+extern void probe_end_changed(uint64 now);
+extern void probe_identify(void);
+extern tally_phase probe_enter_phase(tally_phase phase);
+
+/* messages.c */
+extern uint32 message_touch(tally_message message, bool read);
+extern bool messages_install(char *reason, size_t size);
+extern void message_handled(uint64 now);
+
+static inline uint64
+probe_now(void)
+{
+	return tally_now(tally.clock);
+}
+
+static inline uint32
+probe_account_cached(tally_phase phase, uint32 event)
+{
+	account_cache_entry *entry =
+		&tally.cache[((event * 2654435761u) >> 20 ^ (uint32) phase * 37u) & (ACCOUNT_CACHE - 1)];
+
+	if (likely(entry->event == event && entry->phase == (uint32) phase))
+		return entry->index;
+	return probe_account(phase, event);
+}
+
+/* Run another phase from now on; the caller has cleared tally.on. */
+static inline void
+probe_set_phase(tally_phase phase)
+{
+	uint32		cpu = tally.cpu_index[phase];
+
+	tally.phase = phase;
+	tally.cpu = likely(cpu != TALLY_NONE) ? cpu : probe_cpu_account(phase);
+}
+
+/*
+ * Before a call that may block. True: the wait is on the clock and the caller owes a
+ * probe_end_wait(). `unnamed` is the event to charge when the server reports none, or 0
+ * to leave such a call alone (it does not block, and its time is cpu time).
+ */
+static inline bool
+probe_begin_wait(uint32 unnamed, uint32 call)
+{
+	uint32		event;
+	uint64		now;
+
+	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
+		probe_follow();
+	if (!tally.on)
+		return false;
+	event = *(volatile uint32 *) my_wait_event_info;
+	if (event == 0)
+	{
+		if (unnamed == 0)
+			return false;
+		event = unnamed;
+	}
+	tally.on = false;
+	tally.slot.book->calls[call]++;
+	if (unlikely(!tally.identified))
+		probe_identify();
+	now = probe_now();
+	if (tally.reading)
+		probe_begin_read_wait(now);
+	tally_switch(&tally.slot, probe_account_cached(tally.phase, event), now);
+	return true;
+}
+
+/* After it. Only reads the clock and notes it: somebody may be waiting for us in turn. */
+static inline void
+probe_end_wait(void)
+{
+	uint64		now = probe_now();
+
+	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
+		probe_end_changed(now);
+	else
+	{
+		tally_switch_later(&tally.slot, tally.cpu, now);
+		tally.on = true;
+	}
+}
+
+#endif							/* PG_TALLY_PROBE_H */

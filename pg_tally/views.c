@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * views.c
+ *	  The SQL face: what is in the segment, as rows.
+ *
+ * Reads the mapping under the protocol of format/FORMAT.md. Slots end while we read, and a
+ * fold moves their totals into a group: if one happened meanwhile the whole reading is made
+ * anew, so nothing is counted twice or missed.
+ */
+#include "compat.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "catalog/pg_authid.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "storage/procarray.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+#include "utils/timestamp.h"
+
+#include "pg_tally.h"
+#include "probe.h"
+
+extern PGDLLEXPORT Datum pg_tally_totals(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum pg_tally_sessions(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum pg_tally_status(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum pg_tally_probes(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum pg_tally_reset(PG_FUNCTION_ARGS);
+
+#define READ_TRIES 200				/* readings of the whole segment */
+#define BOOK_TRIES 1000				/* copies of one book */
+
+/* What totals are grouped by: one such for the whole server. */
+typedef struct total_key
+{
+	char		kind[TALLY_TEXT_MAX];
+	Oid			database_id;
+	Oid			user_id;
+	uint32		stat;				/* directory index */
+} total_key;
+
+typedef struct total
+{
+	total_key	key;				/* first: the hash table's key */
+	char		database[TALLY_TEXT_MAX];
+	char		user[TALLY_TEXT_MAX];
+	uint64		count;
+	uint64		ticks;
+	uint64		min;
+	uint64		max;
+	uint64		hist[TALLY_HIST_BUCKETS];
+} total;
+
+/* A copy of one book, made between two equal readings of its seq. */
+typedef struct book_copy
+{
+	tally_book	book;
+	tally_head *heads;				/* stats_per_book of them */
+	bool		lags_reset;
+} book_copy;
+
+static tally_segment *
+segment_or_error(void)
+{
+	tally_segment *segment = pg_tally_segment();
+
+	if (segment == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pg_tally is not active in this session"),
+				 pg_tally_failure()[0] != '\0'
+				 ? errdetail("%s", pg_tally_failure())
+				 : errdetail("The library is not loaded by shared_preload_libraries or session_preload_libraries."),
+				 errhint("Run \"tally enable\", or LOAD 'pg_tally'.")));
+	return segment;
+}
+
+static tally_slot_entry *
+entry_at(tally_segment *segment, uint32 index)
+{
+	tally_header *header = segment->header;
+
+	return (tally_slot_entry *) ((char *) header + header->entries.offset) + index;
+}
+
+static tally_book *
+book_at(tally_segment *segment, uint32 index)
+{
+	tally_header *header = segment->header;
+
+	return (tally_book *) ((char *) header + header->books.offset +
+						   (uint64) header->books.stride * index);
+}
+
+static tally_head *
+heads_of(tally_book *book)
+{
+	return (tally_head *) (book + 1);
+}
+
+static uint64 *
+hist_of(tally_segment *segment, tally_book *book, uint32 head)
+{
+	return (uint64 *) (heads_of(book) + segment->header->stats_per_book) +
+		(size_t) head * TALLY_HIST_BUCKETS;
+}
+
+static tally_dir_entry *
+directory_at(tally_segment *segment, uint32 index)
+{
+	tally_header *header = segment->header;
+
+	return (tally_dir_entry *) ((char *) header + header->directory.offset) + index;
+}
+
+/*
+ * Copy a book's words and heads. C pairs with B (tally.h): the seq read first is not older
+ * than the stores it covers; D pairs with A: the copy is complete before seq is read again.
+ */
+static void
+copy_book(tally_segment *segment, tally_book *book, book_copy *copy)
+{
+	for (int i = 0; i < BOOK_TRIES; i++)
+	{
+		uint64		seq = __atomic_load_n(&book->seq, __ATOMIC_ACQUIRE);	/* C */
+
+		memcpy(&copy->book, book, sizeof(tally_book));
+		if (copy->book.used > segment->header->stats_per_book)
+			copy->book.used = segment->header->stats_per_book;
+		memcpy(copy->heads, heads_of(book), copy->book.used * sizeof(tally_head));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* D */
+		if ((seq & 1) == 0 && __atomic_load_n(&book->seq, __ATOMIC_RELAXED) == seq)
+			break;
+	}
+	copy->lags_reset =
+		copy->book.resets != TALLY_RESETS_OF(*(volatile uint32 *) &segment->header->level_word);
+}
+
+static total *
+total_of(HTAB *table, const tally_slot_entry *entry, bool by_group, uint32 stat)
+{
+	total_key	key;
+	total	   *t;
+	bool		found;
+
+	memset(&key, 0, sizeof(key));
+	if (by_group)
+	{
+		strlcpy(key.kind, entry->kind, sizeof(key.kind));
+		key.database_id = entry->database_id;
+		key.user_id = entry->user_id;
+	}
+	key.stat = stat;
+	t = hash_search(table, &key, HASH_ENTER, &found);
+	if (!found)
+	{
+		memset((char *) t + sizeof(total_key), 0, sizeof(total) - sizeof(total_key));
+		t->min = UINT64_MAX;
+	}
+	if (by_group && t->database[0] == '\0')
+		strlcpy(t->database, entry->database, sizeof(t->database));
+	if (by_group && t->user[0] == '\0')
+		strlcpy(t->user, entry->user, sizeof(t->user));
+	return t;
+}
+
+static void
+total_add(total *t, uint64 ticks, bool ended)
+{
+	t->ticks += ticks;
+	if (!ended)
+		return;
+	t->count++;
+	t->min = Min(t->min, ticks);
+	t->max = Max(t->max, ticks);
+	t->hist[tally_bucket(ticks)]++;
+}
+
+/* Add a book to the totals, what is running included up to `now`. */
+static void
+add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tally_book *book,
+		 const book_copy *copy, bool by_group, uint64 now)
+{
+	uint64		from = copy->book.run_start;
+
+	if (copy->lags_reset)
+		from = Max(from, segment->header->reset_tick);
+	else
+	{
+		for (uint32 i = 0; i < copy->book.used; i++)
+		{
+			const tally_head *head = &copy->heads[i];
+			const uint64 *hist = hist_of(segment, book, i);
+			total	   *t;
+
+			if (head->stat == 0 || head->stat > segment->header->directory.count ||
+				head->count == 0)
+				continue;
+			t = total_of(table, entry, by_group, head->stat - 1);
+			t->count += head->count;
+			t->ticks += head->total;
+			t->min = Min(t->min, head->min);
+			t->max = Max(t->max, head->max);
+			for (uint32 b = tally_bucket(head->min); b <= tally_bucket(head->max); b++)
+				t->hist[b] += hist[b];
+		}
+		if (copy->book.pend < copy->book.used && copy->heads[copy->book.pend].stat != 0)
+			total_add(total_of(table, entry, by_group, copy->heads[copy->book.pend].stat - 1),
+					  copy->book.pend_ticks, true);
+	}
+	if (copy->book.run < copy->book.used && copy->heads[copy->book.run].stat != 0)
+		total_add(total_of(table, entry, by_group, copy->heads[copy->book.run].stat - 1),
+				  now > from ? now - from : 0, false);
+}
+
+/* Values below which a part q of the updates lie: the middle of the bucket, within the extremes. */
+static double
+quantile(const total *t, double q)
+{
+	uint64		in_hist = 0;
+	uint64		rank;
+	uint64		seen = 0;
+
+	for (int b = 0; b < TALLY_HIST_BUCKETS; b++)
+		in_hist += t->hist[b];
+	if (in_hist == 0)
+		return 0;
+	rank = (uint64) ceil(q * (double) in_hist);
+	rank = Max(rank, 1);
+	for (uint32 b = 0; b < TALLY_HIST_BUCKETS; b++)
+	{
+		seen += t->hist[b];
+		if (seen >= rank)
+		{
+			double		low = (double) tally_bucket_low(b);
+			double		high = b + 1 < TALLY_HIST_BUCKETS ? (double) tally_bucket_low(b + 1) - 1
+				: (double) t->max;
+
+			return Min(Max((low + high) / 2, (double) t->min), (double) t->max);
+		}
+	}
+	return (double) t->max;
+}
+
+static HTAB *
+read_totals(tally_segment *segment, bool by_group)
+{
+	tally_header *header = segment->header;
+	book_copy	copy;
+
+	copy.heads = palloc(sizeof(tally_head) * header->stats_per_book);
+	for (int i = 0; i < READ_TRIES; i++)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(total_key), .entrysize = sizeof(total)};
+		HTAB	   *table;
+		uint64		folds = __atomic_load_n(&header->fold_count, __ATOMIC_ACQUIRE);
+		uint32		resets = TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word);
+		bool		active = __atomic_load_n(&header->fold_active, __ATOMIC_ACQUIRE) != 0;
+
+		if (active)
+		{
+			pg_usleep(50);
+			continue;
+		}
+		ctl.hcxt = CurrentMemoryContext;
+		table = hash_create("tally totals", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		for (uint32 s = 0; s < header->slots + header->groups; s++)
+		{
+			tally_slot_entry entry = *entry_at(segment, s);
+
+			if (entry.state != TALLY_SLOT_LIVE && entry.state != TALLY_SLOT_RETIRED &&
+				entry.state != TALLY_SLOT_FOLDING && entry.state != TALLY_SLOT_GROUP)
+				continue;
+			entry.kind[TALLY_TEXT_MAX - 1] = '\0';
+			entry.database[TALLY_TEXT_MAX - 1] = '\0';
+			entry.user[TALLY_TEXT_MAX - 1] = '\0';
+			copy_book(segment, book_at(segment, s), &copy);
+			add_book(segment, table, &entry, book_at(segment, s), &copy, by_group,
+					 tally_now(segment->clock));
+		}
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&header->fold_active, __ATOMIC_ACQUIRE) == 0 &&
+			__atomic_load_n(&header->fold_count, __ATOMIC_ACQUIRE) == folds &&
+			TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word) == resets)
+			return table;
+		hash_destroy(table);
+		CHECK_FOR_INTERRUPTS();
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("the segment changed throughout %d readings", READ_TRIES),
+			 errhint("Sessions end too fast for a consistent reading; try again.")));
+}
+
+static Datum
+text_or_null(const char *text, bool *isnull)
+{
+	*isnull = text == NULL || text[0] == '\0';
+	return *isnull ? (Datum) 0 : CStringGetTextDatum(text);
+}
+
+/*
+ * tally.totals(by_group bool): every statistic, of all processes that live and have lived
+ * since the last reset; by (kind, database, role), or of the whole server.
+ */
+PG_FUNCTION_INFO_V1(pg_tally_totals);
+Datum
+pg_tally_totals(PG_FUNCTION_ARGS)
+{
+	tally_segment *segment = segment_or_error();
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	double		tick = tally_seconds_per_tick(segment);
+	HTAB	   *table;
+	HASH_SEQ_STATUS scan;
+	total	   *t;
+
+	InitMaterializedSRF(fcinfo, 0);
+	table = read_totals(segment, PG_GETARG_BOOL(0));
+	hash_seq_init(&scan, table);
+	while ((t = hash_seq_search(&scan)) != NULL)
+	{
+		tally_dir_entry *dir = directory_at(segment, t->key.stat);
+		char		name[TALLY_NAME_MAX];
+		Datum		values[14];
+		bool		nulls[14] = {false};
+		bool		updated = t->count > 0;
+
+		if (__atomic_load_n(&dir->state, __ATOMIC_ACQUIRE) != 2)
+			continue;
+		strlcpy(name, dir->name, sizeof(name));
+		values[0] = text_or_null(t->key.kind, &nulls[0]);
+		nulls[1] = !OidIsValid(t->key.database_id);
+		values[1] = ObjectIdGetDatum(t->key.database_id);
+		values[2] = text_or_null(t->database, &nulls[2]);
+		nulls[3] = !OidIsValid(t->key.user_id);
+		values[3] = ObjectIdGetDatum(t->key.user_id);
+		values[4] = text_or_null(t->user, &nulls[4]);
+		values[5] = CStringGetTextDatum(name);
+		values[6] = CStringGetTextDatum(dir->kind == TALLY_ACCOUNT ? "account" :
+										dir->kind == TALLY_TIMER ? "timer" : "value");
+		values[7] = Int64GetDatum((int64) t->count);
+		values[8] = Float8GetDatum((double) t->ticks * tick);
+		nulls[9] = nulls[10] = nulls[11] = nulls[12] = nulls[13] = !updated;
+		values[9] = Float8GetDatum((double) t->min * tick);
+		values[10] = Float8GetDatum((double) t->max * tick);
+		values[11] = Float8GetDatum(quantile(t, 0.50) * tick);
+		values[12] = Float8GetDatum(quantile(t, 0.95) * tick);
+		values[13] = Float8GetDatum(quantile(t, 0.99) * tick);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	hash_destroy(table);
+	return (Datum) 0;
+}
+
+/*
+ * tally.session_rows(): every instrumented process and what it is doing now. What a session
+ * is doing is for its own role and for pg_read_all_stats, as in pg_stat_activity.
+ */
+PG_FUNCTION_INFO_V1(pg_tally_sessions);
+Datum
+pg_tally_sessions(PG_FUNCTION_ARGS)
+{
+	tally_segment *segment = segment_or_error();
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	tally_header *header = segment->header;
+	double		tick = tally_seconds_per_tick(segment);
+	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	book_copy	copy;
+
+	InitMaterializedSRF(fcinfo, 0);
+	copy.heads = palloc(sizeof(tally_head) * header->stats_per_book);
+	for (uint32 s = 0; s < header->slots; s++)
+	{
+		tally_slot_entry *live = entry_at(segment, s);
+		tally_slot_entry entry;
+		Datum		values[12];
+		bool		nulls[12] = {false};
+		char		name[TALLY_NAME_MAX] = "";
+		char	   *activity;
+		uint64		now;
+
+		if (__atomic_load_n(&live->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE)
+			continue;
+		entry = *live;
+		copy_book(segment, book_at(segment, s), &copy);
+		now = tally_now(segment->clock);
+		/* Gone, or another's by now? Then it is not shown this time. */
+		if (__atomic_load_n(&live->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE ||
+			live->generation != entry.generation)
+			continue;
+		entry.kind[TALLY_TEXT_MAX - 1] = entry.database[TALLY_TEXT_MAX - 1] =
+			entry.user[TALLY_TEXT_MAX - 1] = entry.application[TALLY_TEXT_MAX - 1] = '\0';
+		if (copy.book.run < copy.book.used && copy.heads[copy.book.run].stat != 0 &&
+			copy.heads[copy.book.run].stat <= header->directory.count)
+			strlcpy(name, directory_at(segment, copy.heads[copy.book.run].stat - 1)->name,
+					sizeof(name));
+
+		values[0] = Int32GetDatum(entry.pid);
+		nulls[1] = entry.leader_pid == 0;
+		values[1] = Int32GetDatum(entry.leader_pid);
+		values[2] = text_or_null(entry.kind, &nulls[2]);
+		nulls[3] = !OidIsValid(entry.database_id);
+		values[3] = ObjectIdGetDatum(entry.database_id);
+		values[4] = text_or_null(entry.database, &nulls[4]);
+		nulls[5] = !OidIsValid(entry.user_id);
+		values[5] = ObjectIdGetDatum(entry.user_id);
+		values[6] = text_or_null(entry.user, &nulls[6]);
+
+		if (!sees_all &&
+			!(OidIsValid(entry.user_id) && has_privs_of_role(GetUserId(), entry.user_id)))
+		{
+			memset(&nulls[7], true, 5 * sizeof(bool));
+		}
+		else
+		{
+			activity = strstr(name, "::");
+			if (activity != NULL)
+			{
+				*activity = '\0';
+				activity += 2;
+				if (strncmp(activity, "wait::", 6) == 0)
+					activity += 6;
+			}
+			values[7] = text_or_null(entry.application, &nulls[7]);
+			values[8] = text_or_null(name, &nulls[8]);
+			values[9] = text_or_null(activity, &nulls[9]);
+			values[10] = Float8GetDatum((double) (now > copy.book.run_start ?
+												  now - copy.book.run_start : 0) * tick);
+			values[11] = Float8GetDatum((double) (now > entry.claimed_tick ?
+												  now - entry.claimed_tick : 0) * tick);
+		}
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/* A row of tally.status. */
+static void
+status_row(ReturnSetInfo *rsinfo, const char *name, const char *value)
+{
+	Datum		values[2];
+	bool		nulls[2] = {false};
+
+	values[0] = CStringGetTextDatum(name);
+	values[1] = text_or_null(value, &nulls[1]);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/* tally.status_rows(): does it work, how is it set, what did not fit. */
+PG_FUNCTION_INFO_V1(pg_tally_status);
+Datum
+pg_tally_status(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	tally_segment *segment = pg_tally_segment();
+	tally_header *header;
+	uint32		word;
+
+	InitMaterializedSRF(fcinfo, 0);
+	status_row(rsinfo, "version", PG_TALLY_VERSION);
+	status_row(rsinfo, "active", segment != NULL ? "yes" : "no");
+	status_row(rsinfo, "loaded by", pg_tally_is_shared() ? "shared_preload_libraries"
+			   : "session_preload_libraries or LOAD");
+	if (segment == NULL)
+	{
+		status_row(rsinfo, "reason", pg_tally_failure());
+		return (Datum) 0;
+	}
+	header = segment->header;
+	word = *(volatile uint32 *) &header->level_word;
+	status_row(rsinfo, "segment", GetConfigOption("pg_tally.segment", true, false));
+	status_row(rsinfo, "segment format", psprintf("%u", header->version));
+	status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
+			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
+	status_row(rsinfo, "this session", tally.claimed ? "instrumented" : "not instrumented");
+	status_row(rsinfo, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
+			   : "clock_gettime(CLOCK_MONOTONIC)");
+	status_row(rsinfo, "clock frequency",
+			   psprintf("%.0f Hz", 1.0 / tally_seconds_per_tick(segment)));
+	status_row(rsinfo, "slots", psprintf("%u of %u", tally_population(segment), header->slots));
+	status_row(rsinfo, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
+	status_row(rsinfo, "processes without a slot",
+			   psprintf(UINT64_FORMAT, header->overflow_slots));
+	status_row(rsinfo, "statistics without room",
+			   psprintf(UINT64_FORMAT, header->overflow_stats));
+	status_row(rsinfo, "names without room",
+			   psprintf(UINT64_FORMAT, header->overflow_directory));
+	status_row(rsinfo, "folds into the last group",
+			   psprintf(UINT64_FORMAT, header->overflow_groups));
+	status_row(rsinfo, "memory refused",
+			   psprintf(UINT64_FORMAT, header->overflow_memory));
+	status_row(rsinfo, "slots found damaged",
+			   psprintf(UINT64_FORMAT, header->lost_folds));
+	return (Datum) 0;
+}
+
+/* tally.probe_rows(): every probe, installed or not and why; calls of live processes. */
+PG_FUNCTION_INFO_V1(pg_tally_probes);
+Datum
+pg_tally_probes(PG_FUNCTION_ARGS)
+{
+	tally_segment *segment = segment_or_error();
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	tally_header *header = segment->header;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (uint32 i = 0; i < header->probes.count; i++)
+	{
+		tally_probe probe = ((tally_probe *) ((char *) header + header->probes.offset))[i];
+		uint64		calls = 0;
+		Datum		values[4];
+		bool		nulls[4] = {false};
+
+		if (probe.state == TALLY_PROBE_EMPTY)
+			continue;
+		probe.name[sizeof(probe.name) - 1] = '\0';
+		probe.reason[sizeof(probe.reason) - 1] = '\0';
+		for (uint32 s = 0; s < header->slots && i < TALLY_CALLS; s++)
+			if (entry_at(segment, s)->state == TALLY_SLOT_LIVE)
+				calls += *(volatile uint64 *) &book_at(segment, s)->calls[i];
+		values[0] = CStringGetTextDatum(probe.name);
+		values[1] = BoolGetDatum(probe.state == TALLY_PROBE_INSTALLED);
+		values[2] = text_or_null(probe.reason, &nulls[2]);
+		values[3] = Int64GetDatum((int64) calls);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/* tally.reset(): all totals of all processes begin again at zero. */
+PG_FUNCTION_INFO_V1(pg_tally_reset);
+Datum
+pg_tally_reset(PG_FUNCTION_ARGS)
+{
+	tally_segment *segment = segment_or_error();
+	int			error = tally_reset(segment);
+
+	if (error != 0)
+	{
+		errno = error;
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("could not reset: %m"),
+				 errhint("A process that is ending holds the segment; try again.")));
+	}
+	PG_RETURN_VOID();
+}
