@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * golden.c
+ *	  Writes the golden segment: the same bytes on every machine.
+ *
+ *	  golden FILE
+ *
+ * The library does the writing; whatever it takes from clocks and the machine is then
+ * replaced by fixed values. Ticks are nanoseconds. What is in it:
+ *
+ *	  slot 0	a client backend, reset at tick 3 s, executing, a wait of it not yet recorded
+ *	  slot 1	a parallel worker that has not followed the reset
+ *	  slot 2	free; two WAL writers were there, both folded into group 4
+ *	  slot 3	free, never claimed
+ *	  entry 5	the group of last resort, empty
+ */
+#include "tally.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+
+static tally_segment segment;
+
+static void *
+at(const tally_region *region, uint32_t index)
+{
+	return (char *) segment.header + region->offset + (uint64_t) index * region->stride;
+}
+
+static void
+claim(tally_slot *slot, const tally_identity *identity, uint64_t tick)
+{
+	if (tally_claim(&segment, identity, slot) != 0)
+		_exit(1);
+	slot->entry->claimed_tick = slot->book->born = slot->book->run_start = tick;
+	slot->entry->claimed_boot_ns = tick + 5 * SECOND;
+}
+
+static void
+fixed_machine(void)
+{
+	tally_header *header = segment.header;
+
+	header->clock_tick0 = header->clock_ns0 = 1 * SECOND;
+	header->created_realtime_ns = 1700000000 * SECOND;
+	header->pid_namespace = 4026531836;
+	memset(header->boot_id, 0, sizeof(header->boot_id));
+	strcpy(header->boot_id, "01234567-89ab-cdef-0123-456789abcdef");
+	header->overflow_slots = 1;
+	header->overflow_stats = 2;
+	header->overflow_directory = 3;
+	header->overflow_groups = 4;
+	header->overflow_memory = 5;
+	header->lost_folds = 6;
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		tally_event *event = at(&header->events, i);
+
+		event->tick = (4 + i) * SECOND;
+		event->pid = 4242;
+		((tally_slot_entry *) at(&header->entries, 4 + i))->claimed_tick = (1 + 2 * i) * SECOND;
+	}
+}
+
+static void
+write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint32_t handle,
+			  uint32_t bytes)
+{
+	static const uint64_t values[] = {0, 7, 8, 1000, 123456789, UINT64_C(1) << 43, UINT64_C(1) << 50};
+	uint32_t	a = tally_touch(slot, cpu);
+	uint32_t	b = tally_touch(slot, read);
+	uint32_t	c = tally_touch(slot, idle);
+	uint32_t	d = tally_touch(slot, handle);
+	uint32_t	e = tally_touch(slot, bytes);
+
+	tally_switch(slot, c, 3 * SECOND);
+	tally_switch(slot, a, 3 * SECOND + 250000000);
+	tally_switch(slot, b, 3 * SECOND + 250000100);
+	tally_switch(slot, a, 3 * SECOND + 260000100);
+	tally_record(slot, d, 10000200);
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		tally_record(slot, e, values[i]);
+	slot->book->calls[0] = 41;
+	slot->book->calls[3] = 1;
+	tally_switch(slot, b, 3 * SECOND + 260000300);
+	tally_switch_later(slot, a, 3 * SECOND + 270000300);
+}
+
+int
+main(int argc, char **argv)
+{
+	tally_identity backend = {.pid = 4242,.database_id = 16384,.user_id = 10,
+		.kind = "client backend",.database = "app",.user = "alice",.application = "psql"};
+	tally_identity worker = {.pid = 4243,.leader_pid = 4242,.database_id = 16384,.user_id = 10,
+		.kind = "parallel worker",.database = "app",.user = "alice",.application = ""};
+	tally_identity walwriter = {.pid = 4244,.kind = "walwriter"};
+	tally_options options;
+	tally_slot	a,
+				b,
+				c;
+	uint32_t	cpu,
+				read,
+				idle,
+				sync,
+				handle,
+				bytes;
+
+	if (argc != 2)
+	{
+		fprintf(stderr, "golden: give the name of the file to write\n");
+		return 2;
+	}
+	tally_options_init(&options);
+	options.slots = 4;
+	options.groups = 2;
+	options.stats_per_book = 16;
+	options.directory = 64;
+	options.events = 16;
+	options.clock = TALLY_CLOCK_MONOTONIC;
+	options.host = "/var/lib/postgresql/15/main";
+	options.producer = "golden 1";
+	options.server = "PostgreSQL 15.20";
+	options.socket_dir = "/var/run/postgresql";
+	options.server_pid = 4200;
+	options.server_port = 5432;
+	if (tally_open(argv[1], &options, &segment) != 0 || !segment.created)
+	{
+		fprintf(stderr, "golden: cannot make \"%s\"; remove the file that is there\n", argv[1]);
+		return 1;
+	}
+
+	cpu = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
+	read = tally_register(&segment, "execute::wait::IO:DataFileRead", TALLY_ACCOUNT, "ticks");
+	idle = tally_register(&segment, "idle::wait::Client:ClientRead", TALLY_ACCOUNT, "ticks");
+	sync = tally_register(&segment, "background::wait::IO:WALSync", TALLY_ACCOUNT, "ticks");
+	handle = tally_register(&segment, "command::Query::handle", TALLY_TIMER, "ticks");
+	bytes = tally_register(&segment, "file::wal::write", TALLY_VALUE, "bytes");
+	tally_probe_set(&segment, 0, "import pread", TALLY_PROBE_INSTALLED, "");
+	tally_probe_set(&segment, 3, "entry pq_getbyte", TALLY_PROBE_LEFT_OUT,
+					"a jump in its first bytes");
+
+	claim(&a, &backend, 2 * SECOND);
+	tally_switch(&a, tally_touch(&a, idle), 0);
+	claim(&b, &worker, 2 * SECOND + 500000000);
+	tally_switch(&b, tally_touch(&b, cpu), 0);
+	tally_switch(&b, tally_touch(&b, read), 2 * SECOND + 600000000);
+	if (tally_reset(&segment) != 0)
+		return 1;
+	segment.header->reset_tick = 3 * SECOND;
+	tally_follow(&a, TALLY_NONE, 0);
+
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		claim(&c, &walwriter, 3 * SECOND + i * 200000000);
+		tally_switch(&c, tally_touch(&c, sync), 0);
+		tally_switch(&c, TALLY_NONE, 3 * SECOND + 100000000 + i * 250000000);
+		c.book->calls[0] = 10 + i;
+		tally_retire(&c);
+	}
+	write_backend(&a, cpu, read, idle, handle, bytes);
+	tally_event_add(&segment, TALLY_EVENT_NOTE, "segment made");
+	tally_event_add(&segment, TALLY_EVENT_WARNING, "probe left out: entry pq_getbyte");
+	fixed_machine();
+	tally_close(&segment);
+	return 0;
+}
