@@ -285,9 +285,14 @@ pub struct CostArgs {
     /// How long to measure, placebo included
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
     pub minutes: f64,
-    /// What the scratch server's clients do: select, tpcb, or a pgbench script
-    #[arg(long, value_name = "select|tpcb|FILE", default_value = "tpcb",
-          conflicts_with = "target")]
+    /// What the scratch server's clients do: select, tpcb, txid (one contended lock), or a
+    /// pgbench script
+    #[arg(
+        long,
+        value_name = "select|tpcb|txid|FILE",
+        default_value = "tpcb",
+        conflicts_with = "target"
+    )]
     pub workload: Workload,
     /// Connections of the load
     #[arg(long, value_name = "N", default_value_t = 2, conflicts_with = "target",
@@ -297,8 +302,11 @@ pub struct CostArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 0.3, value_parser = percent)]
     pub margin: f64,
     /// Length of a slice; four of them make a quad, on-off-off-on or off-on-on-off
-    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = slice)]
+    #[arg(long, value_name = "TIME", default_value = "4ms", value_parser = slice)]
     pub slice: Duration,
+    /// Beginning of each slice that is not measured: the caches are still the other level's
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = discard)]
+    pub discard: Duration,
     /// Seed of the random order, to repeat a run
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -314,6 +322,8 @@ pub enum Workload {
     Select,
     /// pgbench's TPC-B-like transaction
     TpcB,
+    /// Nothing but the assignment of transaction ids, which all want the same lock for
+    Txid,
     /// A script of the user's
     File(PathBuf),
 }
@@ -324,6 +334,7 @@ impl Workload {
         match self {
             Self::Select => "select".into(),
             Self::TpcB => "tpcb".into(),
+            Self::Txid => "txid".into(),
             Self::File(path) => path.display().to_string(),
         }
     }
@@ -336,8 +347,9 @@ impl std::str::FromStr for Workload {
         match text {
             "select" => Ok(Self::Select),
             "tpcb" => Ok(Self::TpcB),
+            "txid" => Ok(Self::Txid),
             file if std::path::Path::new(file).is_file() => Ok(Self::File(file.into())),
-            _ => Err("neither select, tpcb nor a readable file".into()),
+            _ => Err("neither select, tpcb, txid nor a readable file".into()),
         }
     }
 }
@@ -347,6 +359,7 @@ impl From<&Workload> for scratch::Load {
         match workload {
             Workload::Select => Self::Select,
             Workload::TpcB => Self::TpcB,
+            Workload::Txid => Self::Script("select txid_current();\n".into()),
             Workload::File(path) => Self::File(path.clone()),
         }
     }
@@ -393,7 +406,11 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 fn slice(text: &str) -> Result<Duration, String> {
-    within(text, Duration::from_millis(2), Duration::from_secs(10))
+    within(text, Duration::from_millis(1), Duration::from_secs(10))
+}
+
+fn discard(text: &str) -> Result<Duration, String> {
+    within(text, Duration::ZERO, Duration::from_secs(10))
 }
 
 fn whole_seconds(text: &str) -> Result<Duration, String> {

@@ -34,6 +34,7 @@ pub fn find(binaries: &Binaries) -> Result<PathBuf, Error> {
 /// `pg_tally/pg_tally.so` of the source tree in whose `target/` this program lies.
 fn of_build() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?.canonicalize().ok()?;
-    let target = own.ancestors().find(|folder| folder.file_name().is_some_and(|n| n == "target"))?;
+    let target =
+        own.ancestors().find(|folder| folder.file_name().is_some_and(|n| n == "target"))?;
     Some(target.parent()?.join("pg_tally").join(NAME))
 }

@@ -6,13 +6,16 @@
 //! and numbers), `error` (what failed and how the process ends).
 
 mod cli;
+mod columns;
 mod cost;
+mod coverage;
 mod demo;
 mod disable;
 mod enable;
 mod error;
 mod generate;
 mod library;
+mod library_list;
 mod ls;
 mod model;
 mod server;
@@ -39,7 +42,7 @@ fn main() -> ExitCode {
         Verb::Status(args) => status::run(args, color),
         Verb::Ls(args) => ls::run(args),
         Verb::Top(args) => top::run(args, color),
-        Verb::Cost(args) => cost::run(args, color),
+        Verb::Cost(args) => cost::run(args),
         Verb::Man(args) => generate::man(args),
         Verb::Completions(args) => generate::completions(args),
     })

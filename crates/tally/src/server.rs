@@ -11,7 +11,7 @@ use postgres::config::Host;
 use postgres::{Client, Config, NoTls};
 
 use crate::error::Error;
-use crate::target::Spec;
+use crate::target::{self, Spec};
 
 /// Where sockets usually are: Debian's folder, then PostgreSQL's own default.
 const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
@@ -44,11 +44,31 @@ impl PostmasterFile {
 
 /// Connect to the server that TARGET means; for a segment, to the server it tells of.
 pub fn connect_target(target: Option<&str>) -> Result<Client, Error> {
+    connect_config(config_of(target)?)
+}
+
+/// The same, to another database.
+pub fn connect_database(target: Option<&str>, database: &str) -> Result<Client, Error> {
+    let mut config = config_of(target)?;
+    config.dbname(database);
+    connect_config(config)
+}
+
+/// Connect by a connection string or URI, completed from the environment.
+pub fn connect(string: &str) -> Result<Client, Error> {
+    connect_config(parse(string)?)
+}
+
+fn parse(string: &str) -> Result<Config, Error> {
+    string.parse().map_err(|error| Error::Usage(format!("not a connection string: {error}")))
+}
+
+fn config_of(target: Option<&str>) -> Result<Config, Error> {
     match Spec::parse(target)? {
-        Spec::Connection(string) => connect(Some(&string)),
-        Spec::Only => connect(None),
+        Spec::Connection(string) => parse(&string),
+        Spec::Only => Ok(Config::new()),
         Spec::DataDirectory(data) => match PostmasterFile::read(&data) {
-            Some(file) => connect(Some(&socket_string(&file.socket_dir, file.port))),
+            Some(file) => parse(&socket_string(&file.socket_dir, file.port)),
             None => Err(Error::Failed(format!(
                 "{}: no server runs there, or its postmaster.pid is not for you to read; run this \
                  as the server's user, or give a connection string",
@@ -59,7 +79,7 @@ pub fn connect_target(target: Option<&str>) -> Result<Client, Error> {
             let segment = segment::Segment::open(&path)?;
             let header = segment.header();
             match u16::try_from(header.server_port) {
-                Ok(port) if port != 0 => connect(Some(&socket_string(&header.socket_dir, port))),
+                Ok(port) if port != 0 => parse(&socket_string(&header.socket_dir, port)),
                 _ => Err(Error::Usage(format!(
                     "{}: not the segment of a PostgreSQL server; give a connection string",
                     path.display()
@@ -75,15 +95,36 @@ fn socket_string(folder: &str, port: u16) -> String {
     format!("host='{}' port={port}", host.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Connect by a connection string or URI, completed from the environment.
-pub fn connect(string: Option<&str>) -> Result<Client, Error> {
-    let mut config: Config = string
-        .unwrap_or("")
-        .parse()
-        .map_err(|error| Error::Usage(format!("not a connection string: {error}")))?;
+fn connect_config(mut config: Config) -> Result<Client, Error> {
     complete(&mut config);
-    let user = config.get_user().unwrap_or_default().to_string();
-    config.connect(NoTls).map_err(|error| refused(&error, &config, &user))
+    config.connect(NoTls).map_err(|error| refused(&error, &config))
+}
+
+/// Settings can only be changed by a superuser.
+pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
+    let row =
+        client.query_one("select current_setting('is_superuser'), current_user::text", &[])?;
+    if row.get::<_, &str>(0) == "on" {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "role {} is not a superuser, and only a superuser may change which libraries a server \
+         loads; connect as one",
+        row.get::<_, &str>(1)
+    )))
+}
+
+/// The segment of the server at the other end, when that is on this machine; it need not exist.
+pub fn segment_path(client: &mut Client) -> Result<Option<PathBuf>, Error> {
+    let row = client.query_one(
+        "select current_setting('pg_tally.segment', true), current_setting('data_directory')",
+        &[],
+    )?;
+    if let Some(path) = row.get::<_, Option<&str>>(0).filter(|path| !path.is_empty()) {
+        return Ok(Some(path.into()));
+    }
+    let data = Path::new(row.get::<_, &str>(1));
+    Ok(target::name_of(data).ok().map(|name| Path::new(target::DEFAULT_FOLDER).join(name)))
 }
 
 fn complete(config: &mut Config) {
@@ -141,7 +182,8 @@ fn own_name() -> String {
         .unwrap_or_else(|| "postgres".into())
 }
 
-fn refused(error: &postgres::Error, config: &Config, user: &str) -> Error {
+fn refused(error: &postgres::Error, config: &Config) -> Error {
+    let user = config.get_user().unwrap_or_default();
     let place = match (config.get_hosts().first(), config.get_ports().first()) {
         (Some(Host::Unix(folder)), Some(port)) => {
             PathBuf::from(folder).join(format!(".s.PGSQL.{port}")).display().to_string()

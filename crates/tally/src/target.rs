@@ -120,7 +120,7 @@ fn readable(folder: &Path) -> bool {
 }
 
 fn of_connection(string: &str) -> Result<PathBuf, Error> {
-    let mut client = server::connect(Some(string))?;
+    let mut client = server::connect(string)?;
     let row = client.query_one(
         "select current_setting('pg_tally.segment', true), \
                 (select setting from pg_settings where name = 'data_directory')",
@@ -222,10 +222,7 @@ mod tests {
             assert_eq!(Spec::parse(Some(text)).map_err(drop), connection(text));
         }
         assert_eq!(Spec::parse(None).map_err(drop), Ok(Spec::Only));
-        assert_eq!(
-            Spec::parse(Some("/tmp")).map_err(drop),
-            Ok(Spec::DataDirectory("/tmp".into()))
-        );
+        assert_eq!(Spec::parse(Some("/tmp")).map_err(drop), Ok(Spec::DataDirectory("/tmp".into())));
         assert!(matches!(Spec::parse(Some("nonsense")), Err(Error::Usage(_))));
         assert!(matches!(Spec::parse(Some("/no/such=file")), Err(Error::Usage(_))));
     }

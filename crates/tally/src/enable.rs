@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally enable`: load the extension into a server, and say what that covers.
+
+use std::io::Write;
+
+use postgres::Client;
+
+use crate::cli::{EnableArgs, Mode};
+use crate::error::Error;
+use crate::library_list::{Change, LibraryList};
+use crate::server;
+
+/// Enable it. Doing so twice changes nothing.
+pub fn run(args: &EnableArgs) -> Result<(), Error> {
+    let mut client = server::connect_target(args.target.as_deref())?;
+    server::require_superuser(&mut client)?;
+    load_here(&mut client)?;
+
+    let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
+    let session = LibraryList::read(&mut client, "session_preload_libraries")?;
+    let change = match args.mode {
+        Mode::Shared => shared.add(&mut client)?,
+        // Loaded into all processes already, sessions need nothing more.
+        Mode::Session if shared.is_running() && shared.has() => Change::None,
+        Mode::Session => session.add(&mut client)?,
+    };
+    let moved = match args.mode {
+        Mode::Shared => session.remove(&mut client)?,
+        Mode::Session => Change::None,
+    };
+    set_level(&mut client, args)?;
+    client.batch_execute("select pg_reload_conf()")?;
+    for database in &args.database {
+        create_extension(args, database)?;
+    }
+
+    let mut out = std::io::stdout().lock();
+    report(args, &mut client, &shared, &change, &mut out)?;
+    if let Change::ByHand(place) = moved {
+        writeln!(out, "  note         session_preload_libraries names pg_tally as well ({place})")?;
+    }
+    for line in own_lists(&mut client)? {
+        writeln!(out, "  not covered  {line}")?;
+    }
+    for database in &args.database {
+        writeln!(out, "  SQL          schema tally in database {database}")?;
+    }
+    Ok(())
+}
+
+/// LOAD is the proof that the server finds the library and that it fits. In a server that
+/// has it already it does nothing.
+fn load_here(client: &mut Client) -> Result<(), Error> {
+    let Err(error) = client.batch_execute("LOAD 'pg_tally'") else { return Ok(()) };
+    let row = client.query_one(
+        "select (select setting from pg_config where name = 'PKGLIBDIR'), \
+                (select setting from pg_config where name = 'BINDIR')",
+        &[],
+    )?;
+    let (folder, bin): (&str, &str) = (row.get(0), row.get(1));
+    let said = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_string());
+    Err(Error::Failed(format!(
+        "the server cannot load pg_tally: {said}\nIt belongs into {folder}; in pgtally's source \
+         run: sudo make install PG_CONFIG={bin}/pg_config"
+    )))
+}
+
+/// Only where it is not so already: the default needs no line in the files.
+fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
+    let wanted = args.level.name();
+    let current: String = client.query_one("select current_setting('pg_tally.level')", &[])?.get(0);
+    if current != wanted {
+        client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
+    }
+    // The word in the segment may differ from the setting, after `disable` or `cost`.
+    if let Some(path) = server::segment_path(client)? {
+        if path.exists() {
+            // Not permitted to other users than the server's: then the setting decides.
+            let _ = segment::set_level(&path, args.level.into());
+        }
+    }
+    Ok(())
+}
+
+fn create_extension(args: &EnableArgs, database: &str) -> Result<(), Error> {
+    let mut client = server::connect_database(args.target.as_deref(), database)?;
+    Ok(client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_tally")?)
+}
+
+fn report(
+    args: &EnableArgs,
+    client: &mut Client,
+    shared: &LibraryList,
+    change: &Change,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let row = client.query_one(
+        "select current_setting('server_version'), current_setting('data_directory'), \
+                current_setting('port'), \
+                (select count(*) from pg_stat_activity \
+                 where backend_type = 'client backend' and pid <> pg_backend_pid())",
+        &[],
+    )?;
+    let (version, data, port): (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
+    let sessions: i64 = row.get(3);
+    let again = if *change == Change::None { " (it was before)" } else { "" };
+    writeln!(
+        out,
+        "pg_tally is enabled on PostgreSQL {version}, {data}, port {port}; level {}{again}",
+        args.level.name()
+    )?;
+    let watch = format!("next         tally top {data}");
+    if shared.is_running() {
+        writeln!(out, "  covered now  all processes, by shared_preload_libraries")?;
+        writeln!(out, "  {watch}")?;
+    } else if args.mode == Mode::Shared {
+        writeln!(out, "  covered now  nothing")?;
+        writeln!(out, "  covered      all processes, after a restart of the server")?;
+        writeln!(out, "  next         restart the server, e.g. {}", restart_command(data))?;
+    } else {
+        writeln!(
+            out,
+            "  covered now  every session that begins from now on, and its parallel workers"
+        )?;
+        writeln!(
+            out,
+            "  not covered  {sessions} {} now, until {} (a connection pool: restart or RECONNECT it)",
+            if sessions == 1 { "session that runs" } else { "sessions that run" },
+            if sessions == 1 { "it reconnects" } else { "they reconnect" },
+        )?;
+        writeln!(
+            out,
+            "  not covered  checkpointer, walwriter, autovacuum and the other server processes; \
+             `tally enable --mode shared` and a restart cover them"
+        )?;
+        writeln!(out, "  {watch}")?;
+    }
+    Ok(())
+}
+
+/// Debian's clusters are services by version and name.
+fn restart_command(data: &str) -> String {
+    match data.strip_prefix("/var/lib/postgresql/").and_then(|rest| rest.split_once('/')) {
+        Some((version, name)) => format!("sudo systemctl restart postgresql@{version}-{name}"),
+        None => format!("pg_ctl restart -D {data}"),
+    }
+}
+
+/// Roles and databases with a session_preload_libraries of their own, which hides ours.
+fn own_lists(client: &mut Client) -> Result<Vec<String>, Error> {
+    let rows = client.query(
+        "select coalesce('database ' || d.datname, 'all databases') || ', ' || \
+                coalesce('role ' || r.rolname, 'all roles') \
+         from pg_db_role_setting s left join pg_database d on d.oid = s.setdatabase \
+              left join pg_roles r on r.oid = s.setrole, unnest(setconfig) c \
+         where c like 'session_preload_libraries=%' and c not like '%pg_tally%' order by 1",
+        &[],
+    )?;
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let whose: &str = row.get(0);
+            format!("sessions of {whose}: a session_preload_libraries of their own comes first")
+        })
+        .collect())
+}

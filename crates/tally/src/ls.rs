@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally ls`: the segments on this machine, the unreadable and damaged ones included.
+
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use segment::Segment;
+use serde::Serialize;
+
+use crate::cli::LsArgs;
+use crate::columns::Columns;
+use crate::error::Error;
+use crate::target::{self, Found, DEFAULT_FOLDER};
+
+/// One line of the list; the fields of `--json`.
+#[derive(Debug, Serialize)]
+struct Row {
+    segment: String,
+    /// Why it cannot be read; then there is nothing else to say of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(flatten)]
+    readable: Option<Readable>,
+}
+
+#[derive(Debug, Serialize)]
+struct Readable {
+    server: String,
+    producer: String,
+    pid: u32,
+    /// `null` when the server's processes cannot be seen from here.
+    running: Option<bool>,
+    port: u32,
+    data_directory: String,
+    level: String,
+    sessions: u32,
+    slots: u32,
+    /// Memory in use; most of the file is a hole.
+    resident_bytes: u64,
+    file_bytes: u64,
+    age_seconds: f64,
+}
+
+/// List them.
+pub fn run(args: &LsArgs) -> Result<(), Error> {
+    let mut rows = Vec::new();
+    for folder in std::iter::once(Path::new(DEFAULT_FOLDER))
+        .chain(args.directory.iter().map(|folder| folder.as_path()))
+    {
+        if folder != Path::new(DEFAULT_FOLDER) {
+            std::fs::read_dir(folder)
+                .map_err(|error| Error::Failed(format!("{}: {error}", folder.display())))?;
+        }
+        rows.extend(target::in_folder(folder).into_iter().map(Row::of));
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, &rows)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    if rows.is_empty() {
+        writeln!(out, "no segments; `tally enable` puts pg_tally to work on a server")?;
+        return Ok(());
+    }
+    print(&rows, &mut out)
+}
+
+impl Row {
+    fn of(found: Found) -> Self {
+        let segment = found.path.display().to_string();
+        let read = found.segment.and_then(|it| Readable::of(&it));
+        match read {
+            Ok(readable) => Self { segment, error: None, readable: Some(readable) },
+            Err(error) => Self { segment, error: Some(error.to_string()), readable: None },
+        }
+    }
+}
+
+impl Readable {
+    fn of(segment: &Segment) -> Result<Self, segment::Error> {
+        let header = segment.header();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let age_ns = now.as_nanos().saturating_sub(u128::from(header.created_realtime_ns));
+        Ok(Self {
+            server: header.server.clone(),
+            producer: header.producer.clone(),
+            pid: header.server_pid,
+            running: segment.server_runs(),
+            port: header.server_port,
+            data_directory: header.host.clone(),
+            level: segment.level()?.to_string(),
+            sessions: segment.population()?,
+            slots: header.slots,
+            resident_bytes: std::fs::metadata(segment.path()).map_or(0, |m| m.blocks() * 512),
+            file_bytes: header.size,
+            age_seconds: age_ns as f64 / 1e9,
+        })
+    }
+}
+
+fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
+    let mut columns = Columns::with_headings(&[
+        "SEGMENT",
+        "PID",
+        "PORT",
+        "SLOTS",
+        "MEMORY",
+        "AGE",
+        "LEVEL",
+        "STATE",
+        "SERVER",
+        "DATA DIRECTORY",
+    ]);
+    for row in rows {
+        let Some(it) = &row.readable else { continue };
+        columns.push(vec![
+            row.segment.clone(),
+            it.pid.to_string(),
+            it.port.to_string(),
+            format!("{}/{}", it.sessions, it.slots),
+            mebibytes(it.resident_bytes),
+            age(it.age_seconds),
+            it.level.clone(),
+            match it.running {
+                Some(true) => "running",
+                Some(false) => "ended",
+                None => "unknown",
+            }
+            .into(),
+            if it.server.is_empty() { it.producer.clone() } else { it.server.clone() },
+            it.data_directory.clone(),
+        ]);
+    }
+    if rows.iter().any(|row| row.readable.is_some()) {
+        columns.write(out, 1..6)?;
+    }
+    // Each error begins with the path.
+    for error in rows.iter().filter_map(|row| row.error.as_ref()) {
+        writeln!(out, "{error}")?;
+    }
+    Ok(())
+}
+
+/// Bytes as MiB, since the smallest segment has half of one.
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// A time in the largest unit that leaves at least two of it.
+fn age(seconds: f64) -> String {
+    let (number, unit) = match seconds {
+        s if s < 120.0 => (s, "s"),
+        s if s < 7200.0 => (s / 60.0, "min"),
+        s if s < 172_800.0 => (s / 3600.0, "h"),
+        s => (s / 86_400.0, "d"),
+    };
+    format!("{number:.0} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_told_in_its_largest_unit() {
+        for (seconds, text) in [(3.0, "3 s"), (600.0, "10 min"), (7200.0, "2 h"), (864e3, "10 d")] {
+            assert_eq!(age(seconds), text);
+        }
+    }
+
+    #[test]
+    fn a_damaged_segment_is_listed_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("pg_tally.1.2"), "not one").unwrap();
+        let rows: Vec<Row> = target::in_folder(folder.path()).into_iter().map(Row::of).collect();
+        assert_eq!(rows.len(), 1);
+        let mut out = Vec::new();
+        print(&rows, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("pg_tally.1.2") && text.contains("not a segment"), "{text}");
+    }
+}
