@@ -1,1 +1,35 @@
-//! SPDX-License-Identifier: PostgreSQL
+// SPDX-License-Identifier: PostgreSQL
+//! The reader of segments: attach, take consistent snapshots, and say what one interval
+//! between two of them holds.
+//!
+//! The way of the data is one line: [`Segment`] → [`Snapshot`] → [`Delta`] → [`Interval`].
+//! Every view of the command is made from an [`Interval`]; none computes its own.
+//!
+//! A reader never writes (but for [`set_level`]) and never maps the file: it reads with
+//! `pread`, so that a file which is cut short, replaced or hostile gives an [`Error`] and
+//! nothing worse. The layout is written once here, in [`layout`], and once in C, in
+//! `libtally/include/tally.h`; `format/golden/` holds the two to each other.
+
+pub mod clock;
+pub mod delta;
+pub mod directory;
+mod error;
+pub mod histogram;
+pub mod interval;
+pub mod kernel;
+pub mod layout;
+mod level;
+mod process;
+mod pulse;
+mod segment;
+pub mod snapshot;
+
+pub use clock::{Clock, ClockKind};
+pub use delta::Delta;
+pub use error::Error;
+pub use histogram::Histogram;
+pub use interval::Interval;
+pub use level::{set_level, Level};
+pub use pulse::{Claim, LevelSwitch, Pulse};
+pub use segment::{Event, EventKind, Header, Overflows, Probe, ProbeState, Segment};
+pub use snapshot::{Book, Snapshot};

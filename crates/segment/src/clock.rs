@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The segment's clock: reading it, and turning its ticks into seconds.
+//!
+//! The header holds one instant in ticks and in nanoseconds of CLOCK_MONOTONIC; a second
+//! such pair is taken now, and the two give the length of a tick without any calibration at
+//! start-up. The longer the segment has lived, the better it is known.
+
+use crate::error::Error;
+use rustix::time::{clock_gettime, ClockId};
+use std::path::Path;
+use std::time::Duration;
+
+/// Where ticks come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockKind {
+    /// `clock_gettime(CLOCK_MONOTONIC)`: a tick is a nanosecond.
+    Monotonic,
+    /// The processor's time-stamp counter.
+    Tsc,
+}
+
+impl ClockKind {
+    /// Its name in JSON: "monotonic" or "tsc".
+    pub fn name(self) -> &'static str {
+        match self {
+            ClockKind::Monotonic => "monotonic",
+            ClockKind::Tsc => "tsc",
+        }
+    }
+}
+
+/// Two pairs of readings less than this apart do not tell the length of a tick well.
+const BASE: Duration = Duration::from_millis(50);
+
+/// The clock of one segment, as known now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Clock {
+    kind: ClockKind,
+    tick0: u64,
+    ns0: u64,
+    ns_per_tick: f64,
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+/// Nanoseconds of CLOCK_BOOTTIME: since boot, sleep included.
+pub fn boottime_ns() -> u64 {
+    nanoseconds(ClockId::Boottime)
+}
+
+/// Nanoseconds since 1970.
+pub fn realtime_ns() -> u64 {
+    nanoseconds(ClockId::Realtime)
+}
+
+fn nanoseconds(id: ClockId) -> u64 {
+    let t = clock_gettime(id);
+    (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn tsc() -> Option<u64> {
+    // SAFETY: rdtsc exists on every x86-64 processor and touches no memory. A process that
+    // was forbidden it (PR_SET_TSC) could not have been written for here.
+    Some(unsafe { core::arch::x86_64::_rdtsc() })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn tsc() -> Option<u64> {
+    None
+}
+
+impl Clock {
+    /// The clock whose instant (`tick0`, `ns0`) a writer has noted. A `live` one is measured
+    /// against now, which takes up to 50 ms for a segment that was made just now; one of
+    /// another boot is only a unit, taken as 1 GHz unless it is monotonic.
+    pub fn new(
+        path: &Path,
+        kind: ClockKind,
+        tick0: u64,
+        ns0: u64,
+        live: bool,
+    ) -> Result<Clock, Error> {
+        let mut clock = Clock { kind, tick0, ns0, ns_per_tick: 1.0 };
+        if kind == ClockKind::Tsc && live {
+            if tsc().is_none() {
+                return Err(Error::Clock { path: path.to_path_buf() });
+            }
+            let age = Duration::from_nanos(monotonic_ns().saturating_sub(ns0));
+            if let Some(short) = BASE.checked_sub(age) {
+                std::thread::sleep(short);
+            }
+            clock.measure();
+        }
+        Ok(clock)
+    }
+
+    /// Take the second pair again.
+    pub fn measure(&mut self) {
+        if self.kind != ClockKind::Tsc {
+            return;
+        }
+        // A tick between two readings of the other clock; the tightest of a few is used.
+        let mut best: Option<(u64, u64, u64)> = None;
+        for _ in 0..5 {
+            let before = monotonic_ns();
+            let Some(tick) = tsc() else { return };
+            let after = monotonic_ns();
+            let width = after.saturating_sub(before);
+            if best.is_none_or(|(w, ..)| width < w) {
+                best = Some((width, tick, before + width / 2));
+            }
+        }
+        if let Some((_, tick, ns)) = best {
+            if tick > self.tick0 && ns > self.ns0 {
+                let ns_per_tick = (ns - self.ns0) as f64 / (tick - self.tick0) as f64;
+                // Between 50 MHz and 50 GHz, or the header's instant is not of this clock.
+                if (0.02..=20.0).contains(&ns_per_tick) {
+                    self.ns_per_tick = ns_per_tick;
+                }
+            }
+        }
+    }
+
+    /// Now, in ticks.
+    pub fn now(&self) -> u64 {
+        match self.kind {
+            ClockKind::Monotonic => monotonic_ns(),
+            ClockKind::Tsc => tsc().unwrap_or(0),
+        }
+    }
+
+    /// Where ticks come from.
+    pub fn kind(&self) -> ClockKind {
+        self.kind
+    }
+
+    /// Ticks in a second.
+    pub fn ticks_per_second(&self) -> f64 {
+        1e9 / self.ns_per_tick
+    }
+
+    /// A number of ticks in seconds.
+    pub fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.ns_per_tick * 1e-9
+    }
+
+    /// An instant in ticks as nanoseconds of CLOCK_MONOTONIC.
+    pub fn ns_of(&self, tick: u64) -> u64 {
+        let ns = |ticks: u64| (ticks as f64 * self.ns_per_tick) as u64;
+        if tick >= self.tick0 {
+            self.ns0.saturating_add(ns(tick - self.tick0))
+        } else {
+            self.ns0.saturating_sub(ns(self.tick0 - tick))
+        }
+    }
+
+    /// Seconds as a number of ticks.
+    pub fn ticks(&self, seconds: f64) -> u64 {
+        (seconds * 1e9 / self.ns_per_tick) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_as_long_as_the_other_clock_says() {
+        let path = Path::new("x");
+        for kind in [ClockKind::Monotonic, ClockKind::Tsc] {
+            if kind == ClockKind::Tsc && tsc().is_none() {
+                continue;
+            }
+            let ns0 = monotonic_ns();
+            let tick0 = match kind {
+                ClockKind::Monotonic => ns0,
+                ClockKind::Tsc => tsc().unwrap(),
+            };
+            let clock = Clock::new(path, kind, tick0, ns0, true).unwrap();
+            let a = (clock.now(), monotonic_ns());
+            std::thread::sleep(Duration::from_millis(100));
+            let b = (clock.now(), monotonic_ns());
+            let seconds = clock.seconds(b.0 - a.0);
+            let expected = (b.1 - a.1) as f64 * 1e-9;
+            assert!((seconds / expected - 1.0).abs() < 0.02, "{seconds} {expected}");
+            let back = clock.ns_of(b.0).abs_diff(b.1);
+            assert!(back < 2_000_000, "{back} ns off");
+        }
+    }
+}

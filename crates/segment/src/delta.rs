@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What happened between two snapshots: per session, and in all.
+//!
+//! Sessions are matched by slot and generation. What has ended in between is in the groups:
+//! the groups' growth, less what the ended sessions had at the first snapshot, is what they
+//! did since then, and what came and went unseen besides. So the whole counts everything
+//! once, and the whole is the sum of the sessions and of what has ended.
+
+use crate::directory::{Directory, StatId, StatKind};
+use crate::histogram::Histogram;
+use crate::layout;
+use crate::snapshot::{Book, Head, Life, Snapshot};
+use std::sync::Arc;
+
+/// What one statistic did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Events that ended.
+    pub count: u64,
+    /// Of accounts: ticks of the interval. Otherwise the sum of what ended.
+    pub total: u64,
+    /// The least of what ended; `None` when nothing did. Exact when it is the least ever or
+    /// was the only one, else the middle of its bucket (6.25 %).
+    pub min: Option<u64>,
+    /// The greatest of what ended, known as well as `min`; of an account also what is
+    /// running still, as long as it has lasted so far.
+    pub max: Option<u64>,
+}
+
+impl Change {
+    /// Whether nothing happened.
+    pub fn is_zero(&self) -> bool {
+        self.count == 0 && self.total == 0
+    }
+
+    fn add(&mut self, other: &Change) {
+        let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total.saturating_add(other.total);
+        self.min = least(self.min, other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// What one statistic did in all sessions together.
+#[derive(Debug, Clone, Default)]
+pub struct Total {
+    /// Count, sum and extremes.
+    pub change: Change,
+    /// The histogram of what ended.
+    pub histogram: Histogram,
+}
+
+impl Total {
+    /// A quantile of what ended, in ticks.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let (min, max) = (self.change.min?, self.change.max?);
+        self.histogram.quantile(q, min, max)
+    }
+
+    /// Add another one.
+    pub fn merge(&mut self, other: &Total) {
+        self.change.add(&other.change);
+        self.histogram.merge(&other.histogram);
+    }
+}
+
+/// What one session did.
+#[derive(Debug, Clone)]
+pub struct SessionDelta<'a> {
+    /// The session as it is now.
+    pub book: &'a Book,
+    /// Ticks that it lived in the interval.
+    pub lived: u64,
+    /// Its statistics that changed.
+    pub changes: Vec<(StatId, Change)>,
+}
+
+/// What happened between two snapshots.
+#[derive(Debug, Clone)]
+pub struct Delta<'a> {
+    /// The later one.
+    pub snapshot: &'a Snapshot,
+    /// Ticks between them, or since the reset that came between them.
+    pub ticks: u64,
+    /// The sessions that are there now.
+    pub sessions: Vec<SessionDelta<'a>>,
+    /// How many have ended.
+    pub ended_sessions: u64,
+    /// What they did, by statistic.
+    pub ended: Vec<Total>,
+    /// What all did, by statistic.
+    pub totals: Vec<Total>,
+    /// Calls through each probe.
+    pub calls: Vec<u64>,
+}
+
+impl<'a> Delta<'a> {
+    /// What happened since `previous`; without one, or with one from before a reset, since
+    /// the last reset or the segment's beginning.
+    pub fn between(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Delta<'a> {
+        let previous = previous.filter(|p| p.resets == snapshot.resets);
+        let since = previous.map_or(snapshot.reset_tick, |p| p.tick);
+        let count = snapshot.directory.len();
+        let mut totals = vec![Total::default(); count];
+        let mut calls = vec![0u64; layout::CALLS];
+        let mut sessions = Vec::with_capacity(snapshot.books.len());
+        for book in snapshot.books.iter().filter(|b| b.life != Life::Retired) {
+            let before = previous.and_then(|p| p.book(book.slot, book.generation));
+            add_calls(&mut calls, book, before);
+            sessions.push(session(book, before, &mut totals, &snapshot.directory));
+        }
+        let ended = ended(previous, snapshot, &mut calls);
+        for (total, ended) in totals.iter_mut().zip(&ended) {
+            total.merge(ended);
+        }
+        let gone = |s: &Snapshot| {
+            s.groups.iter().fold(0u64, |n, g| n.saturating_add(g.sessions))
+                + s.books.iter().filter(|b| b.life == Life::Retired).count() as u64
+        };
+        Delta {
+            snapshot,
+            ticks: snapshot.tick.saturating_sub(since),
+            sessions,
+            ended_sessions: gone(snapshot).saturating_sub(previous.map_or(0, gone)),
+            ended,
+            totals,
+            calls,
+        }
+    }
+
+    /// The statistics that changed, with what all sessions did.
+    pub fn changed(&self) -> impl Iterator<Item = (&crate::directory::Stat, &Total)> {
+        self.totals
+            .iter()
+            .enumerate()
+            .filter(|(_, t)| !t.change.is_zero())
+            .filter_map(|(id, t)| Some((self.snapshot.directory.get(id as StatId)?, t)))
+    }
+}
+
+fn add_calls(calls: &mut [u64], book: &Book, before: Option<&Book>) {
+    for (i, call) in calls.iter_mut().enumerate() {
+        let now = book.calls.get(i).copied().unwrap_or(0);
+        let then = before.and_then(|b| b.calls.get(i)).copied().unwrap_or(0);
+        *call = call.saturating_add(now.saturating_sub(then));
+    }
+}
+
+/// Heads do not move in a book; only a fold that stands still takes away the first ones.
+fn counterpart(before: Option<&Book>, index: usize, stat: StatId) -> Option<&Head> {
+    let before = before?;
+    before
+        .heads
+        .get(index)
+        .filter(|h| h.stat == stat)
+        .or_else(|| before.heads.iter().find(|h| h.stat == stat))
+}
+
+fn session<'a>(
+    book: &'a Book,
+    before: Option<&Book>,
+    totals: &mut [Total],
+    directory: &Arc<Directory>,
+) -> SessionDelta<'a> {
+    let mut changes = Vec::with_capacity(book.heads.len());
+    let mut accounted = 0u64;
+    for (index, head) in book.heads.iter().enumerate() {
+        let then = counterpart(before, index, head.stat);
+        let count = head.count.saturating_sub(then.map_or(0, |t| t.count));
+        let total = head.total.saturating_sub(then.map_or(0, |t| t.total));
+        if count == 0 && total == 0 {
+            continue;
+        }
+        let mut histogram = Histogram::new();
+        if !then.is_some_and(|t| Arc::ptr_eq(&t.buckets, &head.buckets)) {
+            histogram.add_counts(head.first_bucket, &head.buckets);
+            if let Some(t) = then {
+                histogram.subtract_counts(t.first_bucket, &t.buckets);
+            }
+        }
+        let mut change = Change { count, total, ..Change::default() };
+        if count > 0 {
+            let (min, max) = extremes(
+                &histogram,
+                (head.min, head.max),
+                then.filter(|t| t.count > 0).map(|t| (t.min, t.max)),
+            );
+            // What ended began perhaps before the interval: its whole length is the extreme.
+            let whole = |h: &Head| h.total - h.running;
+            let only = whole(head).saturating_sub(then.map_or(0, whole));
+            (change.min, change.max) =
+                if count == 1 { (Some(only), Some(only)) } else { (min, max) };
+        }
+        if head.running > 0 {
+            change.max = change.max.max(Some(head.running));
+        }
+        if directory.get(head.stat).is_some_and(|s| s.kind == StatKind::Account) {
+            accounted = accounted.saturating_add(total);
+        }
+        if let Some(sum) = totals.get_mut(head.stat as usize) {
+            sum.change.add(&change);
+            sum.histogram.merge(&histogram);
+        }
+        changes.push((head.stat, change));
+    }
+    // A writer that keeps no accounts has no time to conserve.
+    let lived = match book.run_head {
+        Some(_) => book.now.saturating_sub(before.map_or(book.born, |b| b.now)),
+        None => accounted,
+    };
+    SessionDelta { book, lived, changes }
+}
+
+/// Least and greatest of what a histogram's growth holds, given the extremes since ever at
+/// its end and, if there was anything, at its beginning. A new record is exact.
+fn extremes(
+    growth: &Histogram,
+    now: (u64, u64),
+    then: Option<(u64, u64)>,
+) -> (Option<u64>, Option<u64>) {
+    let within = |v: u64| v.min(now.1).max(now.0.min(now.1));
+    let min = match then {
+        Some((least, _)) if now.0 >= least => growth.lowest().map(within),
+        _ => Some(now.0),
+    };
+    let max = match then {
+        Some((_, greatest)) if now.1 <= greatest => growth.highest().map(within),
+        _ => Some(now.1),
+    };
+    (min, max)
+}
+
+/// What the sessions did that are no more: by statistic, the growth of the groups and of
+/// the slots that are not folded yet, less what these sessions had before.
+fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) -> Vec<Total> {
+    #[derive(Clone, Default)]
+    struct Sum {
+        count: i128,
+        total: i128,
+        now: Option<(u64, u64)>,
+        then: Option<(u64, u64)>,
+    }
+    let widen = |span: &mut Option<(u64, u64)>, head: &Head| {
+        if head.count > 0 {
+            let (min, max) = span.unwrap_or((u64::MAX, 0));
+            *span = Some((min.min(head.min), max.max(head.max)));
+        }
+    };
+    let size = snapshot.directory.len();
+    let mut sums = vec![Sum::default(); size];
+    let mut totals = vec![Total::default(); size];
+    let mut call_sums = vec![0i128; calls.len()];
+
+    let is_session =
+        |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
+    let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
+    for book in snapshot.groups.iter().chain(retired) {
+        for head in &book.heads {
+            let Some(sum) = sums.get_mut(head.stat as usize) else {
+                continue;
+            };
+            sum.count += i128::from(head.count);
+            sum.total += i128::from(head.total);
+            widen(&mut sum.now, head);
+            totals[head.stat as usize].histogram.add_counts(head.first_bucket, &head.buckets);
+        }
+        for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
+            *sum += i128::from(n);
+        }
+    }
+    if let Some(previous) = previous {
+        let ended = previous.books.iter().filter(|p| !is_session(p));
+        for book in previous.groups.iter().chain(ended) {
+            for head in &book.heads {
+                let Some(sum) = sums.get_mut(head.stat as usize) else {
+                    continue;
+                };
+                sum.count -= i128::from(head.count);
+                sum.total -= i128::from(head.total);
+                widen(&mut sum.then, head);
+                totals[head.stat as usize]
+                    .histogram
+                    .subtract_counts(head.first_bucket, &head.buckets);
+            }
+            for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
+                *sum -= i128::from(n);
+            }
+        }
+    }
+    let positive = |n: i128| u64::try_from(n.max(0)).unwrap_or(u64::MAX);
+    for (total, sum) in totals.iter_mut().zip(&sums) {
+        total.change.count = positive(sum.count);
+        total.change.total = positive(sum.total);
+        if total.change.count == 0 {
+            total.histogram = Histogram::new();
+        } else if let Some(now) = sum.now {
+            (total.change.min, total.change.max) = extremes(&total.histogram, now, sum.then);
+        }
+    }
+    for (call, &sum) in calls.iter_mut().zip(&call_sums) {
+        *call = call.saturating_add(positive(sum));
+    }
+    totals
+}

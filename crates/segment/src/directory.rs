@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The names of statistics, and what a name says.
+//!
+//! A name is tags joined by `::`, from the general to the detail. An account of the ledger
+//! is `<phase>::<activity>`; the activity of a wait, `wait::LWLock:WALWrite`, is shown
+//! without its first tag. The same name may stand twice in a segment (a writer was killed
+//! while it published one), so statistics are known here by a number of our own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A statistic's number in a [`Directory`].
+pub type StatId = u32;
+
+/// What a statistic counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatKind {
+    /// Time of the closed ledger, in ticks.
+    Account,
+    /// A duration in ticks.
+    Timer,
+    /// A plain number.
+    Value,
+}
+
+/// One statistic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// The whole name.
+    pub name: String,
+    /// What it counts.
+    pub kind: StatKind,
+    /// "ticks", "bytes", ...
+    pub unit: String,
+}
+
+impl Stat {
+    /// The phase of an account: the first tag of its name.
+    pub fn phase(&self) -> &str {
+        self.name.split_once("::").map_or(&self.name, |(p, _)| p)
+    }
+
+    /// The activity of an account: the rest of its name, without the tag `wait`.
+    pub fn activity(&self) -> &str {
+        let rest = self.name.split_once("::").map_or("", |(_, a)| a);
+        rest.strip_prefix("wait::").unwrap_or(rest)
+    }
+
+    /// Whether it is an account of waiting: the process does not want a processor.
+    pub fn is_wait(&self) -> bool {
+        self.name.split_once("::").is_some_and(|(_, a)| a.starts_with("wait::"))
+    }
+
+    /// Of `command::<Kind>::read` and `command::<Kind>::handle`: the kind, and whether it is
+    /// the handling.
+    pub fn command(&self) -> Option<(&str, bool)> {
+        let (kind, part) = self.name.strip_prefix("command::")?.rsplit_once("::")?;
+        match part {
+            "read" => Some((kind, false)),
+            "handle" => Some((kind, true)),
+            _ => None,
+        }
+    }
+}
+
+/// All statistics met so far; it only grows, so that numbers stay valid for later snapshots
+/// of the same segment.
+#[derive(Debug, Clone, Default)]
+pub struct Directory {
+    stats: Vec<Stat>,
+    by_name: HashMap<(String, u8), StatId>,
+}
+
+impl Directory {
+    /// The number of a statistic of this name and kind, a new one if need be.
+    pub(crate) fn intern(this: &mut Arc<Directory>, stat: Stat) -> StatId {
+        let key = (stat.name.clone(), stat.kind as u8);
+        if let Some(&id) = this.by_name.get(&key) {
+            return id;
+        }
+        let directory = Arc::make_mut(this);
+        let id = directory.stats.len() as StatId;
+        directory.by_name.insert(key, id);
+        directory.stats.push(stat);
+        id
+    }
+
+    /// The statistic of this number.
+    pub fn get(&self, id: StatId) -> Option<&Stat> {
+        self.stats.get(id as usize)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.stats.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.stats.is_empty()
+    }
+}

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The one model of an interval, from which every view is made. docs/json.md describes it
+//! field by field, as its JSON form has them.
+//!
+//! Conservation: `wall_seconds` is the sum of what all sessions lived in the interval, and
+//! the seconds of the ledger are that sum, divided otherwise.
+
+use crate::clock::Clock;
+use crate::delta::{Change, Delta, SessionDelta, Total};
+use crate::directory::{Stat, StatKind};
+use crate::level::Level;
+use crate::segment::{Overflows, Segment};
+use crate::snapshot::{Book, Life, Snapshot};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// Everything that one interval holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct Interval {
+    /// When it ended, seconds since 1970.
+    pub time: f64,
+    /// Its length.
+    pub interval_seconds: f64,
+    /// The level in force at its end.
+    pub level: Level,
+    /// The clock by which it was measured.
+    pub clock: ClockInfo,
+    /// What was measured.
+    pub server: ServerInfo,
+    /// Processors of the machine.
+    pub cores: usize,
+    /// The time that all sessions lived in the interval, together.
+    pub wall_seconds: f64,
+    /// Of that, what is not idle.
+    pub busy_seconds: f64,
+    /// Commands handled.
+    pub commands_handled: u64,
+    /// Whether nothing is missing: no time uninstrumented, no overflow in the interval, no
+    /// slot that could not be read consistently.
+    pub exact: bool,
+    /// Time of sessions while the level was off.
+    pub uninstrumented_seconds: f64,
+    /// What found no room, since the segment was made.
+    pub overflow: Overflows,
+    /// What found no room in this interval.
+    pub overflow_in_interval: Overflows,
+    /// The sessions that are there at its end.
+    pub sessions: Vec<SessionRow>,
+    /// Those that ended within it.
+    pub ended: EndedRow,
+    /// Where the time of all sessions went, by phase and activity; most first.
+    pub ledger: Vec<AccountRow>,
+    /// The same without the processor's part, by activity; most first.
+    pub waits: Vec<ActivityRow>,
+    /// The commands of the clients, by kind; most time first.
+    pub commands: Vec<CommandRow>,
+    /// All other statistics, by name.
+    pub statistics: Vec<StatisticRow>,
+    /// What the kernel says; filled in by whoever asks it.
+    pub kernel: crate::kernel::Witness,
+}
+
+/// The clock of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClockInfo {
+    /// "tsc" or "monotonic".
+    pub kind: &'static str,
+    /// Ticks in a second.
+    pub ticks_per_second: f64,
+}
+
+/// What a segment tells of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServerInfo {
+    /// "PostgreSQL 15.20"; the producer where it is no server.
+    pub name: String,
+    /// The data directory, or what else is measured.
+    pub host: String,
+    /// The segment's file.
+    pub segment: String,
+    /// The server's first process; `None` when unknown.
+    pub pid: Option<u32>,
+    /// The server's port; `None` when unknown.
+    pub port: Option<u32>,
+    /// Who writes the segment.
+    pub producer: String,
+}
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionRow {
+    /// The process.
+    pub pid: i32,
+    /// Of a parallel worker, its leader.
+    pub leader_pid: Option<i32>,
+    /// "client backend", ...
+    pub kind: String,
+    /// Its database; the number where no name is known; `None` when it has none.
+    pub database: Option<String>,
+    /// Its user, likewise.
+    pub user: Option<String>,
+    /// What the client calls itself.
+    pub application: String,
+    /// The phase that it is in.
+    pub phase: String,
+    /// What it is doing there.
+    pub activity: String,
+    /// For how long it has been doing that.
+    pub since_seconds: f64,
+    /// "active", "idle", "idle in transaction", "background", or "dead": its process is gone
+    /// and its slot not folded yet.
+    pub state: &'static str,
+    /// Time that it lived in the interval: the sum of its accounts.
+    pub lived_seconds: f64,
+    /// Of that, what is not idle.
+    pub busy_seconds: f64,
+    /// Of that, what it did not wait.
+    pub cpu_seconds: f64,
+    /// Commands that it handled.
+    pub commands: u64,
+    /// Its slot.
+    pub slot: u32,
+    /// The how manieth owner of the slot it is.
+    pub generation: u32,
+    /// Its accounts that changed; most first.
+    pub accounts: Vec<SessionAccount>,
+}
+
+/// An account of one session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionAccount {
+    /// First tag of its name.
+    pub phase: String,
+    /// The rest of it.
+    pub activity: String,
+    /// Stretches that ended.
+    pub count: u64,
+    /// Time.
+    pub seconds: f64,
+    /// Whether this is idling.
+    pub idle: bool,
+}
+
+/// The sessions that ended within the interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct EndedRow {
+    /// How many.
+    pub sessions: u64,
+    /// Time that they lived in it.
+    pub seconds: f64,
+}
+
+/// Count, time and extremes of something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Timing {
+    /// How many ended.
+    pub count: u64,
+    /// Their time; of accounts, the time in the interval.
+    pub seconds: f64,
+    /// `seconds / count`; `None` without a count.
+    pub mean_seconds: Option<f64>,
+    /// The shortest that ended.
+    pub min_seconds: Option<f64>,
+    /// The longest that ended; of accounts also what is running still.
+    pub max_seconds: Option<f64>,
+    /// The median of what ended, within 6.25 %.
+    pub p50_seconds: Option<f64>,
+    /// The 99th percentile of what ended, within 6.25 %.
+    pub p99_seconds: Option<f64>,
+}
+
+impl Timing {
+    fn of(total: &Total, clock: &Clock) -> Timing {
+        Timing::with(total, |ticks| clock.seconds(ticks))
+    }
+
+    fn with(total: &Total, seconds: impl Fn(u64) -> f64) -> Timing {
+        let sum = seconds(total.change.total);
+        Timing {
+            count: total.change.count,
+            seconds: sum,
+            mean_seconds: (total.change.count > 0).then(|| sum / total.change.count as f64),
+            min_seconds: total.change.min.map(&seconds),
+            max_seconds: total.change.max.map(&seconds),
+            p50_seconds: total.quantile(0.50).map(&seconds),
+            p99_seconds: total.quantile(0.99).map(&seconds),
+        }
+    }
+}
+
+/// An account of the ledger.
+#[derive(Debug, Clone, Serialize)]
+pub struct AccountRow {
+    /// What the sessions were doing for their clients.
+    pub phase: String,
+    /// "cpu", or the wait event as `Type:Event`.
+    pub activity: String,
+    /// How often and how long.
+    #[serde(flatten)]
+    pub timing: Timing,
+    /// Whether this is idling: waiting for the client between commands, the main loop of a
+    /// background process, or uninstrumented time.
+    pub idle: bool,
+    #[serde(skip)]
+    total: Total,
+}
+
+/// An activity, all phases together.
+#[derive(Debug, Clone, Serialize)]
+pub struct ActivityRow {
+    /// "cpu", or the wait event as `Type:Event`.
+    pub activity: String,
+    /// How often and how long.
+    #[serde(flatten)]
+    pub timing: Timing,
+    /// Whether all of it is idling.
+    pub idle: bool,
+}
+
+/// The commands of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommandRow {
+    /// "Query", "Execute", ...
+    pub kind: String,
+    /// Waiting for the command, since the one before was handled.
+    pub read: Timing,
+    /// Handling it, from its arrival until the next is waited for.
+    pub handle: Timing,
+}
+
+/// Any other statistic.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StatisticRow {
+    /// Its name.
+    pub name: String,
+    /// "seconds" for what is kept in ticks, else its own.
+    pub unit: String,
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub total: f64,
+    /// The least.
+    pub min: Option<f64>,
+    /// The greatest.
+    pub max: Option<f64>,
+    /// The median, within 6.25 %.
+    pub p50: Option<f64>,
+    /// The 99th percentile, within 6.25 %.
+    pub p99: Option<f64>,
+}
+
+/// Whether an account is idling.
+pub fn is_idle(stat: &Stat) -> bool {
+    let (phase, activity) = (stat.phase(), stat.activity());
+    let at_rest = phase == "idle" || phase == "idle in transaction";
+    (at_rest && activity.starts_with("Client:"))
+        || activity.starts_with("Activity:")
+        || phase == "off"
+}
+
+/// Names of databases and users by number, from whoever knows them.
+#[derive(Default)]
+struct Names {
+    databases: HashMap<u32, String>,
+    users: HashMap<u32, String>,
+}
+
+impl Names {
+    fn of(snapshot: &Snapshot) -> Names {
+        let mut names = Names::default();
+        for book in snapshot.books.iter().chain(&snapshot.groups) {
+            let mut learn = |map: fn(&mut Names) -> &mut HashMap<u32, String>, id, name: &str| {
+                if id != 0 && !name.is_empty() {
+                    map(&mut names).insert(id, name.to_string());
+                }
+            };
+            learn(|n| &mut n.databases, book.database_id, &book.identity.database);
+            learn(|n| &mut n.users, book.user_id, &book.identity.user);
+        }
+        names
+    }
+
+    fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
+        if !own.is_empty() {
+            return Some(own.to_string());
+        }
+        if id == 0 {
+            return None;
+        }
+        Some(known.get(&id).cloned().unwrap_or_else(|| id.to_string()))
+    }
+}
+
+impl Interval {
+    /// What happened between two snapshots of a segment; without a first one, since the last
+    /// reset or since the segment was made.
+    pub fn between(
+        segment: &Segment,
+        previous: Option<&Snapshot>,
+        snapshot: &Snapshot,
+    ) -> Interval {
+        let delta = Delta::between(previous, snapshot);
+        let clock = &snapshot.clock;
+        let names = Names::of(snapshot);
+        let sessions: Vec<SessionRow> =
+            delta.sessions.iter().map(|s| session_row(s, snapshot, &names)).collect();
+        let ended_ticks = accounted(snapshot, delta.ended.iter().map(|t| &t.change).enumerate());
+        let wall = delta.sessions.iter().fold(ended_ticks, |sum, s| sum.saturating_add(s.lived));
+
+        let mut ledger: Vec<AccountRow> = delta
+            .changed()
+            .filter(|(stat, _)| stat.kind == StatKind::Account)
+            .map(|(stat, total)| AccountRow {
+                phase: stat.phase().to_string(),
+                activity: stat.activity().to_string(),
+                timing: Timing::of(total, clock),
+                idle: is_idle(stat),
+                total: total.clone(),
+            })
+            .collect();
+        ledger.sort_by(|a, b| {
+            (b.timing.seconds)
+                .total_cmp(&a.timing.seconds)
+                .then_with(|| (&a.phase, &a.activity).cmp(&(&b.phase, &b.activity)))
+        });
+        let commands = command_rows(&delta, clock);
+        let sum = |f: fn(&AccountRow) -> bool| -> f64 {
+            ledger.iter().filter(|a| f(a)).map(|a| a.timing.seconds).sum()
+        };
+        let uninstrumented_seconds = sum(|a| a.phase == "off");
+        let overflow_in_interval =
+            previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
+        let mut interval = Interval {
+            time: snapshot.realtime_ns as f64 * 1e-9,
+            interval_seconds: clock.seconds(delta.ticks),
+            level: snapshot.level,
+            clock: ClockInfo {
+                kind: clock.kind().name(),
+                ticks_per_second: clock.ticks_per_second(),
+            },
+            server: ServerInfo::of(segment),
+            cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            wall_seconds: clock.seconds(wall),
+            busy_seconds: sum(|a| !a.idle),
+            commands_handled: commands.iter().map(|c| c.handle.count).sum(),
+            exact: uninstrumented_seconds == 0.0
+                && overflow_in_interval.is_zero()
+                && snapshot.nameless == 0
+                && !snapshot.books.iter().any(|b| b.torn),
+            uninstrumented_seconds,
+            overflow: snapshot.overflows,
+            overflow_in_interval,
+            sessions,
+            ended: EndedRow { sessions: delta.ended_sessions, seconds: clock.seconds(ended_ticks) },
+            waits: Vec::new(),
+            commands,
+            statistics: statistic_rows(&delta, clock),
+            ledger,
+            kernel: crate::kernel::Witness::default(),
+        };
+        let mut waits = interval.activities();
+        waits.retain(|w| w.activity != "cpu" && w.activity != "uninstrumented");
+        interval.waits = waits;
+        interval
+    }
+
+    /// The ledger by activity, all phases together; most first.
+    pub fn activities(&self) -> Vec<ActivityRow> {
+        self.activities_where(|_| true)
+    }
+
+    /// The same, of the accounts that `wanted` accepts.
+    pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
+        let mut sums: HashMap<&str, (Total, bool)> = HashMap::new();
+        for account in self.ledger.iter().filter(|a| wanted(a)) {
+            let sum = sums.entry(&account.activity).or_insert_with(|| (Total::default(), true));
+            sum.0.merge(&account.total);
+            sum.1 &= account.idle;
+        }
+        let seconds_per_tick = 1.0 / self.clock.ticks_per_second;
+        let mut rows: Vec<ActivityRow> = sums
+            .into_iter()
+            .map(|(activity, (total, idle))| ActivityRow {
+                activity: activity.to_string(),
+                timing: Timing::with(&total, |t| t as f64 * seconds_per_tick),
+                idle,
+            })
+            .collect();
+        rows.sort_by(|a, b| {
+            (b.timing.seconds)
+                .total_cmp(&a.timing.seconds)
+                .then_with(|| a.activity.cmp(&b.activity))
+        });
+        rows
+    }
+}
+
+impl ServerInfo {
+    fn of(segment: &Segment) -> ServerInfo {
+        let header = segment.header();
+        let known = |n: u32| (n != 0).then_some(n);
+        let name = if header.server.is_empty() { &header.producer } else { &header.server };
+        ServerInfo {
+            name: name.clone(),
+            host: header.host.clone(),
+            segment: segment.path().display().to_string(),
+            pid: known(header.server_pid),
+            port: known(header.server_port),
+            producer: header.producer.clone(),
+        }
+    }
+}
+
+/// Ticks in the accounts among these changes.
+fn accounted<'c>(snapshot: &Snapshot, changes: impl Iterator<Item = (usize, &'c Change)>) -> u64 {
+    changes
+        .filter(|(id, _)| {
+            snapshot.directory.get(*id as u32).is_some_and(|s| s.kind == StatKind::Account)
+        })
+        .fold(0, |sum, (_, c)| sum.saturating_add(c.total))
+}
+
+fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -> SessionRow {
+    let clock = &snapshot.clock;
+    let book = session.book;
+    let mut commands = 0;
+    let mut accounts = Vec::with_capacity(session.changes.len());
+    for (id, change) in &session.changes {
+        let Some(stat) = snapshot.directory.get(*id) else {
+            continue;
+        };
+        match stat.kind {
+            StatKind::Account => accounts.push(SessionAccount {
+                phase: stat.phase().to_string(),
+                activity: stat.activity().to_string(),
+                count: change.count,
+                seconds: clock.seconds(change.total),
+                idle: is_idle(stat),
+            }),
+            _ if stat.command().is_some_and(|(_, handle)| handle) => commands += change.count,
+            _ => {}
+        }
+    }
+    accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let sum = |f: fn(&SessionAccount) -> bool| -> f64 {
+        accounts.iter().filter(|a| f(a)).map(|a| a.seconds).sum()
+    };
+    let running = book.run().and_then(|id| snapshot.directory.get(id));
+    SessionRow {
+        pid: book.pid,
+        leader_pid: (book.leader_pid != 0).then_some(book.leader_pid),
+        kind: book.identity.kind.clone(),
+        database: Names::name(&names.databases, book.database_id, &book.identity.database),
+        user: Names::name(&names.users, book.user_id, &book.identity.user),
+        application: book.identity.application.clone(),
+        phase: running.map_or(String::new(), |s| s.phase().to_string()),
+        activity: running.map_or(String::new(), |s| s.activity().to_string()),
+        since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
+        state: state(book, running),
+        lived_seconds: clock.seconds(session.lived),
+        busy_seconds: sum(|a| !a.idle),
+        cpu_seconds: sum(|a| a.activity == "cpu"),
+        commands,
+        slot: book.slot,
+        generation: book.generation,
+        accounts,
+    }
+}
+
+fn state(book: &Book, running: Option<&Stat>) -> &'static str {
+    let Some(stat) = running.filter(|_| book.life == Life::Alive) else {
+        return if book.life == Life::Alive { "background" } else { "dead" };
+    };
+    match stat.phase() {
+        "background" => "background",
+        "idle" => "idle",
+        "idle in transaction" => "idle in transaction",
+        _ if is_idle(stat) => "idle",
+        _ => "active",
+    }
+}
+
+fn command_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<CommandRow> {
+    let mut rows: HashMap<&str, CommandRow> = HashMap::new();
+    for (stat, total) in delta.changed() {
+        let Some((kind, is_handle)) = stat.command() else {
+            continue;
+        };
+        let row = rows.entry(kind).or_insert_with(|| CommandRow {
+            kind: kind.to_string(),
+            read: Timing::default(),
+            handle: Timing::default(),
+        });
+        let timing = Timing::of(total, clock);
+        if is_handle {
+            row.handle = timing;
+        } else {
+            row.read = timing;
+        }
+    }
+    let mut rows: Vec<CommandRow> = rows.into_values().collect();
+    rows.sort_by(|a, b| {
+        (b.handle.seconds).total_cmp(&a.handle.seconds).then_with(|| a.kind.cmp(&b.kind))
+    });
+    rows
+}
+
+fn statistic_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<StatisticRow> {
+    let mut rows: Vec<StatisticRow> = delta
+        .changed()
+        .filter(|(stat, _)| stat.kind != StatKind::Account && stat.command().is_none())
+        .map(|(stat, total)| {
+            let timed = stat.kind == StatKind::Timer;
+            let number = |n: u64| if timed { clock.seconds(n) } else { n as f64 };
+            StatisticRow {
+                name: stat.name.clone(),
+                unit: if timed { "seconds".to_string() } else { stat.unit.clone() },
+                count: total.change.count,
+                total: number(total.change.total),
+                min: total.change.min.map(number),
+                max: total.change.max.map(number),
+                p50: total.quantile(0.50).map(number),
+                p99: total.quantile(0.99).map(number),
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    rows
+}

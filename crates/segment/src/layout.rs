@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The segment, byte for byte: offsets and sizes as `libtally/include/tally.h` has them.
+//!
+//! Everything is in the byte order of the machine that wrote it; the reader insists that it
+//! is its own. The functions here read a field of a buffer that the caller has sized by the
+//! validated header; what would lie beyond the buffer reads as zero, so that no content can
+//! make the reader panic.
+
+/// The first eight bytes of a segment.
+pub const MAGIC: &[u8; 8] = b"TALLYSEG";
+/// The format version that this reader knows.
+pub const VERSION: u32 = 1;
+/// What `byte_order` reads as on the machine that wrote it.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// Bytes of the header.
+pub const HEADER_SIZE: usize = 4096;
+/// Buckets of a histogram.
+pub const HIST_BUCKETS: usize = 336;
+/// Bytes of a histogram.
+pub const HIST_SIZE: usize = HIST_BUCKETS * 8;
+/// Plain counters of a book, one for each probe.
+pub const CALLS: usize = 64;
+/// "No statistic" as an index.
+pub const NONE: u32 = u32::MAX;
+
+/// Offsets in the header.
+pub mod header {
+    /// `MAGIC`.
+    pub const MAGIC: usize = 0;
+    /// U32.
+    pub const BYTE_ORDER: usize = 8;
+    /// U32.
+    pub const VERSION: usize = 12;
+    /// U32, bytes.
+    pub const HEADER_SIZE: usize = 16;
+    /// U32.
+    pub const HIST_BUCKETS: usize = 20;
+    /// U64, bytes.
+    pub const SEGMENT_SIZE: usize = 24;
+    /// U32: 1 CLOCK_MONOTONIC, 2 TSC.
+    pub const CLOCK_KIND: usize = 32;
+    /// U64: one instant in ticks.
+    pub const CLOCK_TICK0: usize = 40;
+    /// U64: the same instant, ns of CLOCK_MONOTONIC.
+    pub const CLOCK_NS0: usize = 48;
+    /// U64: the same instant, ns since 1970.
+    pub const CREATED_NS: usize = 56;
+    /// U64: inode, 0 unknown.
+    pub const PID_NAMESPACE: usize = 64;
+    /// U32.
+    pub const SLOTS: usize = 72;
+    /// U32.
+    pub const GROUPS: usize = 76;
+    /// U32.
+    pub const STATS_PER_BOOK: usize = 80;
+    /// 40 bytes of text.
+    pub const BOOT_ID: usize = 88;
+    /// Region.
+    pub const PROBES: usize = 128;
+    /// Region.
+    pub const DIRECTORY: usize = 144;
+    /// Region.
+    pub const EVENTS: usize = 160;
+    /// Region.
+    pub const FOLD_LOG: usize = 176;
+    /// Region.
+    pub const JOURNAL: usize = 192;
+    /// Region.
+    pub const ENTRIES: usize = 208;
+    /// Region.
+    pub const BOOKS: usize = 224;
+    /// 256 bytes of text.
+    pub const HOST: usize = 240;
+    /// 64 bytes of text.
+    pub const PRODUCER: usize = 496;
+    /// 64 bytes of text.
+    pub const SERVER: usize = 560;
+    /// U32.
+    pub const SERVER_PID: usize = 624;
+    /// U32.
+    pub const SERVER_PORT: usize = 628;
+    /// 112 bytes of text.
+    pub const SOCKET_DIR: usize = 632;
+    /// U32: level in the low 8 bits, resets above; the live part of the header begins here.
+    pub const LEVEL_WORD: usize = 1024;
+    /// U64.
+    pub const RESET_TICK: usize = 1032;
+    /// U64.
+    pub const OVERFLOW_SLOTS: usize = 1152;
+    /// U64.
+    pub const OVERFLOW_STATS: usize = 1160;
+    /// U64.
+    pub const OVERFLOW_DIRECTORY: usize = 1168;
+    /// U64.
+    pub const OVERFLOW_GROUPS: usize = 1176;
+    /// U64.
+    pub const OVERFLOW_MEMORY: usize = 1184;
+    /// U64: events ever begun.
+    pub const EVENT_COUNT: usize = 1192;
+    /// U64.
+    pub const LOST_FOLDS: usize = 1200;
+    /// U32: pid of the holder, 0 free.
+    pub const FOLD_LOCK: usize = 1280;
+    /// U64: folds completed.
+    pub const FOLD_COUNT: usize = 1296;
+    /// U64: 1 while group books change.
+    pub const FOLD_ACTIVE: usize = 1304;
+    /// Where the live part ends.
+    pub const LIVE_END: usize = 1312;
+}
+
+/// Offsets in the entry of a slot or group.
+pub mod entry {
+    /// Bytes.
+    pub const SIZE: usize = 384;
+    /// U32: `SlotState`.
+    pub const STATE: usize = 0;
+    /// U32.
+    pub const GENERATION: usize = 4;
+    /// I32.
+    pub const PID: usize = 8;
+    /// I32.
+    pub const LEADER_PID: usize = 12;
+    /// U64, ns of CLOCK_BOOTTIME.
+    pub const CLAIMED_BOOT_NS: usize = 16;
+    /// U64.
+    pub const CLAIMED_TICK: usize = 24;
+    /// U32.
+    pub const DATABASE_ID: usize = 32;
+    /// U32.
+    pub const USER_ID: usize = 36;
+    /// U32: odd while the identity changes.
+    pub const IDENTITY_SEQ: usize = 40;
+    /// U32: statistics already folded.
+    pub const FOLDED: usize = 44;
+    /// 64 bytes of text.
+    pub const KIND: usize = 48;
+    /// 64 bytes of text.
+    pub const DATABASE: usize = 112;
+    /// 64 bytes of text.
+    pub const USER: usize = 176;
+    /// 64 bytes of text.
+    pub const APPLICATION: usize = 240;
+    /// U64: of a group.
+    pub const SESSIONS: usize = 304;
+}
+
+/// States of a slot.
+pub mod state {
+    /// Nobody's.
+    pub const FREE: u32 = 0;
+    /// Identity being written.
+    pub const CLAIMING: u32 = 1;
+    /// In use.
+    pub const LIVE: u32 = 2;
+    /// Complete, not yet folded.
+    pub const RETIRED: u32 = 3;
+    /// Being folded.
+    pub const FOLDING: u32 = 4;
+    /// A group of retired slots.
+    pub const GROUP: u32 = 5;
+}
+
+/// Offsets in a book.
+pub mod book {
+    /// Bytes; the heads follow, then the histograms.
+    pub const SIZE: usize = 1024;
+    /// U64: odd while the book changes.
+    pub const SEQ: usize = 0;
+    /// U32: index of the running account.
+    pub const RUN: usize = 8;
+    /// U32: heads in use.
+    pub const USED: usize = 12;
+    /// U64, tick.
+    pub const RUN_START: usize = 16;
+    /// U32: account of the deferred record.
+    pub const PEND: usize = 24;
+    /// U32: resets seen.
+    pub const RESETS: usize = 28;
+    /// U64.
+    pub const PEND_TICKS: usize = 32;
+    /// U64, tick.
+    pub const BORN: usize = 40;
+    /// 64 times u64.
+    pub const CALLS: usize = 64;
+}
+
+/// Offsets in a head.
+pub mod head {
+    /// Bytes.
+    pub const SIZE: usize = 64;
+    /// U32: 1 + directory index.
+    pub const STAT: usize = 0;
+    /// U64.
+    pub const COUNT: usize = 8;
+    /// U64.
+    pub const TOTAL: usize = 16;
+    /// U64.
+    pub const MIN: usize = 24;
+    /// U64.
+    pub const MAX: usize = 32;
+    /// Three times u64.
+    pub const RESERVED: usize = 40;
+}
+
+/// Offsets in an entry of the directory.
+pub mod directory {
+    /// Bytes.
+    pub const SIZE: usize = 128;
+    /// U32: 2 when published.
+    pub const STATE: usize = 0;
+    /// U32: 1 account, 2 timer, 3 value.
+    pub const KIND: usize = 4;
+    /// 96 bytes of text.
+    pub const NAME: usize = 16;
+    /// 16 bytes of text.
+    pub const UNIT: usize = 112;
+}
+
+/// Offsets in an event.
+pub mod event {
+    /// Bytes.
+    pub const SIZE: usize = 256;
+    /// U64: 1 + its place in time, 0 while being written.
+    pub const NUMBER: usize = 0;
+    /// U64.
+    pub const TICK: usize = 8;
+    /// I32.
+    pub const PID: usize = 16;
+    /// U32: 1 note, 2 warning.
+    pub const KIND: usize = 20;
+    /// 232 bytes of text.
+    pub const TEXT: usize = 24;
+}
+
+/// Offsets in a probe.
+pub mod probe {
+    /// Bytes.
+    pub const SIZE: usize = 160;
+    /// U32: 0 empty, 1 installed, 2 left out.
+    pub const STATE: usize = 0;
+    /// 32 bytes of text.
+    pub const NAME: usize = 8;
+    /// 120 bytes of text.
+    pub const REASON: usize = 40;
+}
+
+/// Offsets in the journal of the fold in progress.
+pub mod journal {
+    /// Bytes.
+    pub const SIZE: usize = 80 + super::HIST_SIZE;
+    /// U32.
+    pub const ACTIVE: usize = 0;
+    /// U32: being folded.
+    pub const SLOT: usize = 4;
+    /// U32: entry index of its group.
+    pub const GROUP: usize = 8;
+    /// U32: index in the group's book.
+    pub const HEAD: usize = 12;
+    /// That head before the fold.
+    pub const SAVED: usize = 16;
+    /// And its histogram.
+    pub const HIST: usize = 80;
+}
+
+/// The `u32` at `at`.
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+/// The `i32` at `at`.
+pub fn i32_at(bytes: &[u8], at: usize) -> i32 {
+    u32_at(bytes, at) as i32
+}
+
+/// The `u64` at `at`.
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+/// The text of `size` bytes at `at`, up to its terminator. Control characters, which a
+/// hostile writer could send to a terminal, become question marks.
+pub fn text_at(bytes: &[u8], at: usize, size: usize) -> String {
+    let field = bytes.get(at..at + size).unwrap_or(&[]);
+    let end = field.iter().position(|&b| b == 0).unwrap_or(field.len());
+    String::from_utf8_lossy(&field[..end])
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+/// A region of the file: entries of `stride` bytes from `offset` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// Bytes from the start of the file.
+    pub offset: u64,
+    /// Entries.
+    pub count: u32,
+    /// Bytes an entry.
+    pub stride: u32,
+}
+
+impl Region {
+    /// The region that the header describes at `at`.
+    pub fn at(bytes: &[u8], at: usize) -> Region {
+        Region {
+            offset: u64_at(bytes, at),
+            count: u32_at(bytes, at + 8),
+            stride: u32_at(bytes, at + 12),
+        }
+    }
+
+    /// Where the region ends, or `None` where that is no number.
+    pub fn end(&self) -> Option<u64> {
+        u64::from(self.count).checked_mul(u64::from(self.stride))?.checked_add(self.offset)
+    }
+
+    /// Where entry `index` begins. The caller has checked `end` and `index`.
+    pub fn entry(&self, index: u32) -> u64 {
+        self.offset + u64::from(index) * u64::from(self.stride)
+    }
+}
+
+/// The histogram bucket of a value.
+pub fn bucket(value: u64) -> usize {
+    if value < 8 {
+        return value as usize;
+    }
+    let octave = 63 - value.leading_zeros() as usize;
+    if octave > 43 {
+        return HIST_BUCKETS - 1;
+    }
+    (octave - 2) * 8 + ((value >> (octave - 3)) & 7) as usize
+}
+
+/// The smallest value of a bucket.
+pub fn bucket_low(bucket: usize) -> u64 {
+    if bucket < 8 {
+        return bucket as u64;
+    }
+    ((8 + bucket % 8) as u64) << (bucket / 8 - 1)
+}
+
+/// The middle of a bucket: within 1/16 of every value in it, but for the last bucket, which
+/// also holds what is longer.
+pub fn bucket_middle(bucket: usize) -> u64 {
+    let low = bucket_low(bucket);
+    low + (bucket_low(bucket + 1) - low) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_within_a_sixteenth_of_the_middle() {
+        let mut value = 1u64;
+        while value < 1 << 43 {
+            for v in [value - 1, value, value + 1, value + value / 3] {
+                let b = bucket(v);
+                assert!(bucket_low(b) <= v && v < bucket_low(b + 1), "{v}");
+                let error = bucket_middle(b).abs_diff(v) as f64;
+                assert!(error <= v as f64 / 16.0, "{v}: {error}");
+            }
+            value += value / 7 + 1;
+        }
+        assert_eq!(bucket(u64::MAX), HIST_BUCKETS - 1);
+        assert_eq!(bucket_low(HIST_BUCKETS - 8), 1 << 43);
+    }
+
+    #[test]
+    fn text_ends_at_its_terminator_and_carries_no_control_characters() {
+        assert_eq!(text_at(b"ab\x1b[2J\0rest", 0, 12), "ab?[2J");
+        assert_eq!(text_at(b"full", 0, 4), "full");
+        assert_eq!(text_at(b"\xff\xfe", 0, 2), "\u{fffd}\u{fffd}");
+        assert_eq!(text_at(b"short", 3, 9), "");
+    }
+}

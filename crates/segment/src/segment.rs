@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: PostgreSQL
+//! An attached segment: the checks of its header, and what is read from it directly.
+//!
+//! The cold part of the header is read and checked once; what a writer may change later
+//! (level, overflows, probes, events, slots) is read anew at each call. Nothing is ever
+//! taken from the file as an offset or a size without having been checked here.
+
+use crate::clock::{Clock, ClockKind};
+use crate::directory::{Directory, Stat, StatId, StatKind};
+use crate::error::Error;
+use crate::layout::{self, header, i32_at, text_at, u32_at, u64_at, Region};
+use crate::level::Level;
+use crate::process;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the creator of a segment wrote down once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes of the file.
+    pub size: u64,
+    /// Where its ticks come from.
+    pub clock_kind: ClockKind,
+    /// An instant in ticks ...
+    pub clock_tick0: u64,
+    /// ... and in nanoseconds of CLOCK_MONOTONIC.
+    pub clock_ns0: u64,
+    /// When it was created, nanoseconds since 1970.
+    pub created_realtime_ns: u64,
+    /// Inode of the writers' pid namespace, 0 when unknown.
+    pub pid_namespace: u64,
+    /// Writers' slots.
+    pub slots: u32,
+    /// Groups of retired slots.
+    pub groups: u32,
+    /// Statistics that fit into one book.
+    pub stats_per_book: u32,
+    /// The boot during which it was made.
+    pub boot_id: String,
+    /// What is measured; for a server its data directory.
+    pub host: String,
+    /// The creator and its version.
+    pub producer: String,
+    /// "PostgreSQL 15.20", or empty.
+    pub server: String,
+    /// The server's first process, 0 when unknown.
+    pub server_pid: u32,
+    /// The server's port, 0 when unknown.
+    pub server_port: u32,
+    /// The folder of the server's socket, or empty.
+    pub socket_dir: String,
+}
+
+/// Where things lie; checked against the size of the file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Regions {
+    pub probes: Region,
+    pub directory: Region,
+    pub events: Region,
+    pub fold_log: Region,
+    pub journal: Region,
+    pub entries: Region,
+    pub books: Region,
+}
+
+/// What found no room, since the segment was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Overflows {
+    /// Sessions that found no slot and run uninstrumented.
+    pub slots: u64,
+    /// Statistics that found no room in their session's book.
+    pub statistics: u64,
+    /// Names that found no room in the directory.
+    pub directory: u64,
+    /// Sessions folded into the group of last resort.
+    pub groups: u64,
+    /// Growths that the file system refused.
+    pub memory: u64,
+    /// Slots found damaged and not folded.
+    pub lost_folds: u64,
+}
+
+impl Overflows {
+    pub(crate) fn of(live: &[u8]) -> Overflows {
+        Overflows {
+            slots: u64_at(live, header::OVERFLOW_SLOTS),
+            statistics: u64_at(live, header::OVERFLOW_STATS),
+            directory: u64_at(live, header::OVERFLOW_DIRECTORY),
+            groups: u64_at(live, header::OVERFLOW_GROUPS),
+            memory: u64_at(live, header::OVERFLOW_MEMORY),
+            lost_folds: u64_at(live, header::LOST_FOLDS),
+        }
+    }
+
+    /// Whether there were none.
+    pub fn is_zero(&self) -> bool {
+        *self == Overflows::default()
+    }
+
+    /// Those since an earlier reading.
+    pub fn since(&self, earlier: &Overflows) -> Overflows {
+        Overflows {
+            slots: self.slots.saturating_sub(earlier.slots),
+            statistics: self.statistics.saturating_sub(earlier.statistics),
+            directory: self.directory.saturating_sub(earlier.directory),
+            groups: self.groups.saturating_sub(earlier.groups),
+            memory: self.memory.saturating_sub(earlier.memory),
+            lost_folds: self.lost_folds.saturating_sub(earlier.lost_folds),
+        }
+    }
+}
+
+/// What became of a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeState {
+    /// It is in place.
+    Installed,
+    /// It was left out; the reason says why.
+    LeftOut,
+}
+
+/// A place where the producer looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// Its place in the table, and in every book's counters of calls.
+    pub index: u32,
+    /// Installed or left out.
+    pub state: ProbeState,
+    /// "import fsync", ...
+    pub name: String,
+    /// Why it was left out; empty when installed.
+    pub reason: String,
+}
+
+/// How much an event matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// Information.
+    Note,
+    /// Something was left out or lost.
+    Warning,
+}
+
+/// A notable thing that a writer has put down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its place in time, counted from 1.
+    pub number: u64,
+    /// When, in ticks.
+    pub tick: u64,
+    /// Who.
+    pub pid: i32,
+    /// How much it matters.
+    pub kind: EventKind,
+    /// What.
+    pub text: String,
+}
+
+/// A segment that is attached to.
+#[derive(Debug)]
+pub struct Segment {
+    path: PathBuf,
+    file: File,
+    identity: (u64, u64),
+    header: Header,
+    pub(crate) regions: Regions,
+    pub(crate) clock: Clock,
+    /// The writers' processes are of this boot and of our pid namespace.
+    pub(crate) pids_known: bool,
+    live: bool,
+    pub(crate) directory: Arc<Directory>,
+    /// Directory index to our number, once published.
+    ids: Vec<Option<StatId>>,
+    /// Buffers that are kept between snapshots.
+    pub(crate) entries_buffer: Vec<u8>,
+    pub(crate) book_buffer: Vec<u8>,
+    pub(crate) liveness_turn: usize,
+}
+
+/// Turn a failed open into the error that helps.
+pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> Error {
+    let path = path.to_path_buf();
+    match source.kind() {
+        io::ErrorKind::NotFound => Error::NotFound { path },
+        io::ErrorKind::PermissionDenied => {
+            let metadata = std::fs::symlink_metadata(&path);
+            let (owner, mode) = metadata.map_or(("unknown".to_string(), 0), |m| {
+                (process::user_name(m.uid()), m.mode() & 0o7777)
+            });
+            let hint =
+                if mode & 0o040 != 0 && wish == "read it" { ", or join its group" } else { "" };
+            Error::Permission { path, wish, owner, mode, hint }
+        }
+        _ if source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            Error::NotAFile { path }
+        }
+        _ => Error::Io { path, wish, source },
+    }
+}
+
+impl Segment {
+    /// Attach to the segment at `path`, read-only. For a segment made less than 50 ms ago
+    /// this waits until its clock can be told.
+    pub fn open(path: &Path) -> Result<Segment, Error> {
+        // Without O_NONBLOCK, opening a named pipe would wait for ever.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+            .open(path)
+            .map_err(|e| open_error(path, "read it", e))?;
+        Segment::from_file(file, path)
+    }
+
+    pub(crate) fn from_file(file: File, path: &Path) -> Result<Segment, Error> {
+        let path = path.to_path_buf();
+        let metadata = file.metadata().map_err(|source| Error::Io {
+            path: path.clone(),
+            wish: "read it",
+            source,
+        })?;
+        if !metadata.is_file() {
+            return Err(Error::NotAFile { path });
+        }
+        let mut head = Vec::new();
+        read_up_to(&file, &path, 0, layout::HEADER_SIZE, &mut head)?;
+        let (header, regions) = parse_header(&path, &head, metadata.len())?;
+        let own_boot = process::own_boot_id();
+        let live = own_boot.is_empty() || own_boot == header.boot_id;
+        let namespace = process::own_namespace();
+        let clock =
+            Clock::new(&path, header.clock_kind, header.clock_tick0, header.clock_ns0, live)?;
+        Ok(Segment {
+            path,
+            file,
+            identity: (metadata.dev(), metadata.ino()),
+            pids_known: live && namespace != 0 && namespace == header.pid_namespace,
+            live,
+            clock,
+            directory: Arc::new(Directory::default()),
+            ids: Vec::new(),
+            header,
+            regions,
+            entries_buffer: Vec::new(),
+            book_buffer: Vec::new(),
+            liveness_turn: 0,
+        })
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What its creator wrote down.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Its clock, as known at the last snapshot.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Whether it was made during this boot, so that its clock runs on and its processes
+    /// may still be there.
+    pub fn is_of_this_boot(&self) -> bool {
+        self.live
+    }
+
+    /// Whether the writers' pids are numbers of our own pid namespace. If not, a dead writer
+    /// cannot be told from an idle one, and /proc says nothing about either.
+    pub fn knows_pids(&self) -> bool {
+        self.pids_known
+    }
+
+    /// Whether the path now names another file, or none: the writers have begun a new
+    /// segment, or the server has gone.
+    pub fn replaced(&self) -> bool {
+        std::fs::metadata(&self.path).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
+    }
+
+    /// Whether the server that it tells of runs: `None` when that cannot be known.
+    pub fn server_runs(&self) -> Option<bool> {
+        if !self.live {
+            return Some(false);
+        }
+        let pid = i32::try_from(self.header.server_pid).ok().filter(|&p| p > 0)?;
+        self.pids_known.then(|| process::exists(pid))
+    }
+
+    pub(crate) fn io(&self, source: io::Error) -> Error {
+        io_error(&self.path, source)
+    }
+
+    /// Fill `buffer` from `offset` on; a file cut short meanwhile is an error.
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+        self.file.read_exact_at(buffer, offset).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => Error::Truncated {
+                path: self.path.clone(),
+                expected: self.header.size,
+                found: self.file.metadata().map_or(0, |m| m.len()),
+            },
+            _ => self.io(source),
+        })
+    }
+
+    pub(crate) fn read_u64(&self, offset: u64) -> Result<u64, Error> {
+        let mut bytes = [0u8; 8];
+        self.read(offset, &mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    /// The part of the header that writers change.
+    pub(crate) fn read_live(&self) -> Result<[u8; header::LIVE_END], Error> {
+        let mut live = [0u8; header::LIVE_END];
+        self.read(header::LEVEL_WORD as u64, &mut live[header::LEVEL_WORD..])?;
+        Ok(live)
+    }
+
+    /// The level and the number of resets.
+    pub(crate) fn level_word(&self) -> Result<u32, Error> {
+        let mut bytes = [0u8; 4];
+        self.read(header::LEVEL_WORD as u64, &mut bytes)?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
+
+    /// The level in force.
+    pub fn level(&self) -> Result<Level, Error> {
+        Ok(Level::of_word(self.level_word()?))
+    }
+
+    /// What found no room so far.
+    pub fn overflows(&self) -> Result<Overflows, Error> {
+        Ok(Overflows::of(&self.read_live()?))
+    }
+
+    /// Slots that are claimed now.
+    pub fn population(&self) -> Result<u32, Error> {
+        let region = self.regions.entries;
+        let mut entry = [0u8; 4];
+        let mut claimed = 0;
+        for slot in 0..self.header.slots {
+            self.read(region.entry(slot), &mut entry)?;
+            claimed += u32::from(u32_at(&entry, 0) != layout::state::FREE);
+        }
+        Ok(claimed)
+    }
+
+    /// The probes of the producer, installed or left out.
+    pub fn probes(&self) -> Result<Vec<Probe>, Error> {
+        let region = self.regions.probes;
+        let mut probes = Vec::new();
+        let mut bytes = [0u8; layout::probe::SIZE];
+        for index in 0..region.count {
+            self.read(region.entry(index), &mut bytes)?;
+            let state = match u32_at(&bytes, layout::probe::STATE) {
+                1 => ProbeState::Installed,
+                2 => ProbeState::LeftOut,
+                _ => continue,
+            };
+            probes.push(Probe {
+                index,
+                state,
+                name: text_at(&bytes, layout::probe::NAME, 32),
+                reason: text_at(&bytes, layout::probe::REASON, 120),
+            });
+        }
+        Ok(probes)
+    }
+
+    /// The events later than number `since` that are still in the ring, oldest first.
+    pub fn events(&self, since: u64) -> Result<Vec<Event>, Error> {
+        let region = self.regions.events;
+        let mut events = Vec::new();
+        let mut bytes = [0u8; layout::event::SIZE];
+        for index in 0..region.count {
+            let offset = region.entry(index);
+            // Not while it is being written or written over: the number before and after.
+            let before = self.read_u64(offset)?;
+            if before == 0 || before <= since {
+                continue;
+            }
+            self.read(offset, &mut bytes)?;
+            if self.read_u64(offset)? != before || u64_at(&bytes, 0) != before {
+                continue;
+            }
+            events.push(Event {
+                number: before,
+                tick: u64_at(&bytes, layout::event::TICK),
+                pid: i32_at(&bytes, layout::event::PID),
+                kind: match u32_at(&bytes, layout::event::KIND) {
+                    2 => EventKind::Warning,
+                    _ => EventKind::Note,
+                },
+                text: text_at(&bytes, layout::event::TEXT, 232),
+            });
+        }
+        events.sort_by_key(|e| e.number);
+        Ok(events)
+    }
+
+    /// Our number for the statistic that a head names (1 + its index in the directory), or
+    /// `None` where the directory has no such entry.
+    pub(crate) fn stat(&mut self, stat: u32) -> Result<Option<StatId>, Error> {
+        let Some(index) = stat.checked_sub(1) else {
+            return Ok(None);
+        };
+        if let Some(&Some(id)) = self.ids.get(index as usize) {
+            return Ok(Some(id));
+        }
+        let region = self.regions.directory;
+        if index >= region.count {
+            return Ok(None);
+        }
+        let mut bytes = [0u8; layout::directory::SIZE];
+        self.read(region.entry(index), &mut bytes)?;
+        if u32_at(&bytes, layout::directory::STATE) != 2 {
+            return Ok(None);
+        }
+        let kind = match u32_at(&bytes, layout::directory::KIND) {
+            1 => StatKind::Account,
+            2 => StatKind::Timer,
+            3 => StatKind::Value,
+            _ => return Ok(None),
+        };
+        let id = Directory::intern(
+            &mut self.directory,
+            Stat {
+                name: text_at(&bytes, layout::directory::NAME, 96),
+                kind,
+                unit: text_at(&bytes, layout::directory::UNIT, 16),
+            },
+        );
+        if self.ids.len() <= index as usize {
+            self.ids.resize(index as usize + 1, None);
+        }
+        self.ids[index as usize] = Some(id);
+        Ok(Some(id))
+    }
+}
+
+fn io_error(path: &Path, source: io::Error) -> Error {
+    Error::Io { path: path.to_path_buf(), wish: "read it", source }
+}
+
+/// Read up to `size` bytes; less only where the file ends.
+fn read_up_to(
+    file: &File,
+    path: &Path,
+    offset: u64,
+    size: usize,
+    buffer: &mut Vec<u8>,
+) -> Result<(), Error> {
+    buffer.resize(size, 0);
+    let mut have = 0;
+    while have < size {
+        match file.read_at(&mut buffer[have..], offset + have as u64) {
+            Ok(0) => break,
+            Ok(n) => have += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(io_error(path, e)),
+        }
+    }
+    buffer.truncate(have);
+    Ok(())
+}
+
+fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Regions), Error> {
+    let path = path.to_path_buf();
+    if !head.starts_with(layout::MAGIC) {
+        return Err(Error::NotASegment { path });
+    }
+    if head.len() < 16 {
+        return Err(Error::Truncated { path, expected: layout::HEADER_SIZE as u64, found: length });
+    }
+    match u32_at(head, header::BYTE_ORDER) {
+        layout::BYTE_ORDER => {}
+        order if order == layout::BYTE_ORDER.swap_bytes() => return Err(Error::ByteOrder { path }),
+        order => {
+            return Err(Error::Damaged {
+                path,
+                what: format!("its byte order reads {order:#010x}"),
+            })
+        }
+    }
+    let version = u32_at(head, header::VERSION);
+    if version != layout::VERSION {
+        return Err(Error::Version { path, found: version, known: layout::VERSION });
+    }
+    let size = u64_at(head, header::SEGMENT_SIZE);
+    if head.len() < layout::HEADER_SIZE || length < size {
+        return Err(Error::Truncated {
+            path,
+            expected: size.max(layout::HEADER_SIZE as u64),
+            found: length,
+        });
+    }
+    let damaged = |what: String| Error::Damaged { path: path.clone(), what };
+    let number = |what: &str, at: usize, least: u32, most: u32| {
+        let value = u32_at(head, at);
+        if (least..=most).contains(&value) {
+            Ok(value)
+        } else {
+            Err(damaged(format!("{what} is {value}, not {least} to {most}")))
+        }
+    };
+    number(
+        "its header's size",
+        header::HEADER_SIZE,
+        layout::HEADER_SIZE as u32,
+        layout::HEADER_SIZE as u32,
+    )?;
+    number(
+        "the number of histogram buckets",
+        header::HIST_BUCKETS,
+        layout::HIST_BUCKETS as u32,
+        layout::HIST_BUCKETS as u32,
+    )?;
+    let slots = number("the number of slots", header::SLOTS, 1, 65_535)?;
+    let groups = number("the number of groups", header::GROUPS, 1, 4_096)?;
+    let stats_per_book = number("statistics per book", header::STATS_PER_BOOK, 16, 4_096)?;
+    let clock_kind = match number("the kind of clock", header::CLOCK_KIND, 1, 2)? {
+        1 => ClockKind::Monotonic,
+        _ => ClockKind::Tsc,
+    };
+    let region = |what: &str, at: usize, count: (u32, u32), stride: usize| {
+        let region = Region::at(head, at);
+        let fits = region.end().is_some_and(|end| end <= size)
+            && region.offset >= layout::HEADER_SIZE as u64
+            && region.offset % 8 == 0
+            && (count.0..=count.1).contains(&region.count)
+            && region.stride as usize >= stride
+            && region.stride % 8 == 0;
+        if fits {
+            Ok(region)
+        } else {
+            Err(damaged(format!(
+                "the region of {what} ({} entries of {} bytes at {}) is impossible in {size} bytes",
+                region.count, region.stride, region.offset
+            )))
+        }
+    };
+    let entries = (slots + groups, slots + groups);
+    let book_size =
+        layout::book::SIZE + stats_per_book as usize * (layout::head::SIZE + layout::HIST_SIZE);
+    let regions = Regions {
+        probes: region("probes", header::PROBES, (0, 4_096), layout::probe::SIZE)?,
+        directory: region("names", header::DIRECTORY, (64, 65_536), layout::directory::SIZE)?,
+        events: region("events", header::EVENTS, (16, 65_536), layout::event::SIZE)?,
+        fold_log: region("folds", header::FOLD_LOG, (1, 1 << 20), 8)?,
+        journal: region("the journal", header::JOURNAL, (1, 1), layout::journal::SIZE)?,
+        entries: region("slots", header::ENTRIES, entries, layout::entry::SIZE)?,
+        books: region("books", header::BOOKS, entries, book_size)?,
+    };
+    Ok((
+        Header {
+            size,
+            clock_kind,
+            clock_tick0: u64_at(head, header::CLOCK_TICK0),
+            clock_ns0: u64_at(head, header::CLOCK_NS0),
+            created_realtime_ns: u64_at(head, header::CREATED_NS),
+            pid_namespace: u64_at(head, header::PID_NAMESPACE),
+            slots,
+            groups,
+            stats_per_book,
+            boot_id: text_at(head, header::BOOT_ID, 40),
+            host: text_at(head, header::HOST, 256),
+            producer: text_at(head, header::PRODUCER, 64),
+            server: text_at(head, header::SERVER, 64),
+            server_pid: u32_at(head, header::SERVER_PID),
+            server_port: u32_at(head, header::SERVER_PORT),
+            socket_dir: text_at(head, header::SOCKET_DIR, 112),
+        },
+        regions,
+    ))
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Writes segments by the layout, as a writer would: for tests and benchmarks of the reader.
+//! Ticks are nanoseconds of CLOCK_MONOTONIC.
+#![allow(dead_code, missing_docs)]
+
+use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
+use segment::layout::{self, book, bucket, directory, entry, event, head, header, probe, state};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Kinds of statistics.
+pub const ACCOUNT: u32 = 1;
+pub const TIMER: u32 = 2;
+pub const VALUE: u32 = 3;
+
+pub const PROBES: u32 = 64;
+pub const DIRECTORY: u32 = 256;
+pub const EVENTS: u32 = 16;
+pub const FOLD_LOG: u32 = 64;
+
+/// Capacities of the segment to be made.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub slots: u32,
+    pub groups: u32,
+    pub stats_per_book: u32,
+}
+
+pub struct Maker {
+    pub path: PathBuf,
+    pub file: File,
+    pub shape: Shape,
+    names: Vec<(String, u32)>,
+    entries: u64,
+    books: u64,
+    pub stride: u64,
+    fold_log: u64,
+    pub journal: u64,
+    events: u64,
+    probes: u64,
+    directory: u64,
+}
+
+fn round(n: u64, to: u64) -> u64 {
+    n.div_ceil(to) * to
+}
+
+impl Maker {
+    /// An empty segment of this boot and this pid namespace, at level waits.
+    pub fn new(path: &Path, shape: Shape) -> Maker {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .unwrap();
+        let all = u64::from(shape.slots + shape.groups);
+        let stride = round(
+            book::SIZE as u64
+                + u64::from(shape.stats_per_book) * (head::SIZE + layout::HIST_SIZE) as u64,
+            4096,
+        );
+        let probes = 4096;
+        let directory = probes + u64::from(PROBES) * probe::SIZE as u64;
+        let events = directory + u64::from(DIRECTORY) * directory::SIZE as u64;
+        let fold_log = events + u64::from(EVENTS) * event::SIZE as u64;
+        let journal = fold_log + u64::from(FOLD_LOG) * 8;
+        let entries = round(journal + layout::journal::SIZE as u64, 64);
+        let books = round(entries + all * entry::SIZE as u64, 4096);
+        let size = books + all * stride;
+        file.set_len(size).unwrap();
+        let maker = Maker {
+            path: path.to_path_buf(),
+            file,
+            shape,
+            names: Vec::new(),
+            entries,
+            books,
+            stride,
+            fold_log,
+            journal,
+            events,
+            probes,
+            directory,
+        };
+        maker.bytes(header::MAGIC as u64, layout::MAGIC);
+        maker.u32(header::BYTE_ORDER as u64, layout::BYTE_ORDER);
+        maker.u32(header::VERSION as u64, layout::VERSION);
+        maker.u32(header::HEADER_SIZE as u64, layout::HEADER_SIZE as u32);
+        maker.u32(header::HIST_BUCKETS as u64, layout::HIST_BUCKETS as u32);
+        maker.u64(header::SEGMENT_SIZE as u64, size);
+        maker.u32(header::CLOCK_KIND as u64, 1);
+        let now = monotonic_ns() - 10_000_000_000;
+        maker.u64(header::CLOCK_TICK0 as u64, now);
+        maker.u64(header::CLOCK_NS0 as u64, now);
+        maker.u64(header::CREATED_NS as u64, realtime_ns() - 10_000_000_000);
+        let namespace = std::fs::metadata("/proc/self/ns/pid").unwrap().ino();
+        maker.u64(header::PID_NAMESPACE as u64, namespace);
+        maker.u32(header::SLOTS as u64, shape.slots);
+        maker.u32(header::GROUPS as u64, shape.groups);
+        maker.u32(header::STATS_PER_BOOK as u64, shape.stats_per_book);
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        maker.text(header::BOOT_ID as u64, boot.trim());
+        maker.region(header::PROBES, probes, PROBES, probe::SIZE as u64);
+        maker.region(header::DIRECTORY, directory, DIRECTORY, directory::SIZE as u64);
+        maker.region(header::EVENTS, events, EVENTS, event::SIZE as u64);
+        maker.region(header::FOLD_LOG, fold_log, FOLD_LOG, 8);
+        maker.region(header::JOURNAL, journal, 1, round(layout::journal::SIZE as u64, 8));
+        maker.region(header::ENTRIES, entries, all as u32, entry::SIZE as u64);
+        maker.region(header::BOOKS, books, all as u32, stride);
+        maker.text(header::HOST as u64, "/srv/data");
+        maker.text(header::PRODUCER as u64, "pg_tally 0.1");
+        maker.text(header::SERVER as u64, "PostgreSQL 15.20");
+        maker.u32(header::SERVER_PID as u64, std::process::id());
+        maker.u32(header::SERVER_PORT as u64, 5432);
+        maker.text(header::SOCKET_DIR as u64, "/tmp");
+        maker.u32(header::LEVEL_WORD as u64, 1);
+        maker.u64(header::RESET_TICK as u64, now);
+        maker
+    }
+
+    pub fn bytes(&self, at: u64, bytes: &[u8]) {
+        self.file.write_all_at(bytes, at).unwrap();
+    }
+
+    pub fn u32(&self, at: u64, value: u32) {
+        self.bytes(at, &value.to_ne_bytes());
+    }
+
+    pub fn u64(&self, at: u64, value: u64) {
+        self.bytes(at, &value.to_ne_bytes());
+    }
+
+    pub fn get_u64(&self, at: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, at).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    /// A terminated text.
+    pub fn text(&self, at: u64, text: &str) {
+        self.bytes(at, text.as_bytes());
+        self.bytes(at + text.len() as u64, &[0]);
+    }
+
+    fn region(&self, at: usize, offset: u64, count: u32, stride: u64) {
+        self.u64(at as u64, offset);
+        self.u32(at as u64 + 8, count);
+        self.u32(at as u64 + 12, stride as u32);
+    }
+
+    pub fn entry_at(&self, index: u32) -> u64 {
+        self.entries + u64::from(index) * entry::SIZE as u64
+    }
+
+    pub fn book_at(&self, index: u32) -> u64 {
+        self.books + u64::from(index) * self.stride
+    }
+
+    pub fn directory_at(&self, index: u32) -> u64 {
+        self.directory + u64::from(index) * directory::SIZE as u64
+    }
+
+    /// The number that a head gives to this statistic; registered if need be.
+    pub fn stat(&mut self, name: &str, kind: u32) -> u32 {
+        if let Some(at) = self.names.iter().position(|n| n.0 == name && n.1 == kind) {
+            return 1 + at as u32;
+        }
+        self.names.push((name.to_string(), kind));
+        let index = self.names.len() as u32 - 1;
+        let at = self.directory_at(index);
+        self.u32(at + directory::KIND as u64, kind);
+        self.text(at + directory::NAME as u64, name);
+        let unit = if kind == VALUE { "bytes" } else { "ticks" };
+        self.text(at + directory::UNIT as u64, unit);
+        self.u32(at, 2);
+        index + 1
+    }
+
+    pub fn level_word(&self, word: u32) {
+        self.u32(header::LEVEL_WORD as u64, word);
+    }
+
+    pub fn probe(&self, index: u32, state: u32, name: &str, reason: &str) {
+        let at = self.probes + u64::from(index) * probe::SIZE as u64;
+        self.u32(at, state);
+        self.text(at + probe::NAME as u64, name);
+        self.text(at + probe::REASON as u64, reason);
+    }
+
+    pub fn event(&self, number: u64, kind: u32, text: &str) {
+        let at = self.events + (number - 1) % u64::from(EVENTS) * event::SIZE as u64;
+        self.u64(at + event::TICK as u64, monotonic_ns());
+        self.u32(at + event::PID as u64, std::process::id());
+        self.u32(at + event::KIND as u64, kind);
+        self.text(at + event::TEXT as u64, text);
+        self.u64(at, number);
+        self.u64(header::EVENT_COUNT as u64, number);
+    }
+
+    /// Begin a session at `now` in the account `stat`.
+    pub fn claim(&self, slot: u32, generation: u32, who: Who<'_>, stat: u32, now: u64) -> Slot {
+        let at = self.entry_at(slot);
+        self.bytes(at, &[0; entry::SIZE]);
+        self.u32(at + entry::GENERATION as u64, generation);
+        self.u32(at + entry::PID as u64, who.pid);
+        self.u64(at + entry::CLAIMED_BOOT_NS as u64, boottime_ns());
+        self.u64(at + entry::CLAIMED_TICK as u64, now);
+        self.u32(at + entry::DATABASE_ID as u64, who.database_id);
+        self.u32(at + entry::USER_ID as u64, who.user_id);
+        self.text(at + entry::KIND as u64, who.kind);
+        self.text(at + entry::DATABASE as u64, who.database);
+        self.text(at + entry::USER as u64, who.user);
+        self.text(at + entry::APPLICATION as u64, who.application);
+        let mut book = Slot {
+            index: slot,
+            generation,
+            seq: 2,
+            run: Some(0),
+            run_start: now,
+            pend: None,
+            born: now,
+            resets: 0,
+            heads: Vec::new(),
+        };
+        book.head(stat);
+        self.write(&book);
+        self.u32(at, state::LIVE);
+        book
+    }
+
+    pub fn set_state(&self, index: u32, state: u32) {
+        self.u32(self.entry_at(index), state);
+    }
+
+    /// Write a book out.
+    pub fn write(&self, slot: &Slot) {
+        let at = self.book_at(slot.index);
+        self.u64(at, slot.seq | 1);
+        let index = |i: Option<usize>| i.map_or(layout::NONE, |i| i as u32);
+        self.u32(at + book::RUN as u64, index(slot.run));
+        self.u32(at + book::USED as u64, slot.heads.len() as u32);
+        self.u64(at + book::RUN_START as u64, slot.run_start);
+        self.u32(at + book::PEND as u64, index(slot.pend.map(|p| p.0)));
+        self.u32(at + book::RESETS as u64, slot.resets);
+        self.u64(at + book::PEND_TICKS as u64, slot.pend.map_or(0, |p| p.1));
+        self.u64(at + book::BORN as u64, slot.born);
+        let hists = at + (book::SIZE + self.shape.stats_per_book as usize * head::SIZE) as u64;
+        for (i, h) in slot.heads.iter().enumerate() {
+            let at = at + (book::SIZE + i * head::SIZE) as u64;
+            let mut bytes = [0u8; head::SIZE];
+            bytes[head::STAT..head::STAT + 4].copy_from_slice(&h.stat.to_ne_bytes());
+            for (at, value) in [
+                (head::COUNT, h.count),
+                (head::TOTAL, h.total),
+                (head::MIN, h.min),
+                (head::MAX, h.max),
+            ] {
+                bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+            }
+            self.bytes(at, &bytes);
+            let mut bytes = [0u8; layout::HIST_SIZE];
+            for (chunk, n) in bytes.chunks_exact_mut(8).zip(&h.hist) {
+                chunk.copy_from_slice(&n.to_ne_bytes());
+            }
+            self.bytes(hists + (i * layout::HIST_SIZE) as u64, &bytes);
+        }
+        self.u64(at, slot.seq & !1);
+    }
+
+    /// End a session at `now` and fold it into group `group`, whose book is `into`.
+    pub fn fold(&self, mut slot: Slot, into: &mut Slot, now: u64) {
+        slot.close(now);
+        self.write(&slot);
+        self.u64(header::FOLD_ACTIVE as u64, 1);
+        into.absorb(&slot);
+        self.write(into);
+        let at = self.entry_at(into.index) + entry::SESSIONS as u64;
+        self.u64(at, self.get_u64(at) + 1);
+        self.set_state(into.index, state::GROUP);
+        self.set_state(slot.index, state::FREE);
+        let folds = self.get_u64(header::FOLD_COUNT as u64);
+        self.u64(
+            self.fold_log + folds % u64::from(FOLD_LOG) * 8,
+            u64::from(slot.generation) << 32 | u64::from(slot.index),
+        );
+        self.u64(header::FOLD_COUNT as u64, folds + 1);
+        self.u64(header::FOLD_ACTIVE as u64, 0);
+    }
+
+    /// The book of an empty group.
+    pub fn group(&self, group: u32) -> Slot {
+        Slot {
+            index: self.shape.slots + group,
+            generation: 0,
+            seq: 2,
+            run: None,
+            run_start: 0,
+            pend: None,
+            born: 0,
+            resets: 0,
+            heads: Vec::new(),
+        }
+    }
+}
+
+/// Whose session.
+#[derive(Clone, Copy)]
+pub struct Who<'a> {
+    pub pid: u32,
+    pub kind: &'a str,
+    pub database_id: u32,
+    pub database: &'a str,
+    pub user_id: u32,
+    pub user: &'a str,
+    pub application: &'a str,
+}
+
+impl Who<'_> {
+    /// A client backend in this very process.
+    pub fn client() -> Who<'static> {
+        Who {
+            pid: std::process::id(),
+            kind: "client backend",
+            database_id: 5,
+            database: "postgres",
+            user_id: 10,
+            user: "alice",
+            application: "psql",
+        }
+    }
+}
+
+/// A statistic of a book.
+#[derive(Clone)]
+pub struct Stat {
+    pub stat: u32,
+    pub count: u64,
+    pub total: u64,
+    pub min: u64,
+    pub max: u64,
+    pub hist: Vec<u64>,
+}
+
+/// A book in memory, changed as tally.h changes one.
+#[derive(Clone)]
+pub struct Slot {
+    pub index: u32,
+    pub generation: u32,
+    pub seq: u64,
+    pub run: Option<usize>,
+    pub run_start: u64,
+    pub pend: Option<(usize, u64)>,
+    pub born: u64,
+    pub resets: u32,
+    pub heads: Vec<Stat>,
+}
+
+impl Slot {
+    pub fn head(&mut self, stat: u32) -> usize {
+        if let Some(at) = self.heads.iter().position(|h| h.stat == stat) {
+            return at;
+        }
+        self.heads.push(Stat {
+            stat,
+            count: 0,
+            total: 0,
+            min: u64::MAX,
+            max: 0,
+            hist: vec![0; layout::HIST_BUCKETS],
+        });
+        self.heads.len() - 1
+    }
+
+    pub fn record(&mut self, stat: u32, value: u64) {
+        let at = self.head(stat);
+        self.add(at, value);
+    }
+
+    fn add(&mut self, at: usize, value: u64) {
+        let head = &mut self.heads[at];
+        head.count += 1;
+        head.total += value;
+        head.min = head.min.min(value);
+        head.max = head.max.max(value);
+        head.hist[bucket(value)] += 1;
+        self.seq += 2;
+    }
+
+    pub fn switch(&mut self, stat: u32, now: u64) {
+        let next = self.head(stat);
+        self.settle();
+        if let Some(run) = self.run {
+            self.add(run, now - self.run_start);
+        }
+        self.run = Some(next);
+        self.run_start = now;
+    }
+
+    pub fn switch_later(&mut self, stat: u32, now: u64) {
+        let next = self.head(stat);
+        self.settle();
+        self.pend = self.run.map(|run| (run, now - self.run_start));
+        self.run = Some(next);
+        self.run_start = now;
+        self.seq += 2;
+    }
+
+    fn settle(&mut self) {
+        if let Some((at, ticks)) = self.pend.take() {
+            self.add(at, ticks);
+        }
+    }
+
+    pub fn close(&mut self, now: u64) {
+        self.settle();
+        if let Some(run) = self.run.take() {
+            self.add(run, now - self.run_start);
+        }
+        self.run_start = now;
+    }
+
+    pub fn absorb(&mut self, other: &Slot) {
+        for h in &other.heads {
+            let at = self.head(h.stat);
+            let mine = &mut self.heads[at];
+            mine.count += h.count;
+            mine.total += h.total;
+            mine.min = mine.min.min(h.min);
+            mine.max = mine.max.max(h.max);
+            for (a, b) in mine.hist.iter_mut().zip(&h.hist) {
+                *a += b;
+            }
+        }
+        self.seq += 2;
+    }
+}
