@@ -30,7 +30,7 @@
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
+#include "utils/memutils.h"
 #include "utils/varlena.h"
 
 #include "imports.h"
@@ -39,10 +39,11 @@
 
 PG_MODULE_MAGIC;
 
+#define DEFAULT_DIRECTORY "/dev/shm"
+
 /* settings */
 static int	setting_level = TALLY_LEVEL_WAITS;
 static char *setting_directory = NULL;
-static char *setting_segment = NULL;
 static int	setting_slots = 0;
 static int	setting_statistics = 384;
 static int	setting_names = 4096;
@@ -74,6 +75,12 @@ pg_tally_segment(void)
 }
 
 const char *
+pg_tally_segment_path(void)
+{
+	return segment_path;
+}
+
+const char *
 pg_tally_failure(void)
 {
 	return segment_failure;
@@ -101,40 +108,71 @@ assign_level(int value, void *extra)
 	tally_set_level(&segment, (tally_level) value);
 }
 
+/*
+ * Settings that only a restart changes are the postmaster's. A session defines the level
+ * alone and reads the others as the text that the configuration gives: each definition sorts
+ * the server's table of settings again (45 us), and a session may be short.
+ */
+static const struct
+{
+	const char *name;
+	const char *description;
+	int		   *value;
+	int			initial;
+	int			least;
+	int			most;
+}			capacities[] = {
+	{"pg_tally.max_slots", "Processes that can be instrumented at a time; 0: all that can run.",
+	&setting_slots, 0, 0, 65535},
+	{"pg_tally.max_statistics", "Statistics that one process can touch.",
+	&setting_statistics, 384, 16, 4096},
+	{"pg_tally.max_names", "Different names of statistics.",
+	&setting_names, 4096, 64, 65536},
+	{"pg_tally.max_groups", "Groups (kind of process, database, role) kept of ended processes.",
+	&setting_groups, 64, 1, 4096},
+	{"pg_tally.max_events", "Notable events kept.",
+	&setting_events, 1024, 16, 65536},
+};
+
 static void
 define_settings(void)
 {
-	/* A session cannot define settings that only a restart may change. */
-	GucContext	fixed = segment_shared ? PGC_POSTMASTER : PGC_SIGHUP;
-
 	DefineCustomEnumVariable("pg_tally.level",
 							 "How much is looked at, in all instrumented processes.",
 							 NULL, &setting_level, TALLY_LEVEL_WAITS, level_options,
 							 PGC_SIGHUP, 0, NULL, assign_level, NULL);
-	DefineCustomStringVariable("pg_tally.directory",
-							   "Folder of the segment; should be on tmpfs.",
-							   "Takes hold when the segment is opened.",
-							   &setting_directory, "/dev/shm", fixed, 0, NULL, NULL, NULL);
-	DefineCustomStringVariable("pg_tally.segment",
-							   "Path of the segment in use; empty when there is none.",
-							   NULL, &setting_segment, "", PGC_INTERNAL,
-							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_tally.max_slots",
-							"Processes that can be instrumented at a time; 0: all that can run.",
-							NULL, &setting_slots, 0, 0, 65535, fixed, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_tally.max_statistics",
-							"Statistics that one process can touch.",
-							NULL, &setting_statistics, 384, 16, 4096, fixed, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_tally.max_names",
-							"Different names of statistics.",
-							NULL, &setting_names, 4096, 64, 65536, fixed, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_tally.max_groups",
-							"Groups (kind of process, database, role) kept of ended processes.",
-							NULL, &setting_groups, 64, 1, 4096, fixed, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_tally.max_events",
-							"Notable events kept.",
-							NULL, &setting_events, 1024, 16, 65536, fixed, 0, NULL, NULL, NULL);
-	MarkGUCPrefixReserved("pg_tally");
+	if (segment_shared)
+	{
+		DefineCustomStringVariable("pg_tally.directory",
+								   "Folder of the segment; should be on tmpfs.",
+								   NULL, &setting_directory, DEFAULT_DIRECTORY,
+								   PGC_POSTMASTER, 0, NULL, NULL, NULL);
+		for (int i = 0; i < lengthof(capacities); i++)
+			DefineCustomIntVariable(capacities[i].name, capacities[i].description, NULL,
+									capacities[i].value, capacities[i].initial,
+									capacities[i].least, capacities[i].most,
+									PGC_POSTMASTER, 0, NULL, NULL, NULL);
+		MarkGUCPrefixReserved("pg_tally");
+		return;
+	}
+
+	if (GetConfigOption("pg_tally.directory", true, false) != NULL)
+		setting_directory =
+			MemoryContextStrdup(TopMemoryContext,
+								GetConfigOption("pg_tally.directory", true, false));
+	else
+		setting_directory = DEFAULT_DIRECTORY;
+	for (int i = 0; i < lengthof(capacities); i++)
+	{
+		const char *text = GetConfigOption(capacities[i].name, true, false);
+
+		*capacities[i].value = capacities[i].initial;
+		if (text != NULL && !parse_int(text, capacities[i].value, 0, NULL))
+			ereport(WARNING, (errmsg("invalid value for parameter \"%s\": \"%s\"",
+									 capacities[i].name, text)));
+		*capacities[i].value = Min(Max(*capacities[i].value, capacities[i].least),
+								   capacities[i].most);
+	}
 }
 
 /* Every process that can run at a time, and some that are just ending. */
@@ -206,7 +244,6 @@ open_segment(int elevel)
 		return;
 	}
 	segment_opener = MyProcPid;
-	SetConfigOption("pg_tally.segment", segment_path, PGC_INTERNAL, PGC_S_OVERRIDE);
 }
 
 static void

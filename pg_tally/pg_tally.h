@@ -14,6 +14,7 @@
 
 /* The segment that this process has open, or NULL. */
 extern tally_segment *pg_tally_segment(void);
+extern const char *pg_tally_segment_path(void);
 /* Why there is none; empty when there is one. */
 extern const char *pg_tally_failure(void);
 /* Loaded by shared_preload_libraries? */

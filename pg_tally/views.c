@@ -18,7 +18,6 @@
 #include "storage/procarray.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/timestamp.h"
 
@@ -472,7 +471,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	}
 	header = segment->header;
 	word = *(volatile uint32 *) &header->level_word;
-	status_row(rsinfo, "segment", GetConfigOption("pg_tally.segment", true, false));
+	status_row(rsinfo, "segment", pg_tally_segment_path());
 	status_row(rsinfo, "segment format", psprintf("%u", header->version));
 	status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
