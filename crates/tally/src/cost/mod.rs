@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! `tally cost`: what a level costs, by toggling it on live backends.
+//!
+//! [`design`] draws the order of the slices, [`runner`] goes through them with [`toggle`] and
+//! [`meter`], [`contrast`] makes one number of each quad and [`estimate`] one figure of all
+//! of them, [`outcome`] judges and [`render`] says it. docs/cost.md gives the reasons.
+
+mod contrast;
+mod design;
+mod estimate;
+mod host;
+mod meter;
+mod outcome;
+mod render;
+mod runner;
+mod student;
+mod subject;
+mod toggle;
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use segment::{Level, Segment};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::cli::CostArgs;
+use crate::error::Error;
+use contrast::percent;
+use estimate::Estimate;
+use host::Watch;
+use meter::Meter;
+use outcome::Outcome;
+use runner::{Plan, Record};
+use subject::Subject;
+use toggle::Toggle;
+
+/// How often the bar shows a new figure.
+const SHOW: Duration = Duration::from_secs(5);
+
+/// Measure what a level costs and print it.
+pub fn run(args: &CostArgs) -> Result<(), Error> {
+    if args.level == crate::cli::Level::Off {
+        return Err(Error::Usage("--level off costs nothing by definition; try waits".into()));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let plan = Plan {
+        level: args.level.into(),
+        slice: args.slice,
+        discard: args.discard,
+        length: Duration::from_secs_f64(args.minutes * 60.0),
+        seed: args.seed.unwrap_or_else(rand::random),
+    };
+    let bar = progress_bar(plan.length);
+    let mut subject = match args.target {
+        Some(_) => Subject::of_target(args)?,
+        None => Subject::scratch(args, |what| bar.set_message(what.to_string()))?,
+    };
+    let segment = Segment::open(&subject.segment)?;
+    let server = segment.header().server.clone();
+    let clock = segment.clock().kind().name();
+    let toggle = Toggle::new(&segment)?;
+    let found = toggle.found();
+    let mut meter = Meter::new(segment)?;
+    warm_up(&subject, &toggle, plan.level, &stop)?;
+
+    // Slices end on time only if we run when our time has come; without the right to it
+    // they end a little later, on all sides alike.
+    let _ = rustix::process::setpriority_process(None, -10);
+    let watch = Watch::start();
+    let mut shown = Instant::now();
+    let record = runner::run(&plan, &mut meter, &toggle, &stop, |record| {
+        bar.set_position(record.elapsed.as_millis() as u64);
+        if shown.elapsed() >= SHOW {
+            shown = Instant::now();
+            bar.set_message(so_far(record));
+        }
+        subject.check()
+    })?;
+    let host = watch.host(clock);
+    drop(toggle);
+    bar.finish_and_clear();
+
+    if record.backends.1 == 0 {
+        return Err(Error::Failed(format!(
+            "{}: no client is connected whose backend could be measured",
+            subject.segment.display()
+        )));
+    }
+    outcome::check_alive(&record)?;
+    let outcome = Outcome::of(&record, args.margin);
+    let result = render::Result {
+        plan: &plan,
+        record: &record,
+        outcome: &outcome,
+        host: &host,
+        server: if server.is_empty() { "the server" } else { &server },
+        load: &subject.load,
+        unit: subject.unit,
+        commands_per_unit: subject.commands_per_unit,
+        margin: args.margin,
+    };
+    let text = if args.json { result.json()? + "\n" } else { result.text() };
+    std::io::stdout().write_all(text.as_bytes())?;
+    if record.interrupted {
+        return Err(Error::Failed(format!(
+            "interrupted after {:.0} s; the level is {} again",
+            record.elapsed.as_secs_f64(),
+            found
+        )));
+    }
+    Ok(())
+}
+
+/// On standard error, and only where that is a terminal.
+fn progress_bar(length: Duration) -> ProgressBar {
+    let bar = ProgressBar::new(length.as_millis() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {eta:>4} left  {msg}")
+    {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Let the load run with the level on, so that every backend has touched its accounts.
+fn warm_up(
+    subject: &Subject,
+    toggle: &Toggle,
+    level: Level,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    toggle.set(level)?;
+    let began = Instant::now();
+    while began.elapsed() < subject.warm_up() && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// The figure as it stands in the middle of a run.
+fn so_far(record: &Record) -> String {
+    let cpu: Vec<f64> = record.real.iter().map(|contrast| contrast.cpu).collect();
+    Estimate::of(&cpu).map_or_else(String::new, |estimate| {
+        format!("{:+.2} % ± {:.2} so far", percent(estimate.mean), percent(estimate.half_width))
+    })
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! From the record of a run to figures and a verdict.
+
+use serde::Serialize;
+
+use super::contrast::{percent, Contrast};
+use super::estimate::{Estimate, FEWEST};
+use super::runner::Record;
+use crate::error::Error;
+
+/// The placebo may seem to differ from zero once in 100 runs; more is a fault.
+const PLACEBO_CONFIDENCE: f64 = 0.99;
+/// A side that is off may change its books this much of what the other side does, per
+/// command: backends close their accounts at the first probe after the change.
+const STRAGGLERS: f64 = 0.05;
+
+/// A change of side B against side A.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Figure {
+    /// The change, %.
+    pub(crate) percent: f64,
+    /// Half the width of its 95 % interval, percentage points.
+    pub(crate) half_width: f64,
+    /// Two-sided probability of Wilcoxon's signed ranks, were there no change.
+    pub(crate) rank_p: f64,
+    /// Quads it rests on.
+    pub(crate) quads: usize,
+    /// Adjacent quads averaged into one because they were correlated; 1 when not.
+    pub(crate) block: usize,
+    /// Their lag-1 correlation.
+    pub(crate) correlation: f64,
+}
+
+/// What is said about the cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// More than the margin, and that is certain.
+    Exceeds,
+    /// No more than the margin, and that is certain.
+    Within,
+    /// Neither.
+    NotResolved,
+}
+
+/// All that came out.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Outcome {
+    /// CPU per command; none from too few quads.
+    pub(crate) cpu: Option<Figure>,
+    /// Commands per second.
+    pub(crate) throughput: Option<Figure>,
+    pub(crate) placebo_cpu: Option<Figure>,
+    pub(crate) placebo_throughput: Option<Figure>,
+    pub(crate) verdict: Verdict,
+    /// Why it is not resolved; empty when it is.
+    pub(crate) reason: String,
+    /// Whether interval and ranks both say that there is a cost, or a gain, at all.
+    pub(crate) differs_from_zero: bool,
+}
+
+impl Outcome {
+    /// `margin` in per cent.
+    pub(crate) fn of(record: &Record, margin: f64) -> Self {
+        let estimate = |quads: &[Contrast], what: fn(&Contrast) -> f64| {
+            Estimate::of(&quads.iter().map(what).collect::<Vec<f64>>())
+        };
+        let cpu = estimate(&record.real, |c| c.cpu);
+        let placebo = estimate(&record.placebo, |c| c.cpu);
+        let throughput = estimate(&record.real, |c| c.throughput);
+        let placebo_throughput = estimate(&record.placebo, |c| c.throughput);
+        let (verdict, reason) = judge(cpu.as_ref(), placebo.as_ref(), margin, record);
+        Self {
+            differs_from_zero: cpu.as_ref().is_some_and(|e| e.above(0.0) || e.below(0.0)),
+            cpu: cpu.as_ref().map(figure),
+            throughput: throughput.as_ref().map(figure),
+            placebo_cpu: placebo.as_ref().map(figure),
+            placebo_throughput: placebo_throughput.as_ref().map(figure),
+            verdict,
+            reason,
+        }
+    }
+}
+
+fn figure(estimate: &Estimate) -> Figure {
+    Figure {
+        percent: percent(estimate.mean),
+        // The slope of percent() at the estimate.
+        half_width: 100.0 * estimate.mean.exp() * estimate.half_width,
+        rank_p: estimate.rank_p(0.0),
+        quads: estimate.values,
+        block: estimate.block,
+        correlation: estimate.correlation,
+    }
+}
+
+fn judge(
+    cpu: Option<&Estimate>,
+    placebo: Option<&Estimate>,
+    margin: f64,
+    record: &Record,
+) -> (Verdict, String) {
+    let not = |reason: String| (Verdict::NotResolved, reason);
+    let (Some(cpu), Some(placebo)) = (cpu, placebo) else {
+        let fewest = record.real.len().min(record.placebo.len());
+        return not(format!(
+            "{fewest} usable quads are too few, {FEWEST} are needed; measure longer"
+        ));
+    };
+    if placebo.mean.abs() > placebo.half_width_at(PLACEBO_CONFIDENCE)
+        && placebo.rank_p(0.0) < 1.0 - PLACEBO_CONFIDENCE
+    {
+        return not("the placebo differs from zero, so something other than the level does".into());
+    }
+    let bound = (margin / 100.0).ln_1p();
+    if cpu.above(bound) {
+        return (Verdict::Exceeds, String::new());
+    }
+    if cpu.below(bound) {
+        return (Verdict::Within, String::new());
+    }
+    let outside = (cpu.mean - bound).abs() > cpu.half_width;
+    not(if outside {
+        "interval and ranks do not agree; measure longer".into()
+    } else {
+        "the margin lies within the interval; measure longer or on a quieter machine".into()
+    })
+}
+
+/// An error unless books changed while the level was on and stood still while it was off.
+pub(crate) fn check_alive(record: &Record) -> Result<(), Error> {
+    if record.real.is_empty() {
+        return Ok(());
+    }
+    let rate = |changes: u64, commands: u64| changes as f64 / commands.max(1) as f64;
+    let on = rate(record.on.changes, record.on.commands);
+    let off = rate(record.off.changes, record.off.commands);
+    if on <= 0.0 {
+        return Err(Error::Failed(
+            "nothing was counted while the level was on, so the two sides do not differ: the \
+             backends do not follow the level of this segment"
+                .into(),
+        ));
+    }
+    if off > STRAGGLERS * on {
+        return Err(Error::Failed(format!(
+            "{off:.3} changes a command were counted while the level was off, {on:.3} while it was \
+             on: the backends do not follow the level of this segment; try --slice with a longer \
+             time"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::contrast::Slice;
+    use super::*;
+
+    /// Log ratios around `mean` per cent, spread evenly over `spread` to either side.
+    fn contrasts(n: usize, mean: f64, spread: f64) -> Vec<Contrast> {
+        (0..n)
+            .map(|i| {
+                // The golden ratio scatters evenly, and neighbours far from each other.
+                let u = (i as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0;
+                let cpu = ((mean + spread * u) / 100.0).ln_1p();
+                Contrast { cpu, throughput: -cpu }
+            })
+            .collect()
+    }
+
+    fn outcome(n: usize, mean: f64, placebo: f64, margin: f64) -> Outcome {
+        let record = Record {
+            real: contrasts(n, mean, 4.0),
+            placebo: contrasts(n, placebo, 4.0),
+            ..Record::default()
+        };
+        Outcome::of(&record, margin)
+    }
+
+    #[test]
+    fn a_cost_over_the_margin_is_told_from_one_within_and_from_one_that_is_not_known() {
+        let over = outcome(5000, 1.0, 0.0, 0.3);
+        assert_eq!((over.verdict, over.differs_from_zero), (Verdict::Exceeds, true));
+        let within = outcome(5000, 0.1, 0.0, 0.3);
+        assert_eq!((within.verdict, within.differs_from_zero), (Verdict::Within, true));
+        let open = outcome(100, 0.1, 0.0, 0.3);
+        assert_eq!((open.verdict, open.differs_from_zero), (Verdict::NotResolved, false));
+        assert!(open.reason.contains("measure longer"));
+    }
+
+    #[test]
+    fn a_placebo_off_zero_resolves_nothing() {
+        let spoilt = outcome(5000, 0.1, 0.5, 0.3);
+        assert_eq!(spoilt.verdict, Verdict::NotResolved);
+        assert!(spoilt.reason.contains("placebo"), "{}", spoilt.reason);
+    }
+
+    #[test]
+    fn too_few_quads_give_no_figure() {
+        let few = outcome(FEWEST - 1, 0.1, 0.0, 0.3);
+        assert!(few.cpu.is_none() && few.verdict == Verdict::NotResolved);
+        assert!(few.reason.contains("19 usable quads"), "{}", few.reason);
+    }
+
+    #[test]
+    fn figures_are_in_per_cent() {
+        let cpu = outcome(2000, 10.0, 0.0, 0.3).cpu.unwrap();
+        assert!((cpu.percent - 10.0).abs() < 0.02, "{}", cpu.percent);
+        // The winsorised values have a standard deviation of 4 % x 0.546, so the half-width is
+        // 1.961 x 4 % x 0.546 / (0.8 x 44.7).
+        assert!((cpu.half_width - 0.12).abs() < 0.01, "{}", cpu.half_width);
+    }
+
+    #[test]
+    fn a_level_that_nobody_follows_is_an_error() {
+        let side = |changes| Slice { commands: 1000, changes, ..Slice::default() };
+        let record = |off, on| Record {
+            real: contrasts(FEWEST, 0.0, 1.0),
+            off: side(off),
+            on: side(on),
+            ..Record::default()
+        };
+        assert!(check_alive(&record(0, 4000)).is_ok());
+        assert!(check_alive(&record(100, 4000)).is_ok());
+        assert!(check_alive(&record(0, 0))
+            .unwrap_err()
+            .to_string()
+            .contains("nothing was counted"));
+        assert!(check_alive(&record(4000, 4000)).is_err());
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The result as text and as JSON; both are described in docs/cost.md.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::contrast::Slice;
+use super::host::Host;
+use super::outcome::{Figure, Outcome, Verdict};
+use super::runner::{Discarded, Plan, Record};
+
+/// All there is to say.
+pub(crate) struct Result<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) record: &'a Record,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) host: &'a Host,
+    pub(crate) server: &'a str,
+    pub(crate) load: &'a str,
+    pub(crate) unit: &'a str,
+    pub(crate) commands_per_unit: f64,
+    /// Per cent.
+    pub(crate) margin: f64,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    level: segment::Level,
+    server: &'a str,
+    load: &'a str,
+    unit: &'a str,
+    cpu: Option<&'a Figure>,
+    throughput: Option<&'a Figure>,
+    placebo: Placebo<'a>,
+    margin_percent: f64,
+    verdict: Verdict,
+    reason: &'a str,
+    differs_from_zero: bool,
+    off: Side,
+    on: Side,
+    quads: Quads,
+    backends: Backends,
+    seed: u64,
+    slice_seconds: f64,
+    discarded_seconds_per_slice: f64,
+    reading_seconds: f64,
+    elapsed_seconds: f64,
+    interrupted: bool,
+    host: &'a Host,
+}
+
+#[derive(Serialize)]
+struct Placebo<'a> {
+    cpu: Option<&'a Figure>,
+    throughput: Option<&'a Figure>,
+}
+
+#[derive(Serialize)]
+struct Side {
+    commands: u64,
+    cpu_seconds: f64,
+    seconds: f64,
+    cpu_seconds_per_unit: Option<f64>,
+    units_per_second: Option<f64>,
+    changes: u64,
+}
+
+#[derive(Serialize)]
+struct Quads {
+    real: usize,
+    placebo: usize,
+    discarded: Discarded,
+}
+
+#[derive(Serialize)]
+struct Backends {
+    fewest: usize,
+    most: usize,
+}
+
+impl Result<'_> {
+    pub(crate) fn json(&self) -> serde_json::Result<String> {
+        let (record, outcome) = (self.record, self.outcome);
+        serde_json::to_string_pretty(&Json {
+            level: self.plan.level,
+            server: self.server,
+            load: self.load,
+            unit: self.unit,
+            cpu: outcome.cpu.as_ref(),
+            throughput: outcome.throughput.as_ref(),
+            placebo: Placebo {
+                cpu: outcome.placebo_cpu.as_ref(),
+                throughput: outcome.placebo_throughput.as_ref(),
+            },
+            margin_percent: self.margin,
+            verdict: outcome.verdict,
+            reason: &outcome.reason,
+            differs_from_zero: outcome.differs_from_zero,
+            off: self.side(&record.off),
+            on: self.side(&record.on),
+            quads: Quads {
+                real: record.real.len(),
+                placebo: record.placebo.len(),
+                discarded: record.discarded,
+            },
+            backends: Backends { fewest: record.backends.0, most: record.backends.1 },
+            seed: self.plan.seed,
+            slice_seconds: record.slice.as_secs_f64(),
+            discarded_seconds_per_slice: self.plan.discard.as_secs_f64(),
+            reading_seconds: record.effort.as_secs_f64(),
+            elapsed_seconds: record.elapsed.as_secs_f64(),
+            interrupted: record.interrupted,
+            host: self.host,
+        })
+    }
+
+    fn side(&self, slice: &Slice) -> Side {
+        Side {
+            commands: slice.commands,
+            cpu_seconds: slice.cpu_ns as f64 / 1e9,
+            seconds: slice.wall_ns as f64 / 1e9,
+            cpu_seconds_per_unit: self.cpu_us(slice).map(|us| us / 1e6),
+            units_per_second: self.units_per_second(slice),
+            changes: slice.changes,
+        }
+    }
+
+    /// CPU per unit, microseconds.
+    fn cpu_us(&self, slice: &Slice) -> Option<f64> {
+        Some(slice.cpu_per_command()? * self.commands_per_unit / 1e3)
+    }
+
+    fn units_per_second(&self, slice: &Slice) -> Option<f64> {
+        Some(slice.commands_per_second()? / self.commands_per_unit)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        // Writing to a String cannot fail.
+        let mut out = String::new();
+        let (record, outcome) = (self.record, self.outcome);
+        let backends = match record.backends {
+            (fewest, most) if fewest == most => plural(most, "backend"),
+            (fewest, most) => format!("{fewest} to {most} backends"),
+        };
+        let _ = writeln!(
+            out,
+            "Cost of level {} on {}: {}, {backends}\n",
+            self.plan.level, self.server, self.load
+        );
+        let _ = writeln!(out, "{:<22}{:>18}{:>20}", "95 % intervals", "change", "placebo");
+        let cpu = format!("CPU per {}", self.unit);
+        for (name, figure, placebo) in [
+            (cpu.as_str(), &outcome.cpu, &outcome.placebo_cpu),
+            ("throughput", &outcome.throughput, &outcome.placebo_throughput),
+        ] {
+            let (figure, placebo) = (change(figure.as_ref()), change(placebo.as_ref()));
+            let _ = writeln!(out, "{name:<22}{figure:>18}{placebo:>20}");
+        }
+        if let (Some(off), Some(on)) = (self.cpu_us(&record.off), self.cpu_us(&record.on)) {
+            let rate = |slice| self.units_per_second(slice).unwrap_or(0.0);
+            let _ = writeln!(
+                out,
+                "\noff: {off:.2} us of CPU per {unit}, {:.0} {unit}s/s; on: {on:.2} us, {:.0}/s",
+                rate(&record.off),
+                rate(&record.on),
+                unit = self.unit
+            );
+        }
+        let _ = writeln!(out, "\nMargin {:.2} %: {}", self.margin, self.verdict());
+        let _ = writeln!(out, "\n{}", self.method());
+        out
+    }
+
+    fn verdict(&self) -> String {
+        let outcome = self.outcome;
+        let zero = if outcome.differs_from_zero {
+            "differs from zero"
+        } else {
+            "not told apart from zero"
+        };
+        let bound = |sign: f64| {
+            outcome.cpu.as_ref().map_or(f64::NAN, |cpu| cpu.percent + sign * cpu.half_width)
+        };
+        match outcome.verdict {
+            Verdict::Within => format!("within: no more than {:+.2} %; {zero}", bound(1.0)),
+            Verdict::Exceeds => format!("exceeded: at least {:+.2} %; {zero}", bound(-1.0)),
+            Verdict::NotResolved => format!("not resolved: {}", outcome.reason),
+        }
+    }
+
+    /// How it was done and on what.
+    fn method(&self) -> String {
+        let (record, host) = (self.record, self.host);
+        let mut out = String::new();
+        let _ = write!(
+            out,
+            "{} and {} of placebo in {}{}; slices of {} after {} unmeasured; seed {}",
+            plural(record.real.len(), "quad"),
+            record.placebo.len(),
+            minutes(record.elapsed),
+            if record.interrupted { ", interrupted" } else { "" },
+            millis(record.slice),
+            millis(self.plan.discard),
+            self.plan.seed,
+        );
+        let Discarded { idle, reset, level } = record.discarded;
+        for (count, why) in [
+            (idle, "with a side that did too little"),
+            (reset, "with a reset"),
+            (level, "with a foreign level"),
+        ] {
+            if count > 0 {
+                let _ = write!(out, "\n{} discarded, {why}", plural(count as usize, "quad"));
+            }
+        }
+        if let Some(cpu) = self.outcome.cpu.as_ref() {
+            let _ = write!(out, "\nsigned ranks: p = {}", probability(cpu.rank_p));
+            if cpu.block > 1 {
+                let _ = write!(
+                    out,
+                    "; neighbours correlated ({:+.2}), averaged by {}",
+                    cpu.correlation, cpu.block
+                );
+            }
+        }
+        let _ = write!(
+            out,
+            "\n{} x {}, Linux {}, clock {} (segment: {})",
+            host.processors, host.processor, host.kernel, host.clock_source, host.segment_clock
+        );
+        let known = |share: Option<f64>| share.map_or("unknown".into(), |s| format!("{s:.1} %"));
+        let _ = write!(
+            out,
+            "\nstolen by the hypervisor: {}; some process waited for a processor: {} of the time",
+            known(host.steal_percent),
+            known(host.pressure_percent)
+        );
+        out
+    }
+}
+
+/// A probability: two digits where that says something, else its size.
+fn probability(p: f64) -> String {
+    if p < 0.001 {
+        format!("{p:.0e}")
+    } else {
+        format!("{p:.3}")
+    }
+}
+
+fn change(figure: Option<&Figure>) -> String {
+    figure.map_or("-".into(), |f| format!("{:+.2} % ± {:.2}", f.percent, f.half_width))
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn minutes(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 100.0 => format!("{seconds:.0} s"),
+        seconds => format!("{:.1} min", seconds / 60.0),
+    }
+}
+
+fn millis(time: Duration) -> String {
+    format!("{} ms", (time.as_secs_f64() * 1e5).round() / 100.0)
+}

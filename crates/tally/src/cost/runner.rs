@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The measurement itself: slice after slice, the level set before each, the backends read
+//! at both ends.
+//!
+//! The first moments after a change of level are not measured (`Plan::discard`): backends take
+//! notice at their next probe, and the code and data of the level that comes are no longer in
+//! the caches. That is the cost of toggling, which nobody pays who leaves the level alone.
+//! They are left out of every slice, also where the level stays.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use segment::Level;
+
+use super::contrast::{contrast, Contrast, Slice};
+use super::design::{Design, Kind, Quad, Side};
+use super::meter::Meter;
+use super::toggle::Toggle;
+use crate::error::Error;
+
+/// How often to look for backends that have come or gone.
+const REFRESH: Duration = Duration::from_millis(500);
+/// Reading all backends may take at most this share of a slice.
+const EFFORT: u32 = 20;
+/// Longest sleep without a look at the signals.
+const NAP: Duration = Duration::from_millis(100);
+/// So many quads in a row spoilt by another hand on the level, and there is no point.
+const SPOILT: u32 = 50;
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) level: Level,
+    /// Measured part of a slice.
+    pub(crate) slice: Duration,
+    /// Unmeasured beginning of a slice.
+    pub(crate) discard: Duration,
+    /// Of the whole run.
+    pub(crate) length: Duration,
+    pub(crate) seed: u64,
+}
+
+/// Quads that were not used, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Discarded {
+    /// A side handled too few commands.
+    pub(crate) idle: u64,
+    /// A counter was reset, or a slot changed hands.
+    pub(crate) reset: u64,
+    /// Somebody else set the level.
+    pub(crate) level: u64,
+}
+
+/// What came out, in the order in which it came.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Record {
+    pub(crate) real: Vec<Contrast>,
+    pub(crate) placebo: Vec<Contrast>,
+    /// All slices of real quads with the level off, added up.
+    pub(crate) off: Slice,
+    /// And with it on.
+    pub(crate) on: Slice,
+    pub(crate) discarded: Discarded,
+    /// Backends measured: fewest and most.
+    pub(crate) backends: (usize, usize),
+    /// The slice that was used: longer than planned where reading takes long.
+    pub(crate) slice: Duration,
+    /// How long reading all backends takes.
+    pub(crate) effort: Duration,
+    pub(crate) elapsed: Duration,
+    pub(crate) interrupted: bool,
+}
+
+/// Why a quad came to nothing.
+enum Spoilt {
+    Reset,
+    Level,
+    Interrupted,
+}
+
+/// Toggle and measure until the time is over or `stop` is set. `progress` is called now and
+/// then, between quads.
+pub(crate) fn run(
+    plan: &Plan,
+    meter: &mut Meter,
+    toggle: &Toggle,
+    stop: &AtomicBool,
+    mut progress: impl FnMut(&Record) -> Result<(), Error>,
+) -> Result<Record, Error> {
+    meter.refresh()?;
+    let effort = meter.effort()?;
+    let mut record = Record {
+        slice: plan.slice.max(effort * EFFORT),
+        effort,
+        backends: (usize::MAX, 0),
+        ..Record::default()
+    };
+    let began = Instant::now();
+    let (mut refreshed, mut in_a_row) = (began, 0);
+    for quad in Design::new(plan.seed) {
+        record.elapsed = began.elapsed();
+        if record.elapsed >= plan.length || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if refreshed.elapsed() >= REFRESH {
+            refreshed = Instant::now();
+            meter.refresh()?;
+            progress(&record)?;
+        }
+        record.backends.0 = record.backends.0.min(meter.backends());
+        record.backends.1 = record.backends.1.max(meter.backends());
+        match slices(quad, plan, record.slice, meter, toggle, stop)? {
+            Ok(slices) => {
+                in_a_row = 0;
+                record.take(quad, &slices);
+            }
+            Err(Spoilt::Interrupted) => break,
+            Err(Spoilt::Reset) => record.discarded.reset += 1,
+            Err(Spoilt::Level) => {
+                record.discarded.level += 1;
+                in_a_row += 1;
+                if in_a_row >= SPOILT {
+                    return Err(Error::Failed(format!(
+                        "somebody else keeps setting the level of {}; only one can",
+                        meter.segment().path().display()
+                    )));
+                }
+            }
+        }
+    }
+    record.elapsed = began.elapsed();
+    record.interrupted = stop.load(Ordering::Relaxed);
+    Ok(record)
+}
+
+impl Record {
+    fn take(&mut self, quad: Quad, slices: &[Slice; 4]) {
+        let Some(contrast) = contrast(quad, slices) else {
+            self.discarded.idle += 1;
+            return;
+        };
+        if quad.kind != Kind::Real {
+            self.placebo.push(contrast);
+            return;
+        }
+        self.real.push(contrast);
+        for (side, slice) in quad.sides().into_iter().zip(slices) {
+            match side {
+                Side::A => self.off.add(slice),
+                Side::B => self.on.add(slice),
+            }
+        }
+    }
+}
+
+/// The four slices of a quad.
+fn slices(
+    quad: Quad,
+    plan: &Plan,
+    length: Duration,
+    meter: &Meter,
+    toggle: &Toggle,
+    stop: &AtomicBool,
+) -> Result<Result<[Slice; 4], Spoilt>, Error> {
+    let mut slices = [Slice::default(); 4];
+    for (slice, side) in slices.iter_mut().zip(quad.sides()) {
+        let level = if quad.is_on(side) { plan.level } else { Level::Off };
+        // Written also where it stays: the placebo goes through the same motions.
+        toggle.set(level)?;
+        sleep(plan.discard, stop);
+        let before = meter.read()?;
+        sleep(length, stop);
+        let after = meter.read()?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Err(Spoilt::Interrupted));
+        }
+        if !toggle.is(level)? {
+            return Ok(Err(Spoilt::Level));
+        }
+        match after.since(&before) {
+            Some(measured) => *slice = measured,
+            None => return Ok(Err(Spoilt::Reset)),
+        }
+    }
+    Ok(Ok(slices))
+}
+
+/// Sleep, but not through a signal.
+fn sleep(length: Duration, stop: &AtomicBool) {
+    let until = Instant::now() + length;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || stop.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(cpu_ns: u64) -> Slice {
+        Slice { cpu_ns, commands: 100, changes: 0, wall_ns: 1000 }
+    }
+
+    #[test]
+    fn real_quads_and_placebo_are_kept_apart() {
+        let mut record = Record::default();
+        let quad = |kind| Quad { kind, reversed: true };
+        record.take(quad(Kind::Real), &[3, 1, 1, 3].map(slice));
+        record.take(quad(Kind::PlaceboOn), &[8, 8, 8, 8].map(slice));
+        record.take(quad(Kind::Real), &[Slice::default(); 4]);
+        assert_eq!((record.real.len(), record.placebo.len()), (1, 1));
+        assert_eq!((record.off.cpu_ns, record.on.cpu_ns), (2, 6));
+        assert_eq!(record.discarded, Discarded { idle: 1, ..Discarded::default() });
+    }
+
+    #[test]
+    fn a_signal_ends_a_long_sleep() {
+        let stop = AtomicBool::new(true);
+        let began = Instant::now();
+        sleep(Duration::from_secs(60), &stop);
+        assert!(began.elapsed() < Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The server that is measured: a scratch one under pgbench, or the user's own.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use scratch::{Binaries, Cluster, RunningPgbench};
+
+use crate::cli::{CostArgs, Workload};
+use crate::error::Error;
+use crate::{library, target};
+
+/// Scale of pgbench's tables: 150 MB, which fit into [`SHARED_BUFFERS`].
+const SCALE: u32 = 10;
+const SHARED_BUFFERS: &str = "256MB";
+/// How long the load runs before the first slice.
+const WARM_UP: Duration = Duration::from_secs(5);
+/// How long its connections may take to come up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is measured, and what CPU is stated per.
+pub(crate) struct Subject {
+    pub(crate) segment: PathBuf,
+    pub(crate) load: String,
+    /// "transaction" or "command".
+    pub(crate) unit: &'static str,
+    /// Commands in one unit.
+    pub(crate) commands_per_unit: f64,
+    pgbench: Option<RunningPgbench>,
+    /// After its load: fields are dropped in this order.
+    _cluster: Option<Cluster>,
+}
+
+impl Subject {
+    /// The user's own server, under its own load.
+    pub(crate) fn of_target(args: &CostArgs) -> Result<Self, Error> {
+        Ok(Self {
+            segment: target::path(args.target.as_deref())?,
+            load: "its own load".into(),
+            unit: "command",
+            commands_per_unit: 1.0,
+            pgbench: None,
+            _cluster: None,
+        })
+    }
+
+    /// A scratch server under a load that outlasts the measurement. `say` is told what is
+    /// being waited for.
+    pub(crate) fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
+        let binaries = Binaries::find()?;
+        let library = library::find(&binaries)?;
+        say("starting a scratch server");
+        let connections = args.clients + 20;
+        let cluster = Cluster::builder()
+            .binaries(binaries)
+            .library(library)
+            .fsync(true)
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("shared_buffers", SHARED_BUFFERS)
+            .setting("max_connections", &connections.to_string())
+            .start()?;
+        let (unit, commands_per_unit) = match &args.workload {
+            Workload::Select | Workload::Txid => ("transaction", 1.0),
+            // begin, update, select, update, update, insert, end
+            Workload::TpcB => ("transaction", 7.0),
+            Workload::File(_) => ("command", 1.0),
+        };
+        say("filling pgbench's tables");
+        cluster.pgbench_init(SCALE)?;
+        let segment = target::path(cluster.data_dir().to_str())?;
+        let measured = Duration::from_secs_f64(args.minutes * 60.0);
+        let mut pgbench = cluster
+            .pgbench()
+            .load((&args.workload).into())
+            .clients(args.clients)
+            .jobs(2)
+            .duration(measured + WARM_UP + PATIENCE + Duration::from_secs(60))
+            .spawn()?;
+        say("warming up");
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if !pgbench.running() {
+                return Err(ended(pgbench));
+            }
+            if cluster.backend_pids()?.len() >= args.clients as usize {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(Self {
+            segment,
+            load: format!("pgbench {}", args.workload.name()),
+            unit,
+            commands_per_unit,
+            pgbench: Some(pgbench),
+            _cluster: Some(cluster),
+        })
+    }
+
+    /// How long to let the load run before it is measured.
+    pub(crate) fn warm_up(&self) -> Duration {
+        if self.pgbench.is_some() {
+            WARM_UP
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// An error if the load of a scratch server has ended.
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        match self.pgbench.as_mut().is_some_and(|load| !load.running()) {
+            true => Err(self.pgbench.take().map_or_else(gone, ended)),
+            false => Ok(()),
+        }
+    }
+}
+
+fn gone() -> Error {
+    Error::Failed("the load has ended before its time".into())
+}
+
+/// Why the load ended.
+fn ended(pgbench: RunningPgbench) -> Error {
+    match pgbench.wait() {
+        Err(error) => error.into(),
+        Ok(_) => gone(),
+    }
+}
