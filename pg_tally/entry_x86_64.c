@@ -4,10 +4,8 @@
  *	  entry_install() for x86-64.
  *
  * The jump that replaces a function's first instructions takes five bytes. The instructions
- * it covers are decoded by Zydis and written to a trampoline with their relative operands
- * adjusted, followed by a jump to the rest. Refused when an instruction anywhere in the
- * function branches into the bytes that are replaced, when the function is too short, or
- * when an instruction in the way cannot be moved.
+ * it covers go to a trampoline by a plan (entry_plan.h), with their relative operands
+ * adjusted, followed by a jump to the rest.
  *
  * No page is ever writable and executable at once: the trampoline is written before it
  * becomes executable, and the five bytes are written through /proc/self/mem, which gives
@@ -16,36 +14,32 @@
  */
 #include "compat.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <Zydis/Zydis.h>
-
 #include "entry.h"
+#include "entry_plan.h"
+#include "entry_proven.h"
+#include "executable.h"
 
-#define JUMP_SIZE 5
-#define FUNCTION_MAX 65536
 #define TRAMPOLINE_SIZE 4096		/* a page for each; entries are few */
 #define REACH ((uintptr_t) 1 << 31)
 
-static const uint8 endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-
-/* A page within a 32-bit displacement of `near`, writable; NULL if there is none. */
+/* A page within a 32-bit displacement of `place`, writable; NULL if there is none. */
 static uint8 *
-page_near(uintptr_t near)
+page_near(uintptr_t place)
 {
-	const uintptr_t step = (uintptr_t) 1 << 20;
+	const uintptr_t step = (uintptr_t) 1 << 22;
 
-	for (uintptr_t distance = step; distance < REACH - (step << 4); distance += step)
+	/* Below the executable first: above it lies the heap, which wants to grow. */
+	for (uintptr_t distance = step; distance < REACH - (step << 1); distance += step)
 	{
-		uintptr_t	tries[2] = {near + distance, near > distance ? near - distance : 0};
+		uintptr_t	tries[2] = {place > distance ? place - distance : 0, place + distance};
 
 		for (int i = 0; i < 2; i++)
 		{
@@ -65,21 +59,6 @@ page_near(uintptr_t near)
 	return NULL;
 }
 
-static bool
-fits32(int64 displacement)
-{
-	return displacement >= INT32_MIN && displacement <= INT32_MAX;
-}
-
-static uint8 *
-put32(uint8 *out, int64 displacement)
-{
-	int32		value = (int32) displacement;
-
-	memcpy(out, &value, sizeof(value));
-	return out + sizeof(value);
-}
-
 /* jmp [rip+0]; target: reaches anywhere and touches no register. */
 static uint8 *
 put_far_jump(uint8 *out, uintptr_t target)
@@ -91,201 +70,143 @@ put_far_jump(uint8 *out, uintptr_t target)
 	return out + sizeof(indirect) + sizeof(target);
 }
 
-/*
- * Move one instruction from `from` to `out`, so that it does there what it did. Returns the
- * end of what was written, or NULL when it cannot be moved.
- */
+/* Move one instruction from `from` to `out`, so that it does there what it did. */
 static uint8 *
-move_instruction(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands,
-				 const uint8 *from, uint8 *out)
+move(const entry_step *step, const uint8 *function, const uint8 *from, uint8 *out)
 {
-	bool		relative = (ins->attributes & ZYDIS_ATTRIB_IS_RELATIVE) != 0;
-	ZyanU64		target;
+	int32		displacement;
 
-	if (!relative)
+	switch ((entry_step_kind) step->kind)
 	{
-		memcpy(out, from, ins->length);
-		return out + ins->length;
-	}
+		case ENTRY_COPY:
+			memcpy(out, from, step->length);
+			return out + step->length;
 
-	/* A memory operand relative to the instruction pointer: the displacement moves. */
-	if (ins->raw.disp.size == 32 && ins->raw.imm[0].is_relative == 0)
-	{
-		int64		displacement = ins->raw.disp.value + (from - out);
+		case ENTRY_RIP:
+			memcpy(out, from, step->length);
+			memcpy(&displacement, from + step->field, sizeof(displacement));
+			if ((int64) displacement + (from - out) != (int32) (displacement + (from - out)))
+				return NULL;
+			displacement = (int32) (displacement + (from - out));
+			memcpy(out + step->field, &displacement, sizeof(displacement));
+			return out + step->length;
 
-		if (!fits32(displacement))
-			return NULL;
-		memcpy(out, from, ins->length);
-		put32(out + ins->raw.disp.offset, displacement);
-		return out + ins->length;
-	}
+		case ENTRY_JCC:
+			/* The opposite condition skips the far jump's 14 bytes. */
+			*out++ = (uint8) (0x70 | (step->condition ^ 1));
+			*out++ = 14;
+			return put_far_jump(out, (uintptr_t) (function + step->target));
 
-	/* A branch. */
-	if (!ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(ins, &operands[0], (ZyanU64) (uintptr_t) from,
-											   &target)))
-		return NULL;
-	if (ins->meta.category == ZYDIS_CATEGORY_UNCOND_BR && ins->mnemonic == ZYDIS_MNEMONIC_JMP)
-		return put_far_jump(out, (uintptr_t) target);
-	if (ins->meta.category == ZYDIS_CATEGORY_COND_BR && ins->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
-		ins->opcode >= 0x70 && ins->opcode <= 0x7f)
-	{
-		/* jcc over a far jump: the opposite condition skips 14 bytes. */
-		*out++ = (uint8) (ins->opcode ^ 1);
-		*out++ = 14;
-		return put_far_jump(out, (uintptr_t) target);
+		case ENTRY_JMP:
+			return put_far_jump(out, (uintptr_t) (function + step->target));
 	}
-	if (ins->meta.category == ZYDIS_CATEGORY_COND_BR && ins->opcode_map == ZYDIS_OPCODE_MAP_0F &&
-		ins->opcode >= 0x80 && ins->opcode <= 0x8f)
-	{
-		*out++ = (uint8) (0x70 | ((ins->opcode ^ 1) & 0x0f));
-		*out++ = 14;
-		return put_far_jump(out, (uintptr_t) target);
-	}
-	return NULL;					/* call, loop, jrcxz */
+	return NULL;
 }
 
-/* Does any instruction of the function branch into [from, to)? Unreadable code counts as yes. */
+/*
+ * Lay out the trampoline: the moved instructions, a jump to the rest, then the way to the
+ * replacement, which `jump` reaches from the function.
+ */
 static bool
-branches_into(ZydisDecoder *decoder, const uint8 *function, size_t size, const uint8 *from,
-			  const uint8 *to)
+build(const entry_plan *plan, const uint8 *function, uint8 *page, void *replacement, uint8 *jump)
 {
-	size_t		at = 0;
+	const uint8 *from = function + plan->skip;
+	uint8	   *out = page;
+	int32		reach;
 
-	while (at < size)
+	for (int i = 0; i < plan->steps; i++)
 	{
-		ZydisDecodedInstruction ins;
-		ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-		ZyanU64		target;
-
-		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, function + at, size - at, &ins, operands)))
-			return true;
-		/* A jump through a register may be a table of targets that we cannot see. */
-		if (ins.mnemonic == ZYDIS_MNEMONIC_JMP && operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
-			return true;
-		if ((ins.attributes & ZYDIS_ATTRIB_IS_RELATIVE) != 0 && ins.raw.imm[0].is_relative &&
-			ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&ins, &operands[0],
-												  (ZyanU64) (uintptr_t) (function + at), &target)) &&
-			(const uint8 *) (uintptr_t) target > from && (const uint8 *) (uintptr_t) target < to)
-			return true;
-		at += ins.length;
+		out = move(&plan->step[i], function, from, out);
+		if (out == NULL)
+			return false;
+		from += plan->step[i].length;
 	}
-	return false;
+	out = put_far_jump(out, (uintptr_t) from);
+	put_far_jump(out, (uintptr_t) replacement);
+	reach = (int32) (out - (function + plan->skip + ENTRY_JUMP_SIZE));
+	jump[0] = 0xe9;
+	memcpy(jump + 1, &reach, sizeof(reach));
+	return true;
 }
 
+/* Write the jump; what was there is put back if it cannot be written whole. */
 static bool
-write_code(uint8 *at, const uint8 *bytes, size_t count)
+write_code(uint8 *at, const uint8 *bytes)
 {
 	int			fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	uint8		saved[JUMP_SIZE];
+	uint8		saved[ENTRY_JUMP_SIZE];
 	ssize_t		written;
-
-	Assert(count <= sizeof(saved));
+	sigset_t	all;
+	sigset_t	before;
 
 	if (fd < 0)
 		return false;
-	memcpy(saved, at, count);
-	written = pwrite(fd, bytes, count, (off_t) (uintptr_t) at);
-	if (written > 0 && written != (ssize_t) count)
+	memcpy(saved, at, sizeof(saved));
+	/* No handler may run the function while its entry is half written. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	written = pwrite(fd, bytes, ENTRY_JUMP_SIZE, (off_t) (uintptr_t) at);
+	if (written > 0 && written != ENTRY_JUMP_SIZE)
 		(void) !pwrite(fd, saved, (size_t) written, (off_t) (uintptr_t) at);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(fd);
-	return written == (ssize_t) count && memcmp(at, bytes, count) == 0;
+	return written == ENTRY_JUMP_SIZE && memcmp(at, bytes, ENTRY_JUMP_SIZE) == 0;
+}
+
+/* The plan proven at build time, if the bytes are the same; else by decoding them now. */
+static bool
+find_plan(const char *name, const uint8 *function, size_t function_size, entry_plan *plan,
+		  char *reason, size_t size)
+{
+	for (const entry_proof *proof = entry_proofs; proof->name != NULL; proof++)
+		if (strcmp(proof->name, name) == 0 && proof->size == function_size &&
+			memcmp(proof->bytes, function, function_size) == 0)
+		{
+			*plan = proof->plan;
+			return true;
+		}
+	if (*function == 0xe9 || (*function == 0xff && function[1] == 0x25))
+	{
+		snprintf(reason, size, "something else has redirected it already");
+		return false;
+	}
+	return entry_plan_make(function, function_size, plan, reason, size);
 }
 
 bool
 entry_install(const char *name, void *replacement, void **original, char *reason, size_t size)
 {
-	void	   *symbol = dlsym(RTLD_DEFAULT, name);
-	Dl_info		where;
-	const ElfW(Sym) *entry = NULL;
-	ZydisDecoder decoder;
-	uint8	   *function = symbol;
-	uint8	   *start;
+	const ElfW(Sym) *symbol = executable_function(name);
+	entry_plan	plan;
+	uint8		jump[ENTRY_JUMP_SIZE];
+	uint8	   *function;
 	uint8	   *page;
-	uint8	   *out;
-	uint8		jump[JUMP_SIZE];
-	size_t		moved = 0;
-	sigset_t	all;
-	sigset_t	before;
-	bool		done;
 
-	if (symbol == NULL ||
-		dladdr1(symbol, &where, (void **) &entry, RTLD_DL_SYMENT) == 0 || entry == NULL)
+	if (symbol == NULL)
 	{
 		snprintf(reason, size, "this server does not export it");
 		return false;
 	}
-	start = function;
-	if (entry->st_size >= sizeof(endbr64) && memcmp(start, endbr64, sizeof(endbr64)) == 0)
-		start += sizeof(endbr64);
-	if (entry->st_size > FUNCTION_MAX || function + entry->st_size < start + JUMP_SIZE)
-	{
-		snprintf(reason, size, "the function is too %s (%lu bytes)",
-				 entry->st_size > FUNCTION_MAX ? "long" : "short", (unsigned long) entry->st_size);
+	function = (uint8 *) (executable_self()->base + symbol->st_value);
+	if (!find_plan(name, function, symbol->st_size, &plan, reason, size))
 		return false;
-	}
-	if (*start == 0xe9 || (*start == 0xff && start[1] == 0x25))
-	{
-		snprintf(reason, size, "something else has redirected it already");
-		return false;
-	}
-
 	page = page_near((uintptr_t) function);
 	if (page == NULL)
 	{
 		snprintf(reason, size, "no free page within reach of the function");
 		return false;
 	}
-
-	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	out = page;
-	while (moved < JUMP_SIZE)
-	{
-		ZydisDecodedInstruction ins;
-		ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-		size_t		left = (size_t) (function + entry->st_size - start) - moved;
-
-		out = left > 0 &&
-			ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, start + moved, left, &ins, operands))
-			? move_instruction(&ins, operands, start + moved, out) : NULL;
-		if (out == NULL)
-		{
-			snprintf(reason, size, "an instruction at its entry cannot be moved");
-			munmap(page, TRAMPOLINE_SIZE);
-			return false;
-		}
-		moved += ins.length;
-	}
-	if (branches_into(&decoder, function, entry->st_size, start, start + moved))
-	{
-		snprintf(reason, size, "the function branches into its first instructions");
-		munmap(page, TRAMPOLINE_SIZE);
-		return false;
-	}
-	out = put_far_jump(out, (uintptr_t) (start + moved));
-
-	/* The way from the function to the replacement, within reach of a short jump. */
-	jump[0] = 0xe9;
-	put32(jump + 1, out - (start + JUMP_SIZE));
-	put_far_jump(out, (uintptr_t) replacement);
-
-	if (mprotect(page, TRAMPOLINE_SIZE, PROT_READ | PROT_EXEC) != 0)
-	{
+	if (!build(&plan, function, page, replacement, jump))
+		snprintf(reason, size, "an operand of its first instructions is out of reach");
+	else if (mprotect(page, TRAMPOLINE_SIZE, PROT_READ | PROT_EXEC) != 0)
 		snprintf(reason, size, "the machine forbids new code: %s", strerror(errno));
-		munmap(page, TRAMPOLINE_SIZE);
-		return false;
-	}
-	*original = page;
-
-	/* No handler of ours may run in the function while its entry is half written. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	done = write_code(start, jump, sizeof(jump));
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (!done)
+	else
 	{
+		*original = page;
+		if (write_code(function + plan.skip, jump))
+			return true;
 		snprintf(reason, size, "the machine forbids changing code: %s", strerror(errno));
-		munmap(page, TRAMPOLINE_SIZE);
-		return false;
 	}
-	return true;
+	munmap(page, TRAMPOLINE_SIZE);
+	return false;
 }

@@ -20,11 +20,8 @@
 #include "compat.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <netdb.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -39,6 +36,7 @@
 
 #include "postmaster/postmaster.h"
 
+#include "executable.h"
 #include "imports.h"
 #include "probe.h"
 
@@ -239,89 +237,6 @@ import_name(uint32 call)
 
 /* ---------------------------------------------------------------- the import table */
 
-/* What the executable's dynamic section says. */
-typedef struct executable
-{
-	bool		found;
-	uintptr_t	base;
-	const ElfW(Sym) *symbols;
-	const char *strings;
-	const ElfW(Rela) *jump;			/* DT_JMPREL */
-	size_t		jumps;
-	const ElfW(Rela) *rela;			/* DT_RELA past the relative ones */
-	size_t		relas;
-	uintptr_t	relro_start;		/* pages that are read-only after relocation */
-	uintptr_t	relro_end;
-} executable;
-
-static int
-find_executable(struct dl_phdr_info *info, size_t size, void *data)
-{
-	executable *exe = data;
-	const ElfW(Dyn) *dyn = NULL;
-	size_t		jump_bytes = 0;
-	size_t		rela_bytes = 0;
-	size_t		relative = 0;
-	bool		rela_type = true;
-	long		page = sysconf(_SC_PAGESIZE);
-
-	exe->base = info->dlpi_addr;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-	{
-		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-
-		if (ph->p_type == PT_DYNAMIC)
-			dyn = (const ElfW(Dyn) *) (exe->base + ph->p_vaddr);
-		else if (ph->p_type == PT_GNU_RELRO)
-		{
-			exe->relro_start = (exe->base + ph->p_vaddr) & ~(uintptr_t) (page - 1);
-			exe->relro_end = (exe->base + ph->p_vaddr + ph->p_memsz) & ~(uintptr_t) (page - 1);
-		}
-	}
-	for (; dyn != NULL && dyn->d_tag != DT_NULL; dyn++)
-	{
-		switch (dyn->d_tag)
-		{
-			case DT_SYMTAB:
-				exe->symbols = (const void *) dyn->d_un.d_ptr;
-				break;
-			case DT_STRTAB:
-				exe->strings = (const void *) dyn->d_un.d_ptr;
-				break;
-			case DT_JMPREL:
-				exe->jump = (const void *) dyn->d_un.d_ptr;
-				break;
-			case DT_PLTRELSZ:
-				jump_bytes = dyn->d_un.d_val;
-				break;
-			case DT_PLTREL:
-				rela_type = dyn->d_un.d_val == DT_RELA;
-				break;
-			case DT_RELA:
-				exe->rela = (const void *) dyn->d_un.d_ptr;
-				break;
-			case DT_RELASZ:
-				rela_bytes = dyn->d_un.d_val;
-				break;
-			case DT_RELACOUNT:
-				relative = dyn->d_un.d_val;
-				break;
-			default:
-				break;
-		}
-	}
-	if (exe->symbols == NULL || exe->strings == NULL || !rela_type)
-		return 1;
-	exe->jumps = exe->jump != NULL ? jump_bytes / sizeof(ElfW(Rela)) : 0;
-	exe->relas = exe->rela != NULL ? rela_bytes / sizeof(ElfW(Rela)) : 0;
-	/* The linker sorts relative relocations to the front; they name no symbol. */
-	relative = Min(relative, exe->relas);
-	exe->rela += relative;
-	exe->relas -= relative;
-	exe->found = true;
-	return 1;						/* the first object is the executable: stop */
-}
-
 /* Names to numbers: a table of the first letter and length keeps the scan short. */
 static int
 find_import(const char *name)
@@ -381,21 +296,20 @@ scan(const executable *exe, const ElfW(Rela) *rela, size_t count)
 void
 imports_install(tally_segment *segment)
 {
-	executable	exe = {0};
+	const executable *exe = executable_self();
 	const char *reason = NULL;
 	char		text[96];
 	bool		unlocked = false;
 
-	dl_iterate_phdr(find_executable, &exe);
-	if (!exe.found)
+	if (!exe->found)
 		reason = "the executable has no dynamic section that can be read";
 	else
 	{
-		scan(&exe, exe.jump, exe.jumps);
-		scan(&exe, exe.rela, exe.relas);
-		if (exe.relro_end > exe.relro_start)
+		scan(exe, exe->jump, exe->jumps);
+		scan(exe, exe->rela, exe->relas);
+		if (exe->relro_end > exe->relro_start)
 		{
-			unlocked = mprotect((void *) exe.relro_start, exe.relro_end - exe.relro_start,
+			unlocked = mprotect((void *) exe->relro_start, exe->relro_end - exe->relro_start,
 								PROT_READ | PROT_WRITE) == 0;
 			if (!unlocked)
 			{
@@ -427,5 +341,5 @@ imports_install(tally_segment *segment)
 	}
 
 	if (unlocked)
-		mprotect((void *) exe.relro_start, exe.relro_end - exe.relro_start, PROT_READ);
+		mprotect((void *) exe->relro_start, exe->relro_end - exe->relro_start, PROT_READ);
 }

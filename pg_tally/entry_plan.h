@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * entry_plan.h
+ *	  How the first instructions of an x86-64 function can be moved elsewhere.
+ *
+ * A plan depends on the bytes of the function alone, not on where it is loaded. It is made
+ * by decoding them (entry_decode.c), in the server or beforehand: entry_prove.c does so at
+ * build time for the server that is built against, and a session whose server has the very
+ * same bytes is spared the decoder.
+ */
+#ifndef PG_TALLY_ENTRY_PLAN_H
+#define PG_TALLY_ENTRY_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ENTRY_JUMP_SIZE 5			/* what is overwritten: jmp rel32 */
+#define ENTRY_STEPS ENTRY_JUMP_SIZE /* an instruction takes a byte at least */
+
+typedef enum entry_step_kind
+{
+	ENTRY_COPY,						/* does the same anywhere */
+	ENTRY_RIP,						/* has a 32-bit displacement from its own end at `field` */
+	ENTRY_JMP,						/* jumps to `target` */
+	ENTRY_JCC						/* jumps to `target` on `condition` (0 .. 15) */
+} entry_step_kind;
+
+typedef struct entry_step
+{
+	uint8_t		length;				/* bytes of the instruction */
+	uint8_t		kind;				/* entry_step_kind */
+	uint8_t		field;
+	uint8_t		condition;
+	int32_t		target;				/* bytes from the start of the function */
+} entry_step;
+
+typedef struct entry_plan
+{
+	uint8_t		skip;				/* bytes before the jump: an endbr64 stays in place */
+	uint8_t		moved;				/* bytes that are moved, from skip on */
+	uint8_t		steps;
+	entry_step	step[ENTRY_STEPS];
+} entry_plan;
+
+/* A plan made at build time, good for exactly these bytes. */
+typedef struct entry_proof
+{
+	const char *name;
+	size_t		size;
+	const uint8_t *bytes;
+	entry_plan	plan;
+} entry_proof;
+
+/*
+ * Make the plan for the function of that size. False, with a reason, when it is too short,
+ * an instruction in the way cannot be moved, or any instruction of the function branches
+ * into the bytes that would be moved.
+ */
+extern bool entry_plan_make(const uint8_t *function, size_t size, entry_plan *plan,
+							char *reason, size_t reason_size);
+
+#endif							/* PG_TALLY_ENTRY_PLAN_H */
