@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_directory.c
+ *	  Names and their numbers; events and probes.
+ */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void
+one_name_has_one_number(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+	tally_segment again;
+	uint32_t	cpu,
+				timer;
+
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	cpu = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
+	timer = tally_register(&segment, "command::Query::read", TALLY_TIMER, "ticks");
+	assert_int_not_equal(cpu, timer);
+	assert_int_equal(tally_attach(test_path("segment"), &again), 0);
+	assert_int_equal(tally_register(&again, "execute::cpu", TALLY_ACCOUNT, "ticks"), cpu);
+	assert_int_not_equal(tally_register(&again, "execute::cpu", TALLY_TIMER, "ticks"), cpu);
+	assert_string_equal(tally_dir_at(&again, timer)->name, "command::Query::read");
+	assert_string_equal(tally_dir_at(&again, timer)->unit, "ticks");
+	assert_int_equal(tally_dir_at(&again, timer)->kind, TALLY_TIMER);
+	tally_close(&again);
+	test_close(&segment);
+}
+
+static void
+entry_zero_takes_the_overflow(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	assert_string_equal(tally_dir_at(&segment, 0)->name, "other::overflow");
+	assert_int_equal(tally_register(&segment, "other::overflow", TALLY_ACCOUNT, "ticks"), 0);
+	test_close(&segment);
+}
+
+static void
+a_long_name_is_cut_and_still_found(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+	char		name[300];
+	uint32_t	number;
+
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	number = tally_register(&segment, name, TALLY_VALUE, "bytes");
+	assert_int_equal(strlen(tally_dir_at(&segment, number)->name), TALLY_NAME_MAX - 1);
+	assert_int_equal(tally_register(&segment, name, TALLY_VALUE, "bytes"), number);
+	test_close(&segment);
+}
+
+static void
+a_full_directory_is_counted_and_accounts_share_the_overflow(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+	char		name[32];
+
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	for (uint32_t i = 1; i < options.directory; i++)
+	{
+		snprintf(name, sizeof(name), "phase::activity %u", i);
+		assert_true(tally_register(&segment, name, TALLY_ACCOUNT, "ticks") > 0);
+	}
+	assert_int_equal(segment.header->overflow_directory, 0);
+	assert_int_equal(tally_register(&segment, "one::more", TALLY_ACCOUNT, "ticks"), 0);
+	assert_true(tally_register(&segment, "one::more", TALLY_TIMER, "ticks") == TALLY_NONE);
+	assert_int_equal(segment.header->overflow_directory, 2);
+	assert_true(tally_register(&segment, "phase::activity 7", TALLY_ACCOUNT, "ticks") > 0);
+	test_close(&segment);
+}
+
+#define NAMES 100
+
+typedef struct registrar
+{
+	tally_segment segment;
+	uint32_t	numbers[8][NAMES];
+	uint32_t	who;
+} registrar;
+
+static int
+register_all(void *argument)
+{
+	registrar  *all = argument;
+	uint32_t	who = __atomic_fetch_add(&all->who, 1, __ATOMIC_RELAXED);
+	char		name[32];
+
+	while (__atomic_load_n(&all->who, __ATOMIC_RELAXED) < 8)
+		;
+	for (uint32_t i = 0; i < NAMES; i++)
+	{
+		snprintf(name, sizeof(name), "timer::%u", i);
+		all->numbers[who][i] = tally_register(&all->segment, name, TALLY_TIMER, "ticks");
+	}
+	return 0;
+}
+
+static void
+eight_processes_that_register_at_once_agree(void **state)
+{
+	registrar  *all = test_shared(sizeof(registrar));
+	tally_options options;
+	pid_t		pids[8];
+
+	(void) state;
+	test_options(&options);
+	test_open(&all->segment, &options);
+	for (int i = 0; i < 8; i++)
+		pids[i] = test_child(register_all, all);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(test_wait(pids[i]), 0);
+	for (int i = 1; i < 8; i++)
+		assert_memory_equal(all->numbers[0], all->numbers[i], sizeof(all->numbers[0]));
+	test_close(&all->segment);
+}
+
+static void
+a_name_reserved_by_the_dead_is_passed_over(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+	uint32_t	number;
+
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	number = tally_register(&segment, "phase::cpu", TALLY_ACCOUNT, "ticks");
+	tally_dir_at(&segment, number)->state = 1;
+	assert_int_not_equal(tally_register(&segment, "phase::cpu", TALLY_ACCOUNT, "ticks"), number);
+	test_close(&segment);
+}
+
+static void
+the_ring_keeps_the_newest_events(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+	char		text[300];
+
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	for (int i = 0; i < 40; i++)
+	{
+		memset(text, 'e', sizeof(text));
+		snprintf(text, 20, "event %d", i);
+		tally_event_add(&segment, TALLY_EVENT_NOTE, text);
+	}
+	assert_int_equal(segment.header->event_count, 40);
+	for (uint32_t i = 0; i < 16; i++)
+	{
+		tally_event *event = tally_at(&segment, &segment.header->events, i);
+
+		assert_int_equal(event->number, (i < 8 ? 32 : 16) + i + 1);
+		snprintf(text, sizeof(text), "event %u", (unsigned) event->number - 1);
+		assert_string_equal(event->text, text);
+		assert_int_equal(event->pid, getpid());
+	}
+	test_close(&segment);
+}
+
+static void
+a_probe_says_why_it_was_left_out(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+	tally_probe *probe;
+
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	tally_probe_set(&segment, 3, "entry pq_getbyte", TALLY_PROBE_LEFT_OUT, "no such symbol");
+	tally_probe_set(&segment, TALLY_CALLS, "one too many", TALLY_PROBE_INSTALLED, "");
+	probe = tally_at(&segment, &segment.header->probes, 3);
+	assert_int_equal(probe->state, TALLY_PROBE_LEFT_OUT);
+	assert_string_equal(probe->name, "entry pq_getbyte");
+	assert_string_equal(probe->reason, "no such symbol");
+	assert_string_equal(tally_dir_at(&segment, 0)->name, "other::overflow");
+	test_close(&segment);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_name_has_one_number),
+		cmocka_unit_test(entry_zero_takes_the_overflow),
+		cmocka_unit_test(a_long_name_is_cut_and_still_found),
+		cmocka_unit_test(a_full_directory_is_counted_and_accounts_share_the_overflow),
+		cmocka_unit_test(eight_processes_that_register_at_once_agree),
+		cmocka_unit_test(a_name_reserved_by_the_dead_is_passed_over),
+		cmocka_unit_test(the_ring_keeps_the_newest_events),
+		cmocka_unit_test(a_probe_says_why_it_was_left_out),
+	};
+
+	return cmocka_run_group_tests_name("directory", tests, NULL, NULL);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_slot.c
+ *	  One writer: claim, record, switch, retire, and what happens when there is no room.
+ */
+#include "support.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static tally_options options;
+static tally_segment segment;
+
+static int
+setup(void **state)
+{
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
+	return 0;
+}
+
+static uint32_t
+account(const char *name)
+{
+	return tally_register(&segment, name, TALLY_ACCOUNT, "ticks");
+}
+
+static void
+the_lowest_free_slot_is_claimed(void **state)
+{
+	tally_slot	a,
+				b,
+				c;
+
+	(void) state;
+	test_claim(&segment, "one", &a);
+	test_claim(&segment, "two", &b);
+	assert_int_equal(a.index, 0);
+	assert_int_equal(b.index, 1);
+	assert_int_equal(tally_population(&segment), 2);
+	tally_retire(&a);
+	assert_int_equal(tally_population(&segment), 1);
+	test_claim(&segment, "three", &c);
+	assert_int_equal(c.index, 0);
+	assert_int_equal(c.entry->generation, 2);
+	assert_string_equal(c.entry->kind, "three");
+	tally_retire(&c);
+	tally_retire(&b);
+	assert_at_rest(&segment);
+}
+
+static void
+a_claim_starts_a_book_that_is_empty_and_born_now(void **state)
+{
+	tally_slot	slot;
+	uint64_t	before = tally_now(segment.clock);
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	assert_true(slot.book->born >= before && slot.book->born <= tally_now(segment.clock));
+	assert_int_equal(slot.book->run_start, slot.book->born);
+	assert_int_equal(slot.entry->claimed_tick, slot.book->born);
+	assert_true(slot.book->run == TALLY_NONE && slot.book->pend == TALLY_NONE);
+	assert_int_equal(slot.book->used, 1);
+	assert_int_equal(slot.heads[0].stat, 1);
+	assert_int_equal(slot.book->seq % 2, 0);
+	assert_int_equal(slot.entry->pid, getpid());
+	tally_retire(&slot);
+	assert_at_rest(&segment);
+}
+
+static void
+texts_are_cut_and_null_leaves_them(void **state)
+{
+	tally_identity identity = {.kind = "client backend",.database = "app",.user = "alice"};
+	tally_identity change = {.database_id = 5,.user_id = 6,.user = "bob"};
+	char		application[200];
+	tally_slot	slot;
+
+	(void) state;
+	memset(application, 'a', sizeof(application) - 1);
+	application[sizeof(application) - 1] = '\0';
+	identity.application = application;
+	assert_int_equal(tally_claim(&segment, &identity, &slot), 0);
+	assert_int_equal(strlen(slot.entry->application), TALLY_TEXT_MAX - 1);
+	tally_identify(&slot, &change);
+	assert_string_equal(slot.entry->kind, "client backend");
+	assert_string_equal(slot.entry->database, "app");
+	assert_string_equal(slot.entry->user, "bob");
+	assert_int_equal(slot.entry->database_id, 5);
+	assert_int_equal(slot.entry->identity_seq % 2, 0);
+	tally_retire(&slot);
+}
+
+static void
+a_record_counts_adds_and_finds_its_bucket(void **state)
+{
+	static const uint64_t values[] = {5, 1000000, 0, 77, UINT64_C(1) << 60};
+	uint32_t	stat = tally_register(&segment, "file::wal::write", TALLY_VALUE, "bytes");
+	tally_slot	slot;
+	uint32_t	index;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	index = tally_touch(&slot, stat);
+	assert_int_equal(tally_touch(&slot, stat), index);
+	for (size_t i = 0; i < 5; i++)
+		tally_record(&slot, index, values[i]);
+	tally_record(&slot, TALLY_NONE, 1);
+	assert_int_equal(slot.heads[index].count, 5);
+	assert_true(slot.heads[index].total == 1000082 + (UINT64_C(1) << 60));
+	assert_int_equal(slot.heads[index].min, 0);
+	assert_true(slot.heads[index].max == UINT64_C(1) << 60);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(slot.hists[index * TALLY_HIST_BUCKETS + tally_bucket(values[i])], 1);
+	tally_retire(&slot);
+	assert_at_rest(&segment);
+}
+
+static void
+time_is_conserved_to_the_tick_over_a_million_switches(void **state)
+{
+	uint32_t	stats[12];
+	uint32_t	indexes[12];
+	char		name[32];
+	uint64_t	seed = 7;
+	uint64_t	now;
+	bool		pending = false;
+	tally_slot	slot;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	for (uint32_t i = 0; i < 12; i++)
+	{
+		snprintf(name, sizeof(name), "phase::activity %u", i);
+		stats[i] = account(name);
+		indexes[i] = tally_touch(&slot, stats[i]);
+	}
+	now = slot.book->born;
+	tally_switch(&slot, indexes[0], 0);
+	for (int i = 0; i < 1000000; i++)
+	{
+		uint64_t	random = test_random(&seed);
+
+		/* a clock that sometimes steps back a hair, and sometimes jumps far ahead */
+		now += (random & 15) == 0 ? (uint64_t) -20 : (random >> 8) % ((random & 255) == 1 ? 100000000 : 3000);
+		if ((random & 64) != 0 || pending)
+			tally_switch(&slot, indexes[(random >> 40) % 12], now);
+		else
+			tally_switch_later(&slot, indexes[(random >> 40) % 12], now);
+		pending = slot.book->pend != TALLY_NONE;
+		assert_true(slot.book->run_start - slot.book->born == test_accounts(&segment, slot.index));
+	}
+	for (uint32_t i = 0; i < 12; i++)
+	{
+		test_sum	sum;
+
+		test_sum_of(&segment, stats[i], &sum);
+		assert_int_equal(sum.count, sum.in_histogram);
+	}
+	tally_switch(&slot, TALLY_NONE, now);
+	now = test_accounts(&segment, slot.index);
+	tally_retire(&slot);
+	assert_true(test_accounts(&segment, options.slots) == now);
+	assert_at_rest(&segment);
+}
+
+static void
+retired_slots_of_one_kind_database_and_user_share_a_group(void **state)
+{
+	tally_identity identity = {.database_id = 1,.user_id = 2,.kind = "client backend",
+		.database = "app",.user = "alice"};
+	uint32_t	stat = tally_register(&segment, "command::Query::read", TALLY_TIMER, "ticks");
+	test_sum	sum;
+
+	(void) state;
+	for (uint64_t i = 0; i < 10; i++)
+	{
+		tally_slot	slot;
+
+		identity.user_id = 2 + (i % 2 == 0);
+		assert_int_equal(tally_claim(&segment, &identity, &slot), 0);
+		tally_record(&slot, tally_touch(&slot, stat), 100 * i);
+		slot.book->calls[5] = i;
+		tally_retire(&slot);
+		assert_null(slot.book);
+	}
+	assert_int_equal(tally_entry_at(&segment, 8)->state, TALLY_SLOT_GROUP);
+	assert_int_equal(tally_entry_at(&segment, 9)->state, TALLY_SLOT_GROUP);
+	assert_int_equal(tally_entry_at(&segment, 10)->state, TALLY_SLOT_FREE);
+	assert_int_equal(tally_entry_at(&segment, 8)->sessions, 5);
+	assert_int_equal(tally_entry_at(&segment, 8)->user_id, 3);
+	assert_string_equal(tally_entry_at(&segment, 8)->user, "alice");
+	assert_int_equal(tally_book_at(&segment, 8)->calls[5], 0 + 2 + 4 + 6 + 8);
+	assert_int_equal(tally_book_at(&segment, 9)->calls[5], 1 + 3 + 5 + 7 + 9);
+	test_sum_of(&segment, stat, &sum);
+	assert_int_equal(sum.count, 10);
+	assert_int_equal(sum.in_histogram, 10);
+	assert_int_equal(sum.total, 4500);
+	assert_int_equal(sum.min, 0);
+	assert_int_equal(sum.max, 900);
+	assert_int_equal(segment.header->fold_count, 10);
+	assert_at_rest(&segment);
+}
+
+static void
+the_last_group_takes_what_finds_no_group(void **state)
+{
+	uint32_t	stat = tally_register(&segment, "timer", TALLY_TIMER, "ticks");
+	test_sum	sum;
+	char		kind[32];
+
+	(void) state;
+	for (uint32_t i = 0; i < 6; i++)
+	{
+		tally_slot	slot;
+
+		snprintf(kind, sizeof(kind), "kind %u", i);
+		test_claim(&segment, kind, &slot);
+		tally_record(&slot, tally_touch(&slot, stat), 1);
+		tally_retire(&slot);
+	}
+	assert_int_equal(segment.header->overflow_groups, 3);
+	assert_int_equal(tally_entry_at(&segment, 11)->sessions, 3);
+	assert_string_equal(tally_entry_at(&segment, 11)->kind, "other");
+	test_sum_of(&segment, stat, &sum);
+	assert_int_equal(sum.count, 6);
+	assert_at_rest(&segment);
+}
+
+static void
+more_sessions_than_slots_are_refused_and_counted(void **state)
+{
+	tally_identity identity = {.kind = "one"};
+	tally_slot	slots[9];
+
+	(void) state;
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(tally_claim(&segment, &identity, &slots[i]), 0);
+	assert_int_equal(tally_claim(&segment, &identity, &slots[8]), ENOSPC);
+	assert_int_equal(segment.header->overflow_slots, 1);
+	tally_retire(&slots[3]);
+	assert_int_equal(tally_claim(&segment, &identity, &slots[8]), 0);
+	assert_int_equal(slots[8].index, 3);
+	slots[3] = slots[8];
+	for (int i = 0; i < 8; i++)
+		tally_retire(&slots[i]);
+	assert_at_rest(&segment);
+}
+
+static void
+accounts_beyond_the_book_share_the_overflow_account(void **state)
+{
+	char		name[32];
+	tally_slot	slot;
+	uint64_t	now;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	now = slot.book->born;
+	tally_switch(&slot, 0, 0);
+	for (uint32_t i = 0; i < 40; i++)
+	{
+		uint32_t	index;
+
+		snprintf(name, sizeof(name), "phase::activity %u", i);
+		index = tally_touch(&slot, account(name));
+		assert_int_equal(index, i < 31 ? i + 1 : 0);
+		tally_switch(&slot, index, now += 10);
+	}
+	assert_true(tally_touch(&slot, tally_register(&segment, "timer", TALLY_TIMER, "ticks")) ==
+				TALLY_NONE);
+	assert_true(tally_touch(&slot, TALLY_NONE) == TALLY_NONE);
+	assert_int_equal(segment.header->overflow_stats, 10);
+	tally_switch(&slot, TALLY_NONE, now += 10);
+	assert_int_equal(slot.heads[0].count, 1 + 9);
+	assert_int_equal(slot.heads[0].total, 10 + 90);
+	assert_int_equal(test_accounts(&segment, slot.index), now - slot.book->born);
+	tally_retire(&slot);
+	assert_int_equal(test_accounts(&segment, options.slots), 410);
+	assert_at_rest(&segment);
+}
+
+static void
+a_group_without_room_adds_to_its_overflow_account(void **state)
+{
+	char		name[32];
+	tally_slot	slot;
+	test_sum	sum;
+	uint64_t	now;
+
+	(void) state;
+	for (uint32_t round = 0; round < 2; round++)
+	{
+		test_claim(&segment, "one", &slot);
+		now = slot.book->born;
+		tally_switch(&slot, 0, 0);
+		for (uint32_t i = 0; i < 20; i++)
+		{
+			snprintf(name, sizeof(name), "phase %u::activity %u", round, i);
+			tally_switch(&slot, tally_touch(&slot, account(name)), now += 10);
+		}
+		tally_switch(&slot, TALLY_NONE, now += 10);
+		tally_retire(&slot);
+	}
+	assert_int_equal(tally_book_at(&segment, options.slots)->used, 32);
+	assert_int_equal(segment.header->overflow_stats, 9);
+	assert_int_equal(test_accounts(&segment, options.slots), 420);
+	test_sum_of(&segment, 0, &sum);
+	assert_int_equal(sum.count, 2 + 9);
+	assert_int_equal(sum.count, sum.in_histogram);
+	assert_at_rest(&segment);
+}
+
+#define SMALL_BLOCKS 64				/* of 4 KiB; the size of the small tmpfs */
+
+/* Bounded, so that a test gone wrong cannot fill a file system of the machine's. */
+static void
+fill_small_tmpfs(const char *path)
+{
+	static char block[4096];
+	FILE	   *file = fopen(path, "w");
+	int			blocks = 0;
+
+	assert_non_null(file);
+	setvbuf(file, NULL, _IONBF, 0);
+	while (blocks <= SMALL_BLOCKS && fwrite(block, sizeof(block), 1, file) == 1)
+		blocks++;
+	fclose(file);
+	assert_true(blocks <= SMALL_BLOCKS);
+}
+
+static char small_tmpfs[64];
+
+static int
+unmount_small_tmpfs(void **state)
+{
+	(void) state;
+	if (small_tmpfs[0] != '\0')
+	{
+		umount2(small_tmpfs, MNT_DETACH);
+		rmdir(small_tmpfs);
+	}
+	return teardown(state);
+}
+
+static void
+a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
+{
+	char		directory[64] = "/dev/shm/tally_full.XXXXXX";
+	char		path[128];
+	char		ballast[128];
+	char		name[32];
+	tally_identity identity = {.kind = "one"};
+	tally_segment full;
+	tally_slot	first,
+				second;
+	uint32_t	index = 0;
+	uint64_t	now;
+
+	(void) state;
+	assert_non_null(mkdtemp(directory));
+	if (geteuid() != 0 || mount("tally", directory, "tmpfs", 0, "size=256k") != 0)
+	{
+		rmdir(directory);
+		print_message("SKIPPED: a small tmpfs can only be mounted by root\n");
+		skip();
+	}
+	strcpy(small_tmpfs, directory);
+	snprintf(path, sizeof(path), "%s/segment", directory);
+	snprintf(ballast, sizeof(ballast), "%s/ballast", directory);
+	fill_small_tmpfs(ballast);
+	assert_int_equal(tally_open(path, &options, &full), ENOSPC);
+	assert_int_equal(access(path, F_OK), -1);
+	unlink(ballast);
+
+	assert_int_equal(tally_open(path, &options, &full), 0);
+	assert_int_equal(tally_claim(&full, &identity, &first), 0);
+	now = first.book->born;
+	tally_switch(&first, 0, 0);
+	fill_small_tmpfs(ballast);
+	assert_int_equal(tally_claim(&full, &identity, &second), ENOSPC);
+	assert_int_equal(full.header->overflow_slots, 1);
+	assert_int_equal(full.header->overflow_memory, 1);
+	assert_int_equal(tally_population(&full), 1);
+	for (uint32_t i = 0; i < 30; i++)
+	{
+		snprintf(name, sizeof(name), "phase::activity %u", i);
+		index = tally_touch(&first, tally_register(&full, name, TALLY_ACCOUNT, "ticks"));
+		assert_int_equal(index, i < 7 ? i + 1 : 0);
+		tally_switch(&first, index, now += 10);
+	}
+	assert_int_equal(full.header->overflow_memory, 1 + 23);
+	tally_switch(&first, TALLY_NONE, now += 10);
+	tally_retire(&first);
+	assert_int_equal(test_accounts(&full, full.header->entries.count - 1), 310);
+	assert_int_equal(full.header->overflow_groups, 1);
+	assert_int_equal(tally_population(&full), 0);
+	tally_close(&full);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(the_lowest_free_slot_is_claimed),
+		CASE(a_claim_starts_a_book_that_is_empty_and_born_now),
+		CASE(texts_are_cut_and_null_leaves_them),
+		CASE(a_record_counts_adds_and_finds_its_bucket),
+		CASE(time_is_conserved_to_the_tick_over_a_million_switches),
+		CASE(retired_slots_of_one_kind_database_and_user_share_a_group),
+		CASE(the_last_group_takes_what_finds_no_group),
+		CASE(more_sessions_than_slots_are_refused_and_counted),
+		CASE(accounts_beyond_the_book_share_the_overflow_account),
+		CASE(a_group_without_room_adds_to_its_overflow_account),
+		cmocka_unit_test_setup_teardown(a_full_tmpfs_is_an_error_and_never_a_signal, setup,
+										unmount_small_tmpfs),
+	};
+
+	return cmocka_run_group_tests_name("slot", tests, NULL, NULL);
+}
