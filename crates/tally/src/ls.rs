@@ -145,12 +145,12 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
 }
 
 /// Bytes as MiB, since the smallest segment has half of one.
-fn mebibytes(bytes: u64) -> String {
+pub fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 /// A time in the largest unit that leaves at least two of it.
-fn age(seconds: f64) -> String {
+pub fn age(seconds: f64) -> String {
     let (number, unit) = match seconds {
         s if s < 120.0 => (s, "s"),
         s if s < 7200.0 => (s / 60.0, "min"),

@@ -114,17 +114,22 @@ pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
     )))
 }
 
-/// The segment of the server at the other end, when that is on this machine; it need not exist.
+/// The segment of the server at the other end, whether it exists or not: where the extension
+/// says it is, else where it would put it. None when the role may not see the data directory.
 pub fn segment_path(client: &mut Client) -> Result<Option<PathBuf>, Error> {
     let row = client.query_one(
-        "select current_setting('pg_tally.segment', true), current_setting('data_directory')",
+        "select current_setting('pg_tally.segment', true), \
+                current_setting('pg_tally.directory', true), \
+                (select setting from pg_settings where name = 'data_directory')",
         &[],
     )?;
-    if let Some(path) = row.get::<_, Option<&str>>(0).filter(|path| !path.is_empty()) {
+    let text = |at: usize| row.get::<_, Option<&str>>(at).filter(|text| !text.is_empty());
+    if let Some(path) = text(0) {
         return Ok(Some(path.into()));
     }
-    let data = Path::new(row.get::<_, &str>(1));
-    Ok(target::name_of(data).ok().map(|name| Path::new(target::DEFAULT_FOLDER).join(name)))
+    let Some(data) = text(2) else { return Ok(None) };
+    let folder = Path::new(text(1).unwrap_or(target::DEFAULT_FOLDER));
+    Ok(Some(folder.join(target::name_of(Path::new(data))?)))
 }
 
 fn complete(config: &mut Config) {

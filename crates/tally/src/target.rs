@@ -79,7 +79,7 @@ pub fn path(target: Option<&str>) -> Result<PathBuf, Error> {
 /// every way to write its path leads to the same file.
 pub fn name_of(data: &Path) -> Result<String, Error> {
     let meta = std::fs::metadata(data)
-        .map_err(|error| Error::Failed(format!("{}: {error}", data.display())))?;
+        .map_err(|error| Error::Failed(format!("data directory {}: {error}", data.display())))?;
     Ok(format!("{NAME_PREFIX}{:x}.{:x}", meta.dev(), meta.ino()))
 }
 
@@ -121,22 +121,15 @@ fn readable(folder: &Path) -> bool {
 
 fn of_connection(string: &str) -> Result<PathBuf, Error> {
     let mut client = server::connect(string)?;
-    let row = client.query_one(
-        "select current_setting('pg_tally.segment', true), \
-                (select setting from pg_settings where name = 'data_directory')",
-        &[],
-    )?;
-    // Empty, or null, when this session does not have the extension; and the data directory
-    // is null to a role that may not see it.
-    let segment: Option<String> = row.get(0);
-    if let Some(path) = segment.filter(|path| !path.is_empty()) {
-        return Ok(path.into());
-    }
-    match row.get::<_, Option<String>>(1) {
-        Some(data) => of_data_directory(Path::new(&data)),
+    match server::segment_path(&mut client)? {
+        Some(path) if path.exists() => Ok(path),
+        Some(path) => Err(Error::Failed(format!(
+            "this server has no segment ({} does not exist); `tally enable` puts pg_tally to work",
+            path.display()
+        ))),
         None => Err(Error::Failed(
-            "this server does not say where its segment is: pg_tally is not loaded in it, or the \
-             role may not see it (GRANT pg_read_all_settings, or name the segment instead)"
+            "this role may not see where the server's segment is; GRANT pg_read_all_settings to \
+             it, or name the segment or the data directory instead"
                 .into(),
         )),
     }

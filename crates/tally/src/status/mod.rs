@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally status`: what is covered and what not, and whether the instrument is sound.
+
+mod render;
+
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use scratch::Process;
+use segment::interval::{ClockInfo, ServerInfo};
+use segment::kernel::Witness;
+use segment::{EventKind, Interval, Level, Overflows, ProbeState, Segment};
+use serde::Serialize;
+
+use crate::cli::StatusArgs;
+use crate::coverage::Coverage;
+use crate::error::Error;
+use crate::target;
+
+/// How long the witness looks.
+const WITNESS: Duration = Duration::from_secs(1);
+/// How many of the last events are shown.
+const EVENTS: usize = 10;
+
+/// All that is said, as `--json` says it.
+#[derive(Debug, Serialize)]
+struct Status {
+    server: ServerInfo,
+    /// `null` when the server's processes cannot be seen from here.
+    running: Option<bool>,
+    mode: Option<Mode>,
+    level: Level,
+    clock: ClockInfo,
+    segment: File,
+    slots: Slots,
+    /// `null` when the processes cannot be seen.
+    processes: Option<Processes>,
+    overflow: Overflows,
+    /// Nothing was missed in the interval that was looked at.
+    exact: bool,
+    probes: Vec<ProbeRow>,
+    witness: Witness,
+    events: Vec<EventRow>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    /// By shared_preload_libraries.
+    Shared,
+    /// By session_preload_libraries or LOAD.
+    Session,
+}
+
+#[derive(Debug, Serialize)]
+struct File {
+    format: u32,
+    resident_bytes: u64,
+    file_bytes: u64,
+    age_seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Slots {
+    used: u32,
+    capacity: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Processes {
+    covered: usize,
+    not_covered: Vec<ProcessRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProcessRow {
+    pid: u32,
+    title: String,
+}
+
+impl From<&Process> for ProcessRow {
+    fn from(process: &Process) -> Self {
+        Self { pid: process.pid, title: process.title.clone() }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ProbeRow {
+    name: String,
+    installed: bool,
+    /// Why it was left out; empty when installed.
+    reason: String,
+}
+
+#[derive(Debug, Serialize)]
+struct EventRow {
+    /// Seconds since 1970.
+    time: f64,
+    seconds_ago: f64,
+    pid: i32,
+    warning: bool,
+    text: String,
+}
+
+/// Show it.
+pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
+    let mut segment = target::open(args.target.as_deref())?;
+    let coverage = Coverage::of(&segment)?;
+    let status = Status::of(&mut segment, coverage.as_ref())?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, &status)?;
+        return Ok(writeln!(out)?);
+    }
+    render::text(&status, coverage.as_ref(), color, &mut out)
+}
+
+impl Status {
+    fn of(segment: &mut Segment, coverage: Option<&Coverage>) -> Result<Self, Error> {
+        let running = segment.server_runs();
+        let interval = look(segment, running)?;
+        let header = segment.header();
+        let now_ns = segment::clock::realtime_ns();
+        let age_ns = now_ns.saturating_sub(header.created_realtime_ns);
+        Ok(Self {
+            running,
+            mode: coverage.map(|it| if it.shared { Mode::Shared } else { Mode::Session }),
+            level: segment.level()?,
+            segment: File {
+                format: segment::layout::VERSION,
+                resident_bytes: std::fs::metadata(segment.path()).map_or(0, |m| m.blocks() * 512),
+                file_bytes: header.size,
+                age_seconds: age_ns as f64 / 1e9,
+            },
+            slots: Slots { used: segment.population()?, capacity: header.slots },
+            processes: coverage.map(|it| Processes {
+                covered: it.covered.len(),
+                not_covered: it.uncovered.iter().map(ProcessRow::from).collect(),
+            }),
+            overflow: segment.overflows()?,
+            exact: interval.exact,
+            probes: segment
+                .probes()?
+                .into_iter()
+                .map(|probe| ProbeRow {
+                    installed: probe.state == ProbeState::Installed,
+                    name: probe.name,
+                    reason: probe.reason,
+                })
+                .collect(),
+            events: events(segment)?,
+            server: interval.server,
+            clock: interval.clock,
+            witness: interval.kernel,
+        })
+    }
+}
+
+/// One interval, of a second when there is anything to see.
+fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error> {
+    let before = segment.snapshot(None)?;
+    if running == Some(false) {
+        return Ok(Interval::between(segment, None, &before));
+    }
+    std::thread::sleep(WITNESS);
+    let after = segment.snapshot(Some(&before))?;
+    Ok(Interval::between(segment, Some(&before), &after))
+}
+
+fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {
+    let header = segment.header();
+    let created_ns = segment.clock().ns_of(header.clock_tick0);
+    let now = segment::clock::realtime_ns() as f64 / 1e9;
+    let all = segment.events(0)?;
+    Ok(all[all.len().saturating_sub(EVENTS)..]
+        .iter()
+        .map(|event| {
+            let after_ns = segment.clock().ns_of(event.tick).saturating_sub(created_ns);
+            let time = (header.created_realtime_ns as f64 + after_ns as f64) / 1e9;
+            EventRow {
+                time,
+                seconds_ago: (now - time).max(0.0),
+                pid: event.pid,
+                warning: event.kind == EventKind::Warning,
+                text: event.text.clone(),
+            }
+        })
+        .collect())
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The status in words: one line a matter, the remedy beside what is amiss.
+
+use std::io::Write;
+
+use segment::{Level, Overflows};
+
+use super::{Mode, Status};
+use crate::coverage::{self, Coverage};
+use crate::error::Error;
+use crate::ls::{age, mebibytes};
+
+/// Writes `label  text` lines; what is amiss in yellow.
+struct Sheet<'a, W: Write> {
+    out: &'a mut W,
+    color: bool,
+}
+
+impl<W: Write> Sheet<'_, W> {
+    fn line(&mut self, label: &str, text: impl std::fmt::Display) -> Result<(), Error> {
+        Ok(writeln!(self.out, "{label:<13}  {text}")?)
+    }
+
+    fn amiss(&mut self, label: &str, text: impl std::fmt::Display) -> Result<(), Error> {
+        let (on, off) = if self.color { ("\x1b[33m", "\x1b[0m") } else { ("", "") };
+        Ok(writeln!(self.out, "{label:<13}  {on}{text}{off}")?)
+    }
+}
+
+/// Print it.
+pub(super) fn text(
+    status: &Status,
+    coverage: Option<&Coverage>,
+    color: bool,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let mut sheet = Sheet { out, color };
+    server(&mut sheet, status)?;
+    covered(&mut sheet, status, coverage)?;
+    overflow(&mut sheet, &status.overflow)?;
+    probes(&mut sheet, status)?;
+    witness(&mut sheet, status)?;
+    for event in &status.events {
+        let text = format!("{} ago, pid {}: {}", age(event.seconds_ago), event.pid, event.text);
+        if event.warning {
+            sheet.amiss("event", text)?;
+        } else {
+            sheet.line("event", text)?;
+        }
+    }
+    Ok(())
+}
+
+fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
+    let server = &status.server;
+    let number = |n: Option<u32>| n.map_or("unknown".to_string(), |n| n.to_string());
+    sheet.line(
+        "server",
+        format!("{}, pid {}, port {}", server.name, number(server.pid), number(server.port)),
+    )?;
+    sheet.line("measured", &server.host)?;
+    match status.running {
+        Some(true) => {}
+        Some(false) => sheet.amiss("state", "the server has ended; this is what it left")?,
+        None => sheet.amiss(
+            "state",
+            "unknown: its processes cannot be seen from here (another container?)",
+        )?,
+    }
+    let file = &status.segment;
+    sheet.line(
+        "segment",
+        format!(
+            "{}, {} in memory, {} at most, format {}, {} old, by {}",
+            server.segment,
+            mebibytes(file.resident_bytes),
+            mebibytes(file.file_bytes),
+            file.format,
+            age(file.age_seconds),
+            server.producer
+        ),
+    )?;
+    match status.level {
+        Level::Off => sheet.amiss("level", "off: nothing is measured; `tally enable` sets it")?,
+        level => sheet.line("level", level)?,
+    }
+    sheet.line(
+        "clock",
+        format!("{}, {:.6} GHz", status.clock.kind, status.clock.ticks_per_second / 1e9),
+    )
+}
+
+fn covered<W: Write>(
+    sheet: &mut Sheet<'_, W>,
+    status: &Status,
+    coverage: Option<&Coverage>,
+) -> Result<(), Error> {
+    sheet.line("slots", format!("{} of {} in use", status.slots.used, status.slots.capacity))?;
+    let Some(coverage) = coverage else { return Ok(()) };
+    let how = match status.mode {
+        Some(Mode::Shared) => "all processes, by shared_preload_libraries",
+        _ => "new sessions, by session_preload_libraries or LOAD",
+    };
+    sheet.line("mode", how)?;
+    sheet.line("covered", format!("{} processes", coverage.covered.len()))?;
+    if coverage.uncovered.is_empty() {
+        return Ok(());
+    }
+    let text =
+        format!("{} processes: {}", coverage.uncovered.len(), coverage::list(&coverage.uncovered));
+    // In session mode this is how it is meant; in shared mode something is wrong.
+    match status.mode {
+        Some(Mode::Shared) => sheet.amiss("not covered", text),
+        _ => sheet.line("not covered", text),
+    }
+}
+
+fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(), Error> {
+    if found.is_zero() {
+        return sheet.line("overflow", "none");
+    }
+    for (count, what, remedy) in [
+        (found.slots, "processes found no slot", "raise pg_tally.max_slots"),
+        (found.statistics, "statistics found no room in a book", "raise pg_tally.max_statistics"),
+        (found.directory, "names found no room", "raise pg_tally.max_names"),
+        (found.groups, "sessions went into the last group", "raise pg_tally.max_groups"),
+        (found.memory, "growths were refused", "make room on the segment's file system"),
+        (found.lost_folds, "damaged slots were left alone", "restart the server"),
+    ] {
+        if count > 0 {
+            sheet.amiss("overflow", format!("{count} {what}: {remedy}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn probes<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
+    let (installed, left_out): (Vec<_>, Vec<_>) =
+        status.probes.iter().partition(|probe| probe.installed);
+    sheet.line("probes", format!("{} installed, {} left out", installed.len(), left_out.len()))?;
+    for probe in left_out {
+        sheet.amiss("left out", format!("{}: {}", probe.name, probe.reason))?;
+    }
+    Ok(())
+}
+
+fn witness<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
+    if !status.witness.available {
+        return sheet.line("unexplained", "unknown");
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally enable` and `tally disable` on live servers.
+
+mod house;
+
+use house::{complaint, eventually, output, plain, segment, shared, start, tally};
+
+fn lists(cluster: &scratch::Cluster) -> (String, String) {
+    let show = |name: &str| cluster.psql(&format!("show {name}")).unwrap();
+    (show("session_preload_libraries"), show("shared_preload_libraries"))
+}
+
+#[test]
+fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
+    let cluster = start(plain());
+    let before = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
+    let target = cluster.connection_string();
+    let said = output(tally().args(["enable", &target]));
+    assert!(said.contains("every session that begins from now on"), "{said}");
+    assert!(said.contains("not covered  checkpointer"), "{said}");
+    eventually("a new session makes the segment", || {
+        cluster.psql("select 1").unwrap();
+        segment(&cluster).exists()
+    });
+    assert!(output(tally().args(["enable", &target])).contains("it was before"));
+
+    let mut session = cluster.connect().unwrap();
+    assert!(segment(&cluster).exists());
+    let said = output(tally().args(["disable", &target]));
+    assert!(said.contains("no longer names pg_tally"), "{said}");
+    assert!(said.contains("1 sessions keep the library"), "{said}");
+    let level = segment::Segment::open(&segment(&cluster)).unwrap().level().unwrap();
+    assert_eq!(level, segment::Level::Off);
+    session.batch_execute("select 1").unwrap();
+    drop(session);
+    eventually("the last session removes the segment", || !segment(&cluster).exists());
+    assert!(output(tally().args(["disable", &target])).contains("nothing to do"));
+    let after = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
+    let settings =
+        |text: &str| text.lines().filter(|line| !line.starts_with('#')).collect::<String>();
+    assert_eq!(settings(&before), settings(&after));
+}
+
+#[test]
+fn what_others_preload_stays_as_it_is() {
+    let cluster =
+        start(plain().setting("session_preload_libraries", "auto_explain, \"$libdir/lo\""));
+    let target = cluster.data_dir().to_str().unwrap().to_string();
+    let connection = cluster.connection_string();
+    output(tally().args(["enable", &connection]));
+    eventually("the reload", || lists(&cluster).0.contains("pg_tally"));
+    assert_eq!(lists(&cluster).0, "auto_explain, \"$libdir/lo\", pg_tally");
+    output(tally().args(["disable", &connection]));
+    eventually("the reload", || !lists(&cluster).0.contains("pg_tally"));
+    assert_eq!(lists(&cluster).0, "auto_explain, \"$libdir/lo\"");
+    // By its data directory as well; only the name of the user has to be given.
+    output(tally().env("PGUSER", "postgres").args(["disable", &target]));
+}
+
+#[test]
+fn all_processes_are_covered_after_a_restart() {
+    let mut cluster = start(plain());
+    let target = cluster.connection_string();
+    let said = output(tally().args(["enable", "--mode", "shared", &target]));
+    assert!(said.contains("restart the server"), "{said}");
+    cluster.restart().unwrap();
+    let said = output(tally().args(["enable", "--mode", "shared", &target]));
+    assert!(said.contains("all processes") && said.contains("it was before"), "{said}");
+    let kinds: Vec<String> = segment::Segment::open(&segment(&cluster))
+        .unwrap()
+        .claims()
+        .unwrap()
+        .into_iter()
+        .map(|claim| claim.kind)
+        .collect();
+    assert!(kinds.iter().any(|kind| kind == "checkpointer"), "{kinds:?}");
+    let said = output(tally().args(["disable", &target]));
+    assert!(said.contains("level is off") && said.contains("until the server restarts"), "{said}");
+    cluster.restart().unwrap();
+    assert!(!segment(&cluster).exists());
+}
+
+#[test]
+fn a_library_named_in_the_main_file_is_left_to_its_owner() {
+    let cluster = shared();
+    let said = output(tally().args(["disable", &cluster.connection_string()]));
+    assert!(said.contains("postgresql.conf, line"), "{said}");
+}
+
+#[test]
+fn a_server_without_the_library_is_told_how_to_get_it() {
+    let cluster = scratch::Cluster::builder()
+        .setting("dynamic_library_path", "/nonexistent")
+        .start()
+        .unwrap();
+    let said = complaint(tally().args(["enable", &cluster.connection_string()]), 1);
+    assert!(said.contains("make install PG_CONFIG="), "{said}");
+}
+
+#[test]
+fn only_a_superuser_enables() {
+    let cluster = start(plain());
+    cluster.psql("create role poor login").unwrap();
+    let target = cluster.connection_string().replace("user=postgres", "user=poor");
+    let said = complaint(tally().args(["enable", &target]), 1);
+    assert!(said.contains("role poor is not a superuser"), "{said}");
+}

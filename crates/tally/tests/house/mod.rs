@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the tests share: scratch servers with the extension from the build, installed or not,
+//! and the command.
+#![allow(dead_code)] // each test program uses a part of it
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use scratch::{Builder, Cluster};
+
+/// The extension's library as built.
+pub fn library() -> PathBuf {
+    let path = std::env::var_os("PGTALLY_LIBRARY").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally/pg_tally.so"),
+        PathBuf::from,
+    );
+    assert!(path.exists(), "{} is not built; run make", path.display());
+    path
+}
+
+/// A server that can load the extension, and does not yet.
+pub fn plain() -> Builder {
+    Cluster::builder().library(library())
+}
+
+/// Start it; its segment goes with it, however it ends.
+pub fn start(builder: Builder) -> Cluster {
+    let mut cluster = builder.create().unwrap();
+    let segment = segment(&cluster);
+    cluster.also_remove(&segment);
+    cluster.start().unwrap();
+    cluster
+}
+
+/// A server with the extension in all of its processes.
+pub fn shared() -> Cluster {
+    start(plain().setting("shared_preload_libraries", "pg_tally"))
+}
+
+/// A server with the extension in every session.
+pub fn sessions() -> Cluster {
+    start(plain().setting("session_preload_libraries", "pg_tally"))
+}
+
+/// Where a cluster's segment is.
+pub fn segment(cluster: &Cluster) -> PathBuf {
+    let meta = std::fs::metadata(cluster.data_dir()).unwrap();
+    PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", meta.dev(), meta.ino()))
+}
+
+/// The command, cut off from the environment's connection settings.
+pub fn tally() -> Command {
+    let mut command = Command::cargo_bin("tally").unwrap();
+    for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"] {
+        command.env_remove(name);
+    }
+    command.timeout(Duration::from_secs(120));
+    command
+}
+
+/// What a command that succeeds prints.
+pub fn output(command: &mut Command) -> String {
+    let output = command.assert().success().get_output().stdout.clone();
+    String::from_utf8(output).unwrap()
+}
+
+/// What a command that fails with this code says.
+pub fn complaint(command: &mut Command, code: i32) -> String {
+    let output = command.assert().code(code).get_output().clone();
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// The extension's SQL, from the build: CREATE EXTENSION wants it installed.
+pub fn create_views(cluster: &Cluster) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally");
+    let script = std::fs::read_dir(&folder)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "sql"))
+        .unwrap();
+    let sql: String = std::fs::read_to_string(script)
+        .unwrap()
+        .lines()
+        .filter(|line| !line.starts_with('\\'))
+        .map(|line| line.replace("MODULE_PATHNAME", "pg_tally") + "\n")
+        .collect();
+    cluster.psql(&format!("CREATE SCHEMA IF NOT EXISTS tally; {sql}")).unwrap();
+}
+
+/// Wait until this holds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it does not come true: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally status` and `tally ls` of live servers.
+
+mod house;
+
+use house::{output, plain, segment, sessions, shared, start, tally};
+use scratch::StopMode;
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_server_with_the_extension_in_all_processes_is_covered_in_full() {
+    let cluster = shared();
+    let path = segment(&cluster);
+    let status = json(&output(tally().args(["status", "--json"]).arg(&path)));
+    assert_eq!(status["mode"], "shared");
+    assert_eq!(status["running"], true);
+    assert_eq!(status["level"], "waits");
+    assert_eq!(status["server"]["pid"], cluster.postmaster_pid().unwrap());
+    assert_eq!(status["server"]["host"], cluster.data_dir().to_str().unwrap());
+    assert_eq!(status["processes"]["not_covered"], serde_json::json!([]));
+    assert!(status["processes"]["covered"].as_u64().unwrap() >= 5, "{status}");
+    assert!(status["probes"].as_array().unwrap().len() > 10, "{status}");
+    assert_eq!(status["exact"], true);
+    let text = output(tally().arg("status").arg(cluster.data_dir()));
+    assert!(text.contains("by shared_preload_libraries") && text.contains("overflow"), "{text}");
+}
+
+#[test]
+fn a_server_with_the_extension_in_sessions_says_what_is_not_covered() {
+    let cluster = sessions();
+    let session = cluster.connect().unwrap();
+    let status = json(&output(tally().args(["status", "--json"]).arg(cluster.data_dir())));
+    assert_eq!(status["mode"], "session");
+    assert_eq!(status["processes"]["covered"], 1);
+    let left = status["processes"]["not_covered"].to_string();
+    assert!(left.contains("checkpointer") && left.contains("walwriter"), "{left}");
+    drop(session);
+}
+
+#[test]
+fn slots_that_do_not_suffice_are_said_with_the_remedy() {
+    let cluster = start(
+        plain().setting("shared_preload_libraries", "pg_tally").setting("pg_tally.max_slots", "3"),
+    );
+    let text = output(tally().arg("status").arg(cluster.data_dir()));
+    assert!(text.contains("raise pg_tally.max_slots"), "{text}");
+    assert!(text.contains("not covered"), "{text}");
+}
+
+#[test]
+fn segments_are_listed_with_their_servers() {
+    let mut cluster = shared();
+    let row = |text: &str| {
+        let rows = json(text);
+        let path = segment(&cluster).display().to_string();
+        rows.as_array().unwrap().iter().find(|row| row["segment"] == path.as_str()).cloned()
+    };
+    let found = row(&output(tally().args(["ls", "--json"]))).unwrap();
+    assert_eq!(found["running"], true);
+    assert_eq!(found["port"], 5432);
+    assert!(found["sessions"].as_u64().unwrap() >= 5, "{found}");
+    assert!(found["resident_bytes"].as_u64().unwrap() < found["file_bytes"].as_u64().unwrap());
+    let text = output(tally().arg("ls"));
+    assert!(text.contains(cluster.data_dir().to_str().unwrap()), "{text}");
+    cluster.stop(StopMode::Fast).unwrap();
+    assert!(!segment(&cluster).exists());
+}
+
+#[test]
+fn what_a_killed_server_left_is_listed_as_ended_and_status_says_so() {
+    let mut cluster = shared();
+    cluster.kill9_postmaster().unwrap();
+    let text = output(tally().arg("status").arg(segment(&cluster)));
+    assert!(text.contains("the server has ended"), "{text}");
+    cluster.start().unwrap();
+    let status = json(&output(tally().args(["status", "--json"]).arg(segment(&cluster))));
+    assert_eq!(status["running"], true);
+}
