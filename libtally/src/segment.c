@@ -292,6 +292,19 @@ still_named(int misfit, const char *path)
 		here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
+/*
+ * A segment that was found is of an earlier run of the same server: it goes on, under the
+ * pid and port of this run, by which readers tell whether the server is alive.
+ */
+static void
+adopt(tally_header *header, const tally_options *options)
+{
+	if (options->server_pid != 0)
+		__atomic_store_n(&header->server_pid, options->server_pid, __ATOMIC_RELAXED);
+	if (options->server_port != 0)
+		__atomic_store_n(&header->server_port, options->server_port, __ATOMIC_RELAXED);
+}
+
 int
 tally_open(const char *path, const tally_options *options, tally_segment *segment)
 {
@@ -316,8 +329,10 @@ tally_open(const char *path, const tally_options *options, tally_segment *segmen
 		else if (rc == ENOENT)
 			rc = create(path, options, false, segment);
 		if (rc != EEXIST)
-			return rc;
+			break;
 	}
+	if (rc == 0 && !segment->created)
+		adopt(segment->header, options);
 	return rc;
 }
 
