@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: PostgreSQL
+# make demo | build | test | install | bench | lint | clean
+#
+# PG_CONFIG says for which server the extension is built, PREFIX where `make install` puts
+# the command. Nothing but `make install` needs root.
+
+CARGO ?= $(firstword $(wildcard $(HOME)/.cargo/bin/cargo) cargo)
+PG_CONFIG ?= pg_config
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+TALLY = target/release/tally
+EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
+LIBTALLY = $(MAKE) -C libtally
+# For the programs that the tests start: the same server as the extension's.
+export PG_CONFIG
+
+all: build
+
+# What is missing is installed (as root, on Debian) or named.
+build/bootstrapped: script/bootstrap
+	script/bootstrap
+	@mkdir -p build && touch $@
+
+build: build/bootstrapped
+	+$(LIBTALLY)
+	+$(EXTENSION)
+	$(CARGO) build --release --locked
+
+demo: build
+	$(TALLY) demo
+
+test: build
+	+$(LIBTALLY) test
+	$(CARGO) test --workspace --locked
+
+bench: build
+	+$(LIBTALLY) bench
+	$(TALLY) cost --workload select
+	$(TALLY) cost --workload tpcb
+
+lint: build/bootstrapped
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	+$(LIBTALLY)
+	+$(EXTENSION)
+
+# What was built is copied; nothing is built as root.
+install:
+	@test -x $(TALLY) && test -e pg_tally/pg_tally.so || { \
+		echo "nothing to install yet; run make first, as an ordinary user" >&2; exit 1; }
+	+$(EXTENSION) install DESTDIR=$(DESTDIR)
+	install -D -m 755 $(TALLY) $(DESTDIR)$(PREFIX)/bin/tally
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	$(TALLY) man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(TALLY) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tally
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	$(TALLY) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_tally
+	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(TALLY) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/tally.fish
+
+uninstall:
+	+$(EXTENSION) uninstall DESTDIR=$(DESTDIR)
+	rm -f $(DESTDIR)$(PREFIX)/bin/tally $(DESTDIR)$(PREFIX)/share/man/man1/tally.1 \
+		$(DESTDIR)$(PREFIX)/share/man/man1/tally-*.1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tally \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_tally \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/tally.fish
+
+clean:
+	-+$(LIBTALLY) clean
+	-+$(EXTENSION) clean
+	$(CARGO) clean
+	rm -rf build
+
+.PHONY: all build demo test bench lint install uninstall clean
