@@ -12,7 +12,7 @@ typedef enum verdict
 {
 	KEEP,
 	FOLD,							/* the book counts */
-	RELEASE							/* never got as far as a book */
+	RELEASE							/* never got as far as a book, or it is lost */
 } verdict;
 
 /* pid: that process is dead; 0: look for the dead where `local` says that we can tell. */
@@ -74,6 +74,9 @@ sweep(tally_segment *segment, int32_t pid)
 
 		local = mine != 0 && mine == segment->header->pid_namespace;
 	}
+	/* a holder that died may have left half a fold and readers waiting for its end */
+	if (__atomic_load_n(&segment->header->fold_lock, __ATOMIC_RELAXED) != 0)
+		locked = tally_fold_lock(segment);
 	for (uint32_t i = 0; i < segment->header->slots; i++)
 	{
 		tally_slot_entry *entry = tally_entry_at(segment, i);
@@ -89,6 +92,8 @@ sweep(tally_segment *segment, int32_t pid)
 				swept++;
 				break;
 			case RELEASE:
+				/* perhaps not even reserved, so not to be looked at */
+				tally_discard_book(segment, i);
 				tally_entry_free(entry);
 				swept++;
 				break;

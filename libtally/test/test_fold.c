@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_fold.c
+ *	  Death at every step. A child is stopped by SIGKILL between every two steps of a claim,
+ *	  a retirement, a sweep, a reset; then somebody else sweeps, and may die at every step
+ *	  too. Whatever the books held is counted once.
+ */
+#include "support.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TIMERS 3
+
+static tally_options options;
+static tally_segment segment;
+static uint32_t cpu_stat;
+static uint32_t wait_stat;
+static uint32_t timer_stats[TIMERS];
+
+/* Shared with the children. */
+static struct witness
+{
+	uint64_t	claimed;			/* sessions that have a live book */
+	uint64_t	recorded;			/* sessions whose records are all made */
+	uint64_t	born;				/* of the last of them */
+	uint64_t	dead;				/* a tick at which it had died */
+}		   *witness;
+
+static int	steps_left;
+
+static void
+die_when_none_is_left(const char *where)
+{
+	(void) where;
+	if (steps_left-- == 0)
+		raise(SIGKILL);
+}
+
+static int
+setup(void **state)
+{
+	(void) state;
+	test_options(&options);
+	options.slots = 2;
+	options.groups = 2;
+	options.stats_per_book = 16;
+	test_open(&segment, &options);
+	cpu_stat = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
+	wait_stat = tally_register(&segment, "execute::wait::x", TALLY_ACCOUNT, "ticks");
+	timer_stats[0] = tally_register(&segment, "timer::0", TALLY_TIMER, "ticks");
+	timer_stats[1] = tally_register(&segment, "timer::1", TALLY_TIMER, "ticks");
+	timer_stats[2] = tally_register(&segment, "timer::2", TALLY_VALUE, "bytes");
+	witness = test_shared(sizeof(*witness));
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
+	return 0;
+}
+
+/* A session: 2 records of each timer, 3 switches, 7 calls. */
+static void
+begin_session(tally_slot *slot)
+{
+	uint32_t	cpu,
+				wait;
+
+	test_claim(&segment, "one", slot);
+	witness->claimed++;
+	witness->born = slot->book->born;
+	cpu = tally_touch(slot, cpu_stat);
+	wait = tally_touch(slot, wait_stat);
+	tally_switch(slot, cpu, 0);
+	for (uint64_t i = 0; i < TIMERS; i++)
+	{
+		tally_record(slot, tally_touch(slot, timer_stats[i]), 100 + i);
+		tally_record(slot, tally_touch(slot, timer_stats[i]), 5000 * i);
+	}
+	tally_switch(slot, wait, tally_now(segment.clock));
+	tally_switch_later(slot, cpu, tally_now(segment.clock));
+	slot->book->calls[4] += 7;
+	witness->recorded++;
+}
+
+static int
+die_in_the_claim(void *steps)
+{
+	tally_slot	slot;
+
+	steps_left = *(int *) steps;
+	tally_test_hook = die_when_none_is_left;
+	test_claim(&segment, "one", &slot);
+	return 0;
+}
+
+static int
+die_in_the_retirement(void *steps)
+{
+	tally_slot	slot;
+
+	begin_session(&slot);
+	steps_left = *(int *) steps;
+	tally_test_hook = die_when_none_is_left;
+	tally_retire(&slot);
+	return 0;
+}
+
+static int
+die_alive(void *steps)
+{
+	tally_slot	slot;
+
+	(void) steps;
+	begin_session(&slot);
+	raise(SIGKILL);
+	return 0;
+}
+
+static int
+die_in_the_sweep(void *steps)
+{
+	steps_left = *(int *) steps;
+	tally_test_hook = die_when_none_is_left;
+	tally_sweep(&segment);
+	return 0;
+}
+
+static int
+die_in_the_reset(void *steps)
+{
+	steps_left = *(int *) steps;
+	tally_test_hook = die_when_none_is_left;
+	tally_reset(&segment);
+	return 0;
+}
+
+/* True: it was killed; false: it came to its end. */
+static bool
+run(int (*work) (void *steps), int steps)
+{
+	int			result = test_wait(test_child(work, &steps));
+
+	assert_true(result == 0 || result == 256 + SIGKILL);
+	return result != 0;
+}
+
+static void
+assert_all_counted_once(void)
+{
+	uint64_t	sessions = witness->recorded;
+	test_sum	sum;
+	uint64_t	time;
+
+	tally_sweep(&segment);
+	assert_at_rest(&segment);
+	assert_int_equal(segment.header->lost_folds, 0);
+	assert_int_equal(test_sessions(&segment), sessions);
+	assert_int_equal(segment.header->fold_count, sessions);
+	for (uint64_t i = 0; i < TIMERS; i++)
+	{
+		test_sum_of(&segment, timer_stats[i], &sum);
+		assert_int_equal(sum.count, 2 * sessions);
+		assert_int_equal(sum.total, sessions * (100 + i + 5000 * i));
+		assert_int_equal(sum.min, i == 0 ? 0 : 100 + i);
+		assert_int_equal(sum.max, i == 0 ? 100 : 5000 * i);
+		assert_int_equal(sum.hist[tally_bucket(100 + i)], sessions);
+		assert_int_equal(sum.hist[tally_bucket(5000 * i)], sessions);
+		assert_int_equal(sum.in_histogram, 2 * sessions);
+	}
+	test_sum_of(&segment, cpu_stat, &sum);
+	assert_int_equal(sum.count, 2 * sessions);
+	assert_int_equal(sum.in_histogram, 2 * sessions);
+	time = sum.total;
+	test_sum_of(&segment, wait_stat, &sum);
+	assert_int_equal(sum.count, sessions);
+	assert_int_equal(sum.in_histogram, sessions);
+	time += sum.total;
+	if (sessions == 1)
+	{
+		assert_true(time <= tally_now(segment.clock) - witness->born);
+		assert_true(time >= witness->dead - witness->born || witness->dead == 0);
+	}
+	if (sessions > 0)
+		assert_int_equal(tally_book_at(&segment, options.slots)->calls[4], 7 * sessions);
+}
+
+/* For one death after another: begin anew. */
+static void
+again(void)
+{
+	teardown(NULL);
+	setup(NULL);
+}
+
+static void
+a_claimant_killed_at_any_step_leaks_no_slot(void **state)
+{
+	int			steps = 0;
+
+	(void) state;
+	for (bool killed = true; killed; steps++)
+	{
+		killed = run(die_in_the_claim, steps);
+		tally_sweep(&segment);
+		assert_at_rest(&segment);
+	}
+	assert_true(steps > 3);
+}
+
+static void
+a_retiring_writer_killed_at_any_step_is_counted_once(void **state)
+{
+	int			steps = 0;
+
+	(void) state;
+	for (bool killed = true; killed; steps++)
+	{
+		killed = run(die_in_the_retirement, steps);
+		assert_all_counted_once();
+		again();
+	}
+	assert_true(steps > 40);
+}
+
+static void
+deaths_at_every_step_one_upon_another_are_counted_once(void **state)
+{
+	int			steps = 0;
+
+	(void) state;
+	for (bool killed = true; killed; steps++)
+		killed = run(die_in_the_retirement, steps);
+	assert_true(witness->recorded == (uint64_t) steps);
+	assert_all_counted_once();
+}
+
+static void
+a_sweeper_killed_at_any_step_leaves_it_to_the_next(void **state)
+{
+	int			steps = 0;
+
+	(void) state;
+	for (bool killed = true; killed; steps++)
+	{
+		run(die_alive, 0);
+		witness->dead = tally_now(segment.clock);
+		killed = run(die_in_the_sweep, steps);
+		assert_all_counted_once();
+		again();
+	}
+	assert_true(steps > 40);
+}
+
+static void
+one_who_recovers_may_die_at_any_step_too(void **state)
+{
+	int			first = 0;
+
+	(void) state;
+	for (bool killed = true; killed; first += 2)
+	{
+		int			second = 0;
+
+		for (bool killed_too = true; killed_too; second += 3)
+		{
+			killed = run(die_in_the_retirement, first);
+			killed_too = run(die_in_the_sweep, second);
+			run(die_in_the_sweep, (first * 7 + second * 5) % 60);
+			assert_all_counted_once();
+			again();
+		}
+	}
+	assert_true(first > 40);
+}
+
+static void
+a_reset_killed_at_any_step_is_made_whole(void **state)
+{
+	int			steps = 0;
+
+	(void) state;
+	for (bool killed = true; killed; steps++)
+	{
+		tally_slot	slot;
+
+		begin_session(&slot);
+		tally_retire(&slot);
+		killed = run(die_in_the_reset, steps);
+		/* whoever comes next finds the lock's holder dead */
+		begin_session(&slot);
+		tally_retire(&slot);
+		if (TALLY_RESETS_OF(segment.header->level_word) > 0)
+			assert_int_equal(test_sessions(&segment), 1);
+		else
+			assert_int_equal(test_sessions(&segment), 2);
+		assert_int_equal(segment.header->fold_count, 2);
+		assert_at_rest(&segment);
+		again();
+	}
+	assert_true(steps > 8);
+}
+
+static int
+hold_the_lock(void *stop)
+{
+	if (!tally_fold_lock(&segment))
+		return 1;
+	*(volatile int *) stop = 1;
+	pause();
+	return 0;
+}
+
+static void
+a_living_holder_of_the_lock_delays_nobody_for_long(void **state)
+{
+	volatile int *held = test_shared(sizeof(int));
+	pid_t		pid = test_child(hold_the_lock, (void *) held);
+	tally_slot	slot;
+	uint64_t	before,
+				after;
+
+	(void) state;
+	while (!*held)
+		usleep(1000);
+	begin_session(&slot);
+	before = tally_monotonic_ns();
+	tally_retire(&slot);
+	after = tally_monotonic_ns();
+	assert_true(after - before > 5000000 && after - before < 200000000);
+	assert_int_equal(tally_entry_at(&segment, 0)->state, TALLY_SLOT_RETIRED);
+	assert_int_equal(test_sessions(&segment), 0);
+	assert_int_not_equal(tally_reset(&segment), 0);
+	kill(pid, SIGKILL);
+	test_wait(pid);
+	assert_all_counted_once();
+}
+
+static void
+a_slot_retired_but_not_folded_is_taken_when_none_is_free(void **state)
+{
+	tally_slot	slots[3];
+
+	(void) state;
+	begin_session(&slots[0]);
+	begin_session(&slots[1]);
+	tally_switch(&slots[0], TALLY_NONE, tally_now(segment.clock));
+	slots[0].entry->state = TALLY_SLOT_RETIRED;
+	begin_session(&slots[2]);
+	assert_int_equal(slots[2].index, 0);
+	assert_int_equal(test_sessions(&segment), 1);
+	tally_retire(&slots[1]);
+	tally_retire(&slots[2]);
+	assert_all_counted_once();
+}
+
+static int
+die_torn(void *which)
+{
+	tally_slot	slot;
+	tally_book *book;
+
+	begin_session(&slot);
+	book = slot.book;
+	tally_book_begin(book);
+	if (*(int *) which > 0)
+		tally_add(&slot, book->pend, book->pend_ticks);
+	if (*(int *) which > 1)
+	{
+		book->pend = TALLY_NONE;
+		book->pend_ticks = 0;
+	}
+	if (*(int *) which > 2)
+		tally_add(&slot, book->run, tally_now(segment.clock) - book->run_start);
+	raise(SIGKILL);
+	return 0;
+}
+
+static void
+a_switch_cut_in_half_adds_no_time(void **state)
+{
+	(void) state;
+	for (int which = 0; which < 4; which++)
+	{
+		test_sum	cpu,
+					wait;
+		uint64_t	born,
+					before,
+					after;
+
+		run(die_torn, which);
+		born = witness->born;
+		before = tally_now(segment.clock);
+		assert_int_equal(tally_sweep(&segment), 1);
+		after = tally_now(segment.clock);
+		test_sum_of(&segment, cpu_stat, &cpu);
+		test_sum_of(&segment, wait_stat, &wait);
+		assert_true(cpu.total + wait.total >= before - born);
+		assert_true(cpu.total + wait.total <= after - born);
+		assert_true(cpu.count + wait.count <= 3 + (uint64_t) (which > 0));
+		assert_at_rest(&segment);
+		again();
+	}
+}
+
+static void
+spoil(int which, tally_slot *slot)
+{
+	switch (which)
+	{
+		case 0:
+			slot->book->used = options.stats_per_book + 1;
+			break;
+		case 1:
+			slot->book->used = 0;
+			break;
+		case 2:
+			slot->book->run = 9;
+			break;
+		case 3:
+			slot->book->pend = 0x7FFFFFFF;
+			break;
+		case 4:
+			slot->heads[2].stat = 0;
+			break;
+		case 5:
+			slot->heads[2].stat = options.directory + 1;
+			break;
+		case 6:
+			slot->book->run_start = slot->book->born = UINT64_MAX;
+			break;
+		case 7:
+			slot->heads[2].min = 3;
+			slot->heads[2].max = 2;
+			break;
+		case 8:
+			memset(slot->heads, 0xFF, 6 * sizeof(tally_head));
+			break;
+	}
+}
+
+static int	spoiling;
+
+static int
+die_spoiled(void *which)
+{
+	tally_slot	slot;
+
+	begin_session(&slot);
+	tally_retire(&slot);
+	begin_session(&slot);
+	spoil(*(int *) which, &slot);
+	raise(SIGKILL);
+	return 0;
+}
+
+static void
+a_damaged_book_is_lost_alone(void **state)
+{
+	(void) state;
+	for (spoiling = 0; spoiling < 9; spoiling++)
+	{
+		test_sum	sum;
+		tally_slot	slot;
+
+		run(die_spoiled, spoiling);
+		assert_int_equal(tally_sweep(&segment), 1);
+		assert_at_rest(&segment);
+		assert_int_equal(segment.header->lost_folds, spoiling != 6 && spoiling != 7);
+		if (spoiling != 6 && spoiling != 7)
+		{
+			test_sum_of(&segment, timer_stats[0], &sum);
+			assert_int_equal(sum.count, 2);
+		}
+		begin_session(&slot);
+		tally_retire(&slot);
+		assert_at_rest(&segment);
+		again();
+	}
+}
+
+static void
+a_claim_taken_away_before_its_pid_is_not_given_twice(void **state)
+{
+	tally_slot_entry *entry = tally_entry_at(&segment, 0);
+	tally_slot	slots[2];
+
+	(void) state;
+	/* a claimant that has taken the state and is stopped before it gives its pid */
+	entry->state = TALLY_SLOT_CLAIMING;
+	test_claim(&segment, "one", &slots[0]);
+	assert_int_equal(slots[0].index, 1);
+	assert_int_equal(tally_sweep(&segment), 1);
+	assert_int_equal(entry->state, TALLY_SLOT_FREE);
+	/* it goes on, and has the slot after all, before anybody else claims it */
+	entry->pid = getppid();
+	tally_retire(&slots[0]);
+	test_claim(&segment, "one", &slots[1]);
+	assert_int_equal(slots[1].index, 1);
+	tally_retire(&slots[1]);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_claimant_killed_at_any_step_leaks_no_slot),
+		CASE(a_retiring_writer_killed_at_any_step_is_counted_once),
+		CASE(deaths_at_every_step_one_upon_another_are_counted_once),
+		CASE(a_sweeper_killed_at_any_step_leaves_it_to_the_next),
+		CASE(one_who_recovers_may_die_at_any_step_too),
+		CASE(a_reset_killed_at_any_step_is_made_whole),
+		CASE(a_living_holder_of_the_lock_delays_nobody_for_long),
+		CASE(a_slot_retired_but_not_folded_is_taken_when_none_is_free),
+		CASE(a_switch_cut_in_half_adds_no_time),
+		CASE(a_damaged_book_is_lost_alone),
+		CASE(a_claim_taken_away_before_its_pid_is_not_given_twice),
+	};
+
+	return cmocka_run_group_tests_name("fold", tests, NULL, NULL);
+}

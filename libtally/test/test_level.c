@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_level.c
+ *	  The level word: off and on again, and resets.
+ */
+#include "support.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static tally_options options;
+static tally_segment segment;
+static uint32_t cpu_stat;
+static uint32_t off_stat;
+
+static int
+setup(void **state)
+{
+	(void) state;
+	test_options(&options);
+	options.clock = TALLY_CLOCK_MONOTONIC;
+	test_open(&segment, &options);
+	cpu_stat = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
+	off_stat = tally_register(&segment, "off::uninstrumented", TALLY_ACCOUNT, "ticks");
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
+	return 0;
+}
+
+static void
+setting_the_level_keeps_the_number_of_resets(void **state)
+{
+	(void) state;
+	assert_int_equal(tally_reset(&segment), 0);
+	tally_set_level(&segment, TALLY_LEVEL_OFF);
+	assert_int_equal(segment.header->level_word, 0x100);
+	tally_set_level(&segment, TALLY_LEVEL_LOCKS);
+	assert_int_equal(segment.header->level_word, 0x102);
+	assert_int_equal(tally_reset(&segment), 0);
+	assert_int_equal(segment.header->level_word, 0x202);
+}
+
+static void
+going_off_and_on_keeps_the_account_closed(void **state)
+{
+	tally_slot	slot;
+	uint32_t	cpu,
+				off;
+	uint64_t	born;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	cpu = tally_touch(&slot, cpu_stat);
+	off = tally_touch(&slot, off_stat);
+	born = slot.book->born;
+	tally_switch(&slot, cpu, 0);
+	tally_set_level(&segment, TALLY_LEVEL_LOCKS);
+	assert_int_not_equal(slot.word, segment.header->level_word);
+	tally_follow(&slot, off, born + 50);
+	assert_int_equal(slot.book->run, cpu);	/* on is on */
+	assert_int_equal(slot.word, segment.header->level_word);
+	tally_set_level(&segment, TALLY_LEVEL_OFF);
+	tally_follow(&slot, off, born + 100);
+	assert_int_equal(slot.book->run, off);
+	tally_set_level(&segment, TALLY_LEVEL_WAITS);
+	tally_follow(&slot, cpu, born + 350);
+	assert_int_equal(slot.book->run, cpu);
+	assert_int_equal(slot.heads[cpu].total, 100);
+	assert_int_equal(slot.heads[off].total, 250);
+	assert_int_equal(slot.heads[off].count, 1);
+	tally_retire(&slot);
+	assert_at_rest(&segment);
+}
+
+static void
+a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows(void **state)
+{
+	tally_slot	slot,
+				gone;
+	uint32_t	cpu;
+	test_sum	sum;
+
+	(void) state;
+	test_claim(&segment, "one", &gone);
+	tally_switch(&gone, tally_touch(&gone, cpu_stat), 0);
+	tally_retire(&gone);
+	test_claim(&segment, "one", &slot);
+	cpu = tally_touch(&slot, cpu_stat);
+	tally_switch(&slot, cpu, 0);
+	slot.book->calls[2] = 9;
+	for (int i = 0; i < 5; i++)
+		tally_switch(&slot, cpu, tally_now(segment.clock));
+	tally_switch_later(&slot, cpu, tally_now(segment.clock));
+
+	assert_int_equal(tally_reset(&segment), 0);
+	assert_int_equal(tally_entry_at(&segment, options.slots)->state, TALLY_SLOT_FREE);
+	assert_int_equal(test_sessions(&segment), 0);
+	assert_int_equal(slot.heads[cpu].count, 5);
+	tally_follow(&slot, cpu, tally_now(segment.clock));
+	assert_int_equal(slot.book->resets, 1);
+	assert_true(slot.book->born == segment.header->reset_tick);
+	assert_true(slot.book->run_start == slot.book->born);
+	assert_true(slot.book->pend == TALLY_NONE);
+	assert_int_equal(slot.book->calls[2], 0);
+	assert_int_equal(slot.book->used, 2);
+	assert_int_equal(tally_touch(&slot, cpu_stat), cpu);
+	test_sum_of(&segment, cpu_stat, &sum);
+	assert_int_equal(sum.count, 0);
+	assert_int_equal(sum.in_histogram, 0);
+	tally_switch(&slot, cpu, slot.book->born + 1000);
+	assert_int_equal(test_accounts(&segment, slot.index), 1000);
+	tally_retire(&slot);
+	assert_at_rest(&segment);
+}
+
+static void
+a_switch_that_slips_in_after_the_reset_leaves_time_conserved(void **state)
+{
+	tally_slot	slot;
+	uint32_t	cpu;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	cpu = tally_touch(&slot, cpu_stat);
+	tally_switch(&slot, cpu, 0);
+	assert_int_equal(tally_reset(&segment), 0);
+	/* it had read the word before */
+	tally_switch(&slot, cpu, segment.header->reset_tick + 500);
+	tally_follow(&slot, cpu, 0);
+	assert_true(slot.book->born == segment.header->reset_tick + 500);
+	tally_switch(&slot, cpu, slot.book->born + 70);
+	assert_int_equal(test_accounts(&segment, slot.index), slot.book->run_start - slot.book->born);
+	tally_retire(&slot);
+}
+
+static int
+die_in_an_account(void *argument)
+{
+	tally_slot	slot;
+
+	(void) argument;
+	test_claim(&segment, "one", &slot);
+	tally_switch(&slot, tally_touch(&slot, cpu_stat), 0);
+	tally_switch(&slot, tally_touch(&slot, cpu_stat), tally_now(segment.clock));
+	slot.book->calls[0] = 3;
+	raise(SIGKILL);
+	return 0;
+}
+
+static void
+the_fold_of_the_dead_counts_only_the_time_since_a_reset(void **state)
+{
+	pid_t		pid = test_child(die_in_an_account, NULL);
+	test_sum	sum;
+	uint64_t	before,
+				after;
+
+	(void) state;
+	assert_int_equal(test_wait(pid), 256 + SIGKILL);
+	assert_int_equal(tally_reset(&segment), 0);
+	before = tally_now(segment.clock);
+	assert_int_equal(tally_sweep(&segment), 1);
+	after = tally_now(segment.clock);
+	test_sum_of(&segment, cpu_stat, &sum);
+	assert_int_equal(sum.count, 1);
+	assert_true(sum.total >= before - segment.header->reset_tick);
+	assert_true(sum.total <= after - segment.header->reset_tick);
+	assert_int_equal(tally_book_at(&segment, options.slots)->calls[0], 0);
+	assert_at_rest(&segment);
+}
+
+static void
+the_dead_are_buried_with_their_time_up_to_now(void **state)
+{
+	pid_t		pid = test_child(die_in_an_account, NULL);
+	test_sum	sum;
+	uint64_t	born,
+				before,
+				after;
+
+	(void) state;
+	assert_int_equal(test_wait(pid), 256 + SIGKILL);
+	born = tally_book_at(&segment, 0)->born;
+	before = tally_now(segment.clock);
+	tally_bury(&segment, pid + 1);
+	assert_int_equal(tally_population(&segment), 1);
+	tally_bury(&segment, pid);
+	after = tally_now(segment.clock);
+	test_sum_of(&segment, cpu_stat, &sum);
+	assert_int_equal(sum.count, 2);
+	assert_true(sum.total >= before - born && sum.total <= after - born);
+	assert_int_equal(tally_book_at(&segment, options.slots)->calls[0], 3);
+	assert_at_rest(&segment);
+}
+
+static void
+another_pid_namespace_is_not_swept(void **state)
+{
+	pid_t		pid = test_child(die_in_an_account, NULL);
+
+	(void) state;
+	assert_int_equal(test_wait(pid), 256 + SIGKILL);
+	segment.header->pid_namespace++;
+	assert_int_equal(tally_sweep(&segment), 0);
+	segment.header->pid_namespace--;
+	assert_int_equal(tally_sweep(&segment), 1);
+	assert_at_rest(&segment);
+}
+
+static void
+a_reused_pid_is_known_by_its_later_start(void **state)
+{
+	tally_slot	slot;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	assert_int_equal(tally_sweep(&segment), 0);
+	/* as if the claim had been made before this process began */
+	slot.entry->claimed_boot_ns = 1;
+	assert_int_equal(tally_sweep(&segment), 1);
+	assert_at_rest(&segment);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(setting_the_level_keeps_the_number_of_resets),
+		CASE(going_off_and_on_keeps_the_account_closed),
+		CASE(a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows),
+		CASE(a_switch_that_slips_in_after_the_reset_leaves_time_conserved),
+		CASE(the_fold_of_the_dead_counts_only_the_time_since_a_reset),
+		CASE(the_dead_are_buried_with_their_time_up_to_now),
+		CASE(another_pid_namespace_is_not_swept),
+		CASE(a_reused_pid_is_known_by_its_later_start),
+	};
+
+	return cmocka_run_group_tests_name("level", tests, NULL, NULL);
+}

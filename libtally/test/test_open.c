@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_open.c
+ *	  Attaching, creating, and replacing what does not fit.
+ */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static tally_options options;
+static tally_segment segment;
+
+static int
+setup(void **state)
+{
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
+	return 0;
+}
+
+/* Attaching is refused, opening makes a new file, and the old one stays as it is. */
+static void
+assert_replaced(void)
+{
+	tally_segment other;
+	struct stat before,
+				after;
+
+	assert_int_equal(tally_attach(test_path("segment"), &other), EINVAL);
+	assert_int_equal(lstat(test_path("segment"), &before), 0);
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_true(other.created);
+	assert_int_equal(lstat(test_path("segment"), &after), 0);
+	assert_int_not_equal(before.st_ino, after.st_ino);
+	assert_int_equal(other.inode, after.st_ino);
+	tally_close(&other);
+	assert_int_equal(tally_attach(test_path("segment"), &other), 0);
+	assert_false(other.created);
+	assert_int_equal(other.inode, after.st_ino);
+	tally_close(&other);
+}
+
+static void
+the_second_to_open_attaches(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_false(other.created);
+	assert_int_equal(other.inode, segment.inode);
+	assert_int_equal(other.clock, segment.clock);
+	tally_close(&other);
+	assert_null(other.header);
+	assert_int_equal(other.fd, -1);
+}
+
+static void
+a_missing_file_is_not_attached(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	assert_int_equal(tally_attach(test_path("nobody"), &other), ENOENT);
+	assert_int_equal(tally_attach(test_path("nobody/here"), &other), ENOENT);
+}
+
+static void
+the_mode_is_as_asked_whatever_the_umask(void **state)
+{
+	struct stat st;
+	tally_segment other;
+
+	(void) state;
+	assert_int_equal(stat(test_path("segment"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	umask(0077);
+	options.mode = 0640;
+	assert_int_equal(tally_open(test_path("group"), &options, &other), 0);
+	umask(0022);
+	assert_int_equal(stat(test_path("group"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	tally_close(&other);
+}
+
+static void
+a_truncated_segment_is_replaced(void **state)
+{
+	(void) state;
+	assert_int_equal(truncate(test_path("segment"), 4095), 0);
+	assert_replaced();
+}
+
+static void
+a_segment_short_of_a_page_is_replaced(void **state)
+{
+	(void) state;
+	assert_int_equal(truncate(test_path("segment"), (off_t) segment.size - 4096), 0);
+	assert_replaced();
+}
+
+static void
+a_zeroed_segment_is_replaced(void **state)
+{
+	(void) state;
+	memset(segment.header, 0, sizeof(tally_header));
+	assert_replaced();
+}
+
+static void
+an_empty_file_is_replaced(void **state)
+{
+	(void) state;
+	assert_int_equal(truncate(test_path("segment"), 0), 0);
+	assert_replaced();
+}
+
+static void
+another_version_is_replaced(void **state)
+{
+	(void) state;
+	segment.header->version++;
+	assert_replaced();
+}
+
+static void
+another_byte_order_is_replaced(void **state)
+{
+	(void) state;
+	segment.header->byte_order = 0x04030201;
+	assert_replaced();
+}
+
+static void
+another_boot_is_replaced(void **state)
+{
+	(void) state;
+	segment.header->boot_id[3] ^= 1;
+	assert_replaced();
+}
+
+static void
+other_capacities_are_replaced_by_open_and_taken_by_attach(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	options.slots = 9;
+	assert_int_equal(tally_attach(test_path("segment"), &other), 0);
+	tally_close(&other);
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_true(other.created);
+	assert_int_equal(other.header->slots, 9);
+	tally_close(&other);
+}
+
+static void
+another_clock_is_replaced_by_who_insists_on_one(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	options.clock = segment.clock == TALLY_CLOCK_TSC ? TALLY_CLOCK_MONOTONIC : TALLY_CLOCK_TSC;
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_true(other.created);
+	assert_int_equal(other.clock, options.clock);
+	tally_close(&other);
+}
+
+static void
+a_header_with_any_word_of_its_layout_changed_is_refused(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	/* from the magic to the regions, but for the words that say when and where */
+	for (size_t at = 0; at < 240; at += 4)
+	{
+		uint32_t   *word = (uint32_t *) ((char *) segment.header + at);
+		uint32_t	was = *word;
+
+		if (at >= 36 && at < 72)
+			continue;
+		if (at == 84 || (at >= 124 && at < 128))
+			continue;				/* padding */
+		*word = was ^ 0x80000001u;
+		assert_int_equal(tally_attach(test_path("segment"), &other), EINVAL);
+		*word = was;
+	}
+	assert_int_equal(tally_attach(test_path("segment"), &other), 0);
+	tally_close(&other);
+}
+
+static void
+random_bytes_are_refused(void **state)
+{
+	uint64_t	seed = 3;
+	tally_segment other;
+
+	(void) state;
+	for (int round = 0; round < 2000; round++)
+	{
+		/* magic, byte order and version are right; the rest up to the regions is noise */
+		unsigned char *at = (unsigned char *) segment.header;
+
+		for (size_t i = 16; i < 240; i++)
+			at[i] = (unsigned char) test_random(&seed);
+		assert_int_equal(tally_attach(test_path("segment"), &other), EINVAL);
+	}
+	assert_replaced();
+}
+
+static void
+a_symbolic_link_is_not_followed(void **state)
+{
+	struct stat st;
+	char		target[128];
+
+	(void) state;
+	strcpy(target, test_path("target"));
+	assert_int_equal(rename(test_path("segment"), target), 0);
+	assert_int_equal(symlink(target, test_path("segment")), 0);
+	assert_replaced();
+	assert_int_equal(lstat(test_path("segment"), &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_equal(lstat(target, &st), 0);
+	assert_int_equal(st.st_ino, segment.inode);
+}
+
+static void
+a_fifo_does_not_stop_the_opener(void **state)
+{
+	(void) state;
+	assert_int_equal(unlink(test_path("segment")), 0);
+	assert_int_equal(mkfifo(test_path("segment"), 0600), 0);
+	assert_replaced();
+}
+
+static void
+another_owners_file_is_refused_and_replaced_where_we_may(void **state)
+{
+	(void) state;
+	if (geteuid() != 0)
+	{
+		print_message("SKIPPED: only root can give a file away\n");
+		skip();
+	}
+	assert_int_equal(chown(test_path("segment"), 12345, (gid_t) -1), 0);
+	assert_replaced();
+}
+
+static int
+open_as_nobody(void *path)
+{
+	tally_segment other;
+
+	if (setuid(12345) != 0)
+		return 99;
+	return tally_open(path, &options, &other);
+}
+
+static void
+another_owners_file_in_a_sticky_directory_gives_eperm(void **state)
+{
+	char		directory[128];
+	char		path[160];
+	tally_segment other;
+	pid_t		pid;
+
+	(void) state;
+	if (geteuid() != 0)
+	{
+		print_message("SKIPPED: only root can become somebody else\n");
+		skip();
+	}
+	strcpy(directory, "/dev/shm/tally_sticky.XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	assert_int_equal(chmod(directory, 01777), 0);
+	snprintf(path, sizeof(path), "%s/segment", directory);
+	assert_int_equal(tally_open(path, &options, &other), 0);
+	tally_close(&other);
+	pid = test_child(open_as_nobody, path);
+	assert_int_equal(test_wait(pid), EPERM);
+	unlink(path);
+	/* and the attempt has left nothing behind */
+	assert_int_equal(rmdir(directory), 0);
+}
+
+typedef struct creators
+{
+	uint32_t	ready;
+	uint64_t	inode[16];
+	bool		created[16];
+} creators;
+
+static int
+create_at_once(void *argument)
+{
+	creators   *all = argument;
+	uint32_t	who = __atomic_fetch_add(&all->ready, 1, __ATOMIC_SEQ_CST);
+	tally_segment other;
+
+	while (__atomic_load_n(&all->ready, __ATOMIC_SEQ_CST) < 16)
+		;
+	if (tally_open(test_path("segment"), &options, &other) != 0)
+		return 1;
+	all->inode[who] = other.inode;
+	all->created[who] = other.created;
+	return 0;
+}
+
+static void
+assert_sixteen_agree(void)
+{
+	creators   *all = test_shared(sizeof(creators));
+	pid_t		pids[16];
+	int			created = 0;
+
+	for (int i = 0; i < 16; i++)
+		pids[i] = test_child(create_at_once, all);
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(test_wait(pids[i]), 0);
+	for (int i = 0; i < 16; i++)
+	{
+		assert_int_equal(all->inode[i], all->inode[0]);
+		created += all->created[i];
+	}
+	assert_int_equal(created, 1);
+}
+
+static void
+sixteen_creators_at_once_end_with_one_segment(void **state)
+{
+	(void) state;
+	for (int round = 0; round < 30; round++)
+	{
+		unlink(test_path("segment"));
+		assert_sixteen_agree();
+	}
+}
+
+static void
+sixteen_who_replace_a_misfit_at_once_end_with_one_segment(void **state)
+{
+	(void) state;
+	for (int round = 0; round < 30; round++)
+	{
+		tally_segment other;
+
+		assert_int_equal(tally_attach(test_path("segment"), &other), 0);
+		other.header->version++;
+		tally_close(&other);
+		assert_sixteen_agree();
+	}
+}
+
+static void
+a_new_segment_says_what_it_was_told(void **state)
+{
+	tally_segment other;
+	tally_header *header;
+
+	(void) state;
+	options.host = "/var/lib/postgresql/15/main";
+	options.producer = "test 1";
+	options.server = "PostgreSQL 15.20";
+	options.socket_dir = "/tmp";
+	options.server_pid = 77;
+	options.server_port = 5433;
+	options.level = TALLY_LEVEL_LOCKS;
+	assert_int_equal(tally_open(test_path("told"), &options, &other), 0);
+	header = other.header;
+	assert_string_equal(header->host, options.host);
+	assert_string_equal(header->producer, "test 1");
+	assert_string_equal(header->server, "PostgreSQL 15.20");
+	assert_string_equal(header->socket_dir, "/tmp");
+	assert_int_equal(header->server_pid, 77);
+	assert_int_equal(header->server_port, 5433);
+	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_LOCKS);
+	assert_int_equal(TALLY_RESETS_OF(header->level_word), 0);
+	assert_int_equal(header->pid_namespace, tally_pid_namespace());
+	assert_int_equal(strlen(header->boot_id), 36);
+	tally_close(&other);
+}
+
+static void
+ticks_are_worth_what_the_monotonic_clock_says(void **state)
+{
+	const struct timespec nap = {.tv_nsec = 100000000};
+	uint64_t	ticks,
+				ns;
+	double		seconds;
+
+	(void) state;
+	nanosleep(&nap, NULL);
+	tally_clock_pair(segment.clock, &ticks, &ns);
+	seconds = (double) (ticks - segment.header->clock_tick0) * tally_seconds_per_tick(&segment);
+	assert_float_equal((float) (seconds * 1e9 / (double) (ns - segment.header->clock_ns0)), 1.0f, 1e-3f);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(the_second_to_open_attaches),
+		CASE(a_missing_file_is_not_attached),
+		CASE(the_mode_is_as_asked_whatever_the_umask),
+		CASE(a_truncated_segment_is_replaced),
+		CASE(a_segment_short_of_a_page_is_replaced),
+		CASE(a_zeroed_segment_is_replaced),
+		CASE(an_empty_file_is_replaced),
+		CASE(another_version_is_replaced),
+		CASE(another_byte_order_is_replaced),
+		CASE(another_boot_is_replaced),
+		CASE(other_capacities_are_replaced_by_open_and_taken_by_attach),
+		CASE(another_clock_is_replaced_by_who_insists_on_one),
+		CASE(a_header_with_any_word_of_its_layout_changed_is_refused),
+		CASE(random_bytes_are_refused),
+		CASE(a_symbolic_link_is_not_followed),
+		CASE(a_fifo_does_not_stop_the_opener),
+		CASE(another_owners_file_is_refused_and_replaced_where_we_may),
+		CASE(another_owners_file_in_a_sticky_directory_gives_eperm),
+		CASE(sixteen_creators_at_once_end_with_one_segment),
+		CASE(sixteen_who_replace_a_misfit_at_once_end_with_one_segment),
+		CASE(a_new_segment_says_what_it_was_told),
+		CASE(ticks_are_worth_what_the_monotonic_clock_says),
+	};
+
+	return cmocka_run_group_tests_name("open", tests, NULL, NULL);
+}
