@@ -4,7 +4,7 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
@@ -89,7 +89,7 @@ pub struct DemoArgs {
     /// What they do: select, tpcb, or a pgbench script
     #[arg(long, value_name = "select|tpcb|FILE", default_value = "tpcb")]
     pub workload: Workload,
-    /// Print the intervals as text instead of the full-screen view (as when not on a terminal)
+    /// Print one interval as text and end; without a terminal all of them are printed
     #[arg(long)]
     pub once: bool,
 }
@@ -235,6 +235,9 @@ pub struct TopArgs {
     /// Do not compare with the kernel's own accounts (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,
+    /// When the full-screen view ends by itself; `tally demo` sets it to the end of its load
+    #[arg(skip)]
+    pub until: Option<Instant>,
 }
 
 /// A pane of the live view.

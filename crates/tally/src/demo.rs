@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally demo`: a scratch server, a load, the live view, and a summary; then it is all gone.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use scratch::{Binaries, Cluster, Load, PgbenchResult};
+use segment::{Interval, Segment};
+
+use crate::cli::{DemoArgs, Sort, TopArgs, View, Workload};
+use crate::columns::Columns;
+use crate::error::Error;
+use crate::{library, target, top};
+
+/// Of pgbench's tables: 15 MB each. With fewer branches than clients, TPC-B would show
+/// little but row locks.
+const SCALE: u32 = 10;
+/// What a printed interval holds, unless the whole is shorter.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Lines of the summary's ledger.
+const LINES: usize = 12;
+
+/// Show it.
+pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
+    let progress = ProgressBar::new_spinner();
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress.set_message("starting a scratch server with pg_tally");
+    let (cluster, path) = server(args)?;
+    if !matches!(args.workload, Workload::File(_)) {
+        progress.set_message(format!("making pgbench's tables, scale {SCALE}"));
+        cluster.pgbench_init(SCALE)?;
+    }
+    progress.finish_and_clear();
+
+    let mut segment = Segment::open(&path)?;
+    let mut load = cluster
+        .pgbench()
+        .load(Load::from(&args.workload))
+        .clients(args.clients)
+        .jobs(2)
+        .duration(args.seconds)
+        .spawn()?;
+    let end = Instant::now() + args.seconds;
+    let first = segment.snapshot(None)?;
+    top::run(&view(args, &path, end), color)?;
+    let last = segment.snapshot(Some(&first))?;
+    let interval = Interval::between(&segment, Some(&first), &last);
+    // Left early, by a key or after one interval, the load has no closing lines.
+    let result = if end.saturating_duration_since(Instant::now()) < Duration::from_secs(2) {
+        Some(load.wait()?)
+    } else {
+        load.kill();
+        None
+    };
+    summary(args, &interval, result.as_ref(), &mut std::io::stdout().lock())
+}
+
+/// A server whose commits reach the disk, as a real one's do, and the path of its segment.
+fn server(args: &DemoArgs) -> Result<(Cluster, PathBuf), Error> {
+    let binaries = Binaries::find()?;
+    let library = library::find(&binaries)?;
+    let connections = (args.clients + 20).to_string();
+    let mut cluster = Cluster::builder()
+        .binaries(binaries)
+        .library(library)
+        .fsync(true)
+        .setting("shared_preload_libraries", "pg_tally")
+        .setting("shared_buffers", "256MB")
+        .setting("max_wal_size", "4GB")
+        .setting("max_connections", &connections)
+        .create()?;
+    let path = Path::new(target::DEFAULT_FOLDER).join(target::name_of(cluster.data_dir())?);
+    // A server that is killed cannot remove its segment itself.
+    cluster.also_remove(&path);
+    cluster.start()?;
+    if !path.exists() {
+        return Err(Error::Failed(format!(
+            "pg_tally is not active in the scratch server; the end of its log:\n{}",
+            cluster.log_tail(10)
+        )));
+    }
+    Ok((cluster, path))
+}
+
+/// On a terminal the full-screen view until the load ends; else intervals as text.
+fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
+    let live = std::io::stdout().is_terminal() && !args.once;
+    let interval = if live { Duration::from_secs(1) } else { INTERVAL.min(args.seconds) };
+    let all = args.seconds.as_secs() / interval.as_secs().max(1);
+    TopArgs {
+        target: Some(path.display().to_string()),
+        interval,
+        once: args.once,
+        json: false,
+        count: (!live && !args.once).then_some(all),
+        view: View::Ledger,
+        sort: Sort::Time,
+        reverse: false,
+        filter: None,
+        idle: false,
+        no_witness: false,
+        until: Some(end),
+    }
+}
+
+fn summary(
+    args: &DemoArgs,
+    interval: &Interval,
+    result: Option<&PgbenchResult>,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    writeln!(
+        out,
+        "\n{:.1} s of {} with {} clients on {}, level {}",
+        interval.interval_seconds,
+        args.workload.name(),
+        args.clients,
+        interval.server.name,
+        interval.level
+    )?;
+    if let Some(result) = result {
+        writeln!(
+            out,
+            "pgbench: {:.0} transactions/s, latency {:.3} ms, {} failed",
+            result.tps, result.latency_ms, result.failed
+        )?;
+    }
+    writeln!(
+        out,
+        "\nall processes lived {:.1} s together, {:.1} s of it not idle:\n",
+        interval.wall_seconds, interval.busy_seconds
+    )?;
+    ledger(interval, out)?;
+    commands(interval, out)?;
+    writeln!(
+        out,
+        "\nWhat the watching itself costs is not in these figures: `tally cost` measures it."
+    )?;
+    Ok(())
+}
+
+fn ledger(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
+    let mut columns =
+        Columns::with_headings(&["SECONDS", "SHARE", "COUNT", "MEAN", "PHASE", "ACTIVITY"]);
+    for account in interval.ledger.iter().filter(|account| !account.idle).take(LINES) {
+        let timing = &account.timing;
+        columns.push(vec![
+            format!("{:.2}", timing.seconds),
+            format!("{:.1} %", 100.0 * timing.seconds / interval.busy_seconds),
+            timing.count.to_string(),
+            duration(timing.mean_seconds),
+            account.phase.to_string(),
+            account.activity.to_string(),
+        ]);
+    }
+    Ok(columns.write(out, 0..4)?)
+}
+
+fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
+    let mut columns = Columns::with_headings(&["COMMAND", "HANDLED", "MEAN", "P99", "MAX"]);
+    for command in interval.commands.iter().filter(|command| command.handle.count > 0) {
+        let handle = &command.handle;
+        columns.push(vec![
+            command.kind.clone(),
+            handle.count.to_string(),
+            duration(handle.mean_seconds),
+            duration(handle.p99_seconds),
+            duration(handle.max_seconds),
+        ]);
+    }
+    writeln!(out)?;
+    Ok(columns.write(out, 1..5)?)
+}
+
+/// Seconds with three figures in the unit that suits.
+fn duration(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "-".into(),
+        Some(s) if s < 1e-3 => format!("{:.1} us", s * 1e6),
+        Some(s) if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        Some(s) => format!("{s:.2} s"),
+    }
+}
