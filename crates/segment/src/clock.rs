@@ -145,7 +145,7 @@ impl Clock {
 
     /// A number of ticks in seconds.
     pub fn seconds(&self, ticks: u64) -> f64 {
-        ticks as f64 * self.ns_per_tick * 1e-9
+        ticks as f64 / self.ticks_per_second()
     }
 
     /// An instant in ticks as nanoseconds of CLOCK_MONOTONIC.

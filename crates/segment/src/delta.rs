@@ -6,10 +6,11 @@
 //! did since then, and what came and went unseen besides. So the whole counts everything
 //! once, and the whole is the sum of the sessions and of what has ended.
 
+use crate::book::{Book, Head, Life};
 use crate::directory::{Directory, StatId, StatKind};
 use crate::histogram::Histogram;
-use crate::layout;
-use crate::snapshot::{Book, Head, Life, Snapshot};
+use crate::layout::{self, bucket_middle};
+use crate::snapshot::Snapshot;
 use std::sync::Arc;
 
 /// What one statistic did.
@@ -175,17 +176,10 @@ fn session<'a>(
         if count == 0 && total == 0 {
             continue;
         }
-        let mut histogram = Histogram::new();
-        if !then.is_some_and(|t| Arc::ptr_eq(&t.buckets, &head.buckets)) {
-            histogram.add_counts(head.first_bucket, &head.buckets);
-            if let Some(t) = then {
-                histogram.subtract_counts(t.first_bucket, &t.buckets);
-            }
-        }
         let mut change = Change { count, total, ..Change::default() };
         if count > 0 {
             let (min, max) = extremes(
-                &histogram,
+                grown(head, then),
                 (head.min, head.max),
                 then.filter(|t| t.count > 0).map(|t| (t.min, t.max)),
             );
@@ -203,7 +197,12 @@ fn session<'a>(
         }
         if let Some(sum) = totals.get_mut(head.stat as usize) {
             sum.change.add(&change);
-            sum.histogram.merge(&histogram);
+            if !then.is_some_and(|t| Arc::ptr_eq(&t.buckets, &head.buckets)) {
+                sum.histogram.add_counts(head.first_bucket, &head.buckets);
+                if let Some(t) = then {
+                    sum.histogram.subtract_counts(t.first_bucket, &t.buckets);
+                }
+            }
         }
         changes.push((head.stat, change));
     }
@@ -215,20 +214,34 @@ fn session<'a>(
     SessionDelta { book, lived, changes }
 }
 
-/// Least and greatest of what a histogram's growth holds, given the extremes since ever at
-/// its end and, if there was anything, at its beginning. A new record is exact.
+/// The lowest and the highest bucket in which a histogram has grown.
+fn grown(head: &Head, then: Option<&Head>) -> (Option<usize>, Option<usize>) {
+    let before = |bucket: usize| {
+        let at = then.and_then(|t| t.buckets.get(bucket.checked_sub(t.first_bucket)?));
+        at.copied().unwrap_or(0)
+    };
+    let mut buckets = head.buckets.iter().enumerate().map(|(i, &n)| (head.first_bucket + i, n));
+    let grew = |&(bucket, n): &(usize, u64)| n > before(bucket);
+    let lowest = buckets.find(grew).map(|b| b.0);
+    let highest = buckets.rfind(grew).map(|b| b.0);
+    (lowest, highest.or(lowest))
+}
+
+/// Least and greatest of what was counted, given the lowest and highest bucket in which the
+/// histogram grew and the extremes since ever at the end and, if there was anything, at the
+/// beginning. A new record is exact.
 fn extremes(
-    growth: &Histogram,
+    growth: (Option<usize>, Option<usize>),
     now: (u64, u64),
     then: Option<(u64, u64)>,
 ) -> (Option<u64>, Option<u64>) {
-    let within = |v: u64| v.min(now.1).max(now.0.min(now.1));
+    let within = |b: usize| bucket_middle(b).min(now.1).max(now.0.min(now.1));
     let min = match then {
-        Some((least, _)) if now.0 >= least => growth.lowest().map(within),
+        Some((least, _)) if now.0 >= least => growth.0.map(within),
         _ => Some(now.0),
     };
     let max = match then {
-        Some((_, greatest)) if now.1 <= greatest => growth.highest().map(within),
+        Some((_, greatest)) if now.1 <= greatest => growth.1.map(within),
         _ => Some(now.1),
     };
     (min, max)
@@ -298,7 +311,8 @@ fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) ->
         if total.change.count == 0 {
             total.histogram = Histogram::new();
         } else if let Some(now) = sum.now {
-            (total.change.min, total.change.max) = extremes(&total.histogram, now, sum.then);
+            let growth = (total.histogram.lowest(), total.histogram.highest());
+            (total.change.min, total.change.max) = extremes(growth, now, sum.then);
         }
     }
     for (call, &sum) in calls.iter_mut().zip(&call_sums) {

@@ -32,18 +32,26 @@ pub struct Stat {
     pub kind: StatKind,
     /// "ticks", "bytes", ...
     pub unit: String,
+    phase: Arc<str>,
+    activity: Arc<str>,
 }
 
 impl Stat {
+    /// A statistic of this name.
+    pub fn new(name: String, kind: StatKind, unit: String) -> Stat {
+        let (phase, rest) = name.split_once("::").unwrap_or((&name, ""));
+        let activity = rest.strip_prefix("wait::").unwrap_or(rest);
+        Stat { phase: phase.into(), activity: activity.into(), name, kind, unit }
+    }
+
     /// The phase of an account: the first tag of its name.
-    pub fn phase(&self) -> &str {
-        self.name.split_once("::").map_or(&self.name, |(p, _)| p)
+    pub fn phase(&self) -> &Arc<str> {
+        &self.phase
     }
 
     /// The activity of an account: the rest of its name, without the tag `wait`.
-    pub fn activity(&self) -> &str {
-        let rest = self.name.split_once("::").map_or("", |(_, a)| a);
-        rest.strip_prefix("wait::").unwrap_or(rest)
+    pub fn activity(&self) -> &Arc<str> {
+        &self.activity
     }
 
     /// Whether it is an account of waiting: the process does not want a processor.

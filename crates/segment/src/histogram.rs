@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A histogram without its empty ends: merge, subtract, quantile.
 
-use crate::layout::{bucket, bucket_low, bucket_middle, HIST_BUCKETS};
+use crate::layout::{bucket, bucket_middle, HIST_BUCKETS};
 
 /// Counts per bucket, from the first bucket kept to the last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -101,19 +101,14 @@ impl Histogram {
         None
     }
 
-    /// The middle of the lowest bucket that holds something.
-    pub fn lowest(&self) -> Option<u64> {
-        self.buckets().next().map(|(b, _)| bucket_middle(b))
+    /// The lowest bucket that holds something.
+    pub fn lowest(&self) -> Option<usize> {
+        self.buckets().next().map(|b| b.0)
     }
 
-    /// The middle of the highest bucket that holds something.
-    pub fn highest(&self) -> Option<u64> {
-        self.buckets().next_back().map(|(b, _)| bucket_middle(b))
-    }
-
-    /// The bounds of a bucket in ticks: its lowest value and the next bucket's.
-    pub fn bounds(bucket: usize) -> (u64, u64) {
-        (bucket_low(bucket), bucket_low(bucket + 1))
+    /// The highest bucket that holds something.
+    pub fn highest(&self) -> Option<usize> {
+        self.buckets().next_back().map(|b| b.0)
     }
 }
 

@@ -5,14 +5,16 @@
 //! Conservation: `wall_seconds` is the sum of what all sessions lived in the interval, and
 //! the seconds of the ledger are that sum, divided otherwise.
 
+use crate::book::{Book, Life};
 use crate::clock::Clock;
 use crate::delta::{Change, Delta, SessionDelta, Total};
 use crate::directory::{Stat, StatKind};
 use crate::level::Level;
 use crate::segment::{Overflows, Segment};
-use crate::snapshot::{Book, Life, Snapshot};
+use crate::snapshot::Snapshot;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Everything that one interval holds.
 #[derive(Debug, Clone, Serialize)]
@@ -102,9 +104,9 @@ pub struct SessionRow {
     /// What the client calls itself.
     pub application: String,
     /// The phase that it is in.
-    pub phase: String,
+    pub phase: Arc<str>,
     /// What it is doing there.
-    pub activity: String,
+    pub activity: Arc<str>,
     /// For how long it has been doing that.
     pub since_seconds: f64,
     /// "active", "idle", "idle in transaction", "background", or "dead": its process is gone
@@ -130,9 +132,9 @@ pub struct SessionRow {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionAccount {
     /// First tag of its name.
-    pub phase: String,
+    pub phase: Arc<str>,
     /// The rest of it.
-    pub activity: String,
+    pub activity: Arc<str>,
     /// Stretches that ended.
     pub count: u64,
     /// Time.
@@ -192,9 +194,9 @@ impl Timing {
 #[derive(Debug, Clone, Serialize)]
 pub struct AccountRow {
     /// What the sessions were doing for their clients.
-    pub phase: String,
+    pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
-    pub activity: String,
+    pub activity: Arc<str>,
     /// How often and how long.
     #[serde(flatten)]
     pub timing: Timing,
@@ -209,7 +211,7 @@ pub struct AccountRow {
 #[derive(Debug, Clone, Serialize)]
 pub struct ActivityRow {
     /// "cpu", or the wait event as `Type:Event`.
-    pub activity: String,
+    pub activity: Arc<str>,
     /// How often and how long.
     #[serde(flatten)]
     pub timing: Timing,
@@ -251,7 +253,7 @@ pub struct StatisticRow {
 
 /// Whether an account is idling.
 pub fn is_idle(stat: &Stat) -> bool {
-    let (phase, activity) = (stat.phase(), stat.activity());
+    let (phase, activity) = (&**stat.phase(), &**stat.activity());
     let at_rest = phase == "idle" || phase == "idle in transaction";
     (at_rest && activity.starts_with("Client:"))
         || activity.starts_with("Activity:")
@@ -311,8 +313,8 @@ impl Interval {
             .changed()
             .filter(|(stat, _)| stat.kind == StatKind::Account)
             .map(|(stat, total)| AccountRow {
-                phase: stat.phase().to_string(),
-                activity: stat.activity().to_string(),
+                phase: stat.phase().clone(),
+                activity: stat.activity().clone(),
                 timing: Timing::of(total, clock),
                 idle: is_idle(stat),
                 total: total.clone(),
@@ -327,7 +329,7 @@ impl Interval {
         let sum = |f: fn(&AccountRow) -> bool| -> f64 {
             ledger.iter().filter(|a| f(a)).map(|a| a.timing.seconds).sum()
         };
-        let uninstrumented_seconds = sum(|a| a.phase == "off");
+        let uninstrumented_seconds = sum(|a| &*a.phase == "off");
         let overflow_in_interval =
             previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
         let mut interval = Interval {
@@ -359,7 +361,7 @@ impl Interval {
             kernel: crate::kernel::Witness::default(),
         };
         let mut waits = interval.activities();
-        waits.retain(|w| w.activity != "cpu" && w.activity != "uninstrumented");
+        waits.retain(|w| !matches!(&*w.activity, "cpu" | "uninstrumented"));
         interval.waits = waits;
         interval
     }
@@ -371,18 +373,18 @@ impl Interval {
 
     /// The same, of the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
-        let mut sums: HashMap<&str, (Total, bool)> = HashMap::new();
+        let mut sums: HashMap<&Arc<str>, (Total, bool)> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
             let sum = sums.entry(&account.activity).or_insert_with(|| (Total::default(), true));
             sum.0.merge(&account.total);
             sum.1 &= account.idle;
         }
-        let seconds_per_tick = 1.0 / self.clock.ticks_per_second;
+        let ticks_per_second = self.clock.ticks_per_second;
         let mut rows: Vec<ActivityRow> = sums
             .into_iter()
             .map(|(activity, (total, idle))| ActivityRow {
-                activity: activity.to_string(),
-                timing: Timing::with(&total, |t| t as f64 * seconds_per_tick),
+                activity: activity.clone(),
+                timing: Timing::with(&total, |t| t as f64 / ticks_per_second),
                 idle,
             })
             .collect();
@@ -431,8 +433,8 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         };
         match stat.kind {
             StatKind::Account => accounts.push(SessionAccount {
-                phase: stat.phase().to_string(),
-                activity: stat.activity().to_string(),
+                phase: stat.phase().clone(),
+                activity: stat.activity().clone(),
                 count: change.count,
                 seconds: clock.seconds(change.total),
                 idle: is_idle(stat),
@@ -453,13 +455,13 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         database: Names::name(&names.databases, book.database_id, &book.identity.database),
         user: Names::name(&names.users, book.user_id, &book.identity.user),
         application: book.identity.application.clone(),
-        phase: running.map_or(String::new(), |s| s.phase().to_string()),
-        activity: running.map_or(String::new(), |s| s.activity().to_string()),
+        phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
+        activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
         since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
         state: state(book, running),
         lived_seconds: clock.seconds(session.lived),
         busy_seconds: sum(|a| !a.idle),
-        cpu_seconds: sum(|a| a.activity == "cpu"),
+        cpu_seconds: sum(|a| &*a.activity == "cpu"),
         commands,
         slot: book.slot,
         generation: book.generation,
@@ -471,7 +473,7 @@ fn state(book: &Book, running: Option<&Stat>) -> &'static str {
     let Some(stat) = running.filter(|_| book.life == Life::Alive) else {
         return if book.life == Life::Alive { "background" } else { "dead" };
     };
-    match stat.phase() {
+    match &**stat.phase() {
         "background" => "background",
         "idle" => "idle",
         "idle in transaction" => "idle in transaction",

@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn text_ends_at_its_terminator_and_carries_no_control_characters() {
-        assert_eq!(text_at(b"ab\x1b[2J\0rest", 0, 12), "ab?[2J");
+        assert_eq!(text_at(b"ab\x1b[2J\0rest", 0, 11), "ab?[2J");
         assert_eq!(text_at(b"full", 0, 4), "full");
         assert_eq!(text_at(b"\xff\xfe", 0, 2), "\u{fffd}\u{fffd}");
         assert_eq!(text_at(b"short", 3, 9), "");

@@ -10,10 +10,12 @@
 //! nothing worse. The layout is written once here, in [`layout`], and once in C, in
 //! `libtally/include/tally.h`; `format/golden/` holds the two to each other.
 
+pub mod book;
 pub mod clock;
 pub mod delta;
 pub mod directory;
 mod error;
+mod groups;
 pub mod histogram;
 pub mod interval;
 pub mod kernel;
@@ -24,6 +26,7 @@ mod pulse;
 mod segment;
 pub mod snapshot;
 
+pub use book::Book;
 pub use clock::{Clock, ClockKind};
 pub use delta::Delta;
 pub use error::Error;
@@ -32,4 +35,4 @@ pub use interval::Interval;
 pub use level::{set_level, Level};
 pub use pulse::{Claim, LevelSwitch, Pulse};
 pub use segment::{Event, EventKind, Header, Overflows, Probe, ProbeState, Segment};
-pub use snapshot::{Book, Snapshot};
+pub use snapshot::Snapshot;

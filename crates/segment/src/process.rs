@@ -14,11 +14,10 @@ const SLACK_NS: u64 = 20_000_000;
 
 /// Whether a process of this number exists, its owner whoever.
 pub fn exists(pid: i32) -> bool {
-    match Pid::from_raw(pid) {
-        Some(pid) if pid.as_raw_nonzero().get() > 0 => {
-            test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
-        }
-        _ => false,
+    // A negative number is no process, and the library insists.
+    match Pid::from_raw(pid.max(0)) {
+        Some(pid) => test_kill_process(pid) != Err(rustix::io::Errno::SRCH),
+        None => false,
     }
 }
 

@@ -176,7 +176,6 @@ pub struct Segment {
     ids: Vec<Option<StatId>>,
     /// Buffers that are kept between snapshots.
     pub(crate) entries_buffer: Vec<u8>,
-    pub(crate) book_buffer: Vec<u8>,
     pub(crate) liveness_turn: usize,
 }
 
@@ -244,7 +243,6 @@ impl Segment {
             header,
             regions,
             entries_buffer: Vec::new(),
-            book_buffer: Vec::new(),
             liveness_turn: 0,
         })
     }
@@ -402,6 +400,11 @@ impl Segment {
         Ok(events)
     }
 
+    /// Our number for the statistic that a head names, if it has been met before.
+    pub(crate) fn known_stat(&self, stat: u32) -> Option<StatId> {
+        self.ids.get(stat.checked_sub(1)? as usize).copied().flatten()
+    }
+
     /// Our number for the statistic that a head names (1 + its index in the directory), or
     /// `None` where the directory has no such entry.
     pub(crate) fn stat(&mut self, stat: u32) -> Result<Option<StatId>, Error> {
@@ -428,11 +431,11 @@ impl Segment {
         };
         let id = Directory::intern(
             &mut self.directory,
-            Stat {
-                name: text_at(&bytes, layout::directory::NAME, 96),
+            Stat::new(
+                text_at(&bytes, layout::directory::NAME, 96),
                 kind,
-                unit: text_at(&bytes, layout::directory::UNIT, 16),
-            },
+                text_at(&bytes, layout::directory::UNIT, 16),
+            ),
         );
         if self.ids.len() <= index as usize {
             self.ids.resize(index as usize + 1, None);

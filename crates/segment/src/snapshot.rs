@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One consistent reading of a whole segment.
 //!
-//! Concurrency contract. Writers go on while we read, and are never held up.
-//!
-//! A book is copied between two readings of its sequence counter that are equal and even
-//! (the loads pair with A and B of tally.h); the clock is read before the second one, so
-//! that the running account still ran at that tick. Histograms are read after the heads and
-//! outside of that: they may run ahead by the updates made meanwhile, never behind.
+//! Concurrency contract. Writers go on while we read, and are never held up. How one book
+//! is read is said in `book`, how the groups are in `groups`.
 //!
 //! A session that ends is folded into its group. The whole counts it once: the slots are
 //! read first, then the groups, between two equal readings of the number of folds while no
@@ -17,129 +13,19 @@
 //!
 //! A reset during the reading starts it again.
 
+use crate::book::{Book, Frame, Life, NAMELESS};
 use crate::clock::{self, Clock};
-use crate::directory::{Directory, StatId, StatKind};
+use crate::directory::Directory;
 use crate::error::Error;
-use crate::layout::{
-    self, book, bucket, entry, head, header, i32_at, journal, state, text_at, u32_at, u64_at,
-};
+use crate::groups::Groups;
+use crate::layout::{entry, header, state, u32_at, u64_at};
 use crate::level::{resets_of_word, Level};
 use crate::process;
 use crate::segment::{Overflows, Segment};
-use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::atomic::{fence, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Who a session is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// "client backend", ...
-    pub kind: String,
-    /// Name of the database, or empty.
-    pub database: String,
-    /// Name of the user, or empty.
-    pub user: String,
-    /// What the client calls itself, or empty.
-    pub application: String,
-}
-
-/// Whether a slot's owner still writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
-    /// Its process is there, or that cannot be known.
-    Alive,
-    /// Its process is gone and nobody has folded the slot yet.
-    Dead,
-    /// It has ended properly and is not folded yet.
-    Retired,
-}
-
-/// One statistic of a book. `total` counts what is pending and what is still running up to
-/// [`Book::now`]; `count` counts what is pending.
-#[derive(Debug, Clone)]
-pub struct Head {
-    /// Which statistic.
-    pub stat: StatId,
-    /// Events.
-    pub count: u64,
-    /// Their sum; of accounts and timers in ticks.
-    pub total: u64,
-    /// Of the running account: the part of `total` that has not ended yet.
-    pub running: u64,
-    /// The least; `u64::MAX` while there was none.
-    pub min: u64,
-    /// The greatest.
-    pub max: u64,
-    /// As the file has it, to see whether the histogram has changed.
-    raw_count: u64,
-    /// First bucket of `buckets`.
-    pub(crate) first_bucket: usize,
-    /// The histogram since the statistic began, shared with earlier snapshots while it does
-    /// not change.
-    pub(crate) buckets: Arc<[u64]>,
-}
-
-/// What a slot holds, or a group.
-#[derive(Debug, Clone)]
-pub struct Book {
-    /// Index of its slot, or of its group after the slots.
-    pub slot: u32,
-    /// How often the slot was claimed; with `slot` it names a session.
-    pub generation: u32,
-    /// The process.
-    pub pid: i32,
-    /// The leader of a parallel worker, else 0.
-    pub leader_pid: i32,
-    /// 0 when none or unknown.
-    pub database_id: u32,
-    /// 0 when none or unknown.
-    pub user_id: u32,
-    /// When the slot was claimed, tick.
-    pub claimed_tick: u64,
-    /// When the slot was claimed, ns of CLOCK_BOOTTIME.
-    pub claimed_boot_ns: u64,
-    /// Who.
-    pub identity: Arc<Identity>,
-    identity_seq: u32,
-    /// Whether it still runs.
-    pub life: Life,
-    /// Not read consistently within the tries we allow: its writer was stopped or killed in
-    /// the middle of an update.
-    pub torn: bool,
-    /// The sequence counter.
-    pub(crate) seq: u64,
-    /// The account that runs: index of its head.
-    pub(crate) run_head: Option<usize>,
-    /// Since when, tick.
-    pub run_start: u64,
-    /// Since when its time is conserved, tick.
-    pub born: u64,
-    /// Up to when it is conserved, tick.
-    pub now: u64,
-    /// Calls through each probe.
-    pub calls: Vec<u64>,
-    /// The statistics, in the order of their first use.
-    pub heads: Vec<Head>,
-    /// Of a group: sessions folded into it.
-    pub sessions: u64,
-}
-
-impl Book {
-    /// The account that runs.
-    pub fn run(&self) -> Option<StatId> {
-        self.run_head.and_then(|i| self.heads.get(i)).map(|h| h.stat)
-    }
-
-    /// Ticks in all accounts, the running one included: the age of the session.
-    pub fn accounted(&self, directory: &Directory) -> u64 {
-        self.heads
-            .iter()
-            .filter(|h| directory.get(h.stat).is_some_and(|s| s.kind == StatKind::Account))
-            .fold(0, |sum, h| sum.saturating_add(h.total))
-    }
-}
+use std::time::Duration;
 
 /// A consistent reading of a segment.
 #[derive(Debug, Clone)]
@@ -184,65 +70,12 @@ impl Snapshot {
 
 /// How often a whole snapshot is begun again before we give up.
 const RESTARTS: u32 = 20;
-/// How often a book is read again while its writer changes it ...
-const BOOK_TRIES: u32 = 1000;
-/// ... and all books of a snapshot together, so that stopped writers cannot stop us.
-const ALL_TRIES: u32 = 5000;
-/// How long we wait for a fold to end before we look whether its process lives.
-const FOLD_PATIENCE: Duration = Duration::from_millis(20);
-/// How long we wait for a fold at all.
-const FOLD_LIMIT: Duration = Duration::from_millis(500);
+/// Threads that read slots, ...
+const WORKERS: usize = 4;
+/// ... each at least so many.
+const SLOTS_PER_WORKER: usize = 128;
 /// Slots in which nothing moves whose process is looked at more closely per snapshot.
 const LIVENESS_CHECKS: usize = 32;
-
-/// The parts of an entry that a snapshot needs.
-struct Entry {
-    state: u32,
-    generation: u32,
-    pid: i32,
-    identity_seq: u32,
-}
-
-impl Entry {
-    fn of(bytes: &[u8]) -> Entry {
-        Entry {
-            state: u32_at(bytes, entry::STATE),
-            generation: u32_at(bytes, entry::GENERATION),
-            pid: i32_at(bytes, entry::PID),
-            identity_seq: u32_at(bytes, entry::IDENTITY_SEQ),
-        }
-    }
-}
-
-/// What must hold for the whole of a snapshot.
-struct Frame<'a> {
-    previous: Option<&'a Snapshot>,
-    resets: u32,
-    reset_tick: u64,
-    /// Readings repeated, all books together.
-    repeats: Cell<u32>,
-}
-
-/// The groups, and the number of folds that they hold.
-struct Groups {
-    books: Vec<Book>,
-    folds: u64,
-    stuck: Option<Stuck>,
-}
-
-/// A fold that stands still, its process killed.
-struct Stuck {
-    slot: u32,
-    undo: Option<Undo>,
-}
-
-/// The head that it was changing, and what that held before.
-struct Undo {
-    group: u32,
-    head: u32,
-    saved: [u8; head::SIZE],
-    hist: Vec<u64>,
-}
 
 impl Segment {
     /// Read the whole segment. Give the previous snapshot of this segment, if there is one:
@@ -272,39 +105,24 @@ impl Segment {
             previous: previous.filter(|p| p.resets == resets),
             resets,
             reset_tick: u64_at(&live, header::RESET_TICK),
-            repeats: Cell::new(0),
+            repeats: AtomicU32::new(0),
         };
-        let mut nameless = 0;
-
         let entries = self.read_entries()?;
-        let mut books = Vec::with_capacity(frame.previous.map_or(16, |p| p.books.len() + 8));
-        let mut folding = Vec::new();
-        for slot in 0..self.header().slots {
+        let mut books = self.read_slots(&entries, &frame)?;
+        let folding = |slot: u32| {
             let at = slot as usize * self.regions.entries.stride as usize;
-            let seen = Entry::of(entries.get(at..).unwrap_or(&[]));
-            if !matches!(seen.state, state::LIVE | state::RETIRED | state::FOLDING) {
-                continue;
-            }
-            if seen.state == state::FOLDING {
-                folding.push(slot);
-            }
-            let bytes = entries[at..at + entry::SIZE].to_vec();
-            books.push(self.read_slot(slot, &seen, &bytes, &frame, &mut nameless)?);
-        }
-        self.entries_buffer = entries;
-        self.check_liveness(&mut books, &frame);
-
-        let Some(Groups { books: groups, folds, stuck }) =
-            self.read_groups(&frame, &mut nameless)?
-        else {
+            u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::FOLDING
+        };
+        let Some(Groups { books: mut groups, folds, stuck }) = self.read_groups(&frame)? else {
             return Ok(None);
         };
         if let Some(stuck) = &stuck {
             // What the killed fold has already moved is in the group now.
             if let Some(book) = books.iter_mut().find(|b| b.slot == stuck.slot) {
-                if folding.contains(&book.slot) {
+                if folding(book.slot) {
                     let folded = self.folded_of(book.slot)? as usize;
                     book.heads.drain(..folded.min(book.heads.len()));
+                    book.run_head = None;
                 }
             }
         }
@@ -329,6 +147,9 @@ impl Segment {
         {
             return Ok(None);
         }
+        self.entries_buffer = entries;
+        let nameless = self.name(&mut books)? + self.name(&mut groups)?;
+        self.check_liveness(&mut books, &frame);
         Ok(Some(Snapshot {
             tick: self.clock.now(),
             realtime_ns: clock::realtime_ns(),
@@ -357,445 +178,85 @@ impl Segment {
         Ok(entries)
     }
 
-    fn folded_of(&self, slot: u32) -> Result<u32, Error> {
-        let mut bytes = [0u8; 4];
-        let at = self.regions.entries.entry(slot) + entry::FOLDED as u64;
-        self.read(at, &mut bytes)?;
-        Ok(u32_at(&bytes, 0))
+    /// The books of all slots in use. With many of them, half the work is done beside us.
+    fn read_slots(&self, entries: &[u8], frame: &Frame<'_>) -> Result<Vec<Book>, Error> {
+        let stride = self.regions.entries.stride as usize;
+        let used: Vec<(u32, &[u8])> = (0..self.header().slots)
+            .zip(entries.chunks_exact(stride))
+            .filter(|(_, bytes)| {
+                let state = u32_at(bytes, entry::STATE);
+                matches!(state, state::LIVE | state::RETIRED | state::FOLDING)
+            })
+            .collect();
+        let read = |slots: &[(u32, &[u8])]| -> Result<Vec<Book>, Error> {
+            let mut buffer = Vec::new();
+            slots
+                .iter()
+                .map(|(slot, bytes)| self.read_slot(*slot, bytes, frame, &mut buffer))
+                .collect()
+        };
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let workers = cores.min(WORKERS).min(used.len() / SLOTS_PER_WORKER).max(1);
+        if workers == 1 {
+            return read(&used);
+        }
+        let mut shares = used.chunks(used.len().div_ceil(workers));
+        let own = shares.next().unwrap_or(&[]);
+        std::thread::scope(|scope| {
+            let read = &read;
+            let others: Vec<_> = shares.map(|share| scope.spawn(move || read(share))).collect();
+            let mut books = read(own)?;
+            for other in others {
+                // A panic of the worker is a panic of ours.
+                books.extend(other.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
+            }
+            Ok(books)
+        })
     }
 
-    /// The texts of an entry, read while they do not change.
-    fn read_identity(&self, index: u32, seen: &[u8]) -> Result<(Arc<Identity>, u32), Error> {
-        let offset = self.regions.entries.entry(index);
-        let mut bytes = [0u8; entry::SIZE];
-        bytes.copy_from_slice(&seen[..entry::SIZE]);
-        for _ in 0..100 {
-            self.read(offset, &mut bytes)?;
-            fence(Ordering::Acquire);
-            let mut seq = [0u8; 4];
-            self.read(offset + entry::IDENTITY_SEQ as u64, &mut seq)?;
-            let before = u32_at(&bytes, entry::IDENTITY_SEQ);
-            if before % 2 == 0 && before == u32_at(&seq, 0) {
-                break;
-            }
-            std::thread::yield_now();
-        }
-        let text = |at| text_at(&bytes, at, 64);
-        let identity = Identity {
-            kind: text(entry::KIND),
-            database: text(entry::DATABASE),
-            user: text(entry::USER),
-            application: text(entry::APPLICATION),
-        };
-        Ok((Arc::new(identity), u32_at(&bytes, entry::IDENTITY_SEQ)))
-    }
-
-    fn read_slot(
-        &mut self,
-        slot: u32,
-        seen: &Entry,
-        bytes: &[u8],
-        frame: &Frame<'_>,
-        nameless: &mut u64,
-    ) -> Result<Book, Error> {
-        let previous = frame.previous.and_then(|p| p.book(slot, seen.generation));
-        let known =
-            previous.filter(|p| p.identity_seq == seen.identity_seq && seen.identity_seq % 2 == 0);
-        let (identity, identity_seq) = match known {
-            Some(p) => (p.identity.clone(), p.identity_seq),
-            None => self.read_identity(slot, bytes)?,
-        };
-        let life = match seen.state {
-            state::LIVE if !self.is_of_this_boot() => Life::Dead,
-            state::LIVE if self.pids_known && !process::exists(seen.pid) => Life::Dead,
-            state::LIVE => Life::Alive,
-            _ => Life::Retired,
-        };
-        let mut book = Book {
-            slot,
-            generation: seen.generation,
-            pid: seen.pid,
-            leader_pid: i32_at(bytes, entry::LEADER_PID),
-            database_id: u32_at(bytes, entry::DATABASE_ID),
-            user_id: u32_at(bytes, entry::USER_ID),
-            claimed_tick: u64_at(bytes, entry::CLAIMED_TICK),
-            claimed_boot_ns: u64_at(bytes, entry::CLAIMED_BOOT_NS),
-            identity,
-            identity_seq,
-            life,
-            torn: false,
-            seq: 0,
-            run_head: None,
-            run_start: 0,
-            born: 0,
-            now: 0,
-            calls: Vec::new(),
-            heads: Vec::new(),
-            sessions: 1,
-        };
-        self.read_book(&mut book, previous, frame, nameless)?;
-        Ok(book)
-    }
-
-    /// Fill the part of `book` that its owner writes.
-    fn read_book(
-        &mut self,
-        book: &mut Book,
-        previous: Option<&Book>,
-        frame: &Frame<'_>,
-        nameless: &mut u64,
-    ) -> Result<(), Error> {
-        let base = self.regions.books.entry(book.slot);
-        let most = self.header().stats_per_book as usize;
-        let mut room = previous.map_or(24, |p| p.heads.len() + 4).min(most);
-        let mut buffer = std::mem::take(&mut self.book_buffer);
-        let mut tries = 0;
-        loop {
-            let before = self.read_u64(base + book::SEQ as u64)?;
-            fence(Ordering::Acquire);
-            buffer.resize(book::SIZE + room * head::SIZE, 0);
-            self.read(base, &mut buffer)?;
-            let used = (u32_at(&buffer, book::USED) as usize).min(most);
-            if used > room {
-                room = used;
-                continue;
-            }
-            book.now = self.clock.now();
-            fence(Ordering::Acquire);
-            let after = self.read_u64(base + book::SEQ as u64)?;
-            book.seq = after;
-            if before == after && before % 2 == 0 {
-                break;
-            }
-            tries += 1;
-            frame.repeats.set(frame.repeats.get() + 1);
-            // A process that is gone does not finish its update; one that is stopped may not
-            // for hours.
-            let gone = book.life != Life::Alive && before == after;
-            if gone || tries >= BOOK_TRIES || frame.repeats.get() >= ALL_TRIES {
-                book.torn = book.life == Life::Alive;
-                break;
-            }
-            if tries > 50 {
-                std::thread::sleep(Duration::from_micros(50));
-            } else {
-                std::thread::yield_now();
-            }
-        }
-
-        let empty = u32_at(&buffer, book::RESETS) != frame.resets;
-        let used = (u32_at(&buffer, book::USED) as usize).min(most);
-        let run = u32_at(&buffer, book::RUN) as usize;
-        book.run_start = u64_at(&buffer, book::RUN_START);
-        book.born = u64_at(&buffer, book::BORN);
-        if empty {
-            // Reset, and its owner has not noticed: only what runs since then counts.
-            book.run_start = book.run_start.max(frame.reset_tick);
-            book.born = book.born.max(frame.reset_tick);
-        } else {
-            book.calls.extend((0..layout::CALLS).map(|i| u64_at(&buffer, book::CALLS + 8 * i)));
-        }
-        book.heads.reserve_exact(used);
-        let mut index_of_run = None;
-        let mut index_of_pend = None;
-        let pend = u32_at(&buffer, book::PEND) as usize;
-        for index in 0..used {
-            let bytes = &buffer[book::SIZE + index * head::SIZE..];
-            let Some(stat) = self.stat(u32_at(bytes, head::STAT))? else {
-                *nameless += 1;
-                continue;
-            };
-            if index == run {
-                index_of_run = Some(book.heads.len());
-            }
-            if index == pend {
-                index_of_pend = Some(book.heads.len());
-            }
-            let one = if empty {
-                Head::empty(stat)
-            } else {
-                let base = base + (book::SIZE + most * head::SIZE) as u64;
-                let at = base + (index * layout::HIST_SIZE) as u64;
-                self.read_head(bytes, stat, previous, book.heads.len(), at)?
-            };
-            book.heads.push(one);
-        }
-        if let (Some(head), false) = (index_of_pend, empty) {
-            let ticks = u64_at(&buffer, book::PEND_TICKS);
-            let head = &mut book.heads[head];
-            head.count = head.count.saturating_add(1);
-            head.total = head.total.saturating_add(ticks);
-            head.min = head.min.min(ticks);
-            head.max = head.max.max(ticks);
-        }
-        self.book_buffer = buffer;
-        book.run_head = index_of_run;
-        // What runs ends with its process; nobody knows when that was, but not before we
-        // last saw it.
-        book.now = match book.life {
-            Life::Alive => book.now.max(book.run_start),
-            Life::Dead | Life::Retired => {
-                previous.map_or(book.run_start, |p| p.now.max(book.run_start))
-            }
-        };
-        if let Some(index) = index_of_run {
-            let mut running = book.now - book.run_start;
-            if book.seq % 2 == 1 && !empty {
-                // Its writer stopped inside an update, perhaps with the stretch that ends
-                // already in the heads and the next one not yet begun.
-                let span = book.run_start.saturating_sub(book.born);
-                let counted = book.accounted(&self.directory).saturating_sub(span);
-                running = running.saturating_sub(counted);
-            }
-            let head = &mut book.heads[index];
-            head.running = running;
-            head.total = head.total.saturating_add(running);
-        }
-        Ok(())
-    }
-
-    fn read_head(
-        &self,
-        bytes: &[u8],
-        stat: StatId,
-        previous: Option<&Book>,
-        index: usize,
-        hist_at: u64,
-    ) -> Result<Head, Error> {
-        let mut head = Head {
-            stat,
-            count: u64_at(bytes, head::COUNT),
-            total: u64_at(bytes, head::TOTAL),
-            running: 0,
-            min: u64_at(bytes, head::MIN),
-            max: u64_at(bytes, head::MAX),
-            raw_count: 0,
-            first_bucket: 0,
-            buckets: Arc::new([]),
-        };
-        head.raw_count = head.count;
-        let before = previous.and_then(|p| p.heads.get(index)).filter(|p| p.stat == stat);
-        match before {
-            Some(p) if p.raw_count == head.raw_count => {
-                head.first_bucket = p.first_bucket;
-                head.buckets = p.buckets.clone();
-            }
-            _ if head.count > 0 && head.min <= head.max => {
-                let first = bucket(head.min);
-                let count = bucket(head.max) - first + 1;
-                let mut bytes = [0u8; layout::HIST_SIZE];
-                let bytes = &mut bytes[..count * 8];
-                self.read(hist_at + first as u64 * 8, bytes)?;
-                head.first_bucket = first;
-                head.buckets = (0..count).map(|i| u64_at(bytes, i * 8)).collect();
-            }
-            _ => {}
-        }
-        Ok(head)
-    }
-
-    /// A dead process may have left its number to another: look closer at those slots that
-    /// are new to us, and at a few of those in which nothing moved.
-    fn check_liveness(&mut self, books: &mut [Book], frame: &Frame<'_>) {
-        if !self.pids_known || books.is_empty() {
-            return;
-        }
-        let known = |book: &Book| frame.previous.and_then(|p| p.book(book.slot, book.generation));
-        let die = |book: &mut Book| {
-            if book.life == Life::Alive && !process::is_same(book.pid, book.claimed_boot_ns) {
-                book.life = Life::Dead;
-                let now = known(book).map_or(book.run_start, |p| p.now.max(book.run_start));
-                let running = now - book.run_start;
-                if let Some(head) = book.run_head.and_then(|i| book.heads.get_mut(i)) {
-                    head.total = head.total - head.running + running;
-                    head.running = running;
+    /// Give statistics that were met for the first time their numbers. Returns how many have
+    /// none.
+    fn name(&mut self, books: &mut [Book]) -> Result<u64, Error> {
+        let mut nameless = 0;
+        for book in books {
+            for at in 0..book.heads.len() {
+                if book.heads[at].stat == NAMELESS {
+                    match self.stat(book.heads[at].raw_stat)? {
+                        Some(id) => book.heads[at].stat = id,
+                        None => nameless += 1,
+                    }
                 }
-                book.now = now;
             }
-        };
-        for book in books.iter_mut() {
-            match known(book) {
-                None => die(book),
-                // Once found dead, for ever dead: its number was another's already.
-                Some(p) if p.life == Life::Dead => die(book),
-                Some(_) => {}
+            if book.seq % 2 == 1 {
+                book.settle_torn(&self.directory);
             }
+        }
+        Ok(nameless)
+    }
+
+    /// A dead process may have left its number to another: look closer at a few of the slots
+    /// in which nothing moved, others each time.
+    fn check_liveness(&mut self, books: &mut [Book], frame: &Frame<'_>) {
+        if !self.pids_known {
+            return;
         }
         let count = books.len();
         let mut checks = 0;
-        for step in 0..count {
+        for _ in 0..count {
             if checks == LIVENESS_CHECKS {
                 break;
             }
             self.liveness_turn = (self.liveness_turn + 1) % count;
-            let book = &mut books[(self.liveness_turn + step) % count];
-            if known(book).is_some_and(|p| p.seq == book.seq) {
-                checks += 1;
-                die(book);
-            }
-        }
-    }
-
-    /// The groups and the number of folds that they hold; `None`: folds came too fast.
-    fn read_groups(
-        &mut self,
-        frame: &Frame<'_>,
-        nameless: &mut u64,
-    ) -> Result<Option<Groups>, Error> {
-        let begin = Instant::now();
-        loop {
-            let live = self.read_live()?;
-            let folds = u64_at(&live, header::FOLD_COUNT);
-            let active = u64_at(&live, header::FOLD_ACTIVE) != 0;
-            if active && !self.fold_stands_still(&live, begin.elapsed()) {
-                std::thread::sleep(Duration::from_micros(100));
+            let book = &mut books[self.liveness_turn];
+            let previous = frame.previous.and_then(|p| p.book(book.slot, book.generation));
+            let Some(previous) = previous.filter(|p| p.seq == book.seq) else {
                 continue;
-            }
-            let stuck = if active { Some(self.read_journal()?) } else { None };
-            let undo = stuck.as_ref().and_then(|s| s.undo.as_ref());
-            let books = self.read_group_books(frame, undo, nameless)?;
-            fence(Ordering::Acquire);
-            let after = self.read_live()?;
-            if u64_at(&after, header::FOLD_COUNT) == folds
-                && (u64_at(&after, header::FOLD_ACTIVE) != 0) == active
-            {
-                return Ok(Some(Groups { books, folds, stuck }));
-            }
-            if begin.elapsed() > FOLD_LIMIT {
-                return Ok(None);
-            }
-        }
-    }
-
-    fn fold_stands_still(&self, live: &[u8], waited: Duration) -> bool {
-        let holder = i32_at(live, header::FOLD_LOCK);
-        !self.is_of_this_boot()
-            || waited > FOLD_LIMIT
-            || waited > FOLD_PATIENCE && self.pids_known && !process::exists(holder)
-    }
-
-    /// What a killed fold was changing.
-    fn read_journal(&self) -> Result<Stuck, Error> {
-        /// A head is being folded, and may be half changed.
-        const HEAD: u32 = 1;
-        let mut bytes = vec![0u8; journal::SIZE];
-        self.read(self.regions.journal.offset, &mut bytes)?;
-        let mut saved = [0u8; head::SIZE];
-        saved.copy_from_slice(&bytes[journal::SAVED..journal::SAVED + head::SIZE]);
-        let slot = u32_at(&bytes, journal::SLOT);
-        let mut undo = None;
-        if u32_at(&bytes, journal::ACTIVE) == HEAD && slot < self.header().slots {
-            // The first reserved word of the saved head: which of the slot's it adds.
-            let source = u64_at(&saved, head::RESERVED);
-            if u64::from(self.folded_of(slot)?) <= source {
-                undo = Some(Undo {
-                    group: u32_at(&bytes, journal::GROUP),
-                    head: u32_at(&bytes, journal::HEAD),
-                    saved,
-                    hist: (0..layout::HIST_BUCKETS)
-                        .map(|i| u64_at(&bytes, journal::HIST + 8 * i))
-                        .collect(),
-                });
-            }
-        }
-        Ok(Stuck { slot, undo })
-    }
-
-    fn read_group_books(
-        &mut self,
-        frame: &Frame<'_>,
-        undo: Option<&Undo>,
-        nameless: &mut u64,
-    ) -> Result<Vec<Book>, Error> {
-        let region = self.regions.entries;
-        let (slots, count) = (self.header().slots, self.header().groups);
-        let most = self.header().stats_per_book as usize;
-        let mut entries = vec![0u8; count as usize * region.stride as usize];
-        self.read(region.entry(slots), &mut entries)?;
-        let mut groups = Vec::new();
-        for group in 0..count {
-            let bytes = &entries[group as usize * region.stride as usize..];
-            if u32_at(bytes, entry::STATE) != state::GROUP {
-                continue;
-            }
-            let index = slots + group;
-            let generation = u32_at(bytes, entry::GENERATION);
-            let previous = frame.previous.and_then(|p| {
-                let at = p.groups.binary_search_by_key(&index, |b| b.slot).ok()?;
-                p.groups.get(at)
-            });
-            let text = |at| text_at(bytes, at, 64);
-            let mut book = Book {
-                slot: index,
-                generation,
-                pid: 0,
-                leader_pid: 0,
-                database_id: u32_at(bytes, entry::DATABASE_ID),
-                user_id: u32_at(bytes, entry::USER_ID),
-                claimed_tick: 0,
-                claimed_boot_ns: 0,
-                identity: Arc::new(Identity {
-                    kind: text(entry::KIND),
-                    database: text(entry::DATABASE),
-                    user: text(entry::USER),
-                    application: String::new(),
-                }),
-                identity_seq: 0,
-                life: Life::Retired,
-                torn: false,
-                seq: 0,
-                run_head: None,
-                run_start: 0,
-                born: 0,
-                now: 0,
-                calls: Vec::new(),
-                heads: Vec::new(),
-                sessions: u64_at(bytes, entry::SESSIONS),
             };
-            let base = self.regions.books.entry(index);
-            let mut top = [0u8; book::SIZE];
-            self.read(base, &mut top)?;
-            book.calls.extend((0..layout::CALLS).map(|i| u64_at(&top, book::CALLS + 8 * i)));
-            let used = (u32_at(&top, book::USED) as usize).min(most);
-            let mut heads = std::mem::take(&mut self.book_buffer);
-            heads.resize(used * head::SIZE, 0);
-            self.read(base + book::SIZE as u64, &mut heads)?;
-            for head_index in 0..used {
-                let bytes = &heads[head_index * head::SIZE..];
-                let Some(stat) = self.stat(u32_at(bytes, head::STAT))? else {
-                    *nameless += 1;
-                    continue;
-                };
-                let undone = undo.filter(|u| (u.group, u.head) == (index, head_index as u32));
-                let at =
-                    base + (book::SIZE + most * head::SIZE + head_index * layout::HIST_SIZE) as u64;
-                let bytes = undone.map_or(bytes, |u| u.saved.as_slice());
-                let mut head = self.read_head(bytes, stat, previous, book.heads.len(), at)?;
-                if let Some(undo) = undone {
-                    head.first_bucket = 0;
-                    head.buckets = undo.hist.as_slice().into();
-                }
-                book.heads.push(head);
+            checks += 1;
+            if book.life == Life::Alive && !process::is_same(book.pid, book.claimed_boot_ns) {
+                book.life = Life::Dead;
+                book.run_until(previous.now);
             }
-            self.book_buffer = heads;
-            groups.push(book);
-        }
-        Ok(groups)
-    }
-}
-
-impl Head {
-    fn empty(stat: StatId) -> Head {
-        Head {
-            stat,
-            count: 0,
-            total: 0,
-            running: 0,
-            min: u64::MAX,
-            max: 0,
-            raw_count: 0,
-            first_bucket: 0,
-            buckets: Arc::new([]),
         }
     }
 }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The groups: what the sessions counted that are no more.
+//!
+//! Concurrency contract. Whoever folds a session changes its group while fold_active is
+//! set, and counts the fold before it clears that. The groups are read between two equal
+//! readings of both. A fold whose process was killed stands still: then the journal says
+//! what the head in question held before, and how much of the slot had been moved.
+
+use crate::book::{identity_of, Book, Frame, Head, NAMELESS};
+use crate::error::Error;
+use crate::layout::{self, book, entry, head, header, i32_at, journal, state, u32_at, u64_at};
+use crate::process;
+use crate::segment::Segment;
+use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long we wait for a fold to end before we look whether its process lives.
+const FOLD_PATIENCE: Duration = Duration::from_millis(20);
+/// How long we wait for a fold at all.
+const FOLD_LIMIT: Duration = Duration::from_millis(500);
+/// The groups, and the number of folds that they hold.
+pub(crate) struct Groups {
+    pub books: Vec<Book>,
+    pub folds: u64,
+    pub stuck: Option<Stuck>,
+}
+
+/// A fold that stands still, its process killed.
+pub(crate) struct Stuck {
+    pub slot: u32,
+    undo: Option<Undo>,
+}
+
+/// The head that it was changing, and what that held before.
+pub(crate) struct Undo {
+    group: u32,
+    head: u32,
+    saved: [u8; head::SIZE],
+    hist: Vec<u64>,
+}
+
+impl Segment {
+    /// How many statistics of a slot have been moved to its group.
+    pub(crate) fn folded_of(&self, slot: u32) -> Result<u32, Error> {
+        let mut bytes = [0u8; 4];
+        let at = self.regions.entries.entry(slot) + entry::FOLDED as u64;
+        self.read(at, &mut bytes)?;
+        Ok(u32_at(&bytes, 0))
+    }
+
+    /// The groups and the number of folds that they hold; `None`: folds came too fast.
+    pub(crate) fn read_groups(&self, frame: &Frame<'_>) -> Result<Option<Groups>, Error> {
+        let begin = Instant::now();
+        loop {
+            let live = self.read_live()?;
+            let folds = u64_at(&live, header::FOLD_COUNT);
+            let active = u64_at(&live, header::FOLD_ACTIVE) != 0;
+            if active && !self.fold_stands_still(&live, begin.elapsed()) {
+                std::thread::sleep(Duration::from_micros(100));
+                continue;
+            }
+            let stuck = if active { Some(self.read_journal()?) } else { None };
+            let undo = stuck.as_ref().and_then(|s| s.undo.as_ref());
+            let books = self.read_group_books(frame, undo)?;
+            fence(Ordering::Acquire);
+            let after = self.read_live()?;
+            if u64_at(&after, header::FOLD_COUNT) == folds
+                && (u64_at(&after, header::FOLD_ACTIVE) != 0) == active
+            {
+                return Ok(Some(Groups { books, folds, stuck }));
+            }
+            if begin.elapsed() > FOLD_LIMIT {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn fold_stands_still(&self, live: &[u8], waited: Duration) -> bool {
+        let holder = i32_at(live, header::FOLD_LOCK);
+        !self.is_of_this_boot()
+            || waited > FOLD_LIMIT
+            || (waited > FOLD_PATIENCE && self.pids_known && !process::exists(holder))
+    }
+
+    /// What a killed fold was changing.
+    fn read_journal(&self) -> Result<Stuck, Error> {
+        /// A head is being folded, and may be half changed.
+        const HEAD: u32 = 1;
+        let mut bytes = vec![0u8; journal::SIZE];
+        self.read(self.regions.journal.offset, &mut bytes)?;
+        let mut saved = [0u8; head::SIZE];
+        saved.copy_from_slice(&bytes[journal::SAVED..journal::SAVED + head::SIZE]);
+        let slot = u32_at(&bytes, journal::SLOT);
+        let mut undo = None;
+        if u32_at(&bytes, journal::ACTIVE) == HEAD && slot < self.header().slots {
+            // The first reserved word of the saved head: which of the slot's it adds.
+            let source = u64_at(&saved, head::RESERVED);
+            if u64::from(self.folded_of(slot)?) <= source {
+                undo = Some(Undo {
+                    group: u32_at(&bytes, journal::GROUP),
+                    head: u32_at(&bytes, journal::HEAD),
+                    saved,
+                    hist: (0..layout::HIST_BUCKETS)
+                        .map(|i| u64_at(&bytes, journal::HIST + 8 * i))
+                        .collect(),
+                });
+            }
+        }
+        Ok(Stuck { slot, undo })
+    }
+
+    fn read_group_books(&self, frame: &Frame<'_>, undo: Option<&Undo>) -> Result<Vec<Book>, Error> {
+        let region = self.regions.entries;
+        let (slots, count) = (self.header().slots, self.header().groups);
+        let most = self.header().stats_per_book as usize;
+        let mut entries = vec![0u8; count as usize * region.stride as usize];
+        self.read(region.entry(slots), &mut entries)?;
+        let mut groups = Vec::new();
+        let mut buffer = Vec::new();
+        for (index, bytes) in (slots..).zip(entries.chunks_exact(region.stride as usize)) {
+            if u32_at(bytes, entry::STATE) != state::GROUP {
+                continue;
+            }
+            let previous = frame.previous.and_then(|p| {
+                let at = p.groups.binary_search_by_key(&index, |b| b.slot).ok()?;
+                p.groups.get(at)
+            });
+            let mut group = Book::of_entry(index, bytes);
+            group.identity = Arc::new(identity_of(bytes));
+            group.sessions = u64_at(bytes, entry::SESSIONS);
+            let base = self.regions.books.entry(index);
+            buffer.resize(book::SIZE, 0);
+            self.read(base, &mut buffer)?;
+            let call = |i| u64_at(&buffer, book::CALLS + 8 * i);
+            group.calls.extend((0..layout::CALLS).map(call));
+            let used = (u32_at(&buffer, book::USED) as usize).min(most);
+            buffer.resize(used * head::SIZE, 0);
+            self.read(base + book::SIZE as u64, &mut buffer)?;
+            let histograms = base + (book::SIZE + most * head::SIZE) as u64;
+            for (at, bytes) in buffer.chunks_exact(head::SIZE).enumerate() {
+                let undone = undo.filter(|u| (u.group, u.head as usize) == (index, at));
+                let stat = self.known_stat(u32_at(bytes, head::STAT)).unwrap_or(NAMELESS);
+                let mut head = Head::of(undone.map_or(bytes, |u| &u.saved), stat);
+                if let Some(undo) = undone {
+                    head.buckets = undo.hist.as_slice().into();
+                } else {
+                    let before = previous.and_then(|p| p.heads.get(at));
+                    let at = histograms + (at * layout::HIST_SIZE) as u64;
+                    self.read_histogram(&mut head, before, at)?;
+                }
+                group.heads.push(head);
+            }
+            groups.push(group);
+        }
+        Ok(groups)
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Whatever the file holds, the reader gives an error or a reading, and neither panics nor
+//! takes long.
+//!
+//! A short run by default; TALLY_FUZZ_INPUTS sets the number of inputs.
+#![allow(missing_docs)]
+
+mod maker;
+
+use maker::{Maker, Shape, Who, ACCOUNT, TIMER};
+use rand::rngs::StdRng;
+use rand::{Rng, RngCore, SeedableRng};
+use segment::{layout, Interval, Segment, Snapshot};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
+
+/// A segment with two sessions and a group that holds a third.
+fn real(path: &Path) -> Vec<u8> {
+    let mut maker = Maker::new(path, SHAPE);
+    let stats: Vec<u32> = ["execute::cpu", "execute::wait::IO:WALSync", "idle::cpu"]
+        .iter()
+        .map(|name| maker.stat(name, ACCOUNT))
+        .collect();
+    let handle = maker.stat("command::Query::handle", TIMER);
+    let start = segment::clock::monotonic_ns() - 1_000_000_000;
+    let mut group = maker.group(0);
+    for index in 0..3 {
+        let mut slot = maker.claim(index, 1, Who::client(), stats[0], start);
+        for i in 0..20 {
+            slot.switch(stats[i % 3], start + (i as u64 + 1) * 1_000_000);
+            slot.record(handle, 1 << i);
+        }
+        maker.write(&slot);
+        if index == 2 {
+            maker.fold(slot, &mut group, start + 30_000_000);
+        }
+    }
+    std::fs::read(path).unwrap()
+}
+
+/// What a machine could have left in place of a value.
+fn value(random: &mut StdRng) -> u64 {
+    match random.random_range(0..6) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => random.next_u64(),
+        3 => random.random_range(0..64),
+        4 => 1 << random.random_range(0..64),
+        _ => u64::from(u32::MAX),
+    }
+}
+
+struct Bench {
+    path: PathBuf,
+    whole: Vec<u8>,
+    file: std::fs::File,
+    snapshot: Option<Snapshot>,
+}
+
+impl Bench {
+    /// Change the file, read it, put it back.
+    fn input(&mut self, random: &mut StdRng) {
+        let size = self.whole.len() as u64;
+        let mut spots: Vec<(u64, Vec<u8>)> = Vec::new();
+        let mut cut = None;
+        match random.random_range(0..10) {
+            // Another length.
+            0 => cut = Some(random.random_range(0..size + 5000)),
+            // Noise in the header, or all over.
+            1 => {
+                let mut noise = vec![0; random.random_range(1..600)];
+                random.fill_bytes(&mut noise);
+                spots.push((random.random_range(0..1400), noise));
+            }
+            2 => {
+                let mut noise = vec![0; random.random_range(1..5000)];
+                random.fill_bytes(&mut noise);
+                spots.push((random.random_range(0..size - 5000), noise));
+            }
+            // Bytes swapped.
+            3 => {
+                let at = random.random_range(0..size / 8) * 8;
+                let bytes = &self.whole[at as usize..at as usize + 8];
+                spots.push((at, bytes.iter().rev().copied().collect()));
+            }
+            // One bit, a few times; mostly where something is.
+            4..=6 => {
+                for _ in 0..random.random_range(1..8) {
+                    let at = self.spot(random);
+                    let bit = 1u8 << random.random_range(0..8);
+                    spots.push((at, vec![self.whole[at as usize] ^ bit]));
+                }
+            }
+            // Values that fit their place in size but not in meaning.
+            _ => {
+                for _ in 0..random.random_range(1..5) {
+                    let at = self.spot(random) & !7;
+                    let value = value(random).to_ne_bytes();
+                    let half = if random.random_bool(0.5) { 4 } else { 8 };
+                    spots.push((at, value[..half].to_vec()));
+                }
+            }
+        }
+        for (at, bytes) in &spots {
+            self.file.write_all_at(bytes, *at).unwrap();
+        }
+        if let Some(length) = cut {
+            self.file.set_len(length).unwrap();
+        }
+        self.read();
+        for (at, bytes) in &spots {
+            let end = (*at as usize + bytes.len()).min(self.whole.len());
+            self.file.write_all_at(&self.whole[*at as usize..end], *at).unwrap();
+        }
+        if cut.is_some() {
+            self.file.set_len(0).unwrap();
+            self.file.set_len(size).unwrap();
+            write_sparse(&self.file, &self.whole);
+        }
+        if spots.iter().any(|(at, bytes)| at + bytes.len() as u64 > size) {
+            self.file.set_len(size).unwrap();
+        }
+    }
+
+    /// A place in a part of the file that is used.
+    fn spot(&self, random: &mut StdRng) -> u64 {
+        loop {
+            let at = match random.random_range(0..4) {
+                0 => random.random_range(0..1312),
+                1 => random.random_range(4096..self.whole.len() / 2),
+                _ => random.random_range(0..self.whole.len()),
+            };
+            let page = at & !63;
+            if at < 4096 || self.whole[page..page + 64].iter().any(|&b| b != 0) {
+                return at as u64;
+            }
+        }
+    }
+
+    fn read(&mut self) {
+        let Ok(mut segment) = Segment::open(&self.path) else { return };
+        let _ = segment.probes();
+        let _ = segment.events(0);
+        let _ = segment.population();
+        // Beside a snapshot of the sound file, and alone.
+        for previous in [self.snapshot.as_ref(), None] {
+            if let Ok(snapshot) = segment.snapshot(previous) {
+                let interval = Interval::between(&segment, previous, &snapshot);
+                assert!(serde_json::to_vec(&interval).is_ok());
+            }
+        }
+    }
+}
+
+fn write_sparse(file: &std::fs::File, bytes: &[u8]) {
+    for (index, page) in bytes.chunks(4096).enumerate() {
+        if page.iter().any(|&b| b != 0) {
+            file.write_all_at(page, index as u64 * 4096).unwrap();
+        }
+    }
+}
+
+#[test]
+fn no_content_makes_the_reader_panic() {
+    let inputs: u64 =
+        std::env::var("TALLY_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
+    let seed: u64 = std::env::var("TALLY_FUZZ_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let folder = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
+    let path = folder.path().join("hostile.seg");
+    let mut whole = real(&path);
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    // As of another boot: nothing to wait for, so millions of inputs pass.
+    for boot in ["", "0123"] {
+        let mut snapshot = None;
+        if !boot.is_empty() {
+            file.write_all_at(boot.as_bytes(), layout::header::BOOT_ID as u64).unwrap();
+            whole = std::fs::read(&path).unwrap();
+        } else {
+            snapshot = Some(Segment::open(&path).unwrap().snapshot(None).unwrap());
+        }
+        let file = file.try_clone().unwrap();
+        let mut bench = Bench { path: path.clone(), whole: whole.clone(), file, snapshot };
+        // A session that seems to write for ever is waited for, so fewer of those.
+        let inputs = if boot.is_empty() { inputs.min(500) } else { inputs };
+        let mut slowest = Duration::ZERO;
+        for input in 0..inputs {
+            let mut random = StdRng::seed_from_u64(seed << 40 | input);
+            let begin = Instant::now();
+            bench.input(&mut random);
+            let took = begin.elapsed();
+            assert!(took < Duration::from_secs(30), "input {input}: {took:?}");
+            slowest = slowest.max(took);
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), bench.whole, "the inputs left traces");
+        println!("{inputs} inputs, the slowest took {slowest:?}");
+    }
+}

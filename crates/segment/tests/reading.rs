@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a reader makes of what writers do, on segments written by the layout.
+#![allow(missing_docs)]
+
+mod maker;
+
+use maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER, VALUE};
+use proptest::prelude::*;
+use segment::book::Life;
+use segment::clock::monotonic_ns;
+use segment::directory::StatKind;
+use segment::layout::{book, entry, header, journal, state};
+use segment::{set_level, Delta, Error, Interval, Level, ProbeState, Segment, Snapshot};
+use std::collections::HashMap;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const SHAPE: Shape = Shape { slots: 8, groups: 4, stats_per_book: 16 };
+
+fn make() -> (TempDir, Maker) {
+    let folder = tempfile::tempdir().unwrap();
+    let maker = Maker::new(&folder.path().join("pg_tally.1.2"), SHAPE);
+    (folder, maker)
+}
+
+/// Ticks by name of the statistic, of everything in a snapshot.
+fn totals(snapshot: &Snapshot) -> HashMap<String, (u64, u64)> {
+    let mut sums = HashMap::new();
+    for book in snapshot.books.iter().chain(&snapshot.groups) {
+        for head in &book.heads {
+            let name = snapshot.directory.get(head.stat).unwrap().name.clone();
+            let sum: &mut (u64, u64) = sums.entry(name).or_default();
+            sum.0 += head.count;
+            sum.1 += head.total;
+        }
+    }
+    sums
+}
+
+fn seconds(interval: &Interval, phase: &str, activity: &str) -> f64 {
+    interval
+        .ledger
+        .iter()
+        .find(|a| &*a.phase == phase && &*a.activity == activity)
+        .map_or(0.0, |a| a.timing.seconds)
+}
+
+#[test]
+fn a_wait_in_progress_counts_up_to_this_instant() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let sync = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
+    let now = monotonic_ns();
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, now - 8_000_000_000);
+    slot.switch(sync, now - 7_900_000_000);
+    maker.write(&slot);
+
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let mut previous = segment.snapshot(None).unwrap();
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(20));
+        let snapshot = segment.snapshot(Some(&previous)).unwrap();
+        let interval = Interval::between(&segment, Some(&previous), &snapshot);
+        let waited = seconds(&interval, "execute", "IO:WALSync");
+        assert!((waited / interval.wall_seconds - 1.0).abs() < 1e-9, "{interval:?}");
+        assert!((waited / interval.interval_seconds - 1.0).abs() < 0.05);
+        let row = &interval.ledger[0].timing;
+        assert_eq!(row.count, 0);
+        assert!(row.max_seconds.unwrap() > 7.9, "what runs still is the longest: {row:?}");
+        let session = &interval.sessions[0];
+        assert_eq!((&*session.phase, &*session.activity), ("execute", "IO:WALSync"));
+        assert!(session.since_seconds > 7.9 && session.state == "active");
+        previous = snapshot;
+    }
+}
+
+#[test]
+fn a_pending_record_is_counted_where_it_belongs() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let lock = maker.stat("execute::wait::LWLock:WALWrite", ACCOUNT);
+    let now = monotonic_ns() - 1_000_000_000;
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, now);
+    slot.switch(lock, now + 1_000_000);
+    slot.switch_later(cpu, now + 5_000_000);
+    maker.write(&slot);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    assert_eq!(totals(&snapshot)["execute::wait::LWLock:WALWrite"], (1, 4_000_000));
+    let book = &snapshot.books[0];
+    assert_eq!(book.accounted(&snapshot.directory), book.now - book.born);
+}
+
+#[test]
+fn a_session_that_ends_between_two_snapshots_is_counted_once() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let wait = maker.stat("idle::wait::Client:ClientRead", ACCOUNT);
+    let handle = maker.stat("command::Query::handle", TIMER);
+    let mut group = maker.group(0);
+    let start = monotonic_ns() - 1_000_000_000;
+    let mut slot = maker.claim(2, 7, Who::client(), cpu, start);
+    slot.switch(wait, start + 300_000_000);
+    slot.record(handle, 300_000_000);
+    maker.write(&slot);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let first = segment.snapshot(None).unwrap();
+    let end = monotonic_ns();
+    slot.switch(cpu, end);
+    slot.record(handle, 5_000_000);
+    maker.fold(slot, &mut group, end + 1_000);
+    // The next owner of the same slot.
+    let next = maker.claim(2, 8, Who::client(), cpu, end + 2_000);
+    maker.write(&next);
+
+    let second = segment.snapshot(Some(&first)).unwrap();
+    let interval = Interval::between(&segment, Some(&first), &second);
+    assert_eq!(interval.ended.sessions, 1);
+    let lived = (end + 1_000 - first.books[0].now) as f64 * 1e-9;
+    assert!((interval.ended.seconds - lived).abs() < 1e-9, "{:?} {lived}", interval.ended);
+    assert_eq!(interval.sessions.len(), 1);
+    assert_eq!(interval.sessions[0].generation, 8);
+    let command = &interval.commands[0];
+    assert_eq!((command.kind.as_str(), command.handle.count), ("Query", 1));
+    assert!((command.handle.seconds - 0.005).abs() < 1e-9);
+    let sum: f64 = interval.ledger.iter().map(|a| a.timing.seconds).sum();
+    assert!((sum - interval.wall_seconds).abs() < 1e-9);
+}
+
+#[test]
+fn a_slot_that_was_folded_while_we_read_is_dropped() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let mut group = maker.group(0);
+    let start = monotonic_ns() - 1_000_000_000;
+    let slot = maker.claim(1, 3, Who::client(), cpu, start);
+    maker.fold(slot.clone(), &mut group, start + 500_000_000);
+    // As a reader sees it whose copy of the entries is older than the fold: the entry is
+    // back, and so are the counts of before the fold ...
+    maker.write(&slot);
+    maker.set_state(1, state::LIVE);
+    let folds = maker.get_u64(header::FOLD_COUNT as u64);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let twice = segment.snapshot(None).unwrap();
+    assert_eq!(twice.books.len(), 1, "the log names no fold since this reader began");
+    // ... and the count of folds goes up after the reader began.
+    maker.u64(header::FOLD_COUNT as u64, folds - 1);
+    let path = maker.path.clone();
+    let counter = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(30));
+        maker.u64(header::FOLD_COUNT as u64, folds);
+        maker.u64(header::FOLD_ACTIVE as u64, 0);
+        maker
+    });
+    // While a fold is active the reader waits, having read the slots.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let active = 1u64.to_ne_bytes();
+    std::os::unix::fs::FileExt::write_all_at(&file, &active, header::FOLD_ACTIVE as u64).unwrap();
+    let own = std::process::id().to_ne_bytes();
+    std::os::unix::fs::FileExt::write_all_at(&file, &own, header::FOLD_LOCK as u64).unwrap();
+    let once = segment.snapshot(None).unwrap();
+    counter.join().unwrap();
+    assert_eq!(once.books.len(), 0);
+    assert_eq!(totals(&once)["execute::cpu"], (1, 500_000_000));
+}
+
+#[test]
+fn a_fold_whose_process_was_killed_counts_everything_once() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let wait = maker.stat("execute::wait::IO:DataFileRead", ACCOUNT);
+    let third = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
+    let start = monotonic_ns() - 1_000_000_000;
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, start);
+    slot.switch(wait, start + 1_000);
+    slot.switch(third, start + 30_000);
+    slot.close(start + 600_000);
+    maker.write(&slot);
+    maker.set_state(0, state::FOLDING);
+    // The first statistic has been moved, the second is half added, the third is to come.
+    let mut group = maker.group(0);
+    group.record(cpu, 1_000);
+    group.record(wait, 77);
+    maker.write(&group);
+    maker.set_state(group.index, state::GROUP);
+    maker.u32(maker.entry_at(0) + entry::FOLDED as u64, 1);
+    maker.u32(maker.journal + journal::ACTIVE as u64, 1);
+    maker.u32(maker.journal + journal::SLOT as u64, 0);
+    maker.u32(maker.journal + journal::GROUP as u64, group.index);
+    maker.u32(maker.journal + journal::HEAD as u64, 1);
+    let saved = maker.journal + journal::SAVED as u64;
+    maker.u32(saved, wait);
+    maker.u64(saved + 24, u64::MAX);
+    maker.u64(saved + 40, 1);
+    maker.u64(header::FOLD_ACTIVE as u64, 1);
+    maker.u32(header::FOLD_LOCK as u64, 0);
+
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    assert!(snapshot.stuck_fold);
+    let totals = totals(&snapshot);
+    assert_eq!(totals["execute::cpu"], (1, 1_000));
+    assert_eq!(totals["execute::wait::IO:DataFileRead"], (1, 29_000));
+    assert_eq!(totals["execute::wait::IO:WALSync"], (1, 570_000));
+}
+
+#[test]
+fn after_a_reset_only_the_time_since_counts() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let wait = maker.stat("execute::wait::IO:DataFileRead", ACCOUNT);
+    let start = monotonic_ns() - 1_000_000_000;
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, start);
+    slot.switch(wait, start + 400_000_000);
+    maker.write(&slot);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let before = segment.snapshot(None).unwrap();
+    let reset = monotonic_ns();
+    maker.u64(header::RESET_TICK as u64, reset);
+    maker.level_word(1 << 8 | 1);
+    // The session has not noticed yet.
+    let after = segment.snapshot(Some(&before)).unwrap();
+    let delta = Delta::between(Some(&before), &after);
+    assert_eq!(delta.ticks, after.tick - reset);
+    assert_eq!(delta.sessions[0].lived, after.books[0].now - reset);
+    let interval = Interval::between(&segment, Some(&before), &after);
+    assert_eq!(interval.ledger.len(), 1);
+    assert_eq!(&*interval.ledger[0].activity, "IO:DataFileRead");
+    assert!(interval.wall_seconds < 0.5);
+}
+
+#[test]
+fn a_dead_session_does_not_grow_and_its_total_does_not_shrink() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let start = monotonic_ns();
+    let who = Who { pid: child.id(), ..Who::client() };
+    maker.claim(0, 1, who, cpu, start);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let first = segment.snapshot(None).unwrap();
+    assert_eq!(first.books[0].life, Life::Alive);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let second = segment.snapshot(Some(&first)).unwrap();
+    assert_eq!(second.books[0].life, Life::Dead);
+    assert_eq!(totals(&first), totals(&second));
+    let interval = Interval::between(&segment, Some(&first), &second);
+    assert_eq!(interval.sessions[0].state, "dead");
+    assert_eq!(interval.sessions[0].lived_seconds, 0.0);
+}
+
+#[test]
+fn a_reused_pid_is_not_taken_for_the_session() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
+    // Claimed before this process, which now bears the number, was born.
+    maker.u64(maker.entry_at(0) + entry::CLAIMED_BOOT_NS as u64, 1);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    assert_eq!(segment.snapshot(None).unwrap().books[0].life, Life::Dead);
+}
+
+#[test]
+fn a_writer_that_stopped_inside_an_update_does_not_stop_the_reader() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let wait = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
+    let start = monotonic_ns() - 1_000_000_000;
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, start);
+    slot.switch(wait, start + 100_000_000);
+    // The wait's end is counted, the next account not yet begun.
+    slot.record(wait, 500_000_000);
+    maker.write(&slot);
+    maker.u64(maker.book_at(0) + book::SEQ as u64, 9);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let book = &snapshot.books[0];
+    assert!(book.torn);
+    assert_eq!(book.accounted(&snapshot.directory), book.now - book.born);
+    assert!(!Interval::between(&segment, None, &snapshot).exact);
+}
+
+#[test]
+fn names_are_taken_from_whoever_knows_them() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let now = monotonic_ns();
+    maker.claim(0, 1, Who::client(), cpu, now);
+    maker.claim(1, 1, Who { database: "", user: "", ..Who::client() }, cpu, now);
+    let stranger = Who { database: "", user: "", database_id: 77, user_id: 0, ..Who::client() };
+    maker.claim(2, 1, stranger, cpu, now);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    assert_eq!(interval.sessions[1].database.as_deref(), Some("postgres"));
+    assert_eq!(interval.sessions[1].user.as_deref(), Some("alice"));
+    assert_eq!(interval.sessions[2].database.as_deref(), Some("77"));
+    assert_eq!(interval.sessions[2].user, None);
+}
+
+#[test]
+fn the_same_name_in_two_places_of_the_directory_is_one_statistic() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    maker.stat("x", VALUE);
+    let twin = maker.stat("execute::cpv", ACCOUNT);
+    maker.text(maker.directory_at(twin - 1) + 16, "execute::cpu");
+    let start = monotonic_ns() - 1_000_000_000;
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, start);
+    slot.switch(twin, start + 10);
+    slot.switch(cpu, start + 30);
+    maker.write(&slot);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    assert_eq!(interval.ledger.len(), 1);
+    assert_eq!(interval.ledger[0].timing.count, 2);
+}
+
+#[test]
+fn extremes_of_an_interval_are_its_own() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let timer = maker.stat("command::Execute::handle", TIMER);
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
+    slot.record(timer, 5);
+    slot.record(timer, 1_000_000_000);
+    maker.write(&slot);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let mut previous = segment.snapshot(None).unwrap();
+    let mut handle = |values: &[u64]| {
+        for &value in values {
+            slot.record(timer, value);
+        }
+        maker.write(&slot);
+        let snapshot = segment.snapshot(Some(&previous)).unwrap();
+        let interval = Interval::between(&segment, Some(&previous), &snapshot);
+        previous = snapshot;
+        interval.commands.first().map(|c| c.handle)
+    };
+    let one = handle(&[70_000]).unwrap();
+    assert_eq!((one.min_seconds, one.max_seconds), (Some(7e-5), Some(7e-5)));
+    let two = handle(&[10_000, 50_000]).unwrap();
+    assert!((two.min_seconds.unwrap() / 1e-5 - 1.0).abs() < 0.0625);
+    assert!((two.max_seconds.unwrap() / 5e-5 - 1.0).abs() < 0.0625);
+    let record = handle(&[1, 50_000, 2_000_000_000]).unwrap();
+    assert_eq!((record.min_seconds, record.max_seconds), (Some(1e-9), Some(2.0)));
+    assert_eq!(handle(&[]), None);
+}
+
+#[test]
+fn probes_events_overflows_and_the_level_are_told() {
+    let (_folder, mut maker) = make();
+    maker.probe(0, 1, "import fsync", "");
+    maker.probe(3, 2, "entry pq_getbyte", "its first bytes are branched to");
+    for number in 1..=20 {
+        maker.event(number, 1 + (number % 2) as u32, &format!("event {number}"));
+    }
+    maker.u64(header::OVERFLOW_SLOTS as u64, 3);
+    maker.stat("x", VALUE);
+    let segment = Segment::open(&maker.path).unwrap();
+    let probes = segment.probes().unwrap();
+    assert_eq!(probes.len(), 2);
+    assert_eq!((probes[1].index, probes[1].state), (3, ProbeState::LeftOut));
+    assert_eq!(probes[1].reason, "its first bytes are branched to");
+    let events = segment.events(0).unwrap();
+    let numbers: Vec<u64> = events.iter().map(|e| e.number).collect();
+    assert_eq!(numbers, (5..=20).collect::<Vec<_>>());
+    assert_eq!(segment.events(19).unwrap()[0].text, "event 20");
+    assert_eq!(segment.overflows().unwrap().slots, 3);
+    assert_eq!(segment.level().unwrap(), Level::Waits);
+}
+
+#[test]
+fn the_level_is_set_without_touching_the_resets() {
+    let (_folder, maker) = make();
+    maker.level_word(0x0001_2301);
+    assert_eq!(set_level(&maker.path, Level::Off).unwrap(), Level::Waits);
+    let mut word = [0u8; 4];
+    std::os::unix::fs::FileExt::read_exact_at(&maker.file, &mut word, 1024).unwrap();
+    assert_eq!(u32::from_ne_bytes(word), 0x0001_2300);
+    let link = maker.path.with_extension("link");
+    std::os::unix::fs::symlink(&maker.path, &link).unwrap();
+    assert!(matches!(set_level(&link, Level::Off), Err(Error::NotAFile { .. })));
+}
+
+#[test]
+fn a_replaced_file_is_noticed() {
+    let (_folder, maker) = make();
+    let segment = Segment::open(&maker.path).unwrap();
+    assert!(!segment.replaced());
+    let other = maker.path.with_extension("new");
+    Maker::new(&other, SHAPE);
+    std::fs::rename(&other, &maker.path).unwrap();
+    assert!(segment.replaced());
+}
+
+#[test]
+fn what_is_no_segment_is_refused_with_its_reason() {
+    let (folder, maker) = make();
+    let path = folder.path().join("other");
+    let refuse = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Segment::open(&path).unwrap_err()
+    };
+    let whole = std::fs::read(&maker.path).unwrap();
+    let with = |at: usize, bytes: &[u8]| {
+        let mut changed = whole.clone();
+        changed[at..at + bytes.len()].copy_from_slice(bytes);
+        changed
+    };
+    assert!(matches!(refuse(b""), Error::NotASegment { .. }));
+    assert!(matches!(refuse(&vec![0; 8192]), Error::NotASegment { .. }));
+    assert!(matches!(refuse(b"TALLYSEG"), Error::Truncated { .. }));
+    assert!(matches!(refuse(&whole[..100]), Error::Truncated { .. }));
+    assert!(matches!(refuse(&whole[..whole.len() - 1]), Error::Truncated { .. }));
+    assert!(matches!(refuse(&with(12, &9u32.to_ne_bytes())), Error::Version { found: 9, .. }));
+    let swapped = with(8, &0x0403_0201u32.to_ne_bytes());
+    assert!(matches!(refuse(&swapped), Error::ByteOrder { .. }));
+    for (at, value) in [(72, 0u32), (72, 1 << 20), (76, 0), (80, 3), (80, 5000), (20, 335), (32, 7)]
+    {
+        let error = refuse(&with(at, &value.to_ne_bytes()));
+        assert!(matches!(error, Error::Damaged { .. }), "{at}: {error}");
+    }
+    let far = with(header::BOOKS, &u64::MAX.to_ne_bytes());
+    assert!(refuse(&far).to_string().contains("the region of books"), "{}", refuse(&far));
+    assert!(matches!(Segment::open(folder.path()), Err(Error::NotAFile { .. })));
+    let nowhere = folder.path().join("nowhere");
+    assert!(matches!(Segment::open(&nowhere), Err(Error::NotFound { .. })));
+}
+
+#[test]
+fn a_file_cut_short_under_the_reader_is_an_error() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    maker.claim(7, 1, Who::client(), cpu, monotonic_ns());
+    let mut segment = Segment::open(&maker.path).unwrap();
+    segment.snapshot(None).unwrap();
+    maker.file.set_len(8192).unwrap();
+    assert!(matches!(segment.snapshot(None), Err(Error::Truncated { .. })));
+}
+
+/// What a session or the world does next.
+#[derive(Debug, Clone)]
+enum Step {
+    Switch(usize, usize),
+    SwitchLater(usize, usize),
+    Record(usize, u64),
+    End(usize),
+    Snapshot,
+    Reset,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..4usize, 0..4usize).prop_map(|(s, a)| Step::Switch(s, a)),
+        2 => (0..4usize, 0..4usize).prop_map(|(s, a)| Step::SwitchLater(s, a)),
+        2 => (0..4usize, 0u64..1 << 50).prop_map(|(s, v)| Step::Record(s, v)),
+        2 => (0..4usize).prop_map(Step::End),
+        4 => Just(Step::Snapshot),
+        1 => Just(Step::Reset),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn time_is_conserved_whatever_happens(steps in steps()) {
+        let (_folder, mut maker) = make();
+        let accounts: Vec<u32> = ["a::cpu", "a::wait::IO:X", "b::cpu", "idle::wait::Client:ClientRead"]
+            .iter()
+            .map(|name| maker.stat(name, ACCOUNT))
+            .collect();
+        let value = maker.stat("file::bytes", VALUE);
+        let mut group = maker.group(0);
+        let mut sessions: Vec<Option<Slot>> = vec![None; 4];
+        let mut generations = [0u32; 4];
+        let mut resets = 0;
+        let mut segment = Segment::open(&maker.path).unwrap();
+        let mut previous = segment.snapshot(None).unwrap();
+        // Sums of the intervals since the last reset, to compare with the totals.
+        let mut sums: HashMap<String, (u64, u64)> = HashMap::new();
+        for step in steps.iter().chain([&Step::Snapshot]) {
+            let now = monotonic_ns();
+            let mut touched = None;
+            match *step {
+                Step::Switch(s, _) | Step::SwitchLater(s, _) | Step::Record(s, _) => {
+                    if sessions[s].is_none() {
+                        generations[s] += 1;
+                        let mut slot =
+                            maker.claim(s as u32, generations[s], Who::client(), accounts[0], now);
+                        slot.resets = resets;
+                        sessions[s] = Some(slot);
+                    }
+                    touched = Some(s);
+                }
+                _ => {}
+            }
+            let maker_tick = maker.get_u64(header::RESET_TICK as u64);
+            let change = |slot: &mut Option<Slot>, f: &dyn Fn(&mut Slot)| {
+                let slot = slot.as_mut().unwrap();
+                if slot.resets != resets {
+                    // It notices the reset first.
+                    let run = slot.heads[slot.run.unwrap()].stat;
+                    slot.heads.clear();
+                    slot.pend = None;
+                    slot.run = Some(slot.head(run));
+                    slot.run_start = slot.run_start.max(maker_tick);
+                    slot.born = slot.born.max(maker_tick);
+                    slot.resets = resets;
+                }
+                f(slot);
+            };
+            match *step {
+                Step::Switch(s, a) => change(&mut sessions[s], &|slot| slot.switch(accounts[a], now)),
+                Step::SwitchLater(s, a) => change(&mut sessions[s], &|slot| slot.switch_later(accounts[a], now)),
+                Step::Record(s, v) => change(&mut sessions[s], &|slot| slot.record(value, v)),
+                Step::End(s) => if sessions[s].is_some() {
+                    change(&mut sessions[s], &|_| ());
+                    maker.fold(sessions[s].take().unwrap(), &mut group, now);
+                },
+                Step::Reset => {
+                    resets += 1;
+                    maker.u64(header::RESET_TICK as u64, now);
+                    maker.level_word(resets << 8 | 1);
+                    group.heads.clear();
+                    maker.write(&group);
+                    maker.u64(maker.entry_at(group.index) + entry::SESSIONS as u64, 0);
+                    sums.clear();
+                }
+                Step::Snapshot => {
+                    let snapshot = segment.snapshot(Some(&previous)).unwrap();
+                    let delta = Delta::between(Some(&previous), &snapshot);
+                    for session in &delta.sessions {
+                        let accounted: u64 = session.changes.iter()
+                            .filter(|(id, _)| {
+                                snapshot.directory.get(*id).unwrap().kind == StatKind::Account
+                            })
+                            .map(|(_, c)| c.total)
+                            .sum();
+                        prop_assert_eq!(accounted, session.lived);
+                    }
+                    for (stat, total) in delta.changed() {
+                        let sum = sums.entry(stat.name.clone()).or_default();
+                        sum.0 += total.change.count;
+                        sum.1 += total.change.total;
+                    }
+                    let interval = Interval::between(&segment, Some(&previous), &snapshot);
+                    let ledger: f64 = interval.ledger.iter().map(|a| a.timing.seconds).sum();
+                    prop_assert!((ledger - interval.wall_seconds).abs() < 1e-9);
+                    let mut expected = totals(&snapshot);
+                    expected.retain(|_, sum| *sum != (0, 0));
+                    prop_assert_eq!(&sums, &expected);
+                    previous = snapshot;
+                }
+            }
+            if let Some(slot) = touched.and_then(|s| sessions[s].as_ref()) {
+                maker.write(slot);
+            }
+        }
+    }
+}
