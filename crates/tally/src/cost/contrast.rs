@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! What was read in the slices of a quad, and what the quad says.
+//! What was read in the slices of a round, and what the round says.
 
-use super::design::{Quad, Side};
+use super::design::{Round, Side};
 
 /// Fewest commands that a side of a quad must have handled for its ratio to mean anything.
 pub(crate) const FEWEST_COMMANDS: u64 = 4;
@@ -39,7 +39,7 @@ impl Slice {
     }
 }
 
-/// Log ratios of side B to side A of one quad.
+/// Log ratios of side B to side A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Contrast {
     /// Of CPU per command.
@@ -48,10 +48,34 @@ pub(crate) struct Contrast {
     pub(crate) throughput: f64,
 }
 
-/// Compare the sides; none when either did too little to be compared.
-pub(crate) fn contrast(quad: Quad, slices: &[Slice; 4]) -> Option<Contrast> {
+/// What a round says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Said {
+    /// Of the level.
+    pub(crate) real: Contrast,
+    /// Of nothing.
+    pub(crate) placebo: Contrast,
+}
+
+/// Compare the sides, and those of the placebo; none when any did too little to be compared.
+/// Each quad is compared by itself, so that it does not matter if conditions change between
+/// the two.
+pub(crate) fn contrast(round: Round, slices: &[[Slice; 4]; 2]) -> Option<Said> {
+    let placebo = round.placebo_sides();
+    let real = round.quads.map(|quad| quad.sides());
+    Some(Said {
+        real: mean(compare(real[0], &slices[0])?, compare(real[1], &slices[1])?),
+        placebo: mean(compare(placebo[0], &slices[0])?, compare(placebo[1], &slices[1])?),
+    })
+}
+
+fn mean(a: Contrast, b: Contrast) -> Contrast {
+    Contrast { cpu: 0.5 * (a.cpu + b.cpu), throughput: 0.5 * (a.throughput + b.throughput) }
+}
+
+fn compare(sides: [Side; 4], slices: &[Slice; 4]) -> Option<Contrast> {
     let (mut a, mut b) = (Slice::default(), Slice::default());
-    for (side, slice) in quad.sides().into_iter().zip(slices) {
+    for (side, slice) in sides.into_iter().zip(slices) {
         match side {
             Side::A => a.add(slice),
             Side::B => b.add(slice),
@@ -73,41 +97,58 @@ pub(crate) fn percent(log_ratio: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::design::Kind;
+    use super::super::design::{Design, Quad};
     use super::*;
 
     fn slice(cpu_ns: u64, commands: u64, wall_ns: u64) -> Slice {
         Slice { cpu_ns, commands, changes: 0, wall_ns }
     }
 
+    /// Eight slices, made of the level in each.
+    fn slices(round: Round, mut make: impl FnMut(usize, bool) -> Slice) -> [[Slice; 4]; 2] {
+        let mut at = 0;
+        round.quads.map(|quad| {
+            quad.sides().map(|side| {
+                at += 1;
+                make(at - 1, side == Side::B)
+            })
+        })
+    }
+
     #[test]
-    fn a_drift_that_is_even_through_the_quad_cancels() {
-        let slices = [10_000, 11_000, 12_000, 13_000].map(|cpu| slice(cpu, 100, 1_000));
-        for reversed in [false, true] {
-            let kind = Kind::Real;
-            let ratio = contrast(Quad { kind, reversed }, &slices).unwrap();
-            assert_eq!(ratio.cpu, 0.0);
+    fn the_effect_is_found_in_every_order_and_the_placebo_shows_none() {
+        for round in Design::new(1).take(64) {
+            let slices = slices(round, |_, on| match on {
+                false => slice(10_000, 100, 1_000),
+                true => slice(11_000, 100, 1_100),
+            });
+            let said = contrast(round, &slices).unwrap();
+            assert!((percent(said.real.cpu) - 10.0).abs() < 1e-9);
+            assert!((said.real.throughput - (1.0f64 / 1.1).ln()).abs() < 1e-12);
+            assert!(said.placebo.cpu.abs() < 1e-12 && said.placebo.throughput.abs() < 1e-12);
         }
     }
 
     #[test]
-    fn the_sides_are_told_apart_whichever_comes_first() {
-        let (off, on) = (slice(10_000, 100, 1_000), slice(11_000, 100, 1_100));
-        let kind = Kind::Real;
-        let abba = Quad { kind, reversed: false };
-        let baab = Quad { kind, reversed: true };
-        for (quad, slices) in [(abba, [off, on, on, off]), (baab, [on, off, off, on])] {
-            let ratio = contrast(quad, &slices).unwrap();
-            assert!((percent(ratio.cpu) - 10.0).abs() < 1e-9);
-            assert!((ratio.throughput - (1.0f64 / 1.1).ln()).abs() < 1e-12);
+    fn a_drift_is_taken_for_neither_an_effect_nor_a_fault() {
+        for round in Design::new(2).take(64) {
+            // A tenth of a per cent from slice to slice.
+            let slices = slices(round, |at, _| slice(1_000_000 + 1_000 * at as u64, 100, 1_000));
+            let said = contrast(round, &slices).unwrap();
+            assert!(said.real.cpu.abs() < 1e-5, "{said:?}");
+            assert!(said.placebo.cpu.abs() < 1e-5, "{said:?}");
         }
     }
 
     #[test]
     fn a_quad_with_an_idle_side_says_nothing() {
-        let (idle, busy) = (slice(0, 0, 1_000), slice(10_000, 100, 1_000));
-        let quad = Quad { kind: Kind::Real, reversed: false };
-        assert_eq!(contrast(quad, &[idle, busy, busy, idle]), None);
-        assert_eq!(contrast(quad, &[busy, idle, idle, busy]), None);
+        let round = Round { quads: [Quad { reversed: false }; 2], flipped: false };
+        for idle in [false, true] {
+            let slices = slices(round, |_, on| match on == idle {
+                false => slice(0, 0, 1_000),
+                true => slice(10_000, 100, 1_000),
+            });
+            assert_eq!(contrast(round, &slices), None);
+        }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! From the log ratios of the quads to a figure with its half-width.
+//! From the log ratios of the rounds to a figure with its half-width.
 //!
 //! The location is the 10 % trimmed mean, its standard error comes from the winsorised
 //! variance and its interval from Student's t with h - 1 degrees of freedom, h being the

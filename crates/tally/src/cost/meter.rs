@@ -79,7 +79,7 @@ impl Meter {
         Ok(Self { segment, counter, backends: Vec::new() })
     }
 
-    /// Look again which backends there are. Between quads only.
+    /// Look again which backends there are. Between rounds only.
     pub(crate) fn refresh(&mut self) -> Result<(), Error> {
         let claims = self.segment.claims()?;
         let clients = || claims.iter().filter(|claim| claim.kind == KIND);

@@ -3,7 +3,7 @@
 //! `tally cost`: what a level costs, by toggling it on live backends.
 //!
 //! [`design`] draws the order of the slices, [`runner`] goes through them with [`toggle`] and
-//! [`meter`], [`contrast`] makes one number of each quad and [`estimate`] one figure of all
+//! [`meter`], [`contrast`] makes one number of each round and [`estimate`] one figure of all
 //! of them, [`outcome`] judges and [`render`] says it. docs/cost.md gives the reasons.
 
 mod contrast;
@@ -145,7 +145,7 @@ fn warm_up(
 
 /// The figure as it stands in the middle of a run.
 fn so_far(record: &Record) -> String {
-    let cpu: Vec<f64> = record.real.iter().map(|contrast| contrast.cpu).collect();
+    let cpu: Vec<f64> = record.rounds.iter().map(|said| said.real.cpu).collect();
     Estimate::of(&cpu).map_or_else(String::new, |estimate| {
         format!("{:+.2} % ± {:.2} so far", percent(estimate.mean), percent(estimate.half_width))
     })

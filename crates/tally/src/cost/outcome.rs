@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::contrast::{percent, Contrast};
+use super::contrast::{percent, Said};
 use super::estimate::{Estimate, FEWEST};
 use super::runner::Record;
 use crate::error::Error;
@@ -24,9 +24,9 @@ pub(crate) struct Figure {
     pub(crate) half_width: f64,
     /// Two-sided probability of Wilcoxon's signed ranks, were there no change.
     pub(crate) rank_p: f64,
-    /// Quads it rests on.
-    pub(crate) quads: usize,
-    /// Adjacent quads averaged into one because they were correlated; 1 when not.
+    /// Rounds it rests on.
+    pub(crate) rounds: usize,
+    /// Adjacent rounds averaged into one because they were correlated; 1 when not.
     pub(crate) block: usize,
     /// Their lag-1 correlation.
     pub(crate) correlation: f64,
@@ -47,7 +47,7 @@ pub(crate) enum Verdict {
 /// All that came out.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Outcome {
-    /// CPU per command; none from too few quads.
+    /// CPU per command; none from too few rounds.
     pub(crate) cpu: Option<Figure>,
     /// Commands per second.
     pub(crate) throughput: Option<Figure>,
@@ -63,13 +63,13 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// `margin` in per cent.
     pub(crate) fn of(record: &Record, margin: f64) -> Self {
-        let estimate = |quads: &[Contrast], what: fn(&Contrast) -> f64| {
-            Estimate::of(&quads.iter().map(what).collect::<Vec<f64>>())
+        let estimate = |what: fn(&Said) -> f64| {
+            Estimate::of(&record.rounds.iter().map(what).collect::<Vec<f64>>())
         };
-        let cpu = estimate(&record.real, |c| c.cpu);
-        let placebo = estimate(&record.placebo, |c| c.cpu);
-        let throughput = estimate(&record.real, |c| c.throughput);
-        let placebo_throughput = estimate(&record.placebo, |c| c.throughput);
+        let cpu = estimate(|said| said.real.cpu);
+        let placebo = estimate(|said| said.placebo.cpu);
+        let throughput = estimate(|said| said.real.throughput);
+        let placebo_throughput = estimate(|said| said.placebo.throughput);
         let (verdict, reason) = judge(cpu.as_ref(), placebo.as_ref(), margin, record);
         Self {
             differs_from_zero: cpu.as_ref().is_some_and(|e| e.above(0.0) || e.below(0.0)),
@@ -89,7 +89,7 @@ fn figure(estimate: &Estimate) -> Figure {
         // The slope of percent() at the estimate.
         half_width: 100.0 * estimate.mean.exp() * estimate.half_width,
         rank_p: estimate.rank_p(0.0),
-        quads: estimate.values,
+        rounds: estimate.values,
         block: estimate.block,
         correlation: estimate.correlation,
     }
@@ -103,9 +103,9 @@ fn judge(
 ) -> (Verdict, String) {
     let not = |reason: String| (Verdict::NotResolved, reason);
     let (Some(cpu), Some(placebo)) = (cpu, placebo) else {
-        let fewest = record.real.len().min(record.placebo.len());
+        let rounds = record.rounds.len();
         return not(format!(
-            "{fewest} usable quads are too few, {FEWEST} are needed; measure longer"
+            "{rounds} usable rounds are too few, {FEWEST} are needed; measure longer"
         ));
     };
     if placebo.mean.abs() > placebo.half_width_at(PLACEBO_CONFIDENCE)
@@ -130,7 +130,7 @@ fn judge(
 
 /// An error unless books changed while the level was on and stood still while it was off.
 pub(crate) fn check_alive(record: &Record) -> Result<(), Error> {
-    if record.real.is_empty() {
+    if record.rounds.is_empty() {
         return Ok(());
     }
     let rate = |changes: u64, commands: u64| changes as f64 / commands.max(1) as f64;
@@ -155,27 +155,25 @@ pub(crate) fn check_alive(record: &Record) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::contrast::Slice;
+    use super::super::contrast::{Contrast, Slice};
     use super::*;
 
-    /// Log ratios around `mean` per cent, spread evenly over `spread` to either side.
-    fn contrasts(n: usize, mean: f64, spread: f64) -> Vec<Contrast> {
+    /// A change of `mean` per cent, spread evenly over `spread` to either side.
+    fn scattered(i: usize, mean: f64, spread: f64) -> Contrast {
+        // The golden ratio scatters evenly, and neighbours far from each other.
+        let u = (i as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0;
+        let cpu = ((mean + spread * u) / 100.0).ln_1p();
+        Contrast { cpu, throughput: -cpu }
+    }
+
+    fn rounds(n: usize, mean: f64, placebo: f64) -> Vec<Said> {
         (0..n)
-            .map(|i| {
-                // The golden ratio scatters evenly, and neighbours far from each other.
-                let u = (i as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0;
-                let cpu = ((mean + spread * u) / 100.0).ln_1p();
-                Contrast { cpu, throughput: -cpu }
-            })
+            .map(|i| Said { real: scattered(i, mean, 4.0), placebo: scattered(i, placebo, 4.0) })
             .collect()
     }
 
     fn outcome(n: usize, mean: f64, placebo: f64, margin: f64) -> Outcome {
-        let record = Record {
-            real: contrasts(n, mean, 4.0),
-            placebo: contrasts(n, placebo, 4.0),
-            ..Record::default()
-        };
+        let record = Record { rounds: rounds(n, mean, placebo), ..Record::default() };
         Outcome::of(&record, margin)
     }
 
@@ -198,10 +196,10 @@ mod tests {
     }
 
     #[test]
-    fn too_few_quads_give_no_figure() {
+    fn too_few_rounds_give_no_figure() {
         let few = outcome(FEWEST - 1, 0.1, 0.0, 0.3);
         assert!(few.cpu.is_none() && few.verdict == Verdict::NotResolved);
-        assert!(few.reason.contains("19 usable quads"), "{}", few.reason);
+        assert!(few.reason.contains("19 usable rounds"), "{}", few.reason);
     }
 
     #[test]
@@ -217,7 +215,7 @@ mod tests {
     fn a_level_that_nobody_follows_is_an_error() {
         let side = |changes| Slice { commands: 1000, changes, ..Slice::default() };
         let record = |off, on| Record {
-            real: contrasts(FEWEST, 0.0, 1.0),
+            rounds: rounds(FEWEST, 0.0, 0.0),
             off: side(off),
             on: side(on),
             ..Record::default()

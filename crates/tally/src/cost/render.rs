@@ -41,7 +41,7 @@ struct Json<'a> {
     differs_from_zero: bool,
     off: Side,
     on: Side,
-    quads: Quads,
+    rounds: Rounds,
     backends: Backends,
     seed: u64,
     slice_seconds: f64,
@@ -69,9 +69,8 @@ struct Side {
 }
 
 #[derive(Serialize)]
-struct Quads {
-    real: usize,
-    placebo: usize,
+struct Rounds {
+    used: usize,
     discarded: Discarded,
 }
 
@@ -101,11 +100,7 @@ impl Result<'_> {
             differs_from_zero: outcome.differs_from_zero,
             off: self.side(&record.off),
             on: self.side(&record.on),
-            quads: Quads {
-                real: record.real.len(),
-                placebo: record.placebo.len(),
-                discarded: record.discarded,
-            },
+            rounds: Rounds { used: record.rounds.len(), discarded: record.discarded },
             backends: Backends { fewest: record.backends.0, most: record.backends.1 },
             seed: self.plan.seed,
             slice_seconds: record.slice.as_secs_f64(),
@@ -197,9 +192,8 @@ impl Result<'_> {
         let mut out = String::new();
         let _ = write!(
             out,
-            "{} and {} of placebo in {}{}; slices of {} after {} unmeasured; seed {}",
-            plural(record.real.len(), "quad"),
-            record.placebo.len(),
+            "{} of 8 slices in {}{}; slices of {} after {} unmeasured; seed {}",
+            plural(record.rounds.len(), "round"),
             minutes(record.elapsed),
             if record.interrupted { ", interrupted" } else { "" },
             millis(record.slice),
@@ -213,7 +207,7 @@ impl Result<'_> {
             (level, "with a foreign level"),
         ] {
             if count > 0 {
-                let _ = write!(out, "\n{} discarded, {why}", plural(count as usize, "quad"));
+                let _ = write!(out, "\n{} discarded, {why}", plural(count as usize, "round"));
             }
         }
         if let Some(cpu) = self.outcome.cpu.as_ref() {

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use segment::Level;
 
-use super::contrast::{contrast, Contrast, Slice};
-use super::design::{Design, Kind, Quad, Side};
+use super::contrast::{contrast, Said, Slice};
+use super::design::{Design, Round, Side};
 use super::meter::Meter;
 use super::toggle::Toggle;
 use crate::error::Error;
@@ -25,7 +25,7 @@ const REFRESH: Duration = Duration::from_millis(500);
 const EFFORT: u32 = 20;
 /// Longest sleep without a look at the signals.
 const NAP: Duration = Duration::from_millis(100);
-/// So many quads in a row spoilt by another hand on the level, and there is no point.
+/// So many rounds in a row spoilt by another hand on the level, and there is no point.
 const SPOILT: u32 = 50;
 
 /// What is to be done.
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
 }
 
-/// Quads that were not used, and why.
+/// Rounds that were not used, and why.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Discarded {
     /// A side handled too few commands.
@@ -55,9 +55,8 @@ pub(crate) struct Discarded {
 /// What came out, in the order in which it came.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Record {
-    pub(crate) real: Vec<Contrast>,
-    pub(crate) placebo: Vec<Contrast>,
-    /// All slices of real quads with the level off, added up.
+    pub(crate) rounds: Vec<Said>,
+    /// All slices with the level off, added up.
     pub(crate) off: Slice,
     /// And with it on.
     pub(crate) on: Slice,
@@ -72,7 +71,7 @@ pub(crate) struct Record {
     pub(crate) interrupted: bool,
 }
 
-/// Why a quad came to nothing.
+/// Why a round came to nothing.
 enum Spoilt {
     Reset,
     Level,
@@ -80,7 +79,7 @@ enum Spoilt {
 }
 
 /// Toggle and measure until the time is over or `stop` is set. `progress` is called now and
-/// then, between quads.
+/// then, between rounds.
 pub(crate) fn run(
     plan: &Plan,
     meter: &mut Meter,
@@ -98,7 +97,7 @@ pub(crate) fn run(
     };
     let began = Instant::now();
     let (mut refreshed, mut in_a_row) = (began, 0);
-    for quad in Design::new(plan.seed) {
+    for round in Design::new(plan.seed) {
         record.elapsed = began.elapsed();
         if record.elapsed >= plan.length || stop.load(Ordering::Relaxed) {
             break;
@@ -110,10 +109,10 @@ pub(crate) fn run(
         }
         record.backends.0 = record.backends.0.min(meter.backends());
         record.backends.1 = record.backends.1.max(meter.backends());
-        match slices(quad, plan, record.slice, meter, toggle, stop)? {
+        match slices(round, plan, record.slice, meter, toggle, stop)? {
             Ok(slices) => {
                 in_a_row = 0;
-                record.take(quad, &slices);
+                record.take(round, &slices);
             }
             Err(Spoilt::Interrupted) => break,
             Err(Spoilt::Reset) => record.discarded.reset += 1,
@@ -135,38 +134,37 @@ pub(crate) fn run(
 }
 
 impl Record {
-    fn take(&mut self, quad: Quad, slices: &[Slice; 4]) {
-        let Some(contrast) = contrast(quad, slices) else {
+    fn take(&mut self, round: Round, slices: &[[Slice; 4]; 2]) {
+        let Some(said) = contrast(round, slices) else {
             self.discarded.idle += 1;
             return;
         };
-        if quad.kind != Kind::Real {
-            self.placebo.push(contrast);
-            return;
-        }
-        self.real.push(contrast);
-        for (side, slice) in quad.sides().into_iter().zip(slices) {
-            match side {
-                Side::A => self.off.add(slice),
-                Side::B => self.on.add(slice),
+        self.rounds.push(said);
+        for (quad, slices) in round.quads.into_iter().zip(slices) {
+            for (side, slice) in quad.sides().into_iter().zip(slices) {
+                match side {
+                    Side::A => self.off.add(slice),
+                    Side::B => self.on.add(slice),
+                }
             }
         }
     }
 }
 
-/// The four slices of a quad.
+/// The eight slices of a round.
 fn slices(
-    quad: Quad,
+    round: Round,
     plan: &Plan,
     length: Duration,
     meter: &Meter,
     toggle: &Toggle,
     stop: &AtomicBool,
-) -> Result<Result<[Slice; 4], Spoilt>, Error> {
-    let mut slices = [Slice::default(); 4];
-    for (slice, side) in slices.iter_mut().zip(quad.sides()) {
-        let level = if quad.is_on(side) { plan.level } else { Level::Off };
-        // Written also where it stays: the placebo goes through the same motions.
+) -> Result<Result<[[Slice; 4]; 2], Spoilt>, Error> {
+    let mut slices = [[Slice::default(); 4]; 2];
+    let sides = round.quads.into_iter().flat_map(|quad| quad.sides());
+    for (slice, side) in slices.iter_mut().flatten().zip(sides) {
+        let level = if side == Side::B { plan.level } else { Level::Off };
+        // Written also where it stays, so that all slices begin alike.
         toggle.set(level)?;
         sleep(plan.discard, stop);
         let before = meter.read()?;
@@ -200,21 +198,18 @@ fn sleep(length: Duration, stop: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::design::Quad;
     use super::*;
 
-    fn slice(cpu_ns: u64) -> Slice {
-        Slice { cpu_ns, commands: 100, changes: 0, wall_ns: 1000 }
-    }
-
     #[test]
-    fn real_quads_and_placebo_are_kept_apart() {
+    fn an_idle_round_is_discarded_and_a_good_one_adds_to_the_side_of_its_level() {
+        let slice = |cpu_ns| Slice { cpu_ns, commands: 100, changes: 0, wall_ns: 1000 };
+        let round = Round { quads: [Quad { reversed: true }; 2], flipped: false };
         let mut record = Record::default();
-        let quad = |kind| Quad { kind, reversed: true };
-        record.take(quad(Kind::Real), &[3, 1, 1, 3].map(slice));
-        record.take(quad(Kind::PlaceboOn), &[8, 8, 8, 8].map(slice));
-        record.take(quad(Kind::Real), &[Slice::default(); 4]);
-        assert_eq!((record.real.len(), record.placebo.len()), (1, 1));
-        assert_eq!((record.off.cpu_ns, record.on.cpu_ns), (2, 6));
+        record.take(round, &[[3, 1, 1, 3].map(slice); 2]);
+        record.take(round, &[[Slice::default(); 4]; 2]);
+        assert_eq!(record.rounds.len(), 1);
+        assert_eq!((record.off.cpu_ns, record.on.cpu_ns), (4, 12));
         assert_eq!(record.discarded, Discarded { idle: 1, ..Discarded::default() });
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 
 use super::super::contrast::{contrast, Slice};
-use super::super::design::{Design, Kind};
+use super::super::design::{Design, Side};
 use super::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -111,32 +111,35 @@ impl Noise {
     }
 }
 
-/// The log ratios that a run of so many quads gives on that server.
-fn run(seed: u64, quads: usize, effect: f64) -> Vec<f64> {
+/// What a run of so many rounds says on that server: of the level, and of nothing.
+fn run(seed: u64, rounds: usize, effect: f64) -> (Vec<f64>, Vec<f64>) {
     let mut noise = Noise::new(seed);
     Design::new(seed ^ 0x5eed)
-        .filter(|quad| quad.kind == Kind::Real)
-        .take(quads)
-        .map(|quad| {
-            let slices =
-                quad.sides().map(|side| noise.slice(if quad.is_on(side) { effect } else { 0.0 }));
-            contrast(quad, &slices).unwrap().cpu
+        .take(rounds)
+        .map(|round| {
+            let slices = round.quads.map(|quad| {
+                quad.sides().map(|side| noise.slice(if side == Side::B { effect } else { 0.0 }))
+            });
+            let said = contrast(round, &slices).unwrap();
+            (said.real.cpu, said.placebo.cpu)
         })
-        .collect()
+        .unzip()
 }
 
 #[test]
 fn the_interval_covers_the_truth_95_times_in_100_under_heavy_tails_and_drift() {
     let (runs, effect) = (1500, 0.004);
-    let covered = (0..runs)
-        .filter(|seed| {
-            let e = Estimate::of(&run(*seed, 150, effect)).unwrap();
-            (e.mean - effect).abs() <= e.half_width
-        })
-        .count() as f64
-        / runs as f64;
-    // Four standard errors of a share of 0.95 in 1500 runs are 0.022.
-    assert!((0.928..=0.972).contains(&covered), "covered {covered}");
+    let (mut real, mut nothing) = (0, 0);
+    for seed in 0..runs {
+        let (level, placebo) = run(seed, 150, effect);
+        let (level, placebo) = (Estimate::of(&level).unwrap(), Estimate::of(&placebo).unwrap());
+        real += usize::from((level.mean - effect).abs() <= level.half_width);
+        nothing += usize::from(placebo.mean.abs() <= placebo.half_width);
+    }
+    for covered in [real as f64 / runs as f64, nothing as f64 / runs as f64] {
+        // Four standard errors of a share of 0.95 in 1500 runs are 0.022.
+        assert!((0.928..=0.972).contains(&covered), "covered {covered}");
+    }
 }
 
 #[test]
@@ -144,7 +147,7 @@ fn no_effect_is_called_one_at_most_5_times_in_100() {
     let runs = 1500;
     let wrong = (0..runs)
         .filter(|seed| {
-            let e = Estimate::of(&run(*seed + 1_000_000, 150, 0.0)).unwrap();
+            let e = Estimate::of(&run(*seed + 1_000_000, 150, 0.0).0).unwrap();
             e.above(0.0) || e.below(0.0)
         })
         .count() as f64
@@ -153,10 +156,18 @@ fn no_effect_is_called_one_at_most_5_times_in_100() {
 }
 
 #[test]
+fn the_placebo_is_known_as_well_as_the_figure_that_it_stands_beside() {
+    let (level, placebo) = run(9, 4000, 0.01);
+    let (level, placebo) = (Estimate::of(&level).unwrap(), Estimate::of(&placebo).unwrap());
+    let ratio = placebo.half_width / level.half_width;
+    assert!((0.85..1.15).contains(&ratio), "{ratio}");
+}
+
+#[test]
 fn an_effect_of_three_half_widths_is_found() {
-    let estimate = Estimate::of(&run(5, 2000, 0.0)).unwrap();
+    let estimate = Estimate::of(&run(5, 2000, 0.0).0).unwrap();
     let effect = 3.0 * estimate.half_width;
-    let found = Estimate::of(&run(6, 2000, effect)).unwrap();
+    let found = Estimate::of(&run(6, 2000, effect).0).unwrap();
     assert!(found.above(0.0), "{found:?}");
 }
 
