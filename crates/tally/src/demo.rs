@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use scratch::{Binaries, Cluster, Load, PgbenchResult};
+use scratch::{Cluster, Load, PgbenchResult};
 use segment::{Interval, Segment};
 
 use crate::cli::{DemoArgs, Sort, TopArgs, View, Workload};
 use crate::columns::Columns;
 use crate::error::Error;
-use crate::{library, target, top};
+use crate::{instrumented, top};
 
 /// Of pgbench's tables: 15 MB each. With fewer branches than clients, TPC-B would show
 /// little but row locks.
@@ -59,29 +59,13 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
 
 /// A server whose commits reach the disk, as a real one's do, and the path of its segment.
 fn server(args: &DemoArgs) -> Result<(Cluster, PathBuf), Error> {
-    let binaries = Binaries::find()?;
-    let library = library::find(&binaries)?;
-    let connections = (args.clients + 20).to_string();
-    let mut cluster = Cluster::builder()
-        .binaries(binaries)
-        .library(library)
-        .fsync(true)
-        .setting("shared_preload_libraries", "pg_tally")
-        .setting("shared_buffers", "256MB")
-        .setting("max_wal_size", "4GB")
-        .setting("max_connections", &connections)
-        .create()?;
-    let path = Path::new(target::DEFAULT_FOLDER).join(target::name_of(cluster.data_dir())?);
-    // A server that is killed cannot remove its segment itself.
-    cluster.also_remove(&path);
-    cluster.start()?;
-    if !path.exists() {
-        return Err(Error::Failed(format!(
-            "pg_tally is not active in the scratch server; the end of its log:\n{}",
-            cluster.log_tail(10)
-        )));
-    }
-    Ok((cluster, path))
+    instrumented::start(
+        Cluster::builder()
+            .fsync(true)
+            .setting("shared_buffers", "256MB")
+            .setting("max_wal_size", "4GB")
+            .setting("max_connections", &(args.clients + 20).to_string()),
+    )
 }
 
 /// On a terminal the full-screen view until the load ends; else intervals as text.

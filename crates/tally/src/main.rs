@@ -14,6 +14,7 @@ mod disable;
 mod enable;
 mod error;
 mod generate;
+mod instrumented;
 mod library;
 mod library_list;
 mod ls;

@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use scratch::{Binaries, Cluster, RunningPgbench};
+use scratch::{Cluster, RunningPgbench};
 
 use crate::cli::{CostArgs, Workload};
 use crate::error::Error;
-use crate::{library, target};
+use crate::{instrumented, target};
 
 /// Scale of pgbench's tables: 150 MB, which fit into [`SHARED_BUFFERS`].
 const SCALE: u32 = 10;
@@ -48,18 +48,14 @@ impl Subject {
     /// A scratch server under a load that outlasts the measurement. `say` is told what is
     /// being waited for.
     pub(crate) fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
-        let binaries = Binaries::find()?;
-        let library = library::find(&binaries)?;
         say("starting a scratch server");
         let connections = args.clients + 20;
-        let cluster = Cluster::builder()
-            .binaries(binaries)
-            .library(library)
-            .fsync(true)
-            .setting("shared_preload_libraries", "pg_tally")
-            .setting("shared_buffers", SHARED_BUFFERS)
-            .setting("max_connections", &connections.to_string())
-            .start()?;
+        let (cluster, segment) = instrumented::start(
+            Cluster::builder()
+                .fsync(true)
+                .setting("shared_buffers", SHARED_BUFFERS)
+                .setting("max_connections", &connections.to_string()),
+        )?;
         let (unit, commands_per_unit) = match &args.workload {
             Workload::Select | Workload::Txid => ("transaction", 1.0),
             // begin, update, select, update, update, insert, end
@@ -68,7 +64,6 @@ impl Subject {
         };
         say("filling pgbench's tables");
         cluster.pgbench_init(SCALE)?;
-        let segment = target::path(cluster.data_dir().to_str())?;
         let measured = Duration::from_secs_f64(args.minutes * 60.0);
         let mut pgbench = cluster
             .pgbench()

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A scratch server with the extension in all of its processes.
+
+use std::path::{Path, PathBuf};
+
+use scratch::{Builder, Cluster};
+
+use crate::error::Error;
+use crate::{library, target};
+
+/// Finish the cluster, with pg_tally, and start it; returns it and the path of its segment,
+/// which goes when the cluster goes.
+pub fn start(builder: Builder) -> Result<(Cluster, PathBuf), Error> {
+    let binaries = scratch::Binaries::find()?;
+    let library = library::find(&binaries)?;
+    let mut cluster = builder
+        .binaries(binaries)
+        .library(library)
+        .setting("shared_preload_libraries", "pg_tally")
+        .create()?;
+    let path = Path::new(target::DEFAULT_FOLDER).join(target::name_of(cluster.data_dir())?);
+    // A server that is killed cannot remove its segment itself.
+    cluster.also_remove(&path);
+    cluster.start()?;
+    if !path.exists() {
+        return Err(Error::Failed(format!(
+            "pg_tally is not active in the scratch server; the end of its log:\n{}",
+            cluster.log_tail(10)
+        )));
+    }
+    Ok((cluster, path))
+}
