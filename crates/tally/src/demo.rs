@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use scratch::{Cluster, Load, PgbenchResult};
+use scratch::{Cluster, Load, PgbenchResult, RunningPgbench};
+use segment::kernel::Watch;
 use segment::{Interval, Segment};
 
 use crate::cli::{DemoArgs, Sort, TopArgs, View, Workload};
@@ -19,6 +20,10 @@ use crate::{instrumented, top};
 const SCALE: u32 = 10;
 /// What a printed interval holds, unless the whole is shorter.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// How much longer the load runs than it is watched, so that its sessions are seen to the end.
+const TAIL: Duration = Duration::from_secs(2);
+/// How long its connections may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Lines of the summary's ledger.
 const LINES: usize = 12;
 
@@ -40,21 +45,37 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         .load(Load::from(&args.workload))
         .clients(args.clients)
         .jobs(2)
-        .duration(args.seconds)
+        .duration(args.seconds + TAIL)
         .spawn()?;
+    wait_for_load(&cluster, &mut load, args.clients)?;
     let end = Instant::now() + args.seconds;
     let first = segment.snapshot(None)?;
+    let mut watch = Watch::start(&segment);
+    watch.observe(None, &first, 0.0);
     top::run(&view(args, &path, end), color)?;
     let last = segment.snapshot(Some(&first))?;
-    let interval = Interval::between(&segment, Some(&first), &last);
+    let mut interval = Interval::between(&segment, Some(&first), &last);
+    interval.kernel = watch.observe(Some(&first), &last, interval.busy_seconds);
     // Left early, by a key or after one interval, the load has no closing lines.
-    let result = if end.saturating_duration_since(Instant::now()) < Duration::from_secs(2) {
+    let result = if end.saturating_duration_since(Instant::now()) < TAIL {
         Some(load.wait()?)
     } else {
         load.kill();
         None
     };
     summary(args, &interval, result.as_ref(), &mut std::io::stdout().lock())
+}
+
+/// Until all connections are there; a load that has ended shows why.
+fn wait_for_load(cluster: &Cluster, load: &mut RunningPgbench, clients: u32) -> Result<(), Error> {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE && load.running() {
+        if cluster.backend_pids()?.len() >= clients as usize {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
 }
 
 /// A server whose commits reach the disk, as a real one's do, and the path of its segment.
@@ -118,6 +139,16 @@ fn summary(
     )?;
     ledger(interval, out)?;
     commands(interval, out)?;
+    let kernel = &interval.kernel;
+    if kernel.available {
+        writeln!(
+            out,
+            "\nunexplained: {:.2} % of busy time (+-{:.2} %, {} samples of the kernel's own view)",
+            100.0 * kernel.unexplained_share,
+            100.0 * kernel.unexplained_error,
+            kernel.samples
+        )?;
+    }
     writeln!(
         out,
         "\nWhat the watching itself costs is not in these figures: `tally cost` measures it."

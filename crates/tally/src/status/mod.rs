@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use scratch::Process;
 use segment::interval::{ClockInfo, ServerInfo};
-use segment::kernel::Witness;
+use segment::kernel::{Watch, Witness};
 use segment::{EventKind, Interval, Level, Overflows, ProbeState, Segment};
 use serde::Serialize;
 
@@ -40,6 +40,8 @@ struct Status {
     /// Nothing was missed in the interval that was looked at.
     exact: bool,
     probes: Vec<ProbeRow>,
+    /// Busy time of the second in which the witness looked.
+    busy_seconds: f64,
     witness: Witness,
     events: Vec<EventRow>,
 }
@@ -150,6 +152,7 @@ impl Status {
                 })
                 .collect(),
             events: events(segment)?,
+            busy_seconds: interval.busy_seconds,
             server: interval.server,
             clock: interval.clock,
             witness: interval.kernel,
@@ -157,15 +160,21 @@ impl Status {
     }
 }
 
-/// One interval, of a second when there is anything to see.
+/// One interval, of a second when there is anything to see, with the kernel as witness.
 fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error> {
     let before = segment.snapshot(None)?;
     if running == Some(false) {
-        return Ok(Interval::between(segment, None, &before));
+        let mut whole = Interval::between(segment, None, &before);
+        whole.kernel = Witness::not_asked("the server has ended");
+        return Ok(whole);
     }
+    let mut watch = Watch::start(segment);
+    watch.observe(None, &before, 0.0);
     std::thread::sleep(WITNESS);
     let after = segment.snapshot(Some(&before))?;
-    Ok(Interval::between(segment, Some(&before), &after))
+    let mut interval = Interval::between(segment, Some(&before), &after);
+    interval.kernel = watch.observe(Some(&before), &after, interval.busy_seconds);
+    Ok(interval)
 }
 
 fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {

@@ -145,8 +145,24 @@ fn probes<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
 }
 
 fn witness<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Error> {
-    if !status.witness.available {
-        return sheet.line("unexplained", "unknown");
+    let witness = &status.witness;
+    if !witness.available {
+        let why = witness.reason.as_deref().unwrap_or("the kernel was not asked");
+        return sheet.amiss("unexplained", format!("unknown: {why}"));
     }
-    Ok(())
+    if status.busy_seconds < 0.01 {
+        return sheet.line("unexplained", "nothing to explain: all sessions are idle");
+    }
+    let text = format!(
+        "{:.2} % of {:.2} s busy time, {} samples, +-{:.2} %; cpu account {:.2} s, kernel {:.2} s \
+         on processors and {:.2} s ready to run",
+        100.0 * witness.unexplained_share,
+        status.busy_seconds,
+        witness.samples,
+        100.0 * witness.unexplained_error,
+        witness.cpu_account_seconds,
+        witness.on_cpu_seconds,
+        witness.run_queue_seconds
+    );
+    sheet.line("unexplained", text)
 }
