@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Time is conserved: in every second, for every session, the accounts make up the second,
+//! whatever the session does or suffers.
+//!
+//! 20 seconds by default; PGTALLY_CONSERVATION_SECONDS sets another length.
+
+mod house;
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use postgres::NoTls;
+use scratch::{Cluster, Load};
+use segment::directory::StatKind;
+use segment::{Segment, Snapshot};
+
+/// Share of an interval that may be unaccounted for.
+const TOLERANCE: f64 = 0.001;
+const LOCK_WAIT: Duration = Duration::from_secs(8);
+
+/// Ticks in a session's accounts, and in those of them that the filter wants.
+fn accounted(snapshot: &Snapshot, book: &segment::Book, wanted: impl Fn(&str) -> bool) -> u64 {
+    book.heads
+        .iter()
+        .filter_map(|head| Some((head, snapshot.directory.get(head.stat)?)))
+        .filter(|(_, stat)| stat.kind == StatKind::Account && wanted(&stat.name))
+        .map(|(head, _)| head.total)
+        .sum()
+}
+
+fn is_row_lock(account: &str) -> bool {
+    account.ends_with("Lock:transactionid") || account.ends_with("Lock:tuple")
+}
+
+/// Check one interval; returns how many sessions were checked.
+fn check(before: &Snapshot, after: &Snapshot) -> usize {
+    let mut checked = 0;
+    for book in &after.books {
+        assert!(!book.torn, "slot {} could not be read consistently", book.slot);
+        // Since birth, and since the last look where there was one.
+        let since_birth = (book.now - book.born, accounted(after, book, |_| true));
+        let earlier = before.book(book.slot, book.generation);
+        let since_then = earlier.filter(|b| b.born == book.born).map(|earlier| {
+            let then = accounted(before, earlier, |_| true);
+            (book.now - earlier.now, since_birth.1 - then)
+        });
+        for (lived, accounts) in [Some(since_birth), since_then].into_iter().flatten() {
+            let off = accounts.abs_diff(lived) as f64;
+            assert!(
+                off <= TOLERANCE * lived as f64,
+                "pid {} ({}): lived {lived} ticks, accounts hold {accounts}",
+                book.pid,
+                book.identity.kind
+            );
+            checked += 1;
+        }
+    }
+    checked
+}
+
+/// Sleep, look and go on until `stop`; everything that a session may do to the books.
+fn rough_life(cluster: &Cluster, stop: &AtomicBool, connections: &AtomicU64) {
+    let running = || !stop.load(Ordering::Relaxed);
+    let config = cluster.config();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = config.connect(NoTls).unwrap();
+            while running() {
+                client.batch_execute("select pg_sleep(3)").unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let mut client = config.connect(NoTls).unwrap();
+            client.batch_execute("begin; select 1").unwrap();
+            while running() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        scope.spawn(|| {
+            let mut client = config.connect(NoTls).unwrap();
+            client.batch_execute("create table copied (n int, t text)").unwrap();
+            while running() {
+                let mut copy = client.copy_in("copy copied from stdin").unwrap();
+                for n in 0..20_000 {
+                    writeln!(copy, "{n}\tsome text that fills a row").unwrap();
+                }
+                copy.finish().unwrap();
+                std::io::copy(
+                    &mut client.copy_out("copy copied to stdout").unwrap(),
+                    &mut std::io::sink(),
+                )
+                .unwrap();
+                client.batch_execute("truncate copied").unwrap();
+            }
+        });
+        scope.spawn(|| {
+            let mut client = config.connect(NoTls).unwrap();
+            client
+                .batch_execute(
+                    "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; \
+                     set min_parallel_table_scan_size = 0; set force_parallel_mode = on",
+                )
+                .unwrap();
+            while running() {
+                client.query_one("select sum(abalance) from pgbench_accounts", &[]).unwrap();
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        scope.spawn(|| {
+            let mut client = config.connect(NoTls).unwrap();
+            client.batch_execute("set statement_timeout = '20ms'").unwrap();
+            while running() {
+                client.batch_execute("select 1/0").unwrap_err();
+                client.batch_execute("begin; select no_such_column").unwrap_err();
+                client.batch_execute("rollback").unwrap();
+                client.batch_execute("select pg_sleep(1)").unwrap_err();
+                client.query("select $1::int / 0", &[&1i32]).unwrap_err();
+            }
+        });
+        scope.spawn(|| {
+            let mut client = config.connect(NoTls).unwrap();
+            while running() {
+                let cancel = client.cancel_token();
+                let canceller = std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(30));
+                    let _ = cancel.cancel_query(NoTls);
+                });
+                // A cancel that comes too early is lost.
+                let _ = client.batch_execute("select pg_sleep(0.5)");
+                canceller.join().unwrap();
+            }
+        });
+        // 200 connections a second, as far as the machine can.
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut next = Instant::now();
+                while running() {
+                    let mut client = config.connect(NoTls).unwrap();
+                    client.batch_execute("select 1").unwrap();
+                    connections.fetch_add(1, Ordering::Relaxed);
+                    next = (next + Duration::from_millis(20)).max(Instant::now());
+                    std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                }
+            });
+        }
+    });
+}
+
+/// One session waits for eight seconds for a row that another one has changed. Its pid is
+/// published while it waits.
+fn row_lock_wait(cluster: &Cluster, waiter: &AtomicI32) {
+    let mut holder = cluster.connect().unwrap();
+    let mut blocked = cluster.connect().unwrap();
+    holder.batch_execute("create table locked (n int); insert into locked values (1)").unwrap();
+    let pid: i32 = blocked.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    holder.batch_execute("begin; update locked set n = 2").unwrap();
+    // Both ends of the wait are to lie between two looks at a session that is there.
+    let idle = || std::thread::sleep(Duration::from_millis(1500));
+    idle();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            waiter.store(pid, Ordering::Relaxed);
+            blocked.batch_execute("update locked set n = 3").unwrap();
+        });
+        std::thread::sleep(LOCK_WAIT);
+        holder.batch_execute("commit").unwrap();
+    });
+    idle();
+}
+
+#[test]
+fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
+    let length = std::env::var("PGTALLY_CONSERVATION_SECONDS")
+        .map_or(20, |text| text.parse::<u64>().unwrap())
+        .max(16);
+    let cluster = house::start(
+        house::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("max_connections", "60")
+            .setting("log_min_messages", "fatal"),
+    );
+    cluster.pgbench_init(4).unwrap();
+    let (stop, connections, waiter) =
+        (AtomicBool::new(false), AtomicU64::new(0), AtomicI32::new(0));
+    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let load = cluster.pgbench().load(Load::TpcB).clients(16).jobs(2);
+    let mut pgbench = load.duration(Duration::from_secs(length + 60)).spawn().unwrap();
+
+    // Seconds in which the waiting session was seen to wait, and how long in each.
+    let mut waits: Vec<(f64, f64)> = Vec::new();
+    let mut sessions: HashMap<(u32, u32), i32> = HashMap::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| rough_life(&cluster, &stop, &connections));
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(1));
+            row_lock_wait(&cluster, &waiter);
+        });
+        // The threads end even if a check fails.
+        let _stop = Stop(&stop);
+        let mut before = segment.snapshot(None).unwrap();
+        let mut at = Instant::now();
+        for second in 0..length {
+            std::thread::sleep(Duration::from_secs(1));
+            let after = segment.snapshot(Some(&before)).unwrap();
+            let elapsed = at.elapsed().as_secs_f64();
+            at = Instant::now();
+            let interval = after.clock.seconds(after.tick - before.tick);
+            assert!((interval / elapsed - 1.0).abs() < 0.02, "{interval} s in {elapsed} s");
+            let checked = check(&before, &after);
+            assert!(second < 3 || checked > 20 * 2, "second {second}: only {checked} checks");
+            assert_eq!(after.overflows, before.overflows, "second {second}");
+
+            for book in &after.books {
+                sessions.insert((book.slot, book.generation), book.pid);
+                if book.pid != waiter.load(Ordering::Relaxed) {
+                    continue;
+                }
+                if let Some(earlier) = before.book(book.slot, book.generation) {
+                    let waited = accounted(&after, book, is_row_lock)
+                        - accounted(&before, earlier, is_row_lock);
+                    let lived = after.clock.seconds(book.now - earlier.now);
+                    waits.push((lived, after.clock.seconds(waited)));
+                }
+            }
+            before = after;
+        }
+    });
+    assert!(pgbench.running(), "the load has ended");
+
+    waits.retain(|(_, waited)| *waited > 0.0);
+    assert!((8..=10).contains(&waits.len()), "{waits:?}");
+    let whole = &waits[1..waits.len() - 1];
+    for (lived, waited) in whole {
+        assert!((waited / lived - 1.0).abs() < 0.02, "one of its seconds shows {waited}: {waits:?}");
+    }
+    let total: f64 = waits.iter().map(|(_, waited)| waited).sum();
+    assert!((total - LOCK_WAIT.as_secs_f64()).abs() < 0.3, "{waits:?}");
+
+    let rate = connections.load(Ordering::Relaxed) as f64 / length as f64;
+    println!("{} sessions seen, {rate:.0} connections a second", sessions.len());
+    assert!(rate > 20.0, "{rate} connections a second are hardly any");
+}
+
+/// Sets the flag when it goes.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
