@@ -98,16 +98,19 @@
 
 enum
 {
+	CALL_BEFORE_FIRST = CALLS_IMPORTS - 1,
 #define X(ret, name, always, params, args) CALL_##name,
 	TIMED_IMPORTS(X)
 #undef X
 #define X(name) CALL_##name,
 	PLAIN_IMPORTS(X)
 #undef X
-	CALL_COUNT
+	CALL_END
 };
 
-StaticAssertDecl(CALL_COUNT <= CALLS_ENTRY, "more imports than a book has counters");
+#define CALL_COUNT (CALL_END - CALLS_IMPORTS)
+
+StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters");
 
 #define UNNAMED(call) (CALL_CLASS | (call))
 
@@ -221,10 +224,11 @@ typedef struct import
 
 static import imports[CALL_COUNT] = {
 #define X(ret, name, always, params, args) \
-	[CALL_##name] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
+	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
 	TIMED_IMPORTS(X)
 #undef X
-#define X(name) [CALL_##name] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
+#define X(name) \
+	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
 	PLAIN_IMPORTS(X)
 #undef X
 };
@@ -232,7 +236,7 @@ static import imports[CALL_COUNT] = {
 const char *
 import_name(uint32 call)
 {
-	return call < CALL_COUNT ? imports[call].name : "unknown";
+	return call >= CALLS_IMPORTS && call < CALL_END ? imports[call - CALLS_IMPORTS].name : "unknown";
 }
 
 /* ---------------------------------------------------------------- the import table */
@@ -336,7 +340,7 @@ imports_install(tally_segment *segment)
 			*imp->slot = imp->probe;
 		}
 		snprintf(label, sizeof(label), "import %s", imp->name);
-		tally_probe_set(segment, (uint32) i, label,
+		tally_probe_set(segment, (uint32) i + CALLS_IMPORTS, label,
 						left_out == NULL ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, left_out);
 	}
 

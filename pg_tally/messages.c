@@ -27,92 +27,90 @@
 #include "entry.h"
 #include "probe.h"
 
-static const char *const message_names[MESSAGE_COUNT] = {
-	[MESSAGE_QUERY] = "Query",
-	[MESSAGE_PARSE] = "Parse",
-	[MESSAGE_BIND] = "Bind",
-	[MESSAGE_DESCRIBE] = "Describe",
-	[MESSAGE_EXECUTE] = "Execute",
-	[MESSAGE_CLOSE] = "Close",
-	[MESSAGE_SYNC] = "Sync",
-	[MESSAGE_FLUSH] = "Flush",
-	[MESSAGE_FUNCTION_CALL] = "FunctionCall",
-	[MESSAGE_COPY_DATA] = "CopyData",
-	[MESSAGE_COPY_DONE] = "CopyDone",
-	[MESSAGE_COPY_FAIL] = "CopyFail",
-	[MESSAGE_TERMINATE] = "Terminate",
-	[MESSAGE_OTHER] = "Other",
+static const struct
+{
+	const char *name;
+	tally_phase phase;				/* which handles it */
+}			messages[MESSAGE_COUNT] = {
+	[MESSAGE_QUERY] = {"Query", PHASE_SIMPLE_QUERY},
+	[MESSAGE_PARSE] = {"Parse", PHASE_PARSE},
+	[MESSAGE_BIND] = {"Bind", PHASE_BIND},
+	[MESSAGE_DESCRIBE] = {"Describe", PHASE_DESCRIBE},
+	[MESSAGE_EXECUTE] = {"Execute", PHASE_EXECUTE},
+	[MESSAGE_CLOSE] = {"Close", PHASE_CLOSE},
+	[MESSAGE_SYNC] = {"Sync", PHASE_SYNC},
+	[MESSAGE_FLUSH] = {"Flush", PHASE_FLUSH},
+	[MESSAGE_FUNCTION_CALL] = {"FunctionCall", PHASE_FUNCTION_CALL},
+	[MESSAGE_COPY_DATA] = {"CopyData", PHASE_COPY},
+	[MESSAGE_COPY_DONE] = {"CopyDone", PHASE_COPY},
+	[MESSAGE_COPY_FAIL] = {"CopyFail", PHASE_COPY},
+	[MESSAGE_TERMINATE] = {"Terminate", PHASE_TERMINATE},
+	[MESSAGE_OTHER] = {"Other", PHASE_SIMPLE_QUERY},
 };
 
-/* By the message's type byte: what it is, and which phase handles it. */
-typedef struct message_type
-{
-	tally_message message;
-	tally_phase phase;
-} message_type;
+/* By the message's type byte (protocol.sgml, "Message Formats"); what is not named is Other. */
+static const uint8 message_by_byte[256] = {
+	[0 ... 255] = MESSAGE_OTHER,
+	['Q'] = MESSAGE_QUERY,
+	['P'] = MESSAGE_PARSE,
+	['B'] = MESSAGE_BIND,
+	['D'] = MESSAGE_DESCRIBE,
+	['E'] = MESSAGE_EXECUTE,
+	['C'] = MESSAGE_CLOSE,
+	['S'] = MESSAGE_SYNC,
+	['H'] = MESSAGE_FLUSH,
+	['F'] = MESSAGE_FUNCTION_CALL,
+	['d'] = MESSAGE_COPY_DATA,
+	['c'] = MESSAGE_COPY_DONE,
+	['f'] = MESSAGE_COPY_FAIL,
+	['X'] = MESSAGE_TERMINATE,
+};
 
-static inline message_type
-type_of(int byte)
+static inline tally_message
+message_of(int byte)
 {
-	switch (byte)
-	{
-		case 'Q':
-			return (message_type) {MESSAGE_QUERY, PHASE_SIMPLE_QUERY};
-		case 'P':
-			return (message_type) {MESSAGE_PARSE, PHASE_PARSE};
-		case 'B':
-			return (message_type) {MESSAGE_BIND, PHASE_BIND};
-		case 'D':
-			return (message_type) {MESSAGE_DESCRIBE, PHASE_DESCRIBE};
-		case 'E':
-			return (message_type) {MESSAGE_EXECUTE, PHASE_EXECUTE};
-		case 'C':
-			return (message_type) {MESSAGE_CLOSE, PHASE_CLOSE};
-		case 'S':
-			return (message_type) {MESSAGE_SYNC, PHASE_SYNC};
-		case 'H':
-			return (message_type) {MESSAGE_FLUSH, PHASE_FLUSH};
-		case 'F':
-			return (message_type) {MESSAGE_FUNCTION_CALL, PHASE_FUNCTION_CALL};
-		case 'd':
-			return (message_type) {MESSAGE_COPY_DATA, PHASE_COPY};
-		case 'c':
-			return (message_type) {MESSAGE_COPY_DONE, PHASE_COPY};
-		case 'f':
-			return (message_type) {MESSAGE_COPY_FAIL, PHASE_COPY};
-		case 'X':
-		case EOF:
-			return (message_type) {MESSAGE_TERMINATE, PHASE_TERMINATE};
-		default:
-			return (message_type) {MESSAGE_OTHER, PHASE_SIMPLE_QUERY};
-	}
+	return byte == EOF ? MESSAGE_TERMINATE : (tally_message) message_by_byte[byte & 0xFF];
 }
 
-/* Index of command::<Kind>::read or ::handle, at its first touch. */
-uint32
-message_touch(tally_message message, bool read)
+/* A new slot: nothing of it is touched. */
+void
+messages_begin(void)
+{
+	for (int i = 0; i < MESSAGE_COUNT; i++)
+		tally.kinds[i] = (message_kind) {
+			.phase = messages[i].phase,
+			.cpu = TALLY_NONE,
+			.read = TALLY_NONE,
+			.handle = TALLY_NONE,
+		};
+}
+
+/* First touch of a kind of message: its statistics, command::<Kind>::read and ::handle. */
+static pg_noinline void
+touch_kind(tally_message message)
 {
 	int			saved_errno = errno;
+	message_kind *kind = &tally.kinds[message];
+	tally_segment *segment = tally.slot.segment;
 	char		name[TALLY_NAME_MAX];
-	uint32		index;
 
-	snprintf(name, sizeof(name), "command::%s::%s", message_names[message],
-			 read ? "read" : "handle");
-	index = tally_touch(&tally.slot,
-						tally_register(tally.slot.segment, name, TALLY_TIMER, "ticks"));
-	*(read ? &tally.read_index[message] : &tally.handle_index[message]) = index;
+	snprintf(name, sizeof(name), "command::%s::read", messages[message].name);
+	kind->read = tally_touch(&tally.slot, tally_register(segment, name, TALLY_TIMER, "ticks"));
+	snprintf(name, sizeof(name), "command::%s::handle", messages[message].name);
+	kind->handle = tally_touch(&tally.slot, tally_register(segment, name, TALLY_TIMER, "ticks"));
+	kind->cpu = probe_cpu_account(kind->phase);
 	errno = saved_errno;
-	return index;
 }
 
-static inline void
-message_record(tally_message message, bool read, uint64 ticks)
+/* What is handled from now on; the caller has cleared tally.on. */
+static inline message_kind *
+begin_kind(tally_message message)
 {
-	uint32		index = read ? tally.read_index[message] : tally.handle_index[message];
+	message_kind *kind = &tally.kinds[message];
 
-	if (unlikely(index == TALLY_NONE))
-		index = message_touch(message, read);
-	tally_record(&tally.slot, index, ticks);
+	if (unlikely(kind->cpu == TALLY_NONE))
+		touch_kind(message);
+	return kind;
 }
 
 /* The message being handled is done, at `now`. */
@@ -120,32 +118,32 @@ void
 message_handled(uint64 now)
 {
 	if (tally.handle_start != 0)
-		message_record(tally.message, false,
-					   now > tally.handle_start ? now - tally.handle_start : 0);
+		tally_record(&tally.slot, tally.kinds[tally.message].handle,
+					 now > tally.handle_start ? now - tally.handle_start : 0);
 	tally.handle_start = 0;
 }
 
 /*
- * The read within a COPY FROM STDIN: counted, and timed as far as it waited; the message
- * that began the COPY goes on being handled.
+ * A read within a COPY FROM STDIN: counted, and timed by its last wait, which ended after
+ * `before`; the message that began the COPY goes on being handled.
  */
 static void
-after_copy_read(int byte, uint64 waited_before)
+after_copy_read(int byte, uint64 before)
 {
-	message_type type = type_of(byte);
+	tally_book *book = tally.slot.book;
+	uint64		waited = 0;
 
 	if (!tally.on)
 		return;
 	tally.on = false;
-	message_record(type.message, true,
-				   tally.slot.book->pend != TALLY_NONE &&
-				   tally.slot.book->run_start != waited_before ?
-				   tally.slot.book->pend_ticks : 0);
+	if (book->run_start != before && book->pend != TALLY_NONE)
+		waited = book->pend_ticks;
+	tally_record_plain(&tally.slot, begin_kind(message_of(byte))->read, waited);
 	tally.on = true;
 }
 
 /* The main loop is about to read a message. */
-static void
+static inline void
 before_read(void)
 {
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
@@ -155,52 +153,47 @@ before_read(void)
 }
 
 /* It has its type. */
-static void
+static inline void
 after_read(int byte)
 {
-	message_type type = type_of(byte);
+	tally_message message = message_of(byte);
 	tally_book *book = tally.slot.book;
-	uint64		arrival;
+	message_kind *kind = begin_kind(message);
+	uint64		arrival = 0;
 
 	book->calls[CALLS_MESSAGES]++;
 	tally.reading = false;
-	if (!tally.on)
+	if (tally.on)
 	{
-		/* Keep the phase right for when the level is raised. */
-		tally.phase = type.phase;
-		tally.cpu = tally.cpu_index[type.phase];
-		if (unlikely(tally.cpu == TALLY_NONE))
-			tally.cpu = probe_cpu_account(type.phase);
-		tally.handle_start = 0;
-		return;
+		tally.on = false;
+		if (unlikely(application_name != tally.application))
+			tally.identified = false;
+		if (tally.waited)
+		{
+			/* Since the end of the wait the time was the new message's: rename it. */
+			arrival = book->run_start;
+			tally_book_begin(book);
+			book->run = kind->cpu;
+			tally_book_end(book);
+			if (tally.read_start != 0)
+				tally_record_plain(&tally.slot, kind->read,
+							 arrival > tally.read_start ? arrival - tally.read_start : 0);
+		}
+		else
+		{
+			arrival = probe_now();
+			message_handled(arrival);
+			tally_switch_plain(&tally.slot, kind->cpu, arrival);
+			tally_record_plain(&tally.slot, kind->read, 0);
+		}
+		tally.on = true;
 	}
-	tally.on = false;
-	if (unlikely(application_name != tally.application))
-		tally.identified = false;
-
-	probe_set_phase(type.phase);
-	if (tally.waited)
-	{
-		/* Since the end of the wait the time was the new message's: rename it. */
-		arrival = book->run_start;
-		tally_book_begin(book);
-		book->run = tally.cpu;
-		tally_book_end(book);
-		if (tally.read_start != 0)
-			message_record(type.message, true,
-						   arrival > tally.read_start ? arrival - tally.read_start : 0);
-	}
-	else
-	{
-		arrival = probe_now();
-		message_handled(arrival);
-		tally_switch(&tally.slot, tally.cpu, arrival);
-		message_record(type.message, true, 0);
-	}
-	tally.message = type.message;
+	/* While the level is off the phase is kept for when it is raised. */
+	tally.phase = kind->phase;
+	tally.cpu = kind->cpu;
+	tally.message = message;
 	tally.handle_start = arrival;
 	tally.read_start = 0;
-	tally.on = true;
 }
 
 static int	(*original_getbyte) (void);

@@ -70,8 +70,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 	tally.clock = segment->clock;
 	tally.kind_seen = UINT32_MAX;
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
-	memset(tally.read_index, 0xff, sizeof(tally.read_index));
-	memset(tally.handle_index, 0xff, sizeof(tally.handle_index));
+	messages_begin();
 	tally.off_index = tally_touch(&tally.slot,
 								  tally_register(segment, "off::uninstrumented",
 												 TALLY_ACCOUNT, "ticks"));
@@ -219,7 +218,7 @@ probe_enter_phase(tally_phase phase)
 	{
 		tally.on = false;
 		probe_set_phase(phase);
-		tally_switch(&tally.slot, tally.cpu, probe_now());
+		tally_switch_plain(&tally.slot, tally.cpu, probe_now());
 		tally.on = true;
 	}
 	else

@@ -64,8 +64,9 @@ typedef enum tally_message
 } tally_message;
 
 /* calls[] of the book: the probes' counters in the order of the probe table. */
-#define CALLS_MESSAGES 63			/* messages read by the main loop, at every level */
-#define CALLS_ENTRY 62				/* the entry probe on the message read */
+#define CALLS_MESSAGES 0			/* messages read by the main loop, at every level */
+#define CALLS_ENTRY 1				/* the entry probe on the message read */
+#define CALLS_IMPORTS 2				/* the imports begin here */
 
 /*
  * Wait events are 32 bits: class in the top byte. Classes 0xF0 and up are ours, for blocking
@@ -83,7 +84,16 @@ typedef struct account_cache_entry
 	uint32		index;				/* in the book */
 } account_cache_entry;
 
-/* The state of this process's probes. Hot fields first. */
+/* Per kind of message: its phase, and its statistics' indexes in the book. */
+typedef struct message_kind
+{
+	uint32		phase;				/* tally_phase */
+	uint32		cpu;				/* (phase, cpu); TALLY_NONE until touched, as all here */
+	uint32		read;
+	uint32		handle;
+} message_kind;
+
+/* The state of this process's probes. Hot fields first: the first two lines. */
 typedef struct probe_state
 {
 	const uint32 *level_word;		/* in the segment, or at no_level */
@@ -91,22 +101,20 @@ typedef struct probe_state
 	bool		on;					/* a slot, a level, and not inside a probe */
 	bool		reading;			/* the main loop has begun to read, no wait yet */
 	bool		waited;				/* ... and has waited since */
-	bool		copy_waited;		/* a COPY's read has waited */
-	tally_phase phase;
-	uint32		cpu;				/* index of (phase, cpu) */
-	tally_clock_kind clock;
-	uint32		kind_seen;			/* BackendType of the last identification */
 	bool		identified;			/* nothing more is to be learnt but the application */
 	bool		claimed;			/* slot is ours */
+	tally_phase phase;
+	uint32		cpu;				/* index of (phase, cpu) */
 	tally_message message;			/* being handled */
+	tally_clock_kind clock;
 	uint64		handle_start;		/* tick of its arrival; 0 unknown */
 	uint64		read_start;			/* tick of the end of the one before; 0 unknown */
 	const char *application;		/* as copied to the slot */
 	tally_slot	slot;
-	uint32		cpu_index[PHASE_COUNT];	/* TALLY_NONE until touched */
-	uint32		read_index[MESSAGE_COUNT];
-	uint32		handle_index[MESSAGE_COUNT];
+	uint32		kind_seen;			/* BackendType of the last identification */
 	uint32		off_index;			/* account "off::uninstrumented" */
+	uint32		cpu_index[PHASE_COUNT];	/* TALLY_NONE until touched */
+	message_kind kinds[MESSAGE_COUNT];
 	account_cache_entry cache[ACCOUNT_CACHE];
 } probe_state;
 
@@ -125,7 +133,7 @@ extern void probe_identify(void);
 extern tally_phase probe_enter_phase(tally_phase phase);
 
 /* messages.c */
-extern uint32 message_touch(tally_message message, bool read);
+extern void messages_begin(void);
 extern bool messages_install(char *reason, size_t size);
 extern void message_handled(uint64 now);
 
@@ -185,7 +193,7 @@ probe_begin_wait(uint32 unnamed, uint32 call)
 	now = probe_now();
 	if (tally.reading)
 		probe_begin_read_wait(now);
-	tally_switch(&tally.slot, probe_account_cached(tally.phase, event), now);
+	tally_switch_plain(&tally.slot, probe_account_cached(tally.phase, event), now);
 	return true;
 }
 

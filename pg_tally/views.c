@@ -216,9 +216,12 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tal
 				  now > from ? now - from : 0, false);
 }
 
-/* Values below which a part q of the updates lie: the middle of the bucket, within the extremes. */
+/*
+ * The value below which a part q of the updates lie: the middle of its bucket, within the
+ * extremes. Statistics without a histogram (processor time, reads) have none.
+ */
 static double
-quantile(const total *t, double q)
+quantile(const total *t, double q, bool *isnull)
 {
 	uint64		in_hist = 0;
 	uint64		rank;
@@ -226,7 +229,8 @@ quantile(const total *t, double q)
 
 	for (int b = 0; b < TALLY_HIST_BUCKETS; b++)
 		in_hist += t->hist[b];
-	if (in_hist == 0)
+	*isnull = in_hist == 0 || in_hist < t->count / 2;
+	if (*isnull)
 		return 0;
 	rank = (uint64) ceil(q * (double) in_hist);
 	rank = Max(rank, 1);
@@ -343,12 +347,12 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 										dir->kind == TALLY_TIMER ? "timer" : "value");
 		values[7] = Int64GetDatum((int64) t->count);
 		values[8] = Float8GetDatum((double) t->ticks * tick);
-		nulls[9] = nulls[10] = nulls[11] = nulls[12] = nulls[13] = !updated;
+		nulls[9] = nulls[10] = !updated;
 		values[9] = Float8GetDatum((double) t->min * tick);
 		values[10] = Float8GetDatum((double) t->max * tick);
-		values[11] = Float8GetDatum(quantile(t, 0.50) * tick);
-		values[12] = Float8GetDatum(quantile(t, 0.95) * tick);
-		values[13] = Float8GetDatum(quantile(t, 0.99) * tick);
+		values[11] = Float8GetDatum(quantile(t, 0.50, &nulls[11]) * tick);
+		values[12] = Float8GetDatum(quantile(t, 0.95, &nulls[12]) * tick);
+		values[13] = Float8GetDatum(quantile(t, 0.99, &nulls[13]) * tick);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	hash_destroy(table);

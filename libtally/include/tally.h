@@ -443,17 +443,17 @@ tally_now(tally_clock_kind clock)
 	return tally_monotonic_ns();
 }
 
+/*
+ * The four leading bits of the value and how far they were shifted, without a branch:
+ * below 16 the shift is 0 and the bucket is the value.
+ */
 static inline uint32_t
 tally_bucket(uint64_t value)
 {
-	uint32_t	octave;
+	uint32_t	shift = ((uint32_t) __builtin_clzll(value | 8) ^ 63u) - 3;
+	uint64_t	bucket = shift * 8 + (value >> shift);
 
-	if (value < 8)
-		return (uint32_t) value;
-	octave = 63u - (uint32_t) __builtin_clzll(value);
-	if (octave > 43)
-		return TALLY_HIST_BUCKETS - 1;
-	return (octave - 2) * 8 + ((uint32_t) (value >> (octave - 3)) & 7);
+	return bucket < TALLY_HIST_BUCKETS ? (uint32_t) bucket : TALLY_HIST_BUCKETS - 1;
 }
 
 /* Smallest value of a bucket; the bucket's width is the next one's minus this. */
@@ -465,24 +465,42 @@ tally_bucket_low(uint32_t bucket)
 	return (uint64_t) (8 + bucket % 8) << (bucket / 8 - 1);
 }
 
-/* A: pairs with the reader's load of seq after its copy: an odd or changed seq is retried. */
-static inline void
+/*
+ * A: pairs with the reader's load of seq after its copy: an odd or changed seq is retried.
+ * Returns the odd seq, for tally_book_publish.
+ */
+static inline uint64_t
 tally_book_begin(tally_book *book)
 {
-	__atomic_store_n(&book->seq, book->seq + 1, __ATOMIC_RELAXED);
+	uint64_t	seq = book->seq + 1;
+
+	__atomic_store_n(&book->seq, seq, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return seq;
 }
 
-/* B: pairs with the reader's load of seq before its copy. */
+/*
+ * B: pairs with the reader's load of seq before its copy. The hot path keeps seq in a
+ * register: to load what was stored a moment ago takes as long as half an update.
+ */
+static inline void
+tally_book_publish(tally_book *book, uint64_t seq)
+{
+	__atomic_store_n(&book->seq, seq + 1, __ATOMIC_RELEASE);
+}
+
 static inline void
 tally_book_end(tally_book *book)
 {
-	__atomic_store_n(&book->seq, book->seq + 1, __ATOMIC_RELEASE);
+	tally_book_publish(book, book->seq);
 }
 
-/* Caller is between tally_book_begin and tally_book_end. */
+/*
+ * The moments of a statistic without its histogram. Caller is between tally_book_begin and
+ * tally_book_end, as with tally_add.
+ */
 static inline void
-tally_add(tally_slot *slot, uint32_t index, uint64_t value)
+tally_add_plain(tally_slot *slot, uint32_t index, uint64_t value)
 {
 	tally_head *head = &slot->heads[index];
 
@@ -492,6 +510,12 @@ tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 		head->min = value;
 	if (value > head->max)
 		head->max = value;
+}
+
+static inline void
+tally_add(tally_slot *slot, uint32_t index, uint64_t value)
+{
+	tally_add_plain(slot, index, value);
 	slot->hists[(size_t) index * TALLY_HIST_BUCKETS + tally_bucket(value)]++;
 }
 
@@ -506,9 +530,23 @@ tally_record(tally_slot *slot, uint32_t index, uint64_t value)
 	tally_book_end(slot->book);
 }
 
-/* Close the running account at `now` and run `next`. */
+/*
+ * The same without its histogram, which costs a cache line and a page of its own: for what
+ * has a total worth knowing and no distribution. Stay with one of the two for a statistic;
+ * readers give no quantiles where the histogram falls far short of the count.
+ */
 static inline void
-tally_switch(tally_slot *slot, uint32_t next, uint64_t now)
+tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
+{
+	if (__builtin_expect(index == TALLY_NONE, 0))
+		return;
+	tally_book_begin(slot->book);
+	tally_add_plain(slot, index, value);
+	tally_book_end(slot->book);
+}
+
+static inline void
+tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 {
 	tally_book *book = slot->book;
 
@@ -523,12 +561,29 @@ tally_switch(tally_slot *slot, uint32_t next, uint64_t now)
 		book->pend_ticks = 0;
 	}
 	if (book->run != TALLY_NONE)
-		tally_add(slot, book->run, now - book->run_start);
-	/* C: killed before this, the fold finds the stretch both added and running (fold.c) */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	{
+		if (plain)
+			tally_add_plain(slot, book->run, now - book->run_start);
+		else
+			tally_add(slot, book->run, now - book->run_start);
+	}
 	book->run = next;
 	book->run_start = now;
 	tally_book_end(book);
+}
+
+/* Close the running account at `now` and run `next`. */
+static inline void
+tally_switch(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	tally_switch_as(slot, next, now, false);
+}
+
+/* The same, and the account that ends keeps no histogram: processor time between waits. */
+static inline void
+tally_switch_plain(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	tally_switch_as(slot, next, now, true);
 }
 
 /*
@@ -540,15 +595,16 @@ static inline void
 tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
 {
 	tally_book *book = slot->book;
+	uint64_t	seq;
 
 	if (now < book->run_start)
 		now = book->run_start;
-	tally_book_begin(book);
+	seq = tally_book_begin(book);
 	book->pend = book->run;
 	book->pend_ticks = now - book->run_start;
 	book->run = next;
 	book->run_start = now;
-	tally_book_end(book);
+	tally_book_publish(book, seq);
 }
 
 #ifdef __cplusplus
