@@ -35,7 +35,7 @@ impl Cli {
 }
 
 const TARGET_HELP: &str = "\
-TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection \
+TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection
 string or URI. It may be left out when exactly one server with pg_tally runs on this machine.
 
 Exit status: 0 done, 1 failed, 2 wrong usage.
@@ -97,7 +97,7 @@ pub struct DemoArgs {
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET must lead to a connection as superuser: a connection string, a data directory, or \
+TARGET must lead to a connection as superuser: a connection string, a data directory, or
 nothing (PGHOST, PGPORT, PGUSER and PGDATABASE are honoured).
 
 Examples:
@@ -271,8 +271,8 @@ pub enum Sort {
 /// Arguments of `tally cost`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without TARGET a scratch server is made and loaded by pgbench. With TARGET the level of that \
-server is toggled under its own load, and CPU is counted per command handled; this needs the \
+Without TARGET a scratch server is made and loaded by pgbench. With TARGET the level of that
+server is toggled under its own load, and CPU is counted per command handled; this needs the
 right to write its segment (the server's user or root).
 
 Examples:

@@ -1,36 +1,71 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Man pages and shell completions, from the definition of the command line.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
 use crate::error::Error;
 
 /// `tally man`: the main page on standard output, or all pages into a folder.
 pub fn man(args: &ManArgs) -> Result<(), Error> {
-    match &args.folder {
-        Some(folder) => {
-            clap_mangen::generate_to(Cli::command(), folder).map_err(|error| cannot(folder, &error))
-        }
-        None => {
-            // Rendered in memory: the pipe may close in the middle.
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            Ok(std::io::stdout().write_all(&page)?)
-        }
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(folder) = &args.folder else {
+        return Ok(io::stdout().write_all(&page(&command)?)?);
+    };
+    write(folder, &command)?;
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        write(folder, verb)?;
     }
+    Ok(())
+}
+
+fn write(folder: &Path, command: &Command) -> Result<(), Error> {
+    let path = folder.join(format!("{}.1", name(command)));
+    std::fs::write(&path, page(command)?)
+        .map_err(|error| Error::Failed(format!("cannot write {}: {error}", path.display())))
+}
+
+/// "tally", "tally-top".
+fn name(command: &Command) -> String {
+    command.get_display_name().unwrap_or(command.get_name()).to_string()
+}
+
+/// A page; what follows the options in `--help` keeps its line breaks here.
+fn page(command: &Command) -> io::Result<Vec<u8>> {
+    let notes = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if !notes.is_empty() {
+        writeln!(page, ".SH NOTES\n.nf")?;
+        for line in notes.lines() {
+            // A full stop or an apostrophe at the start of a line would be a request.
+            let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+            writeln!(page, "{guard}{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+        }
+        writeln!(page, ".fi")?;
+    }
+    if command.get_version().is_some() {
+        man.render_version_section(&mut page)?;
+    }
+    Ok(page)
 }
 
 /// `tally completions`.
 pub fn completions(args: &CompletionsArgs) -> Result<(), Error> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tally", &mut script);
-    Ok(std::io::stdout().write_all(&script)?)
-}
-
-fn cannot(folder: &Path, error: &std::io::Error) -> Error {
-    Error::Failed(format!("cannot write man pages into {}: {error}", folder.display()))
+    Ok(io::stdout().write_all(&script)?)
 }
