@@ -16,6 +16,17 @@
 #include "postgres.h"
 
 /*
+ * Marks a replacement. Callers in the original's own source file may count on registers that
+ * it leaves alone (gcc -fipa-ra), so a replacement leaves all of them alone. It must then be
+ * compiled without vector registers.
+ */
+#if defined(__x86_64__)
+#define ENTRY_REPLACEMENT __attribute__((no_caller_saved_registers))
+#else
+#define ENTRY_REPLACEMENT
+#endif
+
+/*
  * Redirect the exported function `name` to `replacement`; *original becomes a function that
  * does what the original did. False, with a reason, when the symbol is missing, the
  * instructions cannot be moved safely, or the machine forbids changing code: the function

@@ -38,6 +38,7 @@
 
 #include "executable.h"
 #include "imports.h"
+#include "pg_tally.h"
 #include "probe.h"
 
 /*
@@ -330,6 +331,8 @@ imports_install(tally_segment *segment)
 		const char *left_out = reason;
 		char		label[32];
 
+		if (left_out == NULL && pg_tally_leaves_out(imp->name))
+			left_out = LEFT_OUT_BY_SETTING;
 		if (left_out == NULL && imp->slot == NULL)
 			left_out = "this server does not import it";
 		if (left_out == NULL && *imp->slot == NULL)

@@ -198,12 +198,8 @@ after_read(int byte)
 
 static int	(*original_getbyte) (void);
 
-/*
- * In place of pq_getbyte. Callers in the function's own source file may count on registers
- * that the original leaves alone (gcc -fipa-ra), so this one leaves all of them alone.
- */
-__attribute__((no_caller_saved_registers))
-static int
+/* In place of pq_getbyte. */
+ENTRY_REPLACEMENT static int
 probe_getbyte(void)
 {
 	int			byte;
@@ -225,10 +221,30 @@ probe_getbyte(void)
 	return byte;
 }
 
+/*
+ * Without the entry probe: a wait for the client outside any statement is the main loop's.
+ * What was read then is not known ("Other", handled as a simple query), and messages that
+ * were not waited for are not seen.
+ */
+void
+messages_guess_begin(void)
+{
+	if (debug_query_string == NULL && !ClientAuthInProgress && MyProcPort != NULL)
+		before_read();
+}
+
+void
+messages_guess_end(void)
+{
+	if (tally.waited)
+		after_read(0);
+	tally.waited = false;
+}
+
 /* Install the probe; false and the reason when it cannot be done safely. */
 bool
 messages_install(char *reason, size_t size)
 {
-	return entry_install("pq_getbyte", (void *) probe_getbyte, (void **) &original_getbyte,
+	return entry_install(MESSAGES_ENTRY, (void *) probe_getbyte, (void **) &original_getbyte,
 						 reason, size);
 }

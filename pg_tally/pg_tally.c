@@ -44,6 +44,7 @@ PG_MODULE_MAGIC;
 /* settings */
 static int	setting_level = TALLY_LEVEL_WAITS;
 static char *setting_directory = NULL;
+static char *setting_leave_out = NULL;
 static int	setting_slots = 0;
 static int	setting_statistics = 384;
 static int	setting_names = 4096;
@@ -84,6 +85,25 @@ const char *
 pg_tally_failure(void)
 {
 	return segment_failure;
+}
+
+bool
+pg_tally_leaves_out(const char *probe)
+{
+	char	   *list;
+	List	   *names;
+	ListCell   *cell;
+	bool		named = false;
+
+	if (setting_leave_out == NULL || setting_leave_out[0] == '\0')
+		return false;
+	list = pstrdup(setting_leave_out);
+	if (SplitIdentifierString(list, ',', &names))
+		foreach(cell, names)
+			named = named || strcmp((char *) lfirst(cell), probe) == 0;
+	list_free(names);
+	pfree(list);
+	return named;
 }
 
 bool
@@ -134,6 +154,14 @@ static const struct
 	&setting_events, 1024, 16, 65536},
 };
 
+static char *
+configured_text(const char *name, const char *otherwise)
+{
+	const char *text = GetConfigOption(name, true, false);
+
+	return MemoryContextStrdup(TopMemoryContext, text != NULL ? text : otherwise);
+}
+
 static void
 define_settings(void)
 {
@@ -147,6 +175,10 @@ define_settings(void)
 								   "Folder of the segment; should be on tmpfs.",
 								   NULL, &setting_directory, DEFAULT_DIRECTORY,
 								   PGC_POSTMASTER, 0, NULL, NULL, NULL);
+		DefineCustomStringVariable("pg_tally.leave_out",
+								   "Probes not to install, by the names of calls and functions.",
+								   NULL, &setting_leave_out, "",
+								   PGC_POSTMASTER, GUC_LIST_INPUT, NULL, NULL, NULL);
 		for (int i = 0; i < lengthof(capacities); i++)
 			DefineCustomIntVariable(capacities[i].name, capacities[i].description, NULL,
 									capacities[i].value, capacities[i].initial,
@@ -156,12 +188,8 @@ define_settings(void)
 		return;
 	}
 
-	if (GetConfigOption("pg_tally.directory", true, false) != NULL)
-		setting_directory =
-			MemoryContextStrdup(TopMemoryContext,
-								GetConfigOption("pg_tally.directory", true, false));
-	else
-		setting_directory = DEFAULT_DIRECTORY;
+	setting_directory = configured_text("pg_tally.directory", DEFAULT_DIRECTORY);
+	setting_leave_out = configured_text("pg_tally.leave_out", "");
 	for (int i = 0; i < lengthof(capacities); i++)
 	{
 		const char *text = GetConfigOption(capacities[i].name, true, false);
@@ -252,17 +280,20 @@ install_probes(void)
 	char		reason[120] = "";
 
 	imports_install(&segment);
-	if (messages_install(reason, sizeof(reason)))
+	if (pg_tally_leaves_out(MESSAGES_ENTRY))
+		strlcpy(reason, LEFT_OUT_BY_SETTING, sizeof(reason));
+	if (reason[0] == '\0' && messages_install(reason, sizeof(reason)))
 	{
-		tally_probe_set(&segment, CALLS_ENTRY, "entry pq_getbyte", TALLY_PROBE_INSTALLED, NULL);
+		tally_probe_set(&segment, CALLS_ENTRY, "entry " MESSAGES_ENTRY, TALLY_PROBE_INSTALLED, NULL);
 		tally_probe_set(&segment, CALLS_MESSAGES, "messages", TALLY_PROBE_INSTALLED, NULL);
 	}
 	else
 	{
-		tally_probe_set(&segment, CALLS_ENTRY, "entry pq_getbyte", TALLY_PROBE_LEFT_OUT, reason);
+		tally_probe_set(&segment, CALLS_ENTRY, "entry " MESSAGES_ENTRY, TALLY_PROBE_LEFT_OUT, reason);
 		tally_probe_set(&segment, CALLS_MESSAGES, "messages", TALLY_PROBE_LEFT_OUT, reason);
-		ereport(LOG,
-				(errmsg("pg_tally cannot tell the phases of a session apart: %s", reason)));
+		if (segment.created)
+			ereport(LOG,
+					(errmsg("pg_tally cannot tell the phases of a session apart: %s", reason)));
 	}
 }
 

@@ -21,6 +21,7 @@
 #include "utils/guc.h"
 
 #include "imports.h"
+#include "pg_tally.h"
 #include "probe.h"
 
 static const uint32 no_level = 0;
@@ -67,6 +68,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 	if (tally_claim(segment, &identity, &tally.slot) != 0)
 		return;
 	tally.claimed = true;
+	tally.guessing = pg_tally_probe(segment, CALLS_ENTRY)->state != TALLY_PROBE_INSTALLED;
 	tally.clock = segment->clock;
 	tally.kind_seen = UINT32_MAX;
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));

@@ -101,6 +101,7 @@ typedef struct probe_state
 	bool		on;					/* a slot, a level, and not inside a probe */
 	bool		reading;			/* the main loop has begun to read, no wait yet */
 	bool		waited;				/* ... and has waited since */
+	bool		guessing;			/* the entry probe on messages was left out */
 	bool		identified;			/* nothing more is to be learnt but the application */
 	bool		claimed;			/* slot is ours */
 	tally_phase phase;
@@ -133,7 +134,10 @@ extern void probe_identify(void);
 extern tally_phase probe_enter_phase(tally_phase phase);
 
 /* messages.c */
+#define MESSAGES_ENTRY "pq_getbyte"
 extern void messages_begin(void);
+extern void messages_guess_begin(void);
+extern void messages_guess_end(void);
 extern bool messages_install(char *reason, size_t size);
 extern void message_handled(uint64 now);
 
@@ -190,6 +194,8 @@ probe_begin_wait(uint32 unnamed, uint32 call)
 	tally.slot.book->calls[call]++;
 	if (unlikely(!tally.identified))
 		probe_identify();
+	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
+		messages_guess_begin();
 	now = probe_now();
 	if (tally.reading)
 		probe_begin_read_wait(now);
@@ -209,6 +215,8 @@ probe_end_wait(void)
 	{
 		tally_switch_later(&tally.slot, tally.cpu, now);
 		tally.on = true;
+		if (unlikely(tally.guessing))
+			messages_guess_end();
 	}
 }
 

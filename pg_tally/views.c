@@ -513,7 +513,7 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	for (uint32 i = 0; i < header->probes.count; i++)
 	{
-		tally_probe probe = ((tally_probe *) ((char *) header + header->probes.offset))[i];
+		tally_probe probe = *pg_tally_probe(segment, i);
 		uint64		calls = 0;
 		Datum		values[4];
 		bool		nulls[4] = {false};
