@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * bench.c
+ *	  Nanoseconds of the hot path, and of a slot's life.
+ *
+ * Values and statistics are scattered: 4,096 of each, drawn at random beforehand, values
+ * log-uniform from 1 to 2^32, 16 statistics. The rounds of all measurements are
+ * interleaved, so that a slow moment of the machine falls on all alike. Shown are the
+ * median of the rounds and the half-width of its 95 % confidence interval from the order
+ * statistics; what has a baseline is shown less the baseline of the same round.
+ */
+#include "tally.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef HDR_HISTOGRAM
+#include <hdr/hdr_histogram.h>
+#endif
+
+#define ROUNDS 151
+#define STEPS 20000					/* of the hot path in a round */
+#define LIVES 20					/* claims in a round */
+#define SCATTER 4096
+#define STATS 16
+
+static tally_segment segment;
+static tally_slot slot;
+static uint64_t values[SCATTER];
+static uint32_t indexes[SCATTER];
+static uint32_t numbers[STATS];
+
+/* The loop and its loads, without the work. */
+static void
+baseline(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+	{
+		uint64_t	value = values[i % SCATTER];
+		uint32_t	index = indexes[i % SCATTER];
+
+		__asm__ volatile("" : : "r"(value), "r"(index));
+	}
+}
+
+static void
+record(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+		tally_record(&slot, indexes[i % SCATTER], values[i % SCATTER]);
+}
+
+static void
+two_clocks(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+	{
+		uint64_t	before = tally_now(segment.clock);
+		uint32_t	index = indexes[i % SCATTER];
+		uint64_t	after;
+
+		__asm__ volatile("" : : "r"(before), "r"(index));
+		after = tally_now(segment.clock);
+		__asm__ volatile("" : : "r"(after));
+	}
+}
+
+static void
+timed_wait(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+	{
+		tally_switch(&slot, indexes[i % SCATTER], tally_now(segment.clock));
+		tally_switch_later(&slot, 1, tally_now(segment.clock));
+	}
+}
+
+static void
+touch_again(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+	{
+		uint32_t	index = tally_touch(&slot, numbers[i % STATS]);
+
+		__asm__ volatile("" : : "r"(index));
+	}
+}
+
+static void
+claim_and_retire(void)
+{
+	const tally_identity identity = {.kind = "bench"};
+	tally_slot	other;
+
+	for (uint32_t i = 0; i < LIVES; i++)
+	{
+		tally_claim(&segment, &identity, &other);
+		tally_retire(&other);
+	}
+}
+
+/* A session with STATS statistics, one record each. */
+static void
+whole_session(void)
+{
+	const tally_identity identity = {.kind = "bench"};
+	tally_slot	other;
+
+	for (uint32_t i = 0; i < LIVES; i++)
+	{
+		tally_claim(&segment, &identity, &other);
+		for (uint32_t n = 0; n < STATS; n++)
+			tally_record(&other, tally_touch(&other, numbers[n]), values[n]);
+		tally_retire(&other);
+	}
+}
+
+#ifdef HDR_HISTOGRAM
+typedef struct peer
+{
+	struct hdr_histogram *hist;
+	uint64_t	count,
+				total,
+				min,
+				max;
+} peer;
+
+static peer peers[STATS];
+
+/* As much as tally_record: histogram, count, total, min, max. */
+static void
+hdr_record(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+	{
+		peer	   *to = &peers[indexes[i % SCATTER] - 1];
+		uint64_t	value = values[i % SCATTER];
+
+		hdr_record_value(to->hist, (int64_t) value);
+		to->count++;
+		to->total += value;
+		if (value < to->min)
+			to->min = value;
+		if (value > to->max)
+			to->max = value;
+	}
+}
+#endif
+
+typedef struct measurement
+{
+	const char *name;
+	void		(*run) (void);
+	uint32_t	steps;
+	int			less;				/* number of its baseline, -1 none */
+	double		ns[ROUNDS];
+	double		net[ROUNDS];
+} measurement;
+
+static measurement measurements[] = {
+	{.name = "empty loop",.run = baseline,.steps = STEPS,.less = -1},
+	{.name = "tally_record",.run = record,.steps = STEPS,.less = 0},
+#ifdef HDR_HISTOGRAM
+	{.name = "hdr_record_value + count, total, min, max",.run = hdr_record,.steps = STEPS,.less = 0},
+#endif
+	{.name = "two clock reads",.run = two_clocks,.steps = STEPS,.less = 0},
+	{.name = "timed wait, less the loop",.run = timed_wait,.steps = STEPS,.less = 0},
+	{.name = "timed wait, less two clock reads",.run = timed_wait,.steps = STEPS,.less = -2},
+	{.name = "tally_touch, known statistic",.run = touch_again,.steps = STEPS,.less = 0},
+	{.name = "tally_claim + tally_retire",.run = claim_and_retire,.steps = LIVES,.less = -1},
+	{.name = "claim, 16 statistics, retire",.run = whole_session,.steps = LIVES,.less = -1},
+};
+
+#define MEASUREMENTS ((int) (sizeof(measurements) / sizeof(measurements[0])))
+
+static int
+number_of(void (*run) (void))
+{
+	for (int i = 0; i < MEASUREMENTS; i++)
+		if (measurements[i].run == run)
+			return i;
+	return -1;
+}
+
+static int
+ascending(const void *a, const void *b)
+{
+	double		x = *(const double *) a;
+	double		y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+static void
+prepare(const char *path)
+{
+	const tally_identity identity = {.kind = "bench"};
+	tally_options options;
+	char		name[32];
+
+	tally_options_init(&options);
+	if (tally_open(path, &options, &segment) != 0 || tally_claim(&segment, &identity, &slot) != 0)
+	{
+		fprintf(stderr, "bench: cannot make a segment at \"%s\"\n", path);
+		exit(1);
+	}
+	srandom(1);
+	for (uint32_t i = 0; i < STATS; i++)
+	{
+		snprintf(name, sizeof(name), "bench::%u", i);
+		numbers[i] = tally_register(&segment, name, TALLY_ACCOUNT, "ticks");
+		tally_touch(&slot, numbers[i]);
+#ifdef HDR_HISTOGRAM
+		/* one significant digit: 16 buckets an octave, to the range of ours */
+		hdr_init(1, INT64_C(1) << 44, 1, &peers[i].hist);
+		peers[i].min = UINT64_MAX;
+#endif
+	}
+	for (uint32_t i = 0; i < SCATTER; i++)
+	{
+		values[i] = (uint64_t) exp2(32.0 * (double) random() / (double) RAND_MAX);
+		indexes[i] = 1 + (uint32_t) random() % STATS;
+	}
+	tally_switch(&slot, 1, 0);
+}
+
+static void
+show(measurement *m, double *sorted)
+{
+	/* ranks n/2 -+ 0.98 sqrt(n) span 95 % for a median */
+	int			reach = (int) (0.98 * sqrt(ROUNDS));
+
+	qsort(sorted, ROUNDS, sizeof(double), ascending);
+	printf("%-44s %9.2f ns  +-%.2f\n", m->name, sorted[ROUNDS / 2],
+		   (sorted[ROUNDS / 2 + reach] - sorted[ROUNDS / 2 - reach]) / 2);
+}
+
+int
+main(void)
+{
+	char		path[64];
+	int			order[MEASUREMENTS];
+
+	snprintf(path, sizeof(path), "/dev/shm/tally_bench.%d", (int) getpid());
+	prepare(path);
+	unlink(path);
+	for (int i = 0; i < MEASUREMENTS; i++)
+	{
+		order[i] = i;
+		measurements[i].run();
+	}
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		for (int i = MEASUREMENTS - 1; i > 0; i--)
+		{
+			int			j = (int) (random() % (i + 1));
+			int			swap = order[i];
+
+			order[i] = order[j];
+			order[j] = swap;
+		}
+		for (int i = 0; i < MEASUREMENTS; i++)
+		{
+			measurement *m = &measurements[order[i]];
+			uint64_t	before = tally_monotonic_ns();
+
+			m->run();
+			m->ns[round] = (double) (tally_monotonic_ns() - before) / m->steps;
+		}
+	}
+	printf("clock: %s; %d rounds of %d steps\n",
+		   segment.clock == TALLY_CLOCK_TSC ? "time stamp counter" : "CLOCK_MONOTONIC", ROUNDS, STEPS);
+	for (int i = 0; i < MEASUREMENTS; i++)
+	{
+		measurement *m = &measurements[i];
+		int			less = m->less == -2 ? number_of(two_clocks) : m->less;
+
+		for (int round = 0; round < ROUNDS; round++)
+			m->net[round] = m->ns[round] - (less >= 0 ? measurements[less].ns[round] : 0);
+		show(m, m->net);
+	}
+	tally_retire(&slot);
+	tally_close(&segment);
+	return 0;
+}
