@@ -42,6 +42,8 @@ pub struct Interval {
     pub exact: bool,
     /// Time of sessions while the level was off.
     pub uninstrumented_seconds: f64,
+    /// Sessions that stand still inside an update and were read as they are.
+    pub torn_sessions: usize,
     /// What found no room, since the segment was made.
     pub overflow: Overflows,
     /// What found no room in this interval.
@@ -72,7 +74,7 @@ pub struct ClockInfo {
 }
 
 /// What a segment tells of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerInfo {
     /// "PostgreSQL 15.20"; the producer where it is no server.
     pub name: String,
@@ -86,6 +88,9 @@ pub struct ServerInfo {
     pub port: Option<u32>,
     /// Who writes the segment.
     pub producer: String,
+    /// When the segment was made, seconds since 1970; for a server that preloads pg_tally,
+    /// its start.
+    pub created: f64,
 }
 
 /// One session.
@@ -332,6 +337,7 @@ impl Interval {
         let uninstrumented_seconds = sum(|a| &*a.phase == "off");
         let overflow_in_interval =
             previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
+        let torn_sessions = snapshot.books.iter().filter(|b| b.torn).count();
         let mut interval = Interval {
             time: snapshot.realtime_ns as f64 * 1e-9,
             interval_seconds: clock.seconds(delta.ticks),
@@ -348,7 +354,8 @@ impl Interval {
             exact: uninstrumented_seconds == 0.0
                 && overflow_in_interval.is_zero()
                 && snapshot.nameless == 0
-                && !snapshot.books.iter().any(|b| b.torn),
+                && torn_sessions == 0,
+            torn_sessions,
             uninstrumented_seconds,
             overflow: snapshot.overflows,
             overflow_in_interval,
@@ -409,6 +416,7 @@ impl ServerInfo {
             pid: known(header.server_pid),
             port: known(header.server_port),
             producer: header.producer.clone(),
+            created: header.created_realtime_ns as f64 * 1e-9,
         }
     }
 }

@@ -217,9 +217,9 @@ pub struct TopArgs {
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "once",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// What to show first
-    #[arg(long, value_enum, default_value_t = View::Ledger)]
-    pub view: View,
+    /// What to show first; as text, all of it unless this says otherwise
+    #[arg(long, value_enum)]
+    pub view: Option<View>,
     /// Order of the rows
     #[arg(long, value_enum, default_value_t = Sort::Time)]
     pub sort: Sort,
@@ -251,6 +251,8 @@ pub enum View {
     Commands,
     /// The sessions and what each is in the middle of
     Sessions,
+    /// All of these, one after the other
+    All,
 }
 
 /// An order of rows; what a pane does not have counts as time.

@@ -100,7 +100,7 @@ fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
         once: args.once,
         json: false,
         count: (!live && !args.once).then_some(all),
-        view: View::Ledger,
+        view: Some(View::Ledger),
         sort: Sort::Time,
         reverse: false,
         filter: None,

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: PostgreSQL
+//! An interval in words and numbers: what every view shows of it, whatever it is drawn with.
+
+pub mod headline;
+pub mod panes;
+pub mod table;
+pub mod units;

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A table that fits the width it is given: what matters least goes first.
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its heading; units stand here.
+    pub head: &'static str,
+    /// Figures stand right, words left.
+    pub right: bool,
+    /// When there is no room, the column with the highest number goes; 0 stays.
+    pub expendable: u8,
+}
+
+/// What a row is about, for its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// On a processor.
+    Cpu,
+    /// Waiting for storage.
+    Io,
+    /// Waiting for a lightweight lock or a buffer pin.
+    Latch,
+    /// Waiting for a row, table or other heavyweight lock.
+    Lock,
+    /// Waiting for the client.
+    Client,
+    /// Waiting for another process.
+    Ipc,
+    /// Sleeping.
+    Timeout,
+    /// Idle, or anything that is not the matter.
+    Quiet,
+    /// Anything else.
+    Other,
+}
+
+impl Tone {
+    /// Of an activity, "cpu" or `Type:Event`.
+    pub fn of(activity: &str) -> Tone {
+        match activity.split(':').next().unwrap_or("") {
+            "cpu" => Tone::Cpu,
+            "IO" => Tone::Io,
+            "LWLock" | "BufferPin" => Tone::Latch,
+            "Lock" => Tone::Lock,
+            "Client" => Tone::Client,
+            "IPC" => Tone::Ipc,
+            "Timeout" => Tone::Timeout,
+            "Activity" => Tone::Quiet,
+            _ => Tone::Other,
+        }
+    }
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Names it from one interval to the next.
+    pub key: String,
+    /// One text for each column.
+    pub cells: Vec<String>,
+    /// Length of its bar, 0 to 1; `None`: it has none.
+    pub bar: Option<f64>,
+    /// Its colour.
+    pub tone: Tone,
+    /// It can be opened and shut.
+    pub branches: bool,
+}
+
+/// Rows under headings.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// The columns; a column of bars is drawn after the one that has no cells of its own.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// After which column the bars stand, if there are any.
+    pub bars_after: Option<usize>,
+}
+
+/// Blanks between columns.
+const GAP: usize = 2;
+/// A bar is at least and at most so wide.
+const BAR: std::ops::RangeInclusive<usize> = 8..=30;
+
+/// How a table is laid out in a given width.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Index and width of each column that is shown, in order.
+    pub shown: Vec<(usize, usize)>,
+    /// Width of the bars, 0: none.
+    pub bar: usize,
+}
+
+impl Table {
+    /// Lay it out in `width` characters. The first column shrinks when nothing else can go.
+    pub fn layout(&self, width: usize) -> Layout {
+        let mut shown: Vec<(usize, usize)> = (0..self.columns.len())
+            .map(|at| {
+                let cells = self.rows.iter().filter_map(|r| r.cells.get(at));
+                let widest = cells.map(|c| c.chars().count()).max().unwrap_or(0);
+                (at, widest.max(self.columns[at].head.len()))
+            })
+            .collect();
+        let needed = |shown: &[(usize, usize)], bar: usize| {
+            let text: usize = shown.iter().map(|s| s.1 + GAP).sum();
+            text.saturating_sub(GAP) + if bar > 0 { bar + GAP } else { 0 }
+        };
+        let mut bar = if self.bars_after.is_some() { *BAR.start() } else { 0 };
+        while needed(&shown, bar) > width {
+            let worst = shown
+                .iter()
+                .enumerate()
+                .filter(|(_, s)| self.columns[s.0].expendable > 0)
+                .max_by_key(|(_, s)| self.columns[s.0].expendable)
+                .map(|(at, _)| at);
+            match worst {
+                Some(at) => drop(shown.remove(at)),
+                None if bar > 0 => bar = 0,
+                None => {
+                    let over = needed(&shown, bar) - width;
+                    if let Some(first) = shown.first_mut() {
+                        first.1 = first.1.saturating_sub(over).max(1);
+                    }
+                    break;
+                }
+            }
+        }
+        if bar > 0 {
+            bar = (bar + width - needed(&shown, bar)).min(*BAR.end());
+        }
+        Layout { shown, bar }
+    }
+
+    /// The headings in that layout.
+    pub fn heading(&self, layout: &Layout) -> String {
+        let cells = layout
+            .shown
+            .iter()
+            .map(|&(at, width)| (at, fit(self.columns[at].head, width, self.columns[at].right)));
+        self.join(cells, layout, &" ".repeat(layout.bar)).concat()
+    }
+
+    /// A row in that layout, with `bar` where the bars are.
+    pub fn line(&self, row: &Row, layout: &Layout, bar: &str) -> String {
+        self.parts(row, layout, bar).concat()
+    }
+
+    /// The same in three parts: what stands before the bar, the bar, and what follows it.
+    pub fn parts(&self, row: &Row, layout: &Layout, bar: &str) -> [String; 3] {
+        let cells = layout.shown.iter().map(|&(at, width)| {
+            let cell = row.cells.get(at).map_or("", |c| c.as_str());
+            (at, fit(cell, width, self.columns[at].right))
+        });
+        self.join(cells, layout, bar)
+    }
+
+    fn join(
+        &self,
+        cells: impl Iterator<Item = (usize, String)>,
+        layout: &Layout,
+        bar: &str,
+    ) -> [String; 3] {
+        let mut parts = [String::new(), String::new(), String::new()];
+        let mut part = 0;
+        for (at, cell) in cells {
+            if !parts[0].is_empty() {
+                parts[part].push_str("  ");
+            }
+            parts[part].push_str(&cell);
+            if layout.bar > 0 && self.bars_after == Some(at) {
+                parts[0].push_str("  ");
+                parts[1].push_str(bar);
+                part = 2;
+            }
+        }
+        parts
+    }
+}
+
+/// `text` cut into lines of at most `width` characters, at blanks where there are any.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let mut word: Vec<char> = word.chars().collect();
+        let last = lines.last_mut().map_or(0, |l| l.chars().count());
+        if last > 0 && last + 1 + word.len() > width {
+            lines.push(String::new());
+        } else if last > 0 {
+            lines.last_mut().into_iter().for_each(|l| l.push(' '));
+        }
+        while word.len() > width {
+            let rest = word.split_off(width);
+            lines.last_mut().into_iter().for_each(|l| l.extend(&word));
+            lines.push(String::new());
+            word = rest;
+        }
+        lines.last_mut().into_iter().for_each(|l| l.extend(&word));
+    }
+    for line in &mut lines {
+        line.truncate(line.trim_end().len());
+    }
+    lines
+}
+
+/// `text` in exactly `width` characters; what is too long ends in a tilde.
+pub fn fit(text: &str, width: usize, right: bool) -> String {
+    let length = text.chars().count();
+    if length > width {
+        let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+        cut.push('~');
+        return cut;
+    }
+    let blanks = " ".repeat(width - length);
+    if right {
+        blanks + text
+    } else {
+        text.to_string() + &blanks
+    }
+}
+
+/// A bar of `width` characters, filled to `share`: in eighths of a character, or in ASCII.
+pub fn bar(share: f64, width: usize, ascii: bool) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    let eighths = (share * width as f64 * 8.0).round() as usize;
+    let mut text = String::new();
+    if ascii {
+        text.extend(std::iter::repeat_n('#', (eighths + 4) / 8));
+    } else {
+        text.extend(std::iter::repeat_n('█', eighths / 8));
+        if eighths % 8 > 0 {
+            text.push(EIGHTHS[eighths % 8]);
+        }
+    }
+    let length = text.chars().count().min(width);
+    text.extend(std::iter::repeat_n(' ', width - length));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let column = |head, right, expendable| Column { head, right, expendable };
+        Table {
+            columns: vec![
+                column("ACTIVITY", false, 0),
+                column("%TIME", true, 0),
+                column("MEAN", true, 1),
+                column("P50", true, 2),
+            ],
+            rows: vec![Row {
+                key: String::new(),
+                cells: ["LWLock:WALWrite", "12.5", "1.2 ms", "1.1 ms"].map(String::from).to_vec(),
+                bar: Some(0.5),
+                tone: Tone::Latch,
+                branches: false,
+            }],
+            bars_after: Some(1),
+        }
+    }
+
+    #[test]
+    fn what_matters_least_goes_first() {
+        let table = table();
+        let columns = |width| -> (Vec<usize>, usize) {
+            let layout = table.layout(width);
+            (layout.shown.iter().map(|s| s.0).collect(), layout.bar)
+        };
+        assert_eq!(columns(200), (vec![0, 1, 2, 3], 30));
+        assert_eq!(columns(50), (vec![0, 1, 2, 3], 10));
+        assert_eq!(columns(45), (vec![0, 1, 2], 13));
+        assert_eq!(columns(33), (vec![0, 1], 9));
+        assert_eq!(columns(25), (vec![0, 1], 0));
+        assert_eq!(table.layout(15).shown, [(0, 8), (1, 5)]);
+        assert_eq!(table.layout(0).shown[0].1, 1);
+    }
+
+    #[test]
+    fn every_line_is_as_long_as_the_layout_says() {
+        let table = table();
+        for width in 20..120 {
+            let layout = table.layout(width);
+            let line = table.line(&table.rows[0], &layout, &bar(0.5, layout.bar, false));
+            assert!(line.chars().count() <= width, "{width}: {line:?}");
+            assert_eq!(line.chars().count(), table.heading(&layout).chars().count());
+        }
+    }
+
+    #[test]
+    fn a_bar_has_its_width_whatever_the_share() {
+        for share in [-1.0, 0.0, 0.001, 0.33, 0.5, 0.999, 1.0, 7.0, f64::NAN] {
+            for ascii in [false, true] {
+                assert_eq!(bar(share, 9, ascii).chars().count(), 9);
+            }
+        }
+        assert_eq!(bar(0.5, 4, true), "##  ");
+        assert_eq!(bar(0.5, 3, false), "█▌ ");
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Figures for people: three digits that matter, and a unit.
+
+/// A duration: "312 ns", "4.31 us", "12.3 ms", "1.24 s", "3.1 min", "5.2 h".
+pub fn duration(seconds: f64) -> String {
+    let s = seconds.abs();
+    if s == 0.0 {
+        return "0".to_string();
+    }
+    // The limits are where three digits would round up to the next unit.
+    match s {
+        _ if s < 999.5e-9 => format!("{} ns", digits(seconds * 1e9)),
+        _ if s < 999.5e-6 => format!("{} us", digits(seconds * 1e6)),
+        _ if s < 999.5e-3 => format!("{} ms", digits(seconds * 1e3)),
+        _ if s < 119.5 => format!("{} s", digits(seconds)),
+        _ if s < 7_170.0 => format!("{} min", digits(seconds / 60.0)),
+        _ if s < 172_000.0 => format!("{} h", digits(seconds / 3_600.0)),
+        _ => format!("{} d", digits(seconds / 86_400.0)),
+    }
+}
+
+/// The same, or a dash.
+pub fn maybe_duration(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".to_string(), duration)
+}
+
+/// A number of things: "7", "0.25", "12.3k", "4.5M".
+pub fn count(n: f64) -> String {
+    let a = n.abs();
+    match a {
+        _ if a == 0.0 => "0".to_string(),
+        _ if a < 999.5 => digits(n),
+        _ if a < 999.5e3 => format!("{}k", digits(n / 1e3)),
+        _ if a < 999.5e6 => format!("{}M", digits(n / 1e6)),
+        _ => format!("{}G", digits(n / 1e9)),
+    }
+}
+
+/// A whole number with its thousands apart: "12,345".
+pub fn whole(n: u64) -> String {
+    let plain = n.to_string();
+    let mut apart = String::with_capacity(plain.len() + plain.len() / 3);
+    for (i, digit) in plain.chars().enumerate() {
+        if i > 0 && (plain.len() - i) % 3 == 0 {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    apart
+}
+
+/// A share as a percentage with one decimal.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}
+
+/// A small figure with two decimals.
+pub fn two(n: f64) -> String {
+    format!("{n:.2}")
+}
+
+/// Three digits that matter, without an exponent; whole numbers stay whole.
+fn digits(n: f64) -> String {
+    let a = n.abs();
+    if n.fract() == 0.0 && a < 1000.0 {
+        format!("{n:.0}")
+    } else if a < 9.995 {
+        format!("{n:.2}")
+    } else if a < 99.95 {
+        format!("{n:.1}")
+    } else {
+        format!("{n:.0}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits_and_their_unit() {
+        for (seconds, text) in [
+            (0.0, "0"),
+            (3.12e-7, "312 ns"),
+            (9.996e-7, "1.00 us"),
+            (4.3125e-6, "4.31 us"),
+            (0.0123, "12.3 ms"),
+            (0.5, "500 ms"),
+            (0.9996, "1.00 s"),
+            (61.2, "61.2 s"),
+            (186.0, "3.10 min"),
+            (7_200.0, "2 h"),
+            (864_000.0, "10 d"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+        assert_eq!(maybe_duration(None), "-");
+    }
+
+    #[test]
+    fn counts_are_short_and_whole_ones_stay_whole() {
+        for (n, text) in [
+            (0.0, "0"),
+            (7.0, "7"),
+            (0.25, "0.25"),
+            (12_345.0, "12.3k"),
+            (999_600.0, "1.00M"),
+            (4.5e6, "4.50M"),
+        ] {
+            assert_eq!(count(n), text);
+        }
+        assert_eq!(whole(1_234_567), "1,234,567");
+        assert_eq!(whole(12), "12");
+    }
+}

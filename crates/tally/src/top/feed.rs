@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One interval after the other from a server, across its restarts.
+
+use std::path::{Path, PathBuf};
+
+use segment::kernel::{Watch, Witness};
+use segment::{Interval, Segment, Snapshot};
+
+use crate::error::Error;
+
+/// What came of waiting for an interval.
+#[derive(Debug)]
+pub enum Step {
+    /// What happened since the step before.
+    Interval(Box<Interval>),
+    /// The first reading of a segment that has replaced the one before; intervals follow.
+    Attached,
+    /// There is nothing to read; the reason. It may come back.
+    Gone(String),
+}
+
+/// Where intervals come from.
+#[derive(Debug)]
+pub struct Feed {
+    path: PathBuf,
+    witness: bool,
+    source: Option<Source>,
+}
+
+#[derive(Debug)]
+struct Source {
+    segment: Segment,
+    previous: Snapshot,
+    watch: Option<Watch>,
+}
+
+impl Source {
+    fn open(path: &Path, witness: bool) -> Result<Source, Error> {
+        let mut segment = Segment::open(path)?;
+        let mut watch = witness.then(|| Watch::start(&segment));
+        let previous = segment.snapshot(None)?;
+        if let Some(watch) = &mut watch {
+            watch.observe(None, &previous, 0.0);
+        }
+        Ok(Source { segment, previous, watch })
+    }
+
+    fn next(&mut self) -> Result<Interval, Error> {
+        let snapshot = self.segment.snapshot(Some(&self.previous))?;
+        let mut interval = Interval::between(&self.segment, Some(&self.previous), &snapshot);
+        interval.kernel = match &mut self.watch {
+            Some(watch) => watch.observe(Some(&self.previous), &snapshot, interval.busy_seconds),
+            None => Witness::not_asked("--no-witness was given"),
+        };
+        self.previous = snapshot;
+        Ok(interval)
+    }
+}
+
+impl Feed {
+    /// Attach to the segment at `path` and take a first reading.
+    pub fn open(path: PathBuf, witness: bool) -> Result<Feed, Error> {
+        let source = Source::open(&path, witness)?;
+        if source.segment.server_runs() == Some(false) {
+            return Err(Error::Failed(format!(
+                "{}: its server ({}) does not run any more",
+                path.display(),
+                source.segment.header().host
+            )));
+        }
+        Ok(Feed { path, witness, source: Some(source) })
+    }
+
+    /// What has happened since the last call.
+    pub fn next(&mut self) -> Step {
+        if let Some(source) = &mut self.source {
+            let gone = source.segment.server_runs() == Some(false);
+            if !gone && !source.segment.replaced() {
+                match source.next() {
+                    Ok(interval) => return Step::Interval(Box::new(interval)),
+                    Err(error) => {
+                        self.source = None;
+                        return Step::Gone(error.to_string());
+                    }
+                }
+            }
+            self.source = None;
+        }
+        match Source::open(&self.path, self.witness) {
+            Ok(source) if source.segment.server_runs() == Some(false) => {
+                Step::Gone("the server has stopped; waiting for it to come back".to_string())
+            }
+            Ok(source) => {
+                self.source = Some(source);
+                Step::Attached
+            }
+            Err(Error::Segment(segment::Error::NotFound { .. })) => {
+                Step::Gone("the server has gone; waiting for it to come back".to_string())
+            }
+            Err(error) => Step::Gone(error.to_string()),
+        }
+    }
+}

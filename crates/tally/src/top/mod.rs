@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally top`: where the time goes, interval by interval; full-screen on a terminal, else as
+//! text or JSON.
+
+mod draw;
+mod feed;
+mod keys;
+mod live;
+mod text;
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use segment::Interval;
+
+use crate::cli::{TopArgs, View};
+use crate::error::Error;
+use crate::model::panes::{Open, Wish};
+use crate::target;
+use feed::{Feed, Step};
+
+/// How often a sleeping `top` looks whether it should end.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Show it.
+pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
+    let path = target::path(args.target.as_deref())?;
+    let feed = Feed::open(path, !args.no_witness)?;
+    let plain = args.once || args.json || args.count.is_some();
+    if plain || !std::io::stdout().is_terminal() {
+        return print(args, feed, color);
+    }
+    live::run(args, feed, color)
+}
+
+fn wish(args: &TopArgs, open: Open) -> Wish {
+    Wish {
+        sort: args.sort,
+        reverse: args.reverse,
+        filter: args.filter.as_deref().unwrap_or("").to_lowercase(),
+        idle: args.idle,
+        open,
+    }
+}
+
+/// Intervals as text or JSON: as many as asked for, or until nobody reads them.
+fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
+    let mut left = if args.once { Some(1) } else { args.count };
+    let wish = wish(args, Open::All);
+    let mut due = Instant::now();
+    let mut told = None;
+    while left != Some(0) {
+        due = (due + args.interval).max(Instant::now());
+        while let Some(wait) = due.checked_duration_since(Instant::now()) {
+            if args.until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(());
+            }
+            std::thread::sleep(wait.min(NAP));
+        }
+        match feed.next() {
+            Step::Interval(interval) => {
+                write(args, &interval, &wish, color)?;
+                left = left.map(|n| n - 1);
+                told = None;
+            }
+            Step::Attached => note(args, "the server has started anew", &mut told),
+            Step::Gone(reason) if args.once => return Err(Error::Failed(reason)),
+            Step::Gone(reason) => note(args, &reason, &mut told),
+        }
+    }
+    Ok(())
+}
+
+/// Say it on standard error, once.
+fn note(args: &TopArgs, text: &str, told: &mut Option<String>) {
+    if told.as_deref() != Some(text) {
+        let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
+        // Nobody may be listening there; the intervals matter.
+        let _ = writeln!(std::io::stderr(), "tally: {target}{text}");
+        *told = Some(text.to_string());
+    }
+}
+
+fn write(args: &TopArgs, interval: &Interval, wish: &Wish, color: bool) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, interval)?;
+        writeln!(out)?;
+    } else {
+        let view = args.view.unwrap_or(View::All);
+        let width = std::io::stdout()
+            .is_terminal()
+            .then(|| ratatui::crossterm::terminal::size().ok())
+            .flatten()
+            .map(|(width, _)| usize::from(width));
+        out.write_all(text::render(interval, wish, view, width, color).as_bytes())?;
+    }
+    Ok(out.flush()?)
+}
