@@ -10,9 +10,11 @@
  *
  * Two kinds of call. What may sleep in the kernel whenever it is made (files, processes,
  * name look-ups, authentication) is timed always: outside any wait event it is charged to
- * "Call:<name>". What the server calls only when it will not block (sockets are non-blocking;
- * epoll_wait, select and sem_wait are always announced, but for the postmaster's own loop)
- * is timed when a wait event is announced, and costs two loads and a branch otherwise.
+ * "Call:<name>". So is sem_wait: who has queued for a lightweight lock and got it after all
+ * takes the wake-up that is still due without announcing it (LWLockDequeueSelf). What the
+ * server calls only when it will not block (sockets are non-blocking; epoll_wait and select
+ * are always announced, but for the postmaster's own loop) is timed when a wait event is
+ * announced, and costs two loads and a branch otherwise.
  *
  * The table is read-only after relocation (RELRO): its pages are made writable, changed, and
  * put back. It is never executable.
@@ -47,7 +49,7 @@
  */
 #define TIMED_IMPORTS(X) \
 	X(int, epoll_wait, false, (int ep, struct epoll_event *ev, int n, int ms), (ep, ev, n, ms)) \
-	X(int, sem_wait, false, (sem_t *s), (s)) \
+	X(int, sem_wait, true, (sem_t *s), (s)) \
 	X(int, select, false, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), \
 	  (n, r, w, e, t)) \
 	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o)) \
