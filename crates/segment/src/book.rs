@@ -238,7 +238,7 @@ pub(crate) struct Running {
     /// The account.
     pub stat: StatId,
     /// Since when, tick.
-    since: u64,
+    pub since: u64,
 }
 
 /// The texts of an entry.

@@ -20,12 +20,43 @@ pub struct Change {
     pub count: u64,
     /// Of accounts: ticks of the interval. Otherwise the sum of what ended.
     pub total: u64,
-    /// The least of what ended; `None` when nothing did. Exact when it is the least ever or
-    /// was the only one, else the middle of its bucket (6.25 %).
-    pub min: Option<u64>,
+    /// The least of what ended. Exact when it is the least ever or was the only one, else
+    /// the middle of its bucket (6.25 %).
+    pub min: Extreme,
     /// The greatest of what ended, known as well as `min`; of an account also what is
     /// running still, as long as it has lasted so far.
-    pub max: Option<u64>,
+    pub max: Extreme,
+}
+
+/// The least or the greatest of some values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Extreme {
+    /// There are no values.
+    #[default]
+    None,
+    /// There are, and their extreme is not known: a statistic that keeps no histogram, in an
+    /// interval without a new record.
+    Unknown,
+    /// It is this.
+    Of(u64),
+}
+
+impl Extreme {
+    /// It, where it is known.
+    pub fn known(self) -> Option<u64> {
+        match self {
+            Extreme::Of(value) => Some(value),
+            Extreme::None | Extreme::Unknown => None,
+        }
+    }
+
+    fn join(self, other: Extreme, better: fn(u64, u64) -> u64) -> Extreme {
+        match (self, other) {
+            (Extreme::None, one) | (one, Extreme::None) => one,
+            (Extreme::Of(a), Extreme::Of(b)) => Extreme::Of(better(a, b)),
+            _ => Extreme::Unknown,
+        }
+    }
 }
 
 impl Change {
@@ -35,14 +66,10 @@ impl Change {
     }
 
     fn add(&mut self, other: &Change) {
-        let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
         self.count = self.count.saturating_add(other.count);
         self.total = self.total.saturating_add(other.total);
-        self.min = least(self.min, other.min);
-        self.max = self.max.max(other.max);
+        self.min = self.min.join(other.min, u64::min);
+        self.max = self.max.join(other.max, u64::max);
     }
 }
 
@@ -56,9 +83,14 @@ pub struct Total {
 }
 
 impl Total {
-    /// A quantile of what ended, in ticks.
+    /// A quantile of what ended, in ticks. `None` where the histogram falls far short of the
+    /// count: its writers keep none, or only some of them do.
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        let (min, max) = (self.change.min?, self.change.max?);
+        if self.histogram.count() < self.change.count / 2 {
+            return None;
+        }
+        let min = self.change.min.known().unwrap_or(0);
+        let max = self.change.max.known().unwrap_or(u64::MAX);
         self.histogram.quantile(q, min, max)
     }
 
@@ -187,10 +219,10 @@ fn session<'a>(
             let whole = |h: &Head| h.total - h.running;
             let only = whole(head).saturating_sub(then.map_or(0, whole));
             (change.min, change.max) =
-                if count == 1 { (Some(only), Some(only)) } else { (min, max) };
+                if count == 1 { (Extreme::Of(only), Extreme::Of(only)) } else { (min, max) };
         }
         if head.running > 0 {
-            change.max = change.max.max(Some(head.running));
+            change.max = change.max.join(Extreme::Of(head.running), u64::max);
         }
         if directory.get(head.stat).is_some_and(|s| s.kind == StatKind::Account) {
             accounted = accounted.saturating_add(total);
@@ -234,15 +266,15 @@ fn extremes(
     growth: (Option<usize>, Option<usize>),
     now: (u64, u64),
     then: Option<(u64, u64)>,
-) -> (Option<u64>, Option<u64>) {
-    let within = |b: usize| bucket_middle(b).min(now.1).max(now.0.min(now.1));
+) -> (Extreme, Extreme) {
+    let within = |b: usize| Extreme::Of(bucket_middle(b).min(now.1).max(now.0.min(now.1)));
     let min = match then {
-        Some((least, _)) if now.0 >= least => growth.0.map(within),
-        _ => Some(now.0),
+        Some((least, _)) if now.0 >= least => growth.0.map_or(Extreme::Unknown, within),
+        _ => Extreme::Of(now.0),
     };
     let max = match then {
-        Some((_, greatest)) if now.1 <= greatest => growth.1.map(within),
-        _ => Some(now.1),
+        Some((_, greatest)) if now.1 <= greatest => growth.1.map_or(Extreme::Unknown, within),
+        _ => Extreme::Of(now.1),
     };
     (min, max)
 }

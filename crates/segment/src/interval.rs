@@ -166,9 +166,10 @@ pub struct Timing {
     pub seconds: f64,
     /// `seconds / count`; `None` without a count.
     pub mean_seconds: Option<f64>,
-    /// The shortest that ended.
+    /// The shortest that ended; `None` where it is not known.
     pub min_seconds: Option<f64>,
-    /// The longest that ended; of accounts also what is running still.
+    /// The longest that ended; of accounts also what is running still; `None` where it is
+    /// not known, as of `cpu`, of which no histogram is kept.
     pub max_seconds: Option<f64>,
     /// The median of what ended, within 6.25 %.
     pub p50_seconds: Option<f64>,
@@ -187,8 +188,8 @@ impl Timing {
             count: total.change.count,
             seconds: sum,
             mean_seconds: (total.change.count > 0).then(|| sum / total.change.count as f64),
-            min_seconds: total.change.min.map(&seconds),
-            max_seconds: total.change.max.map(&seconds),
+            min_seconds: total.change.min.known().map(&seconds),
+            max_seconds: total.change.max.known().map(&seconds),
             p50_seconds: total.quantile(0.50).map(&seconds),
             p99_seconds: total.quantile(0.99).map(&seconds),
         }
@@ -527,8 +528,8 @@ fn statistic_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<StatisticRow> {
                 unit: if timed { "seconds".to_string() } else { stat.unit.clone() },
                 count: total.change.count,
                 total: number(total.change.total),
-                min: total.change.min.map(number),
-                max: total.change.max.map(number),
+                min: total.change.min.known().map(number),
+                max: total.change.max.known().map(number),
                 p50: total.quantile(0.50).map(number),
                 p99: total.quantile(0.99).map(number),
             }

@@ -7,12 +7,13 @@
 //! process that has been woken stands in the run queue inside of its wait, and the kernel's
 //! own work at a wait's begin and end lies inside of it too; that is "runnable inside waits".
 //!
-//! Waiting unseen may hide behind that difference. So a thread looks every 5 ms at one of
-//! the sessions that are not idle: what runs in its book, what the kernel says of it, and
-//! whether the book is still the same. A process that is blocked while its account is `cpu`
-//! is a sample of unexplained time. Each session is looked at equally often, and only what
-//! was found busy counts, so the share of such samples is the share of busy time, but for
-//! stretches that are not longer than the look itself, about 20 µs.
+//! Waiting unseen may hide behind that difference. So a thread asks the kernel every 5 ms
+//! about one of the sessions, then reads what runs in its book and since when: if that began
+//! before the kernel was asked, it ran when the kernel answered. A process that is blocked
+//! while its account is `cpu` is a sample of unexplained time. Each session is looked at
+//! equally often, and only what was found busy counts, so the share of such samples is the
+//! share of busy time. A blocked process whose account changed between the two readings,
+//! about 10 µs, cannot be judged and is not counted.
 
 use crate::book::Life;
 use crate::directory::{Directory, Stat};
@@ -326,14 +327,7 @@ fn sample(mut segment: Segment, state: &Mutex<State>, stop: &AtomicBool) {
             turn = turn.wrapping_add(1);
             state.targets[turn % state.targets.len()]
         };
-        let Ok(Some(before)) = segment.running(target.slot, target.generation) else { continue };
-        let (idle, cpu) = {
-            let stat = segment.directory.get(before.stat);
-            (stat.is_none_or(is_idle), stat.is_some_and(is_cpu))
-        };
-        if idle {
-            continue;
-        }
+        let asked = segment.clock().now();
         let doing = match proc.doing(target.pid) {
             Ok(doing) => doing,
             Err(error) => {
@@ -344,13 +338,20 @@ fn sample(mut segment: Segment, state: &Mutex<State>, stop: &AtomicBool) {
                 continue;
             }
         };
-        let after = segment.running(target.slot, target.generation);
-        if !matches!(after, Ok(Some(after)) if after == before) {
+        let Ok(Some(running)) = segment.running(target.slot, target.generation) else { continue };
+        let stat = segment.directory.get(running.stat);
+        if stat.is_none_or(is_idle) {
             continue;
         }
+        let call = match doing {
+            // What wants a processor is not blocked, whatever its account was.
+            Doing::Running => None,
+            Doing::Blocked(_) if running.since > asked => continue,
+            Doing::Blocked(call) => stat.is_some_and(is_cpu).then_some(call),
+        };
         let mut state = lock(state);
         state.samples += 1;
-        if let (Doing::Blocked(call), true) = (doing, cpu) {
+        if let Some(call) = call {
             *state.unexplained.entry(call).or_default() += 1;
         }
     }
@@ -417,7 +418,12 @@ mod tests {
     fn the_kernel_says_whether_a_process_is_blocked_and_where() {
         let own = std::process::id() as i32;
         assert!(schedstat(own).is_some_and(|(on_cpu, _)| on_cpu > 0));
-        assert_eq!(Proc::default().doing(own).unwrap(), Doing::Running);
+        let mut busy =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(Proc::default().doing(busy.id() as i32).unwrap(), Doing::Running);
+        busy.kill().unwrap();
+        busy.wait().unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         std::thread::sleep(Duration::from_millis(50));
         let mut proc = Proc::default();

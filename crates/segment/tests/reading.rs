@@ -350,6 +350,33 @@ fn extremes_of_an_interval_are_its_own() {
 }
 
 #[test]
+fn a_statistic_without_a_histogram_has_no_quantiles_and_only_records_as_extremes() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let read = maker.stat("command::Query::read", TIMER);
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let mut previous = segment.snapshot(None).unwrap();
+    let mut timing = |values: &[u64]| {
+        for &value in values {
+            slot.record(read, value);
+        }
+        slot.heads[1].hist.fill(0);
+        maker.write(&slot);
+        let snapshot = segment.snapshot(Some(&previous)).unwrap();
+        let interval = Interval::between(&segment, Some(&previous), &snapshot);
+        previous = snapshot;
+        interval.commands[0].read
+    };
+    let first = timing(&[5, 80, 1000]);
+    assert_eq!((first.min_seconds, first.max_seconds), (Some(5e-9), Some(1e-6)));
+    assert_eq!((first.p50_seconds, first.p99_seconds), (None, None));
+    let second = timing(&[60, 2000]);
+    assert_eq!((second.min_seconds, second.max_seconds), (None, Some(2e-6)));
+    assert_eq!(second.count, 2);
+}
+
+#[test]
 fn probes_events_overflows_and_the_level_are_told() {
     let (_folder, mut maker) = make();
     maker.probe(0, 1, "import fsync", "");

@@ -166,7 +166,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
             });
             for account in phases {
                 let key = format!("{key} {}", account.phase);
-                let names = [format!("  {}", account.phase), account.phase.to_string()];
+                let names = [format!("  {}", account.phase), String::new()];
                 let mut row = line(key, names, &account.timing, *idle, false);
                 row.tone = if *idle { Tone::Quiet } else { Tone::of(activity) };
                 rows.push(row);
