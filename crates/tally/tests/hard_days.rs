@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use house::{create_views, eventually, plain, segment, shared, start};
 use scratch::{Cluster, Load};
-use segment::directory::StatKind;
 use segment::{Level, Segment, Snapshot};
 
 fn kills() -> usize {
