@@ -450,12 +450,11 @@ tally_now(tally_clock_kind clock)
 static inline size_t
 tally_bucket_index(uint64_t value)
 {
-	uint64_t	octave;
+	uint32_t	octave = (uint32_t) __builtin_clzll(value | 8) ^ 63u;
 
-	if (__builtin_expect(value >> 44 != 0, 0))
+	if (__builtin_expect(octave > 43, 0))
 		return TALLY_HIST_BUCKETS - 1;
-	octave = (uint64_t) __builtin_clzll(value | 8) ^ 63u;
-	return octave * 8 + ((value << 3) >> octave) - 24;
+	return (size_t) octave * 8 + ((value << 3) >> octave) - 24;
 }
 
 static inline uint32_t
@@ -531,11 +530,14 @@ tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 static inline void
 tally_record(tally_slot *slot, uint32_t index, uint64_t value)
 {
+	tally_book *book = slot->book;
+	uint64_t	seq;
+
 	if (__builtin_expect(index == TALLY_NONE, 0))
 		return;
-	tally_book_begin(slot->book);
+	seq = tally_book_begin(book);
 	tally_add(slot, index, value);
-	tally_book_end(slot->book);
+	tally_book_publish(book, seq);
 }
 
 /*
@@ -546,38 +548,47 @@ tally_record(tally_slot *slot, uint32_t index, uint64_t value)
 static inline void
 tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
 {
+	tally_book *book = slot->book;
+	uint64_t	seq;
+
 	if (__builtin_expect(index == TALLY_NONE, 0))
 		return;
-	tally_book_begin(slot->book);
+	seq = tally_book_begin(book);
 	tally_add_plain(slot, index, value);
-	tally_book_end(slot->book);
+	tally_book_publish(book, seq);
 }
 
 static inline void
 tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 {
 	tally_book *book = slot->book;
+	uint32_t	run = book->run;
+	uint32_t	pend = book->pend;
+	uint64_t	start = book->run_start;
+	uint64_t	seq;
 
 	/* Clocks of two processors may differ by a hair; time stays conserved all the same. */
-	if (now < book->run_start)
-		now = book->run_start;
-	tally_book_begin(book);
-	if (book->pend != TALLY_NONE)
+	if (now < start)
+		now = start;
+	seq = tally_book_begin(book);
+	if (pend != TALLY_NONE)
 	{
-		tally_add(slot, book->pend, book->pend_ticks);
+		tally_add(slot, pend, book->pend_ticks);
 		book->pend = TALLY_NONE;
 		book->pend_ticks = 0;
 	}
-	if (book->run != TALLY_NONE)
+	if (run != TALLY_NONE)
 	{
 		if (plain)
-			tally_add_plain(slot, book->run, now - book->run_start);
+			tally_add_plain(slot, run, now - start);
 		else
-			tally_add(slot, book->run, now - book->run_start);
+			tally_add(slot, run, now - start);
 	}
+	/* C: killed before this, the fold finds the stretch both added and running (fold.c) */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	book->run = next;
 	book->run_start = now;
-	tally_book_end(book);
+	tally_book_publish(book, seq);
 }
 
 /* Close the running account at `now` and run `next`. */
