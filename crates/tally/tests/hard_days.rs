@@ -1,280 +1,399 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Hard days: full tables, kills, strangers' files, rights. The server runs as it would
-//! without us, and what was lost is counted.
-//!
-//! PGTALLY_KILLS sets how often processes are killed (10).
+//! Little room, little right, foreign files in the way: the server serves all the same, and
+//! what is not counted is said.
 
 mod house;
 
-use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::fs;
+use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use house::{create_views, eventually, plain, segment, shared, start};
-use scratch::{Cluster, Load};
-use segment::{Level, Segment, Snapshot};
+use postgres::Client;
+use scratch::{Builder, Cluster, Load};
+use segment::directory::StatKind;
+use segment::{Level, Overflows, Segment, Snapshot};
 
-fn kills() -> usize {
-    std::env::var("PGTALLY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(10)
-}
-
-fn with(name: &str, value: &str) -> Cluster {
-    start(plain().setting("shared_preload_libraries", "pg_tally").setting(name, value))
+fn shared() -> Builder {
+    house::plain().setting("shared_preload_libraries", "pg_tally")
 }
 
 fn open(cluster: &Cluster) -> Segment {
-    Segment::open(&segment(cluster)).unwrap()
+    Segment::open(&house::segment(cluster)).unwrap()
 }
 
-/// Count and ticks of every statistic of all sessions and groups together.
-fn totals(snapshot: &Snapshot) -> std::collections::BTreeMap<String, (u64, u64)> {
-    let mut totals = std::collections::BTreeMap::new();
-    for head in snapshot.books.iter().chain(&snapshot.groups).flat_map(|book| &book.heads) {
-        let Some(stat) = snapshot.directory.get(head.stat) else { continue };
-        let sum: &mut (u64, u64) = totals.entry(stat.name.to_string()).or_default();
-        sum.0 += head.count;
-        sum.1 += head.total;
-    }
-    totals
+fn snapshot(cluster: &Cluster) -> Snapshot {
+    open(cluster).snapshot(None).unwrap()
 }
 
-/// No total of `later` is less than it was. Counts and times of what has ended only grow;
-/// time that was running in a killed process ends with it, so a little may be taken back.
-fn assert_never_backwards(earlier: &Snapshot, later: &Snapshot) {
-    let after = totals(later);
-    for (name, (count, _)) in totals(earlier) {
-        let now = after.get(&name).map_or(0, |total| total.0);
-        assert!(now >= count, "{name}: count went from {count} to {now}");
-    }
+fn overflows(cluster: &Cluster) -> Overflows {
+    open(cluster).overflows().unwrap()
 }
 
-#[test]
-fn more_names_than_fit_are_counted_and_time_stays_conserved() {
-    let cluster = with("pg_tally.max_names", "64");
-    let mut client = cluster.connect().unwrap();
-    cluster.pgbench_init(1).unwrap();
-    cluster.pgbench().clients(4).transactions(50).run().unwrap();
-    for statement in [
-        "create table t as select generate_series(1, 1000) x",
-        "copy t to '/dev/null'",
-        "vacuum analyze",
-        "checkpoint",
-        "select pg_sleep(0.01)",
-    ] {
-        client.batch_execute(statement).unwrap();
-    }
-    client.query("select count(*) from t", &[]).unwrap();
-    let snapshot = open(&cluster).snapshot(None).unwrap();
-    assert!(snapshot.overflows.directory > 0, "{:?}", snapshot.overflows);
-    assert!(totals(&snapshot)["other::overflow"].0 > 0);
+/// Ticks in all accounts of all sessions, ended ones included, that the filter wants.
+fn ticks(snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> u64 {
+    let heads = snapshot.books.iter().chain(&snapshot.groups).flat_map(|book| &book.heads);
+    heads
+        .filter(|head| {
+            let stat = snapshot.directory.get(head.stat);
+            stat.is_some_and(|stat| stat.kind == StatKind::Account && wanted(&stat.name))
+        })
+        .map(|head| head.total)
+        .sum()
+}
+
+/// Every session's accounts make up its life.
+fn assert_conserved(snapshot: &Snapshot) {
+    assert!(!snapshot.books.is_empty());
     for book in &snapshot.books {
-        assert_eq!(book.accounted(&snapshot.directory), book.now - book.born);
+        assert_eq!(book.accounted(&snapshot.directory), book.now - book.born, "{book:?}");
     }
 }
 
-#[test]
-fn more_accounts_than_a_book_holds_share_one_and_time_stays_conserved() {
-    let cluster = with("pg_tally.max_statistics", "16");
-    cluster.pgbench_init(1).unwrap();
-    for protocol in ["simple", "extended", "prepared"] {
-        cluster.pgbench().protocol(protocol).clients(4).transactions(50).run().unwrap();
-    }
-    let snapshot = open(&cluster).snapshot(None).unwrap();
-    assert!(snapshot.overflows.statistics > 0, "{:?}", snapshot.overflows);
-    for book in &snapshot.books {
-        assert_eq!(book.accounted(&snapshot.directory), book.now - book.born);
-    }
+fn work(cluster: &Cluster) {
+    let load = cluster.pgbench().load(Load::TpcB).clients(4).transactions(50);
+    assert_eq!(load.run().unwrap().transactions, 200);
 }
 
-#[test]
-fn a_folder_that_cannot_be_written_leaves_a_server_that_runs_and_says_so_once() {
-    let cluster = with("pg_tally.directory", "/nonexistent");
-    assert_eq!(cluster.psql("select 1").unwrap(), "1");
-    assert_eq!(cluster.log().matches("pg_tally is not active").count(), 1, "{}", cluster.log());
+/// How often the log says it.
+fn said(cluster: &Cluster, what: &str) -> usize {
+    cluster.log().matches(what).count()
 }
 
-#[test]
-fn a_strangers_file_is_left_alone_and_damaged_ones_are_replaced() {
-    for content in [vec![], vec![0; 8192], b"TALLYSEG but then nothing of the kind".to_vec()] {
-        let mut cluster = plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
-        let path = segment(&cluster);
-        cluster.also_remove(&path);
-        std::fs::write(&path, &content).unwrap();
-        cluster.account().own(&path).unwrap();
-        cluster.start().unwrap();
-        assert!(!open(&cluster).claims().unwrap().is_empty(), "it is replaced");
-    }
-    if !rustix::process::geteuid().is_root() {
-        return; // no stranger at hand
-    }
-    let mut cluster = plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
-    let path = segment(&cluster);
-    cluster.also_remove(&path);
-    std::fs::write(&path, "root's own").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
-    cluster.start().unwrap();
-    assert_eq!(cluster.psql("select 1").unwrap(), "1");
-    assert!(cluster.log().contains("pg_tally is not active"), "{}", cluster.log());
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "root's own");
-}
+/// A tmpfs of so many bytes, unmounted when dropped.
+struct Tmpfs(PathBuf);
 
-#[test]
-fn a_data_directory_with_group_access_has_a_segment_with_group_access() {
-    let mode = |cluster: &Cluster| {
-        std::fs::metadata(segment(cluster)).unwrap().permissions().mode() & 0o777
-    };
-    assert_eq!(mode(&shared()), 0o600);
-    let cluster = start(plain().setting("shared_preload_libraries", "pg_tally").group_access(true));
-    assert_eq!(mode(&cluster), 0o640);
-}
-
-#[test]
-fn two_servers_have_two_segments() {
-    let (one, two) = (shared(), shared());
-    assert_ne!(segment(&one), segment(&two));
-    for cluster in [&one, &two] {
-        assert_eq!(open(cluster).header().host, cluster.data_dir().to_str().unwrap());
-        assert_eq!(open(cluster).header().server_pid, cluster.postmaster_pid().unwrap());
-    }
-}
-
-#[test]
-fn a_change_of_level_takes_hold_in_running_backends_at_once() {
-    let cluster = shared();
-    let mut session = cluster.connect().unwrap();
-    session.batch_execute("select pg_sleep(0.01)").unwrap();
-    let mut segment = open(&cluster);
-    let queries = |segment: &mut Segment| {
-        totals(&segment.snapshot(None).unwrap())
-            .get("command::Query::handle")
-            .map_or(0, |total| total.0)
-    };
-    cluster.psql("alter system set pg_tally.level = 'off'").unwrap();
-    cluster.reload().unwrap();
-    eventually("the level is off", || segment.level().unwrap() == Level::Off);
-    let before = queries(&mut segment);
-    for _ in 0..10 {
-        session.batch_execute("select 1").unwrap();
-    }
-    assert!(queries(&mut segment) <= before + 1);
-    cluster.psql("alter system reset pg_tally.level").unwrap();
-    cluster.reload().unwrap();
-    eventually("the level is back", || segment.level().unwrap() == Level::Waits);
-    let before = queries(&mut segment);
-    for _ in 0..10 {
-        session.batch_execute("select 1").unwrap();
-    }
-    assert!(queries(&mut segment) >= before + 9);
-    let snapshot = segment.snapshot(None).unwrap();
-    assert!(totals(&snapshot)["off::uninstrumented"].1 > 0);
-    for book in &snapshot.books {
-        assert_eq!(book.accounted(&snapshot.directory), book.now - book.born);
-    }
-}
-
-#[test]
-fn killed_backends_are_folded_once_and_no_slot_leaks() {
-    let cluster = shared();
-    cluster.pgbench_init(1).unwrap();
-    let mut segment = open(&cluster);
-    let mut earlier = segment.snapshot(None).unwrap();
-    let idle = earlier.books.len();
-    for turn in 0..kills() {
-        let mut load = cluster
-            .pgbench()
-            .load(if turn % 2 == 0 { Load::Select } else { Load::TpcB })
-            .clients(4)
-            .duration(Duration::from_secs(60))
-            .spawn()
-            .unwrap();
-        let mut pids = Vec::new();
-        eventually("the load runs", || {
-            pids = cluster.backend_pids().unwrap_or_default();
-            pids.len() == 4
-        });
-        std::thread::sleep(Duration::from_millis(37 * (turn as u64 % 5 + 1)));
-        cluster.kill9(pids[turn % 4]).unwrap();
-        eventually("the server notices and recovers", || {
-            cluster.log().matches("all server processes terminated").count() == turn + 1
-                && cluster.psql("select 1").is_ok()
-        });
-        load.kill();
-        let later = segment.snapshot(Some(&earlier)).unwrap();
-        assert_never_backwards(&earlier, &later);
-        earlier = later;
-    }
-    eventually("only the server's own processes have slots", || {
-        segment.snapshot(None).unwrap().books.len() <= idle + 1
-    });
-    let overflows = segment.overflows().unwrap();
-    assert!(overflows.is_zero(), "{overflows:?}");
-}
-
-#[test]
-fn a_killed_postmaster_comes_back_and_totals_go_on() {
-    let mut cluster = shared();
-    cluster.pgbench_init(1).unwrap();
-    for _ in 0..kills().div_ceil(3) {
-        let mut segment = open(&cluster);
-        let load = cluster.pgbench().clients(4).duration(Duration::from_secs(60)).spawn().unwrap();
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_millis(300) {
-            std::thread::sleep(Duration::from_millis(20));
+impl Tmpfs {
+    /// None where we may not mount.
+    fn mount(size: &str) -> Option<Self> {
+        let folder = tempfile::Builder::new().prefix("tally.").tempdir().unwrap().keep();
+        let options = format!("size={size},mode=0777");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tally-test"])
+            .arg(&folder)
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            println!("not tested: only root may mount a tmpfs");
+            let _ = fs::remove_dir(&folder);
         }
-        let earlier = segment.snapshot(None).unwrap();
-        cluster.kill9_postmaster().unwrap();
-        drop(load);
+        mounted.then_some(Self(folder))
+    }
+
+    fn start(&self) -> Cluster {
+        let mut cluster =
+            shared().setting("pg_tally.directory", self.0.to_str().unwrap()).create().unwrap();
         cluster.start().unwrap();
-        let mut segment = open(&cluster);
-        assert_eq!(segment.server_runs(), Some(true));
-        let later = segment.snapshot(None).unwrap();
-        assert_never_backwards(&earlier, &later);
-        assert_eq!(cluster.psql("select count(*) from pgbench_branches").unwrap(), "1");
-        assert!(segment.overflows().unwrap().is_zero());
+        cluster
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        fs::read_dir(&self.0).unwrap().flatten().map(|entry| entry.path()).collect()
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        let _ = fs::remove_dir(&self.0);
     }
 }
 
 #[test]
-fn a_role_sees_of_others_only_that_they_are_there() {
-    let cluster = shared();
-    create_views(&cluster);
-    cluster
-        .psql("create role poor login; create role watcher login; grant pg_monitor to watcher")
-        .unwrap();
-    let as_role = |role: &str, sql: &str| {
-        let mut config = cluster.config();
-        config.user(role);
-        let mut client = config.connect(postgres::NoTls).unwrap();
-        client.query_one(sql, &[]).map(|row| row.get::<_, i64>(0))
-    };
-    let _other = cluster.connect().unwrap();
-    let seen = "select count(phase) from tally.sessions where usename = 'postgres'";
-    assert_eq!(as_role("poor", seen).unwrap(), 0);
-    assert!(as_role("watcher", seen).unwrap() >= 1);
-    assert!(as_role("poor", "select count(*) from tally.ledger").unwrap() > 0);
-    assert!(as_role("poor", "select 1::bigint from tally.reset()").is_err());
+fn a_file_system_without_room_for_a_segment_leaves_the_server_uninstrumented() {
+    let Some(tmpfs) = Tmpfs::mount("32k") else { return };
+    let cluster = tmpfs.start();
+    cluster.pgbench_init(1).unwrap();
+    work(&cluster);
+    assert_eq!(said(&cluster, "pg_tally is not active"), 1, "{}", cluster.log());
+    assert!(cluster.log().contains("No space left on device"), "{}", cluster.log());
+    assert!(cluster.log().contains("pg_tally.directory"), "no remedy: {}", cluster.log());
+    assert_eq!(tmpfs.segments(), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn the_views_add_up() {
-    let cluster = shared();
-    create_views(&cluster);
+fn a_file_system_that_fills_up_costs_statistics_and_not_the_server() {
+    let Some(tmpfs) = Tmpfs::mount("2m") else { return };
+    let cluster = tmpfs.start();
+    cluster.pgbench_init(1).unwrap();
+    let mut clients: Vec<Client> = (0..40).map(|_| cluster.connect().unwrap()).collect();
+    for client in &mut clients {
+        client.batch_execute("create temp table t (n int); insert into t values (1)").unwrap();
+    }
+    work(&cluster);
+    let segments = tmpfs.segments();
+    assert_eq!(segments.len(), 1, "{segments:?} {}", cluster.log());
+    let mut segment = Segment::open(&segments[0]).unwrap();
+    let overflows = segment.overflows().unwrap();
+    assert!(overflows.memory > 0, "{overflows:?}");
+    assert_conserved(&segment.snapshot(None).unwrap());
+}
+
+#[test]
+fn sessions_beyond_the_slots_run_uninstrumented_and_are_counted() {
+    let cluster = house::start(shared().setting("pg_tally.max_slots", "10"));
+    let mut clients: Vec<Client> = (0..15).map(|_| cluster.connect().unwrap()).collect();
+    for (n, client) in clients.iter_mut().enumerate() {
+        let row = client.query_one("select $1::int", &[&(n as i32)]).unwrap();
+        assert_eq!(row.get::<_, i32>(0), n as i32);
+    }
+    assert_eq!(open(&cluster).population().unwrap(), 10);
+    let refused = overflows(&cluster).slots;
+    assert!(refused >= 5, "{refused}");
+    assert_conserved(&snapshot(&cluster));
+    drop(clients);
+    house::eventually("slots are free again", || open(&cluster).population().unwrap() < 10);
     let mut client = cluster.connect().unwrap();
-    client.batch_execute("select pg_sleep(0.2)").unwrap();
-    let row = client
-        .query_one(
-            "select (select seconds from tally.waits where wait_event = 'PgSleep'), \
-                    (select sum(seconds) from tally.ledger), \
-                    (select sum(count) from tally.commands where command = 'Query' \
-                     and part = 'handle')::bigint, \
-                    (select count(*) from tally.probes where installed)",
-            &[],
-        )
-        .unwrap();
-    let (slept, all): (f64, f64) = (row.get(0), row.get(1));
-    assert!((0.2..0.3).contains(&slept), "{slept}");
-    assert!(all > slept);
-    assert!(row.get::<_, i64>(2) >= 1 && row.get::<_, i64>(3) > 10);
-    client.batch_execute("select tally.reset()").unwrap();
-    let after: f64 = client.query_one("select sum(seconds) from tally.ledger", &[]).unwrap().get(0);
-    assert!(after < all, "{after} after a reset, {all} before");
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    assert!(snapshot(&cluster).books.iter().any(|book| book.pid == pid), "no slot for a new one");
+}
+
+#[test]
+fn names_beyond_the_directory_share_an_account_and_time_stays_conserved() {
+    let cluster = house::start(shared().setting("pg_tally.max_names", "64"));
+    cluster.pgbench_init(1).unwrap();
+    work(&cluster);
+    // Each kind of statement, in both protocols, to meet many names.
+    let mut client = cluster.connect().unwrap();
+    for n in 0..20 {
+        client.query("select $1::int", &[&n]).unwrap();
+        client.batch_execute("begin; select pg_sleep(0.001)").unwrap();
+        client.batch_execute("vacuum").unwrap_err();
+        client.batch_execute("rollback; checkpoint; create table t (n int); drop table t").unwrap();
+    }
+    let overflows = overflows(&cluster);
+    assert!(overflows.directory > 0, "{overflows:?}");
+    let snapshot = snapshot(&cluster);
+    assert!(ticks(&snapshot, |name| name == "other::overflow") > 0);
+    assert_conserved(&snapshot);
+}
+
+#[test]
+fn statistics_beyond_a_book_share_an_account_and_time_stays_conserved() {
+    let cluster = house::start(shared().setting("pg_tally.max_statistics", "16"));
+    cluster.pgbench_init(1).unwrap();
+    work(&cluster);
+    let mut client = cluster.connect().unwrap();
+    for n in 0..20 {
+        client.query("select $1::int", &[&n]).unwrap();
+        client.batch_execute("begin; select pg_sleep(0.001); rollback; checkpoint").unwrap();
+    }
+    let overflows = overflows(&cluster);
+    assert!(overflows.statistics > 0, "{overflows:?}");
+    let snapshot = snapshot(&cluster);
+    assert!(ticks(&snapshot, |name| name == "other::overflow") > 0);
+    assert_conserved(&snapshot);
+}
+
+#[test]
+fn two_servers_on_one_machine_keep_two_segments() {
+    let (one, other) = (house::start(shared()), house::start(shared()));
+    for cluster in [&one, &other] {
+        let header = open(cluster).header().clone();
+        assert_eq!(Path::new(&header.host), cluster.data_dir());
+        assert_eq!(header.server_pid, cluster.postmaster_pid().unwrap());
+    }
+    let pids = |cluster: &Cluster| -> Vec<i32> {
+        snapshot(cluster).books.iter().map(|book| book.pid).collect()
+    };
+    let mut client = one.connect().unwrap();
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    assert!(pids(&one).contains(&pid));
+    assert!(!pids(&other).contains(&pid));
+}
+
+#[test]
+fn a_segment_is_as_open_as_the_data_directory() {
+    let mode = |cluster: &Cluster| {
+        let meta = fs::metadata(house::segment(cluster)).unwrap();
+        let data = fs::metadata(cluster.data_dir()).unwrap();
+        assert_eq!((meta.uid(), meta.gid()), (data.uid(), data.gid()));
+        meta.permissions().mode() & 0o7777
+    };
+    assert_eq!(mode(&house::start(shared())), 0o600);
+    assert_eq!(mode(&house::start(shared().group_access(true))), 0o640);
+}
+
+#[test]
+fn a_role_without_rights_sees_of_others_what_pg_stat_activity_shows() {
+    let cluster = house::shared();
+    house::create_views(&cluster);
+    cluster.psql("create role plain login; create role reader login").unwrap();
+    cluster.psql("grant pg_read_all_stats to reader").unwrap();
+    let mut other = cluster.connect().unwrap();
+    other.batch_execute("set application_name = 'secret plans'; select 1").unwrap();
+    let pid: i32 = other.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let sees = |role: &str| -> (Option<String>, Option<String>) {
+        let mut client = cluster.config().user(role).connect(postgres::NoTls).unwrap();
+        let row = client
+            .query_one("select application_name, phase from tally.sessions where pid = $1", &[&pid])
+            .unwrap();
+        (row.get(0), row.get(1))
+    };
+    assert_eq!(sees("plain"), (None, None));
+    assert_eq!(sees("reader"), (Some("secret plans".into()), Some("idle".into())));
+
+    let mut client = cluster.config().user("plain").connect(postgres::NoTls).unwrap();
+    let own = "select phase from tally.sessions where pid = pg_backend_pid()";
+    assert!(client.query_one(own, &[]).unwrap().get::<_, Option<String>>(0).is_some());
+    client.batch_execute("select * from tally.ledger, tally.status limit 1").unwrap();
+    for forbidden in
+        ["select tally.reset()", "set pg_tally.level = off", "alter system set pg_tally.level = off"]
+    {
+        client.batch_execute(forbidden).expect_err(forbidden);
+    }
+}
+
+#[test]
+fn with_the_level_off_nothing_is_counted_but_the_time_it_was_off() {
+    let cluster = house::start(shared().setting("pg_tally.level", "off"));
+    cluster.pgbench_init(1).unwrap();
+    work(&cluster);
+    assert_eq!(open(&cluster).level().unwrap(), Level::Off);
+    let snapshot = snapshot(&cluster);
+    assert_eq!(ticks(&snapshot, |name| name != "off::uninstrumented"), 0);
+    assert!(ticks(&snapshot, |name| name == "off::uninstrumented") > 0);
+    for book in snapshot.books.iter().chain(&snapshot.groups) {
+        for head in &book.heads {
+            let name = &snapshot.directory.get(head.stat).unwrap().name;
+            assert!(name == "off::uninstrumented" || head.count == 0, "{name}: {}", head.count);
+        }
+    }
+    assert_conserved(&snapshot);
+}
+
+#[test]
+fn a_change_of_level_takes_hold_in_sessions_that_are_already_there() {
+    let cluster = house::shared();
+    let mut client = cluster.connect().unwrap();
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let mut step = |setting: &str| {
+        cluster.append_config(&format!("pg_tally.level = {setting}\n")).unwrap();
+        cluster.reload().unwrap();
+        let level: Level = setting.parse().unwrap();
+        house::eventually("the level is set", || open(&cluster).level().unwrap() == level);
+        client.batch_execute("select 1").unwrap();
+        let before = snapshot(&cluster);
+        client.batch_execute("select pg_sleep(0.05)").unwrap();
+        let after = snapshot(&cluster);
+        let slept = |snapshot: &Snapshot| {
+            let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
+            let heads = book.heads.iter().filter(|head| {
+                let stat = snapshot.directory.get(head.stat);
+                stat.is_some_and(|stat| stat.name.ends_with("::wait::Timeout:PgSleep"))
+            });
+            heads.map(|head| head.count).sum::<u64>()
+        };
+        assert_conserved(&after);
+        slept(&after) - slept(&before)
+    };
+    assert_eq!(step("off"), 0);
+    assert_eq!(step("waits"), 1);
+    assert_eq!(step("off"), 0);
+}
+
+#[test]
+fn load_instruments_a_session_that_is_already_there() {
+    let cluster = house::start(house::plain());
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("select 1").unwrap();
+    assert!(!house::segment(&cluster).exists());
+    client.batch_execute("load 'pg_tally'").unwrap();
+    client.batch_execute("select pg_sleep(0.05)").unwrap();
+    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let snapshot = snapshot(&cluster);
+    let pids: Vec<i32> = snapshot.books.iter().map(|book| book.pid).collect();
+    assert_eq!(pids, [pid]);
+    assert!(ticks(&snapshot, |name| name.ends_with("::wait::Timeout:PgSleep")) > 0);
+    assert_conserved(&snapshot);
+    // A second time is as good as once.
+    client.batch_execute("load 'pg_tally'; select 1").unwrap();
+}
+
+#[test]
+fn session_preload_instruments_new_sessions_and_lets_the_others_be() {
+    let cluster = house::start(house::plain());
+    let mut old = cluster.connect().unwrap();
+    cluster.append_config("session_preload_libraries = 'pg_tally'\n").unwrap();
+    cluster.reload().unwrap();
+    let mut new = None;
+    house::eventually("a new session is instrumented", || {
+        let mut client = cluster.connect().unwrap();
+        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+        new = Some(client);
+        house::segment(&cluster).exists()
+            && snapshot(&cluster).books.iter().any(|book| book.pid == pid)
+    });
+    old.batch_execute("select pg_sleep(0.01)").unwrap();
+    let old_pid: i32 = old.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let snapshot = snapshot(&cluster);
+    assert!(snapshot.books.iter().all(|book| book.pid != old_pid));
+    assert_conserved(&snapshot);
+}
+
+/// A server that is not yet started, and where its segment will be.
+fn before_start() -> (Cluster, PathBuf) {
+    let mut cluster = shared().create().unwrap();
+    let path = house::segment(&cluster);
+    cluster.also_remove(&path);
+    (cluster, path)
+}
+
+/// Put a file in the segment's place, owned by the server's user.
+fn put(cluster: &Cluster, path: &Path, content: &[u8]) {
+    fs::write(path, content).unwrap();
+    let data = fs::metadata(cluster.data_dir()).unwrap();
+    chown(path, Some(data.uid()), Some(data.gid())).unwrap();
+}
+
+#[test]
+fn a_damaged_segment_is_replaced_when_the_server_starts() {
+    // A good one to damage.
+    let (mut cluster, path) = before_start();
+    cluster.start().unwrap();
+    let whole = fs::read(&path).unwrap();
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    let mut other_version = whole.clone();
+    other_version[12] = 99;
+    let mut swapped = whole.clone();
+    swapped[8..12].reverse();
+    let noise: Vec<u8> = (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for (what, content) in [
+        ("empty", &[][..]),
+        ("zeroed", &vec![0; whole.len()][..]),
+        ("cut short", &whole[..5000]),
+        ("of another version", &other_version),
+        ("byte-swapped", &swapped),
+        ("noise", &noise),
+    ] {
+        put(&cluster, &path, content);
+        cluster.start().unwrap_or_else(|error| panic!("{what}: {error}"));
+        cluster.psql("select 1").unwrap();
+        let mut segment = Segment::open(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_conserved(&segment.snapshot(None).unwrap());
+        cluster.stop(scratch::StopMode::Fast).unwrap();
+    }
+}
+
+#[test]
+fn a_segment_of_somebody_else_in_the_way_leaves_the_server_uninstrumented() {
+    let (mut cluster, path) = before_start();
+    fs::write(&path, "not yours").unwrap();
+    if fs::metadata(&path).unwrap().uid() == fs::metadata(cluster.data_dir()).unwrap().uid() {
+        println!("not tested: it takes root to own a file that the server does not own");
+        return;
+    }
+    cluster.start().unwrap();
+    cluster.psql("select 1").unwrap();
+    assert_eq!(said(&cluster, "pg_tally is not active"), 1, "{}", cluster.log());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "not yours");
+}
+
+#[test]
+fn nothing_is_left_behind_by_a_server_that_stops() {
+    let mut cluster = house::shared();
+    let path = house::segment(&cluster);
+    assert!(path.exists());
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    assert!(!path.exists());
 }
