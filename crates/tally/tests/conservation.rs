@@ -233,7 +233,10 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
     assert!((8..=10).contains(&waits.len()), "{waits:?}");
     let whole = &waits[1..waits.len() - 1];
     for (lived, waited) in whole {
-        assert!((waited / lived - 1.0).abs() < 0.02, "one of its seconds shows {waited}: {waits:?}");
+        assert!(
+            (waited / lived - 1.0).abs() < 0.02,
+            "one of its seconds shows {waited}: {waits:?}"
+        );
     }
     let total: f64 = waits.iter().map(|(_, waited)| waited).sum();
     assert!((total - LOCK_WAIT.as_secs_f64()).abs() < 0.3, "{waits:?}");

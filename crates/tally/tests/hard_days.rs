@@ -237,9 +237,11 @@ fn a_role_without_rights_sees_of_others_what_pg_stat_activity_shows() {
     let own = "select phase from tally.sessions where pid = pg_backend_pid()";
     assert!(client.query_one(own, &[]).unwrap().get::<_, Option<String>>(0).is_some());
     client.batch_execute("select * from tally.ledger, tally.status limit 1").unwrap();
-    for forbidden in
-        ["select tally.reset()", "set pg_tally.level = off", "alter system set pg_tally.level = off"]
-    {
+    for forbidden in [
+        "select tally.reset()",
+        "set pg_tally.level = off",
+        "alter system set pg_tally.level = off",
+    ] {
         client.batch_execute(forbidden).expect_err(forbidden);
     }
 }
@@ -357,7 +359,8 @@ fn a_damaged_segment_is_replaced_when_the_server_starts() {
     other_version[12] = 99;
     let mut swapped = whole.clone();
     swapped[8..12].reverse();
-    let noise: Vec<u8> = (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let noise: Vec<u8> =
+        (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     for (what, content) in [
         ("empty", &[][..]),
         ("zeroed", &vec![0; whole.len()][..]),
