@@ -91,8 +91,10 @@ fn of_data_directory(data: &Path) -> Result<PathBuf, Error> {
         let file = PostmasterFile::read(data)?;
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", file.pid)).ok()?;
         maps.lines().find_map(|line| {
-            let path = Path::new(line.splitn(6, ' ').nth(5)?.trim_start());
-            (path.file_name()?.to_str()? == name).then(|| path.to_path_buf())
+            let mapped = Path::new(line.splitn(6, ' ').nth(5)?.trim_start());
+            // The kernel may know it by the name under which it was written first.
+            mapped.file_name()?.to_str()?.starts_with(&name).then_some(())?;
+            Some(mapped.with_file_name(&name)).filter(|path| path.exists())
         })
     };
     if usual.exists() {

@@ -79,3 +79,19 @@ fn what_a_killed_server_left_is_listed_as_ended_and_status_says_so() {
     let status = json(&output(tally().args(["status", "--json"]).arg(segment(&cluster))));
     assert_eq!(status["running"], true);
 }
+
+#[test]
+fn a_segment_in_another_folder_is_found_by_what_the_server_has_mapped() {
+    let mut cluster = plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
+    let folder = cluster.dir().display().to_string();
+    cluster.append_config(&format!("pg_tally.directory = '{folder}'\n")).unwrap();
+    cluster.start().unwrap();
+    assert!(!segment(&cluster).exists());
+    for target in [cluster.data_dir().display().to_string(), cluster.connection_string()] {
+        let status = json(&output(tally().args(["status", "--json", &target])));
+        let found = status["server"]["segment"].as_str().unwrap();
+        assert!(found.starts_with(&folder), "{found}");
+    }
+    let listed = output(tally().args(["ls", "--directory", &folder]));
+    assert!(listed.contains(cluster.data_dir().to_str().unwrap()), "{listed}");
+}
