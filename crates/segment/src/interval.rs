@@ -213,6 +213,19 @@ pub struct AccountRow {
     total: Total,
 }
 
+impl AccountRow {
+    /// What `total` of the account `stat` means.
+    pub fn of(stat: &Stat, total: Total, clock: &Clock) -> AccountRow {
+        AccountRow {
+            phase: stat.phase().clone(),
+            activity: stat.activity().clone(),
+            timing: Timing::of(&total, clock),
+            idle: is_idle(stat),
+            total,
+        }
+    }
+}
+
 /// An activity, all phases together.
 #[derive(Debug, Clone, Serialize)]
 pub struct ActivityRow {
@@ -318,13 +331,7 @@ impl Interval {
         let mut ledger: Vec<AccountRow> = delta
             .changed()
             .filter(|(stat, _)| stat.kind == StatKind::Account)
-            .map(|(stat, total)| AccountRow {
-                phase: stat.phase().clone(),
-                activity: stat.activity().clone(),
-                timing: Timing::of(total, clock),
-                idle: is_idle(stat),
-                total: total.clone(),
-            })
+            .map(|(stat, total)| AccountRow::of(stat, total.clone(), clock))
             .collect();
         ledger.sort_by(|a, b| {
             (b.timing.seconds)
@@ -333,7 +340,7 @@ impl Interval {
         });
         let commands = command_rows(&delta, clock);
         let sum = |f: fn(&AccountRow) -> bool| -> f64 {
-            ledger.iter().filter(|a| f(a)).map(|a| a.timing.seconds).sum()
+            ledger.iter().filter(|a| f(a)).map(|a| a.timing.seconds).fold(0.0, |sum, s| sum + s)
         };
         let uninstrumented_seconds = sum(|a| &*a.phase == "off");
         let overflow_in_interval =
@@ -368,10 +375,13 @@ impl Interval {
             ledger,
             kernel: crate::kernel::Witness::default(),
         };
-        let mut waits = interval.activities();
-        waits.retain(|w| !matches!(&*w.activity, "cpu" | "uninstrumented"));
-        interval.waits = waits;
+        interval.waits = interval.waits_of_ledger();
         interval
+    }
+
+    /// The ledger without the processor's part, by activity; most first.
+    pub fn waits_of_ledger(&self) -> Vec<ActivityRow> {
+        self.activities_where(|a| !matches!(&*a.activity, "cpu" | "uninstrumented"))
     }
 
     /// The ledger by activity, all phases together; most first.
@@ -454,7 +464,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
     }
     accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let sum = |f: fn(&SessionAccount) -> bool| -> f64 {
-        accounts.iter().filter(|a| f(a)).map(|a| a.seconds).sum()
+        accounts.iter().filter(|a| f(a)).map(|a| a.seconds).fold(0.0, |sum, s| sum + s)
     };
     let running = book.run().and_then(|id| snapshot.directory.get(id));
     SessionRow {

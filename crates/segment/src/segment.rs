@@ -280,13 +280,25 @@ impl Segment {
         std::fs::metadata(&self.path).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
     }
 
-    /// Whether the server that it tells of runs: `None` when that cannot be known.
+    /// Whether the server that it tells of runs: `None` when that cannot be known. A server
+    /// that restarts may go on in the same file, so its pid is read anew.
     pub fn server_runs(&self) -> Option<bool> {
         if !self.live {
             return Some(false);
         }
-        let pid = i32::try_from(self.header.server_pid).ok().filter(|&p| p > 0)?;
+        let pid = i32::try_from(self.server_pid().ok()?).ok().filter(|&p| p > 0)?;
         self.pids_known.then(|| process::exists(pid))
+    }
+
+    /// Whether another server process than when the segment was opened goes on in it.
+    pub fn server_changed(&self) -> bool {
+        self.server_pid().is_ok_and(|pid| pid != self.header.server_pid)
+    }
+
+    fn server_pid(&self) -> Result<u32, Error> {
+        let mut bytes = [0u8; 4];
+        self.read(header::SERVER_PID as u64, &mut bytes)?;
+        Ok(u32_at(&bytes, 0))
     }
 
     pub(crate) fn io(&self, source: io::Error) -> Error {

@@ -101,7 +101,7 @@ fn kernel(interval: &Interval) -> Line {
         return plain(format!("cpu {} s/s  kernel: not available: {reason}", two(cpu / length)));
     }
     let mut text = format!(
-        "cpu {} s/s  kernel: on CPU {} + run queue {}, of it in waits {}  unexplained ",
+        "cpu {} s/s  kernel: on CPU {} + run queue {}, of it inside waits {}  unexplained ",
         two(kernel.cpu_account_seconds / length),
         two(kernel.on_cpu_seconds / length),
         two(kernel.run_queue_seconds / length),

@@ -3,5 +3,7 @@
 
 pub mod headline;
 pub mod panes;
+#[cfg(test)]
+pub mod sample;
 pub mod table;
 pub mod units;

@@ -101,14 +101,14 @@ fn per_command(seconds: f64, interval: &Interval) -> String {
 pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
     let columns = vec![
         left("ACTIVITY", 0),
-        left("PHASE", 3),
+        left("PHASE", 6),
         right("%TIME", 0),
         right("S/S", 1),
         right("US/CMD", 2),
         right("COUNT/S", 4),
-        right("MEAN", 5),
+        right("MEAN", 3),
         right("P50", 8),
-        right("P99", 6),
+        right("P99", 5),
         right("MAX", 7),
     ];
     // By activity, idle and not idle apart: idling is no part of the whole that bars show.
@@ -125,7 +125,9 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
             (idle, activity, row.first().map_or_else(Timing::default, |r| r.timing), accounts)
         })
         .collect();
-    let summed = sorted(summed, wish, |a, b| by(wish.sort, (&a.2, a.1), (&b.2, b.1)));
+    let mut summed = sorted(summed, wish, |a, b| by(wish.sort, (&a.2, a.1), (&b.2, b.1)));
+    // What is idle is never what one came for.
+    summed.sort_by_key(|(idle, ..)| *idle);
 
     let mut rows = Vec::new();
     let line = |key: String, names: [String; 2], timing: &Timing, idle: bool, branches: bool| {
@@ -195,9 +197,10 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
         .iter()
         .filter(|w| (wish.idle || !w.idle) && accepts(wish, &[&w.activity]))
         .collect::<Vec<_>>();
-    let waits = sorted(waits, wish, |a, b| {
+    let mut waits = sorted(waits, wish, |a, b| {
         by(wish.sort, (&a.timing, &a.activity), (&b.timing, &b.activity))
     });
+    waits.sort_by_key(|w| w.idle);
     let rows = waits
         .iter()
         .map(|wait| {

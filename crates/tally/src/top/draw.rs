@@ -194,7 +194,7 @@ fn footer<'a>(screen: &Screen, width: usize) -> Line<'a> {
             let order = sort_name(screen.wish.sort);
             let turned = if screen.wish.reverse { " reversed" } else { "" };
             format!(
-                "q quit  ? help  Tab pane  < > order: {order}{turned}  / filter  i idle  p pause  Enter phases  d interval"
+                "q quit  ? help  Tab pane  s order: {order}{turned}  / filter  i idle  p pause  d interval"
             )
         }
     };

@@ -75,7 +75,8 @@ impl Feed {
     pub fn next(&mut self) -> Step {
         if let Some(source) = &mut self.source {
             let gone = source.segment.server_runs() == Some(false);
-            if !gone && !source.segment.replaced() {
+            // A server that has restarted in between may go on in the same file.
+            if !gone && !source.segment.replaced() && !source.segment.server_changed() {
                 match source.next() {
                     Ok(interval) => return Step::Interval(Box::new(interval)),
                     Err(error) => {

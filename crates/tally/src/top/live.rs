@@ -301,3 +301,179 @@ pub fn run(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ratatui::backend::TestBackend;
+    use ratatui::crossterm::event::KeyModifiers;
+    use ratatui::Terminal;
+
+    use super::*;
+    use crate::model::sample;
+
+    fn args() -> TopArgs {
+        TopArgs {
+            target: None,
+            interval: Duration::from_secs(1),
+            once: false,
+            json: false,
+            count: None,
+            view: None,
+            sort: Sort::Time,
+            reverse: false,
+            filter: None,
+            idle: false,
+            no_witness: false,
+            until: None,
+        }
+    }
+
+    fn screen() -> Screen {
+        let mut screen = Screen::new(&args(), true);
+        screen.ascii = false;
+        screen.step(Step::Interval(Box::new(sample::interval())));
+        screen
+    }
+
+    fn press(screen: &mut Screen, keys: &str) -> bool {
+        keys.chars().any(|c| {
+            let code = match c {
+                '\n' => KeyCode::Enter,
+                '\t' => KeyCode::Tab,
+                '\x1b' => KeyCode::Esc,
+                c => KeyCode::Char(c),
+            };
+            screen.key(KeyEvent::new(code, KeyModifiers::NONE))
+        })
+    }
+
+    fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw::draw(frame, screen)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
+        (0..height).map(|y| line(y).trim_end().to_string() + "\n").collect()
+    }
+
+    #[test]
+    fn the_ledger_on_a_wide_terminal() {
+        let mut screen = screen();
+        press(&mut screen, "ie");
+        insta::assert_snapshot!(drawn(&mut screen, 150, 30));
+    }
+
+    #[test]
+    fn the_panes_on_eighty_columns() {
+        let mut screen = screen();
+        let mut all = String::new();
+        for _ in PANES {
+            all.push_str(&drawn(&mut screen, 80, 24));
+            press(&mut screen, "\t");
+        }
+        insta::assert_snapshot!(all);
+    }
+
+    #[test]
+    fn no_size_of_the_terminal_is_too_small() {
+        let mut screen = screen();
+        screen.message = Some("the server has gone; waiting for it to come back".to_string());
+        for mode in ["", "?", "x/wal"] {
+            press(&mut screen, mode);
+            for (width, height) in [(1, 1), (2, 3), (10, 4), (200, 2), (3, 60)] {
+                for _ in PANES {
+                    drawn(&mut screen, width, height);
+                    screen.act(Action::NextPane(1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_yet_and_nothing_left_are_said() {
+        let mut screen = Screen::new(&args(), false);
+        assert!(drawn(&mut screen, 80, 24).contains("being measured"));
+        screen.step(Step::Gone("the server has gone".to_string()));
+        assert!(drawn(&mut screen, 80, 24).contains("the server has gone"));
+        screen.step(Step::Attached);
+        assert!(drawn(&mut screen, 80, 24).contains("started anew"));
+        screen.step(Step::Interval(Box::new(sample::interval())));
+        assert!(!drawn(&mut screen, 80, 24).contains("started anew"));
+        press(&mut screen, "/nowhere\n");
+        assert!(drawn(&mut screen, 80, 24).contains("nothing that contains the filter"));
+    }
+
+    #[test]
+    fn a_paused_screen_stands_still() {
+        let mut screen = screen();
+        press(&mut screen, "p");
+        let still = drawn(&mut screen, 120, 30);
+        assert!(still.contains("PAUSED"));
+        let mut later = sample::interval();
+        later.commands_handled = 99_999;
+        screen.step(Step::Interval(Box::new(later)));
+        assert_eq!(drawn(&mut screen, 120, 30), still);
+        press(&mut screen, "p");
+        assert!(!drawn(&mut screen, 120, 30).contains("PAUSED"));
+    }
+
+    #[test]
+    fn typing_a_filter_and_an_interval() {
+        let mut screen = screen();
+        press(&mut screen, "/WalS");
+        assert!(drawn(&mut screen, 120, 30).contains("filter: WalS_"));
+        assert_eq!(screen.table().unwrap().rows.len(), 1);
+        press(&mut screen, "\n");
+        assert_eq!(screen.wish.filter, "wals");
+        press(&mut screen, "\x1b");
+        assert_eq!(screen.table().unwrap().rows.len(), 4);
+        press(&mut screen, "d2.5\n");
+        assert_eq!(screen.length, Duration::from_millis(2500));
+        press(&mut screen, "dnan\n");
+        assert_eq!(screen.length, Duration::from_millis(2500));
+        assert!(screen.message.is_some());
+    }
+
+    #[test]
+    fn enter_opens_the_activity_under_the_cursor_and_shuts_it_again() {
+        let mut screen = screen();
+        assert_eq!(screen.table().unwrap().rows.len(), 4);
+        press(&mut screen, "jj\n");
+        let table = screen.table().unwrap();
+        let names: Vec<&str> = table.rows.iter().map(|r| r.cells[0].as_str()).collect();
+        assert_eq!(names[2..5], ["IO:WALSync", "  execute", "  sync"]);
+        press(&mut screen, "\n");
+        assert_eq!(screen.table().unwrap().rows.len(), 4);
+        press(&mut screen, "e");
+        assert_eq!(screen.table().unwrap().rows.len(), 8);
+        press(&mut screen, "gG");
+        drawn(&mut screen, 80, 24);
+        assert_eq!(screen.cursor, 7);
+    }
+
+    #[test]
+    fn q_leaves_but_not_from_a_line_being_typed() {
+        let mut screen = screen();
+        assert!(!press(&mut screen, "/q"));
+        assert!(!press(&mut screen, "\n?q"));
+        assert!(press(&mut screen, "q"));
+        let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert!(screen.key(control_c));
+    }
+
+    #[test]
+    fn without_colour_there_is_none() {
+        for (color, wanted) in [(true, true), (false, false)] {
+            let mut screen = screen();
+            screen.color = color;
+            let mut terminal = Terminal::new(TestBackend::new(100, 30)).unwrap();
+            terminal.draw(|frame| draw::draw(frame, &mut screen)).unwrap();
+            let colored = terminal
+                .backend()
+                .buffer()
+                .content()
+                .iter()
+                .any(|cell| cell.fg != ratatui::style::Color::Reset);
+            assert_eq!(colored, wanted);
+        }
+    }
+}

@@ -72,3 +72,77 @@ fn section(out: &mut String, title: &str, table: &Table, room: usize, color: boo
         out.push('\n');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::cli::Sort;
+    use crate::model::panes::Open;
+    use crate::model::sample;
+
+    fn wish() -> Wish {
+        Wish {
+            sort: Sort::Time,
+            reverse: false,
+            filter: String::new(),
+            idle: false,
+            open: Open::All,
+        }
+    }
+
+    #[test]
+    fn the_text_of_an_interval() {
+        insta::assert_snapshot!(render(&sample::interval(), &wish(), View::All, None, false));
+    }
+
+    #[test]
+    fn the_text_on_eighty_columns() {
+        let text = render(&sample::interval(), &wish(), View::All, Some(80), false);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn warnings_are_seen_without_colour() {
+        let mut interval = sample::interval();
+        interval.overflow.slots = 12;
+        interval.uninstrumented_seconds = 0.5;
+        interval.kernel.unexplained_share = 0.05;
+        let text = render(&interval, &wish(), View::Ledger, None, false);
+        let loud: Vec<&str> = text.lines().filter(|l| l.starts_with("! ")).collect();
+        assert_eq!(loud.len(), 3, "{text}");
+        assert!(loud.iter().any(|l| l.contains("12 sessions found no slot")));
+    }
+
+    fn names(text: &str) -> Vec<&str> {
+        let names = text.lines().filter_map(|line| line.split_whitespace().next());
+        names.skip_while(|name| *name != "ACTIVITY").skip(1).collect()
+    }
+
+    #[test]
+    fn rows_are_sorted_filtered_and_opened_as_wished() {
+        let interval = sample::interval();
+        let shown = |change: &dyn Fn(&mut Wish)| {
+            let mut wish = Wish { open: Open::These(HashSet::new()), ..wish() };
+            change(&mut wish);
+            let text = render(&interval, &wish, View::Ledger, None, false);
+            names(&text).into_iter().map(String::from).collect::<Vec<_>>()
+        };
+        let all = ["cpu", "LWLock:WALWrite", "IO:WALSync", "Lock:transactionid"];
+        assert_eq!(shown(&|_| ()), all);
+        assert_eq!(shown(&|w| w.sort = Sort::Name)[0], "IO:WALSync");
+        assert_eq!(shown(&|w| w.reverse = true)[0], "Lock:transactionid");
+        assert_eq!(shown(&|w| w.sort = Sort::Mean)[0], "cpu");
+        assert_eq!(shown(&|w| w.filter = "wal".into()), ["LWLock:WALWrite", "IO:WALSync"]);
+        assert_eq!(shown(&|w| w.filter = "sync".into()), ["IO:WALSync"]);
+        let idle = shown(&|w| w.idle = true);
+        assert!(idle.contains(&"Client:ClientRead".to_string()), "{idle:?}");
+        let open = HashSet::from(["cpu".to_string()]);
+        let opened = shown(&|w| w.open = Open::These(open.clone()));
+        assert_eq!(opened[..3], ["cpu", "execute", "parse"]);
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: PostgreSQL
+//! An interval that never was, for tests of the views.
+
+use std::path::Path;
+
+use segment::delta::{Change, Extreme, Total};
+use segment::directory::{Stat, StatKind};
+use segment::interval::{
+    AccountRow, ClockInfo, CommandRow, EndedRow, Interval, ServerInfo, SessionRow, Timing,
+};
+use segment::kernel::Witness;
+use segment::{Clock, ClockKind, Histogram, Level, Overflows};
+
+fn account(name: &str, values: &[u64]) -> AccountRow {
+    let mut histogram = Histogram::new();
+    for &value in values {
+        histogram.add(value, 1);
+    }
+    let of = |value: Option<&u64>| value.map_or(Extreme::None, |&v| Extreme::Of(v));
+    let total = Total {
+        change: Change {
+            count: values.len() as u64,
+            total: values.iter().sum(),
+            min: of(values.iter().min()),
+            max: of(values.iter().max()),
+        },
+        histogram,
+    };
+    let clock = Clock::new(Path::new(""), ClockKind::Monotonic, 0, 0, false).unwrap();
+    let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
+    AccountRow::of(&stat, total, &clock)
+}
+
+fn timing(count: u64, seconds: f64) -> Timing {
+    let mean = seconds / count as f64;
+    Timing {
+        count,
+        seconds,
+        mean_seconds: Some(mean),
+        min_seconds: Some(mean / 8.0),
+        max_seconds: Some(mean * 100.0),
+        p50_seconds: Some(mean * 0.8),
+        p99_seconds: Some(mean * 9.0),
+    }
+}
+
+fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> SessionRow {
+    let client = state != "background";
+    let busy = if state == "active" { 0.75 } else { 0.0 };
+    SessionRow {
+        pid,
+        leader_pid: None,
+        kind: if client { "client backend" } else { "checkpointer" }.to_string(),
+        database: client.then(|| "shop".to_string()),
+        user: client.then(|| "alice".to_string()),
+        application: if client { "pgbench" } else { "" }.to_string(),
+        phase: phase.into(),
+        activity: activity.into(),
+        since_seconds: 0.0123,
+        state,
+        lived_seconds: 1.0,
+        busy_seconds: busy,
+        cpu_seconds: busy / 2.0,
+        commands: if client { 1200 } else { 0 },
+        slot: pid as u32,
+        generation: 1,
+        accounts: Vec::new(),
+    }
+}
+
+/// One second of five processes.
+pub fn interval() -> Interval {
+    let ms = 1_000_000;
+    let ledger = vec![
+        account("idle::wait::Client:ClientRead", &[700 * ms, 300 * ms]),
+        account("background::wait::Activity:CheckpointerMain", &[1000 * ms]),
+        account("execute::cpu", &[300 * ms, 120 * ms, 30 * ms, 100_000]),
+        account("execute::wait::LWLock:WALWrite", &[200 * ms, 50 * ms, 2 * ms, 40_000]),
+        account("parse::cpu", &[20 * ms, 7 * ms]),
+        account("execute::wait::IO:WALSync", &[90 * ms, 8 * ms]),
+        account("execute::wait::Lock:transactionid", &[45 * ms]),
+        account("sync::wait::IO:WALSync", &[12 * ms]),
+    ];
+    let busy: f64 = ledger.iter().filter(|a| !a.idle).map(|a| a.timing.seconds).sum();
+    let wall: f64 = ledger.iter().map(|a| a.timing.seconds).sum();
+    let mut interval = Interval {
+        time: 1_700_000_000.0,
+        interval_seconds: 1.0,
+        level: Level::Waits,
+        clock: ClockInfo { kind: "tsc", ticks_per_second: 1e9 },
+        server: ServerInfo {
+            name: "PostgreSQL 15.20".to_string(),
+            host: "/srv/postgresql/15/main".to_string(),
+            segment: "/dev/shm/pg_tally.fe00.2a5f31".to_string(),
+            pid: Some(4200),
+            port: Some(5432),
+            producer: "pg_tally 0.1".to_string(),
+            created: 1_700_000_000.0 - 93_784.0,
+        },
+        cores: 2,
+        wall_seconds: wall,
+        busy_seconds: busy,
+        commands_handled: 3600,
+        exact: true,
+        uninstrumented_seconds: 0.0,
+        torn_sessions: 0,
+        overflow: Overflows::default(),
+        overflow_in_interval: Overflows::default(),
+        sessions: vec![
+            session(4301, "active", "execute", "LWLock:WALWrite"),
+            session(4302, "active", "execute", "cpu"),
+            session(4303, "idle", "idle", "Client:ClientRead"),
+            session(4304, "idle in transaction", "idle in transaction", "Client:ClientRead"),
+            session(4210, "background", "background", "Activity:CheckpointerMain"),
+        ],
+        ended: EndedRow { sessions: 3, seconds: 0.4 },
+        ledger,
+        waits: Vec::new(),
+        commands: vec![
+            CommandRow {
+                kind: "Execute".to_string(),
+                read: timing(1800, 0.9),
+                handle: timing(1800, 0.7),
+            },
+            CommandRow {
+                kind: "Parse".to_string(),
+                read: timing(1800, 0.1),
+                handle: timing(1800, 0.05),
+            },
+        ],
+        statistics: Vec::new(),
+        kernel: Witness {
+            available: true,
+            sessions: 5,
+            cpu_account_seconds: 0.477,
+            on_cpu_seconds: 0.45,
+            run_queue_seconds: 0.05,
+            runnable_inside_waits_seconds: 0.023,
+            unexplained_seconds: 0.0018,
+            unexplained_share: 0.002,
+            unexplained_error: 0.004,
+            samples: 1234,
+            samples_unexplained: 2,
+            ..Witness::default()
+        },
+    };
+    interval.waits = interval.waits_of_ledger();
+    interval
+}
