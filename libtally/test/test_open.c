@@ -400,6 +400,21 @@ a_new_segment_says_what_it_was_told(void **state)
 }
 
 static void
+a_later_run_takes_the_segment_over_under_its_own_pid(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	options.server_pid = 88;
+	options.server_port = 5434;
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_false(other.created);
+	assert_int_equal(segment.header->server_pid, 88);
+	assert_int_equal(segment.header->server_port, 5434);
+	tally_close(&other);
+}
+
+static void
 ticks_are_worth_what_the_monotonic_clock_says(void **state)
 {
 	const struct timespec nap = {.tv_nsec = 100000000};
@@ -441,6 +456,7 @@ main(void)
 		CASE(sixteen_creators_at_once_end_with_one_segment),
 		CASE(sixteen_who_replace_a_misfit_at_once_end_with_one_segment),
 		CASE(a_new_segment_says_what_it_was_told),
+		CASE(a_later_run_takes_the_segment_over_under_its_own_pid),
 		CASE(ticks_are_worth_what_the_monotonic_clock_says),
 	};
 
