@@ -315,7 +315,7 @@ pub struct CostArgs {
     /// Seed of the random order, to repeat a run
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/cost.md)
     #[arg(long)]
     pub json: bool,
 }
