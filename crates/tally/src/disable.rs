@@ -114,10 +114,11 @@ fn finish(
                 _ => {}
             }
         } else if began.elapsed() > PATIENCE {
+            let sessions = if left == 1 { "session keeps" } else { "sessions keep" };
             writeln!(
                 out,
-                "{left} sessions keep the library, switched off, until they end; the last one \
-                 removes the segment {} (or another `tally disable {data}` does)",
+                "{left} {sessions} the library, switched off, until the end; the last one removes \
+                 the segment {} (or another `tally disable {data}` does)",
                 path.display()
             )?;
             return Ok(());

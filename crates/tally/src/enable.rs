@@ -122,12 +122,18 @@ fn report(
             out,
             "  covered now  every session that begins from now on, and its parallel workers"
         )?;
-        writeln!(
-            out,
-            "  not covered  {sessions} {} now, until {} (a connection pool: restart or RECONNECT it)",
-            if sessions == 1 { "session that runs" } else { "sessions that run" },
-            if sessions == 1 { "it reconnects" } else { "they reconnect" },
-        )?;
+        if sessions > 0 {
+            let (what, until) = match sessions {
+                1 => ("1 session that runs now", "it reconnects"),
+                _ => ("sessions that run now", "they reconnect"),
+            };
+            let number = if sessions == 1 { String::new() } else { format!("{sessions} ") };
+            writeln!(
+                out,
+                "  not covered  {number}{what}, until {until} (a connection pool: restart or \
+                 RECONNECT it)"
+            )?;
+        }
         writeln!(
             out,
             "  not covered  checkpointer, walwriter, autovacuum and the other server processes; \

@@ -207,8 +207,10 @@ fn refused(error: &postgres::Error, config: &Config) -> Error {
     let remedy = if denied {
         "; run this as the server's user (sudo -u postgres tally ...) or give a connection string \
          with a superuser"
-    } else {
+    } else if error.as_db_error().is_none() {
         "; is the server running? A data directory or a connection string names another one"
+    } else {
+        ""
     };
     Error::Failed(format!("cannot connect to {place} as {user}: {cause}{remedy}"))
 }

@@ -28,7 +28,7 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
     assert!(segment(&cluster).exists());
     let said = output(tally().args(["disable", &target]));
     assert!(said.contains("no longer names pg_tally"), "{said}");
-    assert!(said.contains("1 sessions keep the library"), "{said}");
+    assert!(said.contains("1 session keeps the library"), "{said}");
     let level = segment::Segment::open(&segment(&cluster)).unwrap().level().unwrap();
     assert_eq!(level, segment::Level::Off);
     session.batch_execute("select 1").unwrap();
