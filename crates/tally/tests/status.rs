@@ -95,3 +95,37 @@ fn a_segment_in_another_folder_is_found_by_what_the_server_has_mapped() {
     let listed = output(tally().args(["ls", "--directory", &folder]));
     assert!(listed.contains(cluster.data_dir().to_str().unwrap()), "{listed}");
 }
+
+/// Every name of a field, at any depth.
+fn fields(value: &serde_json::Value, found: &mut std::collections::BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(object) => {
+            for (name, value) in object {
+                found.insert(name.clone());
+                fields(value, found);
+            }
+        }
+        serde_json::Value::Array(array) => array.iter().for_each(|value| fields(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_of_the_json_is_documented() {
+    let document = include_str!("../../../docs/json.md");
+    let cluster = sessions();
+    let session = cluster.connect().unwrap();
+    let mut found = std::collections::BTreeSet::new();
+    for args in [&["ls", "--json"][..], &["status", "--json"], &["top", "--once", "--json"]] {
+        let mut command = tally();
+        command.args(args);
+        if args[0] != "ls" {
+            command.arg(segment(&cluster));
+        }
+        fields(&json(&output(&mut command)), &mut found);
+    }
+    for name in found {
+        assert!(document.contains(&format!("`{name}`")), "docs/json.md does not name `{name}`");
+    }
+    drop(session);
+}
