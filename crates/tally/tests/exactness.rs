@@ -106,8 +106,8 @@ fn ours(segment: &mut Segment) -> Counts {
 /// The libc that this process has mapped.
 fn libc_of(pid: u32) -> String {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let path = maps.lines().filter_map(|line| line.split_ascii_whitespace().nth(5));
-    path.filter(|path| path.ends_with("libc.so.6")).last().unwrap().into()
+    let mut paths = maps.lines().filter_map(|line| line.split_ascii_whitespace().nth(5));
+    paths.rfind(|path| path.ends_with("libc.so.6")).unwrap().into()
 }
 
 #[test]
