@@ -47,17 +47,19 @@
  * Every probed call: return type, name, timed outside wait events too, parameters, arguments.
  * The position in this list is the call's number in the segment's probe table.
  */
-#define TIMED_IMPORTS(X) \
+#define HOT_IMPORTS(X) \
 	X(int, epoll_wait, false, (int ep, struct epoll_event *ev, int n, int ms), (ep, ev, n, ms)) \
 	X(int, sem_wait, true, (sem_t *s), (s)) \
-	X(int, select, false, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), \
-	  (n, r, w, e, t)) \
 	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o)) \
 	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o)) \
+	X(int, fdatasync, true, (int fd), (fd))
+
+#define OTHER_IMPORTS(X) \
+	X(int, select, false, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), \
+	  (n, r, w, e, t)) \
 	X(ssize_t, pwritev, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o)) \
 	X(ssize_t, preadv, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o)) \
 	X(int, fsync, true, (int fd), (fd)) \
-	X(int, fdatasync, true, (int fd), (fd)) \
 	X(int, syncfs, true, (int fd), (fd)) \
 	X(int, sync_file_range, true, (int fd, off_t o, off_t n, unsigned int f), (fd, o, n, f)) \
 	X(int, posix_fadvise, true, (int fd, off_t o, off_t n, int a), (fd, o, n, a)) \
@@ -96,6 +98,8 @@
 	  (void *l, char *b, int s, char *f, char **a, int o, void **r), (l, b, s, f, a, o, r)) \
 	X(int, ldap_start_tls_s, true, (void *l, void **s, void **c), (l, s, c))
 
+#define TIMED_IMPORTS(X) HOT_IMPORTS(X) OTHER_IMPORTS(X)
+
 /* Probed in ways of their own. */
 #define PLAIN_IMPORTS(X) X(open) X(fwrite) X(fork) X(waitpid) X(exit)
 
@@ -117,28 +121,23 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 
 #define UNNAMED(call) (CALL_CLASS | (call))
 
-/*
- * The postmaster announces no wait event for its own loop; its idle time gets a name in the
- * same style.
- */
-static inline uint32
-unnamed_sleep(void)
-{
-	return MyProcPid == PostmasterPid ? POSTMASTER_MAIN : 0;
-}
-
-#define X(ret, name, always, params, args) \
-	static ret (*real_##name) params; \
-	static ret probe_##name params \
+#define PROBE(heat_code, heat_data, ret, name, always, params, args) \
+	static ret (*real_##name) params heat_data = NULL; \
+	heat_code static ret probe_##name params \
 	{ \
 		ret result; \
-		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : unnamed_sleep(), CALL_##name)) \
+		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : tally.unnamed_sleep, CALL_##name)) \
 			return real_##name args; \
 		result = real_##name args; \
 		probe_end_wait(); \
 		return result; \
 	}
-TIMED_IMPORTS(X)
+#define X(ret, name, always, params, args) \
+	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args)
+HOT_IMPORTS(X)
+#undef X
+#define X(ret, name, always, params, args) PROBE(,, ret, name, always, params, args)
+OTHER_IMPORTS(X)
 #undef X
 
 static int	(*real_open) (const char *path, int flags, ...);

@@ -49,7 +49,7 @@ static const struct
 };
 
 /* By the message's type byte (protocol.sgml, "Message Formats"); what is not named is Other. */
-static const uint8 message_by_byte[256] = {
+static uint8 message_by_byte[256] HOT_DATA = {
 	[0 ... 255] = MESSAGE_OTHER,
 	['Q'] = MESSAGE_QUERY,
 	['P'] = MESSAGE_PARSE,
@@ -114,7 +114,7 @@ begin_kind(tally_message message)
 }
 
 /* The message being handled is done, at `now`. */
-void
+HOT_CODE void
 message_handled(uint64 now)
 {
 	if (tally.handle_start != 0)
@@ -148,12 +148,11 @@ before_read(void)
 {
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();
-	tally.waited = false;
-	tally.reading = true;
+	tally.read = READ_BEGUN;
 }
 
 /* It has its type. */
-static inline void
+HOT_CODE static void
 after_read(int byte)
 {
 	tally_message message = message_of(byte);
@@ -162,13 +161,12 @@ after_read(int byte)
 	uint64		arrival = 0;
 
 	book->calls[CALLS_MESSAGES]++;
-	tally.reading = false;
 	if (tally.on)
 	{
 		tally.on = false;
 		if (unlikely(application_name != tally.application))
 			tally.identified = false;
-		if (tally.waited)
+		if (tally.read == READ_WAITED)
 		{
 			/* Since the end of the wait the time was the new message's: rename it. */
 			arrival = book->run_start;
@@ -189,6 +187,7 @@ after_read(int byte)
 		tally.on = true;
 	}
 	/* While the level is off the phase is kept for when it is raised. */
+	tally.read = READ_NOT;
 	tally.phase = kind->phase;
 	tally.cpu = kind->cpu;
 	tally.message = message;
@@ -196,10 +195,10 @@ after_read(int byte)
 	tally.read_start = 0;
 }
 
-static int	(*original_getbyte) (void);
+static int	(*original_getbyte) (void) HOT_DATA = NULL;
 
 /* In place of pq_getbyte. */
-ENTRY_REPLACEMENT static int
+ENTRY_REPLACEMENT HOT_CODE static int
 probe_getbyte(void)
 {
 	int			byte;
@@ -236,9 +235,8 @@ messages_guess_begin(void)
 void
 messages_guess_end(void)
 {
-	if (tally.waited)
+	if (tally.read == READ_WAITED)
 		after_read(0);
-	tally.waited = false;
 }
 
 /* Install the probe; false and the reason when it cannot be done safely. */

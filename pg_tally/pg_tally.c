@@ -316,6 +316,8 @@ shmem_startup(void)
 		tally_sweep(&segment);
 		install_probes();
 		probe_claim(&segment, PHASE_BACKGROUND);
+		/* The postmaster announces no wait for its own loop. */
+		tally.unnamed_sleep = IsPostmasterEnvironment ? POSTMASTER_MAIN : 0;
 	}
 	else
 		tally_sweep(&segment);

@@ -26,7 +26,7 @@
 
 static const uint32 no_level = 0;
 
-probe_state tally = {.level_word = &no_level};
+probe_state tally HOT_DATA __attribute__((aligned(4096))) = {.level_word = &no_level};
 
 static const char *const phase_names[PHASE_COUNT] = {
 	[PHASE_STARTUP] = "startup",
@@ -168,13 +168,12 @@ probe_cpu_account(tally_phase phase)
  * First touch of (phase, wait event), or its return to the cache. The names of wait events
  * are looked up without locks or allocation in this version (wait_event.c, lwlock.c).
  */
-uint32
-probe_account(tally_phase phase, uint32 event)
+static pg_noinline uint32
+touch_account(account_set *set, tally_phase phase, uint32 event)
 {
 	int			saved_errno = errno;
-	account_cache_entry *entry =
-		&tally.cache[((event * 2654435761u) >> 20 ^ (uint32) phase * 37u) & (ACCOUNT_CACHE - 1)];
 	char		name[TALLY_NAME_MAX];
+	uint32		index;
 
 	if (event == POSTMASTER_MAIN)
 		snprintf(name, sizeof(name), "%s::wait::Activity:PostmasterMain", phase_names[phase]);
@@ -189,23 +188,61 @@ probe_account(tally_phase phase, uint32 event)
 		snprintf(name, sizeof(name), "%s::wait::%s:%s", phase_names[phase],
 				 type ? type : "Unknown", wait ? wait : "Unknown");
 	}
-	entry->event = event;
-	entry->phase = (uint32) phase;
-	entry->index =
+	index =
 		tally_touch(&tally.slot, tally_register(tally.slot.segment, name, TALLY_ACCOUNT, "ticks"));
+	set->way[1] = set->way[0];
+	set->way[0] = (cached_account) {.event = event, .phase = phase, .index = index};
 	errno = saved_errno;
-	return entry->index;
+	return index;
+}
+
+static inline uint32
+account_of(tally_phase phase, uint32 event)
+{
+	account_set *set =
+		&tally.cache[((event * 2654435761u) >> 20 ^ (uint32) phase * 37u) & (ACCOUNT_SETS - 1)];
+
+	if (likely(set->way[0].event == event && set->way[0].phase == (uint32) phase))
+		return set->way[0].index;
+	if (set->way[1].event == event && set->way[1].phase == (uint32) phase)
+		return set->way[1].index;
+	return touch_account(set, phase, event);
 }
 
 /* The first wait of the main loop's read: the message before has been handled. */
-void
-probe_begin_read_wait(uint64 now)
+static inline void
+begin_read_wait(uint64 now)
 {
-	tally.reading = false;
-	tally.waited = true;
+	tally.read = READ_WAITED;
 	message_handled(now);
 	tally.read_start = now;
 	probe_set_phase(IsTransactionOrTransactionBlock() ? PHASE_IDLE_IN_TRANSACTION : PHASE_IDLE);
+}
+
+/* probe_begin_wait(), where the level asks for it. */
+HOT_CODE bool
+probe_begin_wait_on(uint32 unnamed, uint32 call)
+{
+	uint32		event = *(volatile uint32 *) my_wait_event_info;
+	uint64		now;
+
+	if (event == 0)
+	{
+		if (unnamed == 0)
+			return false;
+		event = unnamed;
+	}
+	tally.on = false;
+	tally.slot.book->calls[call]++;
+	if (unlikely(!tally.identified))
+		probe_identify();
+	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
+		messages_guess_begin();
+	now = probe_now();
+	if (tally.read == READ_BEGUN)
+		begin_read_wait(now);
+	tally_switch_plain(&tally.slot, account_of(tally.phase, event), now);
+	return true;
 }
 
 /* Run another phase from now on, for a part of a command. Returns the phase that ends. */

@@ -73,16 +73,30 @@ typedef enum tally_message
  * calls that the server makes outside any wait event.
  */
 #define CALL_CLASS 0xF0000000u
-#define POSTMASTER_MAIN 0xF1000000u
+#define POSTMASTER_MAIN 0xF1000000u /* the postmaster announces nothing for its own loop */
 
-#define ACCOUNT_CACHE 512			/* direct-mapped, power of two */
+/* Accounts of waits that this process has touched: two to a set, the latest first. */
+#define ACCOUNT_SETS 128			/* power of two */
 
-typedef struct account_cache_entry
+typedef struct cached_account
 {
 	uint32		event;				/* 0: empty; waits never have event 0 */
 	uint32		phase;
 	uint32		index;				/* in the book */
-} account_cache_entry;
+} cached_account;
+
+typedef struct account_set
+{
+	cached_account way[2];
+} account_set;
+
+/* The main loop's read of a message: begun, and has it waited for the client since? */
+typedef enum read_state
+{
+	READ_NOT = 0,
+	READ_BEGUN,
+	READ_WAITED
+} read_state;
 
 /* Per kind of message: its phase, and its statistics' indexes in the book. */
 typedef struct message_kind
@@ -99,11 +113,11 @@ typedef struct probe_state
 	const uint32 *level_word;		/* in the segment, or at no_level */
 	uint32		word_seen;			/* what the slot follows now */
 	bool		on;					/* a slot, a level, and not inside a probe */
-	bool		reading;			/* the main loop has begun to read, no wait yet */
-	bool		waited;				/* ... and has waited since */
+	uint8		read;				/* read_state: of the main loop's message */
 	bool		guessing;			/* the entry probe on messages was left out */
 	bool		identified;			/* nothing more is to be learnt but the application */
 	bool		claimed;			/* slot is ours */
+	uint32		unnamed_sleep;		/* event of a sleep that announces none; 0: not timed */
 	tally_phase phase;
 	uint32		cpu;				/* index of (phase, cpu) */
 	tally_message message;			/* being handled */
@@ -116,19 +130,25 @@ typedef struct probe_state
 	uint32		off_index;			/* account "off::uninstrumented" */
 	uint32		cpu_index[PHASE_COUNT];	/* TALLY_NONE until touched */
 	message_kind kinds[MESSAGE_COUNT];
-	account_cache_entry cache[ACCOUNT_CACHE];
+	account_set cache[ACCOUNT_SETS];
 } probe_state;
 
 extern probe_state tally;
+
+/*
+ * What every probe runs and touches lies together: pages of it are found in the processor's
+ * translation caches less often than lines in its data caches.
+ */
+#define HOT_CODE __attribute__((hot))
+#define HOT_DATA __attribute__((section("tally_hot")))
 
 /* probe.c */
 extern void probe_claim(tally_segment *segment, tally_phase phase);
 extern void probe_after_fork(void);
 extern void probe_retire(void);
 extern void probe_follow(void);
-extern uint32 probe_account(tally_phase phase, uint32 event);
+extern bool probe_begin_wait_on(uint32 unnamed, uint32 call);
 extern uint32 probe_cpu_account(tally_phase phase);
-extern void probe_begin_read_wait(uint64 now);
 extern void probe_end_changed(uint64 now);
 extern void probe_identify(void);
 extern tally_phase probe_enter_phase(tally_phase phase);
@@ -145,17 +165,6 @@ static inline uint64
 probe_now(void)
 {
 	return tally_now(tally.clock);
-}
-
-static inline uint32
-probe_account_cached(tally_phase phase, uint32 event)
-{
-	account_cache_entry *entry =
-		&tally.cache[((event * 2654435761u) >> 20 ^ (uint32) phase * 37u) & (ACCOUNT_CACHE - 1)];
-
-	if (likely(entry->event == event && entry->phase == (uint32) phase))
-		return entry->index;
-	return probe_account(phase, event);
 }
 
 /* Run another phase from now on; the caller has cleared tally.on. */
@@ -176,31 +185,11 @@ probe_set_phase(tally_phase phase)
 static inline bool
 probe_begin_wait(uint32 unnamed, uint32 call)
 {
-	uint32		event;
-	uint64		now;
-
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();
 	if (!tally.on)
 		return false;
-	event = *(volatile uint32 *) my_wait_event_info;
-	if (event == 0)
-	{
-		if (unnamed == 0)
-			return false;
-		event = unnamed;
-	}
-	tally.on = false;
-	tally.slot.book->calls[call]++;
-	if (unlikely(!tally.identified))
-		probe_identify();
-	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
-		messages_guess_begin();
-	now = probe_now();
-	if (tally.reading)
-		probe_begin_read_wait(now);
-	tally_switch_plain(&tally.slot, probe_account_cached(tally.phase, event), now);
-	return true;
+	return probe_begin_wait_on(unnamed, call);
 }
 
 /* After it. Only reads the clock and notes it: somebody may be waiting for us in turn. */

@@ -422,7 +422,8 @@ extern double tally_seconds_per_tick(const tally_segment *segment);
 
 /* ---------------------------------------------------------------- hot path */
 
-static inline uint64_t
+/* Not inline: the fallback of tally_now must not cost its callers a stack frame. */
+__attribute__((noinline, unused)) static uint64_t
 tally_monotonic_ns(void)
 {
 	struct timespec ts;
