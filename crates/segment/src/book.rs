@@ -232,6 +232,13 @@ impl Head {
     }
 }
 
+/// What is used again from one book to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    book: Vec<u8>,
+    pub histogram: Vec<u8>,
+}
+
 /// What runs in a slot at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Running {
@@ -278,7 +285,7 @@ impl Segment {
         slot: u32,
         bytes: &[u8],
         frame: &Frame<'_>,
-        buffer: &mut Vec<u8>,
+        buffers: &mut Buffers,
     ) -> Result<Book, Error> {
         let mut book = Book::of_entry(slot, bytes);
         let previous = frame.previous.and_then(|p| p.book(slot, book.generation));
@@ -292,7 +299,7 @@ impl Segment {
             state::LIVE => Life::Dead,
             _ => Life::Retired,
         };
-        self.read_book(&mut book, previous, frame, buffer)?;
+        self.read_book(&mut book, previous, frame, buffers)?;
         Ok(book)
     }
 
@@ -317,11 +324,12 @@ impl Segment {
         book: &mut Book,
         previous: Option<&Book>,
         frame: &Frame<'_>,
-        buffer: &mut Vec<u8>,
+        buffers: &mut Buffers,
     ) -> Result<(), Error> {
         let base = self.regions.books.entry(book.slot);
         let room = previous.map_or(24, |p| p.heads.len() + 4);
-        self.copy_book(book, room, frame, buffer)?;
+        self.copy_book(book, room, frame, &mut buffers.book)?;
+        let buffer = &buffers.book;
         let most = self.header().stats_per_book as usize;
         let used = (u32_at(buffer, book::USED) as usize).min(most);
         book.run_start = u64_at(buffer, book::RUN_START);
@@ -346,7 +354,7 @@ impl Segment {
             } else {
                 let before = previous.and_then(|p| p.heads.get(index));
                 let at = histograms + (index * layout::HIST_SIZE) as u64;
-                self.read_histogram(&mut head, before, at)?;
+                self.read_histogram(&mut head, before, at, &mut buffers.histogram)?;
             }
             book.heads.push(head);
         }
@@ -422,6 +430,7 @@ impl Segment {
         head: &mut Head,
         before: Option<&Head>,
         at: u64,
+        scratch: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let before = before.filter(|b| b.raw_stat == head.raw_stat);
         if let Some(before) = before.filter(|b| b.raw_count == head.raw_count) {
@@ -430,11 +439,11 @@ impl Segment {
         } else if head.count > 0 && head.min <= head.max {
             let first = bucket(head.min);
             let count = bucket(head.max) - first + 1;
-            let mut bytes = [0u8; layout::HIST_SIZE];
-            let bytes = &mut bytes[..count * 8];
+            scratch.resize(layout::HIST_SIZE, 0);
+            let bytes = &mut scratch[..count * 8];
             self.read(at + first as u64 * 8, bytes)?;
             head.first_bucket = first;
-            head.buckets = (0..count).map(|i| u64_at(bytes, i * 8)).collect();
+            head.buckets = bytes.chunks_exact(8).map(|b| u64_at(b, 0)).collect();
         }
         Ok(())
     }

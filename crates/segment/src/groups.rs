@@ -6,7 +6,7 @@
 //! readings of both. A fold whose process was killed stands still: then the journal says
 //! what the head in question held before, and how much of the slot had been moved.
 
-use crate::book::{identity_of, Book, Frame, Head, NAMELESS};
+use crate::book::{identity_of, Book, Buffers, Frame, Head, NAMELESS};
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, header, i32_at, journal, state, u32_at, u64_at};
 use crate::process;
@@ -118,6 +118,7 @@ impl Segment {
         self.read(region.entry(slots), &mut entries)?;
         let mut groups = Vec::new();
         let mut buffer = Vec::new();
+        let mut buffers = Buffers::default();
         for (index, bytes) in (slots..).zip(entries.chunks_exact(region.stride as usize)) {
             if u32_at(bytes, entry::STATE) != state::GROUP {
                 continue;
@@ -147,7 +148,7 @@ impl Segment {
                 } else {
                     let before = previous.and_then(|p| p.heads.get(at));
                     let at = histograms + (at * layout::HIST_SIZE) as u64;
-                    self.read_histogram(&mut head, before, at)?;
+                    self.read_histogram(&mut head, before, at, &mut buffers.histogram)?;
                 }
                 group.heads.push(head);
             }

@@ -13,7 +13,7 @@
 //!
 //! A reset during the reading starts it again.
 
-use crate::book::{Book, Frame, Life, NAMELESS};
+use crate::book::{Book, Buffers, Frame, Life, NAMELESS};
 use crate::clock::{self, Clock};
 use crate::directory::Directory;
 use crate::error::Error;
@@ -189,10 +189,10 @@ impl Segment {
             })
             .collect();
         let read = |slots: &[(u32, &[u8])]| -> Result<Vec<Book>, Error> {
-            let mut buffer = Vec::new();
+            let mut buffers = Buffers::default();
             slots
                 .iter()
-                .map(|(slot, bytes)| self.read_slot(*slot, bytes, frame, &mut buffer))
+                .map(|(slot, bytes)| self.read_slot(*slot, bytes, frame, &mut buffers))
                 .collect()
         };
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
