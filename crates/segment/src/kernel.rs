@@ -8,7 +8,7 @@
 //! own work at a wait's begin and end lies inside of it too; that is "runnable inside waits".
 //!
 //! Waiting unseen may hide behind that difference. So a thread asks the kernel every 5 ms
-//! about one of the sessions, then reads what runs in its book and since when: if that began
+//! about three of the sessions in turn, then reads what runs in its book and since when: if that began
 //! before the kernel was asked, it ran when the kernel answered. A process that is blocked
 //! while its account is `cpu` is a sample of unexplained time. Each session is looked at
 //! equally often, and only what was found busy counts, so the share of such samples is the
@@ -31,8 +31,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two samples.
+/// Between two rounds of the sampler ...
 const PERIOD: Duration = Duration::from_millis(5);
+/// ... in each of which it looks at so many sessions. Always the same number, so that busy
+/// times weigh no less than quiet ones.
+const LOOKS: usize = 3;
 /// Files of /proc that the sampler keeps open.
 const MOST_FILES: usize = 256;
 
@@ -317,44 +320,71 @@ enum Doing {
 fn sample(mut segment: Segment, state: &Mutex<State>, stop: &AtomicBool) {
     let mut proc = Proc::default();
     let mut turn = 0usize;
+    let mut round = Vec::with_capacity(LOOKS);
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(PERIOD);
-        let target = {
-            let state = lock(state);
-            if state.targets.is_empty() {
-                continue;
+        round.clear();
+        {
+            let targets = &lock(state).targets;
+            for _ in 0..LOOKS.min(targets.len()) {
+                turn = turn.wrapping_add(1);
+                round.push(targets[turn % targets.len()]);
             }
-            turn = turn.wrapping_add(1);
-            state.targets[turn % state.targets.len()]
-        };
-        let asked = segment.clock().now();
-        let doing = match proc.doing(target.pid) {
-            Ok(doing) => doing,
-            Err(error) => {
-                if process::exists(target.pid) {
-                    lock(state).reason =
-                        Some(format!("/proc/{}/stat cannot be read: {error}", target.pid));
-                }
-                continue;
-            }
-        };
-        let Ok(Some(running)) = segment.running(target.slot, target.generation) else { continue };
-        let stat = segment.directory.get(running.stat);
-        if stat.is_none_or(is_idle) {
-            continue;
         }
-        let call = match doing {
-            // What wants a processor is not blocked, whatever its account was.
-            Doing::Running => None,
-            Doing::Blocked(_) if running.since > asked => continue,
-            Doing::Blocked(call) => stat.is_some_and(is_cpu).then_some(call),
-        };
-        let mut state = lock(state);
-        state.samples += 1;
-        if let Some(call) = call {
-            *state.unexplained.entry(call).or_default() += 1;
+        for &target in &round {
+            look(target, &mut segment, &mut proc, state);
         }
     }
+}
+
+fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<State>) {
+    // The kernel is the dearer one to ask: not about who is idle anyway.
+    if runs(target, segment).is_none_or(|now| now.idle) {
+        return;
+    }
+    let asked = segment.clock().now();
+    let doing = match proc.doing(target.pid) {
+        Ok(doing) => doing,
+        Err(error) => {
+            if process::exists(target.pid) {
+                let reason = format!("/proc/{}/stat cannot be read: {error}", target.pid);
+                lock(state).reason = Some(reason);
+            }
+            return;
+        }
+    };
+    let Some(now) = runs(target, segment).filter(|now| !now.idle) else { return };
+    let unexplained = match doing {
+        // What wants a processor is not blocked, whatever its account was.
+        Doing::Running => None,
+        Doing::Blocked(_) if now.since > asked => return,
+        Doing::Blocked(call) => now.cpu.then_some(call),
+    };
+    let mut state = lock(state);
+    state.samples += 1;
+    if let Some(call) = unexplained {
+        *state.unexplained.entry(call).or_default() += 1;
+    }
+}
+
+/// What runs in a book.
+struct Now {
+    /// Since when, tick.
+    since: u64,
+    /// Whether that is idling.
+    idle: bool,
+    /// Whether it is `cpu`.
+    cpu: bool,
+}
+
+fn runs(target: Target, segment: &mut Segment) -> Option<Now> {
+    let running = segment.running(target.slot, target.generation).ok()??;
+    let stat = segment.directory.get(running.stat);
+    Some(Now {
+        since: running.since,
+        idle: stat.is_none_or(is_idle),
+        cpu: stat.is_some_and(is_cpu),
+    })
 }
 
 /// Files of /proc, kept open: reading one again asks the kernel again.
