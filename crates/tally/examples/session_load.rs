@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What loading the extension adds to a connection, beside another library of the server's.
+//!
+//!     cargo run --release -p tally --example session_load [CONNECTIONS]
+//!
+//! Connections to one scratch server, each with one of four libraries to preload in a random
+//! order: none, pg_tally, and of contrib passwordcheck (which sets one pointer: the server's
+//! own price of a library) and auto_explain. Reported is the time from the start of the
+//! connection until the server is ready, as the median with its 95 % interval, and the
+//! medians of the differences to the connection without a library of the same round.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use postgres::{Config, NoTls};
+use rand::seq::SliceRandom;
+use scratch::Cluster;
+
+const ARMS: [&str; 4] = ["", "passwordcheck", "pg_tally", "auto_explain"];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let rounds: usize = std::env::args().nth(1).map_or(Ok(1000), |text| text.parse())?;
+    let library = std::env::var_os("PGTALLY_LIBRARY").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../pg_tally/pg_tally.so")),
+        PathBuf::from,
+    );
+    let cluster = Cluster::builder().library(library).start()?;
+
+    // One session stays, so that the segment exists as it does on a busy server.
+    let _resident = arm(&cluster, "pg_tally").connect(NoTls)?;
+
+    let mut times: [Vec<f64>; ARMS.len()] = Default::default();
+    let mut order = [0, 1, 2, 3];
+    for _ in 0..rounds {
+        order.shuffle(&mut rand::rng());
+        for &at in &order {
+            let config = arm(&cluster, ARMS[at]);
+            let start = Instant::now();
+            let client = config.connect(NoTls)?;
+            times[at].push(start.elapsed().as_secs_f64() * 1e6);
+            drop(client);
+        }
+    }
+    for (name, times) in ARMS.iter().zip(&times) {
+        let name = if name.is_empty() { "no library" } else { name };
+        println!("{name:14} {}", median(times.clone()));
+    }
+    for (at, name) in ARMS.iter().enumerate().skip(1) {
+        let differences = times[at].iter().zip(&times[0]).map(|(a, b)| a - b).collect();
+        println!("{name:14} adds {}", median(differences));
+    }
+    Ok(())
+}
+
+fn arm(cluster: &Cluster, library: &str) -> Config {
+    let mut config = cluster.config();
+    config.options(&format!("-c session_preload_libraries={library}"));
+    config
+}
+
+/// The median in microseconds, with the 95 % interval from its order statistics.
+fn median(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let n = values.len() as f64;
+    let reach = 0.98 * n.sqrt();
+    let at = |rank: f64| values[(rank.max(0.0) as usize).min(values.len() - 1)];
+    format!(
+        "{:.0} us (95 %: {:.0} .. {:.0}) of {n}",
+        at(n / 2.0),
+        at(n / 2.0 - reach),
+        at(n / 2.0 + reach)
+    )
+}
