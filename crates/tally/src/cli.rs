@@ -86,8 +86,8 @@ pub struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub clients: u32,
-    /// What they do: select, tpcb, or a pgbench script
-    #[arg(long, value_name = "select|tpcb|FILE", default_value = "tpcb")]
+    /// What they do: select, tpcb, txid (one contended lock), or a pgbench script
+    #[arg(long, value_name = "select|tpcb|txid|FILE", default_value = "tpcb")]
     pub workload: Workload,
     /// Print one interval as text and end; without a terminal all of them are printed
     #[arg(long)]
