@@ -9,6 +9,7 @@
 //! connection until the server is ready, as the median with its 95 % interval, and the
 //! medians of the differences to the connection without a library of the same round.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -24,7 +25,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../pg_tally/pg_tally.so")),
         PathBuf::from,
     );
-    let cluster = Cluster::builder().library(library).start()?;
+    let mut cluster = Cluster::builder().library(library).start()?;
+    let data = std::fs::metadata(cluster.data_dir())?;
+    let segment = format!("/dev/shm/pg_tally.{:x}.{:x}", data.dev(), data.ino());
+    cluster.also_remove(segment.as_ref());
 
     // One session stays, so that the segment exists as it does on a busy server.
     let _resident = arm(&cluster, "pg_tally").connect(NoTls)?;
