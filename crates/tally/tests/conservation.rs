@@ -149,8 +149,8 @@ fn rough_life(cluster: &Cluster, stop: &AtomicBool, connections: &AtomicU64) {
 }
 
 /// One session waits for eight seconds for a row that another one has changed. Its pid is
-/// published while it waits.
-fn row_lock_wait(cluster: &Cluster, waiter: &AtomicI32) {
+/// published while it waits. Returns how long it took its client to get the row.
+fn row_lock_wait(cluster: &Cluster, waiter: &AtomicI32) -> Duration {
     let mut holder = cluster.connect().unwrap();
     let mut blocked = cluster.connect().unwrap();
     holder.batch_execute("create table locked (n int); insert into locked values (1)").unwrap();
@@ -159,15 +159,19 @@ fn row_lock_wait(cluster: &Cluster, waiter: &AtomicI32) {
     // Both ends of the wait are to lie between two looks at a session that is there.
     let idle = || std::thread::sleep(Duration::from_millis(1500));
     idle();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let took = std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
             waiter.store(pid, Ordering::Relaxed);
+            let began = Instant::now();
             blocked.batch_execute("update locked set n = 3").unwrap();
+            began.elapsed()
         });
         std::thread::sleep(LOCK_WAIT);
         holder.batch_execute("commit").unwrap();
+        client.join().unwrap()
     });
     idle();
+    took
 }
 
 #[test]
@@ -191,23 +195,20 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
     // Seconds in which the waiting session was seen to wait, and how long in each.
     let mut waits: Vec<(f64, f64)> = Vec::new();
     let mut sessions: HashMap<(u32, u32), i32> = HashMap::new();
-    std::thread::scope(|scope| {
+    let took = std::thread::scope(|scope| {
         scope.spawn(|| rough_life(&cluster, &stop, &connections));
-        scope.spawn(|| {
+        let lock_wait = scope.spawn(|| {
             std::thread::sleep(Duration::from_secs(1));
-            row_lock_wait(&cluster, &waiter);
+            row_lock_wait(&cluster, &waiter)
         });
         // The threads end even if a check fails.
         let _stop = Stop(&stop);
         let mut before = segment.snapshot(None).unwrap();
-        let mut at = Instant::now();
+        let (began, first) = (Instant::now(), before.tick);
         for second in 0..length {
-            std::thread::sleep(Duration::from_secs(1));
+            let next = began + Duration::from_secs(second + 1);
+            std::thread::sleep(next.saturating_duration_since(Instant::now()));
             let after = segment.snapshot(Some(&before)).unwrap();
-            let elapsed = at.elapsed().as_secs_f64();
-            at = Instant::now();
-            let interval = after.clock.seconds(after.tick - before.tick);
-            assert!((interval / elapsed - 1.0).abs() < 0.02, "{interval} s in {elapsed} s");
             let checked = check(&before, &after);
             assert!(second < 3 || checked > 20 * 2, "second {second}: only {checked} checks");
             assert_eq!(after.overflows, before.overflows, "second {second}");
@@ -226,20 +227,23 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
             }
             before = after;
         }
+        // The accounts are of our seconds.
+        let (ticks, elapsed) = (before.tick - first, began.elapsed().as_secs_f64());
+        let ratio = before.clock.seconds(ticks) / elapsed;
+        assert!((ratio - 1.0).abs() < 0.02, "{ticks} ticks in {elapsed} s");
+        lock_wait.join().unwrap().as_secs_f64()
     });
     assert!(pgbench.running(), "the load has ended");
 
     waits.retain(|(_, waited)| *waited > 0.0);
-    assert!((8..=10).contains(&waits.len()), "{waits:?}");
-    let whole = &waits[1..waits.len() - 1];
-    for (lived, waited) in whole {
-        assert!(
-            (waited / lived - 1.0).abs() < 0.02,
-            "one of its seconds shows {waited}: {waits:?}"
-        );
+    // A busy machine may look late; it shows in fewer, longer intervals.
+    assert!((5..=11).contains(&waits.len()), "{waits:?}");
+    for (lived, waited) in &waits[1..waits.len() - 1] {
+        assert!((waited / lived - 1.0).abs() < 0.02, "{waited} s of {lived} s: {waits:?}");
     }
     let total: f64 = waits.iter().map(|(_, waited)| waited).sum();
-    assert!((total - LOCK_WAIT.as_secs_f64()).abs() < 0.3, "{waits:?}");
+    assert!(total > 0.98 * LOCK_WAIT.as_secs_f64(), "{total} s: {waits:?}");
+    assert!(total <= took && took - total < 0.5, "{total} s of {took} s: {waits:?}");
 
     let rate = connections.load(Ordering::Relaxed) as f64 / length as f64;
     println!("{} sessions seen, {rate:.0} connections a second", sessions.len());
