@@ -5,7 +5,7 @@
 mod house;
 
 use std::fs;
-use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{chown, FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -341,9 +341,16 @@ fn before_start() -> (Cluster, PathBuf) {
     (cluster, path)
 }
 
-/// Put a file in the segment's place, owned by the server's user.
+/// Put a file in the segment's place, owned by the server's user. Zeros become holes: a
+/// segment is larger than a container's /dev/shm.
 fn put(cluster: &Cluster, path: &Path, content: &[u8]) {
-    fs::write(path, content).unwrap();
+    let file = fs::File::create(path).unwrap();
+    file.set_len(content.len() as u64).unwrap();
+    for (page, bytes) in content.chunks(4096).enumerate() {
+        if bytes.iter().any(|&byte| byte != 0) {
+            file.write_all_at(bytes, page as u64 * 4096).unwrap();
+        }
+    }
     let data = fs::metadata(cluster.data_dir()).unwrap();
     chown(path, Some(data.uid()), Some(data.gid())).unwrap();
 }
