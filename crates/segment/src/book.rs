@@ -13,6 +13,7 @@ use crate::histogram::Histogram;
 use crate::layout::{self, book, bucket, entry, head, i32_at, state, text_at, u32_at, u64_at};
 use crate::process;
 use crate::segment::Segment;
+use crate::shelf::{Filler, Place, Shelf};
 use crate::snapshot::Snapshot;
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 use std::sync::Arc;
@@ -66,11 +67,8 @@ pub struct Head {
     pub max: u64,
     /// As the file has it, to see whether the histogram has changed.
     pub(crate) raw_count: u64,
-    /// First bucket of `buckets`.
-    pub(crate) first_bucket: usize,
-    /// The histogram since the statistic began, shared with earlier snapshots while it does
-    /// not change.
-    pub(crate) buckets: Arc<[u64]>,
+    /// Where its histogram lies, on the shelf of its book.
+    pub(crate) place: Place,
 }
 
 /// What a slot holds, or a group.
@@ -114,6 +112,8 @@ pub struct Book {
     pub calls: Vec<u64>,
     /// The statistics, in the order of their first use.
     pub heads: Vec<Head>,
+    /// Their histograms.
+    pub(crate) shelf: Shelf,
     /// Of a group: sessions folded into it.
     pub sessions: u64,
 }
@@ -122,6 +122,14 @@ impl Book {
     /// The account that runs.
     pub fn run(&self) -> Option<StatId> {
         self.run_head.and_then(|i| self.heads.get(i)).map(|h| h.stat)
+    }
+
+    /// The histogram of one of its heads, since the statistic began.
+    pub fn histogram(&self, head: &Head) -> Histogram {
+        let (first, counts) = self.shelf.get(head.place);
+        let mut histogram = Histogram::new();
+        histogram.add_counts(first, counts);
+        histogram
     }
 
     /// Ticks in all accounts, the running one included: the age of the session.
@@ -137,6 +145,11 @@ impl Book {
 const BOOK_TRIES: u32 = 1000;
 /// ... and all books of a snapshot together, so that stopped writers cannot stop us.
 const ALL_TRIES: u32 = 5000;
+/// Histograms that lie no further apart are read together, bytes ...
+const GAP: usize = 2 * 1024;
+/// ... but not more than this at once.
+const SPAN: usize = 256 * 1024;
+
 /// What must hold for the whole of a snapshot.
 pub(crate) struct Frame<'a> {
     pub previous: Option<&'a Snapshot>,
@@ -169,6 +182,7 @@ impl Book {
             now: 0,
             calls: Vec::new(),
             heads: Vec::new(),
+            shelf: Shelf::default(),
             sessions: 1,
         }
     }
@@ -202,13 +216,6 @@ impl Book {
 }
 
 impl Head {
-    /// The histogram since the statistic began.
-    pub fn histogram(&self) -> Histogram {
-        let mut histogram = Histogram::new();
-        histogram.add_counts(self.first_bucket, &self.buckets);
-        histogram
-    }
-
     /// The head in `bytes`, without its histogram.
     pub(crate) fn of(bytes: &[u8], stat: StatId) -> Head {
         let count = u64_at(bytes, head::COUNT);
@@ -221,9 +228,13 @@ impl Head {
             min: u64_at(bytes, head::MIN),
             max: u64_at(bytes, head::MAX),
             raw_count: count,
-            first_bucket: 0,
-            buckets: Arc::new([]),
+            place: Place::default(),
         }
+    }
+
+    /// Whether nothing was counted since `before`.
+    pub(crate) fn is_still(&self, before: &Head) -> bool {
+        self.raw_stat == before.raw_stat && self.raw_count == before.raw_count
     }
 
     fn clear(&mut self) {
@@ -236,7 +247,25 @@ impl Head {
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     book: Vec<u8>,
-    pub histogram: Vec<u8>,
+    histograms: HistogramBuffers,
+}
+
+/// The same, for histograms.
+#[derive(Debug, Default)]
+pub(crate) struct HistogramBuffers {
+    bytes: Vec<u8>,
+    counts: Vec<u64>,
+    wanted: Vec<Wanted>,
+}
+
+/// A histogram that has to be read: of which head, from which bucket on, and where it lies
+/// in the region of histograms, bytes.
+#[derive(Debug)]
+struct Wanted {
+    index: usize,
+    first: usize,
+    from: usize,
+    to: usize,
 }
 
 /// What runs in a slot at one moment.
@@ -326,7 +355,6 @@ impl Segment {
         frame: &Frame<'_>,
         buffers: &mut Buffers,
     ) -> Result<(), Error> {
-        let base = self.regions.books.entry(book.slot);
         let room = previous.map_or(24, |p| p.heads.len() + 4);
         self.copy_book(book, room, frame, &mut buffers.book)?;
         let buffer = &buffers.book;
@@ -343,21 +371,17 @@ impl Segment {
             let call = |i| u64_at(buffer, book::CALLS + 8 * i);
             book.calls.extend((0..layout::CALLS).map(call));
         }
-        let histograms = base + (book::SIZE + most * head::SIZE) as u64;
         book.heads.reserve_exact(used);
-        for index in 0..used {
-            let bytes = &buffer[book::SIZE + index * head::SIZE..];
+        for bytes in buffer[book::SIZE..].chunks_exact(head::SIZE).take(used) {
             let stat = self.known_stat(u32_at(bytes, head::STAT)).unwrap_or(NAMELESS);
             let mut head = Head::of(bytes, stat);
             if lags {
                 head.clear();
-            } else {
-                let before = previous.and_then(|p| p.heads.get(index));
-                let at = histograms + (index * layout::HIST_SIZE) as u64;
-                self.read_histogram(&mut head, before, at, &mut buffers.histogram)?;
             }
             book.heads.push(head);
         }
+        let comparable = previous.filter(|_| !lags);
+        self.read_histograms(book, comparable, None, &mut buffers.histograms)?;
         let pend = u32_at(buffer, book::PEND) as usize;
         if let (Some(head), false) = (book.heads.get_mut(pend), lags) {
             let ticks = u64_at(buffer, book::PEND_TICKS);
@@ -423,28 +447,55 @@ impl Segment {
         }
     }
 
-    /// The histogram of a head, from the file at `at`, or from the previous snapshot if
-    /// nothing was counted since. Only the buckets between the extremes are read.
-    pub(crate) fn read_histogram(
+    /// The histograms of the heads of a book, from the file, or from the book's previous
+    /// reading where nothing was counted since; of one head, given with its counts, from
+    /// there. Only the buckets between the extremes are wanted; what lies close together is
+    /// read together, since finding a page takes longer than copying one.
+    pub(crate) fn read_histograms(
         &self,
-        head: &mut Head,
-        before: Option<&Head>,
-        at: u64,
-        scratch: &mut Vec<u8>,
+        book: &mut Book,
+        previous: Option<&Book>,
+        given: Option<(usize, &[u64])>,
+        buffers: &mut HistogramBuffers,
     ) -> Result<(), Error> {
-        let before = before.filter(|b| b.raw_stat == head.raw_stat);
-        if let Some(before) = before.filter(|b| b.raw_count == head.raw_count) {
-            head.first_bucket = before.first_bucket;
-            head.buckets = before.buckets.clone();
-        } else if head.count > 0 && head.min <= head.max {
-            let first = bucket(head.min);
-            let count = bucket(head.max) - first + 1;
-            scratch.resize(layout::HIST_SIZE, 0);
-            let bytes = &mut scratch[..count * 8];
-            self.read(at + first as u64 * 8, bytes)?;
-            head.first_bucket = first;
-            head.buckets = bytes.chunks_exact(8).map(|b| u64_at(b, 0)).collect();
+        let most = self.header().stats_per_book as usize;
+        let region = self.regions.books.entry(book.slot) + (book::SIZE + most * head::SIZE) as u64;
+        let HistogramBuffers { bytes, counts, wanted } = buffers;
+        let mut filler = Filler::new(counts);
+        wanted.clear();
+        for (index, head) in book.heads.iter_mut().enumerate() {
+            if let Some((_, counts)) = given.filter(|(at, _)| *at == index) {
+                head.place = filler.add(0, counts.iter().copied());
+                continue;
+            }
+            let before = previous.and_then(|p| Some((p, p.heads.get(index)?)));
+            if let Some((previous, before)) = before.filter(|(_, b)| head.is_still(b)) {
+                head.place = filler.keep(&previous.shelf, before.place);
+            } else if head.count > 0 && head.min <= head.max {
+                let (first, last) = (bucket(head.min), bucket(head.max));
+                let at = index * layout::HIST_SIZE;
+                wanted.push(Wanted { index, first, from: at + first * 8, to: at + last * 8 + 8 });
+            }
         }
+        let mut rest = wanted.as_slice();
+        while let Some(start) = rest.first().map(|w| w.from) {
+            let together = 1 + rest
+                .windows(2)
+                .take_while(|pair| pair[1].from - pair[0].to <= GAP && pair[1].to - start <= SPAN)
+                .count();
+            let (span, later) = rest.split_at(together);
+            let end = span.last().map_or(start, |w| w.to);
+            if bytes.len() < end - start {
+                bytes.resize(end - start, 0);
+            }
+            self.read(region + start as u64, &mut bytes[..end - start])?;
+            for w in span {
+                let place = filler.read(w.first, &bytes[w.from - start..w.to - start]);
+                book.heads[w.index].place = place;
+            }
+            rest = later;
+        }
+        book.shelf = filler.finish(book.heads.iter_mut().map(|h| &mut h.place));
         Ok(())
     }
 

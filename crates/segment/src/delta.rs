@@ -211,7 +211,7 @@ fn session<'a>(
         let mut change = Change { count, total, ..Change::default() };
         if count > 0 {
             let (min, max) = extremes(
-                grown(head, then),
+                grown(counts(Some(book), Some(head)), counts(before, then)),
                 (head.min, head.max),
                 then.filter(|t| t.count > 0).map(|t| (t.min, t.max)),
             );
@@ -229,11 +229,11 @@ fn session<'a>(
         }
         if let Some(sum) = totals.get_mut(head.stat as usize) {
             sum.change.add(&change);
-            if !then.is_some_and(|t| Arc::ptr_eq(&t.buckets, &head.buckets)) {
-                sum.histogram.add_counts(head.first_bucket, &head.buckets);
-                if let Some(t) = then {
-                    sum.histogram.subtract_counts(t.first_bucket, &t.buckets);
-                }
+            if !then.is_some_and(|t| head.is_still(t)) {
+                let (first, counts_now) = counts(Some(book), Some(head));
+                sum.histogram.add_counts(first, counts_now);
+                let (first, counts_then) = counts(before, then);
+                sum.histogram.subtract_counts(first, counts_then);
             }
         }
         changes.push((head.stat, change));
@@ -246,13 +246,21 @@ fn session<'a>(
     SessionDelta { book, lived, changes }
 }
 
+/// The histogram of a head: its first bucket and the counts from there on.
+fn counts<'b>(book: Option<&'b Book>, head: Option<&Head>) -> (usize, &'b [u64]) {
+    match (book, head) {
+        (Some(book), Some(head)) => book.shelf.get(head.place),
+        _ => (0, &[]),
+    }
+}
+
 /// The lowest and the highest bucket in which a histogram has grown.
-fn grown(head: &Head, then: Option<&Head>) -> (Option<usize>, Option<usize>) {
+fn grown(now: (usize, &[u64]), then: (usize, &[u64])) -> (Option<usize>, Option<usize>) {
     let before = |bucket: usize| {
-        let at = then.and_then(|t| t.buckets.get(bucket.checked_sub(t.first_bucket)?));
+        let at = bucket.checked_sub(then.0).and_then(|at| then.1.get(at));
         at.copied().unwrap_or(0)
     };
-    let mut buckets = head.buckets.iter().enumerate().map(|(i, &n)| (head.first_bucket + i, n));
+    let mut buckets = now.1.iter().enumerate().map(|(i, &n)| (now.0 + i, n));
     let grew = |&(bucket, n): &(usize, u64)| n > before(bucket);
     let lowest = buckets.find(grew).map(|b| b.0);
     let highest = buckets.rfind(grew).map(|b| b.0);
@@ -311,7 +319,8 @@ fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) ->
             sum.count += i128::from(head.count);
             sum.total += i128::from(head.total);
             widen(&mut sum.now, head);
-            totals[head.stat as usize].histogram.add_counts(head.first_bucket, &head.buckets);
+            let (first, counts) = book.shelf.get(head.place);
+            totals[head.stat as usize].histogram.add_counts(first, counts);
         }
         for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
             *sum += i128::from(n);
@@ -327,9 +336,8 @@ fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) ->
                 sum.count -= i128::from(head.count);
                 sum.total -= i128::from(head.total);
                 widen(&mut sum.then, head);
-                totals[head.stat as usize]
-                    .histogram
-                    .subtract_counts(head.first_bucket, &head.buckets);
+                let (first, counts) = book.shelf.get(head.place);
+                totals[head.stat as usize].histogram.subtract_counts(first, counts);
             }
             for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
                 *sum -= i128::from(n);

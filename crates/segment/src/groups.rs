@@ -6,7 +6,7 @@
 //! readings of both. A fold whose process was killed stands still: then the journal says
 //! what the head in question held before, and how much of the slot had been moved.
 
-use crate::book::{identity_of, Book, Buffers, Frame, Head, NAMELESS};
+use crate::book::{identity_of, Book, Frame, Head, HistogramBuffers, NAMELESS};
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, header, i32_at, journal, state, u32_at, u64_at};
 use crate::process;
@@ -118,7 +118,7 @@ impl Segment {
         self.read(region.entry(slots), &mut entries)?;
         let mut groups = Vec::new();
         let mut buffer = Vec::new();
-        let mut buffers = Buffers::default();
+        let mut buffers = HistogramBuffers::default();
         for (index, bytes) in (slots..).zip(entries.chunks_exact(region.stride as usize)) {
             if u32_at(bytes, entry::STATE) != state::GROUP {
                 continue;
@@ -138,20 +138,14 @@ impl Segment {
             let used = (u32_at(&buffer, book::USED) as usize).min(most);
             buffer.resize(used * head::SIZE, 0);
             self.read(base + book::SIZE as u64, &mut buffer)?;
-            let histograms = base + (book::SIZE + most * head::SIZE) as u64;
+            let undone = undo.filter(|u| u.group == index).map(|u| (u.head as usize, u));
             for (at, bytes) in buffer.chunks_exact(head::SIZE).enumerate() {
-                let undone = undo.filter(|u| (u.group, u.head as usize) == (index, at));
                 let stat = self.known_stat(u32_at(bytes, head::STAT)).unwrap_or(NAMELESS);
-                let mut head = Head::of(undone.map_or(bytes, |u| &u.saved), stat);
-                if let Some(undo) = undone {
-                    head.buckets = undo.hist.as_slice().into();
-                } else {
-                    let before = previous.and_then(|p| p.heads.get(at));
-                    let at = histograms + (at * layout::HIST_SIZE) as u64;
-                    self.read_histogram(&mut head, before, at, &mut buffers.histogram)?;
-                }
-                group.heads.push(head);
+                let saved = undone.filter(|(head, _)| *head == at).map(|(_, undo)| &undo.saved);
+                group.heads.push(Head::of(saved.map_or(bytes, |s| s), stat));
             }
+            let given = undone.map(|(head, undo)| (head, undo.hist.as_slice()));
+            self.read_histograms(&mut group, previous, given, &mut buffers)?;
             groups.push(group);
         }
         Ok(groups)

@@ -24,6 +24,7 @@ mod level;
 mod process;
 mod pulse;
 mod segment;
+mod shelf;
 pub mod snapshot;
 
 pub use book::Book;

@@ -92,7 +92,7 @@ fn book(book: &Book, snapshot: &Snapshot, golden: &Value) -> Value {
             let pending = golden["pend"] == json!(index);
             let ticks = if pending { golden["pend_ticks"].as_u64().unwrap() } else { 0 };
             let buckets: Map<String, Value> =
-                head.histogram().buckets().map(|(b, n)| (b.to_string(), n.into())).collect();
+                book.histogram(head).buckets().map(|(b, n)| (b.to_string(), n.into())).collect();
             json!({
                 "index": index,
                 "name": stat.name,

@@ -270,6 +270,29 @@ impl Maker {
         self.u64(at, slot.seq & !1);
     }
 
+    /// Count values of one statistic, and write only what that changes, as a writer does.
+    pub fn count(&self, slot: &mut Slot, stat: u32, values: &[u64]) {
+        let at = self.book_at(slot.index);
+        let index = slot.head(stat);
+        let histogram = at
+            + (book::SIZE + self.shape.stats_per_book as usize * head::SIZE) as u64
+            + (index * layout::HIST_SIZE) as u64;
+        for &value in values {
+            slot.add(index, value);
+            let bucket = bucket(value);
+            self.u64(histogram + bucket as u64 * 8, slot.heads[index].hist[bucket]);
+        }
+        let head = &slot.heads[index];
+        let mut words = [0u8; 32];
+        for (chunk, n) in
+            words.chunks_exact_mut(8).zip([head.count, head.total, head.min, head.max])
+        {
+            chunk.copy_from_slice(&n.to_ne_bytes());
+        }
+        self.bytes(at + (book::SIZE + index * head::SIZE + head::COUNT) as u64, &words);
+        self.u64(at, slot.seq & !1);
+    }
+
     /// End a session at `now` and fold it into group `group`, whose book is `into`.
     pub fn fold(&self, mut slot: Slot, into: &mut Slot, now: u64) {
         slot.close(now);
