@@ -67,6 +67,8 @@ pub struct Head {
     pub max: u64,
     /// As the file has it, to see whether the histogram has changed.
     pub(crate) raw_count: u64,
+    /// Its writer keeps no histogram of it: there was none when there should have been.
+    plain: bool,
     /// Where its histogram lies, on the shelf of its book.
     pub(crate) place: Place,
 }
@@ -145,6 +147,9 @@ impl Book {
 const BOOK_TRIES: u32 = 1000;
 /// ... and all books of a snapshot together, so that stopped writers cannot stop us.
 const ALL_TRIES: u32 = 5000;
+/// An empty histogram beside so many records is not kept by its writer, and not looked for
+/// again.
+const PLAIN_FROM: u64 = 8;
 /// Histograms that lie no further apart are read together, bytes ...
 const GAP: usize = 2 * 1024;
 /// ... but not more than this at once.
@@ -228,6 +233,7 @@ impl Head {
             min: u64_at(bytes, head::MIN),
             max: u64_at(bytes, head::MAX),
             raw_count: count,
+            plain: false,
             place: Place::default(),
         }
     }
@@ -470,7 +476,10 @@ impl Segment {
             }
             let before = previous.and_then(|p| Some((p, p.heads.get(index)?)));
             if let Some((previous, before)) = before.filter(|(_, b)| head.is_still(b)) {
+                head.plain = before.plain;
                 head.place = filler.keep(&previous.shelf, before.place);
+            } else if before.is_some_and(|(_, b)| b.plain && b.raw_stat == head.raw_stat) {
+                head.plain = true;
             } else if head.count > 0 && head.min <= head.max {
                 let (first, last) = (bucket(head.min), bucket(head.max));
                 let at = index * layout::HIST_SIZE;
@@ -490,8 +499,13 @@ impl Segment {
             }
             self.read(region + start as u64, &mut bytes[..end - start])?;
             for w in span {
-                let place = filler.read(w.first, &bytes[w.from - start..w.to - start]);
-                book.heads[w.index].place = place;
+                let bytes = &bytes[w.from - start..w.to - start];
+                let head = &mut book.heads[w.index];
+                if head.count >= PLAIN_FROM && bytes.iter().all(|&b| b == 0) {
+                    head.plain = true;
+                } else {
+                    head.place = filler.read(w.first, bytes);
+                }
             }
             rest = later;
         }

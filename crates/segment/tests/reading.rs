@@ -374,6 +374,10 @@ fn a_statistic_without_a_histogram_has_no_quantiles_and_only_records_as_extremes
     let second = timing(&[60, 2000]);
     assert_eq!((second.min_seconds, second.max_seconds), (None, Some(2e-6)));
     assert_eq!(second.count, 2);
+    for _ in 0..2 {
+        let later = timing(&[70; 10]);
+        assert_eq!((later.count, later.p50_seconds, later.max_seconds), (10, None, None));
+    }
 }
 
 #[test]
