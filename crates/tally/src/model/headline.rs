@@ -145,7 +145,10 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
         (over.slots, "sessions found no slot and are not shown (pg_tally.max_slots)"),
         (over.statistics, "statistics found no room in a book (pg_tally.max_statistics)"),
         (over.directory, "names found no room in the directory (pg_tally.max_names)"),
-        (over.groups, "ended sessions were added to the group of last resort (pg_tally.max_groups)"),
+        (
+            over.groups,
+            "ended sessions were added to the group of last resort (pg_tally.max_groups)",
+        ),
         (over.memory, "times the file system had no room for a session's statistics"),
         (over.lost_folds, "ended sessions were damaged and are lost"),
     ] {
