@@ -201,10 +201,15 @@ fn session<'a>(
 ) -> SessionDelta<'a> {
     let mut changes = Vec::with_capacity(book.heads.len());
     let mut accounted = 0u64;
+    let mut moved = 0u64;
     for (index, head) in book.heads.iter().enumerate() {
         let then = counterpart(before, index, head.stat);
         let count = head.count.saturating_sub(then.map_or(0, |t| t.count));
         let total = head.total.saturating_sub(then.map_or(0, |t| t.total));
+        let is_account = is_account(directory, head.stat);
+        if is_account {
+            moved = moved.saturating_add(then.map_or(0, |t| t.total).saturating_sub(head.total));
+        }
         if count == 0 && total == 0 {
             continue;
         }
@@ -224,7 +229,7 @@ fn session<'a>(
         if head.running > 0 {
             change.max = change.max.join(Extreme::Of(head.running), u64::max);
         }
-        if directory.get(head.stat).is_some_and(|s| s.kind == StatKind::Account) {
+        if is_account {
             accounted = accounted.saturating_add(total);
         }
         if let Some(sum) = totals.get_mut(head.stat as usize) {
@@ -238,12 +243,44 @@ fn session<'a>(
         }
         changes.push((head.stat, change));
     }
+    let accounts = changes.iter_mut().filter(|(stat, _)| is_account(directory, *stat));
+    take_back(moved, accounts.map(|(stat, change)| (*stat, &mut change.total)), |stat, ticks| {
+        if let Some(sum) = totals.get_mut(stat as usize) {
+            sum.change.total = sum.change.total.saturating_sub(ticks);
+        }
+    });
     // A writer that keeps no accounts has no time to conserve.
     let lived = match book.run_head {
         Some(_) => book.now.saturating_sub(before.map_or(book.born, |b| b.now)),
         None => accounted,
     };
     SessionDelta { book, lived, changes }
+}
+
+fn is_account(directory: &Directory, stat: StatId) -> bool {
+    directory.get(stat).is_some_and(|s| s.kind == StatKind::Account)
+}
+
+/// A writer may learn late what its running time is for, and then moves it to that account:
+/// since the end of the wait for a command it was the command's. If the earlier snapshot had
+/// it where it was before, it has been told already, and the account it went to holds it a
+/// second time. Take it from where most is, and say from where.
+fn take_back<'t>(
+    mut moved: u64,
+    accounts: impl Iterator<Item = (StatId, &'t mut u64)>,
+    mut told: impl FnMut(StatId, u64),
+) {
+    if moved == 0 {
+        return;
+    }
+    let mut accounts: Vec<_> = accounts.collect();
+    accounts.sort_by_key(|(_, total)| std::cmp::Reverse(**total));
+    for (stat, total) in accounts {
+        let part = moved.min(*total);
+        *total -= part;
+        moved -= part;
+        told(stat, part);
+    }
 }
 
 /// The histogram of a head: its first bucket and the counts from there on.
@@ -355,6 +392,11 @@ fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) ->
             (total.change.min, total.change.max) = extremes(growth, now, sum.then);
         }
     }
+    let is_account = |stat: usize| is_account(&snapshot.directory, stat as StatId);
+    let moved = sums.iter().enumerate().filter(|(stat, _)| is_account(*stat));
+    let moved = moved.fold(0u64, |n, (_, sum)| n.saturating_add(positive(-sum.total)));
+    let accounts = totals.iter_mut().enumerate().filter(|(stat, _)| is_account(*stat));
+    take_back(moved, accounts.map(|(at, t)| (at as StatId, &mut t.change.total)), |_, _| ());
     for (call, &sum) in calls.iter_mut().zip(&call_sums) {
         *call = call.saturating_add(positive(sum));
     }

@@ -75,6 +75,36 @@ fn a_wait_in_progress_counts_up_to_this_instant() {
 }
 
 #[test]
+fn time_that_moves_to_another_account_between_two_looks_is_told_once() {
+    for ends in [false, true] {
+        let (_folder, mut maker) = make();
+        let idle = maker.stat("idle::cpu", ACCOUNT);
+        let query = maker.stat("simple query::cpu", ACCOUNT);
+        let mut group = maker.group(0);
+        let born = monotonic_ns() - 5_000_000_000;
+        let mut slot = maker.claim(0, 1, Who::client(), idle, born);
+        maker.write(&slot);
+
+        let mut segment = Segment::open(&maker.path).unwrap();
+        let previous = segment.snapshot(None).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+        // The command turns out to have begun at birth.
+        slot.run = Some(slot.head(query));
+        slot.seq += 2;
+        maker.write(&slot);
+        if ends {
+            maker.fold(slot, &mut group, monotonic_ns());
+        }
+        let snapshot = segment.snapshot(Some(&previous)).unwrap();
+        let interval = Interval::between(&segment, Some(&previous), &snapshot);
+        let ledger: f64 = interval.ledger.iter().map(|a| a.timing.seconds).sum();
+        assert!((ledger - interval.wall_seconds).abs() < 1e-9, "{interval:?}");
+        assert!(ledger < 1.0, "five seconds were told before: {ledger}");
+        assert_eq!(ledger, seconds(&interval, "simple query", "cpu"));
+    }
+}
+
+#[test]
 fn a_pending_record_is_counted_where_it_belongs() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);

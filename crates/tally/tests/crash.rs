@@ -62,8 +62,11 @@ impl Look {
         }
         for (name, before) in &earlier.totals {
             let now = self.totals.get(name).copied().unwrap_or_default();
+            // What runs after the wait for a command moves to the command's account as soon
+            // as that is known; a busy machine can make a look fall in between.
+            let may_move = matches!(name.as_str(), "idle::cpu" | "idle in transaction::cpu");
             assert!(
-                now.0 >= before.0 && now.1 >= before.1,
+                now.0 >= before.0 && (now.1 >= before.1 || may_move),
                 "kill {kill}: {name} went from {before:?} to {now:?}"
             );
         }
