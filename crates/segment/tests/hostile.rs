@@ -2,7 +2,8 @@
 //! Whatever the file holds, the reader gives an error or a reading, and neither panics nor
 //! takes long.
 //!
-//! A short run by default; TALLY_FUZZ_INPUTS sets the number of inputs.
+//! A short run by default; TALLY_FUZZ_INPUTS sets the number of inputs, TALLY_FUZZ_SEED which
+//! ones, and TALLY_FUZZ_FIRST the first of them, to see one again.
 #![allow(missing_docs)]
 
 mod maker;
@@ -166,9 +167,12 @@ fn write_sparse(file: &std::fs::File, bytes: &[u8]) {
 
 #[test]
 fn no_content_makes_the_reader_panic() {
-    let inputs: u64 =
-        std::env::var("TALLY_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
-    let seed: u64 = std::env::var("TALLY_FUZZ_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let number = |name: &str, default: u64| {
+        std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+    };
+    let inputs = number("TALLY_FUZZ_INPUTS", 3_000);
+    let seed = number("TALLY_FUZZ_SEED", 1);
+    let first = number("TALLY_FUZZ_FIRST", 0);
     let folder = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
     let path = folder.path().join("hostile.seg");
     let mut whole = real(&path);
@@ -187,7 +191,7 @@ fn no_content_makes_the_reader_panic() {
         // A session that seems to write for ever is waited for, so fewer of those.
         let inputs = if boot.is_empty() { inputs.min(500) } else { inputs };
         let mut slowest = Duration::ZERO;
-        for input in 0..inputs {
+        for input in first..first + inputs {
             let mut random = StdRng::seed_from_u64(seed << 40 | input);
             let begin = Instant::now();
             bench.input(&mut random);
