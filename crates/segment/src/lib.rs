@@ -20,6 +20,7 @@ pub mod histogram;
 pub mod interval;
 pub mod kernel;
 pub mod layout;
+mod leaders;
 mod level;
 mod process;
 mod pulse;

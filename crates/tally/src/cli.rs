@@ -232,6 +232,9 @@ pub struct TopArgs {
     /// Show the idle accounts as well
     #[arg(long)]
     pub idle: bool,
+    /// Count parallel workers with their leaders
+    #[arg(long)]
+    pub leaders: bool,
     /// Do not compare with the kernel's own accounts (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,

@@ -105,6 +105,7 @@ fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
         reverse: false,
         filter: None,
         idle: false,
+        leaders: false,
         no_witness: false,
         until: Some(end),
     }

@@ -115,20 +115,16 @@ pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
 }
 
 /// The segment of the server at the other end, whether it exists or not: where the extension
-/// says it is, else where it would put it. None when the role may not see the data directory.
+/// would put it. None when the role may not see the data directory.
 pub fn segment_path(client: &mut Client) -> Result<Option<PathBuf>, Error> {
     let row = client.query_one(
-        "select current_setting('pg_tally.segment', true), \
-                current_setting('pg_tally.directory', true), \
+        "select current_setting('pg_tally.directory', true), \
                 (select setting from pg_settings where name = 'data_directory')",
         &[],
     )?;
     let text = |at: usize| row.get::<_, Option<&str>>(at).filter(|text| !text.is_empty());
-    if let Some(path) = text(0) {
-        return Ok(Some(path.into()));
-    }
-    let Some(data) = text(2) else { return Ok(None) };
-    let folder = Path::new(text(1).unwrap_or(target::DEFAULT_FOLDER));
+    let Some(data) = text(1) else { return Ok(None) };
+    let folder = Path::new(text(0).unwrap_or(target::DEFAULT_FOLDER));
     Ok(Some(folder.join(target::name_of(Path::new(data))?)))
 }
 

@@ -24,6 +24,7 @@ pub enum Step {
 pub struct Feed {
     path: PathBuf,
     witness: bool,
+    leaders: bool,
     source: Option<Source>,
 }
 
@@ -59,7 +60,8 @@ impl Source {
 
 impl Feed {
     /// Attach to the segment at `path` and take a first reading.
-    pub fn open(path: PathBuf, witness: bool) -> Result<Feed, Error> {
+    /// `leaders`: parallel workers are counted with their leaders.
+    pub fn open(path: PathBuf, witness: bool, leaders: bool) -> Result<Feed, Error> {
         let source = Source::open(&path, witness)?;
         if source.segment.server_runs() == Some(false) {
             return Err(Error::Failed(format!(
@@ -68,7 +70,7 @@ impl Feed {
                 source.segment.header().host
             )));
         }
-        Ok(Feed { path, witness, source: Some(source) })
+        Ok(Feed { path, witness, leaders, source: Some(source) })
     }
 
     /// What has happened since the last call.
@@ -78,7 +80,12 @@ impl Feed {
             // A server that has restarted in between may go on in the same file.
             if !gone && !source.segment.replaced() && !source.segment.server_changed() {
                 match source.next() {
-                    Ok(interval) => return Step::Interval(Box::new(interval)),
+                    Ok(mut interval) => {
+                        if self.leaders {
+                            interval.roll_up_workers();
+                        }
+                        return Step::Interval(Box::new(interval));
+                    }
                     Err(error) => {
                         self.source = None;
                         return Step::Gone(error.to_string());

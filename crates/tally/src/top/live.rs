@@ -323,6 +323,7 @@ mod tests {
             reverse: false,
             filter: None,
             idle: false,
+            leaders: false,
             no_witness: false,
             until: None,
         }

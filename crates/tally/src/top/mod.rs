@@ -25,7 +25,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// Show it.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     let path = target::path(args.target.as_deref())?;
-    let feed = Feed::open(path, !args.no_witness)?;
+    let feed = Feed::open(path, !args.no_witness, args.leaders)?;
     let plain = args.once || args.json || args.count.is_some();
     if plain || !std::io::stdout().is_terminal() {
         return print(args, feed, color);
