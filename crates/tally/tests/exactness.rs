@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use postgres::NoTls;
 use rustix::process::{kill_process, Pid, Signal};
@@ -126,7 +127,8 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
     let (connected, go, done) =
         (Barrier::new(SESSIONS + 1), Barrier::new(SESSIONS + 1), Barrier::new(SESSIONS + 1));
     let finished = Barrier::new(SESSIONS + 1);
-    let (before, after, seen, pids) = std::thread::scope(|scope| {
+    let connect = Instant::now();
+    let (around, seen, pids) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..SESSIONS)
             .map(|session| {
                 let (connected, go, done, finished) = (&connected, &go, &done, &finished);
@@ -151,29 +153,47 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
         connected.wait();
         // A session that has answered may still be on its way to wait for the next command.
         settle();
-        let before = ours(&mut segment);
+        let mut around = vec![ours(&mut segment)];
         let witness = Witness::start(&libc);
+        around.push(ours(&mut segment));
         go.wait();
         done.wait();
         settle();
-        let after = ours(&mut segment);
+        keep_clear_of_timers(connect);
+        around.push(ours(&mut segment));
         let seen = witness.map(Witness::stop);
+        around.push(ours(&mut segment));
         finished.wait();
         let pids: Vec<i32> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        (before, after, seen, pids)
+        (around, seen, pids)
     });
     let Some(seen) = seen else {
         println!("not tested: bpftrace is not installed, or this is not root");
         return;
     };
     let get = |counts: &Counts, key: &(i32, String)| counts.get(key).copied().unwrap_or(0);
+    let [before, begun, after, ended] = &around[..] else { unreachable!() };
+    // Between our reading and the witness's beginning or end nothing must happen.
+    let still = |pid: i32| {
+        let same = |a: &Counts, b: &Counts| {
+            CALLS.iter().all(|(name, _)| {
+                let key = (pid, name.to_string());
+                get(a, &key) == get(b, &key)
+            })
+        };
+        same(before, begun) && same(after, ended)
+    };
 
     let (mut events, mut by_call) = (0, BTreeMap::<&str, u64>::new());
     let mut wrong = Vec::new();
     for pid in &pids {
+        if !still(*pid) {
+            println!("pid {pid} woke while the witness came or went; not judged");
+            continue;
+        }
         for (name, _) in CALLS {
             let key = (*pid, name.to_string());
-            let (ours, theirs) = (get(&after, &key) - get(&before, &key), get(&seen, &key));
+            let (ours, theirs) = (get(after, &key) - get(before, &key), get(&seen, &key));
             if ours != theirs {
                 wrong.push(format!("pid {pid}, {name}: {ours}, the witness {theirs}"));
             }
@@ -196,20 +216,28 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
             .map(|(_, count)| count)
             .sum::<u64>()
     };
-    println!("{} fsyncs by others", synced(&after) - synced(&before));
-    for ((pid, name), count) in &after {
-        if pids.contains(pid) || name != "import fsync" {
+    println!("{} fsyncs by others", synced(after) - synced(before));
+    for ((pid, name), count) in after {
+        if pids.contains(pid) || name != "import fsync" || !still(*pid) {
             continue;
         }
         let key = (*pid, name.clone());
-        assert_eq!(count - get(&before, &key), get(&seen, &key), "pid {pid}, {name}");
+        assert_eq!(count - get(before, &key), get(&seen, &key), "pid {pid}, {name}");
     }
-    assert!(synced(&after) > synced(&before), "no fsync at all");
+    assert!(synced(after) > synced(before), "no fsync at all");
+}
+
+/// Ten seconds after it first went idle a session wakes to flush its statistics, and so on
+/// (postgres.c, IDLE_STATS_UPDATE_TIMEOUT): wait for a moment well between two such.
+fn keep_clear_of_timers(connect: Instant) {
+    while !(2.0..5.0).contains(&(connect.elapsed().as_secs_f64() % 10.0)) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Long enough for a backend to go to sleep.
 fn settle() {
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(500));
 }
 
 /// pgbench's, in as many messages.
