@@ -26,7 +26,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <sys/epoll.h>
@@ -35,8 +34,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "postmaster/postmaster.h"
 
 #include "executable.h"
 #include "imports.h"
@@ -243,7 +240,7 @@ import_name(uint32 call)
 
 /* ---------------------------------------------------------------- the import table */
 
-/* Names to numbers: a table of the first letter and length keeps the scan short. */
+/* Names to numbers: chains by first letter keep the scan of the whole table short. */
 static int
 find_import(const char *name)
 {

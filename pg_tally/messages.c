@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "libpq/libpq.h"
 #include "libpq/libpq-be.h"
 #include "postmaster/postmaster.h"
 #include "tcop/tcopprot.h"

@@ -19,9 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "commands/copy.h"
 #include "common/file_perm.h"
-#include "libpq/libpq.h"
 #include "postmaster/autovacuum.h"
 #include "postmaster/postmaster.h"
 #include "replication/walsender.h"

@@ -15,11 +15,9 @@
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "storage/procarray.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
-#include "utils/timestamp.h"
 
 #include "pg_tally.h"
 #include "probe.h"
