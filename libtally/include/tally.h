@@ -17,7 +17,7 @@
  *									identity by its owner, under identity_seq
  *	  group (retired) books			whoever holds the fold lock
  *	  directory, events, probes		any writer: reserve by compare-and-swap, fill, publish
- *	  level word					whoever sets the level or resets; read at every probe
+ *	  level word, its end			whoever sets the level or resets; read at every probe
  *
  * Readers never write. What may tear: histograms may run ahead of the heads by the updates
  * made while they are read; texts of a slot entry, which identity_seq guards.
@@ -45,6 +45,9 @@ extern "C" {
 #define TALLY_NAME_MAX 96			/* a statistic's name, terminator included */
 #define TALLY_TEXT_MAX 64			/* database, user, application; as NAMEDATALEN */
 #define TALLY_CALLS 64				/* plain counters per slot, named by the probe table */
+#define TALLY_PROBES 256			/* the probe table; those past TALLY_CALLS have no counter */
+#define TALLY_HOLDS 8				/* held locks that a slot shows */
+#define TALLY_FREED 4				/* locks lately released that others waited for */
 
 /*
  * The histogram is log-linear: values below 8 have a bucket each, above that every octave
@@ -120,7 +123,12 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint32_t	level_word;			/* 1024 */
 	uint32_t	pad2;
 	uint64_t	reset_tick;			/* 1032: when the number of resets last changed */
-	unsigned char pad3[112];
+	uint64_t	level_until;		/* 1040: tick at which the level ends by itself, 0 never */
+	uint32_t	level_then;			/* 1048: the level after that */
+	uint32_t	pad7;
+	uint64_t	locks_ticks;		/* 1056: at level locks or above, up to the last change */
+	uint64_t	locks_since;		/* 1064: at it since then; 0: it is not */
+	unsigned char pad3[80];
 
 	/* rarely written, by anyone; atomic */
 	uint64_t	overflow_slots;		/* 1152: claims refused */
@@ -140,7 +148,10 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	unsigned char pad6[4096 - 1312];
 } tally_header;
 
-/* A probe of the producer: what was installed, and why not. Index = calls[] index. */
+/*
+ * A probe of the producer: what was installed, and why not. The first TALLY_CALLS have a
+ * counter each, of the same index in calls[].
+ */
 typedef enum tally_probe_state
 {
 	TALLY_PROBE_EMPTY = 0,
@@ -148,19 +159,20 @@ typedef enum tally_probe_state
 	TALLY_PROBE_LEFT_OUT = 2
 } tally_probe_state;
 
-typedef struct tally_probe		/* 160 bytes */
+typedef struct tally_probe		/* 192 bytes */
 {
 	uint32_t	state;				/* 0: tally_probe_state */
 	uint32_t	pad;
-	char		name[32];			/* 8: "import fsync", "entry pq_getbyte" */
-	char		reason[120];		/* 40: empty when installed */
+	char		name[64];			/* 8: "import fsync", "entry pq_getbyte" */
+	char		reason[120];		/* 72: empty when installed */
 } tally_probe;
 
 typedef enum tally_stat_kind
 {
 	TALLY_ACCOUNT = 1,				/* of the closed ledger: "phase::activity" */
 	TALLY_TIMER = 2,				/* a duration in ticks */
-	TALLY_VALUE = 3					/* a plain number */
+	TALLY_VALUE = 3,				/* a plain number */
+	TALLY_NAME = 4					/* no statistic: names something, "tranche::4::ProcArray" */
 } tally_stat_kind;
 
 /*
@@ -189,7 +201,8 @@ typedef struct tally_event		/* 256 bytes */
 typedef enum tally_event_kind
 {
 	TALLY_EVENT_NOTE = 1,			/* information */
-	TALLY_EVENT_WARNING = 2			/* something was left out or lost */
+	TALLY_EVENT_WARNING = 2,		/* something was left out or lost */
+	TALLY_EVENT_BLOCKED = 3			/* one process kept another waiting for long */
 } tally_event_kind;
 
 typedef enum tally_slot_state
@@ -238,6 +251,25 @@ typedef struct tally_head		/* 64 bytes */
 	uint64_t	reserved[3];
 } tally_head;
 
+/* A lock that the owner of the slot holds; its address is the same in all processes. */
+typedef struct tally_hold		/* 24 bytes */
+{
+	uint64_t	lock;				/* 0: address */
+	uint64_t	since;				/* 8: tick */
+	uint32_t	tranche;			/* 16: named by the directory, "tranche::<number>::<name>" */
+	uint32_t	mode;				/* 20: 0 exclusive, 1 shared */
+} tally_hold;
+
+/* A lock that it released while others waited for it. */
+typedef struct tally_freed		/* 32 bytes */
+{
+	uint64_t	lock;				/* 0: address; 0 while it changes */
+	uint64_t	since;				/* 8: held from this tick ... */
+	uint64_t	until;				/* 16: ... to this */
+	uint32_t	account;			/* 24: 1 + directory index of what the holder was doing */
+	uint32_t	mode;				/* 28 */
+} tally_freed;
+
 /*
  * The book of a slot: its accounts. After this struct come stats_per_book heads and then
  * stats_per_book histograms of hist_buckets uint64_t each. Memory is reserved in chunks of
@@ -259,7 +291,16 @@ typedef struct tally_book		/* 1024 bytes */
 	uint64_t	born;				/* 40: tick; after a reset, where its count began anew */
 	uint64_t	pad0[2];
 	uint64_t	calls[TALLY_CALLS];	/* 64: calls through each probe; order of the probe table */
-	unsigned char pad1[1024 - 64 - 8 * TALLY_CALLS];
+	/*
+	 * Which locks are held: not guarded by seq, each word by itself is right.
+	 */
+	uint32_t	holding;			/* 576: locks held now; the first TALLY_HOLDS are shown */
+	uint32_t	pad1;
+	tally_hold	holds[TALLY_HOLDS];	/* 584 */
+	uint32_t	freed_next;			/* 776: place of the next in freed[] */
+	uint32_t	pad2;
+	tally_freed freed[TALLY_FREED]; /* 784 */
+	unsigned char pad3[1024 - 912];
 } tally_book;
 
 #define TALLY_CHUNK 8				/* statistics for which memory is reserved at a time */
@@ -288,13 +329,18 @@ TALLY_ASSERT(offsetof(tally_header, socket_dir) == 632);
 TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
 TALLY_ASSERT(offsetof(tally_header, fold_lock) == 1280);
-TALLY_ASSERT(sizeof(tally_probe) == 160);
+TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
+TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
+TALLY_ASSERT(sizeof(tally_probe) == 192);
+TALLY_ASSERT(offsetof(tally_probe, reason) == 72);
 TALLY_ASSERT(sizeof(tally_dir_entry) == 128);
 TALLY_ASSERT(sizeof(tally_event) == 256);
 TALLY_ASSERT(sizeof(tally_slot_entry) == 384);
 TALLY_ASSERT(sizeof(tally_head) == 64);
 TALLY_ASSERT(sizeof(tally_book) == 1024);
 TALLY_ASSERT(offsetof(tally_book, calls) == 64);
+TALLY_ASSERT(offsetof(tally_book, holds) == 584);
+TALLY_ASSERT(offsetof(tally_book, freed) == 784);
 #endif
 
 /* ---------------------------------------------------------------- a writer's process */
@@ -406,8 +452,16 @@ extern void tally_event_add(tally_segment *segment, tally_event_kind kind, const
 extern void tally_probe_set(tally_segment *segment, uint32_t index, const char *name,
 							tally_probe_state state, const char *reason);
 
-/* Change the level for all writers at once. */
+/* Change the level for all writers at once, until it is changed again. */
 extern void tally_set_level(tally_segment *segment, tally_level level);
+/*
+ * The same with an end: whoever first updates a statistic after the tick `until` (0: never)
+ * sets the level `then`.
+ */
+extern void tally_set_level_until(tally_segment *segment, tally_level level, uint64_t until,
+								  tally_level then);
+/* If the level's end has passed, set the one after it. */
+extern void tally_end_level(tally_segment *segment, uint64_t now);
 /* All totals of all slots and groups begin again at zero, now. EAGAIN: a fold is stuck. */
 extern int	tally_reset(tally_segment *segment);
 /*

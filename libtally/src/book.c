@@ -84,6 +84,10 @@ tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
 	tally_book_zero(segment, book, book->used, whole);
 	memset(tally_heads_of(book), 0, book->used * sizeof(tally_head));
 	memset(book->calls, 0, sizeof(book->calls));
+	book->holding = 0;
+	book->freed_next = 0;
+	memset(book->holds, 0, sizeof(book->holds));
+	memset(book->freed, 0, sizeof(book->freed));
 	book->run = TALLY_NONE;
 	book->pend = TALLY_NONE;
 	book->pend_ticks = 0;

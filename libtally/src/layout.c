@@ -61,7 +61,7 @@ tally_layout(const tally_options *options, tally_header *header)
 	header->slots = options->slots;
 	header->groups = options->groups;
 	header->stats_per_book = options->stats_per_book;
-	at = place(&header->probes, at, TALLY_CALLS, sizeof(tally_probe), LINE);
+	at = place(&header->probes, at, TALLY_PROBES, sizeof(tally_probe), LINE);
 	at = place(&header->directory, at, options->directory, sizeof(tally_dir_entry), LINE);
 	at = place(&header->events, at, options->events, sizeof(tally_event), LINE);
 	/* so many folds may complete while a reader takes one snapshot */

@@ -5,15 +5,58 @@
  */
 #include "internal.h"
 
+/* The time that was spent at locks or above ends or begins, now. */
+static void
+account_locks(tally_header *header, uint32_t before, uint32_t after, uint64_t now)
+{
+	bool		was = TALLY_LEVEL_OF(before) >= TALLY_LEVEL_LOCKS;
+	bool		is = TALLY_LEVEL_OF(after) >= TALLY_LEVEL_LOCKS;
+	uint64_t	since;
+
+	if (!was && is)
+		__atomic_store_n(&header->locks_since, now, __ATOMIC_RELEASE);
+	else if (was && !is)
+	{
+		since = __atomic_exchange_n(&header->locks_since, 0, __ATOMIC_ACQ_REL);
+		if (since != 0 && now > since)
+			__atomic_add_fetch(&header->locks_ticks, now - since, __ATOMIC_RELEASE);
+	}
+}
+
+void
+tally_set_level_until(tally_segment *segment, tally_level level, uint64_t until, tally_level then)
+{
+	tally_header *header = segment->header;
+	uint32_t	word = __atomic_load_n(&header->level_word, __ATOMIC_RELAXED);
+	uint32_t	next;
+
+	__atomic_store_n(&header->level_then, (uint32_t) then, __ATOMIC_RELAXED);
+	__atomic_store_n(&header->level_until, until, __ATOMIC_RELEASE);
+	do
+		next = (word & ~0xFFu) | (uint32_t) level;
+	while (!__atomic_compare_exchange_n(&header->level_word, &word, next, false,
+										__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	account_locks(header, word, next, tally_now(segment->clock));
+}
+
 void
 tally_set_level(tally_segment *segment, tally_level level)
 {
-	uint32_t   *at = &segment->header->level_word;
-	uint32_t	word = __atomic_load_n(at, __ATOMIC_RELAXED);
+	tally_set_level_until(segment, level, 0, level);
+}
 
-	while (!__atomic_compare_exchange_n(at, &word, (word & ~0xFFu) | (uint32_t) level, false,
-										__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		;
+/* Of many who find it passed, one takes the end away and sets the level. */
+void
+tally_end_level(tally_segment *segment, uint64_t now)
+{
+	tally_header *header = segment->header;
+	uint64_t	until = __atomic_load_n(&header->level_until, __ATOMIC_ACQUIRE);
+
+	if (until != 0 && now >= until &&
+		__atomic_compare_exchange_n(&header->level_until, &until, 0, false,
+									__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		tally_set_level(segment, (tally_level) __atomic_load_n(&header->level_then,
+															   __ATOMIC_RELAXED));
 }
 
 /*

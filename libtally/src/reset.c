@@ -34,6 +34,9 @@ tally_reset_locked(tally_segment *segment)
 	TALLY_STEP("reset begun");
 	__atomic_store_n(&header->reset_tick, tally_now(segment->clock), __ATOMIC_RELEASE);
 	TALLY_STEP("reset timed");
+	__atomic_store_n(&header->locks_ticks, 0, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&header->locks_since, __ATOMIC_RELAXED) != 0)
+		__atomic_store_n(&header->locks_since, header->reset_tick, __ATOMIC_RELAXED);
 	next_number(header);
 	TALLY_STEP("reset numbered");
 	for (uint32_t i = header->slots; i <= last; i++)

@@ -49,6 +49,10 @@ fixed_machine(void)
 	header->pid_namespace = 4026531836;
 	memset(header->boot_id, 0, sizeof(header->boot_id));
 	strcpy(header->boot_id, "01234567-89ab-cdef-0123-456789abcdef");
+	header->level_until = 9 * SECOND;
+	header->level_then = TALLY_LEVEL_WAITS;
+	header->locks_ticks = 2 * SECOND;
+	header->locks_since = 4 * SECOND;
 	header->overflow_slots = 1;
 	header->overflow_stats = 2;
 	header->overflow_directory = 3;
@@ -85,6 +89,12 @@ write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint
 		tally_record(slot, e, values[i]);
 	slot->book->calls[0] = 41;
 	slot->book->calls[3] = 1;
+	slot->book->holding = 1;
+	slot->book->holds[0] = (tally_hold) {.lock = 0x7f0000001080,.since = 3 * SECOND + 260000400,
+		.tranche = 4,.mode = 1};
+	slot->book->freed_next = 1;
+	slot->book->freed[0] = (tally_freed) {.lock = 0x7f0000002100,.since = 3 * SECOND,
+		.until = 3 * SECOND + 250000000,.account = 1 + cpu,.mode = 0};
 	tally_switch(slot, b, 3 * SECOND + 260000300);
 	tally_switch_later(slot, a, 3 * SECOND + 270000300);
 }
@@ -138,6 +148,7 @@ main(int argc, char **argv)
 	sync = tally_register(&segment, "background::wait::IO:WALSync", TALLY_ACCOUNT, "ticks");
 	handle = tally_register(&segment, "command::Query::handle", TALLY_TIMER, "ticks");
 	bytes = tally_register(&segment, "file::wal::write", TALLY_VALUE, "bytes");
+	tally_register(&segment, "tranche::4::ProcArray", TALLY_NAME, "");
 	tally_probe_set(&segment, 0, "import pread", TALLY_PROBE_INSTALLED, "");
 	tally_probe_set(&segment, 3, "entry pq_getbyte", TALLY_PROBE_LEFT_OUT,
 					"a jump in its first bytes");

@@ -79,6 +79,36 @@ going_off_and_on_keeps_the_account_closed(void **state)
 }
 
 static void
+a_level_with_an_end_ends_by_whoever_finds_it_passed(void **state)
+{
+	tally_header *header = segment.header;
+	uint64_t	now;
+
+	(void) state;
+	now = tally_now(segment.clock);
+	tally_set_level_until(&segment, TALLY_LEVEL_LOCKS, now + UINT64_C(3600000000000),
+						  TALLY_LEVEL_WAITS);
+	tally_end_level(&segment, now);
+	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_LOCKS);
+	assert_true(header->locks_since >= now);
+	assert_int_equal(header->locks_ticks, 0);
+	tally_end_level(&segment, now + UINT64_C(3600000000000));
+	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_WAITS);
+	assert_int_equal(header->level_until, 0);
+	assert_int_equal(header->locks_since, 0);
+	assert_true(header->locks_ticks > 0);
+
+	/* Once set without an end, it stays. */
+	tally_set_level(&segment, TALLY_LEVEL_LOCKS);
+	tally_end_level(&segment, UINT64_MAX);
+	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_LOCKS);
+	assert_int_equal(tally_reset(&segment), 0);
+	assert_int_equal(header->locks_ticks, 0);
+	assert_int_equal(header->locks_since, header->reset_tick);
+	tally_set_level(&segment, TALLY_LEVEL_WAITS);
+}
+
+static void
 a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows(void **state)
 {
 	tally_slot	slot,
@@ -235,6 +265,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(setting_the_level_keeps_the_number_of_resets),
 		CASE(going_off_and_on_keeps_the_account_closed),
+		CASE(a_level_with_an_end_ends_by_whoever_finds_it_passed),
 		CASE(a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows),
 		CASE(a_switch_that_slips_in_after_the_reset_leaves_time_conserved),
 		CASE(the_fold_of_the_dead_counts_only_the_time_since_a_reset),
