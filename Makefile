@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
-# make demo | build | test | install | bench | lint | clean
+# make demo | build | test | check-server | stress | install | bench | lint | clean
 #
 # PG_CONFIG says for which server the extension is built, PREFIX where `make install` puts
 # the command. Nothing but `make install` needs root.
@@ -33,6 +33,14 @@ demo: build
 test: build
 	+$(LIBTALLY) test
 	$(CARGO) test --workspace --locked
+
+# PostgreSQL's own tests without and with the extension; some minutes.
+check-server: build
+	script/check-server
+
+# Everything at once for half an hour.
+stress: build
+	PGTALLY_STRESS_SECONDS=1800 $(CARGO) test --release --locked -p tally --test stress -- --nocapture
 
 bench: build
 	+$(LIBTALLY) bench
@@ -74,4 +82,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build
 
-.PHONY: all build demo test bench lint install uninstall clean
+.PHONY: all build demo test check-server stress bench lint install uninstall clean
