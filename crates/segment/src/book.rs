@@ -10,7 +10,9 @@
 use crate::directory::{Directory, StatId, StatKind};
 use crate::error::Error;
 use crate::histogram::Histogram;
-use crate::layout::{self, book, bucket, entry, head, i32_at, state, text_at, u32_at, u64_at};
+use crate::layout::{
+    self, book, bucket, entry, head, hold, i32_at, state, text_at, u32_at, u64_at,
+};
 use crate::process;
 use crate::segment::Segment;
 use crate::shelf::{Filler, Place, Shelf};
@@ -73,6 +75,20 @@ pub struct Head {
     pub(crate) place: Place,
 }
 
+/// A lightweight lock that a session holds. What is read of several may be of several
+/// instants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// Its address, the same in all processes.
+    pub lock: u64,
+    /// Since when, tick.
+    pub since: u64,
+    /// Its tranche's number; [`Snapshot::tranches`] names it.
+    pub tranche: u32,
+    /// Shared, or else exclusive.
+    pub shared: bool,
+}
+
 /// What a slot holds, or a group.
 #[derive(Debug, Clone)]
 pub struct Book {
@@ -112,6 +128,10 @@ pub struct Book {
     pub now: u64,
     /// Calls through each probe.
     pub calls: Vec<u64>,
+    /// Lightweight locks held.
+    pub holding: u32,
+    /// The first of them.
+    pub holds: Vec<Hold>,
     /// The statistics, in the order of their first use.
     pub heads: Vec<Head>,
     /// Their histograms.
@@ -186,6 +206,8 @@ impl Book {
             born: 0,
             now: 0,
             calls: Vec::new(),
+            holding: 0,
+            holds: Vec::new(),
             heads: Vec::new(),
             shelf: Shelf::default(),
             sessions: 1,
@@ -283,6 +305,17 @@ pub(crate) struct Running {
     pub since: u64,
 }
 
+/// The locks that the book in `bytes` says are held, of `holding` in all.
+fn holds(bytes: &[u8], holding: u32) -> impl Iterator<Item = Hold> + '_ {
+    let held = (holding as usize).min(layout::HOLDS);
+    bytes[book::HOLDS..].chunks_exact(hold::SIZE).take(held).map(|bytes| Hold {
+        lock: u64_at(bytes, hold::LOCK),
+        since: u64_at(bytes, hold::SINCE),
+        tranche: u32_at(bytes, hold::TRANCHE),
+        shared: u32_at(bytes, hold::MODE) == 1,
+    })
+}
+
 /// The texts of an entry.
 pub(crate) fn identity_of(bytes: &[u8]) -> Identity {
     let text = |at| text_at(bytes, at, 64);
@@ -368,6 +401,8 @@ impl Segment {
         let used = (u32_at(buffer, book::USED) as usize).min(most);
         book.run_start = u64_at(buffer, book::RUN_START);
         book.born = u64_at(buffer, book::BORN);
+        book.holding = u32_at(buffer, book::HOLDING);
+        book.holds.extend(holds(buffer, book.holding));
         // Reset, and its owner has not noticed: only what runs since then counts.
         let lags = u32_at(buffer, book::RESETS) != frame.resets;
         if lags {

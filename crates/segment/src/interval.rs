@@ -9,8 +9,10 @@ use crate::book::{Book, Life};
 use crate::clock::Clock;
 use crate::delta::{Change, Delta, SessionDelta, Total};
 use crate::directory::{Stat, StatKind};
+use crate::functions::{self, EdgeRow, FunctionRow};
 use crate::level::Level;
-use crate::segment::{Overflows, Segment};
+use crate::locks::{self, LockRow, Locks, LwlockRow, PhaseRow};
+use crate::segment::{Overflows, ProbeState, Segment};
 use crate::snapshot::Snapshot;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -25,6 +27,10 @@ pub struct Interval {
     pub interval_seconds: f64,
     /// The level in force at its end.
     pub level: Level,
+    /// For how much longer, if it ends by itself.
+    pub level_left_seconds: Option<f64>,
+    /// And the level after that.
+    pub level_then: Option<Level>,
     /// The clock by which it was measured.
     pub clock: ClockInfo,
     /// What was measured.
@@ -42,6 +48,12 @@ pub struct Interval {
     pub exact: bool,
     /// Time of sessions while the level was off.
     pub uninstrumented_seconds: f64,
+    /// The part of `interval_seconds` in which the level was not off, as the sessions lived
+    /// it: rates are per second of this.
+    pub instrumented_seconds: f64,
+    /// The part of `interval_seconds` in which the level was locks: rates of locks are per
+    /// second of this.
+    pub locks_seconds: f64,
     /// Sessions that stand still inside an update and were read as they are.
     pub torn_sessions: usize,
     /// What found no room, since the segment was made.
@@ -58,6 +70,20 @@ pub struct Interval {
     pub waits: Vec<ActivityRow>,
     /// The commands of the clients, by kind; most time first.
     pub commands: Vec<CommandRow>,
+    /// Lightweight locks, by tranche, mode and phase; most waiting first.
+    pub lwlocks: Vec<LwlockRow>,
+    /// Waits for heavyweight locks, by type, mode and phase; most time first.
+    pub locks: Vec<LockRow>,
+    /// Checks for deadlocks, by phase.
+    pub deadlock_checks: Vec<PhaseRow>,
+    /// Delays at spinlocks that were found taken, by phase.
+    pub spin_delays: Vec<PhaseRow>,
+    /// Functions with a probe, called or not.
+    pub functions_probed: usize,
+    /// Their calls, by function and phase; most time first.
+    pub functions: Vec<FunctionRow>,
+    /// Calls of one by another; most time first.
+    pub edges: Vec<EdgeRow>,
     /// All other statistics, by name.
     pub statistics: Vec<StatisticRow>,
     /// What the kernel says; filled in by whoever asks it.
@@ -129,8 +155,23 @@ pub struct SessionRow {
     pub slot: u32,
     /// The how manieth owner of the slot it is.
     pub generation: u32,
+    /// Lightweight locks that it holds.
+    pub holding_count: u32,
+    /// The first of them.
+    pub holding: Vec<HoldingRow>,
     /// Its accounts that changed; most first.
     pub accounts: Vec<SessionAccount>,
+}
+
+/// A lightweight lock that a session holds at the end of the interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HoldingRow {
+    /// Its tranche; the number where no name is known.
+    pub lock: String,
+    /// "exclusive" or "shared".
+    pub mode: &'static str,
+    /// For how long.
+    pub seconds: f64,
 }
 
 /// An account of one session.
@@ -178,11 +219,11 @@ pub struct Timing {
 }
 
 impl Timing {
-    fn of(total: &Total, clock: &Clock) -> Timing {
+    pub(crate) fn of(total: &Total, clock: &Clock) -> Timing {
         Timing::with(total, |ticks| clock.seconds(ticks))
     }
 
-    fn with(total: &Total, seconds: impl Fn(u64) -> f64) -> Timing {
+    pub(crate) fn with(total: &Total, seconds: impl Fn(u64) -> f64) -> Timing {
         let sum = seconds(total.change.total);
         Timing {
             count: total.change.count,
@@ -345,18 +386,30 @@ impl Interval {
         let uninstrumented_seconds = sum(|a| &*a.phase == "off");
         let overflow_in_interval =
             previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
+        let interval_seconds = clock.seconds(delta.ticks);
+        let wall_seconds = clock.seconds(wall);
+        let off = if wall > 0 { uninstrumented_seconds / wall_seconds } else { 0.0 };
+        let locks_before = previous.filter(|p| p.resets == snapshot.resets);
+        let locks_ticks =
+            snapshot.locks_ticks.saturating_sub(locks_before.map_or(0, |p| p.locks_ticks));
+        let locks = Locks::of(&delta, clock);
+        let (functions, edges) = functions::rows(&delta, clock);
         let torn_sessions = snapshot.books.iter().filter(|b| b.torn).count();
         let mut interval = Interval {
             time: snapshot.realtime_ns as f64 * 1e-9,
-            interval_seconds: clock.seconds(delta.ticks),
+            interval_seconds,
             level: snapshot.level,
+            level_left_seconds: snapshot
+                .level_end
+                .map(|end| clock.seconds(end.tick.saturating_sub(snapshot.tick))),
+            level_then: snapshot.level_end.map(|end| end.then),
             clock: ClockInfo {
                 kind: clock.kind().name(),
                 ticks_per_second: clock.ticks_per_second(),
             },
             server: ServerInfo::of(segment),
             cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
-            wall_seconds: clock.seconds(wall),
+            wall_seconds,
             busy_seconds: sum(|a| !a.idle),
             commands_handled: commands.iter().map(|c| c.handle.count).sum(),
             exact: uninstrumented_seconds == 0.0
@@ -365,12 +418,21 @@ impl Interval {
                 && torn_sessions == 0,
             torn_sessions,
             uninstrumented_seconds,
+            instrumented_seconds: interval_seconds * (1.0 - off).max(0.0),
+            locks_seconds: clock.seconds(locks_ticks.min(delta.ticks)),
             overflow: snapshot.overflows,
             overflow_in_interval,
             sessions,
             ended: EndedRow { sessions: delta.ended_sessions, seconds: clock.seconds(ended_ticks) },
             waits: Vec::new(),
             commands,
+            lwlocks: locks.lwlocks,
+            locks: locks.locks,
+            deadlock_checks: locks.deadlock_checks,
+            spin_delays: locks.spin_delays,
+            functions_probed: functions_probed(segment),
+            functions,
+            edges,
             statistics: statistic_rows(&delta, clock),
             ledger,
             kernel: crate::kernel::Witness::default(),
@@ -484,6 +546,16 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         commands,
         slot: book.slot,
         generation: book.generation,
+        holding_count: book.holding,
+        holding: book
+            .holds
+            .iter()
+            .map(|hold| HoldingRow {
+                lock: snapshot.tranches.name(hold.tranche),
+                mode: if hold.shared { "shared" } else { "exclusive" },
+                seconds: clock.seconds(book.now.saturating_sub(hold.since)),
+            })
+            .collect(),
         accounts,
     }
 }
@@ -499,6 +571,15 @@ fn state(book: &Book, running: Option<&Stat>) -> &'static str {
         _ if is_idle(stat) => "idle",
         _ => "active",
     }
+}
+
+/// What cannot be read is counted by nobody: the table of probes only tells why there are no
+/// calls.
+fn functions_probed(segment: &Segment) -> usize {
+    let is_function = |probe: &crate::Probe| {
+        probe.state == ProbeState::Installed && probe.name.starts_with(functions::PROBE_PREFIX)
+    };
+    segment.probes().map_or(0, |probes| probes.iter().filter(|p| is_function(p)).count())
 }
 
 fn command_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<CommandRow> {
@@ -529,7 +610,12 @@ fn command_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<CommandRow> {
 fn statistic_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<StatisticRow> {
     let mut rows: Vec<StatisticRow> = delta
         .changed()
-        .filter(|(stat, _)| stat.kind != StatKind::Account && stat.command().is_none())
+        .filter(|(stat, _)| {
+            stat.kind != StatKind::Account
+                && stat.command().is_none()
+                && !locks::is_of_lock(stat)
+                && !functions::is_of_function(stat)
+        })
         .map(|(stat, total)| {
             let timed = stat.kind == StatKind::Timer;
             let number = |n: u64| if timed { clock.seconds(n) } else { n as f64 };

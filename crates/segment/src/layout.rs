@@ -18,8 +18,12 @@ pub const HEADER_SIZE: usize = 4096;
 pub const HIST_BUCKETS: usize = 336;
 /// Bytes of a histogram.
 pub const HIST_SIZE: usize = HIST_BUCKETS * 8;
-/// Plain counters of a book, one for each probe.
+/// Plain counters of a book, one for each of the first probes.
 pub const CALLS: usize = 64;
+/// Held locks that a book shows.
+pub const HOLDS: usize = 8;
+/// Locks lately released that a book shows.
+pub const FREED: usize = 4;
 /// "No statistic" as an index.
 pub const NONE: u32 = u32::MAX;
 
@@ -85,6 +89,14 @@ pub mod header {
     pub const LEVEL_WORD: usize = 1024;
     /// U64.
     pub const RESET_TICK: usize = 1032;
+    /// U64: tick at which the level ends by itself, 0 never.
+    pub const LEVEL_UNTIL: usize = 1040;
+    /// U32: the level after that.
+    pub const LEVEL_THEN: usize = 1048;
+    /// U64: ticks at level locks or above since the last reset, up to the last change.
+    pub const LOCKS_TICKS: usize = 1056;
+    /// U64: tick since when the level is locks or above, 0: it is not.
+    pub const LOCKS_SINCE: usize = 1064;
     /// U64.
     pub const OVERFLOW_SLOTS: usize = 1152;
     /// U64.
@@ -183,6 +195,44 @@ pub mod book {
     pub const BORN: usize = 40;
     /// 64 times u64.
     pub const CALLS: usize = 64;
+    /// U32: lightweight locks held now; the first of them are in `HOLDS`.
+    pub const HOLDING: usize = 576;
+    /// [`super::HOLDS`] entries of [`super::hold`].
+    pub const HOLDS: usize = 584;
+    /// U32: place of the next in `FREED`.
+    pub const FREED_NEXT: usize = 776;
+    /// [`super::FREED`] entries of [`super::freed`].
+    pub const FREED: usize = 784;
+}
+
+/// Offsets in a lightweight lock that is held.
+pub mod hold {
+    /// Bytes.
+    pub const SIZE: usize = 24;
+    /// U64: address, the same in all processes.
+    pub const LOCK: usize = 0;
+    /// U64, tick.
+    pub const SINCE: usize = 8;
+    /// U32: number of its tranche.
+    pub const TRANCHE: usize = 16;
+    /// U32: 0 exclusive, 1 shared.
+    pub const MODE: usize = 20;
+}
+
+/// Offsets in a lightweight lock that was released while others waited for it.
+pub mod freed {
+    /// Bytes.
+    pub const SIZE: usize = 32;
+    /// U64: address; 0 while the entry changes.
+    pub const LOCK: usize = 0;
+    /// U64: held from this tick ...
+    pub const SINCE: usize = 8;
+    /// U64: ... to this.
+    pub const UNTIL: usize = 16;
+    /// U32: 1 + directory index of what its holder was doing.
+    pub const ACCOUNT: usize = 24;
+    /// U32: 0 exclusive, 1 shared.
+    pub const MODE: usize = 28;
 }
 
 /// Offsets in a head.
@@ -209,7 +259,7 @@ pub mod directory {
     pub const SIZE: usize = 128;
     /// U32: 2 when published.
     pub const STATE: usize = 0;
-    /// U32: 1 account, 2 timer, 3 value.
+    /// U32: 1 account, 2 timer, 3 value, 4 no statistic but the name of something.
     pub const KIND: usize = 4;
     /// 96 bytes of text.
     pub const NAME: usize = 16;
@@ -227,7 +277,7 @@ pub mod event {
     pub const TICK: usize = 8;
     /// I32.
     pub const PID: usize = 16;
-    /// U32: 1 note, 2 warning.
+    /// U32: 1 note, 2 warning, 3 blocked.
     pub const KIND: usize = 20;
     /// 232 bytes of text.
     pub const TEXT: usize = 24;
@@ -236,13 +286,15 @@ pub mod event {
 /// Offsets in a probe.
 pub mod probe {
     /// Bytes.
-    pub const SIZE: usize = 160;
+    pub const SIZE: usize = 192;
     /// U32: 0 empty, 1 installed, 2 left out.
     pub const STATE: usize = 0;
-    /// 32 bytes of text.
+    /// [`NAME_SIZE`] bytes of text.
     pub const NAME: usize = 8;
+    /// Bytes of a name.
+    pub const NAME_SIZE: usize = 64;
     /// 120 bytes of text.
-    pub const REASON: usize = 40;
+    pub const REASON: usize = 72;
 }
 
 /// Offsets in the journal of the fold in progress.

@@ -4,7 +4,7 @@
 use crate::interval::{Interval, SessionAccount, SessionRow};
 
 impl Interval {
-    /// Adds every parallel worker's time, accounts and commands to its leader's row and drops
+    /// Adds every parallel worker's time, accounts, commands and locks to its leader's row and drops
     /// the worker's. A worker whose leader has no slot keeps its row. What the leader is doing
     /// now stays its own; the ledger is the whole server's and does not change.
     pub fn roll_up_workers(&mut self) {
@@ -33,6 +33,8 @@ fn add(leader: &mut SessionRow, worker: SessionRow) {
     leader.busy_seconds += worker.busy_seconds;
     leader.cpu_seconds += worker.cpu_seconds;
     leader.commands += worker.commands;
+    leader.holding_count = leader.holding_count.saturating_add(worker.holding_count);
+    leader.holding.extend(worker.holding);
     for account in worker.accounts {
         let same =
             |a: &&mut SessionAccount| a.phase == account.phase && a.activity == account.activity;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The level: how much is looked at. The only thing that this crate ever writes.
+//! The level: how much is looked at, and until when. The only thing that this crate ever
+//! writes.
 
+use crate::clock::Clock;
 use crate::error::Error;
-use crate::layout::header;
+use crate::layout::{header, u32_at, u64_at, HEADER_SIZE};
 use crate::segment::Segment;
+use rustix::fs::OFlags;
+use rustix::mm::{MapFlags, ProtFlags};
 use std::fs::OpenOptions;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How much the writers of a segment look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +46,11 @@ impl Level {
             Level::Locks => 2,
             Level::Other(number) => number,
         }
+    }
+
+    /// Whether lightweight locks are looked at.
+    pub fn has_locks(self) -> bool {
+        self.number() >= Level::Locks.number()
     }
 }
 
@@ -78,25 +89,193 @@ pub fn resets_of_word(word: u32) -> u32 {
     word >> 8
 }
 
-/// Set the level of the segment at `path`, for all its writers at once. They act on it at
-/// their next probe. Returns the level that was in force.
+/// How a level ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LevelEnd {
+    /// At this tick, ...
+    pub tick: u64,
+    /// ... by the first writer that finds it passed; then this is the level.
+    pub then: Level,
+}
+
+impl LevelEnd {
+    /// The end in the live part of a header; `None`: the level stays.
+    pub(crate) fn of(live: &[u8]) -> Option<LevelEnd> {
+        let tick = u64_at(live, header::LEVEL_UNTIL);
+        let then = Level::of_word(u32_at(live, header::LEVEL_THEN));
+        (tick != 0).then_some(LevelEnd { tick, then })
+    }
+}
+
+/// A level, and how it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The level in force.
+    pub level: Level,
+    /// `None`: it stays.
+    pub end: Option<LevelEnd>,
+}
+
+impl Segment {
+    /// The level in force and how it ends.
+    pub fn standing(&self) -> Result<Standing, Error> {
+        let live = self.read_live()?;
+        let level = Level::of_word(u32_at(&live, header::LEVEL_WORD));
+        Ok(Standing { level, end: LevelEnd::of(&live) })
+    }
+
+    /// Ticks at level locks or above from the last reset to `now`.
+    pub(crate) fn locks_ticks(&self, now: u64) -> Result<u64, Error> {
+        // Whoever sets the level counts the time right after; between the two, level and time
+        // do not fit. Who was killed there leaves them so.
+        for _ in 0..100 {
+            let live = self.read_live()?;
+            let since = u64_at(&live, header::LOCKS_SINCE);
+            let level = Level::of_word(u32_at(&live, header::LEVEL_WORD));
+            if (since != 0) == level.has_locks() {
+                let running = if since == 0 { 0 } else { now.saturating_sub(since) };
+                return Ok(u64_at(&live, header::LOCKS_TICKS).saturating_add(running));
+            }
+            std::thread::yield_now();
+        }
+        Ok(u64_at(&self.read_live()?, header::LOCKS_TICKS))
+    }
+
+    /// A switch for the level of this very file, even if another takes its place meanwhile.
+    ///
+    /// Needs the right to write the file, so the server's user or root.
+    pub fn level_switch(&self) -> Result<LevelSwitch, Error> {
+        LevelSwitch::open(self.path())
+    }
+}
+
+/// Set the level of the segment at `path`, for all its writers at once and until it is set
+/// again. They act on it at their next probe. Returns the level that was in force.
 ///
 /// Needs the right to write the file, so the server's user or root. A symbolic link is not
 /// followed.
 pub fn set_level(path: &Path, level: Level) -> Result<Level, Error> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags((rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32)
-        .open(path)
-        .map_err(|e| crate::segment::open_error(path, "change its level", e))?;
-    let io = |source| Error::Io { path: path.to_path_buf(), wish: "change its level", source };
-    // The checks of a reader, on the very file that will be written.
-    let segment = Segment::from_file(file.try_clone().map_err(io)?, path)?;
-    let word = segment.level_word()?;
-    // Only the byte of the level is written, so that a reset made in the same instant,
-    // which counts in the other three, is not undone.
-    let byte = if cfg!(target_endian = "little") { 0 } else { 3 };
-    file.write_all_at(&[level.number()], header::LEVEL_WORD as u64 + byte).map_err(io)?;
-    Ok(Level::of_word(word))
+    Ok(LevelSwitch::open(path)?.set(level))
+}
+
+/// The level of one segment, open for writing.
+///
+/// Others set it too, writers among them, so its word is changed by compare-and-swap, and who
+/// has changed it counts the time. That needs the first page of the file mapped. A writer
+/// never cuts a segment short; somebody who may write the file and does so ends this process.
+#[derive(Debug)]
+pub struct LevelSwitch {
+    page: NonNull<u8>,
+    clock: Clock,
+}
+
+// SAFETY: the page belongs to the switch until it is dropped, and is only accessed by atomic
+// operations.
+unsafe impl Send for LevelSwitch {}
+// SAFETY: as above.
+unsafe impl Sync for LevelSwitch {}
+
+impl LevelSwitch {
+    /// For the segment at `path`.
+    pub fn open(path: &Path) -> Result<LevelSwitch, Error> {
+        let wish = "change its level";
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+            .open(path)
+            .map_err(|e| crate::segment::open_error(path, wish, e))?;
+        let io = |source| Error::Io { path: path.to_path_buf(), wish, source };
+        // The checks of a reader, on the very file that will be written.
+        let segment = Segment::from_file(file.try_clone().map_err(io)?, path)?;
+        // SAFETY: a new mapping, of nothing that this process has; the file was just found to
+        // be longer than its header.
+        let page = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                HEADER_SIZE,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
+        };
+        let page = NonNull::new(page.map_err(|e| io(e.into()))?.cast());
+        let page = page.ok_or_else(|| io(std::io::ErrorKind::OutOfMemory.into()))?;
+        Ok(LevelSwitch { page, clock: *segment.clock() })
+    }
+
+    fn u32(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset % 4 == 0 && offset + 4 <= HEADER_SIZE);
+        // SAFETY: within the page, which stays mapped as long as self lives, and aligned. All
+        // processes access these words by atomic operations.
+        unsafe { self.page.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    fn u64(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset % 8 == 0 && offset + 8 <= HEADER_SIZE);
+        // SAFETY: as above.
+        unsafe { self.page.add(offset).cast::<AtomicU64>().as_ref() }
+    }
+
+    /// The level in force.
+    pub fn level(&self) -> Level {
+        Level::of_word(self.u32(header::LEVEL_WORD).load(Ordering::Acquire))
+    }
+
+    /// The level in force and how it ends.
+    pub fn standing(&self) -> Standing {
+        let tick = self.u64(header::LEVEL_UNTIL).load(Ordering::Acquire);
+        let then = Level::of_word(self.u32(header::LEVEL_THEN).load(Ordering::Relaxed));
+        let end = (tick != 0).then_some(LevelEnd { tick, then });
+        Standing { level: self.level(), end }
+    }
+
+    /// Set the level for all writers at once, until it is set again; they act on it at their
+    /// next probe. Returns the level that was in force.
+    pub fn set(&self, level: Level) -> Level {
+        self.put(Standing { level, end: None })
+    }
+
+    /// The same with an end.
+    pub fn put(&self, standing: Standing) -> Level {
+        let Standing { level, end } = standing;
+        let then = end.map_or(level, |end| end.then);
+        self.u32(header::LEVEL_THEN).store(u32::from(then.number()), Ordering::Relaxed);
+        self.u64(header::LEVEL_UNTIL).store(end.map_or(0, |end| end.tick), Ordering::Release);
+        let word = self.u32(header::LEVEL_WORD);
+        // The upper bits count resets, which may be made in the same instant.
+        let before = word
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
+                Some(word & !0xFF | u32::from(level.number()))
+            })
+            .unwrap_or_else(|word| word);
+        let before = Level::of_word(before);
+        self.count_locks(before, level);
+        before
+    }
+
+    /// The time at level locks or above begins or ends now.
+    fn count_locks(&self, before: Level, after: Level) {
+        let now = self.clock.now();
+        let since = self.u64(header::LOCKS_SINCE);
+        match (before.has_locks(), after.has_locks()) {
+            (false, true) => since.store(now, Ordering::Release),
+            (true, false) => {
+                let since = since.swap(0, Ordering::AcqRel);
+                if since != 0 && now > since {
+                    self.u64(header::LOCKS_TICKS).fetch_add(now - since, Ordering::Release);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for LevelSwitch {
+    fn drop(&mut self) {
+        // SAFETY: nothing refers into the page any more: references borrow self. Unmapping a
+        // page that was mapped does not fail.
+        let _ = unsafe { rustix::mm::munmap(self.page.as_ptr().cast(), HEADER_SIZE) };
+    }
 }

@@ -5,9 +5,9 @@
 //! The way of the data is one line: [`Segment`] → [`Snapshot`] → [`Delta`] → [`Interval`].
 //! Every view of the command is made from an [`Interval`]; none computes its own.
 //!
-//! A reader never writes (but for [`set_level`]) and never maps the file: it reads with
-//! `pread`, so that a file which is cut short, replaced or hostile gives an [`Error`] and
-//! nothing worse. The layout is written once here, in [`layout`], and once in C, in
+//! A reader never writes and never maps the file: it reads with `pread`, so that a file which
+//! is cut short, replaced or hostile gives an [`Error`] and nothing worse. Who sets the level
+//! does both, with one page ([`LevelSwitch`]). The layout is written once here, in [`layout`], and once in C, in
 //! `libtally/include/tally.h`; `format/golden/` holds the two to each other.
 
 pub mod book;
@@ -15,6 +15,7 @@ pub mod clock;
 pub mod delta;
 pub mod directory;
 mod error;
+pub mod functions;
 mod groups;
 pub mod histogram;
 pub mod interval;
@@ -22,11 +23,13 @@ pub mod kernel;
 pub mod layout;
 mod leaders;
 mod level;
+pub mod locks;
 mod process;
 mod pulse;
 mod segment;
 mod shelf;
 pub mod snapshot;
+mod tranches;
 
 pub use book::Book;
 pub use clock::{Clock, ClockKind};
@@ -34,7 +37,8 @@ pub use delta::Delta;
 pub use error::Error;
 pub use histogram::Histogram;
 pub use interval::Interval;
-pub use level::{set_level, Level};
-pub use pulse::{Claim, LevelSwitch, Pulse};
+pub use level::{set_level, Level, LevelEnd, LevelSwitch, Standing};
+pub use pulse::{Claim, Pulse};
 pub use segment::{Event, EventKind, Header, Overflows, Probe, ProbeState, Segment};
 pub use snapshot::Snapshot;
+pub use tranches::Tranches;

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The few words of a book that move with every command, and the level, for those who look
-//! or switch hundreds of times a second.
+//! The few words of a book that move with every command, for those who look hundreds of times
+//! a second.
 //!
 //! Each word is read by itself, and each is written whole by its one writer, so none tears;
 //! two of them may be of two instants.
 
 use crate::error::Error;
-use crate::layout::{self, book, entry, header, i32_at, text_at, u32_at, u64_at};
-use crate::level::Level;
+use crate::layout::{self, book, entry, i32_at, text_at, u32_at, u64_at};
 use crate::segment::Segment;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
 
 /// A slot in use, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,53 +68,5 @@ impl Segment {
         }
         let calls = book::CALLS + 8 * (probe as usize).min(layout::CALLS - 1);
         Ok(Pulse { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
-    }
-
-    /// A switch for the level of this very file, even if another takes its place meanwhile.
-    ///
-    /// Needs the right to write the file, so the server's user or root.
-    pub fn level_switch(&self) -> Result<LevelSwitch, Error> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(
-                (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32
-            )
-            .open(self.path())
-            .map_err(|e| crate::segment::open_error(self.path(), "change its level", e))?;
-        let switch = LevelSwitch { file, path: self.path().to_path_buf() };
-        // The checks of a reader, on the very file that will be written.
-        Segment::from_file(switch.file.try_clone().map_err(|e| switch.io(e))?, self.path())?;
-        Ok(switch)
-    }
-}
-
-/// The level of one segment, held open for writing.
-#[derive(Debug)]
-pub struct LevelSwitch {
-    file: File,
-    path: PathBuf,
-}
-
-impl LevelSwitch {
-    /// Only the byte of the level is written, so that a reset made in the same instant,
-    /// which counts in the other three, is not undone.
-    const OFFSET: u64 =
-        header::LEVEL_WORD as u64 + if cfg!(target_endian = "little") { 0 } else { 3 };
-
-    fn io(&self, source: std::io::Error) -> Error {
-        Error::Io { path: self.path.clone(), wish: "change its level", source }
-    }
-
-    /// The level in force.
-    pub fn get(&self) -> Result<Level, Error> {
-        let mut byte = [0u8; 1];
-        self.file.read_exact_at(&mut byte, Self::OFFSET).map_err(|e| self.io(e))?;
-        Ok(Level::of_word(u32::from(byte[0])))
-    }
-
-    /// Set it, for all writers at once; they act on it at their next probe.
-    pub fn set(&self, level: Level) -> Result<(), Error> {
-        self.file.write_all_at(&[level.number()], Self::OFFSET).map_err(|e| self.io(e))
     }
 }

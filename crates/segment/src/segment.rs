@@ -11,11 +11,15 @@ use crate::error::Error;
 use crate::layout::{self, header, i32_at, text_at, u32_at, u64_at, Region};
 use crate::level::Level;
 use crate::process;
+use crate::tranches::Tranches;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Bytes of a table that are read at a time.
+const BATCH: usize = 64 * 1024;
 
 /// What the creator of a segment wrote down once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +129,7 @@ pub enum ProbeState {
 /// A place where the producer looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// Its place in the table, and in every book's counters of calls.
+    /// Its place in the table, and, of the first ones, in every book's counters of calls.
     pub index: u32,
     /// Installed or left out.
     pub state: ProbeState,
@@ -142,6 +146,8 @@ pub enum EventKind {
     Note,
     /// Something was left out or lost.
     Warning,
+    /// One process kept another waiting for long.
+    Blocked,
 }
 
 /// A notable thing that a writer has put down.
@@ -174,6 +180,8 @@ pub struct Segment {
     pub(crate) directory: Arc<Directory>,
     /// Directory index to our number, once published.
     ids: Vec<Option<StatId>>,
+    /// The names of tranches that have been asked for.
+    pub(crate) tranches: Arc<Tranches>,
     /// Buffers that are kept between snapshots.
     pub(crate) entries_buffer: Vec<u8>,
     pub(crate) liveness_turn: usize,
@@ -240,6 +248,7 @@ impl Segment {
             clock,
             directory: Arc::new(Directory::default()),
             ids: Vec::new(),
+            tranches: Arc::default(),
             header,
             regions,
             entries_buffer: Vec::new(),
@@ -317,6 +326,30 @@ impl Segment {
         })
     }
 
+    /// Show the first `size` bytes of every entry of a region, read many at a time; whatever
+    /// the strides of a hostile file, a reading is not much longer than [`BATCH`].
+    pub(crate) fn each_entry(
+        &self,
+        region: Region,
+        size: usize,
+        mut see: impl FnMut(u32, &[u8]),
+    ) -> Result<(), Error> {
+        let stride = region.stride as usize;
+        let batch = (BATCH / stride.max(1)).max(1);
+        let mut bytes = Vec::new();
+        let mut first = 0;
+        while first < region.count {
+            let entries = batch.min((region.count - first) as usize);
+            bytes.resize((entries - 1) * stride + size, 0);
+            self.read(region.entry(first), &mut bytes)?;
+            for (index, entry) in (first..).zip(bytes.chunks(stride.max(1))) {
+                see(index, &entry[..size.min(entry.len())]);
+            }
+            first += entries as u32;
+        }
+        Ok(())
+    }
+
     pub(crate) fn read_u64(&self, offset: u64) -> Result<u64, Error> {
         let mut bytes = [0u8; 8];
         self.read(offset, &mut bytes)?;
@@ -361,23 +394,20 @@ impl Segment {
 
     /// The probes of the producer, installed or left out.
     pub fn probes(&self) -> Result<Vec<Probe>, Error> {
-        let region = self.regions.probes;
         let mut probes = Vec::new();
-        let mut bytes = [0u8; layout::probe::SIZE];
-        for index in 0..region.count {
-            self.read(region.entry(index), &mut bytes)?;
-            let state = match u32_at(&bytes, layout::probe::STATE) {
+        self.each_entry(self.regions.probes, layout::probe::SIZE, |index, bytes| {
+            let state = match u32_at(bytes, layout::probe::STATE) {
                 1 => ProbeState::Installed,
                 2 => ProbeState::LeftOut,
-                _ => continue,
+                _ => return,
             };
             probes.push(Probe {
                 index,
                 state,
-                name: text_at(&bytes, layout::probe::NAME, 32),
-                reason: text_at(&bytes, layout::probe::REASON, 120),
+                name: text_at(bytes, layout::probe::NAME, layout::probe::NAME_SIZE),
+                reason: text_at(bytes, layout::probe::REASON, 120),
             });
-        }
+        })?;
         Ok(probes)
     }
 
@@ -403,6 +433,7 @@ impl Segment {
                 pid: i32_at(&bytes, layout::event::PID),
                 kind: match u32_at(&bytes, layout::event::KIND) {
                     2 => EventKind::Warning,
+                    3 => EventKind::Blocked,
                     _ => EventKind::Note,
                 },
                 text: text_at(&bytes, layout::event::TEXT, 232),

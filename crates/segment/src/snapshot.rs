@@ -19,9 +19,10 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::groups::Groups;
 use crate::layout::{entry, header, state, u32_at, u64_at};
-use crate::level::{resets_of_word, Level};
+use crate::level::{resets_of_word, Level, LevelEnd};
 use crate::process;
 use crate::segment::{Overflows, Segment};
+use crate::tranches::Tranches;
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU32;
 use std::sync::Arc;
@@ -38,6 +39,10 @@ pub struct Snapshot {
     pub clock: Clock,
     /// The level in force.
     pub level: Level,
+    /// When and how it ends by itself.
+    pub level_end: Option<LevelEnd>,
+    /// Time at level locks or above since the last reset, ticks.
+    pub locks_ticks: u64,
     /// How often everything was set to zero.
     pub resets: u32,
     /// When that last happened, tick.
@@ -54,6 +59,8 @@ pub struct Snapshot {
     pub groups: Vec<Book>,
     /// The names of the statistics.
     pub directory: Arc<Directory>,
+    /// The names of the tranches of the locks that are held.
+    pub tranches: Arc<Tranches>,
     /// Heads that name no statistic; what they hold is not shown.
     pub nameless: u64,
     /// A fold was found standing still, its process killed.
@@ -140,6 +147,8 @@ impl Segment {
             books
                 .retain(|b| !folded.contains(&(u64::from(b.generation) << 32 | u64::from(b.slot))));
         }
+        let tick = self.clock.now();
+        let locks_ticks = self.locks_ticks(tick)?;
         let after = self.read_live()?;
         let folds_after = u64_at(&after, header::FOLD_COUNT);
         if resets_of_word(u32_at(&after, header::LEVEL_WORD)) != resets
@@ -150,11 +159,14 @@ impl Segment {
         self.entries_buffer = entries;
         let nameless = self.name(&mut books)? + self.name(&mut groups)?;
         self.check_liveness(&mut books, &frame);
+        self.name_tranches(&books)?;
         Ok(Some(Snapshot {
-            tick: self.clock.now(),
+            tick,
             realtime_ns: clock::realtime_ns(),
             clock: self.clock,
             level: Level::of_word(word),
+            level_end: LevelEnd::of(&after),
+            locks_ticks,
             resets,
             reset_tick: frame.reset_tick,
             overflows: Overflows::of(&after),
@@ -163,6 +175,7 @@ impl Segment {
             books,
             groups,
             directory: self.directory.clone(),
+            tranches: self.tranches.clone(),
             nameless,
             stuck_fold: stuck.is_some(),
         }))

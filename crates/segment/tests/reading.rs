@@ -4,13 +4,17 @@
 
 mod maker;
 
-use maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER, VALUE};
+use maker::{Maker, Shape, Slot, Who, ACCOUNT, NAME, TIMER, VALUE};
 use proptest::prelude::*;
 use segment::book::Life;
 use segment::clock::monotonic_ns;
 use segment::directory::StatKind;
 use segment::layout::{book, entry, header, journal, state};
-use segment::{set_level, Delta, Error, Interval, Level, ProbeState, Segment, Snapshot};
+use segment::locks::LwlockRow;
+use segment::{
+    set_level, Delta, Error, Interval, Level, LevelEnd, LevelSwitch, ProbeState, Segment, Snapshot,
+    Standing,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -444,6 +448,118 @@ fn the_level_is_set_without_touching_the_resets() {
     let link = maker.path.with_extension("link");
     std::os::unix::fs::symlink(&maker.path, &link).unwrap();
     assert!(matches!(set_level(&link, Level::Off), Err(Error::NotAFile { .. })));
+}
+
+#[test]
+fn a_level_with_an_end_is_put_and_the_time_at_locks_is_counted_once() {
+    let (_folder, maker) = make();
+    let at = |offset: usize| maker.get_u64(offset as u64);
+    let switch = LevelSwitch::open(&maker.path).unwrap();
+    let end = LevelEnd { tick: monotonic_ns() + 60_000_000_000, then: Level::Waits };
+    let standing = Standing { level: Level::Locks, end: Some(end) };
+    assert_eq!(switch.put(standing), Level::Waits);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    assert_eq!(segment.standing().unwrap(), standing);
+    assert_eq!(switch.standing(), standing);
+    let since = at(header::LOCKS_SINCE);
+    assert!(since <= monotonic_ns() && since > 0);
+    std::thread::sleep(Duration::from_millis(20));
+    let first = segment.snapshot(None).unwrap();
+    assert_eq!(first.locks_ticks, first.tick - since);
+    std::thread::sleep(Duration::from_millis(20));
+    // Set again, it goes on; ended, it stands still.
+    assert_eq!(switch.set(Level::Locks), Level::Locks);
+    assert_eq!((at(header::LOCKS_SINCE), at(header::LEVEL_UNTIL)), (since, 0));
+    assert_eq!(switch.set(Level::Off), Level::Locks);
+    let spent = at(header::LOCKS_TICKS);
+    assert!(spent >= 40_000_000 && at(header::LOCKS_SINCE) == 0);
+    std::thread::sleep(Duration::from_millis(5));
+    let second = segment.snapshot(Some(&first)).unwrap();
+    assert_eq!(second.locks_ticks, spent);
+    let interval = Interval::between(&segment, Some(&first), &second);
+    let expected = (spent - first.locks_ticks) as f64 * 1e-9;
+    assert!((interval.locks_seconds - expected).abs() < 1e-9, "{interval:?}");
+    assert!(interval.locks_seconds < interval.interval_seconds);
+}
+
+#[test]
+fn a_setter_killed_half_way_does_not_stop_the_reader() {
+    let (_folder, maker) = make();
+    maker.level_word(2);
+    maker.u64(header::LOCKS_TICKS as u64, 77);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    assert_eq!(segment.snapshot(None).unwrap().locks_ticks, 77);
+}
+
+#[test]
+fn what_names_say_of_locks_and_functions_has_its_own_rows() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
+    for (name, values) in [
+        ("lwlock::ProcArray::held::execute::exclusive", &[1_000, 3_000][..]),
+        ("lwlock::ProcArray::acquire::execute::exclusive", &[0, 50_000]),
+        ("lwlock::ProcArray::wait::execute::exclusive", &[20_000, 20_000]),
+        ("lwlock::ProcArray::failed::execute::exclusive", &[0]),
+        ("lwlock::ProcArray::held::parse::shared", &[500]),
+        ("lock::relation::wait::execute::ShareLock", &[7_000_000]),
+        ("lock::deadlock::check::execute", &[9_000]),
+        ("spin::delay::execute", &[11_000, 12_000]),
+        ("function::XLogFlush::inclusive::execute", &[100_000, 300_000]),
+        ("function::XLogFlush::exclusive::execute", &[40_000, 60_000]),
+        ("function::XLogFlush::counted::execute", &[0]),
+        ("edge::XLogFlush::pg_fsync", &[200_000]),
+        ("file::wal::fsync", &[5]),
+    ] {
+        let stat = maker.stat(name, TIMER);
+        for &value in values {
+            slot.record(stat, value);
+        }
+    }
+    maker.stat("tranche::4::ProcArray", NAME);
+    maker.write(&slot);
+    let now = monotonic_ns();
+    maker.holds(0, &[(0x1000, now - 1_000_000, 4, 0), (0x2000, now - 5_000_000_000, 99, 1)]);
+    maker.probe(70, 1, "function XLogFlush", "");
+    maker.probe(71, 2, "function XLogFlushAll", "too short");
+
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    assert_eq!(snapshot.nameless, 0);
+    let interval = Interval::between(&segment, None, &snapshot);
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+
+    assert_eq!(interval.lwlocks.len(), 2, "{:?}", interval.lwlocks);
+    let row = &interval.lwlocks[0];
+    assert_eq!((&*row.lock, &*row.mode, &*row.phase), ("ProcArray", "exclusive", "execute"));
+    assert_eq!((row.held.count, row.acquire.count, row.wait.count, row.failed), (2, 2, 2, 1));
+    assert!(near(row.held.seconds, 4e-6) && near(row.wait.seconds, 4e-5), "{row:?}");
+    assert_eq!((row.acquire.min_seconds, row.acquire.p50_seconds), (Some(0.0), None));
+    let both: Vec<_> = interval.lwlocks.iter().collect();
+    let sum = LwlockRow::sum(&both, interval.clock.ticks_per_second);
+    assert_eq!((sum.held.count, sum.failed, &*sum.lock), (3, 1, "ProcArray"));
+    assert_eq!((sum.held.min_seconds, sum.held.max_seconds), (Some(5e-7), Some(3e-6)));
+
+    let lock = &interval.locks[0];
+    assert_eq!((&*lock.kind, &*lock.mode, lock.wait.count), ("relation", "ShareLock", 1));
+    assert!(near(interval.deadlock_checks[0].timing.seconds, 9e-6));
+    assert_eq!(interval.spin_delays[0].timing.count, 2);
+
+    let function = &interval.functions[0];
+    assert_eq!((&*function.name, function.calls, function.counted), ("XLogFlush", 3, 1));
+    assert!(near(function.inclusive.seconds, 4e-4) && near(function.exclusive_seconds, 1e-4));
+    assert!(near(function.exclusive_mean_seconds.unwrap(), 5e-5));
+    let edge = &interval.edges[0];
+    assert_eq!((&*edge.caller, &*edge.callee), ("XLogFlush", "pg_fsync"));
+    assert_eq!(interval.functions_probed, 1);
+
+    let names: Vec<&str> = interval.statistics.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["file::wal::fsync"]);
+    let session = &interval.sessions[0];
+    assert_eq!(session.holding_count, 2);
+    let held: Vec<_> = session.holding.iter().map(|h| (h.lock.as_str(), h.mode)).collect();
+    assert_eq!(held, [("ProcArray", "exclusive"), ("99", "shared")]);
+    assert!(session.holding[1].seconds >= 5.0);
 }
 
 #[test]

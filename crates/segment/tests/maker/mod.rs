@@ -4,7 +4,9 @@
 #![allow(dead_code, missing_docs)]
 
 use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
-use segment::layout::{self, book, bucket, directory, entry, event, head, header, probe, state};
+use segment::layout::{
+    self, book, bucket, directory, entry, event, head, header, hold, probe, state,
+};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -14,7 +16,9 @@ pub const ACCOUNT: u32 = 1;
 pub const TIMER: u32 = 2;
 pub const VALUE: u32 = 3;
 
-pub const PROBES: u32 = 64;
+pub const NAME: u32 = 4;
+
+pub const PROBES: u32 = 256;
 pub const DIRECTORY: u32 = 256;
 pub const EVENTS: u32 = 16;
 pub const FOLD_LOG: u32 = 64;
@@ -181,6 +185,19 @@ impl Maker {
 
     pub fn level_word(&self, word: u32) {
         self.u32(header::LEVEL_WORD as u64, word);
+    }
+
+    /// The locks that a session holds: address, tick, tranche, mode.
+    pub fn holds(&self, slot: u32, holds: &[(u64, u64, u32, u32)]) {
+        let at = self.book_at(slot);
+        for (i, &(lock, since, tranche, mode)) in holds.iter().take(layout::HOLDS).enumerate() {
+            let at = at + (book::HOLDS + i * hold::SIZE) as u64;
+            self.u64(at + hold::LOCK as u64, lock);
+            self.u64(at + hold::SINCE as u64, since);
+            self.u32(at + hold::TRANCHE as u64, tranche);
+            self.u32(at + hold::MODE as u64, mode);
+        }
+        self.u32(at + book::HOLDING as u64, holds.len() as u32);
     }
 
     pub fn probe(&self, index: u32, state: u32, name: &str, reason: &str) {

@@ -135,7 +135,7 @@ fn warm_up(
     level: Level,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    toggle.set(level)?;
+    toggle.set(level);
     let began = Instant::now();
     while began.elapsed() < subject.warm_up() && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));

@@ -165,7 +165,7 @@ fn slices(
     for (slice, side) in slices.iter_mut().flatten().zip(sides) {
         let level = if side == Side::B { plan.level } else { Level::Off };
         // Written also where it stays, so that all slices begin alike.
-        toggle.set(level)?;
+        toggle.set(level);
         sleep(plan.discard, stop);
         let before = meter.read()?;
         sleep(length, stop);
@@ -173,7 +173,7 @@ fn slices(
         if stop.load(Ordering::Relaxed) {
             return Ok(Err(Spoilt::Interrupted));
         }
-        if !toggle.is(level)? {
+        if !toggle.is(level) {
             return Ok(Err(Spoilt::Level));
         }
         match after.since(&before) {

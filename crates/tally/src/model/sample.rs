@@ -5,27 +5,16 @@ use std::path::Path;
 
 use segment::delta::{Change, Extreme, Total};
 use segment::directory::{Stat, StatKind};
+use segment::functions::{EdgeRow, FunctionRow, FunctionTotals};
 use segment::interval::{
     AccountRow, ClockInfo, CommandRow, EndedRow, Interval, ServerInfo, SessionRow, Timing,
 };
 use segment::kernel::Witness;
+use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
 use segment::{Clock, ClockKind, Histogram, Level, Overflows};
 
 fn account(name: &str, values: &[u64]) -> AccountRow {
-    let mut histogram = Histogram::new();
-    for &value in values {
-        histogram.add(value, 1);
-    }
-    let of = |value: Option<&u64>| value.map_or(Extreme::None, |&v| Extreme::Of(v));
-    let total = Total {
-        change: Change {
-            count: values.len() as u64,
-            total: values.iter().sum(),
-            min: of(values.iter().min()),
-            max: of(values.iter().max()),
-        },
-        histogram,
-    };
+    let total = total(values.iter().copied());
     let clock = Clock::new(Path::new(""), ClockKind::Monotonic, 0, 0, false).unwrap();
     let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
     AccountRow::of(&stat, total, &clock)
@@ -42,6 +31,39 @@ fn timing(count: u64, seconds: f64) -> Timing {
         p50_seconds: Some(mean * 0.8),
         p99_seconds: Some(mean * 9.0),
     }
+}
+
+fn total(values: impl Iterator<Item = u64> + Clone) -> Total {
+    let mut histogram = Histogram::new();
+    for value in values.clone() {
+        histogram.add(value, 1);
+    }
+    let of = |value: Option<u64>| value.map_or(Extreme::None, Extreme::Of);
+    Total {
+        change: Change {
+            count: values.clone().count() as u64,
+            total: values.clone().sum(),
+            min: of(values.clone().min()),
+            max: of(values.max()),
+        },
+        histogram,
+    }
+}
+
+/// Counts and milliseconds of held, acquire and wait.
+fn lwlock(lock: &str, mode: &str, phase: &str, parts: [(u64, u64); 3], failed: u64) -> LwlockRow {
+    let [held, acquire, wait] =
+        parts.map(|(count, ms)| total((0..count).map(move |_| ms * 1_000_000 / count)));
+    LwlockRow::of([lock, mode, phase], LwlockTotals { held, acquire, wait, failed }, 1e9)
+}
+
+fn function(name: &str, phase: &str, calls: &[u64], exclusive: u64, counted: u64) -> FunctionRow {
+    let inclusive = total(calls.iter().copied());
+    FunctionRow::of([name, phase], FunctionTotals { inclusive, exclusive, counted }, 1e9)
+}
+
+fn edge(caller: &str, callee: &str, count: u64, seconds: f64) -> EdgeRow {
+    EdgeRow { caller: caller.into(), callee: callee.into(), timing: timing(count, seconds) }
 }
 
 fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> SessionRow {
@@ -64,6 +86,8 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
         commands: if client { 1200 } else { 0 },
         slot: pid as u32,
         generation: 1,
+        holding_count: 0,
+        holding: Vec::new(),
         accounts: Vec::new(),
     }
 }
@@ -86,7 +110,9 @@ pub fn interval() -> Interval {
     let mut interval = Interval {
         time: 1_700_000_000.0,
         interval_seconds: 1.0,
-        level: Level::Waits,
+        level: Level::Locks,
+        level_left_seconds: Some(42.0),
+        level_then: Some(Level::Waits),
         clock: ClockInfo { kind: "tsc", ticks_per_second: 1e9 },
         server: ServerInfo {
             name: "PostgreSQL 15.20".to_string(),
@@ -103,6 +129,8 @@ pub fn interval() -> Interval {
         commands_handled: 3600,
         exact: true,
         uninstrumented_seconds: 0.0,
+        instrumented_seconds: 1.0,
+        locks_seconds: 0.5,
         torn_sessions: 0,
         overflow: Overflows::default(),
         overflow_in_interval: Overflows::default(),
@@ -127,6 +155,32 @@ pub fn interval() -> Interval {
                 read: timing(1800, 0.1),
                 handle: timing(1800, 0.05),
             },
+        ],
+        lwlocks: vec![
+            lwlock("WALWrite", "exclusive", "execute", [(400, 120), (400, 900), (250, 880)], 31),
+            lwlock("ProcArray", "exclusive", "execute", [(2000, 8), (2000, 3), (12, 3)], 0),
+            lwlock("ProcArray", "shared", "execute", [(5000, 5), (5000, 0), (0, 0)], 0),
+            lwlock("ProcArray", "shared", "bind", [(1800, 2), (1800, 1), (3, 1)], 0),
+        ],
+        locks: vec![LockRow {
+            kind: "transactionid".into(),
+            mode: "ShareLock".into(),
+            phase: "execute".into(),
+            wait: timing(20, 0.045),
+        }],
+        deadlock_checks: vec![PhaseRow { phase: "execute".into(), timing: timing(1, 0.0002) }],
+        spin_delays: vec![PhaseRow { phase: "execute".into(), timing: timing(7, 0.001) }],
+        functions_probed: 3,
+        functions: vec![
+            function("XLogFlush", "execute", &[9_000_000, 70_000], 8_000_000, 0),
+            function("XLogFlush", "sync", &[12_000_000], 11_000_000, 0),
+            function("heap_insert", "execute", &[4_000, 5_000, 6_000], 15_000, 41_000),
+        ],
+        edges: vec![
+            edge("RecordTransactionCommit", "XLogFlush", 3, 0.02107),
+            edge("XLogFlush", "issue_xlog_fsync", 3, 0.002),
+            edge("simple_heap_insert", "heap_insert", 3, 0.000015),
+            edge("heap_insert", "heap_insert", 1, 0.000001),
         ],
         statistics: Vec::new(),
         kernel: Witness {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Probed functions in an interval: calls, inclusive and exclusive time, and who calls whom.
+//!
+//! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`.
+
+use crate::clock::Clock;
+use crate::delta::{Delta, Total};
+use crate::directory::{Stat, StatKind};
+use crate::interval::Timing;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How the name of a function's probe begins in the table of probes.
+pub const PROBE_PREFIX: &str = "function ";
+
+/// The calls of one function in one phase.
+#[derive(Debug, Clone, Serialize)]
+pub struct FunctionRow {
+    /// Its symbol.
+    pub name: Arc<str>,
+    /// What the session was doing. Empty in a sum.
+    pub phase: Arc<str>,
+    /// Calls that ended, timed or only counted.
+    pub calls: u64,
+    /// Of these, calls that were only counted, because the function is too hot.
+    pub counted: u64,
+    /// The timed calls, with what they called in turn. Calls of itself are counted, and their
+    /// time is not added a second time.
+    pub inclusive: Timing,
+    /// Their time, less the time in probed functions that they called.
+    pub exclusive_seconds: f64,
+    /// `exclusive_seconds` of one timed call; `None` without one.
+    pub exclusive_mean_seconds: Option<f64>,
+    #[serde(skip)]
+    totals: Box<FunctionTotals>,
+}
+
+/// The same in ticks, to be added up.
+#[derive(Debug, Clone, Default)]
+pub struct FunctionTotals {
+    /// See [`FunctionRow::inclusive`].
+    pub inclusive: Total,
+    /// Ticks of [`FunctionRow::exclusive_seconds`].
+    pub exclusive: u64,
+    /// See [`FunctionRow::counted`].
+    pub counted: u64,
+}
+
+impl FunctionRow {
+    /// What `totals` mean, by names of function and phase.
+    pub fn of([name, phase]: [&str; 2], totals: FunctionTotals, ticks_per_second: f64) -> Self {
+        let seconds = |ticks| ticks as f64 / ticks_per_second;
+        let inclusive = Timing::with(&totals.inclusive, seconds);
+        let exclusive_seconds = seconds(totals.exclusive);
+        Self {
+            name: name.into(),
+            phase: phase.into(),
+            calls: inclusive.count.saturating_add(totals.counted),
+            counted: totals.counted,
+            inclusive,
+            exclusive_seconds,
+            exclusive_mean_seconds: (inclusive.count > 0)
+                .then(|| exclusive_seconds / inclusive.count as f64),
+            totals: Box::new(totals),
+        }
+    }
+
+    /// The sum of these rows, which are of one function.
+    pub fn sum(rows: &[&FunctionRow], ticks_per_second: f64) -> Self {
+        let mut totals = FunctionTotals::default();
+        for row in rows {
+            totals.inclusive.merge(&row.totals.inclusive);
+            totals.exclusive = totals.exclusive.saturating_add(row.totals.exclusive);
+            totals.counted = totals.counted.saturating_add(row.counted);
+        }
+        let name = rows.first().map_or("", |row| &row.name);
+        Self::of([name, ""], totals, ticks_per_second)
+    }
+}
+
+/// The calls of one probed function by another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EdgeRow {
+    /// Who calls.
+    pub caller: Arc<str>,
+    /// Whom.
+    pub callee: Arc<str>,
+    /// How often, and how long with what it called in turn.
+    #[serde(flatten)]
+    pub timing: Timing,
+}
+
+enum Name<'n> {
+    Function { key: [&'n str; 2], part: Part },
+    Edge { caller: &'n str, callee: &'n str },
+}
+
+enum Part {
+    Inclusive,
+    Exclusive,
+    Counted,
+}
+
+fn parse(stat: &Stat) -> Option<Name<'_>> {
+    if stat.kind != StatKind::Timer {
+        return None;
+    }
+    let (family, rest) = stat.name.split_once("::")?;
+    match family {
+        "function" => {
+            let mut tags = rest.rsplitn(3, "::");
+            let (phase, part, name) = (tags.next()?, tags.next()?, tags.next()?);
+            let part = match part {
+                "inclusive" => Part::Inclusive,
+                "exclusive" => Part::Exclusive,
+                "counted" => Part::Counted,
+                _ => return None,
+            };
+            Some(Name::Function { key: [name, phase], part })
+        }
+        "edge" => rest.split_once("::").map(|(caller, callee)| Name::Edge { caller, callee }),
+        _ => None,
+    }
+}
+
+/// Whether this statistic is shown as a function's.
+pub(crate) fn is_of_function(stat: &Stat) -> bool {
+    parse(stat).is_some()
+}
+
+/// The functions and the edges between them, most time first.
+pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
+    let mut functions: HashMap<[&str; 2], FunctionTotals> = HashMap::new();
+    let mut edges = Vec::new();
+    for (stat, total) in delta.changed() {
+        match parse(stat) {
+            Some(Name::Function { key, part }) => {
+                let totals = functions.entry(key).or_default();
+                match part {
+                    Part::Inclusive => totals.inclusive = total.clone(),
+                    Part::Exclusive => totals.exclusive = total.change.total,
+                    Part::Counted => totals.counted = total.change.count,
+                }
+            }
+            Some(Name::Edge { caller, callee }) => edges.push(EdgeRow {
+                caller: caller.into(),
+                callee: callee.into(),
+                timing: Timing::of(total, clock),
+            }),
+            None => {}
+        }
+    }
+    let mut functions: Vec<FunctionRow> = functions
+        .into_iter()
+        .map(|(key, totals)| FunctionRow::of(key, totals, clock.ticks_per_second()))
+        .collect();
+    functions.sort_by(|a, b| {
+        (b.inclusive.seconds)
+            .total_cmp(&a.inclusive.seconds)
+            .then_with(|| (&a.name, &a.phase).cmp(&(&b.name, &b.phase)))
+    });
+    edges.sort_by(|a, b| {
+        (b.timing.seconds)
+            .total_cmp(&a.timing.seconds)
+            .then_with(|| (&a.caller, &a.callee).cmp(&(&b.caller, &b.callee)))
+    });
+    (functions, edges)
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Locks in an interval: lightweight ones as held, acquired and waited for, heavyweight ones
+//! as waited for, checks for deadlocks, and spinlocks found taken.
+//!
+//! Names are `lwlock::<lock>::<part>::<phase>::<mode>`, `lock::<type>::wait::<phase>::<mode>`,
+//! `lock::deadlock::check::<phase>` and `spin::delay::<phase>`.
+
+use crate::clock::Clock;
+use crate::delta::{Delta, Total};
+use crate::directory::{Stat, StatKind};
+use crate::interval::Timing;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The lightweight locks of one tranche, acquired in one mode and phase.
+#[derive(Debug, Clone, Serialize)]
+pub struct LwlockRow {
+    /// The tranche.
+    pub lock: Arc<str>,
+    /// "exclusive" or "shared"; "variable" of waits for a value that a lock protects. Empty
+    /// in a sum.
+    pub mode: Arc<str>,
+    /// What the session was doing. Empty in a sum.
+    pub phase: Arc<str>,
+    /// From acquisition to release, counted at the release.
+    pub held: Timing,
+    /// Acquisitions. Only of those that had to queue is there a time: from the first sleep
+    /// until the lock was theirs. The others took none worth a clock's reading.
+    pub acquire: Timing,
+    /// Sleeps in the lock's queue.
+    pub wait: Timing,
+    /// Found taken by who would not wait, or waited for and not got.
+    pub failed: u64,
+    #[serde(skip)]
+    totals: Box<LwlockTotals>,
+}
+
+/// The same in ticks, to be added up.
+#[derive(Debug, Clone, Default)]
+pub struct LwlockTotals {
+    /// See [`LwlockRow::held`].
+    pub held: Total,
+    /// See [`LwlockRow::acquire`].
+    pub acquire: Total,
+    /// See [`LwlockRow::wait`].
+    pub wait: Total,
+    /// See [`LwlockRow::failed`].
+    pub failed: u64,
+}
+
+impl LwlockRow {
+    /// What `totals` mean, by names of lock, mode and phase.
+    pub fn of([lock, mode, phase]: [&str; 3], totals: LwlockTotals, ticks_per_second: f64) -> Self {
+        let timing = |total| Timing::with(total, |ticks| ticks as f64 / ticks_per_second);
+        // Its histogram holds only those that queued.
+        let acquire = Timing { p50_seconds: None, p99_seconds: None, ..timing(&totals.acquire) };
+        Self {
+            lock: lock.into(),
+            mode: mode.into(),
+            phase: phase.into(),
+            held: timing(&totals.held),
+            acquire,
+            wait: timing(&totals.wait),
+            failed: totals.failed,
+            totals: Box::new(totals),
+        }
+    }
+
+    /// The sum of these rows, which are of one lock.
+    pub fn sum(rows: &[&LwlockRow], ticks_per_second: f64) -> Self {
+        let mut totals = LwlockTotals::default();
+        for row in rows {
+            totals.held.merge(&row.totals.held);
+            totals.acquire.merge(&row.totals.acquire);
+            totals.wait.merge(&row.totals.wait);
+            totals.failed = totals.failed.saturating_add(row.failed);
+        }
+        let lock = rows.first().map_or("", |row| &row.lock);
+        Self::of([lock, "", ""], totals, ticks_per_second)
+    }
+}
+
+/// Waits for the heavyweight locks of one type.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LockRow {
+    /// "relation", "transactionid", "tuple", ...
+    #[serde(rename = "type")]
+    pub kind: Arc<str>,
+    /// "ShareLock", "AccessExclusiveLock", ...
+    pub mode: Arc<str>,
+    /// What the session was doing.
+    pub phase: Arc<str>,
+    /// Waiting for them.
+    pub wait: Timing,
+}
+
+/// Something of one phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PhaseRow {
+    /// What the session was doing.
+    pub phase: Arc<str>,
+    /// How often and how long.
+    #[serde(flatten)]
+    pub timing: Timing,
+}
+
+/// All of it.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    pub lwlocks: Vec<LwlockRow>,
+    pub locks: Vec<LockRow>,
+    pub deadlock_checks: Vec<PhaseRow>,
+    pub spin_delays: Vec<PhaseRow>,
+}
+
+enum Name<'n> {
+    Lwlock { key: [&'n str; 3], part: Part },
+    Lock { kind: &'n str, mode: &'n str, phase: &'n str },
+    DeadlockCheck(&'n str),
+    SpinDelay(&'n str),
+}
+
+enum Part {
+    Held,
+    Acquire,
+    Wait,
+    Failed,
+}
+
+/// What a name says, if it is one of ours. An extension's tranche may have colons in its name,
+/// so it is taken apart from its end.
+fn parse(stat: &Stat) -> Option<Name<'_>> {
+    if stat.kind != StatKind::Timer {
+        return None;
+    }
+    let (family, rest) = stat.name.split_once("::")?;
+    match family {
+        "lwlock" => {
+            let mut tags = rest.rsplitn(4, "::");
+            let (mode, phase, part, lock) =
+                (tags.next()?, tags.next()?, tags.next()?, tags.next()?);
+            let part = match part {
+                "held" => Part::Held,
+                "acquire" => Part::Acquire,
+                "wait" => Part::Wait,
+                "failed" => Part::Failed,
+                _ => return None,
+            };
+            Some(Name::Lwlock { key: [lock, mode, phase], part })
+        }
+        "lock" => {
+            let tags: Vec<&str> = rest.split("::").collect();
+            match tags[..] {
+                ["deadlock", "check", phase] => Some(Name::DeadlockCheck(phase)),
+                [kind, "wait", phase, mode] => Some(Name::Lock { kind, mode, phase }),
+                _ => None,
+            }
+        }
+        "spin" => rest.strip_prefix("delay::").map(Name::SpinDelay),
+        _ => None,
+    }
+}
+
+/// Whether this statistic is shown as a lock's.
+pub(crate) fn is_of_lock(stat: &Stat) -> bool {
+    parse(stat).is_some()
+}
+
+impl Locks {
+    pub fn of(delta: &Delta<'_>, clock: &Clock) -> Locks {
+        let mut locks = Locks::default();
+        let mut lwlocks: HashMap<[&str; 3], LwlockTotals> = HashMap::new();
+        for (stat, total) in delta.changed() {
+            let timing = || Timing::of(total, clock);
+            match parse(stat) {
+                Some(Name::Lwlock { key, part }) => {
+                    let totals = lwlocks.entry(key).or_default();
+                    match part {
+                        Part::Held => totals.held = total.clone(),
+                        Part::Acquire => totals.acquire = total.clone(),
+                        Part::Wait => totals.wait = total.clone(),
+                        Part::Failed => totals.failed = total.change.count,
+                    }
+                }
+                Some(Name::Lock { kind, mode, phase }) => locks.locks.push(LockRow {
+                    kind: kind.into(),
+                    mode: mode.into(),
+                    phase: phase.into(),
+                    wait: timing(),
+                }),
+                Some(Name::DeadlockCheck(phase)) => {
+                    locks.deadlock_checks.push(PhaseRow { phase: phase.into(), timing: timing() })
+                }
+                Some(Name::SpinDelay(phase)) => {
+                    locks.spin_delays.push(PhaseRow { phase: phase.into(), timing: timing() })
+                }
+                None => {}
+            }
+        }
+        locks.lwlocks = lwlocks
+            .into_iter()
+            .map(|(key, totals)| LwlockRow::of(key, totals, clock.ticks_per_second()))
+            .collect();
+        locks.sort();
+        locks
+    }
+
+    /// Most waiting first.
+    fn sort(&mut self) {
+        self.lwlocks.sort_by(|a, b| {
+            (b.wait.seconds)
+                .total_cmp(&a.wait.seconds)
+                .then_with(|| b.held.seconds.total_cmp(&a.held.seconds))
+                .then_with(|| (&a.lock, &a.mode, &a.phase).cmp(&(&b.lock, &b.mode, &b.phase)))
+        });
+        self.locks.sort_by(|a, b| {
+            (b.wait.seconds)
+                .total_cmp(&a.wait.seconds)
+                .then_with(|| (&a.kind, &a.mode, &a.phase).cmp(&(&b.kind, &b.mode, &b.phase)))
+        });
+        for rows in [&mut self.deadlock_checks, &mut self.spin_delays] {
+            rows.sort_by(|a, b| {
+                (b.timing.seconds).total_cmp(&a.timing.seconds).then_with(|| a.phase.cmp(&b.phase))
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_locks_are_told_from_others() {
+        let stat = |name: &str| Stat::new(name.to_string(), StatKind::Timer, "ticks".to_string());
+        for name in [
+            "lwlock::ProcArray::held::execute::shared",
+            "lwlock::my::own::tranche::wait::idle in transaction::variable",
+            "lock::relation::wait::execute::AccessExclusiveLock",
+            "lock::deadlock::check::execute",
+            "spin::delay::background",
+        ] {
+            assert!(is_of_lock(&stat(name)), "{name}");
+        }
+        for name in [
+            "lwlock::ProcArray::kept::execute::shared",
+            "lwlock::held::execute::shared",
+            "lock::relation::execute",
+            "spin::lock::execute",
+            "command::Query::handle",
+            "lwlock",
+        ] {
+            assert!(!is_of_lock(&stat(name)), "{name}");
+        }
+        let own = stat("lwlock::my::own::tranche::wait::idle::variable");
+        assert!(matches!(
+            parse(&own),
+            Some(Name::Lwlock { key: ["my::own::tranche", "variable", "idle"], part: Part::Wait })
+        ));
+    }
+}
