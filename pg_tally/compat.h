@@ -14,6 +14,9 @@
 #error "pg_tally supports PostgreSQL 15"
 #endif
 
+/* Bit of an LWLock's state: somebody waits for it (LW_FLAG_HAS_WAITERS, lwlock.c). */
+#define COMPAT_LWLOCK_HAS_WAITERS ((uint32) 1 << 30)
+
 /* Types of process, in the words of pg_stat_activity's backend_type. */
 static inline const char *
 compat_process_kind(BackendType type)

@@ -1,38 +1,131 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * entry.h
- *	  Redirecting a function of the server at its entry.
+ *	  Redirecting functions of the server at their entry.
  *
- * The first instructions of the function are moved to a trampoline within reach of it, and
- * a jump to the replacement is written in their place. Everything that depends on the
- * processor is in entry_<processor>.c.
+ * The first instructions of a function are moved to a stub within reach of it, and a jump to
+ * the stub is written in their place; the stub calls our handlers and does what the function
+ * did. An entry is prepared once, which changes nothing in the function, and may then be
+ * switched on and off any number of times: its stub stays, so frames of the function that
+ * are on the stack return as they should. Everything that depends on the processor is in
+ * entry_<processor>.c.
  *
- * Call only where no other thread runs in the function: in the postmaster before the first
- * fork, or in a backend, which has one thread.
+ * No page is ever writable and executable at once. Call from the process's one thread.
  */
 #ifndef PG_TALLY_ENTRY_H
 #define PG_TALLY_ENTRY_H
 
 #include "postgres.h"
 
+#include <setjmp.h>
+
 /*
- * Marks a replacement. Callers in the original's own source file may count on registers that
- * it leaves alone (gcc -fipa-ra), so a replacement leaves all of them alone. It must then be
- * compiled without vector registers.
+ * Marks what a stub calls. Callers in the original's own source file may count on registers
+ * that it leaves alone (gcc -fipa-ra), so a handler leaves all of them alone. It must be
+ * compiled without vector registers and without a red zone (ENTRY_CFLAGS in the Makefile),
+ * and may call nothing but other handlers, inlined functions, and entry_call_aside.
  */
 #if defined(__x86_64__)
-#define ENTRY_REPLACEMENT __attribute__((no_caller_saved_registers))
+#define ENTRY_HANDLER __attribute__((no_caller_saved_registers))
 #else
-#define ENTRY_REPLACEMENT
+#define ENTRY_HANDLER
+#endif
+
+/* How the handlers are called. */
+typedef enum entry_way
+{
+	/*
+	 * `before` is called in place of the function, with its arguments, and may call
+	 * entry.original.
+	 */
+	ENTRY_REPLACE,
+
+	/*
+	 * void before(arg1, arg2), then the function, then int after(arg1, arg2, int result),
+	 * which gives the result. For functions whose arguments are all in registers.
+	 */
+	ENTRY_WRAP,
+
+	/*
+	 * For any function. bool before(number, place): `place` is where its return address lies.
+	 * True: the handler has kept that address; the function is called so that it returns to
+	 * the stub (entry.exit), which calls void after(place), which must put the address back.
+	 * False: nothing more is seen of this call.
+	 */
+	ENTRY_AROUND
+} entry_way;
+
+typedef struct entry_hook
+{
+	entry_way	way;
+	void	   *before;				/* ENTRY_WRAP: may be NULL */
+	void	   *after;
+	uint32		number;
+} entry_hook;
+
+/* A function as it lies in memory. */
+typedef struct entry_function
+{
+	const char *name;
+	uint8	   *code;
+	size_t		size;
+	const uint8 *module;			/* what it is part of, all of it readable */
+	size_t		module_size;
+} entry_function;
+
+typedef struct entry
+{
+	uint8	   *place;				/* where the jump goes */
+	uint8		saved[5];			/* what is there without it */
+	uint8		jump[5];
+	bool		prepared;
+	bool		on;
+	void	   *original;			/* does what the function does */
+	uintptr_t	exit;				/* ENTRY_AROUND: where it returns to */
+} entry;
+
+/* The executable's exported function of that name; false, with a reason, if there is none. */
+extern bool entry_find(const char *name, entry_function *function, char *reason, size_t size);
+
+/*
+ * Could it be redirected? False, with a reason, when its instructions cannot be moved safely.
+ */
+extern bool entry_can(const entry_function *function, char *reason, size_t size);
+
+/*
+ * Make the stub. False, with a reason, when it cannot be redirected, is redirected already,
+ * or the machine forbids new code. `e` must stay where it is from then on.
+ */
+extern bool entry_prepare(const entry_function *function, const entry_hook *hook, entry *e,
+						  char *reason, size_t size);
+
+/*
+ * Switch prepared entries on or off in this process, all or none; those that are so already
+ * are passed over. Returns 0 or an errno value.
+ */
+extern int	entry_switch(entry *const *entries, int count, bool on);
+
+/*
+ * Call fn(arg), an ordinary function, from a handler: every register is kept, the vector
+ * registers included. Some hundred nanoseconds.
+ */
+#if defined(__x86_64__)
+static inline void
+entry_call_aside(void (*fn) (void *), void *arg)
+{
+	__asm__ volatile ("call entry_aside" : : "D"(fn), "S"(arg) : "memory", "cc");
+}
+#else
+static inline void
+entry_call_aside(void (*fn) (void *), void *arg)
+{
+	fn(arg);
+}
 #endif
 
 /*
- * Redirect the exported function `name` to `replacement`; *original becomes a function that
- * does what the original did. False, with a reason, when the symbol is missing, the
- * instructions cannot be moved safely, or the machine forbids changing code: the function
- * is untouched then.
+ * Where the stack will be after a siglongjmp to `target`. False if that cannot be told here.
  */
-extern bool entry_install(const char *name, void *replacement, void **original,
-						  char *reason, size_t size);
+extern bool entry_jump_target(const sigjmp_buf target, uintptr_t *stack);
 
 #endif							/* PG_TALLY_ENTRY_H */

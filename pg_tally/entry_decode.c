@@ -96,34 +96,104 @@ plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operand
 	return false;					/* call, loop, jrcxz */
 }
 
-/* Does any instruction branch into (from, to)? What cannot be read counts as yes. */
-static bool
-branches_into(const ZydisDecoder *decoder, const uint8_t *function, size_t size, size_t from,
-			  size_t to)
-{
-	ZydisDecodedInstruction ins;
-	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-	int64_t		target;
+/* Addresses that a function takes: each may be the table of a switch. */
+#define TABLES 64
+#define TABLE_ENTRIES 4096
 
-	for (size_t at = 0; at < size; at += ins.length)
+typedef struct bounds
+{
+	const uint8_t *function;
+	size_t		size;
+	const uint8_t *module;			/* readable; NULL: the function alone is */
+	size_t		module_size;
+	int64_t		from;				/* nothing may branch into (from, to) */
+	int64_t		to;
+} bounds;
+
+/*
+ * The table of a switch holds distances from itself to its cases (gcc and clang for position-
+ * independent code). Read as one, does it lead into the bytes that would be moved? It ends
+ * where an entry leads out of the module's code, or the module does; what is read beyond its
+ * true end does no harm but to refuse a function too many.
+ */
+static bool
+table_leads_into(const bounds *b, int64_t table)
+{
+	for (int i = 0; i < TABLE_ENTRIES; i++)
 	{
-		if (!ZYAN_SUCCESS(zydis.decode(decoder, function + at, size - at, &ins, operands)))
+		const uint8_t *at = b->function + table + 4 * i;
+		int32_t		distance;
+		int64_t		target;
+
+		if (at < b->module || at + sizeof(distance) > b->module + b->module_size)
+			return false;
+		memcpy(&distance, at, sizeof(distance));
+		target = table + distance;
+		if (target > b->from && target < b->to)
 			return true;
-		/* A jump through a register or a table: its targets cannot be seen. */
-		if (ins.mnemonic == ZYDIS_MNEMONIC_JMP && !ins.raw.imm[0].is_relative)
-			return true;
-		if (ins.raw.imm[0].is_relative && branch_target(&ins, operands, at, &target) &&
-			target > (int64_t) from && target < (int64_t) to)
-			return true;
+		if (b->function + target < b->module || b->function + target >= b->module + b->module_size)
+			return false;
 	}
 	return false;
 }
 
+/*
+ * Does any instruction branch into (from, to)? What cannot be read counts as yes. A jump
+ * through a register is a switch, whose table's address is taken somewhere in the function,
+ * or the call of another function in the last place, which begins at its own entry. The cold
+ * part that a compiler may have split off is not searched: it does not return to a prologue.
+ */
+static bool
+branches_into(const ZydisDecoder *decoder, const bounds *b)
+{
+	ZydisDecodedInstruction ins;
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	int64_t		tables[TABLES];
+	int			table_count = 0;
+	bool		indirect = false;
+	int64_t		target;
+
+	for (size_t at = 0; at < b->size; at += ins.length)
+	{
+		if (!ZYAN_SUCCESS(zydis.decode(decoder, b->function + at, b->size - at, &ins, operands)))
+			return true;
+		if (ins.raw.imm[0].is_relative)
+		{
+			if (branch_target(&ins, operands, at, &target) && target > b->from && target < b->to)
+				return true;
+		}
+		else if (ins.mnemonic == ZYDIS_MNEMONIC_JMP)
+		{
+			/* A table of addresses rather than distances: not position-independent. */
+			if (operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				operands[0].mem.index != ZYDIS_REGISTER_NONE)
+				return true;
+			indirect = true;
+		}
+		else if (ins.mnemonic == ZYDIS_MNEMONIC_LEA &&
+				 operands[1].mem.base == ZYDIS_REGISTER_RIP)
+		{
+			if (table_count == TABLES)
+				return true;
+			tables[table_count++] = (int64_t) (at + ins.length) + operands[1].mem.disp.value;
+		}
+	}
+	if (!indirect || table_count == 0)
+		return false;
+	if (b->module == NULL)
+		return true;
+	for (int i = 0; i < table_count; i++)
+		if (table_leads_into(b, tables[i]))
+			return true;
+	return false;
+}
+
 bool
-entry_plan_make(const uint8_t *function, size_t size, entry_plan *plan, char *reason,
-				size_t reason_size)
+entry_plan_make(const uint8_t *function, size_t size, const uint8_t *module, size_t module_size,
+				entry_plan *plan, char *reason, size_t reason_size)
 {
 	ZydisDecoder decoder;
+	bounds		b = {function, size, module, module_size, 0, 0};
 
 	memset(plan, 0, sizeof(*plan));
 	if (size >= sizeof(endbr64) && memcmp(function, endbr64, sizeof(endbr64)) == 0)
@@ -139,24 +209,40 @@ entry_plan_make(const uint8_t *function, size_t size, entry_plan *plan, char *re
 		snprintf(reason, reason_size, "the decoder is missing: install libzydis4.0");
 		return false;
 	}
-	while (plan->moved < ENTRY_JUMP_SIZE)
+	while (plan->moved < plan->kept + ENTRY_JUMP_SIZE)
 	{
 		ZydisDecodedInstruction ins;
 		ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 		size_t		at = (size_t) plan->skip + plan->moved;
 
-		if (!ZYAN_SUCCESS(zydis.decode(&decoder, function + at, size - at, &ins, operands)) ||
-			!plan_step(&ins, operands, at, &plan->step[plan->steps]))
+		if (!ZYAN_SUCCESS(zydis.decode(&decoder, function + at, size - at, &ins, operands)))
+		{
+			snprintf(reason, reason_size, at < size ? "an instruction at its entry cannot be read"
+					 : "the function is too short (%zu bytes)", size);
+			return false;
+		}
+		if (ins.mnemonic == ZYDIS_MNEMONIC_INT3)
+		{
+			snprintf(reason, reason_size, "another tool has a breakpoint at its entry");
+			return false;
+		}
+		if (!plan_step(&ins, operands, at, &plan->step[plan->steps]))
 		{
 			snprintf(reason, reason_size, "an instruction at its entry cannot be moved");
 			return false;
 		}
+		/* push of a 64-bit register: undone by the pop of the same */
+		if (plan->steps == 0 && ins.mnemonic == ZYDIS_MNEMONIC_PUSH &&
+			(ins.opcode & 0xf8) == 0x50 && ins.length <= 2 && operands[0].size == 64)
+			plan->kept = ins.length;
 		plan->moved = (uint8_t) (plan->moved + ins.length);
 		plan->steps++;
 	}
-	if (branches_into(&decoder, function, size, plan->skip, (size_t) plan->skip + plan->moved))
+	b.from = plan->skip;
+	b.to = (int64_t) plan->skip + plan->moved;
+	if (branches_into(&decoder, &b))
 	{
-		snprintf(reason, reason_size, "the function branches into its first instructions");
+		snprintf(reason, reason_size, "the function may branch into its first instructions");
 		return false;
 	}
 	return true;

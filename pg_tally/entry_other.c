@@ -1,17 +1,49 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * entry_other.c
- *	  entry_install() for processors without an engine: always refused.
+ *	  Entries for processors without an engine: always refused.
  */
 #include "compat.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "entry.h"
 
-bool
-entry_install(const char *name, void *replacement, void **original, char *reason, size_t size)
+static bool
+refuse(char *reason, size_t size)
 {
 	snprintf(reason, size, "entry probes are not available on this processor");
+	return false;
+}
+
+bool
+entry_find(const char *name, entry_function *function, char *reason, size_t size)
+{
+	return refuse(reason, size);
+}
+
+bool
+entry_can(const entry_function *function, char *reason, size_t size)
+{
+	return refuse(reason, size);
+}
+
+bool
+entry_prepare(const entry_function *function, const entry_hook *hook, entry *e, char *reason,
+			  size_t size)
+{
+	return refuse(reason, size);
+}
+
+int
+entry_switch(entry *const *entries, int count, bool on)
+{
+	return ENOTSUP;
+}
+
+bool
+entry_jump_target(const sigjmp_buf target, uintptr_t *stack)
+{
 	return false;
 }

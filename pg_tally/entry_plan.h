@@ -7,6 +7,13 @@
  * by decoding them (entry_decode.c), in the server or beforehand: entry_prove.c does so at
  * build time for the server that is built against, and a session whose server has the very
  * same bytes is spared the decoder.
+ *
+ *		skip		kept	the jump's five bytes ...
+ *		endbr64		push	mov		sub		...
+ *					|------ moved ------|
+ *
+ * A leading push stays in place as it is, so that a uprobe, which replaces a function's first
+ * byte and then carries out the instruction it knows from the file, meets what it expects.
  */
 #ifndef PG_TALLY_ENTRY_PLAN_H
 #define PG_TALLY_ENTRY_PLAN_H
@@ -16,7 +23,7 @@
 #include <stdint.h>
 
 #define ENTRY_JUMP_SIZE 5			/* what is overwritten: jmp rel32 */
-#define ENTRY_STEPS ENTRY_JUMP_SIZE /* an instruction takes a byte at least */
+#define ENTRY_STEPS (1 + ENTRY_JUMP_SIZE)	/* an instruction takes a byte at least */
 
 typedef enum entry_step_kind
 {
@@ -37,8 +44,9 @@ typedef struct entry_step
 
 typedef struct entry_plan
 {
-	uint8_t		skip;				/* bytes before the jump: an endbr64 stays in place */
-	uint8_t		moved;				/* bytes that are moved, from skip on */
+	uint8_t		skip;				/* bytes before what is moved: an endbr64 */
+	uint8_t		kept;				/* bytes of a leading push; the jump follows it */
+	uint8_t		moved;				/* bytes that the trampoline does, from skip on */
 	uint8_t		steps;
 	entry_step	step[ENTRY_STEPS];
 } entry_plan;
@@ -53,11 +61,13 @@ typedef struct entry_proof
 } entry_proof;
 
 /*
- * Make the plan for the function of that size. False, with a reason, when it is too short,
- * an instruction in the way cannot be moved, or any instruction of the function branches
- * into the bytes that would be moved.
+ * Make the plan for the function of that size, which lies among `module_size` readable bytes
+ * from `module` on; NULL: nothing but the function can be read. False, with a reason, when it
+ * is too short, an instruction in the way cannot be moved, or any instruction of the function
+ * branches into the bytes that would be moved.
  */
-extern bool entry_plan_make(const uint8_t *function, size_t size, entry_plan *plan,
-							char *reason, size_t reason_size);
+extern bool entry_plan_make(const uint8_t *function, size_t size, const uint8_t *module,
+							size_t module_size, entry_plan *plan, char *reason,
+							size_t reason_size);
 
 #endif							/* PG_TALLY_ENTRY_PLAN_H */

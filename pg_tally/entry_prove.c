@@ -89,7 +89,7 @@ main(int argc, char **argv)
 		bytes[i - 2] = file == MAP_FAILED ? NULL
 			: find_function(file, (size_t) st.st_size, argv[i], &sizes[i - 2]);
 		if (bytes[i - 2] == NULL ||
-			!entry_plan_make(bytes[i - 2], sizes[i - 2], &plans[i - 2], reason, sizeof(reason)))
+			!entry_plan_make(bytes[i - 2], sizes[i - 2], NULL, 0, &plans[i - 2], reason, sizeof(reason)))
 		{
 			bytes[i - 2] = NULL;
 			continue;
@@ -105,8 +105,8 @@ main(int argc, char **argv)
 
 		if (bytes[i - 2] == NULL)
 			continue;
-		printf("\t{\"%s\", %zu, proven_%s, {%u, %u, %u, {", argv[i], sizes[i - 2], argv[i],
-			   plan->skip, plan->moved, plan->steps);
+		printf("\t{\"%s\", %zu, proven_%s, {%u, %u, %u, %u, {", argv[i], sizes[i - 2], argv[i],
+			   plan->skip, plan->kept, plan->moved, plan->steps);
 		for (int s = 0; s < plan->steps; s++)
 			printf("{%u, %u, %u, %u, %d}, ", plan->step[s].length, plan->step[s].kind,
 				   plan->step[s].field, plan->step[s].condition, plan->step[s].target);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * entry_x86_64.c
- *	  entry_install() for x86-64.
+ *	  Entries (entry.h) for x86-64.
  *
  * The jump that replaces a function's first instructions takes five bytes. The instructions
- * it covers go to a trampoline by a plan (entry_plan.h), with their relative operands
- * adjusted, followed by a jump to the rest.
+ * it covers go to the stub by a plan (entry_plan.h), with their relative operands adjusted,
+ * followed by a jump to the rest.
  *
- * No page is ever writable and executable at once: the trampoline is written before it
- * becomes executable, and the five bytes are written through /proc/self/mem, which gives
- * this process a private copy of the page without changing its protection. If that fails,
- * nothing has changed.
+ * Stubs lie in arenas within reach of the code they serve. Arenas are mapped executable and
+ * never writable; everything is written through /proc/self/mem, which gives this process a
+ * private copy of a page without changing its protection. If that fails, nothing has changed.
  */
 #include "compat.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,188 +25,523 @@
 #include "entry.h"
 #include "entry_plan.h"
 #include "entry_proven.h"
+#include "entry_selftest.h"
 #include "executable.h"
 
-#define TRAMPOLINE_SIZE 4096		/* a page for each; entries are few */
+#define ARENA_SIZE 65536
+#define ARENAS 32
+#define STUB_SIZE 256				/* no stub is longer */
 #define REACH ((uintptr_t) 1 << 31)
 
-/* A page within a 32-bit displacement of `place`, writable; NULL if there is none. */
-static uint8 *
-page_near(uintptr_t place)
+/* ---------------------------------------------------------------- writing code */
+
+typedef struct code_writer
+{
+	int			fd;
+	sigset_t	before;
+} code_writer;
+
+/* No handler may run a function while its entry is half written. */
+static int
+begin_writing(code_writer *writer)
+{
+	sigset_t	all;
+
+	/* A descriptor of the parent's would write the parent's memory: open it each time. */
+	writer->fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	if (writer->fd < 0)
+		return errno;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &writer->before);
+	return 0;
+}
+
+static void
+end_writing(code_writer *writer)
+{
+	sigprocmask(SIG_SETMASK, &writer->before, NULL);
+	close(writer->fd);
+}
+
+/* All of it, or nothing. */
+static int
+write_code(code_writer *writer, uint8 *at, const uint8 *bytes, size_t size)
+{
+	uint8		saved[STUB_SIZE];
+	ssize_t		written;
+	int			error;
+
+	memcpy(saved, at, size);
+	written = pwrite(writer->fd, bytes, size, (off_t) (uintptr_t) at);
+	error = written < 0 ? errno : EIO;
+	if (written == (ssize_t) size && memcmp(at, bytes, size) == 0)
+		return 0;
+	if (written > 0)
+		(void) !pwrite(writer->fd, saved, (size_t) written, (off_t) (uintptr_t) at);
+	return error;
+}
+
+/* ---------------------------------------------------------------- arenas */
+
+static struct arena
+{
+	uint8	   *base;
+	size_t		used;
+}			arenas[ARENAS];
+static int	arena_count = 0;
+
+static bool
+within_reach(uintptr_t place, uintptr_t base)
+{
+	uintptr_t	low = Min(place, base);
+	uintptr_t	high = Max(place, base);
+
+	return high - low < REACH - 2 * ARENA_SIZE;
+}
+
+/* A new arena within a 32-bit displacement of `place`; NULL if there is no room. */
+static struct arena *
+map_arena(uintptr_t place)
 {
 	const uintptr_t step = (uintptr_t) 1 << 22;
 
-	/* Below the executable first: above it lies the heap, which wants to grow. */
+	if (arena_count == ARENAS)
+		return NULL;
+	/* Below the module first: above the executable lies the heap, which wants to grow. */
 	for (uintptr_t distance = step; distance < REACH - (step << 1); distance += step)
 	{
 		uintptr_t	tries[2] = {place > distance ? place - distance : 0, place + distance};
 
 		for (int i = 0; i < 2; i++)
 		{
-			uintptr_t	at = tries[i] & ~(uintptr_t) (TRAMPOLINE_SIZE - 1);
-			void	   *page;
+			uintptr_t	at = tries[i] & ~(uintptr_t) (ARENA_SIZE - 1);
+			void	   *base;
 
 			if (at == 0)
 				continue;
-			page = mmap((void *) at, TRAMPOLINE_SIZE, PROT_READ | PROT_WRITE,
+			base = mmap((void *) at, ARENA_SIZE, PROT_READ | PROT_EXEC,
 						MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-			if (page == (void *) at)
-				return page;
-			if (page != MAP_FAILED)
-				munmap(page, TRAMPOLINE_SIZE);
+			if (base == (void *) at)
+			{
+				arenas[arena_count] = (struct arena) {base, 0};
+				return &arenas[arena_count++];
+			}
+			if (base != MAP_FAILED)
+				munmap(base, ARENA_SIZE);
 		}
 	}
 	return NULL;
 }
 
-/* jmp [rip+0]; target: reaches anywhere and touches no register. */
-static uint8 *
-put_far_jump(uint8 *out, uintptr_t target)
+static struct arena *
+arena_near(uintptr_t place)
 {
-	static const uint8 indirect[6] = {0xff, 0x25, 0, 0, 0, 0};
-
-	memcpy(out, indirect, sizeof(indirect));
-	memcpy(out + sizeof(indirect), &target, sizeof(target));
-	return out + sizeof(indirect) + sizeof(target);
+	for (int i = 0; i < arena_count; i++)
+		if (within_reach(place, (uintptr_t) arenas[i].base) &&
+			arenas[i].used + STUB_SIZE <= ARENA_SIZE)
+			return &arenas[i];
+	return map_arena(place);
 }
 
-/* Move one instruction from `from` to `out`, so that it does there what it did. */
-static uint8 *
-move(const entry_step *step, const uint8 *function, const uint8 *from, uint8 *out)
+/* ---------------------------------------------------------------- assembling */
+
+/* A stub being made. Addresses of far functions stand behind its code. */
+typedef struct stub
 {
+	uint8		bytes[STUB_SIZE];
+	size_t		used;
+	uintptr_t	at;					/* where it will lie */
+	bool		failed;
+	struct
+	{
+		size_t		field;			/* of the displacement that leads to it */
+		uintptr_t	target;
+	}			far[8];
+	int			far_count;
+} stub;
+
+static void
+put(stub *s, const void *bytes, size_t size)
+{
+	if (s->used + size > STUB_SIZE)
+		s->failed = true;
+	else
+	{
+		memcpy(s->bytes + s->used, bytes, size);
+		s->used += size;
+	}
+}
+
+#define PUT(s, ...) \
+	do { \
+		const uint8 put_bytes[] = {__VA_ARGS__}; \
+		put(s, put_bytes, sizeof(put_bytes)); \
+	} while (0)
+
+static void
+put_far(stub *s, uintptr_t target)
+{
+	const int32 later = 0;
+
+	if (s->far_count == lengthof(s->far))
+	{
+		s->failed = true;
+		return;
+	}
+	s->far[s->far_count].field = s->used;
+	s->far[s->far_count++].target = target;
+	put(s, &later, sizeof(later));
+}
+
+/* jmp *target(%rip), call *target(%rip): reach anywhere and touch no register */
+static void
+put_jump(stub *s, uintptr_t target)
+{
+	PUT(s, 0xff, 0x25);
+	put_far(s, target);
+}
+
+static void
+put_call(stub *s, const void *target)
+{
+	PUT(s, 0xff, 0x15);
+	put_far(s, (uintptr_t) target);
+}
+
+static void
+finish(stub *s)
+{
+	while (s->used % 8 != 0)
+		PUT(s, 0xcc);
+	for (int i = 0; i < s->far_count && !s->failed; i++)
+	{
+		int32		distance = (int32) (s->used - (s->far[i].field + 4));
+
+		memcpy(s->bytes + s->far[i].field, &distance, sizeof(distance));
+		put(s, &s->far[i].target, sizeof(s->far[i].target));
+	}
+}
+
+/* Move one instruction from `from` into the stub, so that it does there what it did. */
+static void
+move(stub *s, const entry_step *step, const uint8 *function, const uint8 *from)
+{
+	uint8		bytes[16];
+	int64		distance;
 	int32		displacement;
 
 	switch ((entry_step_kind) step->kind)
 	{
 		case ENTRY_COPY:
-			memcpy(out, from, step->length);
-			return out + step->length;
+			put(s, from, step->length);
+			return;
 
 		case ENTRY_RIP:
-			memcpy(out, from, step->length);
+			memcpy(bytes, from, step->length);
 			memcpy(&displacement, from + step->field, sizeof(displacement));
-			if ((int64) displacement + (from - out) != (int32) (displacement + (from - out)))
-				return NULL;
-			displacement = (int32) (displacement + (from - out));
-			memcpy(out + step->field, &displacement, sizeof(displacement));
-			return out + step->length;
+			distance = displacement + (int64) ((uintptr_t) from - (s->at + s->used));
+			displacement = (int32) distance;
+			s->failed = s->failed || displacement != distance;
+			memcpy(bytes + step->field, &displacement, sizeof(displacement));
+			put(s, bytes, step->length);
+			return;
 
 		case ENTRY_JCC:
-			/* The opposite condition skips the far jump's 14 bytes. */
-			*out++ = (uint8) (0x70 | (step->condition ^ 1));
-			*out++ = 14;
-			return put_far_jump(out, (uintptr_t) (function + step->target));
+			/* The opposite condition skips the far jump's six bytes. */
+			PUT(s, (uint8) (0x70 | (step->condition ^ 1)), 6);
+			put_jump(s, (uintptr_t) (function + step->target));
+			return;
 
 		case ENTRY_JMP:
-			return put_far_jump(out, (uintptr_t) (function + step->target));
+			put_jump(s, (uintptr_t) (function + step->target));
+			return;
 	}
-	return NULL;
+	s->failed = true;
 }
 
-/*
- * Lay out the trampoline: the moved instructions, a jump to the rest, then the way to the
- * replacement, which `jump` reaches from the function.
- */
-static bool
-build(const entry_plan *plan, const uint8 *function, uint8 *page, void *replacement, uint8 *jump)
+/* What does the same as the function. */
+static void
+put_original(stub *s, const entry_plan *plan, const uint8 *function)
 {
 	const uint8 *from = function + plan->skip;
-	uint8	   *out = page;
-	int32		reach;
 
 	for (int i = 0; i < plan->steps; i++)
 	{
-		out = move(&plan->step[i], function, from, out);
-		if (out == NULL)
-			return false;
+		move(s, &plan->step[i], function, from);
 		from += plan->step[i].length;
 	}
-	out = put_far_jump(out, (uintptr_t) from);
-	put_far_jump(out, (uintptr_t) replacement);
-	reach = (int32) (out - (function + plan->skip + ENTRY_JUMP_SIZE));
-	jump[0] = 0xe9;
-	memcpy(jump + 1, &reach, sizeof(reach));
-	return true;
+	put_jump(s, (uintptr_t) from);
 }
 
-/* Write the jump; what was there is put back if it cannot be written whole. */
-static bool
-write_code(uint8 *at, const uint8 *bytes)
+/* Undo the push that stays in front of the jump: pop the same register. */
+static void
+put_undo(stub *s, const entry_plan *plan, const uint8 *function)
 {
-	int			fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	uint8		saved[ENTRY_JUMP_SIZE];
-	ssize_t		written;
-	sigset_t	all;
-	sigset_t	before;
+	const uint8 *push = function + plan->skip;
 
-	if (fd < 0)
-		return false;
-	memcpy(saved, at, sizeof(saved));
-	/* No handler may run the function while its entry is half written. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	written = pwrite(fd, bytes, ENTRY_JUMP_SIZE, (off_t) (uintptr_t) at);
-	if (written > 0 && written != ENTRY_JUMP_SIZE)
-		(void) !pwrite(fd, saved, (size_t) written, (off_t) (uintptr_t) at);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	close(fd);
-	return written == ENTRY_JUMP_SIZE && memcmp(at, bytes, ENTRY_JUMP_SIZE) == 0;
+	if (plan->kept == 1)
+		PUT(s, (uint8) (push[0] + 8));
+	else if (plan->kept == 2)
+		PUT(s, push[0], (uint8) (push[1] + 8));
 }
 
-/* The plan proven at build time, if the bytes are the same; else by decoding them now. */
-static bool
-find_plan(const char *name, const uint8 *function, size_t function_size, entry_plan *plan,
-		  char *reason, size_t size)
+/* call rel32 within the stub */
+static void
+put_near_call(stub *s, size_t target)
 {
-	for (const entry_proof *proof = entry_proofs; proof->name != NULL; proof++)
-		if (strcmp(proof->name, name) == 0 && proof->size == function_size &&
-			memcmp(proof->bytes, function, function_size) == 0)
-		{
-			*plan = proof->plan;
-			return true;
-		}
-	if (*function == 0xe9 || (*function == 0xff && function[1] == 0x25))
+	int32		distance = (int32) target - (int32) (s->used + 5);
+
+	PUT(s, 0xe8);
+	put(s, &distance, sizeof(distance));
+}
+
+/* At a function's entry and at a stub's the stack is 8 bytes past a multiple of 16. */
+static void
+put_wrap(stub *s, const entry_hook *hook, size_t original)
+{
+	PUT(s, 0x57, 0x56, 0x52);		/* push %rdi; push %rsi; push %rdx */
+	if (hook->before != NULL)
+		put_call(s, hook->before);
+	put_near_call(s, original);
+	/* What the caller left in them: it may count on the function not to change them. */
+	PUT(s, 0x5a, 0x5e, 0x5f);		/* pop %rdx; pop %rsi; pop %rdi */
+	PUT(s, 0x52, 0x89, 0xc2);		/* push %rdx; mov %eax,%edx */
+	put_call(s, hook->after);
+	PUT(s, 0x5a, 0xc3);				/* pop %rdx; ret */
+}
+
+/*
+ * The return address is taken off the stack and a call pushes the stub's in the very same
+ * place, so arguments on the stack are where the function expects them, and each return
+ * meets the call that the processor expects it to.
+ */
+static void
+put_around(stub *s, const entry_hook *hook, size_t original, entry *e)
+{
+	PUT(s, 0x57, 0x56, 0x50);		/* push %rdi; push %rsi; push %rax */
+	PUT(s, 0xbf);					/* mov $number,%edi */
+	put(s, &hook->number, sizeof(hook->number));
+	PUT(s, 0x48, 0x8d, 0x74, 0x24, 24); /* lea 24(%rsp),%rsi */
+	put_call(s, hook->before);
+	PUT(s, 0x84, 0xc0);				/* test %al,%al */
+	PUT(s, 0x58, 0x5e, 0x5f);		/* pop %rax; pop %rsi; pop %rdi */
+	PUT(s, 0x75, 5);				/* jnz past the jump */
 	{
-		snprintf(reason, size, "something else has redirected it already");
-		return false;
+		int32		distance = (int32) original - (int32) (s->used + 5);
+
+		PUT(s, 0xe9);				/* jmp original */
+		put(s, &distance, sizeof(distance));
 	}
-	return entry_plan_make(function, function_size, plan, reason, size);
+	PUT(s, 0x48, 0x8d, 0x64, 0x24, 8);	/* lea 8(%rsp),%rsp */
+	put_near_call(s, original);
+	e->exit = s->at + s->used;
+	PUT(s, 0x48, 0x8d, 0x64, 0x24, 0xf8);	/* lea -8(%rsp),%rsp */
+	PUT(s, 0x57);					/* push %rdi */
+	PUT(s, 0x48, 0x8d, 0x7c, 0x24, 8);	/* lea 8(%rsp),%rdi */
+	put_call(s, hook->after);
+	PUT(s, 0x5f, 0xc3);				/* pop %rdi; ret */
 }
+
+/* ---------------------------------------------------------------- entries */
+
+/* Functions that are prepared, so that none is redirected twice. */
+#define PREPARED 512
+static struct
+{
+	const uint8 *code;
+	const entry *by;
+}			prepared[PREPARED];
+static int	prepared_count = 0;
 
 bool
-entry_install(const char *name, void *replacement, void **original, char *reason, size_t size)
+entry_find(const char *name, entry_function *function, char *reason, size_t size)
 {
+	const executable *exe = executable_self();
 	const ElfW(Sym) *symbol = executable_function(name);
-	entry_plan	plan;
-	uint8		jump[ENTRY_JUMP_SIZE];
-	uint8	   *function;
-	uint8	   *page;
 
 	if (symbol == NULL)
 	{
 		snprintf(reason, size, "this server does not export it");
 		return false;
 	}
-	function = (uint8 *) (executable_self()->base + symbol->st_value);
-	if (!find_plan(name, function, symbol->st_size, &plan, reason, size))
-		return false;
-	page = page_near((uintptr_t) function);
-	if (page == NULL)
-	{
-		snprintf(reason, size, "no free page within reach of the function");
-		return false;
-	}
-	if (!build(&plan, function, page, replacement, jump))
-		snprintf(reason, size, "an operand of its first instructions is out of reach");
-	else if (mprotect(page, TRAMPOLINE_SIZE, PROT_READ | PROT_EXEC) != 0)
-		snprintf(reason, size, "the machine forbids new code: %s", strerror(errno));
-	else
-	{
-		*original = page;
-		if (write_code(function + plan.skip, jump))
+	*function = (entry_function) {
+		.name = name,
+		.code = (uint8 *) (exe->base + symbol->st_value),
+		.size = symbol->st_size,
+		.module = (const uint8 *) exe->low,
+		.module_size = exe->high - exe->low,
+	};
+	return true;
+}
+
+/* The plan proven at build time, if the bytes are the same; else by decoding them now. */
+static bool
+find_plan(const entry_function *f, entry_plan *plan, char *reason, size_t size)
+{
+	for (int i = 0; i < prepared_count; i++)
+		if (prepared[i].code == f->code)
+		{
+			snprintf(reason, size, "pg_tally redirects it already, for its own use or by "
+					 "another name");
+			return false;
+		}
+	for (const entry_proof *proof = entry_proofs; proof->name != NULL; proof++)
+		if (strcmp(proof->name, f->name) == 0 && proof->size == f->size &&
+			memcmp(proof->bytes, f->code, f->size) == 0)
+		{
+			*plan = proof->plan;
 			return true;
-		snprintf(reason, size, "the machine forbids changing code: %s", strerror(errno));
+		}
+	if (f->size >= 2 && (f->code[0] == 0xe9 || (f->code[0] == 0xff && f->code[1] == 0x25)))
+	{
+		snprintf(reason, size, "it begins with a jump: something else may have redirected it");
+		return false;
 	}
-	munmap(page, TRAMPOLINE_SIZE);
-	return false;
+	return entry_plan_make(f->code, f->size, f->module, f->module_size, plan, reason, size);
+}
+
+bool
+entry_can(const entry_function *function, char *reason, size_t size)
+{
+	entry_plan	plan;
+
+	return find_plan(function, &plan, reason, size);
+}
+
+static bool
+prepare(const entry_function *f, const entry_plan *plan, const entry_hook *hook, entry *e,
+		char *reason, size_t size)
+{
+	struct arena *arena = arena_near((uintptr_t) f->code);
+	stub		s = {.used = 0};
+	code_writer writer;
+	size_t		original;
+	int32		reach;
+	int			error;
+
+	if (arena == NULL)
+	{
+		snprintf(reason, size, "no room for new code within reach of the function");
+		return false;
+	}
+	s.at = (uintptr_t) arena->base + arena->used;
+	put_original(&s, plan, f->code);
+	while (s.used % 16 != 0)
+		PUT(&s, 0xcc);
+	original = 0;
+	e->place = f->code + plan->skip + plan->kept;
+	reach = (int32) (s.at + s.used - (uintptr_t) (e->place + ENTRY_JUMP_SIZE));
+	e->jump[0] = 0xe9;
+	memcpy(e->jump + 1, &reach, sizeof(reach));
+	memcpy(e->saved, e->place, sizeof(e->saved));
+	e->original = (void *) s.at;
+
+	put_undo(&s, plan, f->code);
+	switch (hook->way)
+	{
+		case ENTRY_REPLACE:
+			put_jump(&s, (uintptr_t) hook->before);
+			break;
+		case ENTRY_WRAP:
+			put_wrap(&s, hook, original);
+			break;
+		case ENTRY_AROUND:
+			put_around(&s, hook, original, e);
+			break;
+	}
+	finish(&s);
+	if (s.failed)
+	{
+		snprintf(reason, size, "an operand of its first instructions is out of reach");
+		return false;
+	}
+	error = begin_writing(&writer);
+	if (error == 0)
+	{
+		error = write_code(&writer, arena->base + arena->used, s.bytes, s.used);
+		end_writing(&writer);
+	}
+	if (error != 0)
+	{
+		snprintf(reason, size, "the machine forbids new code: %s", strerror(error));
+		return false;
+	}
+	arena->used += (s.used + 63) / 64 * 64;
+	e->prepared = true;
+	e->on = false;
+	return true;
+}
+
+/* The same for a function of which everything is known beforehand. */
+static bool
+prepare_test(const entry_function *f, const entry_hook *hook, entry *e, char *reason, size_t size)
+{
+	static const entry_plan plan = ENTRY_TEST_PLAN;
+
+	return prepare(f, &plan, hook, e, reason, size);
+}
+
+bool
+entry_prepare(const entry_function *function, const entry_hook *hook, entry *e, char *reason,
+			  size_t size)
+{
+	static int	tested = 0;			/* 1: it works here; -1: it does not */
+	static char failure[80];
+	entry_plan	plan;
+
+	if (hook->way != ENTRY_REPLACE && tested == 0)
+	{
+		entry_prepare_aside();
+		tested = entry_selftest(prepare_test, failure, sizeof(failure)) ? 1 : -1;
+	}
+	if (hook->way != ENTRY_REPLACE && tested < 0)
+	{
+		snprintf(reason, size, "the self-test failed: %s", failure);
+		return false;
+	}
+	if (prepared_count == PREPARED)
+	{
+		snprintf(reason, size, "%d functions are redirected already", PREPARED);
+		return false;
+	}
+	if (!find_plan(function, &plan, reason, size) ||
+		!prepare(function, &plan, hook, e, reason, size))
+		return false;
+	prepared[prepared_count].code = function->code;
+	prepared[prepared_count++].by = e;
+	return true;
+}
+
+int
+entry_switch(entry *const *entries, int count, bool on)
+{
+	code_writer writer;
+	int			error;
+	int			done = 0;
+
+	error = begin_writing(&writer);
+	if (error != 0)
+		return error;
+	for (; done < count && error == 0; done++)
+	{
+		entry	   *e = entries[done];
+
+		if (!e->prepared || e->on == on)
+			continue;
+		/* Somebody else's change in between is left alone. */
+		if (memcmp(e->place, on ? e->saved : e->jump, ENTRY_JUMP_SIZE) != 0)
+			error = EBUSY;
+		else
+			error = write_code(&writer, e->place, on ? e->jump : e->saved, ENTRY_JUMP_SIZE);
+		if (error == 0)
+			e->on = on;
+	}
+	/* All or none; when switching off, as many as can be. */
+	if (error != 0 && on)
+		for (int i = 0; i < done; i++)
+			if (entries[i]->on &&
+				write_code(&writer, entries[i]->place, entries[i]->saved, ENTRY_JUMP_SIZE) == 0)
+				entries[i]->on = false;
+	end_writing(&writer);
+	return error;
 }

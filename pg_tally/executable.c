@@ -15,10 +15,10 @@
 
 #include "executable.h"
 
-static int
-find_executable(struct dl_phdr_info *info, size_t size, void *data)
+/* Fill in what the program headers and the dynamic section of one object say. */
+static void
+read_object(const struct dl_phdr_info *info, executable *exe)
 {
-	executable *exe = data;
 	const ElfW(Dyn) *dyn = NULL;
 	size_t		jump_bytes = 0;
 	size_t		rela_bytes = 0;
@@ -27,11 +27,18 @@ find_executable(struct dl_phdr_info *info, size_t size, void *data)
 	long		page = sysconf(_SC_PAGESIZE);
 
 	exe->base = info->dlpi_addr;
+	exe->path = info->dlpi_name;
+	exe->low = UINTPTR_MAX;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 	{
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 
-		if (ph->p_type == PT_DYNAMIC)
+		if (ph->p_type == PT_LOAD)
+		{
+			exe->low = Min(exe->low, exe->base + ph->p_vaddr);
+			exe->high = Max(exe->high, exe->base + ph->p_vaddr + ph->p_memsz);
+		}
+		else if (ph->p_type == PT_DYNAMIC)
 			dyn = (const ElfW(Dyn) *) (exe->base + ph->p_vaddr);
 		else if (ph->p_type == PT_GNU_RELRO)
 		{
@@ -75,7 +82,7 @@ find_executable(struct dl_phdr_info *info, size_t size, void *data)
 		}
 	}
 	if (exe->symbols == NULL || exe->strings == NULL || !rela_type)
-		return 1;
+		return;
 	exe->jumps = exe->jump != NULL ? jump_bytes / sizeof(ElfW(Rela)) : 0;
 	exe->relas = exe->rela != NULL ? rela_bytes / sizeof(ElfW(Rela)) : 0;
 	/* The linker sorts relative relocations to the front; they name no symbol. */
@@ -83,6 +90,12 @@ find_executable(struct dl_phdr_info *info, size_t size, void *data)
 	exe->rela += relative;
 	exe->relas -= relative;
 	exe->found = true;
+}
+
+static int
+find_executable(struct dl_phdr_info *info, size_t size, void *data)
+{
+	read_object(info, data);
 	return 1;						/* the first object is the executable: stop */
 }
 
@@ -96,40 +109,120 @@ executable_self(void)
 	return &self;
 }
 
+/* DT_GNU_HASH, as the GNU linker writes it. */
+typedef struct hash_table
+{
+	uint32		bucket_count;
+	uint32		first;				/* index of the first symbol that is hashed */
+	const uint32 *buckets;
+	const uint32 *chain;
+} hash_table;
+
+static bool
+read_hash_table(const executable *exe, hash_table *table)
+{
+	if (!exe->found || exe->gnu_hash == NULL || exe->gnu_hash[0] == 0)
+		return false;
+	table->bucket_count = exe->gnu_hash[0];
+	table->first = exe->gnu_hash[1];
+	table->buckets = exe->gnu_hash + 4 +
+		exe->gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32));
+	table->chain = table->buckets + table->bucket_count;
+	return true;
+}
+
+static bool
+is_function(const ElfW(Sym) *symbol)
+{
+	return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF;
+}
+
 const ElfW(Sym) *
 executable_function(const char *name)
 {
 	const executable *exe = executable_self();
+	hash_table	table;
 	uint32		hash = 5381;
-	uint32		bucket_count;
-	uint32		first;
-	uint32		bloom_words;
-	const uint32 *buckets;
-	const uint32 *chain;
 	uint32		index;
 
-	if (!exe->found || exe->gnu_hash == NULL)
+	if (!read_hash_table(exe, &table))
 		return NULL;
 	for (const char *c = name; *c; c++)
 		hash = hash * 33 + (uint8) *c;
-	bucket_count = exe->gnu_hash[0];
-	first = exe->gnu_hash[1];
-	bloom_words = exe->gnu_hash[2];
-	buckets = exe->gnu_hash + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof(uint32));
-	chain = buckets + bucket_count;
-	index = bucket_count > 0 ? buckets[hash % bucket_count] : 0;
-	if (index < first)
+	index = table.buckets[hash % table.bucket_count];
+	if (index < table.first)
 		return NULL;
 	for (;; index++)
 	{
 		const ElfW(Sym) *symbol = &exe->symbols[index];
 
 		/* The lowest bit of a hash in the chain marks its end. */
-		if ((chain[index - first] | 1) == (hash | 1) &&
-			ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx != SHN_UNDEF &&
+		if ((table.chain[index - table.first] | 1) == (hash | 1) && is_function(symbol) &&
 			strcmp(exe->strings + symbol->st_name, name) == 0)
 			return symbol;
-		if (chain[index - first] & 1)
+		if (table.chain[index - table.first] & 1)
 			return NULL;
 	}
+}
+
+typedef struct walk
+{
+	executable_visitor visitor;
+	void	   *data;
+	uintptr_t	own;				/* an address within this module */
+	bool		done;
+} walk;
+
+/* The hash table holds every exported symbol, in chains: one to a bucket. */
+static bool
+walk_functions(const executable *exe, walk *w)
+{
+	hash_table	table;
+
+	if (!read_hash_table(exe, &table))
+		return false;
+	for (uint32 b = 0; b < table.bucket_count; b++)
+	{
+		uint32		index = table.buckets[b];
+
+		if (index < table.first)
+			continue;
+		do
+		{
+			const ElfW(Sym) *symbol = &exe->symbols[index];
+
+			if (is_function(symbol) &&
+				w->visitor(exe, symbol, exe->strings + symbol->st_name, w->data))
+				return true;
+		} while ((table.chain[index++ - table.first] & 1) == 0);
+	}
+	return false;
+}
+
+static int
+walk_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	walk	   *w = data;
+	executable	exe = {0};
+	const char *file = strrchr(info->dlpi_name, '/');
+
+	file = file != NULL ? file + 1 : info->dlpi_name;
+	/* libc, libm, libpthread, the loader, and what the kernel provides */
+	if (strncmp(file, "libc.so", 7) == 0 || strncmp(file, "libm.so", 7) == 0 ||
+		strncmp(file, "libpthread.so", 13) == 0 || strncmp(file, "ld-", 3) == 0 ||
+		strncmp(file, "linux-vdso", 10) == 0 || strncmp(file, "libZydis", 8) == 0)
+		return 0;
+	read_object(info, &exe);
+	if (w->own >= exe.low && w->own < exe.high)
+		return 0;
+	w->done = walk_functions(&exe, w);
+	return w->done;
+}
+
+void
+executable_each_function(executable_visitor visitor, void *data)
+{
+	walk		w = {visitor, data, (uintptr_t) executable_each_function, false};
+
+	dl_iterate_phdr(walk_object, &w);
 }

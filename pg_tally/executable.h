@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * executable.h
- *	  What the running executable's dynamic section says: imports and exports.
+ *	  What the dynamic sections of the running executable and its libraries say: imports and
+ *	  exports.
  */
 #ifndef PG_TALLY_EXECUTABLE_H
 #define PG_TALLY_EXECUTABLE_H
@@ -23,6 +24,9 @@ typedef struct executable
 	size_t		relas;
 	uintptr_t	relro_start;		/* pages that are read-only after relocation */
 	uintptr_t	relro_end;
+	uintptr_t	low;				/* everything of it lies from here ... */
+	uintptr_t	high;				/* ... to before this */
+	const char *path;				/* empty for the executable itself */
 } executable;
 
 /* Of this process; the same every time. found is false if it cannot be read. */
@@ -30,5 +34,15 @@ extern const executable *executable_self(void);
 
 /* An exported function of the executable; NULL if it is not there. Its address is base + st_value. */
 extern const ElfW(Sym) *executable_function(const char *name);
+
+/* Called for each exported function; true ends the walk. */
+typedef bool (*executable_visitor) (const executable *module, const ElfW(Sym) *symbol,
+									const char *name, void *data);
+
+/*
+ * Every function that the executable and the libraries loaded into it export, the executable's
+ * first. Not the C library's own, nor this module's: what they are made of runs in our probes.
+ */
+extern void executable_each_function(executable_visitor visitor, void *data);
 
 #endif							/* PG_TALLY_EXECUTABLE_H */

@@ -26,6 +26,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <sys/epoll.h>
@@ -36,7 +37,9 @@
 #include <unistd.h>
 
 #include "executable.h"
+#include "functions.h"
 #include "imports.h"
+#include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
 
@@ -46,7 +49,6 @@
  */
 #define HOT_IMPORTS(X) \
 	X(int, epoll_wait, false, (int ep, struct epoll_event *ev, int n, int ms), (ep, ev, n, ms)) \
-	X(int, sem_wait, true, (sem_t *s), (s)) \
 	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o)) \
 	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o)) \
 	X(int, fdatasync, true, (int fd), (fd))
@@ -98,7 +100,8 @@
 #define TIMED_IMPORTS(X) HOT_IMPORTS(X) OTHER_IMPORTS(X)
 
 /* Probed in ways of their own. */
-#define PLAIN_IMPORTS(X) X(open) X(fwrite) X(fork) X(waitpid) X(exit)
+#define PLAIN_IMPORTS(X) \
+	X(sem_wait) X(open) X(fwrite) X(fork) X(waitpid) X(exit) X(siglongjmp) X(__longjmp_chk)
 
 enum
 {
@@ -136,6 +139,26 @@ HOT_IMPORTS(X)
 #define X(ret, name, always, params, args) PROBE(,, ret, name, always, params, args)
 OTHER_IMPORTS(X)
 #undef X
+
+static int	(*real_sem_wait) (sem_t *s) HOT_DATA = NULL;
+
+/* A sleep in the queue of a lightweight lock, as one wait, and for the lock's own account. */
+HOT_CODE static int
+probe_sem_wait(sem_t *s)
+{
+	bool		lightweight = (*(volatile uint32 *) my_wait_event_info & 0xFF000000U) == PG_WAIT_LWLOCK;
+	uint64		begin;
+	int			result;
+
+	if (!probe_begin_wait(UNNAMED(CALL_sem_wait), CALL_sem_wait))
+		return real_sem_wait(s);
+	begin = tally.slot.book->run_start;
+	result = real_sem_wait(s);
+	probe_end_wait();
+	if (lightweight && locks_in_place)
+		lwlocks_slept(begin, tally.slot.book->run_start);
+	return result;
+}
 
 static int	(*real_open) (const char *path, int flags, ...);
 
@@ -202,6 +225,37 @@ probe_waitpid(pid_t pid, int *status, int options)
 		errno = saved_errno;
 	}
 	return dead;
+}
+
+/* An error leaves frames behind: what was being timed in them ends here. */
+static void
+before_jump(sigjmp_buf target)
+{
+	uint64		now;
+
+	if (!tally.claimed)
+		return;
+	now = probe_now();
+	heavylocks_jump(now);
+	functions_jump(target, now);
+}
+
+static void (*real_siglongjmp) (sigjmp_buf target, int value) pg_attribute_noreturn();
+static void (*real___longjmp_chk) (sigjmp_buf target, int value) pg_attribute_noreturn();
+
+static void
+probe_siglongjmp(sigjmp_buf target, int value)
+{
+	before_jump(target);
+	real_siglongjmp(target, value);
+}
+
+/* What it is called in a server built with _FORTIFY_SOURCE. */
+static void
+probe___longjmp_chk(sigjmp_buf target, int value)
+{
+	before_jump(target);
+	real___longjmp_chk(target, value);
 }
 
 static void (*real_exit) (int status) pg_attribute_noreturn();

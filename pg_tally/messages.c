@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "libpq/libpq-be.h"
 #include "postmaster/postmaster.h"
@@ -197,7 +198,7 @@ after_read(int byte)
 static int	(*original_getbyte) (void) HOT_DATA = NULL;
 
 /* In place of pq_getbyte. */
-ENTRY_REPLACEMENT HOT_CODE static int
+ENTRY_HANDLER HOT_CODE static int
 probe_getbyte(void)
 {
 	int			byte;
@@ -242,6 +243,18 @@ messages_guess_end(void)
 bool
 messages_install(char *reason, size_t size)
 {
-	return entry_install(MESSAGES_ENTRY, (void *) probe_getbyte, (void **) &original_getbyte,
-						 reason, size);
+	static entry getbyte;
+	entry	   *on = &getbyte;
+	entry_hook	hook = {ENTRY_REPLACE, (void *) probe_getbyte, NULL, 0};
+	entry_function function;
+	int			error;
+
+	if (!entry_find(MESSAGES_ENTRY, &function, reason, size) ||
+		!entry_prepare(&function, &hook, &getbyte, reason, size))
+		return false;
+	*(void **) &original_getbyte = getbyte.original;
+	error = entry_switch(&on, 1, true);
+	if (error != 0)
+		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
+	return error == 0;
 }

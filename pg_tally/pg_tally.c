@@ -27,11 +27,14 @@
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/varlena.h"
 
+#include "functions.h"
 #include "imports.h"
+#include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
 
@@ -43,8 +46,11 @@ PG_MODULE_MAGIC;
 static int	setting_level = TALLY_LEVEL_WAITS;
 static char *setting_directory = NULL;
 static char *setting_leave_out = NULL;
+static char *setting_functions = NULL;
+static bool setting_function_edges = false;
+static int	setting_block_threshold = 100;	/* ms */
 static int	setting_slots = 0;
-static int	setting_statistics = 384;
+static int	setting_statistics = 1024;
 static int	setting_names = 4096;
 static int	setting_groups = 64;
 static int	setting_events = 1024;
@@ -52,6 +58,7 @@ static int	setting_events = 1024;
 static const struct config_enum_entry level_options[] = {
 	{"off", TALLY_LEVEL_OFF, false},
 	{"waits", TALLY_LEVEL_WAITS, false},
+	{"locks", TALLY_LEVEL_LOCKS, false},
 	{NULL, 0, false}
 };
 
@@ -110,20 +117,63 @@ pg_tally_is_shared(void)
 	return segment_shared;
 }
 
-/* ---------------------------------------------------------------- settings */
+int
+pg_tally_block_threshold(void)
+{
+	return setting_block_threshold;
+}
+
+bool
+pg_tally_function_edges(void)
+{
+	return setting_function_edges;
+}
 
 /*
  * One process speaks for the server: the postmaster, or, where only sessions are
- * instrumented, any session that sees the setting change.
+ * instrumented, any session.
  */
+static bool
+speaks(void)
+{
+	return segment_opener != 0 && (!segment_shared || segment_opener == MyProcPid);
+}
+
+/* ---------------------------------------------------------------- settings */
+
 static void
 assign_level(int value, void *extra)
 {
-	if (segment_opener == 0 || value == setting_level)
-		return;
-	if (segment_shared && segment_opener != MyProcPid)
-		return;
-	tally_set_level(&segment, (tally_level) value);
+	if (speaks() && value != setting_level)
+		tally_set_level(&segment, (tally_level) value);
+}
+
+/*
+ * Each process probes the functions of its own setting. What a user sets is told to the user,
+ * the server's setting to the log, once.
+ */
+static void
+apply_functions(const char *list)
+{
+	bool		user = IsUnderPostmaster && debug_query_string != NULL;
+
+	if (segment_opener != 0)
+		function_list_apply(&segment, list, user ? WARNING : speaks() && segment_shared ? LOG : DEBUG1,
+							user || speaks());
+}
+
+static void
+assign_functions(const char *value, void *extra)
+{
+	apply_functions(value);
+}
+
+/* GUC assign hooks run before the value is stored. */
+static void
+assign_function_edges(bool value, void *extra)
+{
+	setting_function_edges = value;
+	apply_functions(setting_functions);
 }
 
 /*
@@ -143,7 +193,7 @@ static const struct
 	{"pg_tally.max_slots", "Processes that can be instrumented at a time; 0: all that can run.",
 	&setting_slots, 0, 0, 65535},
 	{"pg_tally.max_statistics", "Statistics that one process can touch.",
-	&setting_statistics, 384, 16, 4096},
+	&setting_statistics, 1024, 16, 4096},
 	{"pg_tally.max_names", "Different names of statistics.",
 	&setting_names, 4096, 64, 65536},
 	{"pg_tally.max_groups", "Groups (kind of process, database, role) kept of ended processes.",
@@ -167,8 +217,20 @@ define_settings(void)
 							 "How much is looked at, in all instrumented processes.",
 							 NULL, &setting_level, TALLY_LEVEL_WAITS, level_options,
 							 PGC_SIGHUP, 0, NULL, assign_level, NULL);
+	DefineCustomStringVariable("pg_tally.functions",
+							   "Functions to time: names and globs.",
+							   NULL, &setting_functions, "",
+							   PGC_SUSET, 0, NULL, assign_functions, NULL);
 	if (segment_shared)
 	{
+		DefineCustomBoolVariable("pg_tally.function_edges",
+								 "Keep the calls from one probed function to another apart.",
+								 NULL, &setting_function_edges, false,
+								 PGC_SUSET, 0, NULL, assign_function_edges, NULL);
+		DefineCustomIntVariable("pg_tally.block_threshold",
+								"At level locks, waits for a lock that last this long are told with who held it; -1: none.",
+								NULL, &setting_block_threshold, 100, -1, INT_MAX,
+								PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 		DefineCustomStringVariable("pg_tally.directory",
 								   "Folder of the segment; should be on tmpfs.",
 								   NULL, &setting_directory, DEFAULT_DIRECTORY,
@@ -186,6 +248,15 @@ define_settings(void)
 		return;
 	}
 
+	{
+		const char *edges = GetConfigOption("pg_tally.function_edges", true, false);
+		const char *threshold = GetConfigOption("pg_tally.block_threshold", true, false);
+
+		if (edges != NULL)
+			(void) parse_bool(edges, &setting_function_edges);
+		if (threshold != NULL)
+			(void) parse_int(threshold, &setting_block_threshold, GUC_UNIT_MS, NULL);
+	}
 	setting_directory = configured_text("pg_tally.directory", DEFAULT_DIRECTORY);
 	setting_leave_out = configured_text("pg_tally.leave_out", "");
 	for (int i = 0; i < lengthof(capacities); i++)
@@ -278,6 +349,9 @@ install_probes(void)
 	char		reason[120] = "";
 
 	imports_install(&segment);
+	/* Made before the first fork, the stubs are everybody's. */
+	if (segment_shared || setting_level >= TALLY_LEVEL_LOCKS)
+		locks_prepare(&segment);
 	if (pg_tally_leaves_out(MESSAGES_ENTRY))
 		strlcpy(reason, LEFT_OUT_BY_SETTING, sizeof(reason));
 	if (reason[0] == '\0' && messages_install(reason, sizeof(reason)))
@@ -314,6 +388,7 @@ shmem_startup(void)
 		tally_sweep(&segment);
 		install_probes();
 		probe_claim(&segment, PHASE_BACKGROUND);
+		apply_functions(setting_functions);
 		/* The postmaster announces no wait for its own loop. */
 		tally.unnamed_sleep = IsPostmasterEnvironment ? POSTMASTER_MAIN : 0;
 	}
@@ -426,5 +501,7 @@ _PG_init(void)
 			return;
 		install_probes();
 		probe_claim(&segment, debug_query_string != NULL ? PHASE_SIMPLE_QUERY : PHASE_STARTUP);
+		if (setting_functions[0] != '\0')
+			apply_functions(setting_functions);
 	}
 }

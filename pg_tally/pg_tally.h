@@ -25,8 +25,42 @@ pg_tally_probe(tally_segment *segment, uint32 number)
 	return (tally_probe *) ((char *) segment->header + segment->header->probes.offset) + number;
 }
 
+/* An entry of the segment's tables, by its number. */
+static inline tally_slot_entry *
+pg_tally_entry(tally_segment *segment, uint32 number)
+{
+	return (tally_slot_entry *) ((char *) segment->header + segment->header->entries.offset) +
+		number;
+}
+
+static inline tally_book *
+pg_tally_book(tally_segment *segment, uint32 number)
+{
+	return (tally_book *) ((char *) segment->header + segment->header->books.offset +
+						   (uint64) segment->header->books.stride * number);
+}
+
+static inline tally_dir_entry *
+pg_tally_directory(tally_segment *segment, uint32 number)
+{
+	return (tally_dir_entry *) ((char *) segment->header + segment->header->directory.offset) +
+		number;
+}
+
+/* The name of a statistic as a head gives it, 1 + its number; "unknown" for none. */
+static inline const char *
+pg_tally_stat_name(tally_segment *segment, uint32 stat)
+{
+	return stat == 0 || stat > segment->header->directory.count ? "unknown"
+		: pg_tally_directory(segment, stat - 1)->name;
+}
+
 /* Is that probe named in pg_tally.leave_out? */
 extern bool pg_tally_leaves_out(const char *probe);
+/* Waits longer than so many ms are told with who caused them; -1 none. */
+extern int	pg_tally_block_threshold(void);
+/* Are calls from one function to another kept apart? */
+extern bool pg_tally_function_edges(void);
 /* Loaded by shared_preload_libraries? */
 extern bool pg_tally_is_shared(void);
 

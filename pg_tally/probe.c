@@ -20,7 +20,9 @@
 #include "storage/proc.h"
 #include "utils/guc.h"
 
+#include "functions.h"
 #include "imports.h"
+#include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
 
@@ -46,12 +48,20 @@ static const char *const phase_names[PHASE_COUNT] = {
 	[PHASE_BACKGROUND] = "background",
 };
 
+const char *
+probe_phase_name(tally_phase phase)
+{
+	return phase < PHASE_COUNT ? phase_names[phase] : "unknown";
+}
+
 /* Forget the slot without touching it: it is another process's, or gone. */
 static void
 forget(void)
 {
 	memset(&tally, 0, sizeof(tally));
 	tally.level_word = &no_level;
+	locks_begin();
+	functions_begin();
 }
 
 /*
@@ -87,6 +97,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 	}
 	else
 		tally_switch(&tally.slot, tally.off_index, now);
+	locks_follow();
 }
 
 /* In a child, first thing: the slot is the parent's. */
@@ -107,6 +118,7 @@ probe_retire(void)
 	tally_slot	slot = tally.slot;
 	bool		claimed = tally.claimed;
 
+	functions_end(probe_now());
 	forget();
 	if (claimed)
 		tally_retire(&slot);
@@ -124,10 +136,12 @@ probe_follow(void)
 		return;
 	tally.on = false;
 	tally_follow(&tally.slot, now_on ? tally.cpu : tally.off_index, probe_now());
+	functions_follow(tally.word_seen, tally.slot.word);
 	tally.word_seen = tally.slot.word;
 	/* What began before the change was not seen whole. */
 	tally.handle_start = 0;
 	tally.read_start = 0;
+	locks_follow();
 	tally.on = TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF;
 }
 
@@ -139,9 +153,11 @@ probe_end_changed(uint64 now)
 
 	tally_follow(&tally.slot,
 				 TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF ? tally.cpu : tally.off_index, now);
+	functions_follow(tally.word_seen, tally.slot.word);
 	tally.word_seen = tally.slot.word;
 	tally.handle_start = 0;
 	tally.read_start = 0;
+	locks_follow();
 	if (TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF)
 	{
 		/* Still on (a reset): the wait ends here like any other. */

@@ -152,6 +152,7 @@ extern uint32 probe_cpu_account(tally_phase phase);
 extern void probe_end_changed(uint64 now);
 extern void probe_identify(void);
 extern tally_phase probe_enter_phase(tally_phase phase);
+extern const char *probe_phase_name(tally_phase phase);
 
 /* messages.c */
 #define MESSAGES_ENTRY "pq_getbyte"

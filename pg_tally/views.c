@@ -76,23 +76,6 @@ segment_or_error(void)
 	return segment;
 }
 
-static tally_slot_entry *
-entry_at(tally_segment *segment, uint32 index)
-{
-	tally_header *header = segment->header;
-
-	return (tally_slot_entry *) ((char *) header + header->entries.offset) + index;
-}
-
-static tally_book *
-book_at(tally_segment *segment, uint32 index)
-{
-	tally_header *header = segment->header;
-
-	return (tally_book *) ((char *) header + header->books.offset +
-						   (uint64) header->books.stride * index);
-}
-
 static tally_head *
 heads_of(tally_book *book)
 {
@@ -104,14 +87,6 @@ hist_of(tally_segment *segment, tally_book *book, uint32 head)
 {
 	return (uint64 *) (heads_of(book) + segment->header->stats_per_book) +
 		(size_t) head * TALLY_HIST_BUCKETS;
-}
-
-static tally_dir_entry *
-directory_at(tally_segment *segment, uint32 index)
-{
-	tally_header *header = segment->header;
-
-	return (tally_dir_entry *) ((char *) header + header->directory.offset) + index;
 }
 
 /*
@@ -271,7 +246,7 @@ read_totals(tally_segment *segment, bool by_group)
 		table = hash_create("tally totals", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 		for (uint32 s = 0; s < header->slots + header->groups; s++)
 		{
-			tally_slot_entry entry = *entry_at(segment, s);
+			tally_slot_entry entry = *pg_tally_entry(segment, s);
 
 			if (entry.state != TALLY_SLOT_LIVE && entry.state != TALLY_SLOT_RETIRED &&
 				entry.state != TALLY_SLOT_FOLDING && entry.state != TALLY_SLOT_GROUP)
@@ -279,8 +254,8 @@ read_totals(tally_segment *segment, bool by_group)
 			entry.kind[TALLY_TEXT_MAX - 1] = '\0';
 			entry.database[TALLY_TEXT_MAX - 1] = '\0';
 			entry.user[TALLY_TEXT_MAX - 1] = '\0';
-			copy_book(segment, book_at(segment, s), &copy);
-			add_book(segment, table, &entry, book_at(segment, s), &copy, by_group,
+			copy_book(segment, pg_tally_book(segment, s), &copy);
+			add_book(segment, table, &entry, pg_tally_book(segment, s), &copy, by_group,
 					 tally_now(segment->clock));
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -324,7 +299,7 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 	hash_seq_init(&scan, table);
 	while ((t = hash_seq_search(&scan)) != NULL)
 	{
-		tally_dir_entry *dir = directory_at(segment, t->key.stat);
+		tally_dir_entry *dir = pg_tally_directory(segment, t->key.stat);
 		char		name[TALLY_NAME_MAX];
 		Datum		values[14];
 		bool		nulls[14] = {false};
@@ -376,7 +351,7 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 	copy.heads = palloc(sizeof(tally_head) * header->stats_per_book);
 	for (uint32 s = 0; s < header->slots; s++)
 	{
-		tally_slot_entry *live = entry_at(segment, s);
+		tally_slot_entry *live = pg_tally_entry(segment, s);
 		tally_slot_entry entry;
 		Datum		values[12];
 		bool		nulls[12] = {false};
@@ -387,7 +362,7 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 		if (__atomic_load_n(&live->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE)
 			continue;
 		entry = *live;
-		copy_book(segment, book_at(segment, s), &copy);
+		copy_book(segment, pg_tally_book(segment, s), &copy);
 		now = tally_now(segment->clock);
 		/* Gone, or another's by now? Then it is not shown this time. */
 		if (__atomic_load_n(&live->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE ||
@@ -397,7 +372,7 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 			entry.user[TALLY_TEXT_MAX - 1] = entry.application[TALLY_TEXT_MAX - 1] = '\0';
 		if (copy.book.run < copy.book.used && copy.heads[copy.book.run].stat != 0 &&
 			copy.heads[copy.book.run].stat <= header->directory.count)
-			strlcpy(name, directory_at(segment, copy.heads[copy.book.run].stat - 1)->name,
+			strlcpy(name, pg_tally_directory(segment, copy.heads[copy.book.run].stat - 1)->name,
 					sizeof(name));
 
 		values[0] = Int32GetDatum(entry.pid);
@@ -521,8 +496,8 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 		probe.name[sizeof(probe.name) - 1] = '\0';
 		probe.reason[sizeof(probe.reason) - 1] = '\0';
 		for (uint32 s = 0; s < header->slots && i < TALLY_CALLS; s++)
-			if (entry_at(segment, s)->state == TALLY_SLOT_LIVE)
-				calls += *(volatile uint64 *) &book_at(segment, s)->calls[i];
+			if (pg_tally_entry(segment, s)->state == TALLY_SLOT_LIVE)
+				calls += *(volatile uint64 *) &pg_tally_book(segment, s)->calls[i];
 		values[0] = CStringGetTextDatum(probe.name);
 		values[1] = BoolGetDatum(probe.state == TALLY_PROBE_INSTALLED);
 		values[2] = text_or_null(probe.reason, &nulls[2]);

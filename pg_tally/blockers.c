@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * blockers.c
+ *	  Telling who kept this process waiting.
+ *
+ * Reads the other slots of the segment, takes no lock, and is called only for waits beyond
+ * the threshold, when no lock is held. What it reads of another slot may be torn between one
+ * word and the next; it is for people to read.
+ */
+#include "compat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/wait_event.h"
+
+#include "blockers.h"
+#include "pg_tally.h"
+#include "probe.h"
+
+#define TEXT_SIZE 232				/* of an event */
+
+static bool
+is_live(tally_segment *segment, uint32 slot)
+{
+	return __atomic_load_n(&pg_tally_entry(segment, slot)->state, __ATOMIC_ACQUIRE) ==
+		TALLY_SLOT_LIVE;
+}
+
+void
+blockers_tell_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 waited)
+{
+	tally_segment *segment = tally.slot.segment;
+	double		second = tally_seconds_per_tick(segment);
+	tally_freed longest = {0};
+	int32		pid = 0;
+	char		text[TEXT_SIZE];
+	size_t		used;
+
+	for (uint32 s = 0; s < segment->header->slots; s++)
+	{
+		if (s == tally.slot.index || !is_live(segment, s))
+			continue;
+		for (int i = 0; i < TALLY_FREED; i++)
+		{
+			tally_freed freed = pg_tally_book(segment, s)->freed[i];
+
+			if (freed.lock == lock->lock && freed.until >= first &&
+				freed.until - freed.since > longest.until - longest.since)
+			{
+				longest = freed;
+				pid = pg_tally_entry(segment, s)->pid;
+			}
+		}
+	}
+	used = (size_t) snprintf(text, sizeof(text), "waited %.3f s for LWLock %s (%s, in %s): ",
+							 (double) waited * second,
+							 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) lock->tranche), mode,
+							 probe_phase_name(tally.phase));
+	if (used >= sizeof(text))
+		used = sizeof(text) - 1;
+	if (pid != 0)
+		snprintf(text + used, sizeof(text) - used, "process %d held it for %.3f s, in %s", pid,
+				 (double) (longest.until - longest.since) * second,
+				 pg_tally_stat_name(segment, longest.account));
+	else
+		snprintf(text + used, sizeof(text) - used, "who held it has no slot or is gone");
+	tally_event_add(segment, TALLY_EVENT_BLOCKED, text);
+}
+
+/* "process 123, in idle in transaction::wait::Client:ClientRead for 5.000 s" */
+static void
+describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
+{
+	double		second = tally_seconds_per_tick(segment);
+
+	for (uint32 s = 0; s < segment->header->slots; s++)
+	{
+		tally_book *book = pg_tally_book(segment, s);
+		uint32		run;
+		uint64		start;
+		uint64		now;
+
+		if (!is_live(segment, s) || pg_tally_entry(segment, s)->pid != pid)
+			continue;
+		run = *(volatile uint32 *) &book->run;
+		start = *(volatile uint64 *) &book->run_start;
+		now = probe_now();
+		if (run >= segment->header->stats_per_book)
+			continue;
+		snprintf(text, size, "process %d, in %s for %.3f s", pid,
+				 pg_tally_stat_name(segment, ((tally_head *) (book + 1))[run].stat),
+				 now > start ? (double) (now - start) * second : 0.0);
+		return;
+	}
+	snprintf(text, size, "process %d", pid);
+}
+
+void
+blockers_tell_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
+{
+	tally_segment *segment = tally.slot.segment;
+	char		text[TEXT_SIZE];
+	uint64		waited = probe_now() - start;
+
+	snprintf(text, sizeof(text), "waiting for %.3f s for lock %s (%s, in %s): held by",
+			 (double) waited * tally_seconds_per_tick(segment), GetLockNameFromTagType(type),
+			 GetLockmodeName(type == LOCKTAG_ADVISORY ? USER_LOCKMETHOD : DEFAULT_LOCKMETHOD, mode),
+			 probe_phase_name(tally.phase));
+	for (uint32 i = 0; i < count; i++)
+	{
+		size_t		used = strlen(text);
+
+		strlcpy(text + used, i == 0 ? " " : "; ", sizeof(text) - used);
+		used = strlen(text);
+		describe_process(segment, text + used, sizeof(text) - used, pids[i]);
+	}
+	tally_event_add(segment, TALLY_EVENT_BLOCKED, text);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * entry_selftest_x86_64.c
+ *	  Before the server's functions are redirected, a function of our own is.
+ *
+ * It adds its first two arguments and the seventh, which lies on the stack. Called through
+ * each kind of stub, it must give the same sum, every register that a call may change but
+ * %rax must keep its value, and the handlers must have seen what they should.
+ */
+#include "compat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "entry.h"
+#include "entry_plan.h"
+#include "entry_selftest.h"
+
+/* The first three instructions are those of ENTRY_TEST_PLAN. */
+__asm__(
+		".text\n"
+		".balign 16\n"
+		"entry_test_function:\n"
+		"	push %rbx\n"
+		"	mov %rdi, %rbx\n"
+		"	add %rsi, %rbx\n"
+		"	add 16(%rsp), %rbx\n"
+		"	mov %rbx, %rax\n"
+		"	pop %rbx\n"
+		"	ret\n"
+		"entry_test_end:\n");
+
+extern uint8 entry_test_function[] __attribute__((visibility("hidden")));
+extern uint8 entry_test_end[] __attribute__((visibility("hidden")));
+
+static struct
+{
+	uint32		number;
+	uintptr_t	back;
+	uintptr_t  *place;
+	int			calls;
+	uint64		arguments;
+}			seen;
+
+ENTRY_HANDLER static bool
+test_enter(uint32 number, uintptr_t *place)
+{
+	seen.number = number;
+	seen.back = *place;
+	seen.place = place;
+	seen.calls++;
+	return true;
+}
+
+ENTRY_HANDLER static void
+test_leave(uintptr_t *place)
+{
+	seen.calls += place == seen.place ? 1 : 100;
+	*place = seen.back;
+}
+
+/* Stands for an ordinary function, which uses vector registers. */
+static void
+test_aside(void *arg)
+{
+	__asm__ volatile ("pxor %xmm0, %xmm0\n\tpxor %xmm1, %xmm1");
+	seen.arguments += *(uint64 *) arg;
+}
+
+ENTRY_HANDLER static void
+test_before(uint64 a, uint64 b)
+{
+	uint64		sum = a + b;
+
+	entry_call_aside(test_aside, &sum);
+	seen.calls++;
+}
+
+ENTRY_HANDLER static int
+test_after(uint64 a, uint64 b, int result)
+{
+	seen.arguments += a * b;
+	seen.calls++;
+	return result;
+}
+
+/* Call it with a value in each register; is each still there? */
+static bool
+call(uint64 *result)
+{
+	register uint64 rdi __asm__("rdi") = 1001;
+	register uint64 rsi __asm__("rsi") = 2002;
+	register uint64 rdx __asm__("rdx") = 3003;
+	register uint64 rcx __asm__("rcx") = 4004;
+	register uint64 r8 __asm__("r8") = 5005;
+	register uint64 r9 __asm__("r9") = 6006;
+	register uint64 r10 __asm__("r10") = 7007;
+	register uint64 r11 __asm__("r11") = 8008;
+	uint64		sum;
+
+	/* A vector register that has changed shows as a zero in %rdi: this file may not name it. */
+	__asm__ volatile ("mov %%rsp, %%rbx\n\t"
+					  "sub $256, %%rsp\n\t"
+					  "and $-16, %%rsp\n\t"
+					  "movq $7, (%%rsp)\n\t"
+					  "movq %%r11, %%xmm0\n\t"
+					  "call entry_test_function\n\t"
+					  "movq %%xmm0, %%r12\n\t"
+					  "cmp %%r11, %%r12\n\t"
+					  "je 1f\n\t"
+					  "xor %%edi, %%edi\n"
+					  "1:	mov %%rbx, %%rsp"
+					  : "=&a"(sum), "+r"(rdi), "+r"(rsi), "+r"(rdx), "+r"(rcx), "+r"(r8),
+					  "+r"(r9), "+r"(r10), "+r"(r11)
+					  :
+					  : "rbx", "r12", "memory", "cc");
+	*result = sum;
+	return rdi == 1001 && rsi == 2002 && rdx == 3003 && rcx == 4004 && r8 == 5005 &&
+		r9 == 6006 && r10 == 7007 && r11 == 8008;
+}
+
+bool
+entry_selftest(entry_preparer prepare, char *reason, size_t size)
+{
+	entry_function function = {
+		.name = "entry_test_function",
+		.code = entry_test_function,
+		.size = (size_t) (entry_test_end - entry_test_function),
+	};
+	entry_hook	around = {ENTRY_AROUND, (void *) test_enter, (void *) test_leave, 42};
+	entry_hook	wrap = {ENTRY_WRAP, (void *) test_before, (void *) test_after, 0};
+	static entry entries[2];
+	entry	   *on = &entries[0];
+	uint64		sum;
+	int			error;
+
+	if (!prepare(&function, &around, &entries[0], reason, size) ||
+		!prepare(&function, &wrap, &entries[1], reason, size))
+		return false;
+
+	error = entry_switch(&on, 1, true);
+	if (error != 0)
+	{
+		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
+		return false;
+	}
+	if (!call(&sum) || sum != 3010 || seen.calls != 2 || seen.number != 42)
+	{
+		entry_switch(&on, 1, false);
+		snprintf(reason, size, "a call was not followed as it should");
+		return false;
+	}
+	entry_switch(&on, 1, false);
+
+	/* A wrap is for functions without arguments on the stack: the sum is of no use here. */
+	memset(&seen, 0, sizeof(seen));
+	on = &entries[1];
+	if (entry_switch(&on, 1, true) != 0 || !call(&sum) || seen.calls != 2 ||
+		seen.arguments != UINT64CONST(1001) * 2002 + 3003)
+	{
+		entry_switch(&on, 1, false);
+		snprintf(reason, size, "a call was not wrapped as it should");
+		return false;
+	}
+	entry_switch(&on, 1, false);
+	memset(&seen, 0, sizeof(seen));
+	if (!call(&sum) || sum != 3010 || seen.calls != 0)
+	{
+		snprintf(reason, size, "a function could not be put back");
+		return false;
+	}
+	return true;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * functions.c
+ *	  What happens at the entry and the exit of a probed function.
+ *
+ * A shadow stack keeps the return addresses that the stubs have taken off the real one, with
+ * the tick of each entry and the time spent in probed functions below. Each frame remembers
+ * the place of its return address on the real stack, which orders them: frames whose place
+ * lies deeper than the stack now reaches were left by siglongjmp. The jump itself tells where
+ * the stack will be (imports.c), so such frames end then and there.
+ *
+ * Tail calls: a function that ends by jumping to another leaves the stub's exit as the
+ * other's return address, in the same place. So a frame in the place of a new one is gone
+ * unless its own exit stands there.
+ *
+ * Frames outlive everything but the return of their function: changing the list, a change of
+ * level, a reset, a fork. What they were timing is then dropped, their return address never.
+ *
+ * Only the process's main stack is followed; a call on another (a thread of some library's,
+ * an alternate signal stack) goes straight through.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "functions.h"
+#include "handler.h"
+
+#define FRAMES 1024					/* deeper calls go straight through, counted */
+#define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase beside it */
+#define EVER 1024					/* functions that a process can have probed in its life */
+#define EDGES 1024					/* power of two; (caller, callee) pairs */
+#define WINDOW 4096					/* calls after which a function's heat is looked at */
+#define HOT_SHARE_PERCENT 5		/* of the time, spent in one probe: more is too hot */
+
+typedef struct function_account
+{
+	uint32		inclusive;			/* in the book; TALLY_NONE until touched */
+	uint32		exclusive;
+} function_account;
+
+typedef struct function
+{
+	char		name[NAME_SIZE];
+	const uint8 *code;
+	entry		entry;
+	bool		wanted;
+	bool		counting;			/* too hot to be timed */
+	uint32		active;				/* frames of it that are being timed */
+	uint32		window_calls;
+	uint64		window_start;
+	function_account accounts[PHASE_COUNT];
+	uint32		counted[PHASE_COUNT];
+} function;
+
+typedef struct frame
+{
+	uintptr_t  *place;				/* of the return address on the real stack */
+	uintptr_t	back;				/* that address */
+	uint64		start;				/* tick */
+	uint64		below;				/* ticks in probed functions called from it */
+	uint32		number;				/* of the function */
+	bool		timed;				/* false: the slot or the list has changed since */
+	bool		outermost;			/* of this function's frames */
+} frame;
+
+/* Calls from one function to another. */
+typedef struct edge
+{
+	uint32		key;				/* 1 + (caller, callee); 0 empty */
+	uint32		index;				/* in the book; TALLY_NONE: no room */
+} edge;
+
+static struct
+{
+	uint32		depth;
+	bool		busy;				/* within a handler */
+	bool		edges;
+	uint64		probe_ticks;		/* what a probe takes, about */
+	uintptr_t	stack_top;			/* of the main stack */
+	int			count;				/* functions ever prepared */
+	frame		frames[FRAMES];
+	function	functions[EVER];
+	int			edge_count;
+	edge		edge[EDGES];
+}			f;
+
+#define STACK_SPAN ((uintptr_t) 64 << 20)	/* no server's max_stack_depth is larger in practice */
+
+/* ---------------------------------------------------------------- statistics */
+
+static uint32
+touch(const char *format, const char *a, const char *b)
+{
+	char		name[TALLY_NAME_MAX];
+
+	snprintf(name, sizeof(name), format, a, b);
+	return tally_touch(&tally.slot,
+					   tally_register(tally.slot.segment, name, TALLY_TIMER, "ticks"));
+}
+
+static void
+touch_function(void *arg)
+{
+	function   *fn = arg;
+	function_account *account = &fn->accounts[tally.phase];
+	int			saved_errno = errno;
+
+	account->inclusive = touch("function::%s::inclusive::%s", fn->name,
+							   probe_phase_name(tally.phase));
+	account->exclusive = touch("function::%s::exclusive::%s", fn->name,
+							   probe_phase_name(tally.phase));
+	errno = saved_errno;
+}
+
+static void
+touch_counted(void *arg)
+{
+	function   *fn = arg;
+	int			saved_errno = errno;
+
+	fn->counted[tally.phase] = touch("function::%s::counted::%s", fn->name,
+									 probe_phase_name(tally.phase));
+	errno = saved_errno;
+}
+
+static void
+touch_edge(void *arg)
+{
+	edge	   *e = arg;
+	int			saved_errno = errno;
+
+	e->index = touch("edge::%s::%s", f.functions[(e->key - 1) / EVER].name,
+					 f.functions[(e->key - 1) % EVER].name);
+	f.edge_count++;
+	errno = saved_errno;
+}
+
+static void
+tell_hot(void *arg)
+{
+	function   *fn = arg;
+	char		text[160];
+	int			saved_errno = errno;
+
+	snprintf(text, sizeof(text), "function %s is called so often that its probe took more than "
+			 "%d %% of a processor: it is only counted from now on", fn->name,
+			 HOT_SHARE_PERCENT);
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
+	errno = saved_errno;
+}
+
+/* Every so many calls: did the probe take too large a part of the time between? */
+ENTRY_HANDLER static pg_noinline void
+look_at_heat(function *fn, uint64 now)
+{
+	uint64		elapsed = now - fn->window_start;
+
+	fn->window_calls = 0;
+	if (fn->window_start != 0 && elapsed * HOT_SHARE_PERCENT < WINDOW * f.probe_ticks * 100)
+	{
+		fn->counting = true;
+		entry_call_aside(tell_hot, fn);
+	}
+	fn->window_start = now;
+}
+
+/* A call is over; the caller has cleared tally.on. */
+static inline void
+record(function *fn, const frame *fr, uint64 elapsed)
+{
+	function_account *account = &fn->accounts[tally.phase];
+	tally_head *head;
+	uint64		seq;
+	uint64		own = elapsed > fr->below ? elapsed - fr->below : 0;
+
+	if (unlikely(account->inclusive == TALLY_NONE))
+	{
+		entry_call_aside(touch_function, fn);
+		if (account->inclusive == TALLY_NONE || account->exclusive == TALLY_NONE)
+			return;
+	}
+	seq = tally_book_begin(tally.slot.book);
+	if (likely(fr->outermost))
+		tally_add(&tally.slot, account->inclusive, elapsed);
+	else
+	{
+		/* Its time is within the outer call's. */
+		head = &tally.slot.heads[account->inclusive];
+		head->count++;
+		head->min = 0;
+	}
+	tally_add_plain(&tally.slot, account->exclusive, own);
+	tally_book_publish(tally.slot.book, seq);
+}
+
+ENTRY_HANDLER static pg_noinline void
+record_edge(uint32 caller, uint32 callee, uint64 elapsed)
+{
+	uint32		key = 1 + caller * EVER + callee;
+
+	for (uint32 i = 0; i < EDGES; i++)
+	{
+		edge	   *e = &f.edge[(key * 2654435761u + i) & (EDGES - 1)];
+
+		if (e->key == 0)
+		{
+			if (f.edge_count >= EDGES * 3 / 4)
+				return;
+			e->key = key;
+			entry_call_aside(touch_edge, e);
+		}
+		if (e->key == key)
+		{
+			tally_record_plain(&tally.slot, e->index, elapsed);
+			return;
+		}
+	}
+}
+
+/* Take the topmost frame off and count its call, which ended at `now`. */
+static inline void
+end_frame(uint64 now)
+{
+	frame	   *fr = &f.frames[--f.depth];
+	function   *fn = &f.functions[fr->number];
+	uint64		elapsed = now > fr->start ? now - fr->start : 0;
+
+	if (unlikely(!fr->timed))
+		return;
+	fn->active--;
+	if (f.depth > 0)
+		f.frames[f.depth - 1].below += elapsed;
+	if (unlikely(!handler_on()))
+		return;
+	tally.on = false;
+	record(fn, fr, elapsed);
+	if (unlikely(f.edges) && f.depth > 0 && f.frames[f.depth - 1].timed)
+		record_edge(f.frames[f.depth - 1].number, fr->number, elapsed);
+	if (unlikely(++fn->window_calls >= WINDOW))
+		look_at_heat(fn, now);
+	tally.on = true;
+}
+
+/* ---------------------------------------------------------------- handlers */
+
+ENTRY_HANDLER static pg_noinline void
+count_call(function *fn)
+{
+	if (fn->counted[tally.phase] == TALLY_NONE)
+		entry_call_aside(touch_counted, fn);
+	if (fn->counted[tally.phase] != TALLY_NONE)
+	{
+		uint64		seq = tally_book_begin(tally.slot.book);
+		tally_head *head = &tally.slot.heads[fn->counted[tally.phase]];
+
+		head->count++;
+		head->min = 0;
+		tally_book_publish(tally.slot.book, seq);
+	}
+}
+
+ENTRY_HANDLER HOT_CODE static bool
+function_enter(uint32 number, uintptr_t *place)
+{
+	function   *fn = &f.functions[number];
+	frame	   *fr;
+
+	if (unlikely(f.busy || !handler_on() || f.depth >= FRAMES ||
+				 f.stack_top - (uintptr_t) place > STACK_SPAN))
+		return false;
+	f.busy = true;
+	if (unlikely(fn->counting))
+	{
+		tally.on = false;
+		count_call(fn);
+		tally.on = true;
+		f.busy = false;
+		return false;
+	}
+	/* Frames left behind, by a jump that did not tell where it went. */
+	while (f.depth > 0 && unlikely(f.frames[f.depth - 1].place <= place))
+	{
+		fr = &f.frames[f.depth - 1];
+		if (fr->place == place && *place == f.functions[fr->number].entry.exit)
+			break;
+		end_frame(handler_now());
+	}
+	fr = &f.frames[f.depth++];
+	fr->place = place;
+	fr->back = *place;
+	fr->below = 0;
+	fr->number = number;
+	fr->timed = true;
+	fr->outermost = fn->active++ == 0;
+	f.busy = false;
+	fr->start = handler_now();
+	return true;
+}
+
+ENTRY_HANDLER HOT_CODE static void
+function_leave(uintptr_t *place)
+{
+	uint64		now = handler_now();
+
+	f.busy = true;
+	while (unlikely(f.frames[f.depth - 1].place != place))
+		end_frame(now);
+	*place = f.frames[f.depth - 1].back;
+	end_frame(now);
+	f.busy = false;
+}
+
+/* ---------------------------------------------------------------- what may happen meanwhile */
+
+/* What is being timed is dropped; the return addresses stay. */
+static void
+drop_open_calls(void)
+{
+	for (uint32 i = 0; i < f.depth; i++)
+		f.frames[i].timed = false;
+	for (int i = 0; i < f.count; i++)
+		f.functions[i].active = 0;
+}
+
+/* Another slot, or none: the accounts are not known any more, and open calls not ours. */
+void
+functions_begin(void)
+{
+	f.busy = false;
+	f.stack_top = (uintptr_t) __builtin_frame_address(0) + ((uintptr_t) 1 << 20);
+	drop_open_calls();
+	for (int i = 0; i < f.count; i++)
+	{
+		memset(f.functions[i].accounts, 0xff, sizeof(f.functions[i].accounts));
+		memset(f.functions[i].counted, 0xff, sizeof(f.functions[i].counted));
+		f.functions[i].window_calls = 0;
+		f.functions[i].window_start = 0;
+	}
+	if (f.edge_count > 0)
+		memset(f.edge, 0, sizeof(f.edge));
+	f.edge_count = 0;
+}
+
+/* The level word has changed: calls that saw a reset or the level off are not whole. */
+void
+functions_follow(uint32 before, uint32 word)
+{
+	if (f.depth > 0 && (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word) ||
+						TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF))
+		drop_open_calls();
+}
+
+/* The process ends: so do the calls that it is in. */
+void
+functions_end(uint64 now)
+{
+	if (f.depth == 0)
+		return;
+	/* Their frames stay: exit handlers may yet return through them. */
+	for (uint32 depth = f.depth; depth > 0; depth--)
+	{
+		uint32		whole = f.depth;
+
+		f.depth = depth;
+		end_frame(now);
+		f.frames[depth - 1].timed = false;
+		f.depth = whole;
+	}
+}
+
+/* siglongjmp: the stack shrinks to where the jump goes. */
+void
+functions_jump(sigjmp_buf target, uint64 now)
+{
+	uintptr_t	stack;
+
+	f.busy = false;
+	if (f.depth == 0 || !entry_jump_target(target, &stack))
+		return;
+	while (f.depth > 0 && (uintptr_t) f.frames[f.depth - 1].place < stack)
+		end_frame(now);
+}
+
+/* ---------------------------------------------------------------- the list */
+
+/* Are edges kept; what does a probe take, about, in ticks? */
+void
+functions_configure(bool edges, uint64 probe_ticks)
+{
+	f.edges = edges;
+	f.probe_ticks = probe_ticks;
+}
+
+void
+functions_drop_all(void)
+{
+	for (int i = 0; i < f.count; i++)
+		f.functions[i].wanted = false;
+}
+
+/*
+ * Probe this function from the next functions_switch on; false, with a reason, if it cannot
+ * be. One that was probed before is taken up again.
+ */
+bool
+functions_add(const entry_function *wanted, char *reason, size_t size)
+{
+	entry_hook	hook = {ENTRY_AROUND, (void *) function_enter, (void *) function_leave, 0};
+	function   *fn;
+	int			number;
+
+	if (strlen(wanted->name) >= NAME_SIZE)
+	{
+		snprintf(reason, size, "its name is longer than %d characters", NAME_SIZE - 1);
+		return false;
+	}
+	for (number = 0; number < f.count; number++)
+		if (f.functions[number].code == wanted->code)
+			break;
+	if (number == EVER)
+	{
+		snprintf(reason, size, "%d functions have been probed in this process already", EVER);
+		return false;
+	}
+	fn = &f.functions[number];
+	if (number == f.count)
+	{
+		memset(fn, 0, sizeof(*fn));
+		hook.number = (uint32) number;
+		if (!entry_prepare(wanted, &hook, &fn->entry, reason, size))
+			return false;
+		strlcpy(fn->name, wanted->name, sizeof(fn->name));
+		fn->code = wanted->code;
+		memset(fn->accounts, 0xff, sizeof(fn->accounts));
+		memset(fn->counted, 0xff, sizeof(fn->counted));
+		f.count++;
+	}
+	if (!fn->wanted)
+	{
+		fn->counting = false;
+		fn->window_start = 0;
+		fn->window_calls = 0;
+	}
+	fn->wanted = true;
+	return true;
+}
+
+/* Put the probes that are wanted in place and take the others out. Returns 0 or an errno. */
+int
+functions_switch(void)
+{
+	entry	   *on[FUNCTIONS_MAX];
+	entry	   *off[FUNCTIONS_MAX];
+	int			ons = 0;
+	int			offs = 0;
+	int			error = 0;
+
+	for (int i = 0; i < f.count; i++)
+	{
+		function   *fn = &f.functions[i];
+
+		if (fn->wanted && !fn->entry.on)
+			on[ons++] = &fn->entry;
+		else if (!fn->wanted && fn->entry.on)
+			off[offs++] = &fn->entry;
+	}
+	if (offs > 0)
+		error = entry_switch(off, offs, false);
+	if (ons > 0 && error == 0)
+		error = entry_switch(on, ons, true);
+	return error;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * functions.h
+ *	  Timing the functions that the user names.
+ */
+#ifndef PG_TALLY_FUNCTIONS_H
+#define PG_TALLY_FUNCTIONS_H
+
+#include "postgres.h"
+
+#include <setjmp.h>
+
+#include "entry.h"
+#include "tally.h"
+
+#define FUNCTIONS_MAX 128			/* probed at a time */
+
+/* The probe table's places: the functions, then names that led to none. */
+#define PROBES_FUNCTIONS 80
+#define PROBES_REFUSED (PROBES_FUNCTIONS + FUNCTIONS_MAX)
+
+/* functions.c: the handlers, and what is in place */
+extern void functions_begin(void);
+extern void functions_end(uint64 now);
+extern void functions_follow(uint32 before, uint32 word);
+extern void functions_jump(sigjmp_buf target, uint64 now);
+extern void functions_configure(bool edges, uint64 probe_ticks);
+extern void functions_drop_all(void);
+extern bool functions_add(const entry_function *function, char *reason, size_t size);
+extern int	functions_switch(void);
+
+/* function_list.c: the setting */
+
+/*
+ * Probe what the comma-separated list of names and globs (* and ?) says and nothing else.
+ * What cannot be probed is reported at elevel, and in the probe table if `publish`.
+ */
+extern void function_list_apply(tally_segment *segment, const char *list, int elevel,
+								bool publish);
+
+#endif							/* PG_TALLY_FUNCTIONS_H */

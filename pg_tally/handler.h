@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * handler.h
+ *	  What handlers of redirected functions share. Only for files that are compiled as
+ *	  entry.h asks.
+ *
+ * A handler may run anywhere in the server: with locks held, in a critical section, in a
+ * signal handler that interrupted a probe. It writes this process's slot only while tally.on
+ * is set, which it clears meanwhile (probe.h).
+ */
+#ifndef PG_TALLY_HANDLER_H
+#define PG_TALLY_HANDLER_H
+
+#include "postgres.h"
+
+#include "entry.h"
+#include "probe.h"
+
+static void
+handler_monotonic(void *now)
+{
+	*(uint64 *) now = tally_monotonic_ns();
+}
+
+static inline uint64
+handler_now(void)
+{
+	uint64		now;
+
+#if defined(__x86_64__)
+	if (likely(tally.clock == TALLY_CLOCK_TSC))
+		return __builtin_ia32_rdtsc();
+#endif
+	entry_call_aside(handler_monotonic, &now);
+	return now;
+}
+
+/* May the slot be written? A change of the level is followed at the next wait or message. */
+static inline bool
+handler_on(void)
+{
+	return tally.on && *(const volatile uint32 *) tally.level_word == tally.word_seen;
+}
+
+/* A name to be touched aside: the process's first use of a statistic. */
+typedef struct handler_name
+{
+	const char *(*name) (void *of, char *text, size_t size);
+	void	   *of;
+	uint32		index;				/* in the book, or TALLY_NONE */
+} handler_name;
+
+#endif							/* PG_TALLY_HANDLER_H */

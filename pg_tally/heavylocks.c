@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * heavylocks.c
+ *	  Heavyweight locks: waits by type and mode, deadlock checks and whom they found in the
+ *	  way; and spinlocks that were found taken.
+ *
+ * All of them end with a lock held: ProcSleep and DeadLockCheck with those of the lock
+ * manager's partitions, s_lock with the spinlock. So their times are only noted then, and
+ * settled when a lightweight lock has been released and no other is held.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "utils/wait_event.h"
+
+#include "blockers.h"
+#include "handler.h"
+#include "locks.h"
+#include "pg_tally.h"
+
+typedef enum heavy_kind
+{
+	HEAVY_WAIT = 1,
+	HEAVY_DEADLOCK_CHECK,
+	HEAVY_SPIN
+} heavy_kind;
+
+#define BLOCKERS 3					/* named in an event */
+#define ACCOUNTS 64
+#define SPINS 16					/* noted before they are settled; more are one with the last */
+
+typedef struct heavy_account
+{
+	uint32		key;				/* 0 empty */
+	uint32		index;
+} heavy_account;
+
+static struct
+{
+	/* going on */
+	bool		waiting;			/* in ProcSleep */
+	uint64		wait_start;
+	uint8		type;				/* LockTagType */
+	uint8		mode;				/* LOCKMODE */
+	uint64		check_start;
+	uint64		spin_start;
+	/* to be settled */
+	uint64		waited;
+	uint64		checked;
+	uint32		spins;
+	uint64		spun[SPINS];
+	uint32		blockers;
+	int32		blocker[BLOCKERS];	/* pids */
+	/* settled */
+	heavy_account accounts[ACCOUNTS];
+}			heavy;
+
+bool		heavylocks_pending = false;
+
+void
+heavylocks_begin(void)
+{
+	memset(&heavy, 0, sizeof(heavy));
+	heavylocks_pending = false;
+}
+
+/* ---------------------------------------------------------------- statistics */
+
+static uint32
+key_of(heavy_kind kind, uint8 type, uint8 mode)
+{
+	return (uint32) kind << 24 | (uint32) type << 16 | (uint32) mode << 8 | (uint32) tally.phase;
+}
+
+/* The statistic of that key; rare, so found by its name when the table is full. */
+static uint32
+index_of(uint32 key)
+{
+	char		name[TALLY_NAME_MAX];
+	const char *phase = probe_phase_name((tally_phase) (key & 0xff));
+	uint8		type = (uint8) (key >> 16);
+	uint8		mode = (uint8) (key >> 8);
+	uint32		index;
+	int			i;
+
+	for (i = 0; i < ACCOUNTS && heavy.accounts[i].key != 0; i++)
+		if (heavy.accounts[i].key == key)
+			return heavy.accounts[i].index;
+	switch ((heavy_kind) (key >> 24))
+	{
+		case HEAVY_WAIT:
+			snprintf(name, sizeof(name), "lock::%s::wait::%s::%s",
+					 GetLockNameFromTagType(type), phase,
+					 GetLockmodeName(type == LOCKTAG_ADVISORY ? USER_LOCKMETHOD
+									 : DEFAULT_LOCKMETHOD, mode));
+			break;
+		case HEAVY_DEADLOCK_CHECK:
+			snprintf(name, sizeof(name), "lock::deadlock::check::%s", phase);
+			break;
+		case HEAVY_SPIN:
+			snprintf(name, sizeof(name), "spin::delay::%s", phase);
+			break;
+	}
+	index = tally_touch(&tally.slot,
+						tally_register(tally.slot.segment, name, TALLY_TIMER, "ticks"));
+	if (i < ACCOUNTS)
+		heavy.accounts[i] = (heavy_account) {key, index};
+	return index;
+}
+
+/* ---------------------------------------------------------------- who is in the way */
+
+/*
+ * Whose locks conflict with what `proc` waits for. The caller of DeadLockCheck holds all
+ * partitions, so this only reads (compare FindLockCycleRecurseMember, deadlock.c).
+ */
+static void
+find_blockers(void *arg)
+{
+	PGPROC	   *proc = arg;
+	LOCK	   *lock = proc->waitLock;
+	PROCLOCK   *proclock;
+	LOCKMASK	conflicts;
+	SHM_QUEUE  *queue;
+
+	if (lock == NULL)
+		return;
+	conflicts = GetLocksMethodTable(lock)->conflictTab[proc->waitLockMode];
+	queue = &lock->procLocks;
+	for (proclock = (PROCLOCK *) SHMQueueNext(queue, queue, offsetof(PROCLOCK, lockLink));
+		 proclock != NULL && heavy.blockers < BLOCKERS;
+		 proclock = (PROCLOCK *) SHMQueueNext(queue, &proclock->lockLink,
+											  offsetof(PROCLOCK, lockLink)))
+	{
+		PGPROC	   *holder = proclock->tag.myProc;
+
+		if ((proclock->holdMask & conflicts) != 0 && holder != proc &&
+			(proc->lockGroupLeader == NULL || holder->lockGroupLeader != proc->lockGroupLeader))
+			heavy.blocker[heavy.blockers++] = holder->pid;
+	}
+}
+
+/* ---------------------------------------------------------------- settling */
+
+/* The slot is ours to write. */
+static void
+settle(void *unused)
+{
+	int			saved_errno = errno;
+
+	heavylocks_pending = false;
+	if (heavy.waited != 0)
+		tally_record(&tally.slot, index_of(key_of(HEAVY_WAIT, heavy.type, heavy.mode)),
+					 heavy.waited);
+	if (heavy.checked != 0)
+		tally_record(&tally.slot, index_of(key_of(HEAVY_DEADLOCK_CHECK, 0, 0)), heavy.checked);
+	for (uint32 i = 0; i < heavy.spins; i++)
+		tally_record(&tally.slot, index_of(key_of(HEAVY_SPIN, 0, 0)), heavy.spun[i]);
+	if (heavy.blockers > 0)
+		blockers_tell_lock(heavy.type, heavy.mode, heavy.wait_start, heavy.blocker,
+						   heavy.blockers);
+	heavy.waited = heavy.checked = 0;
+	heavy.spins = heavy.blockers = 0;
+	errno = saved_errno;
+}
+
+/* From a handler that has cleared tally.on. */
+ENTRY_HANDLER void
+heavylocks_settle(void)
+{
+	entry_call_aside(settle, NULL);
+}
+
+/* An error ends a wait: ProcSleep does not return. */
+void
+heavylocks_jump(uint64 now)
+{
+	if (!heavy.waiting)
+		return;
+	heavy.waiting = false;
+	heavy.waited = Max(now - heavy.wait_start, 1);
+	if (tally.on && *(const volatile uint32 *) tally.level_word == tally.word_seen)
+	{
+		tally.on = false;
+		settle(NULL);
+		tally.on = true;
+	}
+	else
+		heavylocks_pending = true;
+}
+
+/* ---------------------------------------------------------------- handlers */
+
+ENTRY_HANDLER static void
+before_sleep(LOCALLOCK *locallock, uint64 ignored)
+{
+	heavy.type = locallock->tag.lock.locktag_type;
+	heavy.mode = (uint8) locallock->tag.mode;
+	heavy.wait_start = handler_now();
+	heavy.waiting = tally.claimed;
+}
+
+ENTRY_HANDLER static int
+after_sleep(LOCALLOCK *locallock, uint64 ignored, int result)
+{
+	uint64		now = handler_now();
+
+	if (heavy.waiting)
+	{
+		heavy.waited = Max(now - heavy.wait_start, 1);
+		heavylocks_pending = true;
+	}
+	heavy.waiting = false;
+	return result;
+}
+
+ENTRY_HANDLER static void
+before_check(PGPROC *proc, uint64 ignored)
+{
+	heavy.check_start = handler_now();
+}
+
+ENTRY_HANDLER static int
+after_check(PGPROC *proc, uint64 ignored, int result)
+{
+	heavy.checked = Max(handler_now() - heavy.check_start, 1);
+	heavylocks_pending = true;
+	if (handler_now() - heavy.wait_start >= locks_block_ticks)
+		entry_call_aside(find_blockers, proc);
+	return result;
+}
+
+ENTRY_HANDLER static void
+before_spin(uint64 ignored, uint64 ignored_too)
+{
+	heavy.spin_start = handler_now();
+}
+
+ENTRY_HANDLER static int
+after_spin(uint64 ignored, uint64 ignored_too, int result)
+{
+	uint64		ticks = handler_now() - heavy.spin_start;
+
+	if (heavy.spins < SPINS)
+		heavy.spun[heavy.spins++] = ticks;
+	else
+		heavy.spun[SPINS - 1] += ticks;
+	heavylocks_pending = true;
+	return result;
+}
+
+const locks_entry heavylocks_entries[HEAVYLOCKS_ENTRIES] = {
+	{"ProcSleep", {ENTRY_WRAP, (void *) before_sleep, (void *) after_sleep, 0}},
+	{"DeadLockCheck", {ENTRY_WRAP, (void *) before_check, (void *) after_check, 0}},
+	{"s_lock", {ENTRY_WRAP, (void *) before_spin, (void *) after_spin, 0}},
+};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * locks.h
+ *	  Level `locks`: probes that are in place only while the level asks for them.
+ */
+#ifndef PG_TALLY_LOCKS_H
+#define PG_TALLY_LOCKS_H
+
+#include "postgres.h"
+
+#include "entry.h"
+#include "tally.h"
+
+/* The probe table's places of the entries on locks. */
+#define PROBES_LOCKS TALLY_CALLS
+
+/* A function that this level redirects. */
+typedef struct locks_entry
+{
+	const char *name;
+	entry_hook	hook;
+} locks_entry;
+
+/* locks.c: putting them in place */
+extern bool locks_in_place;
+extern uint64 locks_block_ticks;	/* a wait this long is told with who caused it */
+extern void locks_prepare(tally_segment *segment);
+extern void locks_begin(void);
+extern void locks_follow(void);
+
+/* lwlocks.c: lightweight locks. The first LWLOCKS_NEEDED only together. */
+#define LWLOCKS_ENTRIES 5
+#define LWLOCKS_NEEDED 4
+extern const locks_entry lwlocks_entries[LWLOCKS_ENTRIES];
+extern void lwlocks_begin(void);
+extern void lwlocks_slept(uint64 begin, uint64 end);
+
+/* heavylocks.c: heavyweight locks, deadlock checks, spinlocks */
+#define HEAVYLOCKS_ENTRIES 3
+extern const locks_entry heavylocks_entries[HEAVYLOCKS_ENTRIES];
+extern bool heavylocks_pending;		/* something is to be settled when no lock is held */
+extern void heavylocks_begin(void);
+extern void heavylocks_jump(uint64 now);
+ENTRY_HANDLER extern void heavylocks_settle(void);
+
+#endif							/* PG_TALLY_LOCKS_H */
