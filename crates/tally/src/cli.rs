@@ -44,6 +44,7 @@ Examples:
   tally demo                      a scratch server, a load and the live view
   tally enable --mode session     put pg_tally to work on the server, without a restart
   tally top                       watch it
+  tally level locks --for 60s     look at every lightweight lock, for a minute
   tally cost                      what the watching costs";
 
 /// The verbs.
@@ -63,6 +64,10 @@ pub enum Verb {
     Top(TopArgs),
     /// Measure what a level costs, by toggling it on live backends
     Cost(CostArgs),
+    /// Set how much is looked at, for good, for a while or now and then; or say it
+    Level(LevelArgs),
+    /// Time functions of the server: what they took, what can be timed, and which are
+    Functions(FunctionsArgs),
     /// Print the man page, or write all of them into a folder
     #[command(hide = true)]
     Man(ManArgs),
@@ -135,6 +140,8 @@ pub enum Level {
     Off,
     /// The ledger: phases, waits, commands
     Waits,
+    /// And every lightweight lock: held, acquired, waited for
+    Locks,
 }
 
 impl Level {
@@ -143,6 +150,7 @@ impl Level {
         match self {
             Self::Off => "off",
             Self::Waits => "waits",
+            Self::Locks => "locks",
         }
     }
 }
@@ -152,6 +160,7 @@ impl From<Level> for segment::Level {
         match level {
             Level::Off => Self::Off,
             Level::Waits => Self::Waits,
+            Level::Locks => Self::Locks,
         }
     }
 }
@@ -199,6 +208,7 @@ pub struct LsArgs {
 Examples:
   tally top
   tally top --interval 5 --view waits
+  tally top --once --view lwlocks --per-second --interval 60
   tally top --once --json /var/lib/postgresql/15/main | jq '.ledger[0]'
   tally top --json --count 60 > minute.jsonl")]
 pub struct TopArgs {
@@ -220,6 +230,10 @@ pub struct TopArgs {
     /// What to show first; as text, all of it unless this says otherwise
     #[arg(long, value_enum)]
     pub view: Option<View>,
+    /// With --view lwlocks: one table a lock and context, held, acquired and waited for, per second
+    /// of level locks, and the commands below it
+    #[arg(long, requires = "view", conflicts_with = "json")]
+    pub per_second: bool,
     /// Order of the rows
     #[arg(long, value_enum, default_value_t = Sort::Time)]
     pub sort: Sort,
@@ -254,6 +268,12 @@ pub enum View {
     Commands,
     /// The sessions and what each is in the middle of
     Sessions,
+    /// Lightweight locks: held, acquired, waited for (level locks)
+    Lwlocks,
+    /// Heavyweight locks waited for, deadlock checks, spinlocks (level locks)
+    Locks,
+    /// Functions with a probe: calls, inclusive and exclusive time
+    Functions,
     /// All of these, one after the other
     All,
 }
@@ -283,6 +303,7 @@ right to write its segment (the server's user or root).
 Examples:
   tally cost
   tally cost --workload select --minutes 10 --margin 0.3
+  tally cost --level locks --margin 1.5
   tally cost --minutes 5 /var/lib/postgresql/15/main")]
 pub struct CostArgs {
     /// Measure this server under its own load: a segment, data directory or connection string
@@ -319,6 +340,74 @@ pub struct CostArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Print JSON (docs/cost.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tally level`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Levels: off, nothing; waits, the ledger, the commands and the probed functions; locks, every
+lightweight lock as well. All processes that have the extension follow at once.
+
+The level lasts until it is set again, the setting pg_tally.level changes, or the server
+restarts; `tally enable --level` puts it into the server's configuration. Setting it needs the
+right to write the segment: the server's user or root.
+
+With --for it goes back by itself, also when this command is interrupted or killed. With --every
+as well it is set again and again until this command is interrupted: partial instrumentation.
+Rates are shown per second of the time in which the level was in force.
+
+Examples:
+  tally level
+  sudo -u postgres tally level locks --for 60s
+  sudo -u postgres tally level locks --for 60s --every 300s /var/lib/postgresql/15/main")]
+pub struct LevelArgs {
+    /// off, waits or locks; without it, the level in force is printed
+    #[arg(value_name = "LEVEL")]
+    pub level: Option<String>,
+    /// The segment, data directory or connection string
+    #[arg(value_name = "TARGET")]
+    pub target: Option<String>,
+    /// Go back to the former level after so long: seconds, or with a unit (500ms, 2min)
+    #[arg(long = "for", value_name = "TIME", value_parser = interval)]
+    pub length: Option<Duration>,
+    /// And set it again each time that so much has passed
+    #[arg(long, value_name = "TIME", requires = "length", value_parser = period)]
+    pub every: Option<Duration>,
+    /// Print JSON (docs/json.md)
+    #[arg(long, conflicts_with = "length")]
+    pub json: bool,
+}
+
+/// Arguments of `tally functions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Any exported function of the server and of the libraries that it has loaded can be timed, if its
+first instructions can be moved. --list and --set connect to the server; --set needs a superuser.
+
+Examples:
+  tally functions --list 'SimpleLru*'
+  tally functions --set 'XLogFlush, SimpleLruReadPage*, heap_insert'
+  tally functions --interval 10
+  tally functions --tree
+  tally functions --set ''")]
+pub struct FunctionsArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Which functions can be timed, and why others cannot: a name, or a glob with * and ?
+    #[arg(long, value_name = "GLOB", group = "what")]
+    pub list: Option<String>,
+    /// Time these from now on, names and globs separated by commas; none when empty
+    #[arg(long, value_name = "LIST", group = "what")]
+    pub set: Option<String>,
+    /// Who calls whom, in one interval (needs pg_tally.function_edges = on)
+    #[arg(long, group = "what")]
+    pub tree: bool,
+    /// Length of the interval: seconds, or with a unit (500ms, 2s, 1min)
+    #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = interval)]
+    pub interval: Duration,
+    /// Print JSON (docs/json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -411,6 +500,10 @@ fn within(text: &str, least: Duration, most: Duration) -> Result<Duration, Strin
 
 fn interval(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_millis(100), Duration::from_secs(3600))
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(86_400))
 }
 
 fn slice(text: &str) -> Result<Duration, String> {

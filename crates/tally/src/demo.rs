@@ -101,6 +101,7 @@ fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
         json: false,
         count: (!live && !args.once).then_some(all),
         view: Some(View::Ledger),
+        per_second: false,
         sort: Sort::Time,
         reverse: false,
         filter: None,

@@ -13,8 +13,10 @@ mod demo;
 mod disable;
 mod enable;
 mod error;
+mod functions;
 mod generate;
 mod instrumented;
+mod level;
 mod library;
 mod library_list;
 mod ls;
@@ -44,6 +46,8 @@ fn main() -> ExitCode {
         Verb::Ls(args) => ls::run(args),
         Verb::Top(args) => top::run(args, color),
         Verb::Cost(args) => cost::run(args),
+        Verb::Level(args) => level::run(args),
+        Verb::Functions(args) => functions::run(args),
         Verb::Man(args) => generate::man(args),
         Verb::Completions(args) => generate::completions(args),
     })

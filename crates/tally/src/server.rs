@@ -108,8 +108,8 @@ pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Failed(format!(
-        "role {} is not a superuser, and only a superuser may change which libraries a server \
-         loads; connect as one",
+        "role {} is not a superuser, and only a superuser may change the settings of a server; \
+         connect as one",
         row.get::<_, &str>(1)
     )))
 }

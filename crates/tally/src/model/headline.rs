@@ -52,9 +52,19 @@ fn server(interval: &Interval) -> String {
         server.name,
         server.host,
         duration((interval.time - server.created).max(0.0).round()),
-        interval.level,
+        level(interval),
         interval.clock.kind,
     )
+}
+
+/// The level, and how it ends.
+fn level(interval: &Interval) -> String {
+    match (interval.level_left_seconds, interval.level_then) {
+        (Some(left), Some(then)) => {
+            format!("{} (for {}, then {then})", interval.level, duration(left.round()))
+        }
+        _ => interval.level.to_string(),
+    }
 }
 
 fn sessions(interval: &Interval) -> String {
@@ -74,7 +84,7 @@ fn sessions(interval: &Interval) -> String {
 }
 
 fn load(interval: &Interval) -> String {
-    let length = interval.interval_seconds.max(1e-9);
+    let length = interval.instrumented_seconds.max(1e-9);
     let handled = interval.commands_handled;
     let each = if handled == 0 {
         String::new()
@@ -132,7 +142,7 @@ fn kernel(interval: &Interval) -> Line {
 pub fn warnings(interval: &Interval) -> Vec<String> {
     let mut warnings = Vec::new();
     if interval.level == Level::Off {
-        warnings.push("the level is off: nothing is measured (tally enable --level waits)".into());
+        warnings.push("the level is off: nothing is measured (tally level waits)".into());
     }
     if interval.uninstrumented_seconds > 0.0 && interval.level != Level::Off {
         warnings.push(format!(

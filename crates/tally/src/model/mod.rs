@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An interval in words and numbers: what every view shows of it, whatever it is drawn with.
 
+pub mod functions;
 pub mod headline;
+pub mod locks;
 pub mod panes;
 #[cfg(test)]
 pub mod sample;

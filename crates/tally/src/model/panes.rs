@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The panes: ledger, waits, commands, sessions, each as a table of an interval.
+//! The panes ledger, waits, commands and sessions, each as a table of an interval, and what
+//! all panes share.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
@@ -21,11 +22,11 @@ pub struct Wish {
     pub filter: String,
     /// The idle accounts as well.
     pub idle: bool,
-    /// Which activities are opened into their phases.
+    /// Which rows are opened, such as activities into their phases.
     pub open: Open,
 }
 
-/// Which activities show their phases.
+/// Which rows that are sums show what they are made of.
 #[derive(Debug, Clone)]
 pub enum Open {
     /// All with more than one.
@@ -35,7 +36,7 @@ pub enum Open {
 }
 
 impl Open {
-    fn shows(&self, key: &str) -> bool {
+    pub(super) fn shows(&self, key: &str) -> bool {
         match self {
             Open::All => true,
             Open::These(keys) => keys.contains(key),
@@ -43,16 +44,16 @@ impl Open {
     }
 }
 
-const fn left(head: &'static str, expendable: u8) -> Column {
+pub(super) const fn left(head: &'static str, expendable: u8) -> Column {
     Column { head, right: false, expendable }
 }
 
-const fn right(head: &'static str, expendable: u8) -> Column {
+pub(super) const fn right(head: &'static str, expendable: u8) -> Column {
     Column { head, right: true, expendable }
 }
 
 /// Compare two rows' timings by the wish; most first.
-fn by(sort: Sort, a: (&Timing, &str), b: (&Timing, &str)) -> Ordering {
+pub(super) fn by(sort: Sort, a: (&Timing, &str), b: (&Timing, &str)) -> Ordering {
     let largest = |f: fn(&Timing) -> f64| f(b.0).total_cmp(&f(a.0));
     let order = match sort {
         Sort::Time => largest(|t| t.seconds),
@@ -64,7 +65,11 @@ fn by(sort: Sort, a: (&Timing, &str), b: (&Timing, &str)) -> Ordering {
     order.then_with(|| largest(|t| t.seconds)).then_with(|| a.1.cmp(b.1))
 }
 
-fn sorted<T>(mut rows: Vec<T>, wish: &Wish, order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+pub(super) fn sorted<T>(
+    mut rows: Vec<T>,
+    wish: &Wish,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Vec<T> {
     rows.sort_by(order);
     if wish.reverse {
         rows.reverse();
@@ -72,7 +77,7 @@ fn sorted<T>(mut rows: Vec<T>, wish: &Wish, order: impl Fn(&T, &T) -> Ordering) 
     rows
 }
 
-fn accepts(wish: &Wish, texts: &[&str]) -> bool {
+pub(super) fn accepts(wish: &Wish, texts: &[&str]) -> bool {
     wish.filter.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wish.filter))
 }
 
@@ -85,8 +90,16 @@ fn share(seconds: f64, interval: &Interval) -> f64 {
     }
 }
 
+/// A rate: by the time in which the level was not off.
 fn per_second(n: u64, interval: &Interval) -> String {
-    count(n as f64 / interval.interval_seconds.max(1e-9))
+    count(n as f64 / interval.instrumented_seconds.max(1e-9))
+}
+
+/// Seconds per second of the time in which the level was not off; what fell while it was
+/// `off` itself goes by all of the time.
+fn concurrency(seconds: f64, off: bool, interval: &Interval) -> String {
+    let length = if off { interval.interval_seconds } else { interval.instrumented_seconds };
+    two(seconds / length.max(1e-9))
 }
 
 /// Microseconds per handled command.
@@ -132,6 +145,8 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
     let mut rows = Vec::new();
     let line = |key: String, names: [String; 2], timing: &Timing, idle: bool, branches: bool| {
         let share = share(timing.seconds, interval);
+        let off = key.starts_with("uninstrumented");
+        let concurrency = concurrency(timing.seconds, off, interval);
         let tone = if idle { Tone::Quiet } else { Tone::of(&names[0]) };
         let [activity, phase] = names;
         Row {
@@ -140,7 +155,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
                 activity,
                 phase,
                 if idle { "idle".to_string() } else { percent(share) },
-                two(timing.seconds / interval.interval_seconds.max(1e-9)),
+                concurrency,
                 if idle { "-".to_string() } else { per_command(timing.seconds, interval) },
                 per_second(timing.count, interval),
                 maybe_duration(timing.mean_seconds),
@@ -282,9 +297,21 @@ pub fn commands(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: None }
 }
 
+/// The lightweight lock that a session has held longest, and how many more.
+fn holds(session: &SessionRow) -> String {
+    let longest = session.holding.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    longest.map_or_else(String::new, |held| {
+        let more = match session.holding_count.saturating_sub(1) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{} {} {}{more}", held.lock, held.mode, duration(held.seconds))
+    })
+}
+
 /// The sessions and what each is in the middle of.
 pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
-    let columns = vec![
+    let mut columns = vec![
         right("PID", 0),
         left("KIND", 6),
         left("USER", 5),
@@ -297,6 +324,10 @@ pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
         right("CMD/S", 3),
         left("APPLICATION", 7),
     ];
+    let holding = interval.sessions.iter().any(|s| !s.holding.is_empty());
+    if holding {
+        columns.push(left("HOLDS", 8));
+    }
     let shown = |s: &SessionRow| {
         let text = |o: &Option<String>| o.clone().unwrap_or_default();
         (wish.idle || s.state != "idle" && s.state != "background" || s.busy_seconds > 0.0)
@@ -332,7 +363,7 @@ pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
             };
             let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_string());
             let dead = s.state == "dead";
-            Row {
+            let mut row = Row {
                 key: format!("{} {}", s.slot, s.generation),
                 cells: vec![
                     s.pid.to_string(),
@@ -353,7 +384,11 @@ pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
                     _ => Tone::Quiet,
                 },
                 branches: false,
+            };
+            if holding {
+                row.cells.push(holds(s));
             }
+            row
         })
         .collect();
     Table { columns, rows, bars_after: None }

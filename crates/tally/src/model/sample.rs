@@ -7,7 +7,8 @@ use segment::delta::{Change, Extreme, Total};
 use segment::directory::{Stat, StatKind};
 use segment::functions::{EdgeRow, FunctionRow, FunctionTotals};
 use segment::interval::{
-    AccountRow, ClockInfo, CommandRow, EndedRow, Interval, ServerInfo, SessionRow, Timing,
+    AccountRow, ClockInfo, CommandRow, EndedRow, HoldingRow, Interval, ServerInfo, SessionRow,
+    Timing,
 };
 use segment::kernel::Witness;
 use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
@@ -198,6 +199,9 @@ pub fn interval() -> Interval {
             ..Witness::default()
         },
     };
+    let held = |lock: &str, seconds| HoldingRow { lock: lock.into(), mode: "exclusive", seconds };
+    interval.sessions[1].holding = vec![held("WALWrite", 0.0042), held("WALInsert", 0.00003)];
+    interval.sessions[1].holding_count = 2;
     interval.waits = interval.waits_of_ledger();
     interval
 }

@@ -141,6 +141,19 @@ impl Table {
         self.join(cells, layout, &" ".repeat(layout.bar)).concat()
     }
 
+    /// All of it as lines of text, `width` characters wide, bars in ASCII.
+    pub fn text(&self, width: usize) -> String {
+        let layout = self.layout(width);
+        let mut text = String::from(self.heading(&layout).trim_end());
+        text.push('\n');
+        for row in &self.rows {
+            let bar = bar(row.bar.unwrap_or(0.0), layout.bar, true);
+            text.push_str(self.line(row, &layout, &bar).trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
     /// A row in that layout, with `bar` where the bars are.
     pub fn line(&self, row: &Row, layout: &Layout, bar: &str) -> String {
         self.parts(row, layout, bar).concat()

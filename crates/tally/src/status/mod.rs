@@ -31,6 +31,9 @@ struct Status {
     running: Option<bool>,
     mode: Option<Mode>,
     level: Level,
+    /// For how much longer, if the level ends by itself; then `level_then`.
+    level_left_seconds: Option<f64>,
+    level_then: Option<Level>,
     clock: ClockInfo,
     segment: File,
     slots: Slots,
@@ -102,6 +105,8 @@ struct EventRow {
     seconds_ago: f64,
     pid: i32,
     warning: bool,
+    /// "note", "warning" or "blocked": one process kept another waiting.
+    kind: &'static str,
     text: String,
 }
 
@@ -128,7 +133,9 @@ impl Status {
         Ok(Self {
             running,
             mode: coverage.map(|it| if it.shared { Mode::Shared } else { Mode::Session }),
-            level: segment.level()?,
+            level: interval.level,
+            level_left_seconds: interval.level_left_seconds,
+            level_then: interval.level_then,
             segment: File {
                 format: segment::layout::VERSION,
                 resident_bytes: std::fs::metadata(segment.path()).map_or(0, |m| m.blocks() * 512),
@@ -192,6 +199,11 @@ fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {
                 seconds_ago: (now - time).max(0.0),
                 pid: event.pid,
                 warning: event.kind == EventKind::Warning,
+                kind: match event.kind {
+                    EventKind::Note => "note",
+                    EventKind::Warning => "warning",
+                    EventKind::Blocked => "blocked",
+                },
                 text: event.text.clone(),
             }
         })

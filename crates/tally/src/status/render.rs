@@ -81,8 +81,15 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
         ),
     )?;
     match status.level {
-        Level::Off => sheet.amiss("level", "off: nothing is measured; `tally enable` sets it")?,
-        level => sheet.line("level", level)?,
+        Level::Off => {
+            sheet.amiss("level", "off: nothing is measured; `tally level waits` sets it")?
+        }
+        level => match (status.level_left_seconds, status.level_then) {
+            (Some(left), Some(then)) => {
+                sheet.line("level", format!("{level}, for another {}, then {then}", age(left)))?
+            }
+            _ => sheet.line("level", level)?,
+        },
     }
     sheet.line(
         "clock",

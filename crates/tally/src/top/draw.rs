@@ -70,10 +70,15 @@ fn head<'a>(screen: &Screen, width: usize) -> Vec<Line<'a>> {
 }
 
 fn pane_tabs<'a>(screen: &Screen, width: usize) -> Line<'a> {
+    let state = state(screen);
+    // Where there is no room for all names, only the shown pane has one.
+    let all: usize = PANES.iter().map(|(name, _)| name.len() + 3).sum();
+    let short = all + 2 + state.chars().count() > width;
     let mut spans = Vec::new();
     let mut used = 0;
     for (at, (name, _)) in PANES.iter().enumerate() {
-        let text = format!(" {} {name} ", at + 1);
+        let name = if short && at != screen.pane { "" } else { name };
+        let text = format!(" {} {name}", at + 1);
         used += text.len();
         let style = if at == screen.pane {
             Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
@@ -82,6 +87,17 @@ fn pane_tabs<'a>(screen: &Screen, width: usize) -> Line<'a> {
         };
         spans.push(Span::styled(text, style));
     }
+    let style = if screen.paused {
+        styled(screen, Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
+    } else {
+        Style::new()
+    };
+    spans.push(Span::styled(fit(&state, width.saturating_sub(used), true), style));
+    Line::from(spans)
+}
+
+/// How the figures are chosen, and how often.
+fn state(screen: &Screen) -> String {
     let mut state = String::new();
     if !screen.wish.filter.is_empty() {
         state.push_str(&format!("filter \"{}\"  ", screen.wish.filter));
@@ -93,13 +109,7 @@ fn pane_tabs<'a>(screen: &Screen, width: usize) -> Line<'a> {
         state.push_str("PAUSED  ");
     }
     state.push_str(&format!("every {}", duration(screen.length.as_secs_f64())));
-    let style = if screen.paused {
-        styled(screen, Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
-    } else {
-        Style::new()
-    };
-    spans.push(Span::styled(fit(&state, width.saturating_sub(used), true), style));
-    Line::from(spans)
+    state
 }
 
 fn tone_color(tone: Tone) -> Color {
@@ -117,6 +127,12 @@ fn tone_color(tone: Tone) -> Color {
 
 fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let Some(table) = screen.table() else { return };
+    let mut area = area;
+    if let Some(note) = screen.note().filter(|_| !table.rows.is_empty() && area.height > 3) {
+        let text = fit(&note, usize::from(area.width), false);
+        frame.render_widget(Paragraph::new(text), Rect { height: 1, ..area });
+        area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    }
     let rows = usize::from(area.height).saturating_sub(1);
     screen.page = rows;
     screen.cursor = screen.cursor.min(table.rows.len().saturating_sub(1));
@@ -132,7 +148,8 @@ fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
         Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
     ));
     if table.rows.is_empty() {
-        lines.push(Line::raw(empty(screen)));
+        let text = screen.note().unwrap_or_else(|| empty(screen).to_string());
+        lines.extend(wrap(&text, usize::from(area.width)).into_iter().map(Line::raw));
     }
     for (at, row) in table.rows.iter().enumerate().skip(screen.top).take(rows) {
         lines.push(line(screen, &table, row, &layout, at == screen.cursor));

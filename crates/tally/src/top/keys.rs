@@ -50,7 +50,7 @@ pub fn action(key: KeyEvent) -> Option<Action> {
     }
     Some(match key.code {
         KeyCode::Char('q') | KeyCode::F(10) => Action::Quit,
-        KeyCode::Char(digit @ '1'..='4') => Action::Pane(digit as usize - '1' as usize),
+        KeyCode::Char(digit @ '1'..='7') => Action::Pane(digit as usize - '1' as usize),
         KeyCode::Tab => Action::NextPane(1),
         KeyCode::BackTab => Action::NextPane(-1),
         KeyCode::Up | KeyCode::Char('k') => Action::Move(-1),
@@ -76,9 +76,10 @@ pub fn action(key: KeyEvent) -> Option<Action> {
 
 /// The page of help.
 pub const HELP: &str = "\
-Tab 1 2 3 4   pane: ledger, waits, commands, sessions
+Tab 1 to 7    pane: ledger, waits, commands, sessions, lightweight locks,
+              other locks, functions
 Up Down j k   move the cursor; PgUp PgDn Home End
-Enter         open an activity into its phases; e opens or shuts all
+Enter         open a row into its phases or contexts; e opens or shuts all
 < > s F6      order: time, count, mean, max, name; r turns it round
 / F4          filter: rows that contain a text; Esc takes it off
 i             show or hide what is idle
@@ -90,6 +91,7 @@ q F10 Ctrl-C  leave
 %TIME   share of the time that sessions were not idle
 S/S     seconds per second: how many do this on average
 US/CMD  microseconds per handled command
+Rates are per second of the time in which the level was on; of locks, was locks.
 A stretch that is still running counts up to this instant, and as the longest.
 
 Idle is: waiting for the client between commands, the main loops of background
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn every_key_of_the_help_page_does_something() {
         let plain = |code| action(KeyEvent::new(code, KeyModifiers::NONE));
-        for c in "1234jkes<>r/ipd?hq gG".chars() {
+        for c in "1234567jkes<>r/ipd?hq gG".chars() {
             assert!(plain(KeyCode::Char(c)).is_some(), "{c}");
         }
         for n in [1, 4, 6, 10] {

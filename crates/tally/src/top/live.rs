@@ -17,6 +17,7 @@ use crate::cli::{Sort, TopArgs, View};
 use crate::error::Error;
 use crate::model::panes::{self, Open, Wish};
 use crate::model::table::Table;
+use crate::model::{functions, locks};
 
 /// The first interval is short, so that there is soon something to see.
 const FIRST: Duration = Duration::from_millis(500);
@@ -24,11 +25,14 @@ const FIRST: Duration = Duration::from_millis(500);
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// The panes, in order.
-pub const PANES: [(&str, View); 4] = [
+pub const PANES: [(&str, View); 7] = [
     ("Ledger", View::Ledger),
     ("Waits", View::Waits),
     ("Commands", View::Commands),
     ("Sessions", View::Sessions),
+    ("LWLocks", View::Lwlocks),
+    ("Locks", View::Locks),
+    ("Functions", View::Functions),
 ];
 
 /// The orders, in order.
@@ -107,8 +111,16 @@ impl Screen {
             View::Waits => panes::waits(interval, &wish),
             View::Commands => panes::commands(interval, &wish),
             View::Sessions => panes::sessions(interval, &wish),
+            View::Lwlocks => locks::lwlocks(interval, &wish),
+            View::Locks => locks::locks(interval, &wish),
+            View::Functions => functions::functions(interval, &wish),
             View::Ledger | View::All => panes::ledger(interval, &wish),
         })
+    }
+
+    /// What is to be said of the pane that is shown.
+    pub fn note(&self) -> Option<String> {
+        self.interval.as_ref().and_then(|interval| super::remark(PANES[self.pane].1, interval))
     }
 
     /// What an interval, or the lack of one, changes.
@@ -319,6 +331,7 @@ mod tests {
             json: false,
             count: None,
             view: None,
+            per_second: false,
             sort: Sort::Time,
             reverse: false,
             filter: None,

@@ -16,6 +16,7 @@ use segment::Interval;
 use crate::cli::{TopArgs, View};
 use crate::error::Error;
 use crate::model::panes::{Open, Wish};
+use crate::model::{functions, locks};
 use crate::target;
 use feed::{Feed, Step};
 
@@ -24,13 +25,25 @@ const NAP: Duration = Duration::from_millis(100);
 
 /// Show it.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
+    if args.per_second && args.view != Some(View::Lwlocks) {
+        return Err(Error::Usage("--per-second goes with --view lwlocks".into()));
+    }
     let path = target::path(args.target.as_deref())?;
     let feed = Feed::open(path, !args.no_witness, args.leaders)?;
-    let plain = args.once || args.json || args.count.is_some();
+    let plain = args.once || args.json || args.count.is_some() || args.per_second;
     if plain || !std::io::stdout().is_terminal() {
         return print(args, feed, color);
     }
     live::run(args, feed, color)
+}
+
+/// What is to be said of a view beside its figures.
+fn remark(view: View, interval: &Interval) -> Option<String> {
+    match view {
+        View::Lwlocks | View::Locks => locks::note(interval),
+        View::Functions => functions::note(interval),
+        _ => None,
+    }
 }
 
 fn wish(args: &TopArgs, open: Open) -> Wish {
@@ -88,6 +101,10 @@ fn write(args: &TopArgs, interval: &Interval, wish: &Wish, color: bool) -> Resul
         writeln!(out)?;
     } else {
         let view = args.view.unwrap_or(View::All);
+        if args.per_second {
+            out.write_all(locks::per_second(interval, wish)?.as_bytes())?;
+            return Ok(out.flush()?);
+        }
         let width = std::io::stdout()
             .is_terminal()
             .then(|| ratatui::crossterm::terminal::size().ok())

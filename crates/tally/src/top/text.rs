@@ -6,7 +6,8 @@ use segment::interval::Interval;
 use crate::cli::View;
 use crate::model::headline::{self, Weight};
 use crate::model::panes::{self, Wish};
-use crate::model::table::{bar, wrap, Table};
+use crate::model::table::{wrap, Table};
+use crate::model::{functions, locks};
 
 /// Wide enough for every column when the output is no terminal.
 const ROOM: usize = 160;
@@ -20,6 +21,7 @@ pub fn render(
     color: bool,
 ) -> String {
     let room = width.unwrap_or(ROOM);
+    let seconds = interval.interval_seconds;
     let mut out = String::new();
     for line in headline::lines(interval) {
         for part in wrap(&line.text, room) {
@@ -30,26 +32,43 @@ pub fn render(
             }
         }
     }
-    let all = view == View::All;
-    let seconds = interval.interval_seconds;
-    if all || view == View::Ledger {
-        let title = format!("Ledger: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds);
-        section(&mut out, &title, &panes::ledger(interval, wish), room, color);
-    }
-    if all || view == View::Waits {
-        section(&mut out, "Waits", &panes::waits(interval, wish), room, color);
-    }
-    if all || view == View::Commands {
-        section(&mut out, "Commands", &panes::commands(interval, wish), room, color);
-    }
-    if all || view == View::Sessions {
-        section(&mut out, "Sessions", &panes::sessions(interval, wish), room, color);
+    for (at, title) in [
+        (View::Ledger, format!("Ledger: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)),
+        (View::Waits, "Waits".to_string()),
+        (View::Commands, "Commands".to_string()),
+        (View::Sessions, "Sessions".to_string()),
+        (View::Lwlocks, "LWLocks".to_string()),
+        (View::Locks, "Locks".to_string()),
+        (View::Functions, format!("Functions: {} with a probe", interval.functions_probed)),
+    ] {
+        let table = match at {
+            View::Waits => panes::waits(interval, wish),
+            View::Commands => panes::commands(interval, wish),
+            View::Sessions => panes::sessions(interval, wish),
+            View::Lwlocks => locks::lwlocks(interval, wish),
+            View::Locks => locks::locks(interval, wish),
+            View::Functions => functions::functions(interval, wish),
+            View::Ledger | View::All => panes::ledger(interval, wish),
+        };
+        let note = super::remark(at, interval);
+        // Of what is not looked at, only who asks for it is told so.
+        let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
+        if view == at || unasked {
+            section(&mut out, &title, note.as_deref(), &table, room, color);
+        }
     }
     out.push('\n');
     out
 }
 
-fn section(out: &mut String, title: &str, table: &Table, room: usize, color: bool) {
+fn section(
+    out: &mut String,
+    title: &str,
+    note: Option<&str>,
+    table: &Table,
+    room: usize,
+    color: bool,
+) {
     let bold = |text: &str| {
         if color {
             format!("\x1b[1m{text}\x1b[0m\n")
@@ -59,17 +78,13 @@ fn section(out: &mut String, title: &str, table: &Table, room: usize, color: boo
     };
     out.push('\n');
     out.push_str(&bold(title));
-    if table.rows.is_empty() {
-        out.push_str("  nothing\n");
-        return;
+    for line in note.map_or_else(Vec::new, |note| wrap(note, room.saturating_sub(2))) {
+        out.push_str(&format!("  {line}\n"));
     }
-    let layout = table.layout(room);
-    out.push_str(table.heading(&layout).trim_end());
-    out.push('\n');
-    for row in &table.rows {
-        let bar = bar(row.bar.unwrap_or(0.0), layout.bar, true);
-        out.push_str(table.line(row, &layout, &bar).trim_end());
-        out.push('\n');
+    if !table.rows.is_empty() {
+        out.push_str(&table.text(room));
+    } else if note.is_none() {
+        out.push_str("  nothing\n");
     }
 }
 

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally functions`: what probed functions took, who calls whom, what can be probed, and which
+//! functions are.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use postgres::Client;
+use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
+use segment::{Interval, ProbeState, Segment};
+use serde::Serialize;
+
+use crate::cli::{FunctionsArgs, Sort};
+use crate::columns::Columns;
+use crate::error::Error;
+use crate::model::functions;
+use crate::model::panes::{Open, Wish};
+use crate::{server, target};
+
+/// How long new probes may take to appear after the server has been told.
+const PATIENCE: Duration = Duration::from_secs(3);
+const POLL: Duration = Duration::from_millis(50);
+/// Wide enough for every column when the output is no terminal.
+const ROOM: usize = 160;
+
+/// Show or change them.
+pub fn run(args: &FunctionsArgs) -> Result<(), Error> {
+    match (&args.list, &args.set) {
+        (Some(glob), _) => list(args, glob),
+        (_, Some(list)) => set(args, list),
+        _ => show(args),
+    }
+}
+
+/// An interval, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Functions<'i> {
+    interval_seconds: f64,
+    instrumented_seconds: f64,
+    functions_probed: usize,
+    functions: &'i [FunctionRow],
+    edges: &'i [EdgeRow],
+}
+
+fn show(args: &FunctionsArgs) -> Result<(), Error> {
+    let mut segment = target::open(args.target.as_deref())?;
+    let before = segment.snapshot(None)?;
+    std::thread::sleep(args.interval);
+    let after = segment.snapshot(Some(&before))?;
+    let interval = Interval::between(&segment, Some(&before), &after);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let functions = Functions {
+            interval_seconds: interval.interval_seconds,
+            instrumented_seconds: interval.instrumented_seconds,
+            functions_probed: interval.functions_probed,
+            functions: &interval.functions,
+            edges: &interval.edges,
+        };
+        serde_json::to_writer(&mut out, &functions)?;
+        return Ok(writeln!(out)?);
+    }
+    if let Some(note) = functions::note(&interval) {
+        return Ok(writeln!(out, "{note}")?);
+    }
+    if args.tree {
+        if interval.edges.is_empty() {
+            writeln!(
+                out,
+                "no calls of one probed function by another; they are counted where \
+                 pg_tally.function_edges is on (ALTER SYSTEM SET pg_tally.function_edges = on, \
+                 and reload)"
+            )?;
+        }
+        return Ok(functions::tree(&interval).write(&mut out, 1..5)?);
+    }
+    let wish = Wish {
+        sort: Sort::Time,
+        reverse: false,
+        filter: String::new(),
+        idle: false,
+        open: Open::All,
+    };
+    let terminal = std::io::stdout().is_terminal();
+    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    let width = size.map_or(ROOM, |(width, _)| usize::from(width));
+    Ok(out.write_all(functions::functions(&interval, &wish).text(width).as_bytes())?)
+}
+
+/// A function that could be probed, or could not.
+#[derive(Debug, Serialize)]
+struct Candidate {
+    name: String,
+    module: String,
+    bytes: i32,
+    probeable: bool,
+    /// Why not; empty when it can.
+    reason: String,
+}
+
+fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
+    let mut client = server::connect_target(args.target.as_deref())?;
+    let function = probeable(&mut client)?;
+    let rows = client.query(
+        &format!("select name, module, bytes, probeable, reason from {function}($1) order by 2, 1"),
+        &[&glob],
+    )?;
+    let candidates: Vec<Candidate> = rows
+        .iter()
+        .map(|row| Candidate {
+            name: row.get(0),
+            module: row.get(1),
+            bytes: row.get(2),
+            probeable: row.get(3),
+            reason: row.get::<_, Option<String>>(4).unwrap_or_default(),
+        })
+        .collect();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, &candidates)?;
+        return Ok(writeln!(out)?);
+    }
+    if candidates.is_empty() {
+        return Err(Error::Failed(format!(
+            "no function of the server is called \"{glob}\"; * and ? stand for any letters and \
+             for any letter, and static functions have no name to be found by"
+        )));
+    }
+    let mut columns = Columns::with_headings(&["NAME", "MODULE", "BYTES", "PROBEABLE"]);
+    for it in &candidates {
+        let can = if it.probeable { "yes".to_string() } else { format!("no: {}", it.reason) };
+        columns.push(vec![it.name.clone(), it.module.clone(), it.bytes.to_string(), can]);
+    }
+    Ok(columns.write(&mut out, 2..3)?)
+}
+
+/// The SQL function that knows: the extension's, or where the extension is not created in this
+/// database, one that goes with the session.
+fn probeable(client: &mut Client) -> Result<&'static str, Error> {
+    let row =
+        client.query_one("select to_regprocedure('tally.probeable(text)') is not null", &[])?;
+    if row.get(0) {
+        return Ok("tally.probeable");
+    }
+    server::require_superuser(client)?;
+    client.batch_execute(
+        "create function pg_temp.probeable(glob text, out name text, out module text, \
+             out bytes integer, out probeable boolean, out reason text) \
+         returns setof record as 'pg_tally', 'pg_tally_probeable' language c strict",
+    )?;
+    Ok("pg_temp.probeable")
+}
+
+/// What became of the list.
+#[derive(Debug, Serialize)]
+struct Setting<'l> {
+    functions: &'l str,
+    probes: Vec<ProbeRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProbeRow {
+    name: String,
+    installed: bool,
+    /// Why it was left out; empty when installed.
+    reason: String,
+}
+
+fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
+    let mut client = server::connect_target(args.target.as_deref())?;
+    server::require_superuser(&mut client)?;
+    // So that the server knows the setting.
+    client.batch_execute("LOAD 'pg_tally'")?;
+    if list.trim().is_empty() {
+        client.batch_execute("ALTER SYSTEM RESET pg_tally.functions")?;
+    } else {
+        let quoted = list.replace('\'', "''");
+        client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.functions = '{quoted}'"))?;
+    }
+    client.batch_execute("select pg_reload_conf()")?;
+    let path = server::segment_path(&mut client)?.filter(|path| path.exists());
+    let probes = match path {
+        Some(path) => settled(&Segment::open(&path)?, &globs(list))?,
+        None => Vec::new(),
+    };
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, &Setting { functions: list, probes })?;
+        return Ok(writeln!(out)?);
+    }
+    if list.trim().is_empty() {
+        return Ok(writeln!(out, "no function is timed any more")?);
+    }
+    writeln!(out, "pg_tally.functions = '{list}'; the server's processes follow as they run")?;
+    let (installed, left_out): (Vec<_>, Vec<_>) = probes.iter().partition(|it| it.installed);
+    writeln!(out, "  timed      {} functions", installed.len())?;
+    for probe in left_out {
+        writeln!(out, "  left out   {}: {}", probe.name, probe.reason)?;
+    }
+    if probes.is_empty() {
+        writeln!(
+            out,
+            "  no process has a probe on any of them yet; `tally status` shows them, the server's \
+             log says what no function is called"
+        )?;
+    }
+    Ok(())
+}
+
+fn globs(list: &str) -> Vec<&str> {
+    list.split(',').map(str::trim).filter(|glob| !glob.is_empty()).collect()
+}
+
+/// The probes of these functions, once every name without a wildcard has one, or time is up.
+fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<ProbeRow>, Error> {
+    let began = Instant::now();
+    loop {
+        let probes: Vec<ProbeRow> = segment
+            .probes()?
+            .into_iter()
+            .filter_map(|probe| {
+                let name = probe.name.strip_prefix(PROBE_PREFIX)?.to_string();
+                let installed = probe.state == ProbeState::Installed;
+                Some(ProbeRow { name, installed, reason: probe.reason })
+            })
+            .filter(|probe| globs.iter().any(|glob| matches(glob, &probe.name)))
+            .collect();
+        let all = globs.iter().all(|glob| probes.iter().any(|probe| matches(glob, &probe.name)));
+        if all || began.elapsed() > PATIENCE {
+            return Ok(probes);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Whether a name fits a glob of * and ?.
+fn matches(glob: &str, name: &str) -> bool {
+    let (glob, name) = (glob.as_bytes(), name.as_bytes());
+    let (mut g, mut n) = (0, 0);
+    // Where to go on if what follows the last star does not fit.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match glob.get(g) {
+            Some(b'*') => {
+                star = Some((g, n));
+                g += 1;
+            }
+            Some(&c) if c == b'?' || c == name[n] => (g, n) = (g + 1, n + 1),
+            _ => match star {
+                Some((at, from)) => {
+                    star = Some((at, from + 1));
+                    (g, n) = (at + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    glob[g..].iter().all(|&c| c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_fit_as_in_a_shell() {
+        for (glob, name) in [
+            ("XLogFlush", "XLogFlush"),
+            ("SimpleLru*", "SimpleLruReadPage"),
+            ("*Lru*Page*", "SimpleLruReadPage_ReadOnly"),
+            ("heap_?nsert", "heap_insert"),
+            ("*", ""),
+            ("a*b*c", "aXbXbc"),
+        ] {
+            assert!(matches(glob, name), "{glob} {name}");
+        }
+        for (glob, name) in
+            [("XLogFlush", "XLogFlushAll"), ("?", ""), ("a*b", "ac"), ("", "x"), ("*x", "xy")]
+        {
+            assert!(!matches(glob, name), "{glob} {name}");
+        }
+        assert_eq!(globs(" a, b*,, c "), ["a", "b*", "c"]);
+    }
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally level`: how much is looked at, for good, for a while, or now and then.
+//!
+//! A level with an end is written with it into the segment, so that the server's processes end
+//! it themselves if this command cannot.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use segment::{Level, LevelEnd, LevelSwitch, Segment, Standing};
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::cli::LevelArgs;
+use crate::error::Error;
+use crate::model::units::duration;
+use crate::target::{self, Spec};
+
+/// How often to look at signals and at the server.
+const NAP: Duration = Duration::from_millis(100);
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Row {
+    level: Level,
+    level_left_seconds: Option<f64>,
+    level_then: Option<Level>,
+}
+
+/// Say it or set it.
+pub fn run(args: &LevelArgs) -> Result<(), Error> {
+    let (level, target) = meant(args)?;
+    let segment = target::open(target)?;
+    let Some(level) = level else {
+        return say(&segment, args.json);
+    };
+    if segment.server_runs() == Some(false) {
+        return Err(gone(&segment));
+    }
+    let switch = segment.level_switch()?;
+    let mut out = std::io::stdout().lock();
+    if let Some(length) = args.length {
+        return for_a_while(&segment, &switch, level, length, args.every);
+    }
+    let before = switch.set(level);
+    if args.json {
+        return say(&segment, true);
+    }
+    writeln!(
+        out,
+        "level {level} (it was {before}), until it is set again, pg_tally.level changes or the \
+         server restarts"
+    )?;
+    Ok(())
+}
+
+/// Level and target, told apart: a first argument that is neither is a misspelt level.
+fn meant(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
+    let target = args.target.as_deref();
+    let (level, target) = match args.level.as_deref() {
+        None => (None, None),
+        Some(text) => match text.parse::<Level>() {
+            Ok(level) => (Some(level), target),
+            Err(_) if target.is_none() && Spec::parse(Some(text)).is_ok() => (None, Some(text)),
+            Err(error) => return Err(Error::Usage(error)),
+        },
+    };
+    let (Some(length), None) = (args.length, level) else {
+        return match (args.length, args.every) {
+            (Some(length), Some(every)) if every <= length => Err(Error::Usage(format!(
+                "--every {every:?} must be longer than --for {length:?}: it is the time from one \
+                 beginning to the next"
+            ))),
+            _ => Ok((level, target)),
+        };
+    };
+    Err(Error::Usage(format!("--for {length:?} wants a level: off, waits or locks")))
+}
+
+fn say(segment: &Segment, json: bool) -> Result<(), Error> {
+    let Standing { level, end } = segment.standing()?;
+    let now = segment.clock().now();
+    let left = end.map(|end| segment.clock().seconds(end.tick.saturating_sub(now)));
+    let mut out = std::io::stdout().lock();
+    if json {
+        let then = end.map(|end| end.then);
+        let row = Row { level, level_left_seconds: left, level_then: then };
+        serde_json::to_writer(&mut out, &row)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    match (left, end) {
+        (Some(left), Some(end)) => {
+            writeln!(out, "{level}, for another {}, then {}", duration(left), end.then)?
+        }
+        _ => writeln!(out, "{level}")?,
+    }
+    Ok(())
+}
+
+fn gone(segment: &Segment) -> Error {
+    Error::Failed(format!(
+        "{}: its server ({}) does not run any more",
+        segment.path().display(),
+        segment.header().host
+    ))
+}
+
+/// How a stretch at the level ended.
+enum End {
+    /// By us, or by the server's processes, in time; the level now.
+    Restored(Level),
+    /// Somebody else has set another level, which stays.
+    Taken(Level),
+}
+
+fn for_a_while(
+    segment: &Segment,
+    switch: &LevelSwitch,
+    level: Level,
+    length: Duration,
+    every: Option<Duration>,
+) -> Result<(), Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let said = |text: String| -> Result<(), Error> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{text}")?;
+        Ok(out.flush()?)
+    };
+    let began = Instant::now();
+    loop {
+        let turn = Instant::now();
+        let held = Held::set(switch, segment, level, length);
+        let then = held.then;
+        if every.is_none() || turn.duration_since(began) < NAP {
+            let again = every.map_or(String::new(), |every| {
+                format!(", every {}, until interrupted", duration(every.as_secs_f64()))
+            });
+            let length = duration(length.as_secs_f64());
+            said(format!("level {level} for {length}, then {then}{again}"))?;
+        }
+        let waited = wait(segment, turn + length, &format!("level {level}, then {then}"), &stop);
+        let end = held.end();
+        waited?;
+        let interrupted = stop.load(Ordering::Relaxed);
+        match (end, every) {
+            (End::Restored(now), None) if interrupted => {
+                return Err(Error::Failed(format!(
+                    "interrupted after {}; the level is {now} again",
+                    duration(turn.elapsed().as_secs_f64())
+                )));
+            }
+            (End::Restored(now), None) => return said(format!("level {now} again")),
+            (End::Taken(now), None) => {
+                return Err(Error::Failed(format!(
+                    "somebody else has set the level to {now} meanwhile; it stays so"
+                )));
+            }
+            (End::Restored(now) | End::Taken(now), Some(_)) if interrupted => {
+                return said(format!("interrupted; level {now}"));
+            }
+            (_, Some(every)) => {
+                let text = format!("level {then}, then {level} again");
+                wait(segment, turn + every, &text, &stop)?;
+                if stop.load(Ordering::Relaxed) {
+                    return said(format!("interrupted; level {}", switch.level()));
+                }
+            }
+        }
+    }
+}
+
+/// A level that is ours until it is put back; a panic puts it back as well.
+struct Held<'s> {
+    switch: &'s LevelSwitch,
+    mine: Standing,
+    found: Standing,
+    then: Level,
+    now: &'s Segment,
+    ended: bool,
+}
+
+impl<'s> Held<'s> {
+    fn set(switch: &'s LevelSwitch, segment: &'s Segment, level: Level, length: Duration) -> Self {
+        let found = switch.standing();
+        let clock = segment.clock();
+        let tick = clock.now().saturating_add(clock.ticks(length.as_secs_f64()));
+        // If what is found has an end of its own, it is the level after that.
+        let then = found.end.map_or(found.level, |end| end.then);
+        let mine = Standing { level, end: Some(LevelEnd { tick, then }) };
+        switch.put(mine);
+        Self { switch, mine, found, then, now: segment, ended: false }
+    }
+
+    fn end(mut self) -> End {
+        self.restore()
+    }
+
+    fn restore(&mut self) -> End {
+        self.ended = true;
+        let standing = self.switch.standing();
+        if standing == self.mine {
+            // What was found may have had an end, and that may be still to come.
+            let over = self.found.end.is_some_and(|end| end.tick <= self.now.clock().now());
+            let back = if over { Standing { level: self.then, end: None } } else { self.found };
+            self.switch.put(back);
+            return End::Restored(back.level);
+        }
+        if standing.level == self.then {
+            return End::Restored(self.then);
+        }
+        End::Taken(standing.level)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.restore();
+        }
+    }
+}
+
+/// Wait until then, or until a signal comes. An error when the server has gone meanwhile.
+fn wait(segment: &Segment, until: Instant, text: &str, stop: &AtomicBool) -> Result<(), Error> {
+    let began = Instant::now();
+    let length = until.saturating_duration_since(began);
+    // On standard error, and only where that is a terminal.
+    let bar = ProgressBar::new(length.as_millis() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {eta:>4} left  {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_message(text.to_string());
+    while !stop.load(Ordering::Relaxed) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        if segment.server_runs() == Some(false) || segment.replaced() {
+            bar.finish_and_clear();
+            return Err(lost(segment.path()));
+        }
+        bar.set_position(began.elapsed().as_millis() as u64);
+        std::thread::sleep(left.min(NAP));
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn lost(path: &Path) -> Error {
+    Error::Failed(format!(
+        "{}: the server has ended or begun anew, and the level is as its setting says",
+        path.display()
+    ))
+}
