@@ -9,13 +9,11 @@ mod house;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+use house::witness::Witness;
 use postgres::NoTls;
-use rustix::process::{kill_process, Pid, Signal};
 use segment::Segment;
 
 const SESSIONS: usize = 8;
@@ -36,58 +34,15 @@ const CALLS: [(&str, &str); 6] = [
 /// Counts by process and probe.
 type Counts = BTreeMap<(i32, String), u64>;
 
-/// bpftrace at work.
-struct Witness {
-    child: Child,
-    output: BufReader<std::process::ChildStdout>,
-}
-
-impl Witness {
-    /// None where bpftrace cannot run.
-    fn start(libc: &str) -> Option<Self> {
-        let mut program = String::from("BEGIN { printf(\"ready\\n\"); }\n");
-        for (name, place) in CALLS {
-            let place = place.replace("LIBC", libc);
-            writeln!(program, "{place} /comm == \"postgres\"/ {{ @[pid, \"{name}\"] = count(); }}")
-                .unwrap();
-        }
-        // In a mount namespace of its own, tracefs may be mounted without a trace left.
-        let script = "test -e /sys/kernel/tracing/events || \
-                      mount -t tracefs nodev /sys/kernel/tracing; exec bpftrace -q -e \"$0\"";
-        let mut child = Command::new("unshare")
-            .args(["--mount", "sh", "-c", script, &program])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut output = BufReader::new(child.stdout.take()?);
-        let mut line = String::new();
-        while output.read_line(&mut line).ok()? > 0 {
-            if line.contains("ready") {
-                return Some(Self { child, output });
-            }
-            line.clear();
-        }
-        let _ = child.wait();
-        None
+/// What the witness is to count.
+fn program(libc: &str) -> String {
+    let mut program = String::new();
+    for (name, place) in CALLS {
+        let place = place.replace("LIBC", libc);
+        writeln!(program, "{place} /comm == \"postgres\"/ {{ @[pid, \"{name}\"] = count(); }}")
+            .unwrap();
     }
-
-    fn stop(mut self) -> Counts {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::INT).unwrap();
-        let mut text = String::new();
-        self.output.read_to_string(&mut text).unwrap();
-        self.child.wait().unwrap();
-        text.lines().filter_map(parse).collect()
-    }
-}
-
-/// A line of the witness: `@[123, import fsync]: 45`.
-fn parse(line: &str) -> Option<((i32, String), u64)> {
-    let (key, count) = line.strip_prefix("@[")?.split_once("]: ")?;
-    let (pid, name) = key.split_once(", ")?;
-    Some(((pid.parse().ok()?, name.into()), count.trim().parse().ok()?))
+    program
 }
 
 /// What our probes have counted, of every process there is.
@@ -154,23 +109,23 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
         // A session that has answered may still be on its way to wait for the next command.
         settle();
         let mut around = vec![ours(&mut segment)];
-        let witness = Witness::start(&libc);
+        let witness = Witness::start(&program(&libc));
         around.push(ours(&mut segment));
         go.wait();
         done.wait();
         settle();
         keep_clear_of_timers(connect);
         around.push(ours(&mut segment));
-        let seen = witness.map(Witness::stop);
+        let seen: Option<Counts> = witness.map(|witness| {
+            let counts = witness.stop().into_iter();
+            counts.map(|(key, count)| ((key[0].parse().unwrap(), key[1].clone()), count)).collect()
+        });
         around.push(ours(&mut segment));
         finished.wait();
         let pids: Vec<i32> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         (around, seen, pids)
     });
-    let Some(seen) = seen else {
-        println!("not tested: bpftrace is not installed, or this is not root");
-        return;
-    };
+    let Some(seen) = seen else { return };
     let get = |counts: &Counts, key: &(i32, String)| counts.get(key).copied().unwrap_or(0);
     let [before, begun, after, ended] = &around[..] else { unreachable!() };
     // Between our reading and the witness's beginning or end nothing must happen.

@@ -7,6 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub mod gate;
+pub mod witness;
+
 use assert_cmd::Command;
 use scratch::{Builder, Cluster};
 
