@@ -19,12 +19,13 @@
 
 static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
-/* The three functions of Zydis that we use. */
+/* The functions of Zydis that we use. */
 static struct
 {
 	__typeof__(ZydisDecoderInit) *init;
 	__typeof__(ZydisDecoderDecodeFull) *decode;
 	__typeof__(ZydisCalcAbsoluteAddress) *address;
+	__typeof__(ZydisRegisterGetLargestEnclosing) *enclosing;
 }			zydis;
 
 static bool
@@ -37,7 +38,8 @@ open_decoder(ZydisDecoder *decoder)
 	*(void **) &zydis.init = dlsym(library, "ZydisDecoderInit");
 	*(void **) &zydis.decode = dlsym(library, "ZydisDecoderDecodeFull");
 	*(void **) &zydis.address = dlsym(library, "ZydisCalcAbsoluteAddress");
-	return zydis.init != NULL && zydis.decode != NULL && zydis.address != NULL &&
+	*(void **) &zydis.enclosing = dlsym(library, "ZydisRegisterGetLargestEnclosing");
+	return zydis.enclosing != NULL && zydis.init != NULL && zydis.decode != NULL && zydis.address != NULL &&
 		ZYAN_SUCCESS(zydis.init(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64));
 }
 
@@ -94,6 +96,95 @@ plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operand
 		return true;
 	}
 	return false;					/* call, loop, jrcxz */
+}
+
+/* Does the instruction read that register, other than as the value that it is to become? */
+static bool
+reads(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, ZydisRegister whole)
+{
+	for (int i = 0; i < ins->operand_count; i++)
+	{
+		const ZydisDecodedOperand *o = &operands[i];
+
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			(zydis.enclosing(ZYDIS_MACHINE_MODE_LONG_64, o->mem.base) == whole ||
+			 zydis.enclosing(ZYDIS_MACHINE_MODE_LONG_64, o->mem.index) == whole))
+			return true;
+		if (o->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			(o->actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0 &&
+			zydis.enclosing(ZYDIS_MACHINE_MODE_LONG_64, o->reg.value) == whole)
+			return true;
+	}
+	return false;
+}
+
+/* Does doing it twice to one register do no more than doing it once? */
+static bool
+may_read_its_own(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands)
+{
+	switch (ins->mnemonic)
+	{
+		case ZYDIS_MNEMONIC_MOV:
+		case ZYDIS_MNEMONIC_MOVSX:
+		case ZYDIS_MNEMONIC_MOVSXD:
+		case ZYDIS_MNEMONIC_MOVZX:
+			return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+		case ZYDIS_MNEMONIC_AND:
+		case ZYDIS_MNEMONIC_OR:
+			return operands[1].type != ZYDIS_OPERAND_TYPE_MEMORY;
+		case ZYDIS_MNEMONIC_XOR:
+		case ZYDIS_MNEMONIC_PXOR:
+		case ZYDIS_MNEMONIC_XORPS:
+			return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+				operands[0].reg.value == operands[1].reg.value;
+		default:
+			return false;
+	}
+}
+
+/*
+ * May the first instruction stay in front of the jump and be done once more by the
+ * trampoline? What moves the stack must be undone in between; anything else must be one that
+ * makes no difference the second time.
+ */
+static bool
+may_stay(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, entry_plan *plan)
+{
+	if (ins->length > ENTRY_KEPT_MAX || ins->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
+		return false;
+	if (ins->mnemonic == ZYDIS_MNEMONIC_PUSH)
+	{
+		plan->push = (ins->opcode & 0xf8) == 0x50 && ins->length <= 2 && operands[0].size == 64;
+		return plan->push;
+	}
+	if (ins->mnemonic == ZYDIS_MNEMONIC_SUB && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		operands[0].reg.value == ZYDIS_REGISTER_RSP &&
+		operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+	{
+		plan->stack = (int32_t) operands[1].imm.value.s;
+		return operands[1].imm.value.s > 0 && operands[1].imm.value.s < 65536;
+	}
+	for (int i = 0; i < ins->operand_count; i++)
+	{
+		ZydisRegister whole;
+
+		if ((operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) == 0)
+			continue;
+		if (operands[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
+			return false;
+		if (operands[i].reg.value == ZYDIS_REGISTER_FLAGS ||
+			operands[i].reg.value == ZYDIS_REGISTER_EFLAGS ||
+			operands[i].reg.value == ZYDIS_REGISTER_RFLAGS)
+			continue;
+		whole = zydis.enclosing(ZYDIS_MACHINE_MODE_LONG_64, operands[i].reg.value);
+		if (whole == ZYDIS_REGISTER_RSP ||
+			(reads(ins, operands, whole) && !may_read_its_own(ins, operands)))
+			return false;
+		if (whole == ZYDIS_REGISTER_RDI || whole == ZYDIS_REGISTER_RSI ||
+			whole == ZYDIS_REGISTER_RDX)
+			plan->argument = true;
+	}
+	return true;
 }
 
 /* Addresses that a function takes: each may be the table of a switch. */
@@ -231,10 +322,16 @@ entry_plan_make(const uint8_t *function, size_t size, const uint8_t *module, siz
 			snprintf(reason, reason_size, "an instruction at its entry cannot be moved");
 			return false;
 		}
-		/* push of a 64-bit register: undone by the pop of the same */
-		if (plan->steps == 0 && ins.mnemonic == ZYDIS_MNEMONIC_PUSH &&
-			(ins.opcode & 0xf8) == 0x50 && ins.length <= 2 && operands[0].size == 64)
+		if (plan->steps == 0)
+		{
+			if (!may_stay(&ins, operands, plan))
+			{
+				snprintf(reason, reason_size,
+						 "its first instruction cannot stay in place for other tools");
+				return false;
+			}
 			plan->kept = ins.length;
+		}
 		plan->moved = (uint8_t) (plan->moved + ins.length);
 		plan->steps++;
 	}

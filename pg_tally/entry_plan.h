@@ -12,8 +12,10 @@
  *		endbr64		push	mov		sub		...
  *					|------ moved ------|
  *
- * A leading push stays in place as it is, so that a uprobe, which replaces a function's first
- * byte and then carries out the instruction it knows from the file, meets what it expects.
+ * The first instruction stays in place as it is. A uprobe replaces a function's first byte and
+ * carries out the instruction that it knows from the file: so it must meet what it expects,
+ * or the process would go on in the middle of our jump. The trampoline does it once more; the
+ * stub undoes it before, if it is a push or makes room on the stack.
  */
 #ifndef PG_TALLY_ENTRY_PLAN_H
 #define PG_TALLY_ENTRY_PLAN_H
@@ -24,6 +26,7 @@
 
 #define ENTRY_JUMP_SIZE 5			/* what is overwritten: jmp rel32 */
 #define ENTRY_STEPS (1 + ENTRY_JUMP_SIZE)	/* an instruction takes a byte at least */
+#define ENTRY_KEPT_MAX 12			/* bytes of the first instruction */
 
 typedef enum entry_step_kind
 {
@@ -45,9 +48,12 @@ typedef struct entry_step
 typedef struct entry_plan
 {
 	uint8_t		skip;				/* bytes before what is moved: an endbr64 */
-	uint8_t		kept;				/* bytes of a leading push; the jump follows it */
+	uint8_t		kept;				/* bytes of the first instruction; the jump follows it */
 	uint8_t		moved;				/* bytes that the trampoline does, from skip on */
 	uint8_t		steps;
+	bool		push;				/* the first instruction is a push */
+	bool		argument;			/* it writes a register of the first three arguments */
+	int32_t		stack;				/* it takes so many bytes of stack */
 	entry_step	step[ENTRY_STEPS];
 } entry_plan;
 

@@ -560,14 +560,14 @@ static const uint8_t proven_s_lock[] = {
 	0xb9, 0xe8, 0x96, 0xa3, 0xc5, 0xff,
 };
 static const entry_proof entry_proofs[] = {
-	{"pq_getbyte", 71, proven_pq_getbyte, {0, 1, 6, 3, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 2, 0, 0, 25}, }}},
-	{"LWLockAcquire", 422, proven_LWLockAcquire, {0, 1, 6, 3, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
-	{"LWLockConditionalAcquire", 156, proven_LWLockConditionalAcquire, {0, 1, 8, 2, {{1, 0, 0, 0, 0}, {7, 1, 3, 0, 0}, }}},
-	{"LWLockAcquireOrWait", 428, proven_LWLockAcquireOrWait, {0, 1, 6, 3, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
-	{"LWLockWaitForVar", 421, proven_LWLockWaitForVar, {0, 1, 6, 3, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
-	{"LWLockRelease", 954, proven_LWLockRelease, {0, 1, 8, 2, {{1, 0, 0, 0, 0}, {7, 1, 3, 0, 0}, }}},
-	{"ProcSleep", 3451, proven_ProcSleep, {0, 1, 7, 3, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, }}},
-	{"DeadLockCheck", 364, proven_DeadLockCheck, {0, 1, 6, 3, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
-	{"s_lock", 186, proven_s_lock, {0, 1, 6, 3, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
+	{"pq_getbyte", 71, proven_pq_getbyte, {0, 1, 6, 3, 1, 0, 0, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 2, 0, 0, 25}, }}},
+	{"LWLockAcquire", 422, proven_LWLockAcquire, {0, 1, 6, 3, 1, 0, 0, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
+	{"LWLockConditionalAcquire", 156, proven_LWLockConditionalAcquire, {0, 1, 8, 2, 1, 0, 0, {{1, 0, 0, 0, 0}, {7, 1, 3, 0, 0}, }}},
+	{"LWLockAcquireOrWait", 428, proven_LWLockAcquireOrWait, {0, 1, 6, 3, 1, 0, 0, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
+	{"LWLockWaitForVar", 421, proven_LWLockWaitForVar, {0, 1, 6, 3, 1, 0, 0, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
+	{"LWLockRelease", 954, proven_LWLockRelease, {0, 1, 8, 2, 1, 0, 0, {{1, 0, 0, 0, 0}, {7, 1, 3, 0, 0}, }}},
+	{"ProcSleep", 3451, proven_ProcSleep, {0, 1, 7, 3, 1, 0, 0, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, }}},
+	{"DeadLockCheck", 364, proven_DeadLockCheck, {0, 1, 6, 3, 1, 0, 0, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
+	{"s_lock", 186, proven_s_lock, {0, 1, 6, 3, 1, 0, 0, {{1, 0, 0, 0, 0}, {3, 0, 0, 0, 0}, {2, 0, 0, 0, 0}, }}},
 	{NULL, 0, NULL, {0}}
 };

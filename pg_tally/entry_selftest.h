@@ -10,7 +10,7 @@
 
 /* push %rbx (kept); mov, add (moved) */
 #define ENTRY_TEST_PLAN \
-	{.skip = 0, .kept = 1, .moved = 7, .steps = 3, \
+	{.skip = 0, .kept = 1, .moved = 7, .steps = 3, .push = true, \
 	 .step = {{.length = 1, .kind = ENTRY_COPY}, {.length = 3, .kind = ENTRY_COPY}, \
 			  {.length = 3, .kind = ENTRY_COPY}}}
 

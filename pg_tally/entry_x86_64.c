@@ -273,16 +273,21 @@ put_original(stub *s, const entry_plan *plan, const uint8 *function)
 	put_jump(s, (uintptr_t) from);
 }
 
-/* Undo the push that stays in front of the jump: pop the same register. */
+/* Undo what stays in front of the jump, if it has moved the stack. */
 static void
 put_undo(stub *s, const entry_plan *plan, const uint8 *function)
 {
 	const uint8 *push = function + plan->skip;
 
-	if (plan->kept == 1)
+	if (plan->push && plan->kept == 1)
 		PUT(s, (uint8) (push[0] + 8));
-	else if (plan->kept == 2)
+	else if (plan->push)
 		PUT(s, push[0], (uint8) (push[1] + 8));
+	else if (plan->stack != 0)
+	{
+		PUT(s, 0x48, 0x8d, 0xa4, 0x24); /* lea stack(%rsp),%rsp */
+		put(s, &plan->stack, sizeof(plan->stack));
+	}
 }
 
 /* call rel32 within the stub */
@@ -504,8 +509,14 @@ entry_prepare(const entry_function *function, const entry_hook *hook, entry *e, 
 		snprintf(reason, size, "%d functions are redirected already", PREPARED);
 		return false;
 	}
-	if (!find_plan(function, &plan, reason, size) ||
-		!prepare(function, &plan, hook, e, reason, size))
+	if (!find_plan(function, &plan, reason, size))
+		return false;
+	if (plan.argument && hook->way != ENTRY_AROUND)
+	{
+		snprintf(reason, size, "its first instruction writes an argument");
+		return false;
+	}
+	if (!prepare(function, &plan, hook, e, reason, size))
 		return false;
 	prepared[prepared_count].code = function->code;
 	prepared[prepared_count++].by = e;

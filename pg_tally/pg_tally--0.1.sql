@@ -69,6 +69,87 @@ WHERE name LIKE 'command::%';
 COMMENT ON VIEW tally.commands IS
     'messages by kind: part read is the wait for the message, handle the time to its end';
 
+CREATE FUNCTION tally.probeable(
+    glob text,
+    OUT name text, OUT module text, OUT bytes integer, OUT probeable boolean, OUT reason text)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_probeable'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tally.probeable(text) IS
+    'functions of the server and its libraries that pg_tally.functions could name, and why not the others';
+
+CREATE VIEW tally.lwlocks AS
+WITH part AS (
+    SELECT split_part(name, '::', 2) AS lock, split_part(name, '::', 3) AS part,
+           split_part(name, '::', 4) AS phase, split_part(name, '::', 5) AS mode, t.*
+    FROM tally.totals(false) t
+    WHERE name LIKE 'lwlock::%')
+SELECT lock, mode, phase,
+       coalesce(sum(count) FILTER (WHERE part = 'held'), 0)::bigint AS held_count,
+       coalesce(sum(seconds) FILTER (WHERE part = 'held'), 0) AS held_seconds,
+       max(max_seconds) FILTER (WHERE part = 'held') AS held_max_seconds,
+       max(p99_seconds) FILTER (WHERE part = 'held') AS held_p99_seconds,
+       coalesce(sum(count) FILTER (WHERE part = 'acquire'), 0)::bigint AS acquire_count,
+       coalesce(sum(seconds) FILTER (WHERE part = 'acquire'), 0) AS acquire_seconds,
+       max(max_seconds) FILTER (WHERE part = 'acquire') AS acquire_max_seconds,
+       coalesce(sum(count) FILTER (WHERE part = 'wait'), 0)::bigint AS wait_count,
+       coalesce(sum(seconds) FILTER (WHERE part = 'wait'), 0) AS wait_seconds,
+       max(max_seconds) FILTER (WHERE part = 'wait') AS wait_max_seconds,
+       max(p99_seconds) FILTER (WHERE part = 'wait') AS wait_p99_seconds,
+       coalesce(sum(count) FILTER (WHERE part = 'failed'), 0)::bigint AS failed_count
+FROM part
+GROUP BY lock, mode, phase;
+COMMENT ON VIEW tally.lwlocks IS
+    'lightweight locks by tranche, mode and phase, while the level was locks: held, acquired, waited for';
+
+CREATE VIEW tally.locks AS
+SELECT CASE WHEN name LIKE 'lock::deadlock::%' THEN 'deadlock check'
+            WHEN name LIKE 'spin::%' THEN 'spinlock'
+            ELSE split_part(name, '::', 2) END AS type,
+       nullif(split_part(name, '::', 5), '') AS mode,
+       CASE WHEN name LIKE 'spin::%' THEN split_part(name, '::', 3)
+            ELSE split_part(name, '::', 4) END AS phase,
+       count, seconds, min_seconds, max_seconds, p50_seconds, p95_seconds, p99_seconds
+FROM tally.totals(false)
+WHERE name LIKE 'lock::%' OR name LIKE 'spin::%'
+UNION ALL
+SELECT 'buffer pin', NULL, phase, count, seconds, min_seconds, max_seconds, p50_seconds,
+       p95_seconds, p99_seconds
+FROM tally.waits
+WHERE wait_event_type = 'BufferPin';
+COMMENT ON VIEW tally.locks IS
+    'waits for heavyweight locks by type, mode and phase; deadlock checks, spinlocks found taken, buffer pins';
+
+CREATE VIEW tally.functions AS
+WITH part AS (
+    SELECT split_part(name, '::', 2) AS function, split_part(name, '::', 3) AS part,
+           split_part(name, '::', 4) AS phase, t.*
+    FROM tally.totals(false) t
+    WHERE name LIKE 'function::%')
+SELECT function, phase,
+       coalesce(sum(count) FILTER (WHERE part = 'inclusive'), 0)::bigint AS calls,
+       sum(seconds) FILTER (WHERE part = 'inclusive') AS seconds,
+       sum(seconds) FILTER (WHERE part = 'exclusive') AS self_seconds,
+       sum(seconds) FILTER (WHERE part = 'inclusive')
+           / nullif(sum(count) FILTER (WHERE part = 'inclusive'), 0) AS mean_seconds,
+       max(min_seconds) FILTER (WHERE part = 'inclusive') AS min_seconds,
+       max(max_seconds) FILTER (WHERE part = 'inclusive') AS max_seconds,
+       max(p50_seconds) FILTER (WHERE part = 'inclusive') AS p50_seconds,
+       max(p95_seconds) FILTER (WHERE part = 'inclusive') AS p95_seconds,
+       max(p99_seconds) FILTER (WHERE part = 'inclusive') AS p99_seconds,
+       coalesce(sum(count) FILTER (WHERE part = 'counted'), 0)::bigint AS counted_only
+FROM part
+GROUP BY function, phase;
+COMMENT ON VIEW tally.functions IS
+    'functions named in pg_tally.functions: calls, time with and without the probed functions they call';
+
+CREATE VIEW tally.function_calls AS
+SELECT split_part(name, '::', 2) AS caller, split_part(name, '::', 3) AS callee,
+       count AS calls, seconds, seconds / nullif(count, 0) AS mean_seconds, max_seconds
+FROM tally.totals(false)
+WHERE name LIKE 'edge::%';
+COMMENT ON VIEW tally.function_calls IS
+    'calls from one probed function to another, with pg_tally.function_edges = on';
+
 CREATE VIEW tally.sessions AS SELECT * FROM tally.session_rows();
 COMMENT ON VIEW tally.sessions IS 'instrumented processes and what they are doing now';
 
@@ -80,4 +161,4 @@ COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls b
 
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
 GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.status,
-    tally.probes TO PUBLIC;
+    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls TO PUBLIC;
