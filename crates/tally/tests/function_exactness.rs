@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Calls of functions are counted exactly: as many as bpftrace's uprobes at the same functions
+//! see in the same processes, through recursion and errors.
+//!
+//! 100,000 calls by default; PGTALLY_EVENTS sets another number. The witness needs root;
+//! where it is not to be had the test says so and passes.
+
+mod house;
+
+use std::collections::BTreeMap;
+
+use house::gate::{self, Gate};
+use house::witness::Witness;
+use segment::{ProbeState, Segment};
+
+const SESSIONS: u32 = 8;
+
+/// ExecInitNode calls itself down the tree of a plan, copyObjectImpl and LockAcquireExtended
+/// are called for everything, XLogFlush sleeps, int4div is left by an error each time that it
+/// divides by zero. Each begins with a push, where a uprobe and our redirection go together.
+const FUNCTIONS: [&str; 6] = [
+    "ExecInitNode",
+    "int4div",
+    "XLogFlush",
+    "heap_update",
+    "LockAcquireExtended",
+    "copyObjectImpl",
+];
+
+type Counts = BTreeMap<(i32, String), u64>;
+
+fn program(postgres: &str) -> String {
+    FUNCTIONS
+        .iter()
+        .map(|name| {
+            format!(
+                "uprobe:{postgres}:{name} /comm == \"postgres\"/ \
+                 {{ @[pid, \"{name}\"] = count(); }}\n"
+            )
+        })
+        .collect()
+}
+
+/// Calls by process and function, phases together, timed or only counted.
+fn ours(segment: &mut Segment) -> Counts {
+    let snapshot = segment.snapshot(None).unwrap();
+    let mut counts = Counts::new();
+    for book in &snapshot.books {
+        for head in &book.heads {
+            let Some(stat) = snapshot.directory.get(head.stat) else { continue };
+            let tags: Vec<&str> = stat.name.split("::").collect();
+            let ["function", name, "inclusive" | "counted", _] = tags[..] else { continue };
+            *counts.entry((book.pid, name.into())).or_default() += head.count;
+        }
+    }
+    counts
+}
+
+#[test]
+fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
+    let least: u64 =
+        std::env::var("PGTALLY_EVENTS").map_or(100_000, |text| text.parse().expect("a number"));
+    let cluster = house::start(
+        house::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.functions", &FUNCTIONS.join(", "))
+            .setting("deadlock_timeout", "10min")
+            .setting("autovacuum", "off"),
+    );
+    cluster.pgbench_init(2).unwrap();
+    let postgres = cluster.binaries().program("postgres");
+    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let probes = segment.probes().unwrap();
+    for name in FUNCTIONS {
+        let probe = probes.iter().find(|probe| probe.name == format!("function {name}"));
+        let probe = probe.unwrap_or_else(|| panic!("{name} is not in the table of probes"));
+        assert_eq!(probe.state, ProbeState::Installed, "{name}: {}", probe.reason);
+    }
+
+    // Every fourth division is by zero: the error ends the transaction, not the session.
+    cluster
+        .psql(
+            "create function try(n int) returns int language plpgsql as $$ \
+             begin return 100 / n; exception when division_by_zero then return null; end $$",
+        )
+        .unwrap();
+    let mut gate = Gate::new(&cluster);
+    let script = gate::tpcb()
+        + "select try(n % 4) from generate_series(1, 20) n;\n\
+           select count(*) from pgbench_branches a join (select distinct tid from pgbench_tellers) b \
+           on a.bid = b.tid where exists (select from pgbench_history h where h.bid = a.bid);\n";
+    let pgbench = gate::pgbench(&cluster, SESSIONS, &script);
+    let mut failing = cluster.connect().unwrap();
+    let failing_pid: i32 = failing.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+
+    let mut pids = gate.assembled(SESSIONS as usize);
+    pids.push(failing_pid);
+    let before = ours(&mut segment);
+    let Some(witness) = Witness::start(&program(postgres.to_str().unwrap())) else { return };
+    let begun = ours(&mut segment);
+    let count = |now: &Counts, key: &(i32, String)| {
+        now.get(key).copied().unwrap_or(0) - begun.get(key).copied().unwrap_or(0)
+    };
+    let calls = |now: &Counts| -> u64 {
+        now.keys().filter(|(pid, _)| pids.contains(pid)).map(|key| count(now, key)).sum()
+    };
+    gate.open();
+    while calls(&ours(&mut segment)) < least {
+        for _ in 0..50 {
+            failing.query_one("select 1 / $1::int", &[&0i32]).unwrap_err();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    gate.close();
+    gate.assembled(SESSIONS as usize);
+    let after = ours(&mut segment);
+    let seen: Counts = witness
+        .stop()
+        .into_iter()
+        .map(|(key, count)| ((key[0].parse().unwrap(), key[1].clone()), count))
+        .collect();
+    let ended = ours(&mut segment);
+
+    let mut by_function = BTreeMap::<&str, u64>::new();
+    let (mut judged, mut wrong) = (0, Vec::new());
+    for &pid in &pids {
+        let same = |a: &Counts, b: &Counts| {
+            FUNCTIONS.iter().all(|name| {
+                let key = (pid, name.to_string());
+                a.get(&key) == b.get(&key)
+            })
+        };
+        // Between our reading and the witness's beginning or end nothing must happen.
+        if !same(&before, &begun) || !same(&after, &ended) {
+            println!("pid {pid} woke while the witness came or went; not judged");
+            continue;
+        }
+        judged += 1;
+        for name in FUNCTIONS {
+            let key = (pid, name.to_string());
+            let (ours, theirs) = (count(&after, &key), seen.get(&key).copied().unwrap_or(0));
+            if ours != theirs {
+                wrong.push(format!("pid {pid}, {name}: {ours}, the witness {theirs}"));
+            }
+            *by_function.entry(name).or_default() += ours;
+        }
+    }
+    println!("{judged} sessions judged, {} calls: {by_function:?}", calls(&after));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(judged + 2 >= pids.len(), "too few of the sessions stood still");
+    for name in FUNCTIONS {
+        assert!(by_function[name] > 0, "no call of {name}");
+    }
+    let divisions = count(&after, &(failing_pid, "int4div".into()));
+    assert!(divisions >= 50, "{divisions} divisions that ended in an error");
+
+    // The witness has gone and taken its breakpoints along: ours goes on.
+    gate.open();
+    house::eventually("calls are counted after the witness has gone", || {
+        let now = ours(&mut segment);
+        let grown = |name: &&str| {
+            pids[..SESSIONS as usize].iter().any(|&pid| {
+                let key = (pid, name.to_string());
+                count(&now, &key) > count(&ended, &key)
+            })
+        };
+        FUNCTIONS.iter().all(grown)
+    });
+    drop(pgbench);
+    assert!(!cluster.log().contains("terminated by signal"), "{}", cluster.log_tail(30));
+}
