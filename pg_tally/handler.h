@@ -16,23 +16,19 @@
 #include "entry.h"
 #include "probe.h"
 
-static void
-handler_monotonic(void *now)
-{
-	*(uint64 *) now = tally_monotonic_ns();
-}
+/* Where a clock that must be called leaves its answer; see functions.c. */
+extern uint64 handler_monotonic_now;
+extern void handler_read_monotonic(void *unused);
 
 static inline uint64
 handler_now(void)
 {
-	uint64		now;
-
 #if defined(__x86_64__)
 	if (likely(tally.clock == TALLY_CLOCK_TSC))
 		return __builtin_ia32_rdtsc();
 #endif
-	entry_call_aside(handler_monotonic, &now);
-	return now;
+	entry_call_aside(handler_read_monotonic, NULL);
+	return handler_monotonic_now;
 }
 
 /* May the slot be written? A change of the level is followed at the next wait or message. */
@@ -41,13 +37,5 @@ handler_on(void)
 {
 	return tally.on && *(const volatile uint32 *) tally.level_word == tally.word_seen;
 }
-
-/* A name to be touched aside: the process's first use of a statistic. */
-typedef struct handler_name
-{
-	const char *(*name) (void *of, char *text, size_t size);
-	void	   *of;
-	uint32		index;				/* in the book, or TALLY_NONE */
-} handler_name;
 
 #endif							/* PG_TALLY_HANDLER_H */

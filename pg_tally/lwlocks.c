@@ -28,20 +28,22 @@
 
 #define MAX_HOLDS 200				/* MAX_SIMUL_LWLOCKS, lwlock.c */
 #define MAX_SLEEPS 6				/* of one acquisition; more are added to the last */
+#define WAITED 0x100u				/* in the mode of a hold: lwlocks.waited has more */
 
-/* Modes beyond the server's three: what a name may end in. */
+/* Modes, and what stands for LWLockWaitForVar: what a name ends in. */
 static const char *const mode_names[] = {"exclusive", "shared", "variable"};
 
 /* What an acquisition went through before it had the lock. */
 typedef struct trouble
 {
-	uint64		first;				/* tick of the first sleep */
+	uint64		first;				/* tick of the first sleep; 0: there was none */
+	uint64		granted;			/* tick */
 	uint64		asleep;				/* in this stay in the queue, so far */
 	uint32		count;				/* stays in the queue that ended */
 	uint64		sleeps[MAX_SLEEPS]; /* ticks of each */
 } trouble;
 
-/* A (tranche, mode, phase) and its statistics in the book; TALLY_NONE until touched. */
+/* A (tranche, phase, mode) and its statistics: index in the book, TALLY_NONE until touched. */
 typedef struct lock_account
 {
 	uint32		key;				/* 1 + ...; 0 empty */
@@ -51,35 +53,37 @@ typedef struct lock_account
 	uint32		failed;
 } lock_account;
 
-#define ACCOUNT_WAYS 2
-#define LOCK_SETS 64				/* power of two */
+#define ACCOUNT_BITS 10
+#define ACCOUNTS (1 << ACCOUNT_BITS)
+#define PROBES 8					/* places in which a key may be */
 
+/*
+ * The hot part: a line and a half. Holds form a stack as in the server (held_lwlocks); the
+ * first TALLY_HOLDS of them lie in the slot.
+ */
 static struct
 {
 	uint32		count;				/* holds */
-	bool		releasing;			/* `done` is to be settled */
+	bool		releasing;			/* the rest of this line is to be settled */
+	uint32		mode;
+	uint32		tranche;
+	uint64		lock;
+	uint64		ticks;
+	uint64		released;			/* tick */
 	trouble		trouble;			/* of the acquisition going on */
-	tally_hold	done;				/* the hold that ends; since: its ticks */
-	uint64		done_at;
-	trouble		done_trouble;
-	uint64		done_acquire;
-	lock_account accounts[LOCK_SETS][ACCOUNT_WAYS];
-	tally_hold	others[MAX_HOLDS];	/* past the first TALLY_HOLDS */
-	struct
-	{
-		uint64		acquire;		/* ticks from the first sleep to the grant; 0: found free */
-		trouble		trouble;
-	}			waited[MAX_HOLDS];
 }			lwlocks HOT_DATA;
+
+static lock_account accounts[ACCOUNTS];
+static tally_hold others[MAX_HOLDS];	/* past the first TALLY_HOLDS */
+static trouble waited[MAX_HOLDS];	/* of the holds marked WAITED */
+static trouble done;				/* of the hold being settled */
 
 /* A new slot, or the probes are in place again: nothing is known to be held. */
 void
 lwlocks_begin(void)
 {
-	lwlocks.count = 0;
-	lwlocks.releasing = false;
-	memset(&lwlocks.trouble, 0, sizeof(lwlocks.trouble));
-	memset(lwlocks.accounts, 0, sizeof(lwlocks.accounts));
+	memset(&lwlocks, 0, sizeof(lwlocks));
+	memset(accounts, 0, sizeof(accounts));
 	if (tally.claimed)
 		tally.slot.book->holding = 0;
 }
@@ -87,10 +91,17 @@ lwlocks_begin(void)
 static inline tally_hold *
 hold_at(uint32 i)
 {
-	return i < TALLY_HOLDS ? &tally.slot.book->holds[i] : &lwlocks.others[i];
+	return likely(i < TALLY_HOLDS) ? &tally.slot.book->holds[i] : &others[i];
 }
 
 /* ---------------------------------------------------------------- statistics */
+
+#define KEY(tranche, phase, mode) (1 + ((uint32) (tranche) << 6 | (uint32) (phase) << 2 | (mode)))
+#define KEY_TRANCHE(key) (((key) - 1) >> 6)
+#define KEY_PHASE(key) ((tally_phase) (((key) - 1) >> 2 & 15))
+#define KEY_MODE(key) (((key) - 1) & 3)
+
+StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its place in the key");
 
 static uint32
 touch(const char *part, uint32 key)
@@ -98,8 +109,8 @@ touch(const char *part, uint32 key)
 	char		name[TALLY_NAME_MAX];
 
 	snprintf(name, sizeof(name), "lwlock::%s::%s::%s::%s",
-			 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) (key >> 8)), part,
-			 probe_phase_name((tally_phase) (key >> 2 & 63)), mode_names[key & 3]);
+			 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) KEY_TRANCHE(key)), part,
+			 probe_phase_name(KEY_PHASE(key)), mode_names[KEY_MODE(key)]);
 	return tally_touch(&tally.slot,
 					   tally_register(tally.slot.segment, name, TALLY_TIMER, "ticks"));
 }
@@ -109,15 +120,15 @@ static void
 touch_account(void *arg)
 {
 	lock_account *account = arg;
-	uint32		key = account->key - 1;
+	uint32		key = account->key;
 	char		name[TALLY_NAME_MAX];
 	int			saved_errno = errno;
 
 	account->held = touch("held", key);
 	account->acquire = touch("acquire", key);
 	account->wait = account->failed = TALLY_NONE;
-	snprintf(name, sizeof(name), "tranche::%u::%s", key >> 8,
-			 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) (key >> 8)));
+	snprintf(name, sizeof(name), "tranche::%u::%s", KEY_TRANCHE(key),
+			 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) KEY_TRANCHE(key)));
 	tally_register(tally.slot.segment, name, TALLY_NAME, "");
 	errno = saved_errno;
 }
@@ -128,7 +139,7 @@ touch_wait(void *arg)
 	lock_account *account = arg;
 	int			saved_errno = errno;
 
-	account->wait = touch("wait", account->key - 1);
+	account->wait = touch("wait", account->key);
 	errno = saved_errno;
 }
 
@@ -138,25 +149,39 @@ touch_failed(void *arg)
 	lock_account *account = arg;
 	int			saved_errno = errno;
 
-	account->failed = touch("failed", account->key - 1);
+	account->failed = touch("failed", account->key);
 	errno = saved_errno;
+}
+
+/* Not in its first place: in one of the next, or new. What finds no room evicts another. */
+ENTRY_HANDLER static pg_noinline lock_account *
+find_account(uint32 key, uint32 place)
+{
+	lock_account *account;
+
+	for (uint32 i = 0; i < PROBES; i++)
+	{
+		account = &accounts[(place + i) & (ACCOUNTS - 1)];
+		if (account->key == key)
+			return account;
+		if (account->key == 0)
+			break;
+	}
+	account->key = key;
+	entry_call_aside(touch_account, account);
+	return account;
 }
 
 /* The account of (tranche, mode) in the phase that runs; the caller has cleared tally.on. */
 static inline lock_account *
 account_of(uint32 tranche, uint32 mode)
 {
-	uint32		key = 1 + (tranche << 8 | (uint32) tally.phase << 2 | mode);
-	lock_account *set = lwlocks.accounts[(key * 2654435761u) >> 26 & (LOCK_SETS - 1)];
+	uint32		key = KEY(tranche, tally.phase, mode);
+	uint32		place = (key * 2654435761u) >> (32 - ACCOUNT_BITS);
 
-	if (likely(set[0].key == key))
-		return &set[0];
-	if (set[1].key == key)
-		return &set[1];
-	set[1] = set[0];
-	set[0].key = key;
-	entry_call_aside(touch_account, &set[0]);
-	return &set[0];
+	if (likely(accounts[place].key == key))
+		return &accounts[place];
+	return find_account(key, place);
 }
 
 /* A count without a time. */
@@ -207,6 +232,7 @@ static inline void
 copy_trouble(trouble *to, const trouble *from)
 {
 	to->first = from->first;
+	to->granted = from->granted;
 	to->count = from->count;
 	for (uint32 i = 0; i < Min(to->count, MAX_SLEEPS); i++)
 		to->sleeps[i] = from->sleeps[i];
@@ -226,33 +252,38 @@ take_trouble(trouble *to)
 static void
 tell_blocker(void *arg)
 {
-	const trouble *t = arg;
+	tally_hold	lock = {.lock = lwlocks.lock, .tranche = lwlocks.tranche};
 
-	blockers_tell_lwlock(&lwlocks.done, mode_names[lwlocks.done.mode & 3], t->first,
-						 lwlocks.done_acquire);
+	blockers_tell_lwlock(&lock, mode_names[lwlocks.mode & 3], done.first,
+						 done.granted - done.first);
 }
 
 /* The lock goes while others wait for it: leave word of how long we had it. */
-static inline void
-leave_word(LWLock *lock, uint64 now)
+ENTRY_HANDLER static pg_noinline void
+leave_word(void)
 {
 	tally_book *book = tally.slot.book;
-	tally_freed *freed;
+	tally_freed *freed = &book->freed[book->freed_next++ % TALLY_FREED];
 
-	if (likely((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) == 0))
-		return;
-	freed = &book->freed[book->freed_next++ % TALLY_FREED];
 	freed->lock = 0;
 	pg_compiler_barrier();
-	freed->since = now - lwlocks.done.since;
-	freed->until = now;
-	freed->mode = lwlocks.done.mode;
+	freed->since = lwlocks.released - lwlocks.ticks;
+	freed->until = lwlocks.released;
+	freed->mode = lwlocks.mode & 3;
 	freed->account = book->run < book->used ? tally.slot.heads[book->run].stat : 0;
 	pg_compiler_barrier();
-	freed->lock = (uintptr_t) lock;
+	freed->lock = lwlocks.lock;
 }
 
 /* ---------------------------------------------------------------- handlers */
+
+/* A hold that was waited for, or that finds no room in the slot. */
+ENTRY_HANDLER static pg_noinline void
+note_trouble(uint32 i, uint64 now)
+{
+	take_trouble(&waited[i]);
+	waited[i].granted = now;
+}
 
 /* It is ours now: note since when, and nothing more while we hold it. */
 static inline void
@@ -264,6 +295,11 @@ begin_hold(LWLock *lock, uint32 mode)
 
 	if (unlikely(!tally.claimed || i >= MAX_HOLDS))
 		return;
+	if (unlikely(lwlocks.trouble.first != 0))
+	{
+		note_trouble(i, now);
+		mode |= WAITED;
+	}
 	hold = hold_at(i);
 	hold->lock = (uintptr_t) lock;
 	hold->since = now;
@@ -271,12 +307,6 @@ begin_hold(LWLock *lock, uint32 mode)
 	hold->mode = mode;
 	lwlocks.count = i + 1;
 	tally.slot.book->holding = i + 1;
-	lwlocks.waited[i].acquire = 0;
-	if (unlikely(lwlocks.trouble.first != 0))
-	{
-		lwlocks.waited[i].acquire = now - lwlocks.trouble.first;
-		take_trouble(&lwlocks.waited[i].trouble);
-	}
 }
 
 /* It was not got: a failure, and its sleeps if there were any. */
@@ -333,95 +363,116 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 	return result;
 }
 
+/*
+ * It is not the latest that is released, or it was taken while the probes were not in place.
+ * Returns the place of its hold, moved to the end; -1: there is none.
+ */
+ENTRY_HANDLER static pg_noinline int
+find_hold(LWLock *lock)
+{
+	int			last = (int) lwlocks.count - 1;
+	int			i = last;
+	tally_hold	hold;
+
+	while (i >= 0 && hold_at((uint32) i)->lock != (uintptr_t) lock)
+		i--;
+	if (i < 0)
+		return -1;
+	hold = *hold_at((uint32) i);
+	if (hold.mode & WAITED)
+		copy_trouble(&done, &waited[i]);
+	for (; i < last; i++)
+	{
+		*hold_at((uint32) i) = *hold_at((uint32) i + 1);
+		if (hold_at((uint32) i)->mode & WAITED)
+			copy_trouble(&waited[i], &waited[i + 1]);
+	}
+	*hold_at((uint32) last) = hold;
+	if (hold.mode & WAITED)
+		copy_trouble(&waited[last], &done);
+	return last;
+}
+
 /* Before LWLockRelease. */
 ENTRY_HANDLER HOT_CODE static void
 before_release(LWLock *lock, uint64 ignored)
 {
 	uint64		now = handler_now();
 	uint32		count = lwlocks.count;
-	uint32		i = count - 1;
 	tally_hold *hold;
 
 	lwlocks.releasing = false;
 	if (unlikely(count == 0))
 		return;
-	hold = hold_at(i);
-	if (unlikely(hold->lock != (uintptr_t) lock))
-	{
-		/* Not the latest; or taken while the probes were not in place. */
-		do
-		{
-			if (i == 0)
-				return;
-			hold = hold_at(--i);
-		} while (hold->lock != (uintptr_t) lock);
-	}
-	lwlocks.done = *hold;
-	lwlocks.done.since = now > hold->since ? now - hold->since : 0;
-	lwlocks.done_at = now;
-	lwlocks.done_acquire = lwlocks.waited[i].acquire;
-	if (unlikely(lwlocks.done_acquire != 0))
-		copy_trouble(&lwlocks.done_trouble, &lwlocks.waited[i].trouble);
-	for (; unlikely(i + 1 < count); i++)
-	{
-		*hold_at(i) = *hold_at(i + 1);
-		lwlocks.waited[i].acquire = lwlocks.waited[i + 1].acquire;
-		if (lwlocks.waited[i].acquire != 0)
-			copy_trouble(&lwlocks.waited[i].trouble, &lwlocks.waited[i + 1].trouble);
-	}
+	hold = hold_at(count - 1);
+	if (unlikely(hold->lock != (uintptr_t) lock) && find_hold(lock) < 0)
+		return;
+	lwlocks.mode = hold->mode;
+	lwlocks.tranche = hold->tranche;
+	lwlocks.lock = (uintptr_t) lock;
+	lwlocks.ticks = now - hold->since;
+	lwlocks.released = now;
 	lwlocks.count = count - 1;
-	tally.slot.book->holding = count - 1;
 	lwlocks.releasing = true;
-	leave_word(lock, now);
+	tally.slot.book->holding = count - 1;
+	if (unlikely((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0))
+		leave_word();
 }
 
 static void
-end_level(void *now)
+end_level(void *unused)
 {
-	tally_end_level(tally.slot.segment, *(uint64 *) now);
+	tally_end_level(tally.slot.segment, lwlocks.released);
 }
 
 /* What a hold that had to be waited for has to tell; the caller has cleared tally.on. */
 ENTRY_HANDLER static pg_noinline void
 record_trouble(lock_account *account)
 {
-	tally_record(&tally.slot, account->acquire, lwlocks.done_acquire);
-	record_sleeps(account, &lwlocks.done_trouble);
-	if (lwlocks.done_acquire >= locks_block_ticks)
-		entry_call_aside(tell_blocker, &lwlocks.done_trouble);
+	copy_trouble(&done, &waited[lwlocks.count]);
+	tally_record(&tally.slot, account->acquire, done.granted - done.first);
+	record_sleeps(account, &done);
+	if (done.granted - done.first >= locks_block_ticks)
+		entry_call_aside(tell_blocker, NULL);
+}
+
+/* What is rarely to be done once no lock is held. */
+ENTRY_HANDLER static pg_noinline void
+after_last_release(void)
+{
+	if (heavylocks_pending)
+		heavylocks_settle();
+	if (tally.slot.segment->header->level_until != 0 &&
+		lwlocks.released >= tally.slot.segment->header->level_until)
+		entry_call_aside(end_level, NULL);
 }
 
 /* After LWLockRelease: now nobody waits for us. */
 ENTRY_HANDLER HOT_CODE static int
 after_release(LWLock *lock, uint64 ignored, int result)
 {
-	tally_header *header;
 	lock_account *account;
 
-	if (unlikely(!lwlocks.releasing))
+	if (unlikely(!lwlocks.releasing || !handler_on()))
 		return result;
 	lwlocks.releasing = false;
-	if (unlikely(!handler_on()))
-		return result;
 	tally.on = false;
-	account = account_of(lwlocks.done.tranche, lwlocks.done.mode & 3);
+	account = account_of(lwlocks.tranche, lwlocks.mode & 3);
 	if (likely(account->held != TALLY_NONE && account->acquire != TALLY_NONE))
 	{
 		tally_book *book = tally.slot.book;
 		uint64		seq = tally_book_begin(book);
 
-		tally_add(&tally.slot, account->held, lwlocks.done.since);
-		if (likely(lwlocks.done_acquire == 0))
+		tally_add(&tally.slot, account->held, lwlocks.ticks);
+		if (likely((lwlocks.mode & WAITED) == 0))
 			count_one(account->acquire);
 		tally_book_publish(book, seq);
-		if (unlikely(lwlocks.done_acquire != 0))
+		if (unlikely((lwlocks.mode & WAITED) != 0))
 			record_trouble(account);
 	}
-	if (unlikely(heavylocks_pending) && lwlocks.count == 0)
-		heavylocks_settle();
-	header = tally.slot.segment->header;
-	if (unlikely(header->level_until != 0 && lwlocks.done_at >= header->level_until))
-		entry_call_aside(end_level, &lwlocks.done_at);
+	if (unlikely(heavylocks_pending ||
+				 tally.slot.segment->header->level_until != 0) && lwlocks.count == 0)
+		after_last_release();
 	tally.on = true;
 	return result;
 }
