@@ -29,10 +29,15 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
         ("shared_preload_libraries", shared.remove(&mut client)?),
         ("session_preload_libraries", session.remove(&mut client)?),
     ];
-    // A level of ours in the files would be a remainder; the segment's own word is enough.
-    let had_level = level_in_files(&mut client)?;
-    if had_level {
-        client.batch_execute("ALTER SYSTEM RESET pg_tally.level")?;
+    // Settings of ours in the files would be remainders; the segment's own word is enough.
+    let settings = settings_in_files(&mut client)?;
+    let had_level = settings.iter().any(|name| name == "pg_tally.level");
+    if !settings.is_empty() {
+        // So that the server knows the settings.
+        client.batch_execute("LOAD 'pg_tally'")?;
+    }
+    for name in &settings {
+        client.batch_execute(&format!("ALTER SYSTEM RESET {name}"))?;
     }
     client.batch_execute("select pg_reload_conf()")?;
     let data: String = client.query_one("select current_setting('data_directory')", &[])?.get(0);
@@ -65,13 +70,14 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
     Ok(())
 }
 
-fn level_in_files(client: &mut Client) -> Result<bool, Error> {
-    let row = client.query_one(
-        "select count(*) from pg_file_settings \
-         where name = 'pg_tally.level' and sourcefile like '%postgresql.auto.conf'",
+/// What `enable`, `functions` or somebody's ALTER SYSTEM has put there, sound names only.
+fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
+    let rows = client.query(
+        "select distinct name from pg_file_settings \
+         where name ~ '^pg_tally[.][a-z_]+$' and sourcefile like '%postgresql.auto.conf'",
         &[],
     )?;
-    Ok(row.get::<_, i64>(0) > 0)
+    Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
 /// Switch off what still runs, and remove the segment when nothing does.

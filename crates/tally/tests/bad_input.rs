@@ -20,6 +20,8 @@ fn a_wrong_command_line_ends_with_2() {
         &["cost", "--minutes", "-1"],
         &["cost", "--workload", "no-such-file.sql"],
         &["cost", "--level", "everything"],
+        &["level", "everything"],
+        &["functions", "--list"],
         &["demo", "--clients", "0"],
         &["demo", "--seconds", "0"],
         &["enable", "--mode", "none"],
@@ -115,7 +117,7 @@ fn a_closed_pipe_ends_quietly() {
 fn help_and_version_are_no_failure() {
     assert!(output(tally().arg("--help")).contains("Exit status"));
     assert!(output(tally().arg("--version")).starts_with("tally "));
-    for verb in ["demo", "enable", "disable", "status", "ls", "top", "cost"] {
+    for verb in ["demo", "enable", "disable", "status", "ls", "top", "cost", "level", "functions"] {
         assert!(output(tally().args([verb, "--help"])).contains("Usage: tally"));
     }
 }

@@ -24,8 +24,12 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
     });
     assert!(output(tally().args(["enable", &target])).contains("it was before"));
 
+    output(tally().args(["functions", "--set", "XLogFlush", &target]));
+    output(tally().args(["enable", "--level", "locks", &target]));
     let mut session = cluster.connect().unwrap();
     assert!(segment(&cluster).exists());
+    let set = segment::Segment::open(&segment(&cluster)).unwrap().level().unwrap();
+    assert_eq!(set, segment::Level::Locks);
     let said = output(tally().args(["disable", &target]));
     assert!(said.contains("no longer names pg_tally"), "{said}");
     assert!(said.contains("1 session keeps the library"), "{said}");

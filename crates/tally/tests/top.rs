@@ -16,9 +16,9 @@ use segment::layout::header;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 16 };
+const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 32 };
 
-/// A session that has been waiting for WAL for half a second.
+/// A session that has been waiting for WAL for half a second, and what else there may be.
 fn segment() -> (TempDir, PathBuf, Maker) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pg_tally.1.2");
@@ -31,6 +31,7 @@ fn segment() -> (TempDir, PathBuf, Maker) {
     slot.record(handle, 1000);
     slot.switch(sync, start + 100_000_000);
     maker.write(&slot);
+    maker.holds(0, &[(0x1000, start, 4, 0)]);
     (folder, path, maker)
 }
 
@@ -46,8 +47,29 @@ fn run(args: &[&str], path: &PathBuf) -> Output {
 
 #[test]
 fn one_interval_as_json_is_as_documented() {
-    let (_folder, path, _maker) = segment();
-    let output = run(&["--once", "--json", "--interval", "0.3"], &path);
+    let (_folder, path, mut maker) = segment();
+    // Of a second session that comes in the interval and does a bit of everything.
+    let other = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        let cpu = maker.stat("execute::cpu", ACCOUNT);
+        let mut slot = maker.claim(1, 1, Who::client(), cpu, monotonic_ns());
+        for name in [
+            "lwlock::ProcArray::held::execute::shared",
+            "lock::relation::wait::execute::ShareLock",
+            "lock::deadlock::check::execute",
+            "spin::delay::execute",
+            "function::XLogFlush::inclusive::execute",
+            "edge::XLogFlush::pg_fsync",
+            "file::wal::fsync",
+        ] {
+            let stat = maker.stat(name, TIMER);
+            slot.record(stat, 1000);
+        }
+        maker.write(&slot);
+        maker
+    });
+    let output = run(&["--once", "--json", "--interval", "1"], &path);
+    other.join().unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.lines().count(), 1);
@@ -57,8 +79,9 @@ fn one_interval_as_json_is_as_documented() {
     let sum: f64 =
         interval["ledger"].as_array().unwrap().iter().map(|a| number(&a["seconds"])).sum();
     assert!((sum / wall - 1.0).abs() < 1e-9, "{sum} {wall}");
-    assert!((wall / number(&interval["interval_seconds"]) - 1.0).abs() < 0.05);
     let session = &interval["sessions"][0];
+    let lived = number(&session["lived_seconds"]) / number(&interval["interval_seconds"]);
+    assert!((lived - 1.0).abs() < 0.05, "{lived}");
     assert_eq!(session["pid"], std::process::id());
     assert_eq!(session["activity"], "IO:WALSync");
 

@@ -208,7 +208,7 @@ fn triple(timing: &Timing, seconds: f64) -> [String; 3] {
 pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
     let mut out = format!(
         "Per second of {:.2} s at level locks, of {:.2} s in all; TIME and AVG in milliseconds. \
-         Acquiring includes waiting.\n",
+         Acquiring includes its waits.\n",
         interval.locks_seconds, interval.interval_seconds
     )
     .into_bytes();
