@@ -80,6 +80,14 @@ impl Witness {
     }
 }
 
+impl Drop for Witness {
+    /// A test that fails leaves no witness behind, which would look at every server.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A line of the witness: `@[123, import fsync]: 45`.
 fn parse(line: &str) -> Option<(Vec<String>, u64)> {
     let (key, count) = line.strip_prefix("@[")?.split_once("]: ")?;
