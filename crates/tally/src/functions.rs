@@ -19,6 +19,8 @@ use crate::{server, target};
 
 /// How long new probes may take to appear after the server has been told.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The server reads its files again within this time.
+const RELOAD: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(50);
 /// Wide enough for every column when the output is no terminal.
 const ROOM: usize = 160;
@@ -213,6 +215,8 @@ fn globs(list: &str) -> Vec<&str> {
 
 /// The probes of these functions, once every name without a wildcard has one, or time is up.
 fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<ProbeRow>, Error> {
+    // What is there now may be of the former list.
+    std::thread::sleep(RELOAD);
     let began = Instant::now();
     loop {
         let probes: Vec<ProbeRow> = segment
@@ -233,29 +237,48 @@ fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<ProbeRow>, Error> {
     }
 }
 
-/// Whether a name fits a glob of * and ?.
+/// Whether a name fits a glob of *, ? and sets in brackets.
 fn matches(glob: &str, name: &str) -> bool {
-    let (glob, name) = (glob.as_bytes(), name.as_bytes());
-    let (mut g, mut n) = (0, 0);
-    // Where to go on if what follows the last star does not fit.
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match glob.get(g) {
-            Some(b'*') => {
-                star = Some((g, n));
-                g += 1;
+    fits(glob.as_bytes(), name.as_bytes())
+}
+
+fn fits(glob: &[u8], name: &[u8]) -> bool {
+    match glob {
+        [] => name.is_empty(),
+        [b'*', rest @ ..] => (0..=name.len()).any(|skip| fits(rest, &name[skip..])),
+        [b'[', set @ ..] => match (name, set.iter().skip(1).position(|&c| c == b']')) {
+            ([c, rest @ ..], Some(end)) => {
+                in_set(&set[..end + 1], *c) && fits(&set[end + 2..], rest)
             }
-            Some(&c) if c == b'?' || c == name[n] => (g, n) = (g + 1, n + 1),
-            _ => match star {
-                Some((at, from)) => {
-                    star = Some((at, from + 1));
-                    (g, n) = (at + 1, from + 1);
-                }
-                None => return false,
-            },
-        }
+            _ => false,
+        },
+        [c, glob @ ..] => match name {
+            [n, name @ ..] => (c == n || *c == b'?') && fits(glob, name),
+            [] => false,
+        },
     }
-    glob[g..].iter().all(|&c| c == b'*')
+}
+
+/// "a-z_" or "!a-z_".
+fn in_set(set: &[u8], c: u8) -> bool {
+    let (not, mut set) = match set {
+        [b'!' | b'^', rest @ ..] => (true, rest),
+        _ => (false, set),
+    };
+    let mut found = false;
+    while let [first, rest @ ..] = set {
+        set = match rest {
+            [b'-', last, rest @ ..] => {
+                found |= (*first..=*last).contains(&c);
+                rest
+            }
+            _ => {
+                found |= *first == c;
+                rest
+            }
+        };
+    }
+    found != not
 }
 
 #[cfg(test)]
@@ -271,12 +294,21 @@ mod tests {
             ("heap_?nsert", "heap_insert"),
             ("*", ""),
             ("a*b*c", "aXbXbc"),
+            ("heap_[di]*", "heap_delete"),
+            ("x[!a-c]", "xd"),
+            ("x[]]", "x]"),
         ] {
             assert!(matches(glob, name), "{glob} {name}");
         }
-        for (glob, name) in
-            [("XLogFlush", "XLogFlushAll"), ("?", ""), ("a*b", "ac"), ("", "x"), ("*x", "xy")]
-        {
+        for (glob, name) in [
+            ("XLogFlush", "XLogFlushAll"),
+            ("?", ""),
+            ("a*b", "ac"),
+            ("", "x"),
+            ("*x", "xy"),
+            ("x[!a-c]", "xb"),
+            ("x[", "x["),
+        ] {
             assert!(!matches(glob, name), "{glob} {name}");
         }
         assert_eq!(globs(" a, b*,, c "), ["a", "b*", "c"]);

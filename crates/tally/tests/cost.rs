@@ -12,7 +12,7 @@ use house::{complaint, output, segment, shared, tally};
 use postgres::NoTls;
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
-use segment::{set_level, Level, Segment};
+use segment::{set_level, Level, LevelEnd, Segment, Standing};
 
 fn level(cluster: &Cluster) -> Level {
     Segment::open(&segment(cluster)).unwrap().level().unwrap()
@@ -119,6 +119,25 @@ fn the_users_own_server_is_measured_per_command_and_its_level_put_back() {
         assert!(text.contains("Margin 0.30 %"), "{text}");
         assert_eq!(level(&cluster), found);
     }
+}
+
+#[test]
+fn the_cost_of_locks_is_measured_and_a_level_with_an_end_keeps_it() {
+    let cluster = shared();
+    let switch = Segment::open(&segment(&cluster)).unwrap().level_switch().unwrap();
+    let hour = Segment::open(&segment(&cluster)).unwrap().clock().ticks(3600.0);
+    let tick = Segment::open(&segment(&cluster)).unwrap().clock().now() + hour;
+    let found = Standing { level: Level::Locks, end: Some(LevelEnd { tick, then: Level::Waits }) };
+    switch.put(found);
+    let data = cluster.data_dir().to_str().unwrap();
+    let text = under_load(&cluster, || {
+        output(tally().args(["cost", "--level", "locks", "--minutes", "0.05", "--json", data]))
+    });
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(result["level"], "locks");
+    // A select takes locks, which only this level looks at.
+    assert!(result.pointer("/on/changes").unwrap().as_f64().unwrap() > 0.0, "{text}");
+    assert_eq!(switch.standing(), found);
 }
 
 #[test]

@@ -148,8 +148,16 @@ fn the_table_per_second_is_of_lightweight_locks_only() {
 }
 
 #[test]
-fn the_locks_of_a_live_server_are_seen_and_who_waits_for_whom() {
-    let cluster = house::shared();
+fn the_locks_of_a_live_server_are_seen() {
+    locks_are_seen(&house::shared());
+}
+
+#[test]
+fn the_locks_of_sessions_are_seen_where_only_they_are_instrumented() {
+    locks_are_seen(&house::sessions());
+}
+
+fn locks_are_seen(cluster: &scratch::Cluster) {
     let target = cluster.data_dir().to_str().unwrap().to_string();
     let mut client = cluster.connect().unwrap();
     client.batch_execute("create table t (n int)").unwrap();

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use segment::interval::{Interval, Timing};
-use segment::locks::LwlockRow;
+use segment::locks::{LwlockRow, PhaseRow};
 
 use super::panes::{accepts, by, left, right, sorted, Wish};
 use super::table::{Row, Table, Tone};
@@ -138,7 +138,8 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: None }
 }
 
-/// Heavyweight locks waited for, by type, mode and phase; deadlock checks and spin delays.
+/// Heavyweight locks waited for, by type, mode and phase; deadlock checks, spin delays, and
+/// buffers waited for until nobody else had a pin, which level waits has as well.
 pub fn locks(interval: &Interval, wish: &Wish) -> Table {
     let columns = vec![
         left("LOCK", 0),
@@ -153,31 +154,40 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
         right("P99", 4),
         right("MAX", 0),
     ];
+    let locks = interval.locks_seconds;
     let heavy = interval.locks.iter().map(|lock| {
-        (lock.kind.to_string(), lock.mode.to_string(), &*lock.phase, &lock.wait, Tone::Lock)
+        (lock.kind.to_string(), &*lock.mode, &*lock.phase, &lock.wait, Tone::Lock, locks)
     });
-    let checks = interval.deadlock_checks.iter().map(|row| {
-        ("deadlock check".to_string(), String::new(), &*row.phase, &row.timing, Tone::Other)
+    fn other<'i>(
+        name: &'static str,
+        rows: &'i [PhaseRow],
+        seconds: f64,
+    ) -> impl Iterator<Item = (String, &'i str, &'i str, &'i Timing, Tone, f64)> {
+        rows.iter()
+            .map(move |row| (name.into(), "", &*row.phase, &row.timing, Tone::Other, seconds))
+    }
+    let checks = other("deadlock check", &interval.deadlock_checks, locks);
+    let spins = other("spinlock", &interval.spin_delays, locks);
+    let pins = interval.ledger.iter().filter(|a| a.activity.starts_with("BufferPin:")).map(|pin| {
+        let name = "buffer pin".to_string();
+        (name, "", &*pin.phase, &pin.timing, Tone::Latch, interval.instrumented_seconds)
     });
-    let spins = interval
-        .spin_delays
-        .iter()
-        .map(|row| ("spinlock".to_string(), String::new(), &*row.phase, &row.timing, Tone::Other));
     let rows: Vec<_> = heavy
         .chain(checks)
         .chain(spins)
+        .chain(pins)
         .filter(|(kind, mode, phase, ..)| accepts(wish, &[kind, mode, phase]))
         .collect();
     let rows = sorted(rows, wish, |a, b| by(wish.sort, (a.3, &a.0), (b.3, &b.0)))
         .into_iter()
-        .map(|(kind, mode, phase, timing, tone)| Row {
+        .map(|(kind, mode, phase, timing, tone, seconds)| Row {
             key: format!("{kind} {mode} {phase}"),
             cells: vec![
                 kind,
-                mode,
+                mode.to_string(),
                 phase.to_string(),
-                count(rate(timing.count as f64, interval)),
-                two(rate(timing.seconds, interval)),
+                count(timing.count as f64 / seconds.max(1e-9)),
+                two(timing.seconds / seconds.max(1e-9)),
                 count(timing.count as f64),
                 duration(timing.seconds),
                 maybe_duration(timing.mean_seconds),
