@@ -36,6 +36,11 @@ tally_probe_set(tally_segment *segment, uint32_t index, const char *name,
 	if (index >= segment->header->probes.count)
 		return;
 	probe = tally_at(segment, &segment->header->probes, index);
+	/* Every session of a server says the same: only the first need write. */
+	if (__atomic_load_n(&probe->state, __ATOMIC_ACQUIRE) == (uint32_t) state &&
+		tally_text_is(probe->name, sizeof(probe->name), name) &&
+		tally_text_is(probe->reason, sizeof(probe->reason), reason))
+		return;
 	__atomic_store_n(&probe->state, TALLY_PROBE_EMPTY, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	tally_text(probe->name, sizeof(probe->name), name);

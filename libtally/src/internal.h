@@ -100,6 +100,7 @@ extern int	tally_layout(const tally_options *options, tally_header *header);
 
 /* text.c */
 extern void tally_text(char *to, size_t size, const char *from);
+extern bool tally_text_is(const char *text, size_t size, const char *from);
 
 /* clock.c */
 extern tally_clock_kind tally_clock_best(void);

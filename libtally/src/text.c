@@ -17,3 +17,17 @@ tally_text(char *to, size_t size, const char *from)
 	for (; i < size; i++)
 		to[i] = '\0';
 }
+
+/* Is that what tally_text would write? */
+bool
+tally_text_is(const char *text, size_t size, const char *from)
+{
+	size_t		i = 0;
+
+	if (from == NULL)
+		return text[0] == '\0';
+	for (; i + 1 < size && from[i] != '\0'; i++)
+		if (text[i] != from[i])
+			return false;
+	return text[i] == '\0';
+}
