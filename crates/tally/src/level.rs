@@ -183,7 +183,7 @@ struct Held<'s> {
     mine: Standing,
     found: Standing,
     then: Level,
-    now: &'s Segment,
+    segment: &'s Segment,
     ended: bool,
 }
 
@@ -196,7 +196,7 @@ impl<'s> Held<'s> {
         let then = found.end.map_or(found.level, |end| end.then);
         let mine = Standing { level, end: Some(LevelEnd { tick, then }) };
         switch.put(mine);
-        Self { switch, mine, found, then, now: segment, ended: false }
+        Self { switch, mine, found, then, segment, ended: false }
     }
 
     fn end(mut self) -> End {
@@ -205,10 +205,16 @@ impl<'s> Held<'s> {
 
     fn restore(&mut self) -> End {
         self.ended = true;
-        let standing = self.switch.standing();
+        let mut standing = self.switch.standing();
+        // A process of the server takes the end away before it sets the level that follows.
+        let began = Instant::now();
+        while standing == (Standing { end: None, ..self.mine }) && began.elapsed() < NAP {
+            std::thread::sleep(Duration::from_millis(1));
+            standing = self.switch.standing();
+        }
         if standing == self.mine {
             // What was found may have had an end, and that may be still to come.
-            let over = self.found.end.is_some_and(|end| end.tick <= self.now.clock().now());
+            let over = self.found.end.is_some_and(|end| end.tick <= self.segment.clock().now());
             let back = if over { Standing { level: self.then, end: None } } else { self.found };
             self.switch.put(back);
             return End::Restored(back.level);
