@@ -28,7 +28,6 @@
 
 #define MAX_HOLDS 200				/* MAX_SIMUL_LWLOCKS, lwlock.c */
 #define MAX_SLEEPS 6				/* of one acquisition; more are added to the last */
-#define WAITED 0x100u				/* in the mode of a hold: lwlocks.waited has more */
 
 /* Modes, and what stands for LWLockWaitForVar: what a name ends in. */
 static const char *const mode_names[] = {"exclusive", "shared", "variable"};
@@ -65,6 +64,7 @@ static struct
 {
 	uint32		count;				/* holds */
 	bool		releasing;			/* the rest of this line is to be settled */
+	bool		had_waited;			/* ... and waited[count] as well */
 	uint32		mode;
 	uint32		tranche;
 	uint64		lock;
@@ -75,8 +75,9 @@ static struct
 
 static lock_account accounts[ACCOUNTS];
 static tally_hold others[MAX_HOLDS];	/* past the first TALLY_HOLDS */
-static trouble waited[MAX_HOLDS];	/* of the holds marked WAITED */
-static trouble done;				/* of the hold being settled */
+static bool has_waited[MAX_HOLDS] HOT_DATA; /* the hold had to be waited for: ... */
+static trouble waited[MAX_HOLDS];	/* ... this is how */
+static trouble done;				/* of the hold or the failure being settled */
 
 /* A new slot, or the probes are in place again: nothing is known to be held. */
 void
@@ -254,7 +255,7 @@ tell_blocker(void *arg)
 {
 	tally_hold	lock = {.lock = lwlocks.lock, .tranche = lwlocks.tranche};
 
-	blockers_tell_lwlock(&lock, mode_names[lwlocks.mode & 3], done.first,
+	blockers_tell_lwlock(&lock, mode_names[lwlocks.mode], done.first,
 						 done.granted - done.first);
 }
 
@@ -269,7 +270,7 @@ leave_word(void)
 	pg_compiler_barrier();
 	freed->since = lwlocks.released - lwlocks.ticks;
 	freed->until = lwlocks.released;
-	freed->mode = lwlocks.mode & 3;
+	freed->mode = lwlocks.mode;
 	freed->account = book->run < book->used ? tally.slot.heads[book->run].stat : 0;
 	pg_compiler_barrier();
 	freed->lock = lwlocks.lock;
@@ -277,12 +278,13 @@ leave_word(void)
 
 /* ---------------------------------------------------------------- handlers */
 
-/* A hold that was waited for, or that finds no room in the slot. */
+/* The hold had to be waited for. */
 ENTRY_HANDLER static pg_noinline void
 note_trouble(uint32 i, uint64 now)
 {
 	take_trouble(&waited[i]);
 	waited[i].granted = now;
+	has_waited[i] = true;
 }
 
 /* It is ours now: note since when, and nothing more while we hold it. */
@@ -295,11 +297,9 @@ begin_hold(LWLock *lock, uint32 mode)
 
 	if (unlikely(!tally.claimed || i >= MAX_HOLDS))
 		return;
+	has_waited[i] = false;
 	if (unlikely(lwlocks.trouble.first != 0))
-	{
 		note_trouble(i, now);
-		mode |= WAITED;
-	}
 	hold = hold_at(i);
 	hold->lock = (uintptr_t) lock;
 	hold->since = now;
@@ -313,13 +313,16 @@ begin_hold(LWLock *lock, uint32 mode)
 ENTRY_HANDLER static pg_noinline void
 record_failure(LWLock *lock, uint32 mode, bool failed)
 {
-	trouble		t;
 	lock_account *account;
 
-	take_trouble(&t);
+	take_trouble(&done);
+	done.granted = handler_now();
 	if (!handler_on())
 		return;
 	tally.on = false;
+	lwlocks.lock = (uintptr_t) lock;
+	lwlocks.tranche = lock->tranche;
+	lwlocks.mode = mode;
 	account = account_of(lock->tranche, mode);
 	if (failed && account->failed == TALLY_NONE)
 		entry_call_aside(touch_failed, account);
@@ -330,8 +333,12 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 		count_one(account->failed);
 		tally_book_publish(tally.slot.book, seq);
 	}
-	if (t.count > 0)
-		record_sleeps(account, &t);
+	if (done.count > 0)
+	{
+		record_sleeps(account, &done);
+		if (done.granted - done.first >= locks_block_ticks)
+			entry_call_aside(tell_blocker, NULL);
+	}
 	tally.on = true;
 }
 
@@ -373,23 +380,24 @@ find_hold(LWLock *lock)
 	int			last = (int) lwlocks.count - 1;
 	int			i = last;
 	tally_hold	hold;
+	bool		had_waited;
 
 	while (i >= 0 && hold_at((uint32) i)->lock != (uintptr_t) lock)
 		i--;
 	if (i < 0)
 		return -1;
 	hold = *hold_at((uint32) i);
-	if (hold.mode & WAITED)
-		copy_trouble(&done, &waited[i]);
+	had_waited = has_waited[i];
+	copy_trouble(&done, &waited[i]);
 	for (; i < last; i++)
 	{
 		*hold_at((uint32) i) = *hold_at((uint32) i + 1);
-		if (hold_at((uint32) i)->mode & WAITED)
-			copy_trouble(&waited[i], &waited[i + 1]);
+		has_waited[i] = has_waited[i + 1];
+		copy_trouble(&waited[i], &waited[i + 1]);
 	}
 	*hold_at((uint32) last) = hold;
-	if (hold.mode & WAITED)
-		copy_trouble(&waited[last], &done);
+	has_waited[last] = had_waited;
+	copy_trouble(&waited[last], &done);
 	return last;
 }
 
@@ -407,7 +415,8 @@ before_release(LWLock *lock, uint64 ignored)
 	hold = hold_at(count - 1);
 	if (unlikely(hold->lock != (uintptr_t) lock) && find_hold(lock) < 0)
 		return;
-	lwlocks.mode = hold->mode;
+	lwlocks.had_waited = has_waited[count - 1];
+	lwlocks.mode = hold->mode & 3;
 	lwlocks.tranche = hold->tranche;
 	lwlocks.lock = (uintptr_t) lock;
 	lwlocks.ticks = now - hold->since;
@@ -457,17 +466,17 @@ after_release(LWLock *lock, uint64 ignored, int result)
 		return result;
 	lwlocks.releasing = false;
 	tally.on = false;
-	account = account_of(lwlocks.tranche, lwlocks.mode & 3);
+	account = account_of(lwlocks.tranche, lwlocks.mode);
 	if (likely(account->held != TALLY_NONE && account->acquire != TALLY_NONE))
 	{
 		tally_book *book = tally.slot.book;
 		uint64		seq = tally_book_begin(book);
 
 		tally_add(&tally.slot, account->held, lwlocks.ticks);
-		if (likely((lwlocks.mode & WAITED) == 0))
+		if (likely(!lwlocks.had_waited))
 			count_one(account->acquire);
 		tally_book_publish(book, seq);
-		if (unlikely((lwlocks.mode & WAITED) != 0))
+		if (unlikely(lwlocks.had_waited))
 			record_trouble(account);
 	}
 	if (unlikely(heavylocks_pending ||
