@@ -354,9 +354,10 @@ The level lasts until it is set again, the setting pg_tally.level changes, or th
 restarts; `tally enable --level` puts it into the server's configuration. Setting it needs the
 right to write the segment: the server's user or root.
 
-With --for it goes back by itself, also when this command is interrupted or killed. With --every
-as well it is set again and again until this command is interrupted: partial instrumentation.
-Rates are shown per second of the time in which the level was in force.
+With --for it goes back by itself, also when this command is interrupted; from level locks also
+when it is killed, since the server's processes then end it. With --every as well it is set again
+and again until this command is interrupted: partial instrumentation. Rates are shown per second of
+the time in which the level was in force.
 
 Examples:
   tally level
