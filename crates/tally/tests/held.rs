@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A lock that is held for a known time is read back as held for that time, and whoever
+//! waited for it as having waited.
+//!
+//! A session that writes WAL is stopped (SIGSTOP) while it holds WALWriteLock. It holds it
+//! during fdatasync, in which a process is not stopped, so it mostly stops right after.
+
+mod house;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use house::{eventually, output, tally};
+use postgres::{Client, NoTls};
+use rand::Rng;
+use rustix::process::{kill_process, Pid, Signal};
+use scratch::Cluster;
+use segment::book::Hold;
+use segment::{Book, EventKind, Segment, Snapshot};
+use serde_json::Value;
+
+const STOP: Duration = Duration::from_secs(1);
+const LOCK: &str = "WALWrite";
+
+fn signal(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// Wait until it has stopped.
+fn stop(pid: i32) {
+    signal(pid, Signal::STOP);
+    eventually("a process stops", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat[stat.rfind(')').unwrap()..].starts_with(") T")
+    });
+}
+
+fn book(snapshot: &Snapshot, pid: i32) -> &Book {
+    snapshot.books.iter().find(|book| book.pid == pid).unwrap()
+}
+
+/// The greatest of the lock's times in ticks, all phases and modes: "held", "wait", "acquire".
+fn longest(snapshot: &Snapshot, pid: i32, part: &str) -> u64 {
+    let begin = format!("lwlock::{LOCK}::{part}::");
+    let heads = book(snapshot, pid).heads.iter().filter(|head| {
+        let stat = snapshot.directory.get(head.stat);
+        head.count > 0 && stat.is_some_and(|stat| stat.name.starts_with(&begin))
+    });
+    heads.map(|head| head.max).max().unwrap_or(0)
+}
+
+/// A session that commits until `end`; its pid is sent.
+fn commits(cluster: &Cluster, end: &AtomicBool, pid: &std::sync::mpsc::Sender<i32>) {
+    let mut client = cluster.config().connect(NoTls).unwrap();
+    pid.send(pid_of(&mut client)).unwrap();
+    while !end.load(Ordering::Relaxed) {
+        client.batch_execute("insert into t values (1)").unwrap();
+    }
+}
+
+fn pid_of(client: &mut Client) -> i32 {
+    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
+}
+
+/// Stop it again and again until it stands there with the lock.
+fn stop_with_the_lock(segment: &mut Segment, pid: i32) -> Hold {
+    let mut hold = None;
+    eventually("a session is stopped while it holds the lock", || {
+        stop(pid);
+        let snapshot = segment.snapshot(None).unwrap();
+        let book = book(&snapshot, pid);
+        assert!(book.holding as usize >= book.holds.len());
+        let of_lock = |hold: &&Hold| snapshot.tranches.name(hold.tranche) == LOCK;
+        hold = book.holds.iter().find(of_lock).filter(|_| !book.torn).copied();
+        if hold.is_none() {
+            signal(pid, Signal::CONT);
+            let pause = rand::rng().random_range(500..5000);
+            std::thread::sleep(Duration::from_micros(pause));
+        }
+        hold.is_some()
+    });
+    hold.unwrap()
+}
+
+#[test]
+fn a_lock_that_is_held_for_a_known_time_is_read_back_as_held_for_that_time() {
+    let cluster = house::start(
+        house::plain()
+            .fsync(true)
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.level", "locks")
+            .setting("autovacuum", "off"),
+    );
+    cluster.psql("create table t (n int)").unwrap();
+    let path = house::segment(&cluster);
+    let mut segment = Segment::open(&path).unwrap();
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (sender, pids) = std::sync::mpsc::channel();
+        for _ in 0..2 {
+            let (cluster, end, sender) = (&cluster, &end, sender.clone());
+            scope.spawn(move || commits(cluster, end, &sender));
+        }
+        let _end = End(&end);
+        let (holder, waiter) = (pids.recv().unwrap(), pids.recv().unwrap());
+        let hold = stop_with_the_lock(&mut segment, holder);
+        let _cont = Cont(holder);
+        assert!(!hold.shared, "WAL is written under the lock in exclusive mode");
+        let began = Instant::now();
+
+        // The other one comes to wait for it.
+        let mut seen = None;
+        eventually("the other session waits for the lock", || {
+            let snapshot = segment.snapshot(None).unwrap();
+            let run = book(&snapshot, waiter).run().and_then(|id| snapshot.directory.get(id));
+            let waits = run.is_some_and(|stat| stat.name.ends_with("wait::LWLock:WALWrite"));
+            seen = waits.then(|| (snapshot.clock.now(), book(&snapshot, waiter).run_start));
+            waits
+        });
+        let (waits_at, waits_since) = seen.unwrap();
+
+        // While it stands it is shown as held, for as long as it has been.
+        let mut top = tally();
+        top.args(["top", "--once", "--json", "--no-witness", "--interval", "200ms"]).arg(&path);
+        let top: Value = serde_json::from_str(&output(&mut top)).unwrap();
+        let sessions = top["sessions"].as_array().unwrap();
+        let session = sessions.iter().find(|session| session["pid"] == holder).unwrap();
+        let shown = session["holding"].as_array().unwrap();
+        let shown = shown.iter().find(|hold| hold["lock"] == LOCK).unwrap();
+        assert_eq!(shown["mode"], "exclusive");
+        assert!((0.2..60.0).contains(&shown["seconds"].as_f64().unwrap()), "{shown}");
+
+        std::thread::sleep(STOP.saturating_sub(began.elapsed()));
+        let snapshot = segment.snapshot(None).unwrap();
+        assert_eq!(book(&snapshot, holder).holds.iter().find(|h| h.lock == hold.lock), Some(&hold));
+        let second = snapshot.clock.ticks(1.0);
+        assert!(longest(&snapshot, holder, "held") < second, "counted before its release");
+        assert!(longest(&snapshot, waiter, "wait") < second, "counted before its end");
+        let (continues, stood) = (snapshot.clock.now(), began.elapsed());
+        signal(holder, Signal::CONT);
+        eventually("the hold is counted", || {
+            let snapshot = segment.snapshot(None).unwrap();
+            longest(&snapshot, holder, "held") >= second
+        });
+        eventually("the wait is counted", || {
+            let snapshot = segment.snapshot(None).unwrap();
+            longest(&snapshot, waiter, "wait") >= second
+        });
+        let snapshot = segment.snapshot(None).unwrap();
+        let now = snapshot.tick;
+        let held = longest(&snapshot, holder, "held");
+        assert!(held >= continues - hold.since, "held {held}, stood {}", continues - hold.since);
+        assert!(held <= now - hold.since, "held {held} ticks of {}", now - hold.since);
+        assert!(snapshot.clock.seconds(held) >= stood.as_secs_f64(), "{held} ticks, {stood:?}");
+        let waited = longest(&snapshot, waiter, "wait");
+        assert!(waited >= continues - waits_at, "waited {waited} of {}", continues - waits_at);
+        assert!(waited <= now - waits_since, "waited {waited} of {}", now - waits_since);
+        println!(
+            "stood {stood:?}; held {:.4} s, waited {:.4} s",
+            snapshot.clock.seconds(held),
+            snapshot.clock.seconds(waited)
+        );
+
+        // And who kept whom waiting is told.
+        let told = |event: &segment::Event| {
+            event.kind == EventKind::Blocked
+                && event.pid == waiter
+                && event.text.contains(&format!("LWLock {LOCK}"))
+                && event.text.contains(&format!("process {holder} "))
+        };
+        let mut events = Vec::new();
+        eventually("the wait is told of", || {
+            events = segment.events(0).unwrap();
+            events.iter().any(told)
+        });
+        println!("{}", events.iter().find(|event| told(event)).unwrap().text);
+    });
+    // Nothing is held when nothing is done.
+    eventually("nothing is held", || {
+        let snapshot = segment.snapshot(None).unwrap();
+        snapshot.books.iter().all(|book| book.holding == 0 && book.holds.is_empty())
+    });
+}
+
+/// Lets a session go on when a check fails.
+struct Cont(i32);
+
+impl Drop for Cont {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_raw(self.0).unwrap(), Signal::CONT);
+    }
+}
+
+/// Ends the sessions when a check fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
