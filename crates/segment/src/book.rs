@@ -134,6 +134,8 @@ pub struct Book {
     pub holds: Vec<Hold>,
     /// The statistics, in the order of their first use.
     pub heads: Vec<Head>,
+    /// Some of them may still be [`NAMELESS`].
+    pub(crate) unnamed: bool,
     /// Their histograms.
     pub(crate) shelf: Shelf,
     /// Of a group: sessions folded into it.
@@ -184,6 +186,19 @@ pub(crate) struct Frame<'a> {
     pub repeats: AtomicU32,
 }
 
+impl<'a> Frame<'a> {
+    /// The previous book of a slot, which is mostly the one after that of the slot before:
+    /// a search would go by books that have left the cache.
+    fn previous_of(&self, slot: u32, next: &mut usize) -> Option<&'a Book> {
+        let books = &self.previous?.books;
+        if books.get(*next).is_none_or(|book| book.slot != slot) {
+            *next = books.binary_search_by_key(&slot, |book| book.slot).ok()?;
+        }
+        *next += 1;
+        books.get(*next - 1)
+    }
+}
+
 impl Book {
     /// An empty book of the owner that `bytes`, its entry, tells of.
     pub(crate) fn of_entry(index: u32, bytes: &[u8]) -> Book {
@@ -209,6 +224,7 @@ impl Book {
             holding: 0,
             holds: Vec::new(),
             heads: Vec::new(),
+            unnamed: false,
             shelf: Shelf::default(),
             sessions: 1,
         }
@@ -276,6 +292,8 @@ impl Head {
 pub(crate) struct Buffers {
     book: Vec<u8>,
     histograms: HistogramBuffers,
+    /// Where the next slot's book is expected among those of the previous snapshot.
+    next: usize,
 }
 
 /// The same, for histograms.
@@ -356,7 +374,8 @@ impl Segment {
         buffers: &mut Buffers,
     ) -> Result<Book, Error> {
         let mut book = Book::of_entry(slot, bytes);
-        let previous = frame.previous.and_then(|p| p.book(slot, book.generation));
+        let previous = frame.previous_of(slot, &mut buffers.next);
+        let previous = previous.filter(|p| p.generation == book.generation);
         let same = |p: &&Book| p.identity_seq == book.identity_seq && p.identity_seq % 2 == 0;
         (book.identity, book.identity_seq) = match previous.filter(same) {
             Some(p) => (p.identity.clone(), p.identity_seq),
@@ -419,6 +438,7 @@ impl Segment {
             if lags {
                 head.clear();
             }
+            book.unnamed |= stat == NAMELESS;
             book.heads.push(head);
         }
         let comparable = previous.filter(|_| !lags);

@@ -8,8 +8,9 @@
 
 use crate::book::{Book, Head, Life};
 use crate::directory::{Directory, StatId, StatKind};
-use crate::histogram::Histogram;
+use crate::histogram::{Counts, Histogram};
 use crate::layout::{self, bucket_middle};
+use crate::process;
 use crate::snapshot::Snapshot;
 use std::sync::Arc;
 
@@ -137,15 +138,7 @@ impl<'a> Delta<'a> {
     pub fn between(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Delta<'a> {
         let previous = previous.filter(|p| p.resets == snapshot.resets);
         let since = previous.map_or(snapshot.reset_tick, |p| p.tick);
-        let count = snapshot.directory.len();
-        let mut totals = vec![Total::default(); count];
-        let mut calls = vec![0u64; layout::CALLS];
-        let mut sessions = Vec::with_capacity(snapshot.books.len());
-        for book in snapshot.books.iter().filter(|b| b.life != Life::Retired) {
-            let before = previous.and_then(|p| p.book(book.slot, book.generation));
-            add_calls(&mut calls, book, before);
-            sessions.push(session(book, before, &mut totals, &snapshot.directory));
-        }
+        let Part { sessions, mut totals, mut calls } = sessions(previous, snapshot);
         let ended = ended(previous, snapshot, &mut calls);
         for (total, ended) in totals.iter_mut().zip(&ended) {
             total.merge(ended);
@@ -173,6 +166,48 @@ impl<'a> Delta<'a> {
             .filter(|(_, t)| !t.change.is_zero())
             .filter_map(|(id, t)| Some((self.snapshot.directory.get(id as StatId)?, t)))
     }
+}
+
+/// What some of the sessions did.
+struct Part<'a> {
+    sessions: Vec<SessionDelta<'a>>,
+    totals: Vec<Total>,
+    calls: Vec<u64>,
+}
+
+/// What the sessions did. With many of them, part of the work is done beside us: it is mostly
+/// waiting for memory.
+fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Part<'a> {
+    let part = |books: &'a [Book]| {
+        let mut part = Part {
+            sessions: Vec::with_capacity(books.len()),
+            totals: vec![Total::default(); snapshot.directory.len()],
+            calls: vec![0u64; layout::CALLS],
+        };
+        for book in books.iter().filter(|b| b.life != Life::Retired) {
+            let before = previous.and_then(|p| p.book(book.slot, book.generation));
+            add_calls(&mut part.calls, book, before);
+            part.sessions.push(session(book, before, &mut part.totals, &snapshot.directory));
+        }
+        part
+    };
+    let books = snapshot.books.as_slice();
+    let mut shares = books.chunks(books.len().div_ceil(process::workers(books.len())).max(1));
+    let own = shares.next().unwrap_or(&[]);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || part(share))).collect();
+        let mut all = part(own);
+        for other in others {
+            // A panic of the worker is a panic of ours.
+            let other = other.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
+            all.sessions.extend(other.sessions);
+            all.totals.iter_mut().zip(&other.totals).for_each(|(sum, part)| sum.merge(part));
+            for (sum, part) in all.calls.iter_mut().zip(&other.calls) {
+                *sum = sum.saturating_add(*part);
+            }
+        }
+        all
+    })
 }
 
 fn add_calls(calls: &mut [u64], book: &Book, before: Option<&Book>) {
@@ -214,9 +249,16 @@ fn session<'a>(
             continue;
         }
         let mut change = Change { count, total, ..Change::default() };
+        let mut sum = totals.get_mut(head.stat as usize);
+        let mut growth = (None, None);
+        if !then.is_some_and(|t| head.is_still(t)) {
+            let mut nowhere = Histogram::new();
+            let into = sum.as_mut().map_or(&mut nowhere, |sum| &mut sum.histogram);
+            growth = into.add_growth(counts(Some(book), Some(head)), counts(before, then));
+        }
         if count > 0 {
             let (min, max) = extremes(
-                grown(counts(Some(book), Some(head)), counts(before, then)),
+                growth,
                 (head.min, head.max),
                 then.filter(|t| t.count > 0).map(|t| (t.min, t.max)),
             );
@@ -232,14 +274,8 @@ fn session<'a>(
         if is_account {
             accounted = accounted.saturating_add(total);
         }
-        if let Some(sum) = totals.get_mut(head.stat as usize) {
+        if let Some(sum) = sum {
             sum.change.add(&change);
-            if !then.is_some_and(|t| head.is_still(t)) {
-                let (first, counts_now) = counts(Some(book), Some(head));
-                sum.histogram.add_counts(first, counts_now);
-                let (first, counts_then) = counts(before, then);
-                sum.histogram.subtract_counts(first, counts_then);
-            }
         }
         changes.push((head.stat, change));
     }
@@ -284,24 +320,11 @@ fn take_back<'t>(
 }
 
 /// The histogram of a head: its first bucket and the counts from there on.
-fn counts<'b>(book: Option<&'b Book>, head: Option<&Head>) -> (usize, &'b [u64]) {
+fn counts<'b>(book: Option<&'b Book>, head: Option<&Head>) -> (usize, Counts<'b>) {
     match (book, head) {
         (Some(book), Some(head)) => book.shelf.get(head.place),
-        _ => (0, &[]),
+        _ => (0, Counts::Narrow(&[])),
     }
-}
-
-/// The lowest and the highest bucket in which a histogram has grown.
-fn grown(now: (usize, &[u64]), then: (usize, &[u64])) -> (Option<usize>, Option<usize>) {
-    let before = |bucket: usize| {
-        let at = bucket.checked_sub(then.0).and_then(|at| then.1.get(at));
-        at.copied().unwrap_or(0)
-    };
-    let mut buckets = now.1.iter().enumerate().map(|(i, &n)| (now.0 + i, n));
-    let grew = |&(bucket, n): &(usize, u64)| n > before(bucket);
-    let lowest = buckets.find(grew).map(|b| b.0);
-    let highest = buckets.rfind(grew).map(|b| b.0);
-    (lowest, highest.or(lowest))
 }
 
 /// Least and greatest of what was counted, given the lowest and highest bucket in which the

@@ -10,6 +10,68 @@ pub struct Histogram {
     counts: Vec<u64>,
 }
 
+/// Counts of buckets in a row. Hardly any reaches 2^32, and of those that do not, half the
+/// memory has to be kept and gone through.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Counts<'a> {
+    /// All below 2^32.
+    Narrow(&'a [u32]),
+    /// Any.
+    Wide(&'a [u64]),
+}
+
+impl<'a> Counts<'a> {
+    /// How many buckets.
+    pub fn len(&self) -> usize {
+        match self {
+            Counts::Narrow(counts) => counts.len(),
+            Counts::Wide(counts) => counts.len(),
+        }
+    }
+
+    /// The counts.
+    pub fn iter(self) -> impl Iterator<Item = u64> + 'a {
+        let (narrow, wide): (&[u32], &[u64]) = match self {
+            Counts::Narrow(counts) => (counts, &[]),
+            Counts::Wide(counts) => (&[], counts),
+        };
+        narrow.iter().map(|&n| u64::from(n)).chain(wide.iter().copied())
+    }
+}
+
+/// Add to `sums` what `now` has more than `then`; `sums` and `now` begin at bucket `first`.
+fn add_growth<N: Copy + Into<u64>, T: Copy + Into<u64>>(
+    sums: &mut [u64],
+    first: usize,
+    now: &[N],
+    first_then: usize,
+    then: &[T],
+) -> (Option<usize>, Option<usize>) {
+    let (mut lowest, mut highest) = (None, None);
+    let mut add = |bucket, sum: &mut u64, more| {
+        if more > 0 {
+            *sum = sum.saturating_add(more);
+            lowest = lowest.or(Some(bucket));
+            highest = Some(bucket);
+        }
+    };
+    // The buckets below those of `then`, those of both, and those above.
+    let then = then.get(first.saturating_sub(first_then)..).unwrap_or(&[]);
+    let below = first_then.saturating_sub(first).min(now.len());
+    let above = (below + then.len()).min(now.len());
+    let mut counted = sums.iter_mut().zip(now).zip(first..);
+    for ((sum, &now), bucket) in counted.by_ref().take(below) {
+        add(bucket, sum, now.into());
+    }
+    for (((sum, &now), bucket), &then) in counted.by_ref().take(above - below).zip(then) {
+        add(bucket, sum, now.into().saturating_sub(then.into()));
+    }
+    for ((sum, &now), bucket) in counted {
+        add(bucket, sum, now.into());
+    }
+    (lowest, highest)
+}
+
 impl Histogram {
     /// An empty one.
     pub fn new() -> Histogram {
@@ -45,26 +107,47 @@ impl Histogram {
         }
     }
 
+    /// The buckets `first .. first + len`, which are covered, as far as there are such.
+    fn part(&mut self, first: usize, len: usize) -> &mut [u64] {
+        let end = (first + len).min(HIST_BUCKETS).saturating_sub(self.first);
+        self.counts.get_mut(first - self.first..end).unwrap_or(&mut [])
+    }
+
     /// Count `n` more values in the bucket of `value`.
     pub fn add(&mut self, value: u64, n: u64) {
-        self.add_counts(bucket(value), &[n]);
+        self.add_counts(bucket(value), Counts::Wide(&[n]));
     }
 
     /// Add counts of the buckets from `first` on.
-    pub fn add_counts(&mut self, first: usize, counts: &[u64]) {
-        self.cover(first, counts.len());
-        for (i, &n) in counts.iter().enumerate() {
-            if let Some(slot) =
-                (first + i).checked_sub(self.first).and_then(|at| self.counts.get_mut(at))
-            {
-                *slot = slot.saturating_add(n);
-            }
+    pub(crate) fn add_counts(&mut self, first: usize, counts: Counts<'_>) {
+        self.add_growth((first, counts), (0, Counts::Wide(&[])));
+    }
+
+    /// Add what the first of two histograms, each given by its first bucket and the counts
+    /// from there on, has more than the second. Returns the lowest and the highest bucket in
+    /// which it has more.
+    pub(crate) fn add_growth(
+        &mut self,
+        (first, now): (usize, Counts<'_>),
+        then: (usize, Counts<'_>),
+    ) -> (Option<usize>, Option<usize>) {
+        let len = now.len();
+        if len == 0 || first >= HIST_BUCKETS {
+            return (None, None);
+        }
+        self.cover(first, len);
+        let sums = self.part(first, len);
+        match (now, then.1) {
+            (Counts::Narrow(n), Counts::Narrow(t)) => add_growth(sums, first, n, then.0, t),
+            (Counts::Narrow(n), Counts::Wide(t)) => add_growth(sums, first, n, then.0, t),
+            (Counts::Wide(n), Counts::Narrow(t)) => add_growth(sums, first, n, then.0, t),
+            (Counts::Wide(n), Counts::Wide(t)) => add_growth(sums, first, n, then.0, t),
         }
     }
 
     /// Take away counts of the buckets from `first` on; none falls below zero.
-    pub fn subtract_counts(&mut self, first: usize, counts: &[u64]) {
-        for (i, &n) in counts.iter().enumerate() {
+    pub(crate) fn subtract_counts(&mut self, first: usize, counts: Counts<'_>) {
+        for (i, n) in counts.iter().enumerate() {
             if let Some(slot) =
                 (first + i).checked_sub(self.first).and_then(|at| self.counts.get_mut(at))
             {
@@ -75,7 +158,7 @@ impl Histogram {
 
     /// Add another one.
     pub fn merge(&mut self, other: &Histogram) {
-        self.add_counts(other.first, &other.counts);
+        self.add_counts(other.first, Counts::Wide(&other.counts));
     }
 
     /// The buckets that hold something, with their counts.
@@ -153,11 +236,47 @@ mod tests {
             let expected: Vec<_> = of(&both).buckets().collect();
             prop_assert_eq!(merged.buckets().collect::<Vec<_>>(), expected);
             let only_b = of(&b);
-            merged.subtract_counts(only_b.first, &only_b.counts);
+            merged.subtract_counts(only_b.first, Counts::Wide(&only_b.counts));
             prop_assert_eq!(
                 merged.buckets().collect::<Vec<_>>(),
                 of(&a).buckets().collect::<Vec<_>>()
             );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn growth_is_the_difference_bucket_by_bucket(
+            (first, now) in (0..400usize, prop::collection::vec(0u32..3, 0..60)),
+            (first_then, then) in (0..400usize, prop::collection::vec(0u32..3, 0..60)),
+            close in any::<bool>(),
+            begun in any::<bool>(),
+        ) {
+            let first_then = if close { first + first_then % 20 } else { first_then };
+            let before = |bucket: usize| {
+                bucket.checked_sub(first_then).and_then(|at| then.get(at)).map_or(0, |&n| n)
+            };
+            let more: Vec<(usize, u64)> = (first..HIST_BUCKETS)
+                .zip(&now)
+                .map(|(bucket, &n)| (bucket, u64::from(n.saturating_sub(before(bucket)))))
+                .filter(|&(_, more)| more > 0)
+                .collect();
+            let wide = |counts: &[u32]| counts.iter().map(|&n| u64::from(n)).collect::<Vec<_>>();
+            let (wide_now, wide_then) = (wide(&now), wide(&then));
+            for (now, then) in [
+                (Counts::Narrow(&now), Counts::Narrow(&then)),
+                (Counts::Narrow(&now), Counts::Wide(&wide_then)),
+                (Counts::Wide(&wide_now), Counts::Narrow(&then)),
+                (Counts::Wide(&wide_now), Counts::Wide(&wide_then)),
+            ] {
+                let mut h = if begun { of(&[1 << 20]) } else { Histogram::new() };
+                let ends = h.add_growth((first, now), (first_then, then));
+                prop_assert_eq!(ends, (more.first().map(|m| m.0), more.last().map(|m| m.0)));
+                if begun {
+                    h.subtract_counts(bucket(1 << 20), Counts::Wide(&[1]));
+                }
+                prop_assert_eq!(h.buckets().collect::<Vec<_>>(), more.clone());
+            }
         }
     }
 

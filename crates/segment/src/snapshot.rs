@@ -24,7 +24,7 @@ use crate::process;
 use crate::segment::{Overflows, Segment};
 use crate::tranches::Tranches;
 use std::collections::HashSet;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,10 +77,8 @@ impl Snapshot {
 
 /// How often a whole snapshot is begun again before we give up.
 const RESTARTS: u32 = 20;
-/// Threads that read slots, ...
-const WORKERS: usize = 4;
-/// ... each at least so many.
-const SLOTS_PER_WORKER: usize = 128;
+/// Slots that a thread reads before it takes more.
+const BATCH: usize = 32;
 /// Slots in which nothing moves whose process is looked at more closely per snapshot.
 const LIVENESS_CHECKS: usize = 32;
 
@@ -191,7 +189,7 @@ impl Segment {
         Ok(entries)
     }
 
-    /// The books of all slots in use. With many of them, half the work is done beside us.
+    /// The books of all slots in use. With many of them, part of the work is done beside us.
     fn read_slots(&self, entries: &[u8], frame: &Frame<'_>) -> Result<Vec<Book>, Error> {
         let stride = self.regions.entries.stride as usize;
         let used: Vec<(u32, &[u8])> = (0..self.header().slots)
@@ -201,30 +199,38 @@ impl Segment {
                 matches!(state, state::LIVE | state::RETIRED | state::FOLDING)
             })
             .collect();
-        let read = |slots: &[(u32, &[u8])]| -> Result<Vec<Book>, Error> {
+        // Batches rather than halves: a thread that the machine holds up does less.
+        let batches: Vec<_> = used.chunks(BATCH).collect();
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<Vec<(usize, Vec<Book>)>, Error> {
             let mut buffers = Buffers::default();
-            slots
-                .iter()
-                .map(|(slot, bytes)| self.read_slot(*slot, bytes, frame, &mut buffers))
-                .collect()
+            let mut done = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(batch) = batches.get(number) else {
+                    return Ok(done);
+                };
+                let mut books = Vec::with_capacity(batch.len());
+                for (slot, bytes) in *batch {
+                    books.push(self.read_slot(*slot, bytes, frame, &mut buffers)?);
+                }
+                done.push((number, books));
+            }
         };
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let workers = cores.min(WORKERS).min(used.len() / SLOTS_PER_WORKER).max(1);
-        if workers == 1 {
-            return read(&used);
-        }
-        let mut shares = used.chunks(used.len().div_ceil(workers));
-        let own = shares.next().unwrap_or(&[]);
-        std::thread::scope(|scope| {
-            let read = &read;
-            let others: Vec<_> = shares.map(|share| scope.spawn(move || read(share))).collect();
-            let mut books = read(own)?;
+        let mut done = std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (1..process::workers(used.len())).map(|_| scope.spawn(work)).collect();
+            let mut done = work()?;
             for other in others {
                 // A panic of the worker is a panic of ours.
-                books.extend(other.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
+                done.extend(other.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
             }
-            Ok(books)
-        })
+            Ok(done)
+        })?;
+        done.sort_unstable_by_key(|(number, _)| *number);
+        let mut books = Vec::with_capacity(used.len());
+        books.extend(done.into_iter().flat_map(|(_, books)| books));
+        Ok(books)
     }
 
     /// Give statistics that were met for the first time their numbers. Returns how many have
@@ -232,10 +238,10 @@ impl Segment {
     fn name(&mut self, books: &mut [Book]) -> Result<u64, Error> {
         let mut nameless = 0;
         for book in books {
-            for at in 0..book.heads.len() {
-                if book.heads[at].stat == NAMELESS {
-                    match self.stat(book.heads[at].raw_stat)? {
-                        Some(id) => book.heads[at].stat = id,
+            if book.unnamed {
+                for head in book.heads.iter_mut().filter(|h| h.stat == NAMELESS) {
+                    match self.stat(head.raw_stat)? {
+                        Some(id) => head.stat = id,
                         None => nameless += 1,
                     }
                 }
