@@ -146,6 +146,8 @@ after_copy_read(int byte, uint64 before)
 static inline void
 before_read(void)
 {
+	if (unlikely(tally.slot.segment->header->level_until != 0))
+		tally_end_level(tally.slot.segment, probe_now());
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();
 	tally.read = READ_BEGUN;

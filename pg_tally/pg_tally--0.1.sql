@@ -79,9 +79,9 @@ COMMENT ON FUNCTION tally.probeable(text) IS
 
 CREATE VIEW tally.lwlocks AS
 WITH part AS (
-    SELECT split_part(name, '::', 2) AS lock, split_part(name, '::', 3) AS part,
-           split_part(name, '::', 4) AS phase, split_part(name, '::', 5) AS mode, t.*
-    FROM tally.totals(false) t
+    SELECT tag[1] AS lock, tag[2] AS part, tag[3] AS phase, tag[4] AS mode, t.*
+    FROM tally.totals(false) t,
+         regexp_match(name, '^lwlock::(.*)::([^:]+)::([^:]+)::([^:]+)$') AS tag
     WHERE name LIKE 'lwlock::%')
 SELECT lock, mode, phase,
        coalesce(sum(count) FILTER (WHERE part = 'held'), 0)::bigint AS held_count,

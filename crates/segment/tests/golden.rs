@@ -122,6 +122,9 @@ fn sessions_and_groups_read_as_they_were_written() {
     assert_eq!(u64::from(snapshot.resets), word >> 8);
     assert_eq!(json!(snapshot.reset_tick), golden["header"]["reset_tick"]);
     assert_eq!(json!(snapshot.folds), golden["header"]["fold_count"]);
+    let end = snapshot.level_end.as_ref().expect("the level has an end");
+    assert_eq!(json!(end.tick), golden["header"]["level_until"]);
+    assert_eq!(end.then, segment::Level::Waits);
 
     let entries = golden["entries"].as_array().unwrap();
     let books = golden["books"].as_array().unwrap();
@@ -145,6 +148,16 @@ fn sessions_and_groups_read_as_they_were_written() {
             assert_eq!(value, &entry[key], "slot {}: {key}", b.slot);
         }
         let written = books.iter().find(|w| w["index"] == json!(b.slot)).unwrap();
+        let holds: Vec<Value> = b
+            .holds
+            .iter()
+            .map(|h| {
+                let mode = u32::from(h.shared);
+                json!({"lock": h.lock, "since": h.since, "tranche": h.tranche, "mode": mode})
+            })
+            .collect();
+        assert_eq!(b.holding, holds.len() as u32, "slot {}", b.slot);
+        assert_eq!(json!(holds), *written.get("holds").unwrap_or(&json!([])), "slot {}", b.slot);
         let state = &entry["state"];
         if state != &json!(5) && written["resets"] != json!(snapshot.resets) {
             // It has not noticed the reset: nothing of before counts.
