@@ -28,7 +28,7 @@
 #include "functions.h"
 #include "handler.h"
 
-#define FRAMES 1024					/* deeper calls go straight through, counted */
+#define FRAMES 1024					/* deeper calls are counted and not timed */
 #define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase beside it */
 #define EVER 1024					/* functions that a process can have probed in its life */
 #define EDGES 1024					/* power of two; (caller, callee) pairs */
@@ -277,11 +277,10 @@ function_enter(uint32 number, uintptr_t *place)
 	function   *fn = &f.functions[number];
 	frame	   *fr;
 
-	if (unlikely(f.busy || !handler_on() || f.depth >= FRAMES ||
-				 f.stack_top - (uintptr_t) place > STACK_SPAN))
+	if (unlikely(f.busy || !handler_on() || f.stack_top - (uintptr_t) place > STACK_SPAN))
 		return false;
 	f.busy = true;
-	if (unlikely(fn->counting))
+	if (unlikely(fn->counting || f.depth >= FRAMES))
 	{
 		tally.on = false;
 		count_call(fn);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a probe costs in a running server, in ns: a lock taken and given back at each level,
+//! and the call of a function, plain, probed, and under bpftrace's uprobes.
+//!
+//!     cargo run --release -p tally --example probe_cost [ROUNDS]
+//!
+//! The loops are in bench/probes and do nothing else, so caches and predictors are as good as
+//! they get. The arms of a round follow each other in a random order; reported are the medians
+//! and the median difference to the plain arm of the same round, with its 95 % interval.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use postgres::Client;
+use rand::seq::SliceRandom;
+use scratch::Cluster;
+use segment::{Level, LevelSwitch};
+
+const LOCKS_EACH: i64 = 20_000;
+/// Fewer than make a function too hot to be timed.
+const CALLS_EACH: i64 = 4_000;
+const FUNCTION: &str = "bench_callee";
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Result<()> {
+    let rounds: usize = std::env::args().nth(1).map_or(Ok(400), |text| text.parse())?;
+    let house = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let bench = build(&house.join("bench/probes"))?;
+    let mut cluster = Cluster::builder()
+        .library(house.join("pg_tally/pg_tally.so"))
+        .setting("shared_preload_libraries", "pg_tally")
+        .create()?;
+    let data = std::fs::metadata(cluster.data_dir())?;
+    let segment = format!("/dev/shm/pg_tally.{:x}.{:x}", data.dev(), data.ino());
+    cluster.also_remove(segment.as_ref());
+    cluster.start()?;
+    let mut client = cluster.connect()?;
+    let library = cluster.dir().join("probes_bench.so");
+    std::fs::copy(&bench, &library)?;
+    for (name, arguments) in [("bench_lwlock", "bigint, boolean"), ("bench_function", "bigint")] {
+        client.batch_execute(&format!(
+            "create function {name}({arguments}) returns float8 as '{}' language c",
+            library.display()
+        ))?;
+    }
+
+    let level = LevelSwitch::open(Path::new(&segment))?;
+    for (mode, exclusive) in [("shared", false), ("exclusive", true)] {
+        println!("a lightweight lock, {mode}, taken and given back, nobody in the way");
+        report(rounds, &["off", "waits", "locks"], |arm| {
+            level.set([Level::Off, Level::Waits, Level::Locks][arm]);
+            let row = client.query_one(
+                "select bench_lwlock($1, $2)",
+                &[&LOCKS_EACH, &exclusive],
+            )?;
+            Ok(row.get(0))
+        })?;
+    }
+    level.set(Level::Waits);
+
+    println!("the call of a function");
+    report(rounds, &["plain", "probed"], |arm| {
+        let list = ["", FUNCTION][arm];
+        client.batch_execute(&format!("set pg_tally.functions = '{list}'"))?;
+        let took = call(&mut client)?;
+        client.batch_execute("set pg_tally.functions = ''")?;
+        Ok(took)
+    })?;
+    match bpftrace(&library) {
+        Some(mut tracer) => {
+            println!("the call of a function under a uprobe and a uretprobe that time it");
+            report(rounds.min(100), &["bpftrace"], |_| call(&mut client))?;
+            tracer.kill()?;
+            tracer.wait()?;
+        }
+        None => println!("bpftrace is not to be had here"),
+    }
+    Ok(())
+}
+
+fn call(client: &mut Client) -> Result<f64> {
+    Ok(client.query_one("select bench_function($1)", &[&CALLS_EACH])?.get(0))
+}
+
+fn build(folder: &Path) -> Result<PathBuf> {
+    let made = Command::new("make").arg("-s").arg("-C").arg(folder).status()?;
+    if !made.success() {
+        return Err(format!("make failed in {}", folder.display()).into());
+    }
+    Ok(folder.join("probes_bench.so"))
+}
+
+/// Attach to the function in every process that has the library.
+fn bpftrace(library: &Path) -> Option<Child> {
+    let at = format!("{}:{FUNCTION}", library.display());
+    let program = format!(
+        "uprobe:{at} {{ @start[tid] = nsecs; }} \
+         uretprobe:{at} /@start[tid]/ {{ @time = stats(nsecs - @start[tid]); delete(@start[tid]); }}"
+    );
+    let mut tracer = Command::new("bpftrace")
+        .args(["-q", "-e", &program])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    std::thread::sleep(Duration::from_secs(5));
+    match tracer.try_wait() {
+        Ok(None) => Some(tracer),
+        _ => None,
+    }
+}
+
+/// Run the arms in random order, `rounds` times.
+fn report(rounds: usize, arms: &[&str], mut run: impl FnMut(usize) -> Result<f64>) -> Result<()> {
+    let mut times = vec![Vec::with_capacity(rounds); arms.len()];
+    let mut order: Vec<usize> = (0..arms.len()).collect();
+    for _ in 0..rounds {
+        order.shuffle(&mut rand::rng());
+        for &arm in &order {
+            times[arm].push(run(arm)?);
+        }
+    }
+    for (name, times_of) in arms.iter().zip(&times) {
+        println!("  {name:10} {}", median(times_of.clone()));
+    }
+    for (arm, name) in arms.iter().enumerate().skip(1) {
+        let differences = times[arm].iter().zip(&times[0]).map(|(a, b)| a - b).collect();
+        println!("  {name:10} adds {}", median(differences));
+    }
+    Ok(())
+}
+
+/// The median in ns, with the 95 % interval from its order statistics.
+fn median(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let n = values.len() as f64;
+    let reach = 0.98 * n.sqrt();
+    let at = |rank: f64| values[(rank.max(0.0) as usize).min(values.len() - 1)];
+    format!(
+        "{:.1} ns (95 %: {:.1} .. {:.1}) of {n}",
+        at(n / 2.0),
+        at(n / 2.0 - reach),
+        at(n / 2.0 + reach)
+    )
+}
