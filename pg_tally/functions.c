@@ -87,15 +87,6 @@ static struct
 	edge		edge[EDGES];
 }			f;
 
-uint64		handler_monotonic_now;
-
-/* For machines without a usable time stamp counter. */
-void
-handler_read_monotonic(void *unused)
-{
-	handler_monotonic_now = tally_monotonic_ns();
-}
-
 #define STACK_SPAN ((uintptr_t) 64 << 20)	/* no server's max_stack_depth is larger in practice */
 
 /* ---------------------------------------------------------------- statistics */

@@ -16,7 +16,7 @@
 #include "entry.h"
 #include "probe.h"
 
-/* Where a clock that must be called leaves its answer; see functions.c. */
+/* Where a clock that must be called leaves its answer; handler.c. */
 extern uint64 handler_monotonic_now;
 extern void handler_read_monotonic(void *unused);
 

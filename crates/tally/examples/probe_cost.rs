@@ -52,10 +52,8 @@ fn main() -> Result<()> {
         println!("a lightweight lock, {mode}, taken and given back, nobody in the way");
         report(rounds, &["off", "waits", "locks"], |arm| {
             level.set([Level::Off, Level::Waits, Level::Locks][arm]);
-            let row = client.query_one(
-                "select bench_lwlock($1, $2)",
-                &[&LOCKS_EACH, &exclusive],
-            )?;
+            let row =
+                client.query_one("select bench_lwlock($1, $2)", &[&LOCKS_EACH, &exclusive])?;
             Ok(row.get(0))
         })?;
     }
