@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/parallel.h"
 #include "common/file_perm.h"
 #include "postmaster/autovacuum.h"
 #include "postmaster/postmaster.h"
@@ -155,7 +156,8 @@ assign_level(int value, void *extra)
 static void
 apply_functions(const char *list)
 {
-	bool		user = IsUnderPostmaster && debug_query_string != NULL;
+	/* A parallel worker takes its leader's settings over, who has been told. */
+	bool		user = IsUnderPostmaster && debug_query_string != NULL && !IsParallelWorker();
 
 	if (segment_opener != 0)
 		function_list_apply(&segment, list, user ? WARNING : speaks() && segment_shared ? LOG : DEBUG1,
