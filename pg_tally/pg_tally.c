@@ -69,6 +69,7 @@ static char segment_path[MAXPGPATH];
 static pid_t segment_opener = 0;	/* who opened it; children inherit the rest */
 static bool segment_shared = false; /* by shared_preload_libraries */
 static char segment_failure[256];
+static char level_refused[160];		/* what the configuration said and is no level */
 
 static shmem_startup_hook_type previous_shmem_startup = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
@@ -116,6 +117,12 @@ bool
 pg_tally_is_shared(void)
 {
 	return segment_shared;
+}
+
+const char *
+pg_tally_level_refused(void)
+{
+	return level_refused;
 }
 
 int
@@ -212,9 +219,24 @@ configured_text(const char *name, const char *otherwise)
 	return MemoryContextStrdup(TopMemoryContext, text != NULL ? text : otherwise);
 }
 
+/* The server warns of a level that is none and takes the default; it is to be seen later too. */
+static void
+remember_refused_level(void)
+{
+	const char *asked = GetConfigOption("pg_tally.level", true, false);
+
+	for (int i = 0; asked != NULL && level_options[i].name != NULL; i++)
+		if (pg_strcasecmp(asked, level_options[i].name) == 0)
+			return;
+	if (asked != NULL)
+		snprintf(level_refused, sizeof(level_refused),
+				 "pg_tally.level \"%.60s\" is no level (off, waits, locks); waits is in force", asked);
+}
+
 static void
 define_settings(void)
 {
+	remember_refused_level();
 	DefineCustomEnumVariable("pg_tally.level",
 							 "How much is looked at, in all instrumented processes.",
 							 NULL, &setting_level, TALLY_LEVEL_WAITS, level_options,
@@ -343,6 +365,8 @@ open_segment(int elevel)
 		return;
 	}
 	segment_opener = MyProcPid;
+	if (level_refused[0] != '\0' && segment.created)
+		tally_event_add(&segment, TALLY_EVENT_WARNING, level_refused);
 }
 
 static void

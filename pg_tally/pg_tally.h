@@ -18,6 +18,8 @@ extern tally_segment *pg_tally_segment(void);
 extern const char *pg_tally_segment_path(void);
 /* Why there is none; empty when there is one. */
 extern const char *pg_tally_failure(void);
+/* What was said of a level that is none; empty when the level was good. */
+extern const char *pg_tally_level_refused(void);
 /* An entry of the segment's probe table. */
 static inline tally_probe *
 pg_tally_probe(tally_segment *segment, uint32 number)

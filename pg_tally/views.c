@@ -452,6 +452,8 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	status_row(rsinfo, "segment format", psprintf("%u", header->version));
 	status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
+	if (pg_tally_level_refused()[0] != '\0')
+		status_row(rsinfo, "level refused", pg_tally_level_refused());
 	status_row(rsinfo, "this session", tally.claimed ? "instrumented" : "not instrumented");
 	status_row(rsinfo, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
 			   : "clock_gettime(CLOCK_MONOTONIC)");
