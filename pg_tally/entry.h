@@ -41,8 +41,9 @@ typedef enum entry_way
 	ENTRY_REPLACE,
 
 	/*
-	 * void before(arg1, arg2), then the function, then int after(arg1, arg2, int result),
-	 * which gives the result. For functions whose arguments are all in registers.
+	 * bool before(arg1, arg2), then the function; and if it returned true, or there is no
+	 * `before`, int after(arg1, arg2, int result), which gives the result. For functions whose
+	 * arguments are all in registers and that have a fixed number of them.
 	 */
 	ENTRY_WRAP,
 

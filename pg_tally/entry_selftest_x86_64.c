@@ -67,13 +67,14 @@ test_aside(void *arg)
 	seen.arguments += *(uint64 *) arg;
 }
 
-ENTRY_HANDLER static void
+ENTRY_HANDLER static bool
 test_before(uint64 a, uint64 b)
 {
 	uint64		sum = a + b;
 
 	entry_call_aside(test_aside, &sum);
 	seen.calls++;
+	return true;
 }
 
 ENTRY_HANDLER static int

@@ -290,23 +290,41 @@ put_undo(stub *s, const entry_plan *plan, const uint8 *function)
 	}
 }
 
-/* call rel32 within the stub */
+/* call rel32, jmp rel32 within the stub: five bytes each */
 static void
-put_near_call(stub *s, size_t target)
+put_near(stub *s, uint8 opcode, size_t target)
 {
 	int32		distance = (int32) target - (int32) (s->used + 5);
 
-	PUT(s, 0xe8);
+	put(s, &opcode, 1);
 	put(s, &distance, sizeof(distance));
+}
+
+static void
+put_near_call(stub *s, size_t target)
+{
+	put_near(s, 0xe8, target);
+}
+
+static void
+put_near_jump(stub *s, size_t target)
+{
+	put_near(s, 0xe9, target);
 }
 
 /* At a function's entry and at a stub's the stack is 8 bytes past a multiple of 16. */
 static void
 put_wrap(stub *s, const entry_hook *hook, size_t original)
 {
-	PUT(s, 0x57, 0x56, 0x52);		/* push %rdi; push %rsi; push %rdx */
 	if (hook->before != NULL)
+	{
+		PUT(s, 0x52);				/* push %rdx: aligns the stack */
 		put_call(s, hook->before);
+		PUT(s, 0x5a, 0x84, 0xc0);	/* pop %rdx; test %al,%al */
+		PUT(s, 0x75, 5);			/* jnz past the jump */
+		put_near_jump(s, original);
+	}
+	PUT(s, 0x57, 0x56, 0x52);		/* push %rdi; push %rsi; push %rdx */
 	put_near_call(s, original);
 	/* What the caller left in them: it may count on the function not to change them. */
 	PUT(s, 0x5a, 0x5e, 0x5f);		/* pop %rdx; pop %rsi; pop %rdi */
@@ -331,12 +349,7 @@ put_around(stub *s, const entry_hook *hook, size_t original, entry *e)
 	PUT(s, 0x84, 0xc0);				/* test %al,%al */
 	PUT(s, 0x58, 0x5e, 0x5f);		/* pop %rax; pop %rsi; pop %rdi */
 	PUT(s, 0x75, 5);				/* jnz past the jump */
-	{
-		int32		distance = (int32) original - (int32) (s->used + 5);
-
-		PUT(s, 0xe9);				/* jmp original */
-		put(s, &distance, sizeof(distance));
-	}
+	put_near_jump(s, original);
 	PUT(s, 0x48, 0x8d, 0x64, 0x24, 8);	/* lea 8(%rsp),%rsp */
 	put_near_call(s, original);
 	e->exit = s->at + s->used;

@@ -38,4 +38,15 @@ handler_on(void)
 	return tally.on && *(const volatile uint32 *) tally.level_word == tally.word_seen;
 }
 
+/* Has the level an end that has passed? It lies beside the level word. */
+static inline bool
+handler_level_ended(uint64 now)
+{
+	uint64		until = *(const volatile uint64 *)
+		((const char *) tally.level_word +
+		 (offsetof(tally_header, level_until) - offsetof(tally_header, level_word)));
+
+	return unlikely(until != 0) && now >= until;
+}
+
 #endif							/* PG_TALLY_HANDLER_H */

@@ -198,13 +198,14 @@ heavylocks_jump(uint64 now)
 
 /* ---------------------------------------------------------------- handlers */
 
-ENTRY_HANDLER static void
+ENTRY_HANDLER static bool
 before_sleep(LOCALLOCK *locallock, uint64 ignored)
 {
 	heavy.type = locallock->tag.lock.locktag_type;
 	heavy.mode = (uint8) locallock->tag.mode;
 	heavy.wait_start = handler_now();
 	heavy.waiting = tally.claimed;
+	return true;
 }
 
 ENTRY_HANDLER static int
@@ -221,10 +222,11 @@ after_sleep(LOCALLOCK *locallock, uint64 ignored, int result)
 	return result;
 }
 
-ENTRY_HANDLER static void
+ENTRY_HANDLER static bool
 before_check(PGPROC *proc, uint64 ignored)
 {
 	heavy.check_start = handler_now();
+	return true;
 }
 
 ENTRY_HANDLER static int
@@ -237,10 +239,11 @@ after_check(PGPROC *proc, uint64 ignored, int result)
 	return result;
 }
 
-ENTRY_HANDLER static void
+ENTRY_HANDLER static bool
 before_spin(uint64 ignored, uint64 ignored_too)
 {
 	heavy.spin_start = handler_now();
+	return true;
 }
 
 ENTRY_HANDLER static int

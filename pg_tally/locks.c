@@ -100,6 +100,8 @@ locks_follow(void)
 		locks_block_ticks = threshold < 0 ? UINT64_MAX
 			: (uint64) (threshold / 1000.0 / tally_seconds_per_tick(tally.slot.segment));
 	}
+	else if (tally.claimed)
+		lwlocks_settle();
 	error = entry_switch(all, count, wanted);
 	if (error == 0)
 		locks_in_place = wanted;

@@ -34,6 +34,9 @@ extern void locks_follow(void);
 extern const locks_entry lwlocks_entries[LWLOCKS_ENTRIES];
 extern void lwlocks_begin(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);
+extern void lwlocks_before_wait(void);
+extern void lwlocks_follow(uint32 before, uint32 word);
+ENTRY_HANDLER extern void lwlocks_settle(void);
 
 /* heavylocks.c: heavyweight locks, deadlock checks, spinlocks */
 #define HEAVYLOCKS_ENTRIES 3

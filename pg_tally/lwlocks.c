@@ -4,9 +4,12 @@
  *	  Lightweight locks: how long each was held, waited for, and by whom others were kept.
  *
  * An acquisition costs one clock reading, after it, and a few stores; a release one, before
- * it. All bookkeeping is done after the release, so that nobody waits for it: what is known
- * of a hold until then is with the hold. An acquisition that found the lock free is counted
- * and not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
+ * it, and an entry in a log. The log is settled when no lock is held: before the process
+ * waits, and when it is nearly full. So nobody waits for the bookkeeping, and its code and data are
+ * fetched once for many locks. An acquisition that found the lock free is counted and not
+ * timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
+ *
+ * A process that is killed takes its log with it: at most RELEASES since its last wait.
  *
  * Concurrency contract: the holds are this process's own. The first TALLY_HOLDS of them lie
  * in its slot for others to see; what a reader may have scribbled there can spoil a figure
@@ -56,27 +59,39 @@ typedef struct lock_account
 #define ACCOUNTS (1 << ACCOUNT_BITS)
 #define PROBES 8					/* places in which a key may be */
 
+/* A hold that has ended. */
+typedef struct release
+{
+	uint64		ticks;
+	uint32		key;				/* of its account */
+	bool		waited;				/* its acquisition has been recorded */
+} release;
+
+#define RELEASES 256				/* noted at most: then settled, whatever is held */
+#define RELEASES_MANY 240			/* settled at the next release that leaves none held */
+
 /*
- * The hot part: a line and a half. Holds form a stack as in the server (held_lwlocks); the
- * first TALLY_HOLDS of them lie in the slot.
+ * The hot part. Holds form a stack as in the server (held_lwlocks); the first TALLY_HOLDS of
+ * them lie in the slot.
  */
 static struct
 {
 	uint32		count;				/* holds */
-	bool		releasing;			/* the rest of this line is to be settled */
-	bool		had_waited;			/* ... and waited[count] as well */
-	uint32		mode;
-	uint32		tranche;
-	uint64		lock;
-	uint64		ticks;
-	uint64		released;			/* tick */
+	uint32		logged;				/* releases in the log */
+	uint64		waited;				/* bit i: hold i had to be waited for */
 	trouble		trouble;			/* of the acquisition going on */
-}			lwlocks HOT_DATA;
+	/* of the release going on */
+	tally_hold	released;
+	uint64		released_at;
+	bool		released_waited;
+}			lwlocks HOT_DATA __attribute__((aligned(64)));
 
+#define WAITED_BITS 64				/* holds past them are recorded when they are granted */
+
+static release releases[RELEASES];
 static lock_account accounts[ACCOUNTS];
 static tally_hold others[MAX_HOLDS];	/* past the first TALLY_HOLDS */
-static bool has_waited[MAX_HOLDS] HOT_DATA; /* the hold had to be waited for: ... */
-static trouble waited[MAX_HOLDS];	/* ... this is how */
+static trouble waited[WAITED_BITS]; /* of the holds whose bit is set */
 static trouble done;				/* of the hold or the failure being settled */
 
 /* A new slot, or the probes are in place again: nothing is known to be held. */
@@ -173,11 +188,10 @@ find_account(uint32 key, uint32 place)
 	return account;
 }
 
-/* The account of (tranche, mode) in the phase that runs; the caller has cleared tally.on. */
+/* The account of that key; the caller has cleared tally.on. */
 static inline lock_account *
-account_of(uint32 tranche, uint32 mode)
+account_of(uint32 key)
 {
-	uint32		key = KEY(tranche, tally.phase, mode);
 	uint32		place = (key * 2654435761u) >> (32 - ACCOUNT_BITS);
 
 	if (likely(accounts[place].key == key))
@@ -253,10 +267,21 @@ take_trouble(trouble *to)
 static void
 tell_blocker(void *arg)
 {
-	tally_hold	lock = {.lock = lwlocks.lock, .tranche = lwlocks.tranche};
-
-	blockers_tell_lwlock(&lock, mode_names[lwlocks.mode], done.first,
+	blockers_tell_lwlock(arg, mode_names[((tally_hold *) arg)->mode & 3], done.first,
 						 done.granted - done.first);
+}
+
+/* What `done` says of an acquisition of `lock`; granted or not. */
+ENTRY_HANDLER static pg_noinline void
+record_done(tally_hold *lock, lock_account *account, bool granted)
+{
+	uint64		ticks = done.granted - done.first;
+
+	if (granted && account->acquire != TALLY_NONE)
+		tally_record(&tally.slot, account->acquire, ticks);
+	record_sleeps(account, &done);
+	if (ticks >= locks_block_ticks)
+		entry_call_aside(tell_blocker, lock);
 }
 
 /* The lock goes while others wait for it: leave word of how long we had it. */
@@ -268,23 +293,79 @@ leave_word(void)
 
 	freed->lock = 0;
 	pg_compiler_barrier();
-	freed->since = lwlocks.released - lwlocks.ticks;
-	freed->until = lwlocks.released;
-	freed->mode = lwlocks.mode;
+	freed->since = lwlocks.released.since;
+	freed->until = lwlocks.released_at;
+	freed->mode = lwlocks.released.mode;
 	freed->account = book->run < book->used ? tally.slot.heads[book->run].stat : 0;
 	pg_compiler_barrier();
-	freed->lock = lwlocks.lock;
+	freed->lock = lwlocks.released.lock;
+}
+
+/* ---------------------------------------------------------------- settling */
+
+/* Record what is in the log; the caller has cleared tally.on. */
+ENTRY_HANDLER void
+lwlocks_settle(void)
+{
+	tally_book *book = tally.slot.book;
+
+	for (uint32 i = 0; i < lwlocks.logged; i++)
+	{
+		const release *r = &releases[i];
+		lock_account *account = account_of(r->key);
+		uint64		seq;
+
+		if (unlikely(account->held == TALLY_NONE || account->acquire == TALLY_NONE))
+			continue;
+		seq = tally_book_begin(book);
+		tally_add(&tally.slot, account->held, r->ticks);
+		if (likely(!r->waited))
+			count_one(account->acquire);
+		tally_book_publish(book, seq);
+	}
+	lwlocks.logged = 0;
+}
+
+/* The level word has changed: what was noted before a reset is not to be counted after it. */
+void
+lwlocks_follow(uint32 before, uint32 word)
+{
+	if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
+		lwlocks.logged = 0;
+}
+
+/* A wait begins; the caller has cleared tally.on. */
+void
+lwlocks_before_wait(void)
+{
+	if (lwlocks.count == 0 && lwlocks.logged > 0)
+		lwlocks_settle();
 }
 
 /* ---------------------------------------------------------------- handlers */
 
-/* The hold had to be waited for. */
+/* The hold had to be waited for: keep how until it ends. */
 ENTRY_HANDLER static pg_noinline void
-note_trouble(uint32 i, uint64 now)
+note_trouble(LWLock *lock, uint32 mode, uint32 i, uint64 now)
 {
-	take_trouble(&waited[i]);
-	waited[i].granted = now;
-	has_waited[i] = true;
+	tally_hold	hold = {.lock = (uintptr_t) lock, .tranche = lock->tranche, .mode = mode};
+
+	if (i < WAITED_BITS)
+	{
+		lwlocks.waited |= (uint64) 1 << i;
+		take_trouble(&waited[i]);
+		waited[i].granted = now;
+		return;
+	}
+	/* So many are held that nobody will mind the bookkeeping; it counts as found free. */
+	take_trouble(&done);
+	done.granted = now;
+	if (handler_on())
+	{
+		tally.on = false;
+		record_done(&hold, account_of(KEY(hold.tranche, tally.phase, mode)), false);
+		tally.on = true;
+	}
 }
 
 /* It is ours now: note since when, and nothing more while we hold it. */
@@ -297,9 +378,8 @@ begin_hold(LWLock *lock, uint32 mode)
 
 	if (unlikely(!tally.claimed || i >= MAX_HOLDS))
 		return;
-	has_waited[i] = false;
 	if (unlikely(lwlocks.trouble.first != 0))
-		note_trouble(i, now);
+		note_trouble(lock, mode, i, now);
 	hold = hold_at(i);
 	hold->lock = (uintptr_t) lock;
 	hold->since = now;
@@ -313,6 +393,7 @@ begin_hold(LWLock *lock, uint32 mode)
 ENTRY_HANDLER static pg_noinline void
 record_failure(LWLock *lock, uint32 mode, bool failed)
 {
+	tally_hold	wanted = {.lock = (uintptr_t) lock, .tranche = lock->tranche, .mode = mode};
 	lock_account *account;
 
 	take_trouble(&done);
@@ -320,10 +401,7 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 	if (!handler_on())
 		return;
 	tally.on = false;
-	lwlocks.lock = (uintptr_t) lock;
-	lwlocks.tranche = lock->tranche;
-	lwlocks.mode = mode;
-	account = account_of(lock->tranche, mode);
+	account = account_of(KEY(wanted.tranche, tally.phase, mode));
 	if (failed && account->failed == TALLY_NONE)
 		entry_call_aside(touch_failed, account);
 	if (failed && account->failed != TALLY_NONE)
@@ -334,11 +412,7 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 		tally_book_publish(tally.slot.book, seq);
 	}
 	if (done.count > 0)
-	{
-		record_sleeps(account, &done);
-		if (done.granted - done.first >= locks_block_ticks)
-			entry_call_aside(tell_blocker, NULL);
-	}
+		record_done(&wanted, account, false);
 	tally.on = true;
 }
 
@@ -372,9 +446,9 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 
 /*
  * It is not the latest that is released, or it was taken while the probes were not in place.
- * Returns the place of its hold, moved to the end; -1: there is none.
+ * Moves its hold to the end; false: there is none.
  */
-ENTRY_HANDLER static pg_noinline int
+ENTRY_HANDLER static pg_noinline bool
 find_hold(LWLock *lock)
 {
 	int			last = (int) lwlocks.count - 1;
@@ -385,103 +459,101 @@ find_hold(LWLock *lock)
 	while (i >= 0 && hold_at((uint32) i)->lock != (uintptr_t) lock)
 		i--;
 	if (i < 0)
-		return -1;
+		return false;
 	hold = *hold_at((uint32) i);
-	had_waited = has_waited[i];
-	copy_trouble(&done, &waited[i]);
+	had_waited = i < WAITED_BITS && (lwlocks.waited >> i & 1) != 0;
+	if (had_waited)
+		copy_trouble(&done, &waited[i]);
 	for (; i < last; i++)
 	{
 		*hold_at((uint32) i) = *hold_at((uint32) i + 1);
-		has_waited[i] = has_waited[i + 1];
+		if (i + 1 >= WAITED_BITS)
+			continue;
+		lwlocks.waited &= ~((uint64) 1 << i);
+		lwlocks.waited |= (lwlocks.waited >> 1) & ((uint64) 1 << i);
 		copy_trouble(&waited[i], &waited[i + 1]);
 	}
 	*hold_at((uint32) last) = hold;
-	has_waited[last] = had_waited;
-	copy_trouble(&waited[last], &done);
-	return last;
+	if (last < WAITED_BITS)
+	{
+		lwlocks.waited &= ~((uint64) 1 << last);
+		if (had_waited)
+		{
+			lwlocks.waited |= (uint64) 1 << last;
+			copy_trouble(&waited[last], &done);
+		}
+	}
+	return true;
 }
 
-/* Before LWLockRelease. */
-ENTRY_HANDLER HOT_CODE static void
+/* Before LWLockRelease. True: there is more to be done after it. */
+ENTRY_HANDLER HOT_CODE static bool
 before_release(LWLock *lock, uint64 ignored)
 {
 	uint64		now = handler_now();
-	uint32		count = lwlocks.count;
+	uint32		last = lwlocks.count - 1;
 	tally_hold *hold;
+	release    *r;
+	bool		had_waited;
 
-	lwlocks.releasing = false;
-	if (unlikely(count == 0))
-		return;
-	hold = hold_at(count - 1);
-	if (unlikely(hold->lock != (uintptr_t) lock) && find_hold(lock) < 0)
-		return;
-	lwlocks.had_waited = has_waited[count - 1];
-	lwlocks.mode = hold->mode & 3;
-	lwlocks.tranche = hold->tranche;
-	lwlocks.lock = (uintptr_t) lock;
-	lwlocks.ticks = now - hold->since;
-	lwlocks.released = now;
-	lwlocks.count = count - 1;
-	lwlocks.releasing = true;
-	tally.slot.book->holding = count - 1;
-	if (unlikely((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0))
-		leave_word();
+	if (unlikely(lwlocks.count == 0))
+		return false;
+	hold = hold_at(last);
+	if (unlikely(hold->lock != (uintptr_t) lock) && !find_hold(lock))
+		return false;
+	lwlocks.count = last;
+	tally.slot.book->holding = last;
+	had_waited = unlikely(lwlocks.waited != 0) && last < WAITED_BITS &&
+		(lwlocks.waited >> last & 1) != 0;
+	if (unlikely((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0 || had_waited))
+	{
+		lwlocks.waited &= ~((uint64) had_waited << (last % WAITED_BITS));
+		lwlocks.released = *hold;
+		lwlocks.released_at = now;
+		if ((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0)
+			leave_word();
+	}
+	if (unlikely(!handler_on() || lwlocks.logged == RELEASES))
+		return false;
+	r = &releases[lwlocks.logged++];
+	r->ticks = now > hold->since ? now - hold->since : 0;
+	r->key = KEY(hold->tranche, tally.phase, hold->mode & 3);
+	r->waited = had_waited;
+	lwlocks.released_waited = had_waited;
+	return unlikely(had_waited || lwlocks.logged >= RELEASES_MANY || heavylocks_pending ||
+					handler_level_ended(now));
 }
 
 static void
 end_level(void *unused)
 {
-	tally_end_level(tally.slot.segment, lwlocks.released);
+	tally_end_level(tally.slot.segment, tally_now(tally.clock));
 }
 
-/* What a hold that had to be waited for has to tell; the caller has cleared tally.on. */
-ENTRY_HANDLER static pg_noinline void
-record_trouble(lock_account *account)
-{
-	copy_trouble(&done, &waited[lwlocks.count]);
-	tally_record(&tally.slot, account->acquire, done.granted - done.first);
-	record_sleeps(account, &done);
-	if (done.granted - done.first >= locks_block_ticks)
-		entry_call_aside(tell_blocker, NULL);
-}
-
-/* What is rarely to be done once no lock is held. */
-ENTRY_HANDLER static pg_noinline void
-after_last_release(void)
-{
-	if (heavylocks_pending)
-		heavylocks_settle();
-	if (tally.slot.segment->header->level_until != 0 &&
-		lwlocks.released >= tally.slot.segment->header->level_until)
-		entry_call_aside(end_level, NULL);
-}
-
-/* After LWLockRelease: now nobody waits for us. */
-ENTRY_HANDLER HOT_CODE static int
+/* After LWLockRelease, if before_release asked for it: now nobody waits for us. */
+ENTRY_HANDLER static int
 after_release(LWLock *lock, uint64 ignored, int result)
 {
-	lock_account *account;
+	uint32		place = lwlocks.count;	/* where its hold was */
 
-	if (unlikely(!lwlocks.releasing || !handler_on()))
+	if (!handler_on())
 		return result;
-	lwlocks.releasing = false;
 	tally.on = false;
-	account = account_of(lwlocks.tranche, lwlocks.mode);
-	if (likely(account->held != TALLY_NONE && account->acquire != TALLY_NONE))
+	if (lwlocks.released_waited)
 	{
-		tally_book *book = tally.slot.book;
-		uint64		seq = tally_book_begin(book);
-
-		tally_add(&tally.slot, account->held, lwlocks.ticks);
-		if (likely(!lwlocks.had_waited))
-			count_one(account->acquire);
-		tally_book_publish(book, seq);
-		if (unlikely(lwlocks.had_waited))
-			record_trouble(account);
+		copy_trouble(&done, &waited[place]);
+		record_done(&lwlocks.released, account_of(KEY(lwlocks.released.tranche, tally.phase,
+													  lwlocks.released.mode & 3)), true);
 	}
-	if (unlikely(heavylocks_pending ||
-				 tally.slot.segment->header->level_until != 0) && lwlocks.count == 0)
-		after_last_release();
+	if (lwlocks.logged >= (lwlocks.count == 0 ? RELEASES_MANY : RELEASES))
+		lwlocks_settle();
+	if (lwlocks.count == 0)
+	{
+		if (heavylocks_pending)
+			heavylocks_settle();
+		if (handler_level_ended(handler_now()))
+			entry_call_aside(end_level, NULL);
+	}
 	tally.on = true;
 	return result;
 }

@@ -119,6 +119,9 @@ probe_retire(void)
 	bool		claimed = tally.claimed;
 
 	functions_end(probe_now());
+	tally.on = false;
+	if (claimed)
+		lwlocks_settle();
 	forget();
 	if (claimed)
 		tally_retire(&slot);
@@ -137,6 +140,7 @@ probe_follow(void)
 	tally.on = false;
 	tally_follow(&tally.slot, now_on ? tally.cpu : tally.off_index, probe_now());
 	functions_follow(tally.word_seen, tally.slot.word);
+	lwlocks_follow(tally.word_seen, tally.slot.word);
 	tally.word_seen = tally.slot.word;
 	/* What began before the change was not seen whole. */
 	tally.handle_start = 0;
@@ -154,6 +158,7 @@ probe_end_changed(uint64 now)
 	tally_follow(&tally.slot,
 				 TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF ? tally.cpu : tally.off_index, now);
 	functions_follow(tally.word_seen, tally.slot.word);
+	lwlocks_follow(tally.word_seen, tally.slot.word);
 	tally.word_seen = tally.slot.word;
 	tally.handle_start = 0;
 	tally.read_start = 0;
@@ -249,6 +254,8 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		event = unnamed;
 	}
 	tally.on = false;
+	if (unlikely(locks_in_place))
+		lwlocks_before_wait();
 	tally.slot.book->calls[call]++;
 	if (unlikely(!tally.identified))
 		probe_identify();
