@@ -75,8 +75,11 @@ fn main() -> Result<()> {
             };
             std::thread::sleep(ATTACH);
             let figure = window(&mut segment, &pids)?;
-            // One that could not attach has ended by now.
-            if arm < 3 || matches!(tracer.as_mut().map(Child::try_wait), Some(Ok(None))) {
+            // One that could not attach has ended by now; one that took too long to attach has
+            // left no time to measure.
+            let attached =
+                arm < 3 || matches!(tracer.as_mut().map(Child::try_wait), Some(Ok(None)));
+            if attached && figure.1 > 0.0 {
                 figures[arm].push(figure);
             }
             if let Some(mut tracer) = tracer {
