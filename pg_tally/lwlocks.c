@@ -5,9 +5,9 @@
  *
  * An acquisition costs one clock reading, after it, and a few stores; a release one, before
  * it, and an entry in a log. The log is settled when no lock is held: before the process
- * waits, and when it is nearly full. So nobody waits for the bookkeeping, and its code and data are
- * fetched once for many locks. An acquisition that found the lock free is counted and not
- * timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
+ * waits, and when it is nearly full. So nobody waits for the bookkeeping, and its code and
+ * data are fetched once for many locks. An acquisition that found the lock free is counted
+ * and not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
  *
  * A process that is killed takes its log with it: at most RELEASES since its last wait.
  *
@@ -30,7 +30,7 @@
 #include "pg_tally.h"
 
 #define MAX_HOLDS 200				/* MAX_SIMUL_LWLOCKS, lwlock.c */
-#define MAX_SLEEPS 6				/* of one acquisition; more are added to the last */
+#define MAX_SLEEPS 6				/* of one acquisition; the time of more is the last one's */
 
 /* Modes, and what stands for LWLockWaitForVar: what a name ends in. */
 static const char *const mode_names[] = {"exclusive", "shared", "variable"};
@@ -217,8 +217,15 @@ record_sleeps(lock_account *account, const trouble *t)
 		entry_call_aside(touch_wait, account);
 	if (account->wait == TALLY_NONE)
 		return;
-	for (uint32 i = 0; i < t->count; i++)
-		tally_record(&tally.slot, account->wait, t->sleeps[Min(i, MAX_SLEEPS - 1)]);
+	for (uint32 i = 0; i < Min(t->count, MAX_SLEEPS); i++)
+		tally_record(&tally.slot, account->wait, t->sleeps[i]);
+	for (uint32 i = MAX_SLEEPS; i < t->count; i++)
+	{
+		uint64		seq = tally_book_begin(tally.slot.book);
+
+		count_one(account->wait);
+		tally_book_publish(tally.slot.book, seq);
+	}
 }
 
 /* ---------------------------------------------------------------- waiting */
@@ -239,6 +246,8 @@ lwlocks_slept(uint64 begin, uint64 end)
 		return;
 	if (t->count < MAX_SLEEPS)
 		t->sleeps[t->count] = t->asleep;
+	else
+		t->sleeps[MAX_SLEEPS - 1] += t->asleep;
 	t->count++;
 	t->asleep = 0;
 }
