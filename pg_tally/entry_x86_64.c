@@ -13,7 +13,6 @@
  */
 #include "compat.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -364,11 +363,7 @@ put_around(stub *s, const entry_hook *hook, size_t original, entry *e)
 
 /* Functions that are prepared, so that none is redirected twice. */
 #define PREPARED 512
-static struct
-{
-	const uint8 *code;
-	const entry *by;
-}			prepared[PREPARED];
+static const uint8 *prepared[PREPARED];
 static int	prepared_count = 0;
 
 bool
@@ -397,7 +392,7 @@ static bool
 find_plan(const entry_function *f, entry_plan *plan, char *reason, size_t size)
 {
 	for (int i = 0; i < prepared_count; i++)
-		if (prepared[i].code == f->code)
+		if (prepared[i] == f->code)
 		{
 			snprintf(reason, size, "pg_tally redirects it already, for its own use or by "
 					 "another name");
@@ -531,8 +526,7 @@ entry_prepare(const entry_function *function, const entry_hook *hook, entry *e, 
 	}
 	if (!prepare(function, &plan, hook, e, reason, size))
 		return false;
-	prepared[prepared_count].code = function->code;
-	prepared[prepared_count++].by = e;
+	prepared[prepared_count++] = function->code;
 	return true;
 }
 

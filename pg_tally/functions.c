@@ -97,8 +97,7 @@ touch(const char *format, const char *a, const char *b)
 	char		name[TALLY_NAME_MAX];
 
 	snprintf(name, sizeof(name), format, a, b);
-	return tally_touch(&tally.slot,
-					   tally_register(tally.slot.segment, name, TALLY_TIMER, "ticks"));
+	return probe_touch(name, TALLY_TIMER);
 }
 
 static void
@@ -106,36 +105,30 @@ touch_function(void *arg)
 {
 	function   *fn = arg;
 	function_account *account = &fn->accounts[tally.phase];
-	int			saved_errno = errno;
 
 	account->inclusive = touch("function::%s::inclusive::%s", fn->name,
 							   probe_phase_name(tally.phase));
 	account->exclusive = touch("function::%s::exclusive::%s", fn->name,
 							   probe_phase_name(tally.phase));
-	errno = saved_errno;
 }
 
 static void
 touch_counted(void *arg)
 {
 	function   *fn = arg;
-	int			saved_errno = errno;
 
 	fn->counted[tally.phase] = touch("function::%s::counted::%s", fn->name,
 									 probe_phase_name(tally.phase));
-	errno = saved_errno;
 }
 
 static void
 touch_edge(void *arg)
 {
 	edge	   *e = arg;
-	int			saved_errno = errno;
 
 	e->index = touch("edge::%s::%s", f.functions[(e->key - 1) / EVER].name,
 					 f.functions[(e->key - 1) % EVER].name);
 	f.edge_count++;
-	errno = saved_errno;
 }
 
 static void
@@ -172,7 +165,6 @@ static inline void
 record(function *fn, const frame *fr, uint64 elapsed)
 {
 	function_account *account = &fn->accounts[tally.phase];
-	tally_head *head;
 	uint64		seq;
 	uint64		own = elapsed > fr->below ? elapsed - fr->below : 0;
 
@@ -186,12 +178,7 @@ record(function *fn, const frame *fr, uint64 elapsed)
 	if (likely(fr->outermost))
 		tally_add(&tally.slot, account->inclusive, elapsed);
 	else
-	{
-		/* Its time is within the outer call's. */
-		head = &tally.slot.heads[account->inclusive];
-		head->count++;
-		head->min = 0;
-	}
+		handler_add_count(account->inclusive);	/* its time is within the outer call's */
 	tally_add_plain(&tally.slot, account->exclusive, own);
 	tally_book_publish(tally.slot.book, seq);
 }
@@ -251,15 +238,7 @@ count_call(function *fn)
 {
 	if (fn->counted[tally.phase] == TALLY_NONE)
 		entry_call_aside(touch_counted, fn);
-	if (fn->counted[tally.phase] != TALLY_NONE)
-	{
-		uint64		seq = tally_book_begin(tally.slot.book);
-		tally_head *head = &tally.slot.heads[fn->counted[tally.phase]];
-
-		head->count++;
-		head->min = 0;
-		tally_book_publish(tally.slot.book, seq);
-	}
+	handler_count(fn->counted[tally.phase]);
 }
 
 ENTRY_HANDLER HOT_CODE static bool

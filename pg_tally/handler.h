@@ -38,15 +38,39 @@ handler_on(void)
 	return tally.on && *(const volatile uint32 *) tally.level_word == tally.word_seen;
 }
 
-/* Has the level an end that has passed? It lies beside the level word. */
+/* Has the level an end that has passed? */
 static inline bool
 handler_level_ended(uint64 now)
 {
-	uint64		until = *(const volatile uint64 *)
-		((const char *) tally.level_word +
-		 (offsetof(tally_header, level_until) - offsetof(tally_header, level_word)));
+	uint64		until = probe_level_until();
 
 	return unlikely(until != 0) && now >= until;
+}
+
+/*
+ * Count without a time: what is not timed, or whose time is counted elsewhere. The caller is
+ * between tally_book_begin and tally_book_publish.
+ */
+static inline void
+handler_add_count(uint32 index)
+{
+	tally_head *head = &tally.slot.heads[index];
+
+	head->count++;
+	head->min = 0;
+}
+
+/* The same as an update of its own; TALLY_NONE is ignored. */
+static inline void
+handler_count(uint32 index)
+{
+	uint64		seq;
+
+	if (unlikely(index == TALLY_NONE))
+		return;
+	seq = tally_book_begin(tally.slot.book);
+	handler_add_count(index);
+	tally_book_publish(tally.slot.book, seq);
 }
 
 #endif							/* PG_TALLY_HANDLER_H */

@@ -108,8 +108,7 @@ index_of(uint32 key)
 			snprintf(name, sizeof(name), "spin::delay::%s", phase);
 			break;
 	}
-	index = tally_touch(&tally.slot,
-						tally_register(tally.slot.segment, name, TALLY_TIMER, "ticks"));
+	index = probe_touch(name, TALLY_TIMER);
 	if (i < ACCOUNTS)
 		heavy.accounts[i] = (heavy_account) {key, index};
 	return index;

@@ -18,7 +18,7 @@
 
 #define ENTRIES (LWLOCKS_ENTRIES + HEAVYLOCKS_ENTRIES)
 
-bool		locks_in_place = false;
+bool		locks_in_place HOT_DATA = false;
 uint64		locks_block_ticks = UINT64_MAX;
 
 static entry entries[ENTRIES];

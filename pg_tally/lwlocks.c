@@ -127,8 +127,7 @@ touch(const char *part, uint32 key)
 	snprintf(name, sizeof(name), "lwlock::%s::%s::%s::%s",
 			 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) KEY_TRANCHE(key)), part,
 			 probe_phase_name(KEY_PHASE(key)), mode_names[KEY_MODE(key)]);
-	return tally_touch(&tally.slot,
-					   tally_register(tally.slot.segment, name, TALLY_TIMER, "ticks"));
+	return probe_touch(name, TALLY_TIMER);
 }
 
 /* First use of an account: what every release updates. */
@@ -153,20 +152,16 @@ static void
 touch_wait(void *arg)
 {
 	lock_account *account = arg;
-	int			saved_errno = errno;
 
 	account->wait = touch("wait", account->key);
-	errno = saved_errno;
 }
 
 static void
 touch_failed(void *arg)
 {
 	lock_account *account = arg;
-	int			saved_errno = errno;
 
 	account->failed = touch("failed", account->key);
-	errno = saved_errno;
 }
 
 /* Not in its first place: in one of the next, or new. What finds no room evicts another. */
@@ -199,16 +194,6 @@ account_of(uint32 key)
 	return find_account(key, place);
 }
 
-/* A count without a time. */
-static inline void
-count_one(uint32 index)
-{
-	tally_head *head = &tally.slot.heads[index];
-
-	head->count++;
-	head->min = 0;
-}
-
 /* Stays in the queue, each a wait. */
 ENTRY_HANDLER static pg_noinline void
 record_sleeps(lock_account *account, const trouble *t)
@@ -220,12 +205,7 @@ record_sleeps(lock_account *account, const trouble *t)
 	for (uint32 i = 0; i < Min(t->count, MAX_SLEEPS); i++)
 		tally_record(&tally.slot, account->wait, t->sleeps[i]);
 	for (uint32 i = MAX_SLEEPS; i < t->count; i++)
-	{
-		uint64		seq = tally_book_begin(tally.slot.book);
-
-		count_one(account->wait);
-		tally_book_publish(tally.slot.book, seq);
-	}
+		handler_count(account->wait);
 }
 
 /* ---------------------------------------------------------------- waiting */
@@ -329,7 +309,7 @@ lwlocks_settle(void)
 		seq = tally_book_begin(book);
 		tally_add(&tally.slot, account->held, r->ticks);
 		if (likely(!r->waited))
-			count_one(account->acquire);
+			handler_add_count(account->acquire);
 		tally_book_publish(book, seq);
 	}
 	lwlocks.logged = 0;
@@ -413,13 +393,8 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 	account = account_of(KEY(wanted.tranche, tally.phase, mode));
 	if (failed && account->failed == TALLY_NONE)
 		entry_call_aside(touch_failed, account);
-	if (failed && account->failed != TALLY_NONE)
-	{
-		uint64		seq = tally_book_begin(tally.slot.book);
-
-		count_one(account->failed);
-		tally_book_publish(tally.slot.book, seq);
-	}
+	if (failed)
+		handler_count(account->failed);
 	if (done.count > 0)
 		record_done(&wanted, account, false);
 	tally.on = true;

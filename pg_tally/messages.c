@@ -15,7 +15,6 @@
  */
 #include "compat.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,17 +88,14 @@ messages_begin(void)
 static pg_noinline void
 touch_kind(tally_message message)
 {
-	int			saved_errno = errno;
 	message_kind *kind = &tally.kinds[message];
-	tally_segment *segment = tally.slot.segment;
 	char		name[TALLY_NAME_MAX];
 
 	snprintf(name, sizeof(name), "command::%s::read", messages[message].name);
-	kind->read = tally_touch(&tally.slot, tally_register(segment, name, TALLY_TIMER, "ticks"));
+	kind->read = probe_touch(name, TALLY_TIMER);
 	snprintf(name, sizeof(name), "command::%s::handle", messages[message].name);
-	kind->handle = tally_touch(&tally.slot, tally_register(segment, name, TALLY_TIMER, "ticks"));
+	kind->handle = probe_touch(name, TALLY_TIMER);
 	kind->cpu = probe_cpu_account(kind->phase);
-	errno = saved_errno;
 }
 
 /* What is handled from now on; the caller has cleared tally.on. */
@@ -146,7 +142,7 @@ after_copy_read(int byte, uint64 before)
 static inline void
 before_read(void)
 {
-	if (unlikely(tally.slot.segment->header->level_until != 0))
+	if (unlikely(probe_level_until() != 0))
 		tally_end_level(tally.slot.segment, probe_now());
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
 		probe_follow();

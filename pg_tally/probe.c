@@ -83,9 +83,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 	tally.kind_seen = UINT32_MAX;
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
 	messages_begin();
-	tally.off_index = tally_touch(&tally.slot,
-								  tally_register(segment, "off::uninstrumented",
-												 TALLY_ACCOUNT, "ticks"));
+	tally.off_index = probe_touch("off::uninstrumented", TALLY_ACCOUNT);
 	tally.level_word = &segment->header->level_word;
 	tally.word_seen = tally.slot.word;
 	probe_set_phase(phase);
@@ -171,17 +169,26 @@ probe_end_changed(uint64 now)
 	}
 }
 
+/* First touch of a statistic of times: its index in the book. Keeps errno. */
+uint32
+probe_touch(const char *name, tally_stat_kind kind)
+{
+	int			saved_errno = errno;
+	uint32		index = tally_touch(&tally.slot,
+									tally_register(tally.slot.segment, name, kind, "ticks"));
+
+	errno = saved_errno;
+	return index;
+}
+
 /* First touch of (phase, cpu). */
 uint32
 probe_cpu_account(tally_phase phase)
 {
-	int			saved_errno = errno;
 	char		name[TALLY_NAME_MAX];
 
 	snprintf(name, sizeof(name), "%s::cpu", phase_names[phase]);
-	tally.cpu_index[phase] =
-		tally_touch(&tally.slot, tally_register(tally.slot.segment, name, TALLY_ACCOUNT, "ticks"));
-	errno = saved_errno;
+	tally.cpu_index[phase] = probe_touch(name, TALLY_ACCOUNT);
 	return tally.cpu_index[phase];
 }
 
@@ -192,7 +199,6 @@ probe_cpu_account(tally_phase phase)
 static pg_noinline uint32
 touch_account(account_set *set, tally_phase phase, uint32 event)
 {
-	int			saved_errno = errno;
 	char		name[TALLY_NAME_MAX];
 	uint32		index;
 
@@ -209,11 +215,9 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 		snprintf(name, sizeof(name), "%s::wait::%s:%s", phase_names[phase],
 				 type ? type : "Unknown", wait ? wait : "Unknown");
 	}
-	index =
-		tally_touch(&tally.slot, tally_register(tally.slot.segment, name, TALLY_ACCOUNT, "ticks"));
+	index = probe_touch(name, TALLY_ACCOUNT);
 	set->way[1] = set->way[0];
 	set->way[0] = (cached_account) {.event = event, .phase = phase, .index = index};
-	errno = saved_errno;
 	return index;
 }
 

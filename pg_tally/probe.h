@@ -149,6 +149,7 @@ extern void probe_retire(void);
 extern void probe_follow(void);
 extern bool probe_begin_wait_on(uint32 unnamed, uint32 call);
 extern uint32 probe_cpu_account(tally_phase phase);
+extern uint32 probe_touch(const char *name, tally_stat_kind kind);
 extern void probe_end_changed(uint64 now);
 extern void probe_identify(void);
 extern tally_phase probe_enter_phase(tally_phase phase);
@@ -161,6 +162,15 @@ extern void messages_guess_begin(void);
 extern void messages_guess_end(void);
 extern bool messages_install(char *reason, size_t size);
 extern void message_handled(uint64 now);
+
+/* The tick at which the level ends by itself, 0: never. Beside the level word; for a claimed slot. */
+static inline uint64
+probe_level_until(void)
+{
+	return *(const volatile uint64 *) ((const char *) tally.level_word +
+									   (offsetof(tally_header, level_until) -
+										offsetof(tally_header, level_word)));
+}
 
 static inline uint64
 probe_now(void)

@@ -408,7 +408,7 @@ impl Interval {
                 ticks_per_second: clock.ticks_per_second(),
             },
             server: ServerInfo::of(segment),
-            cores: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            cores: crate::process::cores(),
             wall_seconds,
             busy_seconds: sum(|a| !a.idle),
             commands_handled: commands.iter().map(|c| c.handle.count).sum(),

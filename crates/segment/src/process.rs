@@ -45,13 +45,17 @@ fn parse_stat(stat: &[u8]) -> Option<(u8, u64)> {
     Some((state, started.checked_mul(1_000_000_000 / hz)?))
 }
 
-/// Threads that share work on so many sessions: as many as there are processors, within
-/// reason, and each for at least 128 sessions. The processors are counted once, because that
-/// takes reading files of /proc and of the control group.
-pub fn workers(sessions: usize) -> usize {
+/// Processors that this process may use. Counted once, because that takes reading files of
+/// /proc and of the control group.
+pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
-    let count = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    (*CORES.get_or_init(count)).min(4).min(sessions / 128).max(1)
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+}
+
+/// Threads that share work on so many sessions: as many as there are processors, within
+/// reason, and each for at least 128 sessions.
+pub fn workers(sessions: usize) -> usize {
+    cores().min(4).min(sessions / 128).max(1)
 }
 
 /// The pid namespace of this process: an inode, 0 when unknown.

@@ -9,7 +9,8 @@
 //! both of these. The arms of a round follow each other in a random order, each under a
 //! load of its own; the effects are so large that the median of a few rounds tells them.
 
-use std::os::unix::fs::MetadataExt;
+mod bench;
+
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -44,10 +45,7 @@ fn main() -> Result<()> {
         .setting("shared_buffers", "256MB")
         .fsync(true)
         .create()?;
-    let data = std::fs::metadata(cluster.data_dir())?;
-    let path = format!("/dev/shm/pg_tally.{:x}.{:x}", data.dev(), data.ino());
-    let path = Path::new(&path);
-    cluster.also_remove(path);
+    let path = &bench::segment(&mut cluster)?;
     cluster.start()?;
     cluster.pgbench_init(10)?;
     let postgres = std::fs::read_link(format!("/proc/{}/exe", cluster.postmaster_pid()?))?;

@@ -8,11 +8,13 @@
 //! they get. The arms of a round follow each other in a random order; reported are the medians
 //! and the median difference to the plain arm of the same round, with its 95 % interval.
 
-use std::os::unix::fs::MetadataExt;
+mod bench;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use bench::median;
 use postgres::Client;
 use rand::seq::SliceRandom;
 use scratch::Cluster;
@@ -33,9 +35,7 @@ fn main() -> Result<()> {
         .library(house.join("pg_tally/pg_tally.so"))
         .setting("shared_preload_libraries", "pg_tally")
         .create()?;
-    let data = std::fs::metadata(cluster.data_dir())?;
-    let segment = format!("/dev/shm/pg_tally.{:x}.{:x}", data.dev(), data.ino());
-    cluster.also_remove(segment.as_ref());
+    let segment = bench::segment(&mut cluster)?;
     cluster.start()?;
     let mut client = cluster.connect()?;
     let library = cluster.dir().join("probes_bench.so");
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
         ))?;
     }
 
-    let level = LevelSwitch::open(Path::new(&segment))?;
+    let level = LevelSwitch::open(&segment)?;
     for (mode, exclusive) in [("shared", false), ("exclusive", true)] {
         println!("a lightweight lock, {mode}, taken and given back, nobody in the way");
         report(rounds, &["off", "waits", "locks"], |arm| {
@@ -122,25 +122,11 @@ fn report(rounds: usize, arms: &[&str], mut run: impl FnMut(usize) -> Result<f64
         }
     }
     for (name, times_of) in arms.iter().zip(&times) {
-        println!("  {name:10} {}", median(times_of.clone()));
+        println!("  {name:10} {}", median(times_of.clone(), "ns", 1));
     }
     for (arm, name) in arms.iter().enumerate().skip(1) {
         let differences = times[arm].iter().zip(&times[0]).map(|(a, b)| a - b).collect();
-        println!("  {name:10} adds {}", median(differences));
+        println!("  {name:10} adds {}", median(differences, "ns", 1));
     }
     Ok(())
-}
-
-/// The median in ns, with the 95 % interval from its order statistics.
-fn median(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    let n = values.len() as f64;
-    let reach = 0.98 * n.sqrt();
-    let at = |rank: f64| values[(rank.max(0.0) as usize).min(values.len() - 1)];
-    format!(
-        "{:.1} ns (95 %: {:.1} .. {:.1}) of {n}",
-        at(n / 2.0),
-        at(n / 2.0 - reach),
-        at(n / 2.0 + reach)
-    )
 }

@@ -9,10 +9,12 @@
 //! connection until the server is ready, as the median with its 95 % interval, and the
 //! medians of the differences to the connection without a library of the same round.
 
-use std::os::unix::fs::MetadataExt;
+mod bench;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
+use bench::median;
 use postgres::{Config, NoTls};
 use rand::seq::SliceRandom;
 use scratch::Cluster;
@@ -26,9 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         PathBuf::from,
     );
     let mut cluster = Cluster::builder().library(library).start()?;
-    let data = std::fs::metadata(cluster.data_dir())?;
-    let segment = format!("/dev/shm/pg_tally.{:x}.{:x}", data.dev(), data.ino());
-    cluster.also_remove(segment.as_ref());
+    bench::segment(&mut cluster)?;
 
     // One session stays, so that the segment exists as it does on a busy server.
     let _resident = arm(&cluster, "pg_tally").connect(NoTls)?;
@@ -47,11 +47,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for (name, times) in ARMS.iter().zip(&times) {
         let name = if name.is_empty() { "no library" } else { name };
-        println!("{name:14} {}", median(times.clone()));
+        println!("{name:14} {}", median(times.clone(), "us", 0));
     }
     for (at, name) in ARMS.iter().enumerate().skip(1) {
         let differences = times[at].iter().zip(&times[0]).map(|(a, b)| a - b).collect();
-        println!("{name:14} adds {}", median(differences));
+        println!("{name:14} adds {}", median(differences, "us", 0));
     }
     Ok(())
 }
@@ -60,18 +60,4 @@ fn arm(cluster: &Cluster, library: &str) -> Config {
     let mut config = cluster.config();
     config.options(&format!("-c session_preload_libraries={library}"));
     config
-}
-
-/// The median in microseconds, with the 95 % interval from its order statistics.
-fn median(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    let n = values.len() as f64;
-    let reach = 0.98 * n.sqrt();
-    let at = |rank: f64| values[(rank.max(0.0) as usize).min(values.len() - 1)];
-    format!(
-        "{:.0} us (95 %: {:.0} .. {:.0}) of {n}",
-        at(n / 2.0),
-        at(n / 2.0 - reach),
-        at(n / 2.0 + reach)
-    )
 }
