@@ -42,6 +42,7 @@
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "statements.h"
 
 /*
  * Every probed call: return type, name, timed outside wait events too, parameters, arguments.
@@ -236,6 +237,7 @@ before_jump(sigjmp_buf target)
 	if (!tally.claimed)
 		return;
 	now = probe_now();
+	statements_jump(target);
 	heavylocks_jump(now);
 	functions_jump(target, now);
 }

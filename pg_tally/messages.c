@@ -25,6 +25,8 @@
 
 #include "entry.h"
 #include "probe.h"
+#include "split.h"
+#include "statements.h"
 
 static const struct
 {
@@ -117,6 +119,7 @@ message_handled(uint64 now)
 		tally_record(&tally.slot, tally.kinds[tally.message].handle,
 					 now > tally.handle_start ? now - tally.handle_start : 0);
 	tally.handle_start = 0;
+	split_message_end(tally.message, now);
 }
 
 /*
@@ -178,6 +181,7 @@ after_read(int byte)
 		else
 		{
 			arrival = probe_now();
+			split_note_pending();
 			message_handled(arrival);
 			tally_switch_plain(&tally.slot, kind->cpu, arrival);
 			tally_record_plain(&tally.slot, kind->read, 0);
@@ -191,6 +195,8 @@ after_read(int byte)
 	tally.message = message;
 	tally.handle_start = arrival;
 	tally.read_start = 0;
+	statements_message();
+	split_message_begin(message, arrival);
 }
 
 static int	(*original_getbyte) (void) HOT_DATA = NULL;

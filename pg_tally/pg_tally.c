@@ -31,6 +31,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/queryjumble.h"
 #include "utils/varlena.h"
 
 #include "functions.h"
@@ -38,6 +39,9 @@
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "statement_file.h"
+#include "statements.h"
+#include "temp_files.h"
 
 PG_MODULE_MAGIC;
 
@@ -55,11 +59,20 @@ static int	setting_statistics = 1024;
 static int	setting_names = 4096;
 static int	setting_groups = 64;
 static int	setting_events = 1024;
+static int	setting_statements = 5000;
+static bool setting_statements_save = true;
 
 static const struct config_enum_entry level_options[] = {
 	{"off", TALLY_LEVEL_OFF, false},
 	{"waits", TALLY_LEVEL_WAITS, false},
 	{"locks", TALLY_LEVEL_LOCKS, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry statements_options[] = {
+	{"none", STATEMENTS_NONE, false},
+	{"top", STATEMENTS_TOP, false},
+	{"all", STATEMENTS_ALL, false},
 	{NULL, 0, false}
 };
 
@@ -209,7 +222,70 @@ static const struct
 	&setting_groups, 64, 1, 4096},
 	{"pg_tally.max_events", "Notable events kept.",
 	&setting_events, 1024, 16, 65536},
+	{"pg_tally.max_statements", "Different statements kept; 0: none, else at least 100.",
+	&setting_statements, 5000, 0, 1000000},
 };
+
+/* Statements are known by the server's query ids. */
+static void
+assign_statements(int value, void *extra)
+{
+	if (value != STATEMENTS_NONE)
+		EnableQueryId();
+}
+
+static void
+define_statement_settings(void)
+{
+	DefineCustomEnumVariable("pg_tally.statements",
+							 "Which statements are noted: none, those that clients ask for (top), or all.",
+							 NULL, &statements_settings_now.track, STATEMENTS_TOP, statements_options,
+							 PGC_SUSET, 0, NULL, assign_statements, NULL);
+	DefineCustomBoolVariable("pg_tally.statements_utility",
+							 "Utility statements are noted too.",
+							 NULL, &statements_settings_now.utility, true,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_tally.statements_planning",
+							 "The planning of statements is timed too.",
+							 NULL, &statements_settings_now.planning, true,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_tally.max_statement_text",
+							"Longer texts of statements are cut.",
+							NULL, &statements_settings_now.text_limit, 8192, 64, 1024 * 1024,
+							PGC_SIGHUP, GUC_UNIT_BYTE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_tally.statements_save",
+							 "Statements are kept over a restart of the server.",
+							 NULL, &setting_statements_save, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+}
+
+/* The same, of a session that defines none of them. */
+static void
+read_statement_settings(void)
+{
+	const char *track = GetConfigOption("pg_tally.statements", true, false);
+	const char *utility = GetConfigOption("pg_tally.statements_utility", true, false);
+	const char *planning = GetConfigOption("pg_tally.statements_planning", true, false);
+	const char *limit = GetConfigOption("pg_tally.max_statement_text", true, false);
+
+	for (int i = 0; track != NULL && statements_options[i].name != NULL; i++)
+		if (pg_strcasecmp(track, statements_options[i].name) == 0)
+			statements_settings_now.track = statements_options[i].val;
+	if (utility != NULL)
+		(void) parse_bool(utility, &statements_settings_now.utility);
+	if (planning != NULL)
+		(void) parse_bool(planning, &statements_settings_now.planning);
+	if (limit != NULL && parse_int(limit, &statements_settings_now.text_limit, GUC_UNIT_BYTE, NULL))
+		statements_settings_now.text_limit =
+			Min(Max(statements_settings_now.text_limit, 64), 1024 * 1024);
+	assign_statements(statements_settings_now.track, NULL);
+}
+
+const char *
+pg_tally_statements_setting(void)
+{
+	return statements_options[statements_settings_now.track].name;
+}
 
 static char *
 configured_text(const char *name, const char *otherwise)
@@ -268,6 +344,7 @@ define_settings(void)
 									capacities[i].value, capacities[i].initial,
 									capacities[i].least, capacities[i].most,
 									PGC_POSTMASTER, 0, NULL, NULL, NULL);
+		define_statement_settings();
 		MarkGUCPrefixReserved("pg_tally");
 		return;
 	}
@@ -281,6 +358,7 @@ define_settings(void)
 		if (threshold != NULL)
 			(void) parse_int(threshold, &setting_block_threshold, GUC_UNIT_MS, NULL);
 	}
+	read_statement_settings();
 	setting_directory = configured_text("pg_tally.directory", DEFAULT_DIRECTORY);
 	setting_leave_out = configured_text("pg_tally.leave_out", "");
 	for (int i = 0; i < lengthof(capacities); i++)
@@ -342,6 +420,7 @@ open_segment(int elevel)
 	options.stats_per_book = (uint32) setting_statistics;
 	options.directory = (uint32) setting_names;
 	options.events = (uint32) setting_events;
+	options.statements = setting_statements == 0 ? 0 : (uint32) Max(setting_statements, 100);
 	options.mode = (uint32) pg_file_create_mode;
 	options.level = (tally_level) setting_level;
 	options.host = DataDir;
@@ -375,6 +454,8 @@ install_probes(void)
 	char		reason[120] = "";
 
 	imports_install(&segment);
+	if (setting_statements > 0)
+		temp_files_install(&segment);
 	/* Made before the first fork, the stubs are everybody's. */
 	if (segment_shared || setting_level >= TALLY_LEVEL_LOCKS)
 		locks_prepare(&segment);
@@ -395,6 +476,14 @@ install_probes(void)
 	}
 }
 
+/* At a clean stop, by the postmaster, whose children are gone. */
+static void
+save_statements(int code, Datum arg)
+{
+	if (code == 0 && setting_statements_save && setting_statements > 0 && segment_opener == MyProcPid)
+		statement_file_save(&segment);
+}
+
 /* In the postmaster, at start and again after a crash of a child; or standalone. */
 static void
 shmem_startup(void)
@@ -412,6 +501,13 @@ shmem_startup(void)
 		/* Found rather than made, it has the last run's level and dead slots. */
 		tally_set_level(&segment, (tally_level) setting_level);
 		tally_sweep(&segment);
+		tally_statements_mend(&segment);
+		if (setting_statements > 0)
+		{
+			statement_file_load(&segment);
+			if (IsPostmasterEnvironment)
+				on_proc_exit(save_statements, (Datum) 0);
+		}
 		install_probes();
 		probe_claim(&segment, PHASE_BACKGROUND);
 		apply_functions(setting_functions);
@@ -419,7 +515,10 @@ shmem_startup(void)
 		tally.unnamed_sleep = IsPostmasterEnvironment ? POSTMASTER_MAIN : 0;
 	}
 	else
+	{
 		tally_sweep(&segment);
+		tally_statements_mend(&segment);
+	}
 }
 
 /* Is this module still wanted by new sessions? */
@@ -513,6 +612,8 @@ _PG_init(void)
 
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
+	if (setting_statements > 0)
+		statements_install();
 
 	if (segment_shared)
 	{

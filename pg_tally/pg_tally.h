@@ -59,6 +59,8 @@ pg_tally_stat_name(tally_segment *segment, uint32 stat)
 
 /* Is that probe named in pg_tally.leave_out? */
 extern bool pg_tally_leaves_out(const char *probe);
+/* Which statements are noted: "none", "top" or "all". */
+extern const char *pg_tally_statements_setting(void);
 /* Waits longer than so many ms are told with who caused them; -1 none. */
 extern int	pg_tally_block_threshold(void);
 /* Are calls from one function to another kept apart? */

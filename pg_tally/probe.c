@@ -25,6 +25,8 @@
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "split.h"
+#include "statements.h"
 
 static const uint32 no_level = 0;
 
@@ -62,6 +64,7 @@ forget(void)
 	tally.level_word = &no_level;
 	locks_begin();
 	functions_begin();
+	statements_begin();
 }
 
 /*
@@ -117,6 +120,8 @@ probe_retire(void)
 	bool		claimed = tally.claimed;
 
 	functions_end(probe_now());
+	if (tally.on)
+		split_end_process(probe_now());
 	tally.on = false;
 	if (claimed)
 		lwlocks_settle();
@@ -139,6 +144,7 @@ probe_follow(void)
 	tally_follow(&tally.slot, now_on ? tally.cpu : tally.off_index, probe_now());
 	functions_follow(tally.word_seen, tally.slot.word);
 	lwlocks_follow(tally.word_seen, tally.slot.word);
+	statements_drop();
 	tally.word_seen = tally.slot.word;
 	/* What began before the change was not seen whole. */
 	tally.handle_start = 0;
@@ -157,6 +163,7 @@ probe_end_changed(uint64 now)
 				 TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF ? tally.cpu : tally.off_index, now);
 	functions_follow(tally.word_seen, tally.slot.word);
 	lwlocks_follow(tally.word_seen, tally.slot.word);
+	statements_drop();
 	tally.word_seen = tally.slot.word;
 	tally.handle_start = 0;
 	tally.read_start = 0;
@@ -265,10 +272,13 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		probe_identify();
 	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
 		messages_guess_begin();
+	split_note_pending();
 	now = probe_now();
 	if (tally.read == READ_BEGUN)
 		begin_read_wait(now);
 	tally_switch_plain(&tally.slot, account_of(tally.phase, event), now);
+	if (unlikely(split.begins))
+		split_begin_worker(now);
 	return true;
 }
 
@@ -282,9 +292,13 @@ probe_enter_phase(tally_phase phase)
 		return before;
 	if (tally.on)
 	{
+		uint64		now = probe_now();
+
 		tally.on = false;
+		split_note_pending();
+		split_cut(now);
 		probe_set_phase(phase);
-		tally_switch_plain(&tally.slot, tally.cpu, probe_now());
+		tally_switch_plain(&tally.slot, tally.cpu, now);
 		tally.on = true;
 	}
 	else
@@ -333,7 +347,10 @@ probe_identify(void)
 	{
 		tally.kind_seen = MyBackendType;
 		if (IsParallelWorker())
+		{
 			probe_set_phase(PHASE_EXECUTE);
+			split.begins = true;
+		}
 		else if (MyBackendType != B_BACKEND && MyBackendType != B_WAL_SENDER &&
 				 (IsUnderPostmaster || IsPostmasterEnvironment))
 			probe_set_phase(PHASE_BACKGROUND);

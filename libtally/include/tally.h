@@ -76,6 +76,9 @@ typedef enum tally_level
 #define TALLY_LEVEL_OF(word) ((word) & 0xFFu)
 #define TALLY_RESETS_OF(word) ((word) >> 8)
 
+/* Bits of tally_header.pause. */
+#define TALLY_PAUSE_STATEMENTS 1u
+
 /* Where the regions lie. Offsets are from the start of the file, in bytes. */
 typedef struct tally_region
 {
@@ -117,7 +120,12 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint32_t	server_pid;			/* 624: the server's first process, 0 unknown */
 	uint32_t	server_port;		/* 628 */
 	char		socket_dir[112];	/* 632: where to connect, or empty */
-	unsigned char pad1[1024 - 744];
+	/* statements (tally_statements.h); regions of none where they are not kept */
+	tally_region sets;				/* 744: tally_set */
+	tally_region statements;		/* 760: tally_statement, TALLY_WAYS a set */
+	tally_region texts;				/* 776: tally_text_block */
+	tally_region caches;			/* 792: of TALLY_CACHE_SIZE, one a slot */
+	unsigned char pad1[1024 - 808];
 
 	/* the level word, alone on its line: read at every probe, written rarely */
 	uint32_t	level_word;			/* 1024 */
@@ -128,7 +136,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint32_t	pad7;
 	uint64_t	locks_ticks;		/* 1056: at level locks or above, up to the last change */
 	uint64_t	locks_since;		/* 1064: at it since then; 0: it is not */
-	unsigned char pad3[80];
+	uint32_t	pause;				/* 1072: TALLY_PAUSE_*: what is not to be looked at */
+	unsigned char pad3[76];
 
 	/* rarely written, by anyone; atomic */
 	uint64_t	overflow_slots;		/* 1152: claims refused */
@@ -138,7 +147,13 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	overflow_memory;	/* 1184: growths refused by the file system */
 	uint64_t	event_count;		/* 1192: events ever begun */
 	uint64_t	lost_folds;			/* 1200: slots found damaged and not folded */
-	unsigned char pad4[1280 - 1208];
+	uint64_t	statements_evicted;	/* 1208: taken out of the table for others */
+	uint64_t	statements_dropped;	/* 1216: counts that could not be laid down */
+	uint64_t	statements_lost;	/* 1224: left half changed by a process that died */
+	uint64_t	texts_cut;			/* 1232: for want of blocks */
+	uint64_t	texts_free;			/* 1240: first free block: tag << 32 | 1 + number; 0 none */
+	uint64_t	texts_used;			/* 1248: blocks that have ever been used */
+	unsigned char pad4[1280 - 1256];
 
 	uint32_t	fold_lock;			/* 1280: pid of the holder, 0 free */
 	uint32_t	pad5;
@@ -236,7 +251,9 @@ typedef struct tally_slot_entry	/* 384 bytes: six lines, so owners do not share 
 	char		user[TALLY_TEXT_MAX];			/* 176 */
 	char		application[TALLY_TEXT_MAX];	/* 240 */
 	uint64_t	sessions;			/* 304: of a group: slots folded into it */
-	unsigned char pad[384 - 312];
+	uint32_t	cached;				/* 312: places of its cache of statements that have memory */
+	uint32_t	pad0;
+	unsigned char pad[384 - 320];
 } tally_slot_entry;
 
 /* One statistic: a cache line. */
@@ -326,7 +343,9 @@ TALLY_ASSERT(offsetof(tally_header, books) == 224);
 TALLY_ASSERT(offsetof(tally_header, host) == 240);
 TALLY_ASSERT(offsetof(tally_header, server_pid) == 624);
 TALLY_ASSERT(offsetof(tally_header, socket_dir) == 632);
+TALLY_ASSERT(offsetof(tally_header, sets) == 744);
 TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
+TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
 TALLY_ASSERT(offsetof(tally_header, fold_lock) == 1280);
 TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
@@ -364,6 +383,7 @@ typedef struct tally_options
 	uint32_t	stats_per_book;		/* 16 .. 4,096 */
 	uint32_t	directory;			/* 64 .. 65,536 */
 	uint32_t	events;				/* 16 .. 65,536 */
+	uint32_t	statements;			/* 0: none are kept; 100 .. 1,000,000 */
 	uint32_t	mode;				/* file mode: 0600 or 0640 */
 	tally_level level;				/* of a new segment */
 	tally_clock_kind clock;			/* 0: the best there is */

@@ -299,6 +299,7 @@ tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
 	uint32_t	used = book->used;
 	closing		end;
 
+	tally_cache_fold_slot(segment, index);
 	if (is_damaged(segment, book))
 	{
 		lose(segment, index);

@@ -9,6 +9,7 @@
 #define TALLY_INTERNAL_H
 
 #include "tally.h"
+#include "tally_statements.h"
 
 #include <sys/types.h>
 
@@ -43,6 +44,16 @@ extern void (*tally_test_hook) (const char *where);
 #else
 /* What stands above a step is in memory before what stands below it. */
 #define TALLY_STEP(where) __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
+
+/*
+ * A step of the table of statements. What one process finds there of another that was killed
+ * it finds in the order of the program, so nothing is to be paid for it but the compiler's.
+ */
+#ifdef TALLY_TEST_HOOKS
+#define TALLY_POINT(where) TALLY_STEP(where)
+#else
+#define TALLY_POINT(where) __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 
 static inline void *
@@ -95,6 +106,42 @@ tally_count_one(uint64_t *counter)
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * A set for every 16 statements: its 20 ways leave a quarter more room than was asked for, so
+ * that sets which happen to be asked for more find it.
+ */
+#define TALLY_STATEMENTS_PER_SET 16u
+
+static inline uint32_t
+tally_sets_of(uint32_t statements)
+{
+	return (statements + TALLY_STATEMENTS_PER_SET - 1) / TALLY_STATEMENTS_PER_SET;
+}
+
+static inline tally_set *
+tally_set_at(const tally_segment *segment, uint32_t index)
+{
+	return tally_at(segment, &segment->header->sets, index);
+}
+
+static inline tally_statement *
+tally_statement_at(const tally_segment *segment, uint32_t index)
+{
+	return tally_at(segment, &segment->header->statements, index);
+}
+
+static inline tally_current *
+tally_current_of(const tally_segment *segment, uint32_t slot)
+{
+	return tally_at(segment, &segment->header->caches, slot);
+}
+
+static inline tally_cached *
+tally_places_of(const tally_segment *segment, uint32_t slot)
+{
+	return (tally_cached *) (tally_current_of(segment, slot) + 1);
+}
+
 /* layout.c */
 extern int	tally_layout(const tally_options *options, tally_header *header);
 
@@ -138,6 +185,45 @@ extern uint32_t tally_group_of(tally_segment *segment, const tally_slot_entry *e
 extern uint32_t tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat);
 extern int	tally_group_open(tally_segment *segment, uint32_t index,
 							 const tally_slot_entry *like);
+
+/* text_blocks.c */
+extern uint32_t tally_text_store(tally_segment *segment, const char *bytes, uint32_t length,
+								 uint32_t *kept);
+extern void tally_text_free(tally_segment *segment, uint32_t first);
+extern void tally_text_mend(tally_segment *segment);
+
+/* set_lock.c: two sets at a time */
+typedef struct tally_sets
+{
+	uint32_t	number[2];			/* ascending */
+	tally_set  *set[2];
+} tally_sets;
+
+extern void tally_holder_self(tally_holder *me);
+extern void tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2]);
+extern bool tally_set_lock(tally_segment *segment, const tally_holder *me, uint32_t number);
+extern void tally_set_unlock(tally_set *set);
+extern bool tally_sets_lock(tally_segment *segment, const tally_holder *me, uint64_t tag,
+							tally_sets *sets);
+extern void tally_sets_unlock(tally_sets *sets);
+
+/* statements.c: the caller holds the locks of the sets; TALLY_NONE: there is none */
+extern uint32_t tally_statement_find(const tally_segment *segment, const tally_sets *sets,
+									 const tally_statement_key *key, uint64_t tag);
+extern uint32_t tally_statement_insert(tally_segment *segment, tally_sets *sets,
+									   const tally_statement_key *key, uint64_t tag,
+									   const tally_statement_text *text);
+extern void tally_statement_remove(tally_segment *segment, uint32_t number);
+extern void tally_statement_give_text(tally_segment *segment, uint32_t number,
+									  const tally_statement_text *text);
+extern void tally_statement_add(tally_segment *segment, uint32_t number,
+								const tally_cached *place, uint64_t item);
+extern void tally_set_mend(tally_segment *segment, uint32_t number);
+
+/* cache.c: the caller of fold_slot holds the fold lock, or is the slot's owner */
+extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
+extern void tally_cache_fold_slot(tally_segment *segment, uint32_t slot);
+extern void tally_cache_release(tally_segment *segment, uint64_t item);
 
 /* reset.c: the caller holds the fold lock */
 extern void tally_reset_locked(tally_segment *segment);

@@ -7,12 +7,16 @@
  * layout made from its capacities is the layout that it states.
  */
 #include "internal.h"
+#include "tally_statements.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define PAGE 4096u
 #define LINE 64u
+
+/* Blocks for 1.5 kB of text each. */
+#define BLOCKS_PER_STATEMENT 6u
 
 static uint64_t
 place(tally_region *region, uint64_t at, uint32_t count, uint64_t stride, uint64_t align)
@@ -49,7 +53,8 @@ tally_layout(const tally_options *options, tally_header *header)
 		options->groups < 1 || options->groups > 4096 ||
 		options->stats_per_book < 16 || options->stats_per_book > 4096 ||
 		options->directory < 64 || options->directory > 65536 ||
-		options->events < 16 || options->events > 65536)
+		options->events < 16 || options->events > 65536 ||
+		(options->statements != 0 && (options->statements < 100 || options->statements > 1000000)))
 		return EINVAL;
 
 	stride = sizeof(tally_book) + (uint64_t) options->stats_per_book *
@@ -70,6 +75,18 @@ tally_layout(const tally_options *options, tally_header *header)
 	at = place(&header->journal, at, 1, sizeof(tally_journal), LINE);
 	at = place(&header->entries, at, entries, sizeof(tally_slot_entry), LINE);
 	at = place(&header->books, at, entries, stride, PAGE);
+	if (options->statements != 0)
+	{
+		uint32_t	sets = tally_sets_of(options->statements);
+
+		at = place(&header->sets, at, sets, sizeof(tally_set), PAGE);
+		at = place(&header->statements, at, sets * TALLY_WAYS, sizeof(tally_statement), PAGE);
+		at = place(&header->texts, at, sets * TALLY_STATEMENTS_PER_SET * BLOCKS_PER_STATEMENT,
+				   sizeof(tally_text_block), PAGE);
+		at = place(&header->caches, at, options->slots,
+				   (TALLY_CACHE_SIZE + PAGE - 1) / PAGE * PAGE, PAGE);
+		at = (at + PAGE - 1) / PAGE * PAGE;
+	}
 	header->segment_size = at;
 	return 0;
 }

@@ -61,9 +61,12 @@ tally_reset_locked(tally_segment *segment)
 int
 tally_reset(tally_segment *segment)
 {
+	static const tally_statement_filter all = {0};
+
 	if (!tally_fold_lock(segment))
 		return EAGAIN;
 	tally_reset_locked(segment);
 	tally_fold_unlock(segment);
+	tally_statements_reset(segment, &all);
 	return 0;
 }

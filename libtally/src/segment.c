@@ -62,7 +62,9 @@ header_fits(const tally_header *header, uint64_t file_size)
 	options.stats_per_book = header->stats_per_book;
 	options.directory = header->directory.count;
 	options.events = header->events.count;
-	if (tally_layout(&options, &layout) != 0)
+	options.statements = header->sets.count * TALLY_STATEMENTS_PER_SET;
+	memset(&layout, 0, sizeof(layout));
+	if (header->sets.count > UINT32_MAX / TALLY_STATEMENTS_PER_SET || tally_layout(&options, &layout) != 0)
 		return false;
 	if (header->header_size != layout.header_size ||
 		header->hist_buckets != layout.hist_buckets ||
@@ -73,7 +75,11 @@ header_fits(const tally_header *header, uint64_t file_size)
 		!same_region(&header->fold_log, &layout.fold_log) ||
 		!same_region(&header->journal, &layout.journal) ||
 		!same_region(&header->entries, &layout.entries) ||
-		!same_region(&header->books, &layout.books))
+		!same_region(&header->books, &layout.books) ||
+		!same_region(&header->sets, &layout.sets) ||
+		!same_region(&header->statements, &layout.statements) ||
+		!same_region(&header->texts, &layout.texts) ||
+		!same_region(&header->caches, &layout.caches))
 		return false;
 #if !defined(__x86_64__)
 	if (header->clock_kind == TALLY_CLOCK_TSC)
@@ -115,6 +121,7 @@ capacities_fit(const tally_header *header, const tally_options *options)
 		header->stats_per_book == options->stats_per_book &&
 		header->directory.count == options->directory &&
 		header->events.count == options->events &&
+		header->sets.count == tally_sets_of(options->statements) &&
 		(options->clock == 0 || header->clock_kind == (uint32_t) options->clock);
 }
 
@@ -223,6 +230,9 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 		return errno;
 	segment->fd = fd;
 	rc = tally_reserve(segment, 0, layout.books.offset);
+	if (rc == 0 && layout.sets.count != 0)
+		rc = tally_reserve(segment, layout.sets.offset,
+						   (uint64_t) layout.sets.count * layout.sets.stride);
 	if (rc == 0)
 		rc = map(fd, layout.segment_size, segment);
 	if (rc != 0)

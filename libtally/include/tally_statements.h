@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * tally_statements.h
+ *	  Statements: what a writer did for each of many things that come again and again.
+ *
+ * A statement has a key of four numbers, a text, counts and sums, a histogram of its times,
+ * and the split of its time over the accounts of the ledger. There may be thousands, so they
+ * are kept apart from the books:
+ *
+ *	  cache		each slot's own: the statements that its writer lately worked for, updated by
+ *				plain stores, and at its head the statement being worked for now
+ *	  table		everybody's: what writers have laid down, in sets of TALLY_WAYS entries
+ *	  texts		each text once, in a chain of blocks, given back with its entry
+ *
+ * A statement reaches the table (with its text) when a writer first meets it, and its counts
+ * are added there when the writer's cache has no room for it any more, or the writer ends; a
+ * reader adds table and caches. So a statement that is always cached writes no shared line.
+ *
+ * Concurrency contract
+ *
+ *	  current, cached	exactly one writer: the owner of the slot, then the holder of the fold
+ *						lock. seq is odd while one changes. `drop` alone is written by others.
+ *	  set, statement	whoever holds the set's lock; readers go by the statement's seq
+ *	  text blocks		whoever took them off the free list; immutable once a statement has them
+ *
+ * A statement may lie in either of two sets, which its key gives; whoever changes one of them
+ * holds both locks, taken in ascending order. A holder that dies is found by its pid; what it
+ * was changing (odd seq) is cleared and counted as lost.
+ */
+#ifndef TALLY_STATEMENTS_H
+#define TALLY_STATEMENTS_H
+
+#include "tally.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- layout */
+
+#define TALLY_WAYS 20				/* statements of a set */
+#define TALLY_SET_LOG 32			/* layings-down that a set remembers */
+#define TALLY_PARTS 24				/* accounts that a statement's time is split over */
+#define TALLY_CACHED 64				/* statements in a slot's cache */
+#define TALLY_TEXT_BLOCK 252		/* bytes of text in a block */
+
+typedef struct tally_statement_key	/* 24 bytes */
+{
+	uint64_t	id;					/* 0: work that no statement could be named for */
+	uint32_t	database_id;
+	uint32_t	user_id;
+	uint32_t	toplevel;			/* 1: asked for by the client itself, 0: within another */
+	uint32_t	pad;				/* 0 */
+} tally_statement_key;
+
+typedef struct tally_moments	/* 40 bytes */
+{
+	uint64_t	count;
+	uint64_t	total;				/* ticks */
+	uint64_t	min;				/* of no meaning while count is 0 */
+	uint64_t	max;
+	double		squares;			/* sum of the squared ticks */
+} tally_moments;
+
+/* The first line is what every statement changes; the commonest come next. */
+typedef struct tally_counts		/* 384 bytes */
+{
+	tally_moments exec;				/* 0: executions */
+	uint64_t	rows;				/* 40 */
+	uint64_t	blocks[10];			/* 48: shared hit, read, dirtied, written; local the same; temp read, written */
+	tally_moments plan;				/* 128: plannings */
+	int64_t		first_us;			/* 168: microseconds since 1970; 0 unknown */
+	int64_t		last_us;			/* 176 */
+	uint64_t	wal[3];				/* 184: records, full-page images, bytes */
+	uint64_t	io_ticks[4];		/* 208: blocks read, written, temporary read, written; by the probes ... */
+	uint64_t	io_ns[4];			/* 240: ... and by the server, where it timed them itself */
+	uint64_t	temp_files;			/* 272 */
+	uint64_t	temp_bytes;			/* 280 */
+	uint64_t	errors;				/* 288: ended by an error */
+	uint64_t	cancels;			/* 296: cancelled, or timed out */
+	uint64_t	workers;			/* 304: parallel workers that took part */
+	uint64_t	worker_ticks;		/* 312: how long they lived for it */
+	uint64_t	jit[8];				/* 320: functions, generation ns, inlinings, ns, optimizations, ns, emissions, ns */
+} tally_counts;
+
+typedef struct tally_part		/* 24 bytes */
+{
+	uint32_t	stat;				/* 0: 1 + directory index of an account; 0 unused */
+	uint32_t	pad;
+	uint64_t	count;
+	uint64_t	ticks;
+} tally_part;
+
+/* An entry of the table. Parts are packed from the first on; the last takes what finds no room. */
+typedef struct tally_statement	/* 3712 bytes */
+{
+	uint64_t	seq;				/* 0: odd while it changes */
+	tally_statement_key key;		/* 8 */
+	uint32_t	state;				/* 32: 0 free, 1 used */
+	uint32_t	text;				/* 36: 1 + first block of its text, 0 none */
+	uint32_t	text_bytes;			/* 40: kept */
+	uint32_t	text_whole;			/* 44: of the whole text */
+	int32_t		encoding;			/* 48: the producer's number of the text's encoding */
+	uint32_t	pad;
+	uint64_t	born;				/* 56: tick */
+	tally_counts counts;			/* 64 */
+	tally_part	parts[TALLY_PARTS]; /* 448 */
+	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 1024: of execution times */
+} tally_statement;
+
+/* A set of the table; entry w of set s is number s * TALLY_WAYS + w. */
+typedef struct tally_set		/* 576 bytes */
+{
+	uint32_t	lock;				/* 0: pid of the holder, 0 free */
+	uint32_t	reserved;			/* 4: 1: its entries have memory */
+	uint64_t	lock_boot_ns;		/* 8 */
+	uint64_t	folds;				/* 16: layings-down into it, ever */
+	uint64_t	tags[TALLY_WAYS];	/* 24: hash of each entry's key, 0 free */
+	uint32_t	usage[TALLY_WAYS];	/* 184: how much it was used lately */
+	uint16_t	pins[TALLY_WAYS];	/* 264: caches that hold it */
+	uint64_t	log[TALLY_SET_LOG]; /* 304: fold n, from 0: at n mod TALLY_SET_LOG, generation << 24 | place << 16 | slot */
+	unsigned char pad[576 - 560];
+} tally_set;
+
+typedef struct tally_text_block /* 256 bytes */
+{
+	uint32_t	next;				/* 1 + the next block, 0 none */
+	char		bytes[TALLY_TEXT_BLOCK];
+} tally_text_block;
+
+/* A place in a slot's cache. */
+typedef struct tally_cached		/* 2368 bytes */
+{
+	uint64_t	seq;				/* 0: odd while it changes */
+	uint64_t	generation;			/* 8: of the use of this place; never 0 while it is used */
+	uint64_t	drop;				/* 16: the generation that a reset has emptied */
+	tally_statement_key key;		/* 24 */
+	uint32_t	state;				/* 48: 0 free, 1 used */
+	uint32_t	entry;				/* 52: number of its entry when it was taken up, or TALLY_NONE */
+	uint64_t	pad;
+	tally_counts counts;			/* 64 */
+	tally_part	parts[TALLY_PARTS]; /* 448 */
+	uint32_t	hist[TALLY_HIST_BUCKETS];	/* 1024 */
+} tally_cached;
+
+/* At the head of a slot's cache: what is being worked for, and where its time went so far. */
+typedef struct tally_current	/* 704 bytes */
+{
+	uint64_t	seq;				/* 0: odd while it changes */
+	tally_statement_key key;		/* 8: id 0: not known yet */
+	uint64_t	begun;				/* 32: tick; 0: nothing is being worked for */
+	uint64_t	since;				/* 40: tick from which on processor time is not in parts yet */
+	uint32_t	used;				/* 48: parts in use */
+	uint32_t	pad;
+	uint64_t	waits;				/* 56: ticks since then that are in parts already, as waits */
+	tally_part	parts[TALLY_PARTS]; /* 64 */
+	unsigned char pad1[704 - 640];
+} tally_current;
+
+/* Caches follow one another, a slot's at slot * stride: a tally_current, then TALLY_CACHED places. */
+#define TALLY_CACHE_SIZE (sizeof(tally_current) + TALLY_CACHED * sizeof(tally_cached))
+
+#ifndef __cplusplus
+TALLY_ASSERT(sizeof(tally_statement_key) == 24);
+TALLY_ASSERT(sizeof(tally_moments) == 40);
+TALLY_ASSERT(sizeof(tally_counts) == 384);
+TALLY_ASSERT(offsetof(tally_counts, jit) == 320);
+TALLY_ASSERT(sizeof(tally_part) == 24);
+TALLY_ASSERT(sizeof(tally_statement) == 3712);
+TALLY_ASSERT(offsetof(tally_statement, hist) == 1024);
+TALLY_ASSERT(sizeof(tally_set) == 576);
+TALLY_ASSERT(offsetof(tally_set, log) == 304);
+TALLY_ASSERT(sizeof(tally_text_block) == 256);
+TALLY_ASSERT(sizeof(tally_cached) == 2368);
+TALLY_ASSERT(offsetof(tally_cached, hist) == 1024);
+TALLY_ASSERT(sizeof(tally_current) == 704);
+#endif
+
+/* ---------------------------------------------------------------- a writer's cache */
+
+/* Who holds a lock of the table. */
+typedef struct tally_holder
+{
+	uint32_t	pid;
+	uint64_t	alive_boot_ns;		/* CLOCK_BOOTTIME at which it was alive */
+} tally_holder;
+
+/* One per claimed slot; belongs to the slot's thread. */
+typedef struct tally_cache
+{
+	tally_segment *segment;			/* NULL: not open */
+	uint32_t	slot;
+	uint32_t	limit;				/* places for which memory is reserved */
+	uint32_t	clock;				/* counts uses */
+	tally_holder holder;			/* the slot's owner */
+	tally_current *current;
+	tally_cached *places;
+	uint64_t	tags[TALLY_CACHED]; /* hash of each place's key, 0 free */
+	uint32_t	stamps[TALLY_CACHED];	/* the clock at its last use */
+} tally_cache;
+
+typedef struct tally_statement_text
+{
+	const char *bytes;
+	uint32_t	length;				/* kept, at most; it is cut where blocks run out */
+	uint32_t	whole;				/* of the whole text */
+	int32_t		encoding;
+} tally_statement_text;
+
+/* Which statements: 0 stands for all of that field. */
+typedef struct tally_statement_filter
+{
+	uint64_t	id;
+	uint32_t	database_id;
+	uint32_t	user_id;
+} tally_statement_filter;
+
+/*
+ * Open the cache of a claimed slot. ENOENT: the segment keeps no statements; ENOSPC: no memory
+ * (counted in overflow_memory).
+ */
+extern int	tally_cache_open(tally_slot *slot, tally_cache *cache);
+
+/*
+ * Is the statement in the table? Without a lock, so a hint: a wrong answer costs a text made
+ * in vain, or an entry without text.
+ */
+extern bool tally_statement_known(const tally_segment *segment, const tally_statement_key *key);
+
+/*
+ * A place for the statement in this cache, which did not have it: in the table it is found or
+ * entered, with `text` where it has none (NULL: stays without). What lies in the place so far
+ * is laid down. NULL: the table or its locks cannot be had just now (counted in
+ * statements_dropped).
+ */
+extern tally_cached *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
+									   const tally_statement_text *text);
+
+/* Lay down all of this cache's places and what current holds; they are free then. */
+extern void tally_cache_empty(tally_cache *cache);
+
+/* Forget what has been counted of such statements, in the table and in all caches. Returns how many. */
+extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
+
+/*
+ * Put a statement as it was kept elsewhere into the table: counts, parts and histogram are
+ * added to what there is. False: no room.
+ */
+extern bool tally_statement_load(tally_segment *segment, const tally_statement *statement,
+								 const tally_statement_text *text);
+
+/*
+ * When no other writer is alive: frees what dead ones held (locks, pins, blocks), clears what
+ * they left half changed. Returns the statements lost.
+ */
+extern uint32_t tally_statements_mend(tally_segment *segment);
+
+/*
+ * The statement's entry in the table, or NULL. Without a lock, so a hint: it may become another's
+ * at any time, which its seq tells.
+ */
+extern const tally_statement *tally_statement_lookup(const tally_segment *segment,
+													 const tally_statement_key *key);
+
+/* Add up what was counted of one statement in two places. */
+extern void tally_counts_add(tally_counts *to, const tally_counts *from);
+
+/* Statements in the table. */
+extern uint32_t tally_statements_count(const tally_segment *segment);
+
+/* Copy the kept text of an entry, at most `size` bytes, no terminator; under its seq. Returns bytes. */
+extern uint32_t tally_statement_text_copy(const tally_segment *segment,
+										  const tally_statement *statement, char *to, uint32_t size);
+
+/* ---------------------------------------------------------------- hot path */
+
+/* Never 0. */
+static inline uint64_t
+tally_statement_hash(const tally_statement_key *key)
+{
+	uint64_t	h = key->id ^ ((uint64_t) key->database_id << 32 | key->user_id) *
+		UINT64_C(0x9E3779B97F4A7C15) ^ key->toplevel;
+
+	h ^= h >> 32;
+	h *= UINT64_C(0xD6E8FEB86659FD93);
+	h ^= h >> 32;
+	return h | 1;
+}
+
+static inline bool
+tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
+{
+	return a->id == b->id && a->database_id == b->database_id && a->user_id == b->user_id &&
+		a->toplevel == b->toplevel;
+}
+
+#define TALLY_CACHE_WAYS 4u
+
+/* The first of the places in which a statement of that hash may lie. */
+static inline uint32_t
+tally_cache_first(uint64_t tag)
+{
+	return (uint32_t) (tag >> 8) % (TALLY_CACHED / TALLY_CACHE_WAYS) * TALLY_CACHE_WAYS;
+}
+
+/* The place of a statement in this cache, or NULL; reads nothing that others write but `drop`. */
+static inline tally_cached *
+tally_cache_find(tally_cache *cache, const tally_statement_key *key)
+{
+	uint64_t	tag = tally_statement_hash(key);
+	uint32_t	first = tally_cache_first(tag);
+
+	for (uint32_t i = first; i < first + TALLY_CACHE_WAYS; i++)
+	{
+		tally_cached *place = &cache->places[i];
+
+		/* so many executions that a bucket might overflow: to be laid down first */
+		if (cache->tags[i] == tag && tally_statement_same(&place->key, key) &&
+			place->counts.exec.count < UINT32_MAX / 2 && place->drop != place->generation)
+		{
+			cache->stamps[i] = ++cache->clock;
+			return place;
+		}
+	}
+	return NULL;
+}
+
+/* Around each change of a place. */
+static inline void
+tally_cached_begin(tally_cached *place)
+{
+	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void
+tally_cached_end(tally_cached *place)
+{
+	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELEASE);
+}
+
+static inline void
+tally_current_begin(tally_current *current)
+{
+	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void
+tally_current_end(tally_current *current)
+{
+	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELEASE);
+}
+
+static inline void
+tally_moments_add(tally_moments *moments, uint64_t ticks)
+{
+	moments->total += ticks;
+	if (ticks < moments->min || moments->count == 0)
+		moments->min = ticks;
+	if (ticks > moments->max)
+		moments->max = ticks;
+	moments->squares += (double) ticks * (double) ticks;
+	moments->count++;
+}
+
+/* Charge time to an account of a statement: `stat` is 1 + its directory index. */
+static inline void
+tally_parts_add(tally_part *parts, uint32_t stat, uint64_t count, uint64_t ticks)
+{
+	tally_part *part = parts;
+	tally_part *last = parts + TALLY_PARTS - 1;
+
+	while (part < last && part->stat != stat && part->stat != 0)
+		part++;
+	/* the last one is other::overflow, directory index 0 */
+	part->stat = part < last ? stat : 1;
+	part->count += count;
+	part->ticks += ticks;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* TALLY_STATEMENTS_H */

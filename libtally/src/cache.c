@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * cache.c
+ *	  The statements that a slot keeps of its own, and their way into the table.
+ *
+ * A place is laid down like this, with the locks of its sets: its entry is found or entered,
+ * the counts are added and the set's log names this use of the place (statements.c), the place
+ * is released. A reader that took its copy of the place before, and of the entry after, finds
+ * it in the log and counts it once. Whoever is killed between the log and the release holds
+ * the locks, and who takes them over releases what the log names (tally_set_mend): so what is
+ * in use, seen with the locks held, has not been laid down.
+ *
+ * What `current` holds when its process dies is laid down as if it were one place more; its
+ * seq, which nobody changes any more, stands for the generation.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define CHUNK 8u					/* places for which memory is reserved at a time */
+
+static uint64_t
+place_offset(const tally_segment *segment, uint32_t slot, uint32_t place)
+{
+	return segment->header->caches.offset + (uint64_t) slot * segment->header->caches.stride +
+		sizeof(tally_current) + place * sizeof(tally_cached);
+}
+
+/* Places of that slot that have memory. */
+uint32_t
+tally_cache_limit(const tally_segment *segment, uint32_t slot)
+{
+	uint32_t	limit = __atomic_load_n(&tally_entry_at(segment, slot)->cached, __ATOMIC_ACQUIRE);
+
+	return limit < TALLY_CACHED ? limit : TALLY_CACHED;
+}
+
+/* Memory for the places up to `wanted`. */
+static bool
+grow(tally_cache *cache, uint32_t wanted)
+{
+	uint32_t	limit = (wanted + CHUNK - 1) / CHUNK * CHUNK;
+	uint64_t	from = place_offset(cache->segment, cache->slot, cache->limit);
+
+	if (cache->limit == 0)
+		from -= sizeof(tally_current);
+	if (tally_reserve(cache->segment, from,
+					  place_offset(cache->segment, cache->slot, limit) - from) != 0)
+	{
+		tally_count_one(&cache->segment->header->overflow_memory);
+		return false;
+	}
+	cache->limit = limit;
+	__atomic_store_n(&tally_entry_at(cache->segment, cache->slot)->cached, limit, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Nothing is being worked for. The first store decides, wherever its process dies. */
+static void
+clear_current(tally_current *current)
+{
+	__atomic_store_n(&current->used, 0, __ATOMIC_RELAXED);
+	TALLY_POINT("current released");
+	__atomic_store_n(&current->seq, current->seq | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	current->begun = 0;
+	current->since = 0;
+	current->waits = 0;
+	memset(&current->key, 0, sizeof(current->key));
+	tally_current_end(current);
+}
+
+int
+tally_cache_open(tally_slot *slot, tally_cache *cache)
+{
+	tally_segment *segment = slot->segment;
+
+	memset(cache, 0, sizeof(*cache));
+	if (segment->header->caches.count == 0)
+		return ENOENT;
+	cache->segment = segment;
+	cache->slot = slot->index;
+	cache->limit = tally_cache_limit(segment, slot->index);
+	cache->holder.pid = (uint32_t) slot->entry->pid;
+	cache->holder.alive_boot_ns = slot->entry->claimed_boot_ns;
+	if (cache->limit == 0 && !grow(cache, CHUNK))
+	{
+		memset(cache, 0, sizeof(*cache));
+		return ENOSPC;
+	}
+	cache->current = tally_current_of(segment, slot->index);
+	cache->places = tally_places_of(segment, slot->index);
+	/* a slot is folded before it is claimed again, so nothing is in use */
+	clear_current(cache->current);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- laying down */
+
+/* How a set's log names a use of a place. */
+static uint64_t
+item_of(uint64_t generation, uint32_t index, uint32_t slot)
+{
+	return generation << 24 | (uint64_t) index << 16 | slot;
+}
+
+/* Is that use still to be laid down? A use is logged once, so it is not taken for a later one. */
+static bool
+in_use(const tally_segment *segment, uint64_t item)
+{
+	uint32_t	slot = (uint32_t) item & 0xFFFF;
+	uint32_t	index = (uint32_t) (item >> 16) & 0xFF;
+
+	if (index == TALLY_CACHED)
+	{
+		const tally_current *current = tally_current_of(segment, slot);
+
+		return __atomic_load_n(&current->used, __ATOMIC_ACQUIRE) != 0 &&
+			item_of(current->seq, index, slot) == item;
+	}
+	return __atomic_load_n(&tally_places_of(segment, slot)[index].state, __ATOMIC_ACQUIRE) == 1 &&
+		item_of(tally_places_of(segment, slot)[index].generation, index, slot) == item;
+}
+
+/* Release what a set's log names, if that is still in use. */
+void
+tally_cache_release(tally_segment *segment, uint64_t item)
+{
+	uint32_t	slot = (uint32_t) item & 0xFFFF;
+	uint32_t	index = (uint32_t) (item >> 16) & 0xFF;
+	uint32_t	limit = slot < segment->header->caches.count ? tally_cache_limit(segment, slot) : 0;
+
+	if (item == 0 || limit == 0 || (index >= limit && index != TALLY_CACHED) ||
+		!in_use(segment, item))
+		return;
+	if (index == TALLY_CACHED)
+		clear_current(tally_current_of(segment, slot));
+	else
+		__atomic_store_n(&tally_places_of(segment, slot)[index].state, 0, __ATOMIC_RELEASE);
+}
+
+static void
+unpin(tally_segment *segment, uint32_t number)
+{
+	uint16_t   *pins = &tally_set_at(segment, number / TALLY_WAYS)->pins[number % TALLY_WAYS];
+
+	if (*pins > 0 && *pins < UINT16_MAX)
+		(*pins)--;
+}
+
+/* With the locks of its sets. False: there is no room for it. */
+static bool
+add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally_cached *place,
+			 uint64_t item)
+{
+	uint32_t	number = tally_statement_find(segment, sets, &place->key, tag);
+
+	if (number != TALLY_NONE && number == place->entry)
+		unpin(segment, number);
+	if (__atomic_load_n(&place->drop, __ATOMIC_ACQUIRE) == place->generation)
+		return true;
+	if (number == TALLY_NONE)
+		number = tally_statement_insert(segment, sets, &place->key, tag, NULL);
+	if (number == TALLY_NONE)
+		return false;
+	tally_statement_add(segment, number, place, item);
+	return true;
+}
+
+/* Lay down what is in use, and release it whether or not it could be. */
+static void
+lay_down(tally_segment *segment, const tally_holder *me, const tally_cached *place, uint64_t item)
+{
+	uint64_t	tag = tally_statement_hash(&place->key);
+	tally_sets	sets;
+	bool		done = false;
+
+	if (tally_sets_lock(segment, me, tag, &sets))
+	{
+		/* a dead holder of the locks may have done it already */
+		done = !in_use(segment, item) || add_to_table(segment, &sets, tag, place, item);
+		TALLY_POINT("place laid down");
+		tally_cache_release(segment, item);
+		TALLY_POINT("place released");
+		tally_sets_unlock(&sets);
+	}
+	else
+		tally_cache_release(segment, item);
+	if (!done)
+		tally_count_one(&segment->header->statements_dropped);
+}
+
+static void
+fold_place(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32_t index)
+{
+	tally_cached *place = &tally_places_of(segment, slot)[index];
+
+	lay_down(segment, me, place, item_of(place->generation, index, slot));
+}
+
+/* The statement being worked for when its process died: its parts so far. */
+static void
+fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
+{
+	tally_current *current = tally_current_of(segment, slot);
+	tally_cached place;
+	uint32_t	used = current->used < TALLY_PARTS ? current->used : TALLY_PARTS;
+
+	memset(&place, 0, sizeof(place));
+	place.key = current->key;
+	place.generation = UINT64_MAX;	/* no reset has dropped it */
+	place.entry = TALLY_NONE;
+	memcpy(place.parts, current->parts, used * sizeof(tally_part));
+	lay_down(segment, me, &place, item_of(current->seq, TALLY_CACHED, slot));
+}
+
+/* A place that its writer left half changed: its histogram may lie outside its least and greatest. */
+static void
+clear_torn(tally_cached *place)
+{
+	memset(&place->counts, 0, sizeof(*place) - offsetof(tally_cached, counts));
+	TALLY_POINT("torn place cleared");
+	tally_cached_end(place);
+}
+
+void
+tally_cache_fold_slot(tally_segment *segment, uint32_t slot)
+{
+	uint32_t	limit = segment->header->caches.count == 0 ? 0 : tally_cache_limit(segment, slot);
+	tally_current *current;
+	tally_holder me;
+
+	if (limit == 0)
+		return;
+	tally_holder_self(&me);
+	for (uint32_t i = 0; i < limit; i++)
+	{
+		tally_cached *place = &tally_places_of(segment, slot)[i];
+
+		if (place->state == 1)
+			fold_place(segment, &me, slot, i);
+		if ((place->seq & 1) != 0)
+			clear_torn(place);
+	}
+	current = tally_current_of(segment, slot);
+	if (current->used != 0)
+		fold_current(segment, &me, slot);
+	clear_current(current);
+}
+
+void
+tally_cache_empty(tally_cache *cache)
+{
+	if (cache->segment == NULL)
+		return;
+	tally_cache_fold_slot(cache->segment, cache->slot);
+	memset(cache->tags, 0, sizeof(cache->tags));
+}
+
+/* ---------------------------------------------------------------- taking up */
+
+/* The place to use for a statement of that hash: a free one of its four, or the least lately used. */
+static uint32_t
+choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
+{
+	uint32_t	first = tally_cache_first(tag);
+	uint32_t	best = TALLY_NONE;
+
+	if (cache->limit < first + TALLY_CACHE_WAYS)
+		grow(cache, first + TALLY_CACHE_WAYS);
+	for (uint32_t i = first; i < first + TALLY_CACHE_WAYS && i < cache->limit; i++)
+	{
+		/* its own place, emptied by a reset or about to overflow */
+		if (cache->tags[i] == tag && tally_statement_same(&cache->places[i].key, key))
+			return i;
+		if (best == TALLY_NONE ||
+			(cache->tags[best] != 0 &&
+			 (cache->tags[i] == 0 ||
+			  cache->clock - cache->stamps[i] > cache->clock - cache->stamps[best])))
+			best = i;
+	}
+	return best;
+}
+
+static void
+take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, uint64_t tag,
+		   uint32_t number)
+{
+	tally_cached *place = &cache->places[index];
+	const tally_moments *exec = &place->counts.exec;
+
+	tally_cached_begin(place);
+	if (exec->count == 1)
+		place->hist[tally_bucket(exec->max)] = 0;
+	else if (exec->count > 1)
+	{
+		uint32_t	low = tally_bucket(exec->min);
+
+		memset(&place->hist[low], 0, (tally_bucket(exec->max) - low + 1) * sizeof(uint32_t));
+	}
+	memset(&place->counts, 0, sizeof(place->counts));
+	for (int i = 0; i < TALLY_PARTS && place->parts[i].stat != 0; i++)
+		memset(&place->parts[i], 0, sizeof(tally_part));
+	memset(&place->parts[TALLY_PARTS - 1], 0, sizeof(tally_part));
+	__atomic_store_n(&place->generation, place->generation + 1, __ATOMIC_RELEASE);
+	place->key = *key;
+	place->entry = number;
+	place->state = 1;
+	tally_cached_end(place);
+	cache->tags[index] = tag;
+	cache->stamps[index] = ++cache->clock;
+}
+
+tally_cached *
+tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
+				  const tally_statement_text *text)
+{
+	tally_segment *segment = cache->segment;
+	uint64_t	tag = tally_statement_hash(key);
+	uint32_t	index = choose(cache, tag, key);
+	uint32_t	number;
+	tally_sets	sets;
+
+	if (index == TALLY_NONE)
+	{
+		tally_count_one(&segment->header->statements_dropped);
+		return NULL;
+	}
+	if (cache->places[index].state == 1)
+		fold_place(segment, &cache->holder, cache->slot, index);
+	cache->tags[index] = 0;
+	if (!tally_sets_lock(segment, &cache->holder, tag, &sets))
+	{
+		tally_count_one(&segment->header->statements_dropped);
+		return NULL;
+	}
+	number = tally_statement_find(segment, &sets, key, tag);
+	if (number == TALLY_NONE)
+		number = tally_statement_insert(segment, &sets, key, tag, text);
+	else if (text != NULL)
+		tally_statement_give_text(segment, number, text);
+	if (number != TALLY_NONE)
+	{
+		uint16_t   *pins = &tally_set_at(segment, number / TALLY_WAYS)->pins[number % TALLY_WAYS];
+
+		if (*pins < UINT16_MAX)
+			(*pins)++;
+	}
+	tally_sets_unlock(&sets);
+	if (number == TALLY_NONE)
+	{
+		tally_count_one(&segment->header->statements_dropped);
+		return NULL;
+	}
+	take_place(cache, index, key, tag, number);
+	return &cache->places[index];
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * set_lock.c
+ *	  The locks of sets of statements. They survive their holders' death.
+ *
+ * As with the fold lock (lock.c) the word is the holder's pid; who takes it from a dead holder
+ * sets the time first, and then puts in order what that one was changing. Held for less than a
+ * microsecond by the living, so waiting is a short spin, then a yield, then short sleeps.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#define SPINS 200
+#define YIELDS 100
+#define SLEEPS 100					/* of 200 us */
+#define SLEEP_NS 200000
+
+static bool
+take(tally_set *set, const tally_holder *me)
+{
+	uint32_t	holder = 0;
+
+	if (__atomic_load_n(&set->lock, __ATOMIC_RELAXED) != 0 ||
+		!__atomic_compare_exchange_n(&set->lock, &holder, me->pid, false,
+									 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&set->lock_boot_ns, me->alive_boot_ns, __ATOMIC_RELAXED);
+	return true;
+}
+
+/*
+ * The time is exchanged first: if the lock has passed through other hands since it was read,
+ * the time has changed, and the holder that it was read with is not judged by it. Until our
+ * own is written it is this instant, at which nobody who holds the lock had yet to begin.
+ */
+static bool
+take_over(tally_segment *segment, uint32_t number, const tally_holder *me)
+{
+	tally_set  *set = tally_set_at(segment, number);
+	uint32_t	holder = __atomic_load_n(&set->lock, __ATOMIC_ACQUIRE);
+	uint64_t	since = __atomic_load_n(&set->lock_boot_ns, __ATOMIC_ACQUIRE);
+	uint64_t	mine = tally_pid_namespace();
+
+	if (holder == 0 || mine == 0 || mine != segment->header->pid_namespace ||
+		!tally_process_gone((int32_t) holder, since) ||
+		!__atomic_compare_exchange_n(&set->lock_boot_ns, &since, tally_boot_ns(), false,
+									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	TALLY_POINT("dead holder's time exchanged");
+	if (!__atomic_compare_exchange_n(&set->lock, &holder, me->pid, false,
+									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&set->lock_boot_ns, me->alive_boot_ns, __ATOMIC_RELAXED);
+	TALLY_POINT("set taken over");
+	tally_set_mend(segment, number);
+	return true;
+}
+
+__attribute__((noinline)) static bool
+wait_for(tally_segment *segment, uint32_t number, const tally_holder *me)
+{
+	const struct timespec pause = {.tv_nsec = SLEEP_NS};
+	tally_set  *set = tally_set_at(segment, number);
+	int			saved = errno;
+	bool		held = false;
+
+	for (int i = 0; i < SPINS && !held; i++)
+	{
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#endif
+		held = take(set, me);
+	}
+	for (int i = 0; i < YIELDS && !held; i++)
+	{
+		sched_yield();
+		held = take(set, me);
+	}
+	for (int i = 0; i < SLEEPS && !held; i++)
+	{
+		held = (i % 16 == 0 && take_over(segment, number, me)) || take(set, me);
+		if (!held)
+			nanosleep(&pause, NULL);
+	}
+	errno = saved;
+	return held;
+}
+
+void
+tally_holder_self(tally_holder *me)
+{
+	me->pid = (uint32_t) getpid();
+	me->alive_boot_ns = tally_boot_ns();
+}
+
+/* The two sets in which a statement of that hash may lie, ascending. */
+void
+tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2])
+{
+	uint32_t	count = segment->header->sets.count;
+	uint32_t	a = (uint32_t) (tag >> 32) % count;
+	uint32_t	b = (uint32_t) (tag * UINT64_C(0x9E3779B97F4A7C15) >> 32) % count;
+
+	if (a == b)
+		b = (a + 1) % count;		/* there are seven at the least */
+	number[0] = a < b ? a : b;
+	number[1] = a < b ? b : a;
+}
+
+/* False: a living process would not let go of it. */
+bool
+tally_set_lock(tally_segment *segment, const tally_holder *me, uint32_t number)
+{
+	bool		held = take(tally_set_at(segment, number), me) || wait_for(segment, number, me);
+
+	if (held)
+		TALLY_POINT("set locked");
+	return held;
+}
+
+void
+tally_set_unlock(tally_set *set)
+{
+	TALLY_POINT("set to be unlocked");
+	__atomic_store_n(&set->lock_boot_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
+}
+
+bool
+tally_sets_lock(tally_segment *segment, const tally_holder *me, uint64_t tag, tally_sets *sets)
+{
+	tally_sets_for(segment, tag, sets->number);
+	sets->set[0] = tally_set_at(segment, sets->number[0]);
+	sets->set[1] = tally_set_at(segment, sets->number[1]);
+	if (!tally_set_lock(segment, me, sets->number[0]))
+		return false;
+	if (tally_set_lock(segment, me, sets->number[1]))
+		return true;
+	tally_set_unlock(sets->set[0]);
+	return false;
+}
+
+void
+tally_sets_unlock(tally_sets *sets)
+{
+	tally_set_unlock(sets->set[1]);
+	tally_set_unlock(sets->set[0]);
+}

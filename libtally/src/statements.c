@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statements.c
+ *	  The table of statements: find, enter, evict, remove.
+ *
+ * A statement may lie in either of two sets and is entered in the one with more room; with
+ * two choices the sets fill up evenly. Where both are full the least used of their entries
+ * gives way, one that no cache holds if there is one. No more than two sets are looked at, so
+ * an eviction stops nobody but those who want these.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define AGEING 32u					/* an eviction takes so much of the usage of those that stay */
+
+static inline uint32_t
+number_of(const tally_sets *sets, int which, uint32_t way)
+{
+	return sets->number[which] * TALLY_WAYS + way;
+}
+
+uint32_t
+tally_statement_find(const tally_segment *segment, const tally_sets *sets,
+					 const tally_statement_key *key, uint64_t tag)
+{
+	for (int which = 0; which < 2; which++)
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+			if (sets->set[which]->tags[way] == tag)
+			{
+				uint32_t	number = number_of(sets, which, way);
+
+				if (tally_statement_same(&tally_statement_at(segment, number)->key, key))
+					return number;
+			}
+	return TALLY_NONE;
+}
+
+bool
+tally_statement_known(const tally_segment *segment, const tally_statement_key *key)
+{
+	uint64_t	tag = tally_statement_hash(key);
+	uint32_t	number[2];
+
+	if (segment->header->sets.count == 0)
+		return false;
+	tally_sets_for(segment, tag, number);
+	for (int which = 0; which < 2; which++)
+	{
+		const tally_set *set = tally_set_at(segment, number[which]);
+
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == tag)
+			{
+				const tally_statement *statement =
+					tally_statement_at(segment, number[which] * TALLY_WAYS + way);
+
+				/* one that came back after its eviction from a cache wants its text again */
+				return __atomic_load_n(&statement->text_whole, __ATOMIC_RELAXED) != 0;
+			}
+	}
+	return false;
+}
+
+const tally_statement *
+tally_statement_lookup(const tally_segment *segment, const tally_statement_key *key)
+{
+	uint64_t	tag = tally_statement_hash(key);
+	tally_sets	sets;
+	uint32_t	number;
+
+	if (segment->header->sets.count == 0)
+		return NULL;
+	tally_sets_for(segment, tag, sets.number);
+	for (int which = 0; which < 2; which++)
+		sets.set[which] = tally_set_at(segment, sets.number[which]);
+	number = tally_statement_find(segment, &sets, key, tag);
+	return number == TALLY_NONE ? NULL : tally_statement_at(segment, number);
+}
+
+static void
+statement_begin(tally_statement *statement)
+{
+	__atomic_store_n(&statement->seq, statement->seq | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	TALLY_POINT("statement begun");
+}
+
+static void
+statement_end(tally_statement *statement)
+{
+	TALLY_POINT("statement changed");
+	__atomic_store_n(&statement->seq, statement->seq + 1, __ATOMIC_RELEASE);
+}
+
+/* Free the entry and its text. */
+void
+tally_statement_remove(tally_segment *segment, uint32_t number)
+{
+	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
+	tally_statement *statement = tally_statement_at(segment, number);
+	uint32_t	text = statement->text;
+
+	statement_begin(statement);
+	__atomic_store_n(&set->tags[number % TALLY_WAYS], 0, __ATOMIC_RELAXED);
+	set->usage[number % TALLY_WAYS] = 0;
+	set->pins[number % TALLY_WAYS] = 0;
+	statement->state = 0;
+	statement->text = 0;
+	statement_end(statement);
+	tally_text_free(segment, text);
+}
+
+/*
+ * What a holder of the set's lock was changing when it died is lost; what it has laid down is
+ * not laid down again.
+ */
+void
+tally_set_mend(tally_segment *segment, uint32_t number)
+{
+	tally_set  *set = tally_set_at(segment, number);
+
+	for (int i = 0; i < TALLY_SET_LOG; i++)
+		tally_cache_release(segment, set->log[i]);
+
+	for (uint32_t way = 0; set->reserved != 0 && way < TALLY_WAYS; way++)
+	{
+		uint32_t	n = number * TALLY_WAYS + way;
+		tally_statement *statement = tally_statement_at(segment, n);
+
+		if ((statement->seq & 1) != 0)
+		{
+			/* its text may be half given back: blocks are found again by tally_text_mend */
+			statement->text = 0;
+			tally_statement_remove(segment, n);
+			tally_count_one(&segment->header->statements_lost);
+		}
+	}
+}
+
+static bool
+reserve(tally_segment *segment, const tally_sets *sets, int which)
+{
+	tally_set  *set = sets->set[which];
+	uint64_t	stride = (uint64_t) TALLY_WAYS * sizeof(tally_statement);
+
+	if (set->reserved != 0)
+		return true;
+	if (tally_reserve(segment, segment->header->statements.offset +
+					  sets->number[which] * stride, stride) != 0)
+	{
+		tally_count_one(&segment->header->overflow_memory);
+		return false;
+	}
+	set->reserved = 1;
+	return true;
+}
+
+static uint32_t
+free_ways(const tally_set *set, uint32_t *first)
+{
+	uint32_t	count = 0;
+
+	for (uint32_t way = TALLY_WAYS; way-- > 0;)
+		if (set->tags[way] == 0)
+		{
+			*first = way;
+			count++;
+		}
+	return count;
+}
+
+/* Make room in one of the sets: the least used entry, of those that no cache holds if there is one. */
+static uint32_t
+evict(tally_segment *segment, const tally_sets *sets)
+{
+	uint32_t	victim = TALLY_NONE;
+	uint64_t	least = UINT64_MAX;
+
+	for (int which = 0; which < 2; which++)
+	{
+		tally_set  *set = sets->set[which];
+
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+		{
+			uint64_t	score = (uint64_t) (set->pins[way] != 0) << 32 | set->usage[way];
+
+			if (set->tags[way] == 0)
+				continue;
+			if (score < least)
+			{
+				least = score;
+				victim = number_of(sets, which, way);
+			}
+			/* rounded up: one that is used no more comes to nothing in the end */
+			set->usage[way] -= set->usage[way] / AGEING + (set->usage[way] % AGEING != 0);
+		}
+	}
+	if (victim != TALLY_NONE)
+	{
+		tally_statement_remove(segment, victim);
+		tally_count_one(&segment->header->statements_evicted);
+	}
+	return victim;
+}
+
+/* A free entry of the two sets, of the one with more room if it can have memory. */
+static uint32_t
+find_room(tally_segment *segment, const tally_sets *sets)
+{
+	uint32_t	first[2] = {0, 0};
+	uint32_t	room[2] = {free_ways(sets->set[0], &first[0]), free_ways(sets->set[1], &first[1])};
+	int			which = room[1] > room[0] ? 1 : 0;
+
+	for (int i = 0; i < 2; i++, which = 1 - which)
+		if (room[which] > 0 && reserve(segment, sets, which))
+			return number_of(sets, which, first[which]);
+	return TALLY_NONE;
+}
+
+/* Enter a statement that is in neither set, with nothing counted yet. */
+uint32_t
+tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_statement_key *key,
+					   uint64_t tag, const tally_statement_text *text)
+{
+	uint32_t	number = find_room(segment, sets);
+	tally_statement *statement;
+
+	if (number == TALLY_NONE)
+		number = evict(segment, sets);
+	if (number == TALLY_NONE)
+		return TALLY_NONE;
+
+	statement = tally_statement_at(segment, number);
+	statement_begin(statement);
+	statement->key = *key;
+	statement->text = 0;
+	statement->text_bytes = 0;
+	statement->text_whole = 0;
+	statement->encoding = 0;
+	statement->born = tally_now(segment->clock);
+	memset(&statement->counts, 0, sizeof(*statement) - offsetof(tally_statement, counts));
+	if (text != NULL)
+	{
+		statement->text = tally_text_store(segment, text->bytes, text->length,
+										   &statement->text_bytes);
+		statement->text_whole = text->whole;
+		statement->encoding = text->encoding;
+	}
+	statement->state = 1;
+	tally_set_at(segment, number / TALLY_WAYS)->usage[number % TALLY_WAYS] = 1;
+	__atomic_store_n(&tally_set_at(segment, number / TALLY_WAYS)->tags[number % TALLY_WAYS], tag,
+					 __ATOMIC_RELAXED);
+	statement_end(statement);
+	TALLY_POINT("statement entered");
+	return number;
+}
+
+/* An entry that came without its text gets it. */
+void
+tally_statement_give_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
+{
+	tally_statement *statement = tally_statement_at(segment, number);
+
+	if (statement->text != 0)
+		return;
+	statement_begin(statement);
+	statement->text = tally_text_store(segment, text->bytes, text->length, &statement->text_bytes);
+	statement->text_whole = text->whole;
+	statement->encoding = text->encoding;
+	statement_end(statement);
+}
+
+/* ---------------------------------------------------------------- adding up */
+
+static void
+add_moments(tally_moments *to, const tally_moments *from)
+{
+	if (from->count == 0)
+		return;
+	if (to->count == 0 || from->min < to->min)
+		to->min = from->min;
+	if (from->max > to->max)
+		to->max = from->max;
+	to->count += from->count;
+	to->total += from->total;
+	to->squares += from->squares;
+}
+
+/* Touches no line of the sums to which there is nothing to add. */
+static void
+add_words(uint64_t *to, const uint64_t *from, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (from[i] != 0)
+			to[i] += from[i];
+}
+
+void
+tally_counts_add(tally_counts *to, const tally_counts *from)
+{
+	add_moments(&to->exec, &from->exec);
+	to->rows += from->rows;
+	add_words(to->blocks, from->blocks, sizeof(from->blocks) / sizeof(uint64_t));
+	add_moments(&to->plan, &from->plan);
+	if (from->first_us != 0 && (to->first_us == 0 || from->first_us < to->first_us))
+		to->first_us = from->first_us;
+	if (from->last_us > to->last_us)
+		to->last_us = from->last_us;
+	add_words(to->wal, from->wal, (sizeof(*from) - offsetof(tally_counts, wal)) / sizeof(uint64_t));
+}
+
+static void
+add_parts(tally_part *to, const tally_part *from)
+{
+	for (int i = 0; i < TALLY_PARTS; i++)
+		if (from[i].stat != 0)
+			tally_parts_add(to, from[i].stat, from[i].count, from[i].ticks);
+}
+
+static void
+use(tally_segment *segment, uint32_t number, uint64_t times)
+{
+	uint32_t   *usage = &tally_set_at(segment, number / TALLY_WAYS)->usage[number % TALLY_WAYS];
+
+	*usage = times > UINT32_MAX - *usage ? UINT32_MAX : *usage + (uint32_t) times;
+}
+
+/* Add what a place of a slot's cache holds to its entry, and log it as `item`; the place stays as it is. */
+void
+tally_statement_add(tally_segment *segment, uint32_t number, const tally_cached *place,
+					uint64_t item)
+{
+	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
+	tally_statement *statement = tally_statement_at(segment, number);
+	const tally_moments *exec = &place->counts.exec;
+
+	statement_begin(statement);
+	tally_counts_add(&statement->counts, &place->counts);
+	add_parts(statement->parts, place->parts);
+	if (exec->count == 1)
+		statement->hist[tally_bucket(exec->max)]++;
+	else if (exec->count > 1)
+		for (uint32_t b = tally_bucket(exec->min); b <= tally_bucket(exec->max); b++)
+			statement->hist[b] += place->hist[b];
+	use(segment, number, exec->count);
+	TALLY_POINT("counts added");
+	__atomic_store_n(&set->log[set->folds % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
+	TALLY_POINT("fold logged");
+	__atomic_store_n(&set->folds, set->folds + 1, __ATOMIC_RELEASE);
+	statement_end(statement);
+}
+
+bool
+tally_statement_load(tally_segment *segment, const tally_statement *from,
+					 const tally_statement_text *text)
+{
+	tally_holder me;
+	tally_sets	sets;
+	uint64_t	tag = tally_statement_hash(&from->key);
+	uint32_t	number = TALLY_NONE;
+
+	tally_holder_self(&me);
+	if (segment->header->sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
+		return false;
+	number = tally_statement_find(segment, &sets, &from->key, tag);
+	if (number == TALLY_NONE)
+		number = tally_statement_insert(segment, &sets, &from->key, tag, text);
+	else if (text != NULL)
+		tally_statement_give_text(segment, number, text);
+	if (number != TALLY_NONE)
+	{
+		tally_statement *statement = tally_statement_at(segment, number);
+
+		statement_begin(statement);
+		tally_counts_add(&statement->counts, &from->counts);
+		add_parts(statement->parts, from->parts);
+		add_words(statement->hist, from->hist, TALLY_HIST_BUCKETS);
+		use(segment, number, from->counts.exec.count);
+		statement_end(statement);
+	}
+	tally_sets_unlock(&sets);
+	return number != TALLY_NONE;
+}
+
+uint32_t
+tally_statements_count(const tally_segment *segment)
+{
+	uint32_t	count = 0;
+
+	for (uint32_t s = 0; s < segment->header->sets.count; s++)
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+			count += __atomic_load_n(&tally_set_at(segment, s)->tags[way], __ATOMIC_RELAXED) != 0;
+	return count;
+}
+
+/* ---------------------------------------------------------------- forgetting */
+
+static bool
+is_meant(const tally_statement_key *key, const tally_statement_filter *filter)
+{
+	return (filter->id == 0 || key->id == filter->id) &&
+		(filter->database_id == 0 || key->database_id == filter->database_id) &&
+		(filter->user_id == 0 || key->user_id == filter->user_id);
+}
+
+#define LOOKS 1000					/* at a place that changes; a dead writer's may stay odd */
+
+/* Mark what a place counts now as forgotten, if it is meant. */
+static void
+drop_place(tally_cached *place, const tally_statement_filter *filter)
+{
+	tally_statement_key key;
+	uint64_t	generation;
+	uint64_t	seq;
+	uint64_t	drop;
+	int			looks = 0;
+
+	do
+	{
+		seq = __atomic_load_n(&place->seq, __ATOMIC_ACQUIRE);
+		generation = __atomic_load_n(&place->generation, __ATOMIC_RELAXED);
+		key = place->key;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (((seq & 1) != 0 || seq != __atomic_load_n(&place->seq, __ATOMIC_RELAXED)) &&
+			 ++looks < LOOKS);
+	if (__atomic_load_n(&place->state, __ATOMIC_RELAXED) != 1 || !is_meant(&key, filter))
+		return;
+	/* never back: another's reset may have seen a later use of the place */
+	drop = __atomic_load_n(&place->drop, __ATOMIC_RELAXED);
+	while (drop < generation &&
+		   !__atomic_compare_exchange_n(&place->drop, &drop, generation, false,
+										__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+/* With the set's lock. */
+static uint32_t
+clear_set(tally_segment *segment, uint32_t number, const tally_statement_filter *filter)
+{
+	const tally_set *set = tally_set_at(segment, number);
+	uint32_t	forgotten = 0;
+
+	for (uint32_t way = 0; way < TALLY_WAYS; way++)
+	{
+		uint32_t	entry = number * TALLY_WAYS + way;
+
+		if (set->tags[way] != 0 && is_meant(&tally_statement_at(segment, entry)->key, filter))
+		{
+			tally_statement_remove(segment, entry);
+			forgotten++;
+		}
+	}
+	return forgotten;
+}
+
+/*
+ * Caches first. Whoever lays a place down looks for its mark with the locks of its sets: if it
+ * finds none it is done before we have those locks, and is cleared; if it finds one it lays
+ * nothing down. So each set is locked, even if it seems to be empty.
+ */
+uint32_t
+tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter)
+{
+	tally_header *header = segment->header;
+	tally_holder me;
+	uint32_t	forgotten = 0;
+
+	tally_holder_self(&me);
+	for (uint32_t slot = 0; slot < header->caches.count; slot++)
+		for (uint32_t i = 0; i < tally_cache_limit(segment, slot); i++)
+			drop_place(&tally_places_of(segment, slot)[i], filter);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint32_t s = 0; s < header->sets.count; s++)
+	{
+		if (!tally_set_lock(segment, &me, s))
+		{
+			tally_count_one(&header->statements_dropped);
+			continue;
+		}
+		forgotten += clear_set(segment, s, filter);
+		tally_set_unlock(tally_set_at(segment, s));
+	}
+	return forgotten;
+}
+
+uint32_t
+tally_statements_mend(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	uint64_t	before = header->statements_lost;
+
+	for (uint32_t s = 0; s < header->sets.count; s++)
+	{
+		tally_set  *set = tally_set_at(segment, s);
+
+		tally_set_mend(segment, s);
+		memset(set->pins, 0, sizeof(set->pins));
+		set->lock_boot_ns = 0;
+		__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
+	}
+	if (header->sets.count != 0)
+		tally_text_mend(segment);
+	return (uint32_t) (header->statements_lost - before);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * text_blocks.c
+ *	  Texts of statements, in chains of blocks.
+ *
+ * Free blocks are a stack whose head carries a tag, so that a head which was taken and put
+ * back meanwhile is not mistaken for itself. Blocks that were never used come after it, from
+ * a counter; their memory is asked for as they are first taken. A process that dies between
+ * taking blocks and giving them to a statement loses them until tally_text_mend.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCKS_PER_PAGE (4096u / sizeof(tally_text_block))
+
+static inline tally_text_block *
+block_at(const tally_segment *segment, uint32_t number)
+{
+	return tally_at(segment, &segment->header->texts, number);
+}
+
+static void
+push(tally_segment *segment, uint32_t first, uint32_t last)
+{
+	uint64_t   *head = &segment->header->texts_free;
+	uint64_t	seen = __atomic_load_n(head, __ATOMIC_RELAXED);
+	uint64_t	next;
+
+	do
+	{
+		__atomic_store_n(&block_at(segment, last)->next, (uint32_t) seen, __ATOMIC_RELAXED);
+		next = ((seen >> 32) + 1) << 32 | (first + 1);
+	} while (!__atomic_compare_exchange_n(head, &seen, next, false,
+										  __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+/* A block that was used before; TALLY_NONE: there is none. */
+static uint32_t
+pop(tally_segment *segment)
+{
+	uint64_t   *head = &segment->header->texts_free;
+	uint64_t	seen = __atomic_load_n(head, __ATOMIC_ACQUIRE);
+
+	for (;;)
+	{
+		uint32_t	first = (uint32_t) seen;
+		uint64_t	next;
+
+		if (first == 0 || first > segment->header->texts.count)
+			return TALLY_NONE;
+		next = ((seen >> 32) + 1) << 32 |
+			__atomic_load_n(&block_at(segment, first - 1)->next, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(head, &seen, next, false,
+										__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+			return first - 1;
+	}
+}
+
+/*
+ * Memory for blocks from `first` on, of which all before are in use: a page that begins before
+ * `first` has memory already.
+ */
+static bool
+reserve(tally_segment *segment, uint64_t first, uint32_t count)
+{
+	uint64_t	from = (first + BLOCKS_PER_PAGE - 1) / BLOCKS_PER_PAGE * BLOCKS_PER_PAGE;
+
+	if (from >= first + count ||
+		tally_reserve(segment, segment->header->texts.offset + from * sizeof(tally_text_block),
+					  (first + count - from) * sizeof(tally_text_block)) == 0)
+		return true;
+	tally_count_one(&segment->header->overflow_memory);
+	return false;
+}
+
+/*
+ * Up to `wanted` blocks that were never used, in a row: the first, and how many. They have
+ * memory before they are counted as used, so tally_text_mend may touch all that are.
+ */
+static uint32_t
+take_fresh(tally_segment *segment, uint32_t wanted, uint32_t *got)
+{
+	uint32_t	count = segment->header->texts.count;
+	uint64_t   *used = &segment->header->texts_used;
+	uint64_t	first = __atomic_load_n(used, __ATOMIC_RELAXED);
+
+	do
+	{
+		*got = 0;
+		if (first >= count)
+			return TALLY_NONE;
+		*got = first + wanted > count ? (uint32_t) (count - first) : wanted;
+		if (!reserve(segment, first, *got))
+		{
+			*got = 0;
+			return TALLY_NONE;
+		}
+	} while (!__atomic_compare_exchange_n(used, &first, first + *got, false,
+										  __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	return (uint32_t) first;
+}
+
+/*
+ * Store a text: 1 + its first block, 0 where there is none for it. `kept` is how much of it
+ * found room.
+ */
+uint32_t
+tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uint32_t *kept)
+{
+	uint32_t	first = 0;
+	uint32_t	fresh = 0;
+	uint32_t	fresh_left = 0;
+	uint32_t   *link = &first;
+
+	*kept = 0;
+	while (*kept < length)
+	{
+		uint32_t	rest = length - *kept;
+		uint32_t	size = rest < TALLY_TEXT_BLOCK ? rest : TALLY_TEXT_BLOCK;
+		uint32_t	number = TALLY_NONE;
+		tally_text_block *block;
+
+		if (fresh_left == 0)
+			number = pop(segment);
+		if (number == TALLY_NONE && fresh_left == 0)
+			fresh = take_fresh(segment, (rest + TALLY_TEXT_BLOCK - 1) / TALLY_TEXT_BLOCK,
+							   &fresh_left);
+		if (number == TALLY_NONE && fresh_left > 0)
+		{
+			number = fresh++;
+			fresh_left--;
+		}
+		if (number == TALLY_NONE)
+			break;
+		block = block_at(segment, number);
+		memcpy(block->bytes, bytes + *kept, size);
+		*link = number + 1;
+		link = &block->next;
+		*kept += size;
+	}
+	*link = 0;
+	TALLY_POINT("text stored");
+	if (*kept < length)
+		tally_count_one(&segment->header->texts_cut);
+	return first;
+}
+
+void
+tally_text_free(tally_segment *segment, uint32_t first)
+{
+	uint32_t	last = first;
+	uint32_t	count = segment->header->texts.count;
+
+	if (first == 0 || first > count)
+		return;
+	/* no longer than all there are, whatever was written into them */
+	for (uint32_t steps = 0; steps < count; steps++)
+	{
+		uint32_t	next = block_at(segment, last - 1)->next;
+
+		if (next == 0 || next > count)
+			break;
+		last = next;
+	}
+	push(segment, first - 1, last - 1);
+}
+
+uint32_t
+tally_statement_text_copy(const tally_segment *segment, const tally_statement *statement, char *to,
+						  uint32_t size)
+{
+	uint32_t	next = statement->text;
+	uint32_t	rest = statement->text_bytes < size ? statement->text_bytes : size;
+	uint32_t	done = 0;
+
+	while (done < rest && next != 0 && next <= segment->header->texts.count)
+	{
+		const tally_text_block *block = block_at(segment, next - 1);
+		uint32_t	part = rest - done < TALLY_TEXT_BLOCK ? rest - done : TALLY_TEXT_BLOCK;
+
+		memcpy(to + done, block->bytes, part);
+		done += part;
+		next = block->next;
+	}
+	return done;
+}
+
+/* With nobody else alive: every block that no statement has is free. */
+void
+tally_text_mend(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	uint32_t	used = header->texts_used < header->texts.count
+		? (uint32_t) header->texts_used : header->texts.count;
+	uint8_t    *taken;
+
+	if (used == 0 || (taken = calloc(used, 1)) == NULL)
+		return;
+	for (uint32_t n = 0; n < header->statements.count; n++)
+	{
+		tally_statement *statement;
+
+		if (tally_set_at(segment, n / TALLY_WAYS)->tags[n % TALLY_WAYS] == 0)
+			continue;
+		statement = tally_statement_at(segment, n);
+		for (uint32_t next = statement->text; next != 0;)
+		{
+			/* out of bounds, or another's already: the text ends here */
+			if (next > used || taken[next - 1])
+			{
+				tally_statement_remove(segment, n);
+				break;
+			}
+			taken[next - 1] = 1;
+			next = block_at(segment, next - 1)->next;
+		}
+	}
+	header->texts_free = 0;
+	for (uint32_t number = used; number-- > 0;)
+		if (!taken[number])
+			push(segment, number, number);
+	free(taken);
+}

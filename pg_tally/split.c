@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * split.c
+ *	  Gathers a message's time by account and charges it to a statement (split.h).
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "access/parallel.h"
+#include "storage/proc.h"
+
+#include "pg_tally.h"
+#include "split.h"
+#include "statements.h"
+
+split_state split HOT_DATA;
+
+void
+split_begin_process(void)
+{
+	memset(&split, 0, sizeof(split));
+}
+
+/* The slot's cache, at the first message that is looked at. */
+static bool
+get_ready(void)
+{
+	if (!split.tried)
+	{
+		int			saved_errno = errno;
+
+		split.tried = true;
+		split.ready = tally_cache_open(&tally.slot, &split.cache) == 0;
+		errno = saved_errno;
+	}
+	return split.ready;
+}
+
+/* Which of io_ticks, if any, grows by waits of this account. */
+static uint8
+io_of(uint32 index)
+{
+	static const char *const events[SPLIT_IO] = {
+		"DataFileRead", "DataFileWrite", "BufFileRead", "BufFileWrite",
+	};
+	const char *name = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
+	const char *event = strstr(name, "::wait::IO:");
+
+	for (int i = 0; event != NULL && i < SPLIT_IO; i++)
+		if (strcmp(event + strlen("::wait::IO:"), events[i]) == 0)
+			return 2 + i;
+	return 1;
+}
+
+/* The first time of an account in this gathering: its part, counted from 1. */
+pg_noinline uint8
+split_take(uint32 index)
+{
+	tally_current *current = split.cache.current;
+	uint32		n = current->used;
+
+	if (split.io[index] == 0)
+		split.io[index] = io_of(index);
+	if (n >= TALLY_PARTS - 1)
+	{
+		/* the last part takes what finds no room, under the name of the ledger's overflow */
+		n = TALLY_PARTS - 1;
+		split.index[n] = index;
+	}
+	tally_current_begin(current);
+	current->parts[n].stat = n < TALLY_PARTS - 1 ? tally.slot.heads[index].stat : 1;
+	if (current->used <= n)
+	{
+		current->parts[n].count = 0;
+		current->parts[n].ticks = 0;
+		current->used = n + 1;
+	}
+	tally_current_end(current);
+	split.index[n] = index;
+	if (n < TALLY_PARTS - 1)
+		split.part[index] = (uint8) (n + 1);
+	return (uint8) (n + 1);
+}
+
+/* Forget what is gathered. */
+static void
+clear(void)
+{
+	tally_current *current = split.cache.current;
+
+	for (uint32 i = 0; i < current->used; i++)
+		split.part[split.index[i]] = 0;
+	tally_current_begin(current);
+	current->used = 0;
+	tally_current_end(current);
+	split.carried = false;
+}
+
+void
+split_drop(void)
+{
+	if (!split.ready)
+		return;
+	clear();
+	tally_current_begin(split.cache.current);
+	split.cache.current->begun = 0;
+	split.cache.current->since = 0;
+	tally_current_end(split.cache.current);
+	split.since = 0;
+	split.named = false;
+}
+
+/* What is not a wait since the last cut was processor time of the phase that ends. */
+void
+split_cut(uint64 now)
+{
+	uint64		elapsed;
+	uint32		cpu = tally.cpu;
+	uint8		part;
+
+	if (split.since == 0)
+		return;
+	elapsed = now > split.since ? now - split.since : 0;
+	part = split.part[cpu & 4095];
+	if (part == 0)
+		part = split_take(cpu & 4095);
+	tally_current_begin(split.cache.current);
+	split.cache.current->parts[part - 1].count++;
+	split.cache.current->parts[part - 1].ticks +=
+		elapsed > split.cache.current->waits ? elapsed - split.cache.current->waits : 0;
+	split.cache.current->since = now;
+	split.cache.current->waits = 0;
+	tally_current_end(split.cache.current);
+	split.since = now;
+}
+
+tally_cached *
+split_place(const tally_statement_key *key, const tally_statement_text *text)
+{
+	tally_cached *place;
+	int			saved_errno;
+
+	if (unlikely(!get_ready()))
+		return NULL;
+	place = tally_cache_find(&split.cache, key);
+	if (likely(place != NULL))
+		return place;
+	saved_errno = errno;
+	place = tally_cache_enter(&split.cache, key, text);
+	errno = saved_errno;
+	return place;
+}
+
+/* All that is gathered goes to that statement. */
+static void
+charge(const tally_statement_key *key)
+{
+	tally_current *current = split.cache.current;
+	tally_cached *place;
+
+	if (current->used == 0)
+		return;
+	place = split_place(key, NULL);
+	if (place != NULL)
+	{
+		tally_cached_begin(place);
+		for (uint32 i = 0; i < current->used; i++)
+			tally_parts_add(place->parts, current->parts[i].stat, current->parts[i].count,
+							current->parts[i].ticks);
+		tally_cached_end(place);
+	}
+	clear();
+}
+
+/* A statement of this session that the client itself asks for. */
+static tally_statement_key
+toplevel_key(uint64 id)
+{
+	tally_statement_key key = {.id = id,.database_id = MyDatabaseId,.toplevel = 1};
+	int			context;
+
+	/* unlike GetUserId, this does not insist that there is one yet */
+	GetUserIdAndSecContext(&key.user_id, &context);
+	return key;
+}
+
+static void
+charge_unknown(void)
+{
+	tally_statement_key key = toplevel_key(0);
+
+	charge(&key);
+}
+
+static void
+charge_owner(void)
+{
+	if (split.owner.toplevel != 0)
+		charge(&split.owner);
+	else
+		charge_unknown();
+}
+
+void
+split_message_begin(tally_message message, uint64 arrival)
+{
+	tally_current *current;
+
+	if (!statements_wanted() || !get_ready())
+	{
+		split.since = 0;
+		return;
+	}
+	if (split.carried && message != MESSAGE_BIND && message != MESSAGE_DESCRIBE &&
+		message != MESSAGE_EXECUTE)
+		charge_unknown();
+	current = split.cache.current;
+	tally_current_begin(current);
+	if (current->used == 0)
+	{
+		current->begun = arrival;
+		current->key = (tally_statement_key) {0};
+	}
+	current->since = arrival;
+	current->waits = 0;
+	tally_current_end(current);
+	split.since = arrival;
+	split.skip = tally.slot.book->pend != TALLY_NONE;
+	split.named = false;
+	split.failed = false;
+	split.top = PG_exception_stack;
+}
+
+void
+split_message_end(tally_message message, uint64 now)
+{
+	if (split.since == 0)
+		return;
+	split_cut(now);
+	split.since = 0;
+	if (split.named)
+		charge_owner();
+	else
+		switch (message)
+		{
+			case MESSAGE_BIND:
+				split.carried = true;
+				break;
+			case MESSAGE_DESCRIBE:
+				if (!split.carried)
+					charge_owner();
+				break;
+			case MESSAGE_QUERY:
+			case MESSAGE_PARSE:
+			case MESSAGE_EXECUTE:
+			case MESSAGE_FUNCTION_CALL:
+				charge_unknown();
+				split.owner.toplevel = 0;
+				break;
+			default:
+				charge_owner();
+		}
+	tally_current_begin(split.cache.current);
+	split.cache.current->begun = 0;
+	split.cache.current->since = 0;
+	tally_current_end(split.cache.current);
+}
+
+/* Record the pending wait now rather than at the next one. */
+void
+split_settle(void)
+{
+	uint64		now;
+
+	if (split.since == 0 || !tally.on || tally.slot.book->pend == TALLY_NONE || split.skip)
+		return;
+	tally.on = false;
+	now = probe_now();
+	split_note_pending();
+	tally_switch_plain(&tally.slot, tally.cpu, now);
+	tally.on = true;
+}
+
+void
+split_name(uint64 id)
+{
+	if (split.since == 0 || (split.named && split.owner.id == id))
+		return;
+	if (split.named)
+	{
+		/* another statement in the same message: the time up to here is the first one's */
+		uint64		now;
+
+		if (!tally.on)
+			return;
+		split_settle();
+		now = probe_now();
+		split_cut(now);
+		charge_owner();
+		tally_current_begin(split.cache.current);
+		split.cache.current->begun = now;
+		tally_current_end(split.cache.current);
+		split.failed = false;
+	}
+	split.owner = toplevel_key(id);
+	split.named = true;
+	split.carried = false;
+	tally_current_begin(split.cache.current);
+	split.cache.current->key = split.owner;
+	tally_current_end(split.cache.current);
+}
+
+void
+split_error(bool cancelled)
+{
+	tally_statement_key key;
+
+	if (split.since == 0 || split.failed)
+		return;
+	split.failed = true;
+	key = split.named ? split.owner : toplevel_key(0);
+	statements_count_error(&key, cancelled);
+}
+
+/* ---------------------------------------------------------------- parallel workers */
+
+/* The slot of that process, or NULL. */
+static const tally_current *
+current_of(tally_segment *segment, int32 pid)
+{
+	for (uint32 i = 0; i < segment->header->slots; i++)
+	{
+		tally_slot_entry *entry = pg_tally_entry(segment, i);
+
+		if (entry->pid == pid && entry->state == TALLY_SLOT_LIVE)
+			return entry->cached == 0 ? NULL : (const tally_current *)
+				((char *) segment->header + segment->header->caches.offset +
+				 (uint64) i * segment->header->caches.stride);
+	}
+	return NULL;
+}
+
+void
+split_begin_worker(uint64 now)
+{
+	const tally_current *leader = NULL;
+
+	split.begins = false;
+	if (!statements_wanted() || !get_ready())
+		return;
+	if (MyProc != NULL && MyProc->lockGroupLeader != NULL)
+		leader = current_of(tally.slot.segment, MyProc->lockGroupLeader->pid);
+	if (leader != NULL && leader->begun != 0 && leader->key.toplevel != 0)
+	{
+		split.owner = leader->key;
+		split.named = true;
+	}
+	tally_current_begin(split.cache.current);
+	split.cache.current->key = split.owner;
+	split.cache.current->begun = now;
+	split.cache.current->since = now;
+	split.cache.current->waits = 0;
+	tally_current_end(split.cache.current);
+	split.since = now;
+	split.skip = tally.slot.book->pend != TALLY_NONE;
+}
+
+void
+split_end_process(uint64 now)
+{
+	uint64		begun;
+
+	if (split.ready && split.since != 0)
+	{
+		begun = split.cache.current->begun;
+		split_note_pending();
+		split_cut(now);
+		if (IsParallelWorker() && split.named)
+			statements_count_worker(&split.owner, now > begun ? now - begun : 0);
+		if (split.named)
+			charge_owner();
+		else
+			charge_unknown();
+	}
+	split_drop();
+	split.ready = false;
+	split.since = 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * split.h
+ *	  Whose time it is: each message's time goes to the statement it was handled for.
+ *
+ * From a message's arrival to its end the stretches of the ledger are gathered, by account, at
+ * the head of this slot's cache of statements (tally_current), where readers see them grow.
+ * When the message ends they are charged to the statement that a hook named meanwhile. So the
+ * sum over all statements is the ledger's, by construction: no stretch is left out and none is
+ * counted twice.
+ *
+ * What no hook names: a Bind waits for the Execute after it; a Sync, a Close and the like
+ * belong to the statement before; all else goes to the statement of id 0.
+ *
+ * No clock is read for it, but where one message holds several statements.
+ */
+#ifndef PG_TALLY_SPLIT_H
+#define PG_TALLY_SPLIT_H
+
+#include "postgres.h"
+
+#include "probe.h"
+#include "tally_statements.h"
+
+#define SPLIT_IO 4					/* blocks read, written; temporary blocks read, written */
+
+typedef struct split_state
+{
+	uint64		since;				/* gathered up to this tick; 0: no message is being handled */
+	bool		ready;				/* the slot has a cache */
+	bool		tried;				/* to get it */
+	bool		skip;				/* the pending wait is the read's, before the message */
+	bool		named;				/* a hook has named the message's statement */
+	bool		failed;				/* its error has been counted */
+	bool		carried;			/* a Bind's time waits for its statement */
+	bool		begins;				/* a parallel worker: from the next wait on */
+	tally_statement_key owner;		/* of this message, or else of the one before */
+	void	   *top;				/* PG_exception_stack of the main loop */
+	uint32		index[TALLY_PARTS]; /* in the book, of each part */
+	uint64		io_ticks[SPLIT_IO]; /* ever */
+	tally_cache cache;
+	uint8		part[4096];			/* 1 + part of current, by index in the book */
+	uint8		io[4096];			/* by index in the book: 0 unknown, 1 no such, 2 + which of io_ticks */
+} split_state;
+
+extern split_state split;
+
+/* A new slot, or none: nothing is gathered. */
+extern void split_begin_process(void);
+/* The process ends. */
+extern void split_end_process(uint64 now);
+/* The level has changed: what was gathered is not whole. */
+extern void split_drop(void);
+
+extern void split_message_begin(tally_message message, uint64 arrival);
+extern void split_message_end(tally_message message, uint64 now);
+/* The phase changes within a message. */
+extern void split_cut(uint64 now);
+/* What this message is for. From hooks, outside any other statement. */
+extern void split_name(uint64 id);
+/* An error leaves the message. */
+extern void split_error(bool cancelled);
+/* Count what is pending now: before io_ticks or the parts are read. */
+extern void split_settle(void);
+/* A place for a statement, or NULL; text may be NULL. */
+extern tally_cached *split_place(const tally_statement_key *key, const tally_statement_text *text);
+/* A parallel worker takes its leader's statement. */
+extern void split_begin_worker(uint64 now);
+extern uint8 split_take(uint32 index);
+
+/* A wait of the message is over and is about to be recorded. */
+static inline void
+split_note(uint32 index, uint64 ticks)
+{
+	tally_current *current = split.cache.current;
+	uint8		part;
+
+	if (split.since == 0)
+		return;
+	if (split.skip)
+	{
+		split.skip = false;
+		return;
+	}
+	part = split.part[index & 4095];
+	if (unlikely(part == 0))
+		part = split_take(index & 4095);
+	tally_current_begin(current);
+	current->parts[part - 1].count++;
+	current->parts[part - 1].ticks += ticks;
+	current->waits += ticks;
+	tally_current_end(current);
+	if (split.io[index & 4095] > 1)
+		split.io_ticks[split.io[index & 4095] - 2] += ticks;
+}
+
+/* Before any switch of the running account: the pending wait is recorded by it. */
+static inline void
+split_note_pending(void)
+{
+	if (tally.slot.book->pend != TALLY_NONE)
+		split_note(tally.slot.book->pend, tally.slot.book->pend_ticks);
+}
+
+#endif							/* PG_TALLY_SPLIT_H */

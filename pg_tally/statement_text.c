@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_text.c
+ *	  Texts of statements, normalised.
+ *
+ * The server tells where the constants of a statement begin, not where they end: the parser's
+ * own scanner finds that. A constant is one token, or a minus sign and one token. The numbers of
+ * the replacements go on after the highest parameter that the statement itself has.
+ */
+#include "compat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/hashfn.h"
+#include "mb/pg_wchar.h"
+#include "parser/scanner.h"
+
+#include "statement_text.h"
+
+#define MARK_SIZE 12				/* "$" and a number of 32 bits */
+
+static int
+by_location(const void *a, const void *b)
+{
+	int			one = ((const LocationLen *) a)->location;
+	int			other = ((const LocationLen *) b)->location;
+
+	return (one > other) - (one < other);
+}
+
+/* The scanner, and how far it has come. */
+typedef struct constant_scanner
+{
+	core_yyscan_t scanner;
+	core_yy_extra_type extra;
+	core_YYSTYPE value;
+	YYLTYPE		at;
+	int			last;				/* where the last constant began */
+} constant_scanner;
+
+/* Bytes of the constant that begins at `start`; -1: it is the one before again, or there is none. */
+static int
+constant_length(constant_scanner *scan, const char *part, int start)
+{
+	if (start <= scan->last)
+		return -1;
+	do
+	{
+		if (core_yylex(&scan->value, &scan->at, scan->scanner) == 0)
+			return -1;
+	} while (scan->at < start);
+	/* a negative number is located at its sign */
+	if (part[start] == '-' && core_yylex(&scan->value, &scan->at, scan->scanner) == 0)
+		return -1;
+	scan->last = start;
+	/* the scanner has put an end after its token; what lies before that is the token */
+	return (int) strlen(scan->extra.scanbuf + start);
+}
+
+/* Cut between characters. */
+static uint32
+clip(const char *bytes, uint32 length, uint32 limit)
+{
+	return length <= limit ? length : (uint32) pg_mbcliplen(bytes, (int) length, (int) limit);
+}
+
+/* A text of at most `size` bytes, and how long it would be. */
+typedef struct bounded
+{
+	char	   *bytes;
+	uint32		size;
+	uint64		length;
+} bounded;
+
+static void
+append(bounded *to, const char *from, uint32 count)
+{
+	if (to->length < to->size)
+		memcpy(to->bytes + to->length, from, Min(count, to->size - (uint32) to->length));
+	to->length += count;
+}
+
+void
+statement_text_make(const char *source, int location, int length, const JumbleState *jumble,
+					uint32 limit, tally_statement_text *text)
+{
+	const char *part = CleanQuerytext(source, &location, &length);
+	constant_scanner scan = {.last = -1};
+	LocationLen *constants;
+	bounded		whole = {.size = limit + MAX_MULTIBYTE_CHAR_LEN};
+	int			copied = 0;
+	int			count;
+	int			replaced = 0;
+
+	text->encoding = GetDatabaseEncoding();
+	text->bytes = part;
+	text->whole = (uint32) length;
+	text->length = clip(part, (uint32) length, limit);
+	if (jumble == NULL || jumble->clocations_count <= 0)
+		return;
+
+	count = jumble->clocations_count;
+	constants = palloc(sizeof(LocationLen) * count);
+	memcpy(constants, jumble->clocations, sizeof(LocationLen) * count);
+	qsort(constants, count, sizeof(LocationLen), by_location);
+	whole.bytes = palloc(whole.size);
+	scan.scanner = scanner_init(part, &scan.extra, &ScanKeywords, ScanKeywordTokens);
+	/* warnings about escapes were given when the statement was parsed */
+	scan.extra.escape_string_warning = false;
+
+	/* no constant that would be shown is left in; what lies past the limit is not looked at */
+	for (int n = 0; n < count && whole.length <= whole.size; n++)
+	{
+		int			start = constants[n].location - location;
+		int			size = constant_length(&scan, part, start);
+		char		mark[MARK_SIZE];
+
+		if (size < 0)
+			continue;
+		append(&whole, part + copied, (uint32) (start - copied));
+		append(&whole, mark, (uint32) snprintf(mark, sizeof(mark), "$%d",
+											   jumble->highest_extern_param_id + ++replaced));
+		copied = start + size;
+	}
+	append(&whole, part + copied, (uint32) (length - copied));
+	scanner_finish(scan.scanner);
+	pfree(constants);
+	text->bytes = whole.bytes;
+	text->whole = (uint32) Min(whole.length, UINT32_MAX);
+	text->length = clip(whole.bytes, (uint32) Min(whole.length, whole.size), limit);
+}
+
+uint64
+statement_text_utility_id(const char *source, int location, int length)
+{
+	const char *part = CleanQuerytext(source, &location, &length);
+	uint64		id = DatumGetUInt64(hash_any_extended((const unsigned char *) part, length, 0));
+
+	return id == 0 ? 2 : id;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_text.h
+ *	  The text under which a statement is shown.
+ */
+#ifndef PG_TALLY_STATEMENT_TEXT_H
+#define PG_TALLY_STATEMENT_TEXT_H
+
+#include "postgres.h"
+
+#include "utils/queryjumble.h"
+
+#include "tally_statements.h"
+
+/*
+ * The part of `source` that the statement is, without blanks around it, its constants replaced by
+ * $n where `jumble` tells where they are (NULL: as it is), at most `limit` bytes. Allocates in
+ * the current memory context when there are constants; else it points into `source`.
+ */
+extern void statement_text_make(const char *source, int location, int length,
+								const JumbleState *jumble, uint32 limit,
+								tally_statement_text *text);
+
+/* The id that the server gives a utility statement, for when another module has taken it away. */
+extern uint64 statement_text_utility_id(const char *source, int location, int length);
+
+#endif							/* PG_TALLY_STATEMENT_TEXT_H */

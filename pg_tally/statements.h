@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statements.h
+ *	  What the server's own hooks tell of statements: calls, rows, blocks, times.
+ *
+ * The figures are those of pg_stat_statements, taken at the same places, so that both agree;
+ * they go to this slot's cache (tally_statements.h). The time by account is split.h's.
+ */
+#ifndef PG_TALLY_STATEMENTS_H
+#define PG_TALLY_STATEMENTS_H
+
+#include "postgres.h"
+
+#include <setjmp.h>
+
+#include "probe.h"
+#include "tally_statements.h"
+
+typedef enum statements_setting
+{
+	STATEMENTS_NONE,
+	STATEMENTS_TOP,					/* those that a client asks for */
+	STATEMENTS_ALL					/* those within functions too */
+} statements_setting;
+
+typedef struct statements_settings
+{
+	int			track;				/* statements_setting */
+	bool		utility;
+	bool		planning;
+	int			text_limit;			/* bytes */
+} statements_settings;
+
+extern statements_settings statements_settings_now;
+
+/* Take the hooks. Once in a process, before or after others have taken them. */
+extern void statements_install(void);
+/* Another slot, or none. */
+extern void statements_begin(void);
+/* Forget what is going on: the level has changed. */
+extern void statements_drop(void);
+/* The main loop is about to handle a message: no statement is going on. */
+extern void statements_message(void);
+/* siglongjmp: what lies deeper than its target ends by an error. */
+extern void statements_jump(sigjmp_buf target);
+
+extern void statements_count_error(const tally_statement_key *key, bool cancelled);
+extern void statements_count_worker(const tally_statement_key *key, uint64 ticks);
+
+/* Is anything to be noted now? */
+static inline bool
+statements_wanted(void)
+{
+	return statements_settings_now.track != STATEMENTS_NONE && tally.on &&
+		tally.slot.segment->header->pause == 0;
+}
+
+#endif							/* PG_TALLY_STATEMENTS_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * temp_files.c
+ *	  The server tells its own statistics of each temporary file when it is closed; so an entry
+ *	  probe there sees all of them, with their sizes.
+ */
+#include "compat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "entry.h"
+#include "pg_tally.h"
+#include "temp_files.h"
+
+uint64		temp_files_ever = 0;
+uint64		temp_bytes_ever = 0;
+
+/* pgstat_report_tempfile(size_t filesize) */
+ENTRY_HANDLER static bool
+before_report(uintptr_t filesize, uintptr_t unused)
+{
+	temp_files_ever++;
+	temp_bytes_ever += filesize;
+	return false;
+}
+
+void
+temp_files_install(tally_segment *segment)
+{
+	static entry report;
+	entry	   *on = &report;
+	entry_hook	hook = {ENTRY_WRAP, (void *) before_report, NULL, 0};
+	entry_function function;
+	char		reason[120] = "";
+	bool		installed = false;
+	int			error;
+
+	if (pg_tally_leaves_out(TEMP_FILES_ENTRY))
+		strlcpy(reason, LEFT_OUT_BY_SETTING, sizeof(reason));
+	else if (entry_find(TEMP_FILES_ENTRY, &function, reason, sizeof(reason)) &&
+			 entry_prepare(&function, &hook, &report, reason, sizeof(reason)))
+	{
+		error = entry_switch(&on, 1, true);
+		installed = error == 0;
+		if (!installed)
+			snprintf(reason, sizeof(reason), "the machine forbids changing code: %s",
+					 strerror(error));
+	}
+	tally_probe_set(segment, PROBES_TEMP_FILES, "entry " TEMP_FILES_ENTRY,
+					installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT,
+					installed ? NULL : reason);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * temp_files.h
+ *	  Temporary files of this process, counted as they are closed.
+ */
+#ifndef PG_TALLY_TEMP_FILES_H
+#define PG_TALLY_TEMP_FILES_H
+
+#include "postgres.h"
+
+#include "tally.h"
+
+#define TEMP_FILES_ENTRY "pgstat_report_tempfile"
+#define PROBES_TEMP_FILES 79		/* between those of the locks and those of functions */
+
+/* Ever, of this process. */
+extern uint64 temp_files_ever;
+extern uint64 temp_bytes_ever;
+
+/* Install the probe, and tell of it in the segment's probe table. */
+extern void temp_files_install(tally_segment *segment);
+
+#endif							/* PG_TALLY_TEMP_FILES_H */
