@@ -342,28 +342,39 @@ current_of(tally_segment *segment, int32 pid)
 	return NULL;
 }
 
+/* Take the statement that the leader works for: its time is that one's. */
+void
+split_name_worker(void)
+{
+	const tally_current *leader;
+	int32		pid = MyProc != NULL && MyProc->lockGroupLeader != NULL
+		? MyProc->lockGroupLeader->pid : tally.slot.entry->leader_pid;
+
+	if (split.since == 0 || split.named || pid == 0)
+		return;
+	leader = current_of(tally.slot.segment, pid);
+	if (leader == NULL || leader->begun == 0 || leader->key.toplevel == 0)
+		return;
+	split.owner = leader->key;
+	split.named = true;
+	tally_current_begin(split.cache.current);
+	split.cache.current->key = split.owner;
+	tally_current_end(split.cache.current);
+}
+
 void
 split_begin_worker(uint64 now)
 {
-	const tally_current *leader = NULL;
-
 	split.begins = false;
-	if (!statements_wanted() || !get_ready())
+	if (!statements_asked() || !get_ready())
 		return;
-	if (MyProc != NULL && MyProc->lockGroupLeader != NULL)
-		leader = current_of(tally.slot.segment, MyProc->lockGroupLeader->pid);
-	if (leader != NULL && leader->begun != 0 && leader->key.toplevel != 0)
-	{
-		split.owner = leader->key;
-		split.named = true;
-	}
 	tally_current_begin(split.cache.current);
-	split.cache.current->key = split.owner;
+	split.cache.current->key = (tally_statement_key) {0};
 	split.cache.current->begun = now;
 	split.cache.current->since = now;
-	split.cache.current->waits = 0;
 	tally_current_end(split.cache.current);
 	split.since = now;
+	split.cache.current->waits = 0;
 	split.skip = tally.slot.book->pend != TALLY_NONE;
 }
 
@@ -377,6 +388,8 @@ split_end_process(uint64 now)
 		begun = split.cache.current->begun;
 		split_note_pending();
 		split_cut(now);
+		if (IsParallelWorker())
+			split_name_worker();
 		if (IsParallelWorker() && split.named)
 			statements_count_worker(&split.owner, now > begun ? now - begun : 0);
 		if (split.named)

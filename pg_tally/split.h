@@ -64,8 +64,9 @@ extern void split_error(bool cancelled);
 extern void split_settle(void);
 /* A place for a statement, or NULL; text may be NULL. */
 extern tally_cached *split_place(const tally_statement_key *key, const tally_statement_text *text);
-/* A parallel worker takes its leader's statement. */
+/* A parallel worker: its life is one message, for its leader's statement. */
 extern void split_begin_worker(uint64 now);
+extern void split_name_worker(void);
 extern uint8 split_take(uint32 index);
 
 /* A wait of the message is over and is about to be recorded. */

@@ -568,6 +568,8 @@ executor_start(QueryDesc *query, int flags)
 		name_message(id);
 		open_add(query);
 	}
+	else if (IsParallelWorker())
+		split_name_worker();
 }
 
 static void

@@ -47,12 +47,19 @@ extern void statements_jump(sigjmp_buf target);
 extern void statements_count_error(const tally_statement_key *key, bool cancelled);
 extern void statements_count_worker(const tally_statement_key *key, uint64 ticks);
 
-/* Is anything to be noted now? */
+/* Are statements to be noted? For a claimed slot. */
+static inline bool
+statements_asked(void)
+{
+	return statements_settings_now.track != STATEMENTS_NONE &&
+		tally.slot.segment->header->pause == 0;
+}
+
+/* And may they be, now? */
 static inline bool
 statements_wanted(void)
 {
-	return statements_settings_now.track != STATEMENTS_NONE && tally.on &&
-		tally.slot.segment->header->pause == 0;
+	return tally.on && statements_asked();
 }
 
 #endif							/* PG_TALLY_STATEMENTS_H */
