@@ -502,11 +502,10 @@ shmem_startup(void)
 		tally_set_level(&segment, (tally_level) setting_level);
 		tally_sweep(&segment);
 		tally_statements_mend(&segment);
-		if (setting_statements > 0)
+		if (setting_statements > 0 && IsPostmasterEnvironment)
 		{
 			statement_file_load(&segment);
-			if (IsPostmasterEnvironment)
-				on_proc_exit(save_statements, (Datum) 0);
+			on_proc_exit(save_statements, (Datum) 0);
 		}
 		install_probes();
 		probe_claim(&segment, PHASE_BACKGROUND);

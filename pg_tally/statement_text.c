@@ -88,6 +88,7 @@ statement_text_make(const char *source, int location, int length, const JumbleSt
 	const char *part = CleanQuerytext(source, &location, &length);
 	constant_scanner scan = {.last = -1};
 	LocationLen *constants;
+	char	   *alone;
 	bounded		whole = {.size = limit + MAX_MULTIBYTE_CHAR_LEN};
 	int			copied = 0;
 	int			count;
@@ -105,7 +106,9 @@ statement_text_make(const char *source, int location, int length, const JumbleSt
 	memcpy(constants, jumble->clocations, sizeof(LocationLen) * count);
 	qsort(constants, count, sizeof(LocationLen), by_location);
 	whole.bytes = palloc(whole.size);
-	scan.scanner = scanner_init(part, &scan.extra, &ScanKeywords, ScanKeywordTokens);
+	/* the scanner copies all that it is given, and more statements may follow this one */
+	alone = pnstrdup(part, length);
+	scan.scanner = scanner_init(alone, &scan.extra, &ScanKeywords, ScanKeywordTokens);
 	/* warnings about escapes were given when the statement was parsed */
 	scan.extra.escape_string_warning = false;
 
@@ -125,6 +128,7 @@ statement_text_make(const char *source, int location, int length, const JumbleSt
 	}
 	append(&whole, part + copied, (uint32) (length - copied));
 	scanner_finish(scan.scanner);
+	pfree(alone);
 	pfree(constants);
 	text->bytes = whole.bytes;
 	text->whole = (uint32) Min(whole.length, UINT32_MAX);
