@@ -18,7 +18,9 @@ COMMENT ON FUNCTION tally.totals(boolean) IS
 CREATE FUNCTION tally.session_rows(
     OUT pid integer, OUT leader_pid integer, OUT kind text, OUT datid oid, OUT datname text,
     OUT usesysid oid, OUT usename text, OUT application_name text, OUT phase text,
-    OUT activity text, OUT since_seconds double precision, OUT age_seconds double precision)
+    OUT activity text, OUT since_seconds double precision, OUT age_seconds double precision,
+    OUT queryid bigint, OUT query text, OUT statement_seconds double precision,
+    OUT statement_cpu_seconds double precision, OUT statement_wait_seconds double precision)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_sessions'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
@@ -31,11 +33,13 @@ CREATE FUNCTION tally.probe_rows(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_probes'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-CREATE FUNCTION tally.reset() RETURNS void
+CREATE FUNCTION tally.reset(userid oid DEFAULT 0, dbid oid DEFAULT 0, queryid bigint DEFAULT 0)
+RETURNS void
 AS 'MODULE_PATHNAME', 'pg_tally_reset'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-REVOKE ALL ON FUNCTION tally.reset() FROM PUBLIC;
-COMMENT ON FUNCTION tally.reset() IS 'all totals of all processes begin again at zero';
+REVOKE ALL ON FUNCTION tally.reset(oid, oid, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION tally.reset(oid, oid, bigint) IS
+    'all totals begin again at zero and all statements are forgotten; or those of a role, a database, an id';
 
 CREATE VIEW tally.ledger AS
 SELECT kind, datid, datname, usesysid, usename,
@@ -150,6 +154,68 @@ WHERE name LIKE 'edge::%';
 COMMENT ON VIEW tally.function_calls IS
     'calls from one probed function to another, with pg_tally.function_edges = on';
 
+/*
+ * The columns of pg_stat_statements, under its names and in its order; ours after them. Times
+ * are in milliseconds here, as they are there.
+ */
+CREATE FUNCTION tally.statement_rows(
+    showtext boolean,
+    OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT query text,
+    OUT plans bigint, OUT total_plan_time double precision, OUT min_plan_time double precision,
+    OUT max_plan_time double precision, OUT mean_plan_time double precision,
+    OUT stddev_plan_time double precision,
+    OUT calls bigint, OUT total_exec_time double precision, OUT min_exec_time double precision,
+    OUT max_exec_time double precision, OUT mean_exec_time double precision,
+    OUT stddev_exec_time double precision, OUT rows bigint,
+    OUT shared_blks_hit bigint, OUT shared_blks_read bigint, OUT shared_blks_dirtied bigint,
+    OUT shared_blks_written bigint, OUT local_blks_hit bigint, OUT local_blks_read bigint,
+    OUT local_blks_dirtied bigint, OUT local_blks_written bigint, OUT temp_blks_read bigint,
+    OUT temp_blks_written bigint,
+    OUT blk_read_time double precision, OUT blk_write_time double precision,
+    OUT temp_blk_read_time double precision, OUT temp_blk_write_time double precision,
+    OUT wal_records bigint, OUT wal_fpi bigint, OUT wal_bytes numeric,
+    OUT jit_functions bigint, OUT jit_generation_time double precision,
+    OUT jit_inlining_count bigint, OUT jit_inlining_time double precision,
+    OUT jit_optimization_count bigint, OUT jit_optimization_time double precision,
+    OUT jit_emission_count bigint, OUT jit_emission_time double precision,
+    OUT p50_exec_time double precision, OUT p90_exec_time double precision,
+    OUT p95_exec_time double precision, OUT p99_exec_time double precision,
+    OUT p999_exec_time double precision, OUT rows_per_call double precision,
+    OUT errors bigint, OUT cancels bigint,
+    OUT first_seen timestamptz, OUT last_seen timestamptz,
+    OUT temp_files bigint, OUT temp_bytes bigint,
+    OUT workers bigint, OUT worker_time double precision,
+    OUT cpu_time double precision, OUT client_time double precision, OUT io_time double precision,
+    OUT lwlock_time double precision, OUT lock_time double precision, OUT ipc_time double precision,
+    OUT other_time double precision, OUT ledger_time double precision, OUT query_bytes integer)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statements'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 5000;
+COMMENT ON FUNCTION tally.statement_rows(boolean) IS
+    'statements, with their texts or without';
+
+CREATE VIEW tally.statements AS
+SELECT s.*, u.rolname AS usename, d.datname
+FROM tally.statement_rows(true) s
+     LEFT JOIN pg_authid u ON u.oid = s.userid
+     LEFT JOIN pg_database d ON d.oid = s.dbid;
+COMMENT ON VIEW tally.statements IS
+    'statements: the columns of pg_stat_statements, and quantiles, errors, where the time went';
+
+CREATE FUNCTION tally.statement_activity_rows(
+    OUT userid oid, OUT dbid oid, OUT toplevel boolean, OUT queryid bigint, OUT name text,
+    OUT count bigint, OUT seconds double precision)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_statement_activities'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 20000;
+
+CREATE VIEW tally.statement_activities AS
+SELECT userid, dbid, toplevel, queryid,
+       split_part(name, '::', 1) AS phase,
+       regexp_replace(name, '^[^:]*(::wait)?::', '') AS activity,
+       count, seconds
+FROM tally.statement_activity_rows();
+COMMENT ON VIEW tally.statement_activities IS
+    'the ledger''s time by statement, phase and activity; queryid 0: no statement could be named';
+
 CREATE VIEW tally.sessions AS SELECT * FROM tally.session_rows();
 COMMENT ON VIEW tally.sessions IS 'instrumented processes and what they are doing now';
 
@@ -161,4 +227,5 @@ COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls b
 
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
 GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.status,
-    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls TO PUBLIC;
+    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.statements,
+    tally.statement_activities TO PUBLIC;

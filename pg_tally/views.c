@@ -21,6 +21,9 @@
 
 #include "pg_tally.h"
 #include "probe.h"
+#include "statement_read.h"
+#include "statement_views.h"
+#include "views.h"
 
 extern PGDLLEXPORT Datum pg_tally_totals(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum pg_tally_sessions(PG_FUNCTION_ARGS);
@@ -52,6 +55,11 @@ typedef struct total
 	uint64		hist[TALLY_HIST_BUCKETS];
 } total;
 
+/* Columns of tally.session_rows. */
+#define SESSION_HIDDEN 7			/* from here on, from those who may not see what it does */
+#define SESSION_STATEMENT 12		/* from here on, of the statement in flight */
+#define SESSION_COLUMNS (SESSION_STATEMENT + STATEMENT_SESSION_COLUMNS)
+
 /* A copy of one book, made between two equal readings of its seq. */
 typedef struct book_copy
 {
@@ -60,8 +68,8 @@ typedef struct book_copy
 	bool		lags_reset;
 } book_copy;
 
-static tally_segment *
-segment_or_error(void)
+tally_segment *
+views_segment(void)
 {
 	tally_segment *segment = pg_tally_segment();
 
@@ -193,33 +201,33 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tal
  * The value below which a part q of the updates lie: the middle of its bucket, within the
  * extremes. Statistics without a histogram (processor time, reads) have none.
  */
-static double
-quantile(const total *t, double q, bool *isnull)
+double
+views_quantile(const histogram *h, double q, bool *isnull)
 {
 	uint64		in_hist = 0;
 	uint64		rank;
 	uint64		seen = 0;
 
-	for (int b = 0; b < TALLY_HIST_BUCKETS; b++)
-		in_hist += t->hist[b];
-	*isnull = in_hist == 0 || in_hist < t->count / 2;
+	for (uint32 b = h->low; b < h->end; b++)
+		in_hist += h->buckets[b - h->low];
+	*isnull = in_hist == 0 || in_hist < h->count / 2;
 	if (*isnull)
 		return 0;
 	rank = (uint64) ceil(q * (double) in_hist);
 	rank = Max(rank, 1);
-	for (uint32 b = 0; b < TALLY_HIST_BUCKETS; b++)
+	for (uint32 b = h->low; b < h->end; b++)
 	{
-		seen += t->hist[b];
+		seen += h->buckets[b - h->low];
 		if (seen >= rank)
 		{
 			double		low = (double) tally_bucket_low(b);
 			double		high = b + 1 < TALLY_HIST_BUCKETS ? (double) tally_bucket_low(b + 1) - 1
-				: (double) t->max;
+				: (double) h->max;
 
-			return Min(Max((low + high) / 2, (double) t->min), (double) t->max);
+			return Min(Max((low + high) / 2, (double) h->min), (double) h->max);
 		}
 	}
-	return (double) t->max;
+	return (double) h->max;
 }
 
 static HTAB *
@@ -272,8 +280,8 @@ read_totals(tally_segment *segment, bool by_group)
 			 errhint("Sessions end too fast for a consistent reading; try again.")));
 }
 
-static Datum
-text_or_null(const char *text, bool *isnull)
+Datum
+views_text_or_null(const char *text, bool *isnull)
 {
 	*isnull = text == NULL || text[0] == '\0';
 	return *isnull ? (Datum) 0 : CStringGetTextDatum(text);
@@ -287,7 +295,7 @@ PG_FUNCTION_INFO_V1(pg_tally_totals);
 Datum
 pg_tally_totals(PG_FUNCTION_ARGS)
 {
-	tally_segment *segment = segment_or_error();
+	tally_segment *segment = views_segment();
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	double		tick = tally_seconds_per_tick(segment);
 	HTAB	   *table;
@@ -304,17 +312,19 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 		Datum		values[14];
 		bool		nulls[14] = {false};
 		bool		updated = t->count > 0;
+		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->count,
+		.min = t->min,.max = t->max};
 
 		if (__atomic_load_n(&dir->state, __ATOMIC_ACQUIRE) != 2)
 			continue;
 		strlcpy(name, dir->name, sizeof(name));
-		values[0] = text_or_null(t->key.kind, &nulls[0]);
+		values[0] = views_text_or_null(t->key.kind, &nulls[0]);
 		nulls[1] = !OidIsValid(t->key.database_id);
 		values[1] = ObjectIdGetDatum(t->key.database_id);
-		values[2] = text_or_null(t->database, &nulls[2]);
+		values[2] = views_text_or_null(t->database, &nulls[2]);
 		nulls[3] = !OidIsValid(t->key.user_id);
 		values[3] = ObjectIdGetDatum(t->key.user_id);
-		values[4] = text_or_null(t->user, &nulls[4]);
+		values[4] = views_text_or_null(t->user, &nulls[4]);
 		values[5] = CStringGetTextDatum(name);
 		values[6] = CStringGetTextDatum(dir->kind == TALLY_ACCOUNT ? "account" :
 										dir->kind == TALLY_TIMER ? "timer" : "value");
@@ -323,9 +333,9 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 		nulls[9] = nulls[10] = !updated;
 		values[9] = Float8GetDatum((double) t->min * tick);
 		values[10] = Float8GetDatum((double) t->max * tick);
-		values[11] = Float8GetDatum(quantile(t, 0.50, &nulls[11]) * tick);
-		values[12] = Float8GetDatum(quantile(t, 0.95, &nulls[12]) * tick);
-		values[13] = Float8GetDatum(quantile(t, 0.99, &nulls[13]) * tick);
+		values[11] = Float8GetDatum(views_quantile(&h, 0.50, &nulls[11]) * tick);
+		values[12] = Float8GetDatum(views_quantile(&h, 0.95, &nulls[12]) * tick);
+		values[13] = Float8GetDatum(views_quantile(&h, 0.99, &nulls[13]) * tick);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	hash_destroy(table);
@@ -340,7 +350,7 @@ PG_FUNCTION_INFO_V1(pg_tally_sessions);
 Datum
 pg_tally_sessions(PG_FUNCTION_ARGS)
 {
-	tally_segment *segment = segment_or_error();
+	tally_segment *segment = views_segment();
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	tally_header *header = segment->header;
 	double		tick = tally_seconds_per_tick(segment);
@@ -353,8 +363,8 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 	{
 		tally_slot_entry *live = pg_tally_entry(segment, s);
 		tally_slot_entry entry;
-		Datum		values[12];
-		bool		nulls[12] = {false};
+		Datum		values[SESSION_COLUMNS];
+		bool		nulls[SESSION_COLUMNS] = {false};
 		char		name[TALLY_NAME_MAX] = "";
 		char	   *activity;
 		uint64		now;
@@ -378,18 +388,18 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 		values[0] = Int32GetDatum(entry.pid);
 		nulls[1] = entry.leader_pid == 0;
 		values[1] = Int32GetDatum(entry.leader_pid);
-		values[2] = text_or_null(entry.kind, &nulls[2]);
+		values[2] = views_text_or_null(entry.kind, &nulls[2]);
 		nulls[3] = !OidIsValid(entry.database_id);
 		values[3] = ObjectIdGetDatum(entry.database_id);
-		values[4] = text_or_null(entry.database, &nulls[4]);
+		values[4] = views_text_or_null(entry.database, &nulls[4]);
 		nulls[5] = !OidIsValid(entry.user_id);
 		values[5] = ObjectIdGetDatum(entry.user_id);
-		values[6] = text_or_null(entry.user, &nulls[6]);
+		values[6] = views_text_or_null(entry.user, &nulls[6]);
 
 		if (!sees_all &&
 			!(OidIsValid(entry.user_id) && has_privs_of_role(GetUserId(), entry.user_id)))
 		{
-			memset(&nulls[7], true, 5 * sizeof(bool));
+			memset(&nulls[SESSION_HIDDEN], true, (SESSION_COLUMNS - SESSION_HIDDEN) * sizeof(bool));
 		}
 		else
 		{
@@ -401,13 +411,14 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 				if (strncmp(activity, "wait::", 6) == 0)
 					activity += 6;
 			}
-			values[7] = text_or_null(entry.application, &nulls[7]);
-			values[8] = text_or_null(name, &nulls[8]);
-			values[9] = text_or_null(activity, &nulls[9]);
+			values[7] = views_text_or_null(entry.application, &nulls[7]);
+			values[8] = views_text_or_null(name, &nulls[8]);
+			values[9] = views_text_or_null(activity, &nulls[9]);
 			values[10] = Float8GetDatum((double) (now > copy.book.run_start ?
 												  now - copy.book.run_start : 0) * tick);
 			values[11] = Float8GetDatum((double) (now > entry.claimed_tick ?
 												  now - entry.claimed_tick : 0) * tick);
+			statement_of_session(segment, s, &values[SESSION_STATEMENT], &nulls[SESSION_STATEMENT]);
 		}
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
@@ -415,14 +426,14 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 }
 
 /* A row of tally.status. */
-static void
-status_row(ReturnSetInfo *rsinfo, const char *name, const char *value)
+void
+views_status_row(ReturnSetInfo *rsinfo, const char *name, const char *value)
 {
 	Datum		values[2];
 	bool		nulls[2] = {false};
 
 	values[0] = CStringGetTextDatum(name);
-	values[1] = text_or_null(value, &nulls[1]);
+	values[1] = views_text_or_null(value, &nulls[1]);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
@@ -437,42 +448,43 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	uint32		word;
 
 	InitMaterializedSRF(fcinfo, 0);
-	status_row(rsinfo, "version", PG_TALLY_VERSION);
-	status_row(rsinfo, "active", segment != NULL ? "yes" : "no");
-	status_row(rsinfo, "loaded by", pg_tally_is_shared() ? "shared_preload_libraries"
+	views_status_row(rsinfo, "version", PG_TALLY_VERSION);
+	views_status_row(rsinfo, "active", segment != NULL ? "yes" : "no");
+	views_status_row(rsinfo, "loaded by", pg_tally_is_shared() ? "shared_preload_libraries"
 			   : "session_preload_libraries or LOAD");
 	if (segment == NULL)
 	{
-		status_row(rsinfo, "reason", pg_tally_failure());
+		views_status_row(rsinfo, "reason", pg_tally_failure());
 		return (Datum) 0;
 	}
 	header = segment->header;
 	word = *(volatile uint32 *) &header->level_word;
-	status_row(rsinfo, "segment", pg_tally_segment_path());
-	status_row(rsinfo, "segment format", psprintf("%u", header->version));
-	status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
+	views_status_row(rsinfo, "segment", pg_tally_segment_path());
+	views_status_row(rsinfo, "segment format", psprintf("%u", header->version));
+	views_status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
 	if (pg_tally_level_refused()[0] != '\0')
-		status_row(rsinfo, "level refused", pg_tally_level_refused());
-	status_row(rsinfo, "this session", tally.claimed ? "instrumented" : "not instrumented");
-	status_row(rsinfo, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
+		views_status_row(rsinfo, "level refused", pg_tally_level_refused());
+	views_status_row(rsinfo, "this session", tally.claimed ? "instrumented" : "not instrumented");
+	views_status_row(rsinfo, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
 			   : "clock_gettime(CLOCK_MONOTONIC)");
-	status_row(rsinfo, "clock frequency",
+	views_status_row(rsinfo, "clock frequency",
 			   psprintf("%.0f Hz", 1.0 / tally_seconds_per_tick(segment)));
-	status_row(rsinfo, "slots", psprintf("%u of %u", tally_population(segment), header->slots));
-	status_row(rsinfo, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
-	status_row(rsinfo, "processes without a slot",
+	views_status_row(rsinfo, "slots", psprintf("%u of %u", tally_population(segment), header->slots));
+	views_status_row(rsinfo, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
+	views_status_row(rsinfo, "processes without a slot",
 			   psprintf(UINT64_FORMAT, header->overflow_slots));
-	status_row(rsinfo, "statistics without room",
+	views_status_row(rsinfo, "statistics without room",
 			   psprintf(UINT64_FORMAT, header->overflow_stats));
-	status_row(rsinfo, "names without room",
+	views_status_row(rsinfo, "names without room",
 			   psprintf(UINT64_FORMAT, header->overflow_directory));
-	status_row(rsinfo, "folds into the last group",
+	views_status_row(rsinfo, "folds into the last group",
 			   psprintf(UINT64_FORMAT, header->overflow_groups));
-	status_row(rsinfo, "memory refused",
+	views_status_row(rsinfo, "memory refused",
 			   psprintf(UINT64_FORMAT, header->overflow_memory));
-	status_row(rsinfo, "slots found damaged",
+	views_status_row(rsinfo, "slots found damaged",
 			   psprintf(UINT64_FORMAT, header->lost_folds));
+	statement_status(rsinfo, segment);
 	return (Datum) 0;
 }
 
@@ -481,7 +493,7 @@ PG_FUNCTION_INFO_V1(pg_tally_probes);
 Datum
 pg_tally_probes(PG_FUNCTION_ARGS)
 {
-	tally_segment *segment = segment_or_error();
+	tally_segment *segment = views_segment();
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	tally_header *header = segment->header;
 
@@ -502,21 +514,33 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 				calls += *(volatile uint64 *) &pg_tally_book(segment, s)->calls[i];
 		values[0] = CStringGetTextDatum(probe.name);
 		values[1] = BoolGetDatum(probe.state == TALLY_PROBE_INSTALLED);
-		values[2] = text_or_null(probe.reason, &nulls[2]);
+		values[2] = views_text_or_null(probe.reason, &nulls[2]);
 		values[3] = Int64GetDatum((int64) calls);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
 }
 
-/* tally.reset(): all totals of all processes begin again at zero. */
+/*
+ * tally.reset(userid, dbid, queryid): the statements of these are forgotten; 0 stands for all of
+ * them, and of nothing but that the totals of all processes begin again at zero as well.
+ */
 PG_FUNCTION_INFO_V1(pg_tally_reset);
 Datum
 pg_tally_reset(PG_FUNCTION_ARGS)
 {
-	tally_segment *segment = segment_or_error();
-	int			error = tally_reset(segment);
+	tally_segment *segment = views_segment();
+	tally_statement_filter filter = {
+		.user_id = PG_GETARG_OID(0),
+		.database_id = PG_GETARG_OID(1),
+		.id = (uint64) PG_GETARG_INT64(2),
+	};
+	int			error = 0;
 
+	if (filter.user_id != 0 || filter.database_id != 0 || filter.id != 0)
+		tally_statements_reset(segment, &filter);
+	else
+		error = tally_reset(segment);
 	if (error != 0)
 	{
 		errno = error;

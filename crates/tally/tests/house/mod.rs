@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 pub mod gate;
 pub mod witness;
+pub mod workload;
 
 use assert_cmd::Command;
 use scratch::{Builder, Cluster};
@@ -78,6 +79,11 @@ pub fn complaint(command: &mut Command, code: i32) -> String {
 
 /// The extension's SQL, from the build: CREATE EXTENSION wants it installed.
 pub fn create_views(cluster: &Cluster) {
+    create_views_in(&mut cluster.connect().unwrap());
+}
+
+/// The same in the database of this session.
+pub fn create_views_in(client: &mut postgres::Client) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally");
     let script = std::fs::read_dir(&folder)
         .unwrap()
@@ -91,7 +97,7 @@ pub fn create_views(cluster: &Cluster) {
         .filter(|line| !line.starts_with('\\'))
         .map(|line| line.replace("MODULE_PATHNAME", "pg_tally") + "\n")
         .collect();
-    cluster.psql(&format!("CREATE SCHEMA IF NOT EXISTS tally; {sql}")).unwrap();
+    client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS tally; {sql}")).unwrap();
 }
 
 /// Wait until this holds.
@@ -101,4 +107,11 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(began.elapsed() < Duration::from_secs(20), "it does not come true: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Columns that make a statement another than any other number does: what tells statements apart
+/// is not their constants, but their constants' types.
+pub fn distinct(number: usize) -> String {
+    let column = |bit: usize| if number >> bit & 1 == 1 { "1" } else { "'x'" };
+    (0..12).map(column).collect::<Vec<_>>().join(", ")
 }

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_file.c
+ *	  The table of statements, written at a clean stop and read at the next start.
+ *
+ *	  header, names of accounts, statements, CRC-32C of all that
+ *
+ * A statement is a saved_statement, then its parts (stat: 1 + number of the name), the buckets
+ * of its histogram that have updates, its text. Numbers are as the machine has them: the file
+ * belongs to a data directory, which no other kind of machine can read either.
+ *
+ * The file is there only while the server is down: a crash must not bring back old figures.
+ * The postmaster writes and reads it, outside of transactions, so memory is malloc's.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "port/pg_crc32c.h"
+#include "storage/fd.h"
+
+#include "pg_tally.h"
+#include "statement_file.h"
+
+#define FILE_NAME "pg_stat/pg_tally.statements"
+#define FILE_NEW FILE_NAME ".new"
+#define FILE_DAMAGED FILE_NAME ".damaged"
+#define FILE_MAGIC "TALLYSTM"
+#define FILE_VERSION 1
+#define CLOCK_PAUSE_US 20000		/* between the two instants that give a new clock's rate */
+
+typedef struct saved_header
+{
+	char		magic[8];			/* FILE_MAGIC, no terminator */
+	uint32		version;
+	uint32		names;
+	uint32		statements;
+	uint32		clock_kind;
+	double		seconds_per_tick;
+	char		boot_id[40];		/* of the machine when it was written */
+} saved_header;
+
+typedef struct saved_statement
+{
+	tally_statement_key key;
+	uint32		parts;
+	uint32		hist_low;			/* the first bucket that follows ... */
+	uint32		hist_count;			/* ... and how many */
+	uint32		has_text;
+	uint32		text_bytes;			/* kept */
+	uint32		text_whole;
+	int32		encoding;
+	uint32		pad;
+	tally_counts counts;
+} saved_statement;
+
+static inline tally_statement *
+statement_at(tally_segment *segment, uint32 number)
+{
+	return (tally_statement *) ((char *) segment->header + segment->header->statements.offset +
+								(uint64) segment->header->statements.stride * number);
+}
+
+/* The statement of an entry, or NULL if it is free, or was left half changed. */
+static const tally_statement *
+used_statement(tally_segment *segment, uint32 number)
+{
+	const tally_set *set = (tally_set *) ((char *) segment->header + segment->header->sets.offset) +
+		number / TALLY_WAYS;
+	const tally_statement *statement = statement_at(segment, number);
+
+	if (set->reserved == 0 || set->tags[number % TALLY_WAYS] == 0 || statement->state != 1 ||
+		(statement->seq & 1) != 0)
+		return NULL;
+	return statement;
+}
+
+/* ---------------------------------------------------------------- writing */
+
+typedef struct writer
+{
+	FILE	   *file;
+	pg_crc32c	crc;
+	bool		failed;				/* errno says why */
+	uint32		names;
+	uint32	   *name_of;			/* of each entry of the directory: 1 + number of its name, 0 none */
+	char	   *text;				/* room for the longest text */
+} writer;
+
+static void
+put(writer *w, const void *data, size_t size)
+{
+	COMP_CRC32C(w->crc, data, size);
+	if (!w->failed && size > 0 && fwrite(data, 1, size, w->file) != size)
+		w->failed = true;
+}
+
+static uint32
+text_length(tally_segment *segment, const tally_statement *statement)
+{
+	uint64		most = (uint64) segment->header->texts.count * TALLY_TEXT_BLOCK;
+
+	return (uint32) Min(statement->text_bytes, most);
+}
+
+/* What is to be known before the first byte is written. */
+static bool
+survey(tally_segment *segment, writer *w, saved_header *header)
+{
+	uint32		longest = 0;
+
+	w->name_of = calloc(segment->header->directory.count + 1, sizeof(uint32));
+	if (w->name_of == NULL)
+		return false;
+	for (uint32 n = 0; n < segment->header->statements.count; n++)
+	{
+		const tally_statement *statement = used_statement(segment, n);
+
+		if (statement == NULL)
+			continue;
+		header->statements++;
+		longest = Max(longest, text_length(segment, statement));
+		for (int i = 0; i < TALLY_PARTS; i++)
+		{
+			uint32		stat = statement->parts[i].stat;
+
+			if (stat != 0 && stat <= segment->header->directory.count && w->name_of[stat - 1] == 0)
+				w->name_of[stat - 1] = ++header->names;
+		}
+	}
+	w->text = malloc(longest + 1);
+	return w->text != NULL;
+}
+
+/* In the order of their numbers. */
+static bool
+put_names(tally_segment *segment, writer *w, uint32 count)
+{
+	char		(*names)[TALLY_NAME_MAX] = calloc(count + 1, TALLY_NAME_MAX);
+
+	if (names == NULL)
+		return false;
+	for (uint32 i = 0; i < segment->header->directory.count; i++)
+		if (w->name_of[i] != 0)
+			strlcpy(names[w->name_of[i] - 1], pg_tally_directory(segment, i)->name, TALLY_NAME_MAX);
+	put(w, names, (size_t) count * TALLY_NAME_MAX);
+	free(names);
+	return true;
+}
+
+static void
+put_statement(tally_segment *segment, writer *w, const tally_statement *statement)
+{
+	const tally_moments *exec = &statement->counts.exec;
+	saved_statement saved = {.key = statement->key,.counts = statement->counts};
+	tally_part	parts[TALLY_PARTS];
+
+	for (int i = 0; i < TALLY_PARTS; i++)
+	{
+		uint32		stat = statement->parts[i].stat;
+
+		if (stat == 0 || stat > segment->header->directory.count)
+			continue;
+		parts[saved.parts] = statement->parts[i];
+		parts[saved.parts++].stat = w->name_of[stat - 1];
+	}
+	if (exec->count > 0)
+	{
+		saved.hist_low = tally_bucket(exec->min);
+		saved.hist_count = Max(tally_bucket(exec->max), saved.hist_low) + 1 - saved.hist_low;
+	}
+	saved.has_text = statement->text != 0;
+	saved.text_whole = statement->text_whole;
+	saved.encoding = statement->encoding;
+	if (saved.has_text)
+		saved.text_bytes = tally_statement_text_copy(segment, statement, w->text,
+													 text_length(segment, statement));
+	put(w, &saved, sizeof(saved));
+	put(w, parts, saved.parts * sizeof(tally_part));
+	put(w, &statement->hist[saved.hist_low], saved.hist_count * sizeof(uint64));
+	put(w, w->text, saved.text_bytes);
+}
+
+static bool
+write_all(tally_segment *segment, writer *w)
+{
+	saved_header header = {.version = FILE_VERSION,.clock_kind = (uint32) segment->clock};
+	pg_crc32c	crc;
+
+	memcpy(header.magic, FILE_MAGIC, sizeof(header.magic));
+	memcpy(header.boot_id, segment->header->boot_id, sizeof(header.boot_id));
+	header.seconds_per_tick = tally_seconds_per_tick(segment);
+	if (!survey(segment, w, &header))
+		return false;
+	put(w, &header, sizeof(header));
+	if (!put_names(segment, w, header.names))
+		return false;
+	for (uint32 n = 0; n < segment->header->statements.count; n++)
+	{
+		const tally_statement *statement = used_statement(segment, n);
+
+		if (statement != NULL)
+			put_statement(segment, w, statement);
+	}
+	crc = w->crc;
+	FIN_CRC32C(crc);
+	put(w, &crc, sizeof(crc));
+	return !w->failed;
+}
+
+void
+statement_file_save(tally_segment *segment)
+{
+	writer		w = {0};
+	bool		written;
+
+	if (segment->header->sets.count == 0)
+		return;
+	/* who died in the middle of something has statements in its cache */
+	tally_sweep(segment);
+	INIT_CRC32C(w.crc);
+	w.file = AllocateFile(FILE_NEW, PG_BINARY_W);
+	if (w.file == NULL)
+	{
+		ereport(LOG, (errcode_for_file_access(),
+					  errmsg("could not keep the statements: cannot create file \"%s\": %m",
+							 FILE_NEW)));
+		return;
+	}
+	written = write_all(segment, &w);
+	written = FreeFile(w.file) == 0 && written;
+	if (!written)
+	{
+		ereport(LOG, (errcode_for_file_access(),
+					  errmsg("could not keep the statements: cannot write file \"%s\": %m",
+							 FILE_NEW)));
+		unlink(FILE_NEW);
+	}
+	else
+		(void) durable_rename(FILE_NEW, FILE_NAME, LOG);
+	free(w.name_of);
+	free(w.text);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+typedef struct place
+{
+	size_t		offset;				/* of the statement in the file */
+	uint64		calls;
+} place;
+
+typedef struct reader
+{
+	char	   *bytes;
+	size_t		size;				/* without the CRC */
+	size_t		at;
+	saved_header header;
+	uint32	   *stats;				/* of each name: 1 + directory index */
+	place	   *places;
+	double		ratio;				/* ticks of now to a tick of the file */
+} reader;
+
+/* The next so many bytes, or NULL. */
+static const char *
+take(reader *r, size_t size)
+{
+	const char *at = r->bytes + r->at;
+
+	if (size > r->size - r->at)
+		return NULL;
+	r->at += size;
+	return at;
+}
+
+/* A statement at the reader's place; the text's bytes stay the reader's. */
+static bool
+take_statement(reader *r, saved_statement *saved, tally_statement *statement,
+			   tally_statement_text *text)
+{
+	const char *from = take(r, sizeof(*saved));
+
+	if (from == NULL)
+		return false;
+	memcpy(saved, from, sizeof(*saved));
+	memset(statement, 0, sizeof(*statement));
+	statement->key = saved->key;
+	statement->counts = saved->counts;
+	if (saved->parts > TALLY_PARTS || saved->hist_low > TALLY_HIST_BUCKETS ||
+		saved->hist_count > TALLY_HIST_BUCKETS - saved->hist_low)
+		return false;
+	from = take(r, saved->parts * sizeof(tally_part));
+	if (from == NULL)
+		return false;
+	memcpy(statement->parts, from, saved->parts * sizeof(tally_part));
+	from = take(r, saved->hist_count * sizeof(uint64));
+	if (from == NULL)
+		return false;
+	memcpy(&statement->hist[saved->hist_low], from, saved->hist_count * sizeof(uint64));
+	text->bytes = take(r, saved->text_bytes);
+	text->length = saved->text_bytes;
+	text->whole = saved->text_whole;
+	text->encoding = saved->encoding;
+	for (uint32 i = 0; i < saved->parts; i++)
+		if (statement->parts[i].stat == 0 || statement->parts[i].stat > r->header.names)
+			return false;
+	return text->bytes != NULL;
+}
+
+/* Read the file into memory. False: it is not there, or cannot be read, which is logged. */
+static bool
+read_bytes(reader *r)
+{
+	FILE	   *file = AllocateFile(FILE_NAME, PG_BINARY_R);
+	struct stat st;
+	bool		good;
+
+	if (file == NULL && errno == ENOENT)
+		return false;
+	good = file != NULL && fstat(fileno(file), &st) == 0 &&
+		(r->bytes = malloc((size_t) st.st_size + 1)) != NULL;
+	if (good)
+	{
+		r->size = fread(r->bytes, 1, (size_t) st.st_size, file);
+		good = ferror(file) == 0;
+	}
+	if (!good)
+		ereport(LOG, (errcode_for_file_access(),
+					  errmsg("could not bring back the statements: cannot read file \"%s\": %m",
+							 FILE_NAME)));
+	if (file != NULL)
+		FreeFile(file);
+	return good;
+}
+
+/* Is it whole? Finds the statements. NULL, or what is wrong. */
+static const char *
+check(reader *r)
+{
+	pg_crc32c	crc,
+				stored;
+
+	if (r->size < sizeof(saved_header) + sizeof(crc))
+		return "it is too short";
+	r->size -= sizeof(crc);
+	memcpy(&r->header, take(r, sizeof(r->header)), sizeof(r->header));
+	if (memcmp(r->header.magic, FILE_MAGIC, sizeof(r->header.magic)) != 0)
+		return "it is no file of statements";
+	if (r->header.version != FILE_VERSION)
+		return "it is of another version";
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, r->bytes, r->size);
+	FIN_CRC32C(crc);
+	memcpy(&stored, r->bytes + r->size, sizeof(stored));
+	if (!EQ_CRC32C(crc, stored))
+		return "its checksum is wrong";
+	return NULL;
+}
+
+/* The accounts of this segment that the file's names stand for. */
+static bool
+take_names(tally_segment *segment, reader *r)
+{
+	r->stats = calloc((size_t) r->header.names + 1, sizeof(uint32));
+	for (uint32 i = 0; r->stats != NULL && i < r->header.names; i++)
+	{
+		const char *name = take(r, TALLY_NAME_MAX);
+
+		if (name == NULL || name[0] == '\0' || memchr(name, '\0', TALLY_NAME_MAX) == NULL)
+			return false;
+		r->stats[i] = 1 + tally_register(segment, name, TALLY_ACCOUNT, "ticks");
+	}
+	return r->stats != NULL;
+}
+
+static bool
+find_statements(reader *r)
+{
+	saved_statement saved;
+	tally_statement statement;
+	tally_statement_text text;
+
+	r->places = calloc((size_t) r->header.statements + 1, sizeof(place));
+	for (uint32 i = 0; r->places != NULL && i < r->header.statements; i++)
+	{
+		r->places[i].offset = r->at;
+		if (!take_statement(r, &saved, &statement, &text))
+			return false;
+		r->places[i].calls = saved.counts.exec.count;
+	}
+	return r->places != NULL && r->at == r->size;
+}
+
+static int
+by_calls(const void *a, const void *b)
+{
+	uint64		x = ((const place *) a)->calls;
+	uint64		y = ((const place *) b)->calls;
+
+	return x < y ? -1 : x > y;
+}
+
+/* ---------------------------------------------------------------- another clock */
+
+/*
+ * How many ticks of this segment a tick of the file was. Within one boot of the machine a
+ * clock keeps its rate; a new segment's own rate is known only some time after it was made.
+ */
+static double
+ticks_now(tally_segment *segment, const saved_header *header)
+{
+	double		rate;
+
+	if (header->clock_kind == (uint32) segment->clock &&
+		(segment->clock == TALLY_CLOCK_MONOTONIC ||
+		 memcmp(header->boot_id, segment->header->boot_id, sizeof(header->boot_id)) == 0))
+		return 1;
+	if (segment->clock != TALLY_CLOCK_MONOTONIC)
+		pg_usleep(CLOCK_PAUSE_US);
+	rate = tally_seconds_per_tick(segment);
+	return rate > 0 && header->seconds_per_tick > 0 ? header->seconds_per_tick / rate : 1;
+}
+
+static void
+scale(uint64 *ticks, int count, double ratio)
+{
+	for (int i = 0; i < count; i++)
+		ticks[i] = (uint64) ((double) ticks[i] * ratio + 0.5);
+}
+
+static void
+scale_moments(tally_moments *moments, double ratio)
+{
+	if (moments->count == 0)
+		return;
+	scale(&moments->total, 1, ratio);
+	scale(&moments->min, 1, ratio);
+	scale(&moments->max, 1, ratio);
+	moments->squares *= ratio * ratio;
+}
+
+/* Each bucket goes where its middle goes. */
+static void
+scale_hist(uint64 *hist, const tally_moments *exec, double ratio)
+{
+	uint64		scaled[TALLY_HIST_BUCKETS] = {0};
+
+	for (uint32 b = 0; b < TALLY_HIST_BUCKETS; b++)
+	{
+		uint64		middle = b + 1 < TALLY_HIST_BUCKETS
+			? (tally_bucket_low(b) + tally_bucket_low(b + 1)) / 2 : tally_bucket_low(b);
+
+		if (hist[b] == 0)
+			continue;
+		scale(&middle, 1, ratio);
+		scaled[tally_bucket(Min(Max(middle, exec->min), exec->max))] += hist[b];
+	}
+	memcpy(hist, scaled, sizeof(scaled));
+}
+
+static void
+scale_statement(tally_statement *statement, double ratio)
+{
+	tally_counts *counts = &statement->counts;
+
+	scale_moments(&counts->exec, ratio);
+	scale_moments(&counts->plan, ratio);
+	scale(counts->io_ticks, lengthof(counts->io_ticks), ratio);
+	scale(&counts->worker_ticks, 1, ratio);
+	for (int i = 0; i < TALLY_PARTS; i++)
+		scale(&statement->parts[i].ticks, 1, ratio);
+	if (counts->exec.count > 0)
+		scale_hist(statement->hist, &counts->exec, ratio);
+}
+
+/* ---------------------------------------------------------------- into the table */
+
+/*
+ * No more than the table can hold, those used most; they come last, so that where a set is full
+ * they take the place of those used less.
+ */
+static void
+load_statements(tally_segment *segment, reader *r)
+{
+	uint32		count = r->header.statements;
+	uint32		room = segment->header->statements.count;
+	uint32		first = count > room ? count - room : 0;
+
+	qsort(r->places, count, sizeof(place), by_calls);
+	for (uint32 i = first; i < count; i++)
+	{
+		saved_statement saved;
+		tally_statement statement;
+		tally_statement_text text;
+
+		r->at = r->places[i].offset;
+		if (!take_statement(r, &saved, &statement, &text))
+			return;					/* find_statements took it */
+		for (uint32 p = 0; p < saved.parts; p++)
+			statement.parts[p].stat = r->stats[statement.parts[p].stat - 1];
+		if (r->ratio != 1)
+			scale_statement(&statement, r->ratio);
+		tally_statement_load(segment, &statement, saved.has_text ? &text : NULL);
+	}
+}
+
+static void
+set_aside(const char *why)
+{
+	ereport(LOG,
+			(errmsg("the statements of the last run are lost: file \"%s\" is damaged: %s",
+					FILE_NAME, why),
+			 errhint("It is kept as \"%s\"; remove it when you have no more use for it.",
+					 FILE_DAMAGED)));
+	(void) durable_rename(FILE_NAME, FILE_DAMAGED, LOG);
+}
+
+void
+statement_file_load(tally_segment *segment)
+{
+	reader		r = {0};
+	const char *why;
+
+	if (segment->header->sets.count == 0)
+		return;
+	/* a segment that was found has these figures already */
+	if (!segment->created)
+	{
+		if (unlink(FILE_NAME) != 0 && errno != ENOENT)
+			ereport(LOG, (errcode_for_file_access(),
+						  errmsg("could not remove file \"%s\": %m", FILE_NAME)));
+		return;
+	}
+	if (read_bytes(&r))
+	{
+		why = check(&r);
+		if (why == NULL && (!take_names(segment, &r) || !find_statements(&r)))
+			why = "its parts do not fit together";
+		if (why != NULL)
+			set_aside(why);
+		else
+		{
+			r.ratio = ticks_now(segment, &r.header);
+			load_statements(segment, &r);
+			(void) durable_unlink(FILE_NAME, LOG);
+		}
+	}
+	free(r.bytes);
+	free(r.stats);
+	free(r.places);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_file.h
+ *	  Statements are kept over a clean restart, in a file of the data directory.
+ */
+#ifndef PG_TALLY_STATEMENT_FILE_H
+#define PG_TALLY_STATEMENT_FILE_H
+
+#include "postgres.h"
+
+#include "tally_statements.h"
+
+/* At a clean stop, when no other process of the server is left. What fails is logged. */
+extern void statement_file_save(tally_segment *segment);
+/* At the start, before any other process. A file that is damaged is set aside, and that is logged. */
+extern void statement_file_load(tally_segment *segment);
+
+#endif							/* PG_TALLY_STATEMENT_FILE_H */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_read.h
+ *	  All statements as of nearly one instant: table and caches added, nothing counted twice.
+ */
+#ifndef PG_TALLY_STATEMENT_READ_H
+#define PG_TALLY_STATEMENT_READ_H
+
+#include "postgres.h"
+
+#include "utils/hsearch.h"
+
+#include "tally_statements.h"
+
+/* What was counted of a statement. */
+typedef struct statement_figures
+{
+	tally_counts counts;
+	tally_part	parts[TALLY_PARTS];
+	uint32		hist_low;			/* the buckets that are kept, up to before hist_end */
+	uint32		hist_end;
+	uint64	   *hist;
+} statement_figures;
+
+/* A statement's text as it is kept: not checked, not converted, no terminator. */
+typedef struct statement_text
+{
+	char	   *bytes;				/* NULL: there is none, or it was not asked for */
+	uint32		kept;
+	uint32		whole;				/* bytes of the whole text */
+	int			encoding;
+} statement_text;
+
+typedef struct statement_row
+{
+	tally_statement_key key;		/* first: the hash table's key */
+	statement_figures figures;
+	statement_text text;
+} statement_row;
+
+/* What a slot works for now. */
+typedef struct statement_flight
+{
+	tally_statement_key key;		/* id 0: not known yet */
+	uint64		begun;				/* tick; 0: it works for none, and parts wait for their statement */
+	uint64		now;				/* the tick that the parts go up to */
+	tally_part	parts[TALLY_PARTS];
+} statement_flight;
+
+/* Where time went: the activity of an account. */
+typedef enum statement_class
+{
+	CLASS_CPU = 0,
+	CLASS_CLIENT,
+	CLASS_IO,
+	CLASS_LWLOCK,
+	CLASS_LOCK,
+	CLASS_IPC,
+	CLASS_OTHER,
+	CLASS_COUNT
+} statement_class;
+
+/* A hash table of statement_row, by key; in the current memory context. */
+extern HTAB *statements_read(tally_segment *segment, bool texts);
+/* False: the slot works for no statement, and none is owed anything. */
+extern bool statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *flight);
+/* Of one statement, without its figures. */
+extern bool statement_read_text(tally_segment *segment, const tally_statement_key *key,
+								statement_text *text);
+extern statement_class statement_class_of(tally_segment *segment, uint32 stat);
+
+#endif							/* PG_TALLY_STATEMENT_READ_H */
