@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use rustix::process::Signal;
 
-use crate::pgbench::Pgbench;
+use crate::distinct;
+use crate::pgbench::{Load, Pgbench};
 use crate::process::{alive, children, signal, Process};
 use crate::template::{self, tail};
 use crate::watchdog::Watchdog;
@@ -443,6 +444,14 @@ impl Cluster {
         command.args(["-i", "-q", "-s", &scale.to_string(), "-U", "postgres", "-p"]);
         command.arg(PORT.to_string()).arg("-h").arg(&self.dir).arg("postgres");
         template::run(&mut command, "pgbench -i")
+    }
+
+    /// Make the tables that a load reads and writes: pgbench's of that scale, or its own.
+    pub fn fill(&self, load: &Load, scale: u32) -> Result<(), Error> {
+        match load {
+            Load::Distinct { .. } => self.psql(&distinct::table()).map(drop),
+            _ => self.pgbench_init(scale),
+        }
     }
 
     /// A pgbench run against this cluster, still to be described.

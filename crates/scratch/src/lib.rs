@@ -13,6 +13,7 @@
 mod account;
 mod binaries;
 mod cluster;
+mod distinct;
 mod error;
 mod pgbench;
 mod process;

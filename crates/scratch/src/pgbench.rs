@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::distinct;
 use crate::process::signal;
 use crate::template::tail;
 use crate::{Cluster, Error};
@@ -23,6 +24,13 @@ pub enum Load {
     TpcB,
     /// pgbench's `simple-update`.
     SimpleUpdate,
+    /// So many statements, by the hundred, that are distinct to a server which ignores constants:
+    /// reads of one row of [`Cluster::fill`]'s table, each of two columns. At random, one a
+    /// transaction; at most 100 hundreds, and by the simple protocol only.
+    Distinct {
+        /// How many hundreds.
+        hundreds: u32,
+    },
     /// A script in a file.
     File(PathBuf),
     /// A script as it stands.
@@ -158,6 +166,7 @@ impl Pgbench {
             Load::SimpleUpdate => {
                 command.args(["-b", "simple-update"]);
             }
+            Load::Distinct { hundreds } => kept = Some(self.script(&distinct::script(*hundreds))?),
             // The server's user may not be able to read the caller's file: hand it a copy.
             Load::File(path) => {
                 let text =

@@ -79,6 +79,23 @@ fn pgbench_runs_and_is_ended_on_demand() {
     assert!(!alive(running.pid()));
 }
 
+#[test]
+fn distinct_statements_are_distinct_to_a_server_that_ignores_constants() {
+    let cluster = Cluster::builder().setting("compute_query_id", "on").start().unwrap();
+    let load = Load::Distinct { hundreds: 50 };
+    cluster.fill(&load, 1).unwrap();
+    let result = cluster.pgbench().load(load).clients(2).transactions(200).run().unwrap();
+    assert_eq!((result.transactions, result.failed), (400, 0));
+    let id = |columns: &str, row: u32| {
+        let sql = format!("explain (verbose) select {columns} from wide where id = {row}");
+        let plan = cluster.psql(&sql).unwrap();
+        plan.lines().find(|line| line.starts_with("Query Identifier")).unwrap().to_string()
+    };
+    assert_eq!(id("c7, c50", 1), id("c7, c50", 999));
+    assert_ne!(id("c7, c50", 1), id("c50, c7", 1));
+    assert_ne!(id("c7, c50", 1), id("c7, c100", 1));
+}
+
 /// Not a test of its own: the process that the next test kills.
 #[test]
 #[ignore = "helper of the test below"]

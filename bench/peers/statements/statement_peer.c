@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_peer.c
+ *	  Lets pg_stat_statements be toggled by the segment's pause word.
+ *
+ * `tally cost` toggles our statements by one word in the segment. So that pg_stat_statements
+ * can be measured in the very same design, its `track` is set to none in a backend where a
+ * statement finds the word set, and to top where it does not. The setting's variable is
+ * written directly: setting it by its name would weigh on the first transaction of each slice.
+ *
+ * To be preloaded after pg_tally and pg_stat_statements, so that its hooks run before theirs.
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "parser/analyze.h"
+#include "tcop/utility.h"
+#include "utils/guc_tables.h"
+
+#include "tally.h"
+
+PG_MODULE_MAGIC;
+
+#define TRACK "pg_stat_statements.track"
+
+extern void _PG_init(void);
+
+static post_parse_analyze_hook_type previous_post_parse_analyze;
+static ExecutorStart_hook_type previous_ExecutorStart;
+static ProcessUtility_hook_type previous_ProcessUtility;
+
+static const uint32 *pause_word;
+static int *track;
+static int	track_none;
+static int	track_top;
+
+/* The variable of the setting, and the two values it takes here. */
+static void
+find_track(void)
+{
+	struct config_generic **settings = get_guc_variables();
+
+	for (int i = 0; i < GetNumConfigOptions(); i++)
+	{
+		struct config_enum *setting = (struct config_enum *) settings[i];
+
+		if (setting->gen.vartype != PGC_ENUM || strcmp(setting->gen.name, TRACK) != 0)
+			continue;
+		for (const struct config_enum_entry *value = setting->options; value->name != NULL; value++)
+		{
+			if (strcmp(value->name, "none") == 0)
+				track_none = value->val;
+			else if (strcmp(value->name, "top") == 0)
+				track_top = value->val;
+		}
+		track = setting->variable;
+	}
+	if (track == NULL)
+		elog(ERROR, "statement_peer: there is no setting \"%s\"", TRACK);
+}
+
+/* The word in the segment that pg_tally has made for this server. */
+static void
+find_pause(void)
+{
+	char		path[MAXPGPATH];
+	struct stat st;
+	void	   *page;
+	int			fd;
+
+	if (stat(DataDir, &st) != 0)
+		elog(ERROR, "statement_peer: %s: %m", DataDir);
+	snprintf(path, sizeof(path), "/dev/shm/pg_tally.%llx.%llx",
+			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		elog(ERROR, "statement_peer: %s: %m", path);
+	page = mmap(NULL, sizeof(tally_header), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		elog(ERROR, "statement_peer: %s: %m", path);
+	pause_word = &((const tally_header *) page)->pause;
+}
+
+static inline void
+follow(void)
+{
+	uint32		paused;
+
+	if (unlikely(pause_word == NULL))
+	{
+		find_track();
+		find_pause();
+	}
+	paused = __atomic_load_n(pause_word, __ATOMIC_RELAXED) & TALLY_PAUSE_STATEMENTS;
+	*track = paused ? track_none : track_top;
+}
+
+static void
+peer_post_parse_analyze(ParseState *pstate, Query *query, JumbleState *jstate)
+{
+	follow();
+	if (previous_post_parse_analyze)
+		previous_post_parse_analyze(pstate, query, jstate);
+}
+
+static void
+peer_ExecutorStart(QueryDesc *queryDesc, int eflags)
+{
+	follow();
+	if (previous_ExecutorStart)
+		previous_ExecutorStart(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+}
+
+static void
+peer_ProcessUtility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
+					ProcessUtilityContext context, ParamListInfo params,
+					QueryEnvironment *queryEnv, DestReceiver *dest, QueryCompletion *qc)
+{
+	follow();
+	if (previous_ProcessUtility)
+		previous_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
+								dest, qc);
+	else
+		standard_ProcessUtility(pstmt, queryString, readOnlyTree, context, params, queryEnv,
+								dest, qc);
+}
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		elog(ERROR, "statement_peer must be loaded by shared_preload_libraries, as the last one");
+	previous_post_parse_analyze = post_parse_analyze_hook;
+	post_parse_analyze_hook = peer_post_parse_analyze;
+	previous_ExecutorStart = ExecutorStart_hook;
+	ExecutorStart_hook = peer_ExecutorStart;
+	previous_ProcessUtility = ProcessUtility_hook;
+	ProcessUtility_hook = peer_ProcessUtility;
+}
