@@ -265,7 +265,9 @@ typedef struct tally_head		/* 64 bytes */
 	uint64_t	total;				/* 16 */
 	uint64_t	min;				/* 24: UINT64_MAX while count is 0 */
 	uint64_t	max;				/* 32 */
-	uint64_t	reserved[3];
+	uint64_t	reserved;			/* 40 */
+	uint64_t	amount;				/* 48: what all of them moved, in bytes; 0: they move nothing */
+	uint64_t	follows;			/* 56: how many went on where the one before had ended */
 } tally_head;
 
 /* A lock that the owner of the slot holds; its address is the same in all processes. */
@@ -329,7 +331,7 @@ typedef struct tally_journal
 	uint32_t	slot;				/* 4: being folded */
 	uint32_t	group;				/* 8: entry index of its group */
 	uint32_t	head;				/* 12: index in the group's book */
-	tally_head	saved;				/* 16: that head before the fold; reserved[0]: the slot's
+	tally_head	saved;				/* 16: that head before the fold; reserved: the slot's
 									 * head; at the end: fold_count and sessions */
 	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram; at the end: its calls */
 } tally_journal;
@@ -599,6 +601,17 @@ tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 {
 	tally_add_plain(slot, index, value);
 	slot->hists[(size_t) index * TALLY_HIST_BUCKETS + tally_bucket_index(value)]++;
+}
+
+/* The same of what moves bytes: how many, and did it go on where the one before had ended? */
+static inline void
+tally_add_amount(tally_slot *slot, uint32_t index, uint64_t value, uint64_t amount, bool follows)
+{
+	tally_head *head = &slot->heads[index];
+
+	tally_add(slot, index, value);
+	head->amount += amount;
+	head->follows += follows;
 }
 
 /* One update of one statistic. */

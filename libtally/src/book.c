@@ -44,6 +44,8 @@ tally_book_add_head(tally_book *book, uint32_t stat)
 	head->total = 0;
 	head->min = UINT64_MAX;
 	head->max = 0;
+	head->amount = 0;
+	head->follows = 0;
 	head->stat = stat + 1;
 	__atomic_store_n(&book->used, book->used + 1, __ATOMIC_RELEASE);
 }
@@ -73,6 +75,8 @@ tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, b
 		head->total = 0;
 		head->min = UINT64_MAX;
 		head->max = 0;
+		head->amount = 0;
+		head->follows = 0;
 	}
 }
 

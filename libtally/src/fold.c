@@ -126,6 +126,8 @@ add_head(const tally_segment *segment, tally_book *book, uint32_t n, const closi
 
 		to->count += from->count;
 		to->total += from->total;
+		to->amount += from->amount;
+		to->follows += from->follows;
 		if (from->min < to->min)
 			to->min = from->min;
 		if (from->max > to->max)
@@ -157,7 +159,7 @@ fold_head(tally_segment *segment, tally_slot_entry *entry, tally_book *book, uin
 
 		journal->head = at;
 		journal->saved = *to;
-		journal->saved.reserved[0] = n;
+		journal->saved.reserved = n;
 		memcpy(journal->hist, to_hist, sizeof(journal->hist));
 		TALLY_STEP("head saved");
 		journal->active = TALLY_JOURNAL_HEAD;
@@ -187,7 +189,7 @@ undo_head(tally_segment *segment)
 	tally_journal *journal = tally_journal_of(segment);
 
 	if (journal_is_sound(segment) && journal->head < segment->header->stats_per_book &&
-		tally_entry_at(segment, journal->slot)->folded <= journal->saved.reserved[0])
+		tally_entry_at(segment, journal->slot)->folded <= journal->saved.reserved)
 	{
 		tally_book *book = tally_book_at(segment, journal->group);
 		tally_head *head = &tally_heads_of(book)[journal->head];
@@ -196,6 +198,8 @@ undo_head(tally_segment *segment)
 		head->total = journal->saved.total;
 		head->min = journal->saved.min;
 		head->max = journal->saved.max;
+		head->amount = journal->saved.amount;
+		head->follows = journal->saved.follows;
 		memcpy(tally_hist_of(segment, book, journal->head), journal->hist,
 			   sizeof(journal->hist));
 	}
