@@ -84,18 +84,22 @@ split_take(uint32 index)
 	return (uint8) (n + 1);
 }
 
-/* Forget what is gathered. */
+/* Forget what is gathered; current's seq is odd. */
+static void
+forget(tally_current *current)
+{
+	for (uint32 i = 0; i < current->used; i++)
+		split.part[split.index[i]] = 0;
+	current->used = 0;
+	split.carried = false;
+}
+
 static void
 clear(void)
 {
-	tally_current *current = split.cache.current;
-
-	for (uint32 i = 0; i < current->used; i++)
-		split.part[split.index[i]] = 0;
-	tally_current_begin(current);
-	current->used = 0;
-	tally_current_end(current);
-	split.carried = false;
+	tally_current_begin(split.cache.current);
+	forget(split.cache.current);
+	tally_current_end(split.cache.current);
 }
 
 void
@@ -163,6 +167,8 @@ charge(const tally_statement_key *key)
 	if (current->used == 0)
 		return;
 	place = split_place(key, NULL);
+	/* a reader sees the time here or there, but not in both */
+	tally_current_begin(current);
 	if (place != NULL)
 	{
 		tally_cached_begin(place);
@@ -171,7 +177,8 @@ charge(const tally_statement_key *key)
 							current->parts[i].ticks);
 		tally_cached_end(place);
 	}
-	clear();
+	forget(current);
+	tally_current_end(current);
 }
 
 /* A statement of this session that the client itself asks for. */
@@ -218,11 +225,9 @@ split_message_begin(tally_message message, uint64 arrival)
 		charge_unknown();
 	current = split.cache.current;
 	tally_current_begin(current);
+	current->begun = arrival;
 	if (current->used == 0)
-	{
-		current->begun = arrival;
 		current->key = (tally_statement_key) {0};
-	}
 	current->since = arrival;
 	current->waits = 0;
 	tally_current_end(current);

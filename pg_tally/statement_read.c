@@ -33,6 +33,15 @@ typedef struct cached_copy
 	statement_figures figures;
 } cached_copy;
 
+/* What a slot works for. */
+typedef struct flight_copy
+{
+	uint32		slot;
+	uint64		seq;				/* of the slot's tally_current */
+	bool		laid_down;			/* its process has died since, and it is in the table */
+	statement_flight flight;
+} flight_copy;
+
 typedef struct reading
 {
 	tally_segment *segment;
@@ -41,7 +50,7 @@ typedef struct reading
 	uint64	   *folds;				/* of each set, when the reading began */
 	HTAB	   *rows;				/* statement_row */
 	HTAB	   *cached;				/* cached_copy */
-	statement_flight *flights;		/* of each slot that has one */
+	flight_copy *flights;			/* of each slot that has one */
 	uint32		flight_count;
 } reading;
 
@@ -252,35 +261,41 @@ complete_parts(tally_segment *segment, const tally_current *current, const runni
 		tally_parts_add(flight->parts, run->stat, 0, flight->now - start);
 }
 
-bool
-statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *flight)
+/* False: nothing is worked for, and no statement is owed anything. */
+static bool
+copy_flight(tally_segment *segment, uint32 slot, tally_current *current, statement_flight *flight)
 {
-	const tally_current *live;
-	tally_current current;
+	const tally_current *live = current_at(segment, slot);
 	running		run;
 
-	if (slot >= segment->header->caches.count || cached_limit(segment, slot) == 0)
-		return false;
-	live = current_at(segment, slot);
 	for (int i = 0; i < COPY_TRIES; i++)
 	{
 		/* no wait is noted between the two copies, else it would be missing, or be there twice */
-		if (!copy_current(live, &current) || !copy_running(segment, slot, &run))
+		if (!copy_current(live, current) || !copy_running(segment, slot, &run))
 			return false;
 		flight->now = tally_now(segment->clock);
-		if (copy_end(&live->seq, current.seq))
+		if (copy_end(&live->seq, current->seq))
 			break;
 	}
-	if (current.begun == 0 && current.used == 0)
+	if (current->begun == 0 && current->used == 0)
 		return false;
-	flight->key = current.key;
+	flight->key = current->key;
 	flight->key.pad = 0;
-	flight->begun = current.begun;
+	flight->begun = current->begun;
 	memset(flight->parts, 0, sizeof(flight->parts));
-	memcpy(flight->parts, current.parts, Min(current.used, TALLY_PARTS) * sizeof(tally_part));
-	if (current.begun != 0)
-		complete_parts(segment, &current, &run, flight);
+	memcpy(flight->parts, current->parts, Min(current->used, TALLY_PARTS) * sizeof(tally_part));
+	if (current->begun != 0)
+		complete_parts(segment, current, &run, flight);
 	return true;
+}
+
+bool
+statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *flight)
+{
+	tally_current current;
+
+	return slot < segment->header->caches.count && cached_limit(segment, slot) > 0 &&
+		copy_flight(segment, slot, &current, flight);
 }
 
 /* ---------------------------------------------------------------- caches */
@@ -340,21 +355,26 @@ read_slot(reading *r, uint32 slot)
 {
 	uint32		limit = cached_limit(r->segment, slot);
 	const tally_cached *places = (const tally_cached *) (current_at(r->segment, slot) + 1);
-	statement_flight *flight = &r->flights[r->flight_count];
+	flight_copy *flown = &r->flights[r->flight_count];
 	tally_cached copy;
 
 	for (int i = 0; i < SLOT_TRIES && limit > 0; i++)
 	{
-		statement_flight before = {0};
-		bool		flew = statement_in_flight(r->segment, slot, &before);
+		tally_current before;
+		tally_current after;
+		bool		flew = copy_flight(r->segment, slot, &before, &flown->flight);
 
 		for (uint32 p = 0; p < limit; p++)
 			if (__atomic_load_n(&places[p].state, __ATOMIC_ACQUIRE) == 1 &&
 				copy_place(&places[p], &copy))
 				keep_place(r, slot, p, &copy);
-		if (statement_in_flight(r->segment, slot, flight) == flew &&
-			(!flew || flight->begun == before.begun))
+		if (copy_flight(r->segment, slot, &after, &flown->flight) == flew &&
+			(!flew || (after.begun == before.begun && after.since == before.since &&
+					   after.used >= before.used)))
 		{
+			flown->slot = slot;
+			flown->seq = after.seq;
+			flown->laid_down = false;
 			r->flight_count += flew;
 			return;
 		}
@@ -465,6 +485,27 @@ add_statement(reading *r, const tally_statement *copy, const statement_text *tex
 		row->text = *text;
 }
 
+/* What a set's log names is in the table already. */
+static void
+drop_laid_down(reading *r, uint64 item)
+{
+	uint32		slot = (uint32) item & 0xFFFF;
+	uint32		index = (uint32) (item >> 16) & 0xFF;
+
+	if (index != TALLY_CACHED)
+	{
+		cached_copy *copy = hash_search(r->cached, &item, HASH_FIND, NULL);
+
+		if (copy != NULL)
+			copy->laid_down = true;
+		return;
+	}
+	/* of a process that died; it may have gone on between the copy and its death */
+	for (uint32 i = 0; i < r->flight_count; i++)
+		if (r->flights[i].slot == slot && item >> 24 >= (r->flights[i].seq << 24) >> 24)
+			r->flights[i].laid_down = true;
+}
+
 /* False: a set was changed more often than its log remembers. */
 static bool
 read_sets(reading *r)
@@ -482,12 +523,8 @@ read_sets(reading *r)
 		whole = copy_set(r, s, &set, copies, texts, &count) && whole;
 		whole = whole && set.folds - r->folds[s] <= TALLY_SET_LOG;
 		for (uint32 i = 0; i < TALLY_SET_LOG; i++)
-		{
-			cached_copy *copy = hash_search(r->cached, &set.log[i], HASH_FIND, NULL);
-
-			if (copy != NULL)
-				copy->laid_down = true;
-		}
+			if (set.log[i] != 0)
+				drop_laid_down(r, set.log[i]);
 		for (uint32 i = 0; i < count; i++)
 			add_statement(r, &copies[i], &texts[i]);
 	}
@@ -529,7 +566,9 @@ add_cached(reading *r)
 		if (!copy->laid_down)
 			add_figures(r->context, &row_of(r, &copy->key)->figures, &copy->figures);
 	for (uint32 i = 0; i < r->flight_count; i++)
-		add_parts(row_of(r, &r->flights[i].key)->figures.parts, r->flights[i].parts);
+		if (!r->flights[i].laid_down)
+			add_parts(row_of(r, &r->flights[i].flight.key)->figures.parts,
+					  r->flights[i].flight.parts);
 }
 
 HTAB *
@@ -546,7 +585,7 @@ statements_read(tally_segment *segment, bool texts)
 		MemoryContextReset(r.context);
 		MemoryContextSwitchTo(r.context);
 		r.folds = MemoryContextAllocHuge(r.context, (segment->header->sets.count + 1) * sizeof(uint64));
-		r.flights = palloc((segment->header->caches.count + 1) * sizeof(statement_flight));
+		r.flights = palloc((segment->header->caches.count + 1) * sizeof(flight_copy));
 		r.rows = make_table("tally statements", r.context, sizeof(tally_statement_key),
 							sizeof(statement_row));
 		r.cached = make_table("tally cached statements", r.context, sizeof(uint64),

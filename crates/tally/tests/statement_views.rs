@@ -152,6 +152,7 @@ fn a_role_sees_its_own_texts_and_ids_alone() {
     }
 }
 
+/// What is asked for once by one simple message, and once by Parse, Bind and Execute.
 #[test]
 fn a_session_shows_the_statement_it_works_for_and_its_split_so_far() {
     let cluster = shared();
@@ -166,21 +167,32 @@ fn a_session_shows_the_statement_it_works_for_and_its_split_so_far() {
                                  where s.query = v.query) \
                from tally.sessions v where query like '%filter (where i > $1)%' \
                and statement_seconds > 0.3";
-    let mut shown = None;
-    std::thread::scope(|scope| {
-        scope.spawn(|| worker.batch_execute(busy).unwrap());
-        eventually("it is in flight", || {
-            shown = client.query_opt(sql, &[]).unwrap();
-            shown.is_some()
+    let missing = "select abs((select sum(seconds) from tally.ledger where kind = 'client backend' \
+                   and phase in ('simple query', 'parse', 'bind', 'describe', 'execute', 'sync')) \
+                   - (select sum(seconds) from tally.statement_activities \
+                      where toplevel and phase <> 'terminate'))";
+    for extended in [false, true] {
+        let (mut shown, mut off) = (None, f64::NAN);
+        std::thread::scope(|scope| {
+            scope.spawn(|| match extended {
+                true => drop(worker.query(busy, &[]).unwrap()),
+                false => worker.batch_execute(busy).unwrap(),
+            });
+            eventually("it is in flight", || {
+                shown = client.query_opt(sql, &[]).unwrap();
+                shown.is_some()
+            });
+            off = number(&mut client, missing);
         });
-    });
-    let row = shown.unwrap();
-    let (age, cpu, waits): (f64, f64, f64) = (row.get(0), row.get(1), row.get(2));
-    assert!((0.3..1.5).contains(&age), "{age}");
-    assert!((cpu + waits - age).abs() < 1e-3 * age, "{cpu} + {waits} make {age}");
-    assert!(waits > 0.2 && cpu > 0.0, "{cpu} {waits}");
-    let none = "select count(*) from tally.sessions where query like '%filter (where i > $1)%'";
-    assert_eq!(number(&mut client, none), 0.0);
+        let row = shown.unwrap();
+        let (age, cpu, waits): (f64, f64, f64) = (row.get(0), row.get(1), row.get(2));
+        assert!((0.3..1.5).contains(&age), "{age}");
+        assert!((cpu + waits - age).abs() < 1e-3 * age, "{cpu} + {waits} make {age}");
+        assert!(waits > 0.2 && cpu > 0.0, "{cpu} {waits}");
+        assert!(off < 0.05, "{off} s of the ledger are of no statement");
+        let none = "select count(*) from tally.sessions where query like '%filter (where i > $1)%'";
+        assert_eq!(number(&mut client, none), 0.0);
+    }
 }
 
 #[test]
