@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 /// Where the time of a PostgreSQL server goes, exactly, on a stock server, live.
@@ -44,6 +45,7 @@ Examples:
   tally demo                      a scratch server, a load and the live view
   tally enable --mode session     put pg_tally to work on the server, without a restart
   tally top                       watch it
+  tally statements                the statements that take most time
   tally level locks --for 60s     look at every lightweight lock, for a minute
   tally cost                      what the watching costs";
 
@@ -62,7 +64,9 @@ pub enum Verb {
     Ls(LsArgs),
     /// Watch live where the time goes
     Top(TopArgs),
-    /// Measure what a level costs, by toggling it on live backends
+    /// Which statements the time goes to, how it is distributed, and what each spends it on
+    Statements(StatementsArgs),
+    /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
     /// Set how much is looked at, for good, for a while or now and then; or say it
     Level(LevelArgs),
@@ -234,8 +238,8 @@ pub struct TopArgs {
     /// of level locks, and the commands below it
     #[arg(long, requires = "view", conflicts_with = "json")]
     pub per_second: bool,
-    /// Order of the rows
-    #[arg(long, value_enum, default_value_t = Sort::Time)]
+    /// Order of the rows; of statements also an activity, such as IO:DataFileRead
+    #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
     pub sort: Sort,
     /// The other way round
     #[arg(long, short)]
@@ -243,7 +247,7 @@ pub struct TopArgs {
     /// Only rows that contain this text
     #[arg(long, short, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Show the idle accounts as well
+    /// Show the idle accounts as well, and the statements nested in others
     #[arg(long)]
     pub idle: bool,
     /// Count parallel workers with their leaders
@@ -274,51 +278,143 @@ pub enum View {
     Locks,
     /// Functions with a probe: calls, inclusive and exclusive time
     Functions,
+    /// Statements: time, calls, how long they take and on what
+    Statements,
     /// All of these, one after the other
     All,
 }
 
 /// An order of rows; what a pane does not have counts as time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Most time first
     Time,
     /// Most often first
+    #[value(name = "calls", alias = "count")]
     Count,
     /// Longest on average first
     Mean,
+    /// Greatest 99th percentile first
+    P99,
     /// Longest single one first
     Max,
+    /// Most rows first
+    Rows,
+    /// Most time of the processor first
+    Cpu,
+    /// Most time in reads and writes first
+    Io,
+    /// Most waiting for heavyweight locks first
+    Lock,
+    /// Most waiting for lightweight locks first
+    Lwlock,
+    /// Most waiting for the client first
+    Client,
+    /// Most waiting for other processes first
+    Ipc,
     /// By name
     Name,
+    /// Most time in this activity first, in small letters
+    #[value(skip)]
+    Activity(String),
+}
+
+/// One of the orders, or an activity.
+#[derive(Debug, Clone, Copy)]
+struct SortParser;
+
+impl TypedValueParser for SortParser {
+    type Value = Sort;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Sort, clap::Error> {
+        match value.to_str() {
+            Some(text) if text.contains(':') => Ok(Sort::Activity(text.to_lowercase())),
+            _ => clap::builder::EnumValueParser::new().parse_ref(command, arg, value),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Sort::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
+    }
+}
+
+/// Arguments of `tally statements`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TIME is what the server worked for a statement, from its message to the commit: parse, bind, plan,
+execute and all waits. MEAN to MAX are of executions alone, as pg_stat_statements has them.
+
+Examples:
+  sudo -u postgres tally statements
+  tally statements --sort p99 --limit 5 --database shop
+  tally statements --sort IO:DataFileRead --interval 10
+  tally statements --id -7143523112337563914
+  tally statements --json | jq '.rows[] | [.queryid, .seconds, .query]'")]
+pub struct StatementsArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Order of the rows; also an activity, such as IO:DataFileRead
+    #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
+    pub sort: Sort,
+    /// So many of them; 20 unless said otherwise, with --json all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+    /// Only those of this database
+    #[arg(long, value_name = "NAME")]
+    pub database: Option<String>,
+    /// Only those of this user
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Also those nested in others, as in functions
+    #[arg(long)]
+    pub all: bool,
+    /// Everything of one statement, by its query id
+    #[arg(long, value_name = "QUERYID", allow_negative_numbers = true)]
+    pub id: Option<i64>,
+    /// Figures of an interval of this length instead of those since the last reset: seconds, or
+    /// with a unit (500ms, 2s, 1min)
+    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `tally cost`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without TARGET a scratch server is made and loaded by pgbench. With TARGET the level of that
-server is toggled under its own load, and CPU is counted per command handled; this needs the
+Without TARGET a scratch server is made and loaded by pgbench. With TARGET that server is
+toggled under its own load, and CPU is counted per command handled; this needs the
 right to write its segment (the server's user or root).
 
 Examples:
   tally cost
   tally cost --workload select --minutes 10 --margin 0.3
   tally cost --level locks --margin 1.5
+  tally cost --of statements --workload distinct
   tally cost --minutes 5 /var/lib/postgresql/15/main")]
 pub struct CostArgs {
     /// Measure this server under its own load: a segment, data directory or connection string
     pub target: Option<String>,
-    /// The level whose cost is asked
+    /// What is toggled: the level, or the statements alone while the level stays
+    #[arg(long, value_enum, default_value_t = CostOf::Level)]
+    pub of: CostOf,
+    /// The level whose cost is asked, or at which that of the statements is
     #[arg(long, value_enum, default_value_t = Level::Waits)]
     pub level: Level,
     /// How long to measure, placebo included
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
     pub minutes: f64,
-    /// What the scratch server's clients do: select, tpcb, txid (one contended lock), or a
-    /// pgbench script
+    /// What the scratch server's clients do: select, tpcb, txid (one contended lock), distinct
+    /// (5,000 statements at random), evicting (10,000, of which 5,000 find room), or a pgbench script
     #[arg(
         long,
-        value_name = "select|tpcb|txid|FILE",
+        value_name = "select|tpcb|txid|distinct|evicting|FILE",
         default_value = "tpcb",
         conflicts_with = "target"
     )]
@@ -342,6 +438,29 @@ pub struct CostArgs {
     /// Print JSON (docs/cost.md)
     #[arg(long)]
     pub json: bool,
+}
+
+/// What `tally cost` toggles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CostOf {
+    /// The level, against off
+    Level,
+    /// Statements, against the same level without them
+    Statements,
+    /// Something outside pgtally that follows the same switch, such as bench/peers has it
+    #[value(hide = true)]
+    Outside,
+}
+
+impl CostOf {
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Level => "level",
+            Self::Statements => "statements",
+            Self::Outside => "outside",
+        }
+    }
 }
 
 /// Arguments of `tally level`.
@@ -422,6 +541,10 @@ pub enum Workload {
     TpcB,
     /// Nothing but the assignment of transaction ids, which all want the same lock for
     Txid,
+    /// 5,000 distinct statements at random, which all find room
+    Distinct,
+    /// 10,000, of which 5,000 do
+    Evicting,
     /// A script of the user's
     File(PathBuf),
 }
@@ -433,7 +556,18 @@ impl Workload {
             Self::Select => "select".into(),
             Self::TpcB => "tpcb".into(),
             Self::Txid => "txid".into(),
+            Self::Distinct => "distinct".into(),
+            Self::Evicting => "evicting".into(),
             Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// For how many statements there is to be room, where that is part of the workload.
+    pub fn max_statements(&self) -> Option<u32> {
+        match self {
+            Self::Distinct => Some(6_000),
+            Self::Evicting => Some(5_000),
+            _ => None,
         }
     }
 }
@@ -446,8 +580,10 @@ impl std::str::FromStr for Workload {
             "select" => Ok(Self::Select),
             "tpcb" => Ok(Self::TpcB),
             "txid" => Ok(Self::Txid),
+            "distinct" => Ok(Self::Distinct),
+            "evicting" => Ok(Self::Evicting),
             file if std::path::Path::new(file).is_file() => Ok(Self::File(file.into())),
-            _ => Err("neither select, tpcb, txid nor a readable file".into()),
+            _ => Err("none of select, tpcb, txid, distinct, evicting, nor a readable file".into()),
         }
     }
 }
@@ -458,6 +594,8 @@ impl From<&Workload> for scratch::Load {
             Workload::Select => Self::Select,
             Workload::TpcB => Self::TpcB,
             Workload::Txid => Self::Script("select txid_current();\n".into()),
+            Workload::Distinct => Self::Distinct { hundreds: 50 },
+            Workload::Evicting => Self::Distinct { hundreds: 100 },
             Workload::File(path) => Self::File(path.clone()),
         }
     }
@@ -542,6 +680,22 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn rows_are_ordered_by_figures_and_by_activities() {
+        let sort = |text: &str| {
+            let cli = Cli::try_parse_from(["tally", "statements", "--sort", text]);
+            cli.ok().map(|cli| match cli.verb {
+                Verb::Statements(args) => args.sort,
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(sort("p99"), Some(Sort::P99));
+        assert_eq!(sort("calls"), Some(Sort::Count));
+        assert_eq!(sort("count"), Some(Sort::Count));
+        assert_eq!(sort("IO:WALSync"), Some(Sort::Activity("io:walsync".into())));
+        assert_eq!(sort("nonsense"), None);
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod library_list;
 mod ls;
 mod model;
 mod server;
+mod statements;
 mod status;
 mod target;
 mod top;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Verb::Status(args) => status::run(args, color),
         Verb::Ls(args) => ls::run(args),
         Verb::Top(args) => top::run(args, color),
+        Verb::Statements(args) => statements::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),

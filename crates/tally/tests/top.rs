@@ -87,7 +87,7 @@ fn one_interval_as_json_is_as_documented() {
 
     // Every field is in the document's part on intervals, and every field of its tables is there.
     let document = include_str!("../../../docs/json.md");
-    let document = &document[..document.find("# The JSON of `tally ls`").unwrap()];
+    let document = &document[..document.find("# The JSON of `tally statements`").unwrap()];
     fn fields(value: &Value, into: &mut Vec<String>) {
         match value {
             Value::Object(map) => map.iter().for_each(|(key, value)| {

@@ -55,7 +55,7 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
     let order = |a: (&FunctionRow, &str), b: (&FunctionRow, &str)| {
         // Calls that are only counted count as calls.
         let timing = |row: &FunctionRow| Timing { count: row.calls, ..row.inclusive };
-        by(wish.sort, (&timing(a.0), a.1), (&timing(b.0), b.1))
+        by(&wish.sort, (&timing(a.0), a.1), (&timing(b.0), b.1))
     };
     let summed = sorted(summed, wish, |a, b| order((&a.0, &a.0.name), (&b.0, &b.0.name)));
     let line = |key: String, names: [String; 2], row: &FunctionRow, branches: bool| {

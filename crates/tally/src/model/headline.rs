@@ -161,6 +161,12 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
         ),
         (over.memory, "times the file system had no room for a session's statistics"),
         (over.lost_folds, "ended sessions were damaged and are lost"),
+        (
+            over.statements_dropped,
+            "counts of statements found no room and are missing (pg_tally.max_statements)",
+        ),
+        (over.statements_lost, "statements were left half counted by a process that died"),
+        (over.texts_cut, "texts of statements were cut for want of room (pg_tally.max_statements)"),
     ] {
         if n > 0 {
             warnings.push(format!("{} {text}", whole(n)));

@@ -37,7 +37,7 @@ fn rate(n: f64, interval: &Interval) -> f64 {
 }
 
 /// By waiting, and where nobody waits by holding.
-fn order(sort: Sort, a: &LwlockRow, b: &LwlockRow) -> Ordering {
+fn order(sort: &Sort, a: &LwlockRow, b: &LwlockRow) -> Ordering {
     let name = |row: &LwlockRow| format!("{} {} {}", row.lock, row.mode, row.phase);
     let (x, y) = (name(a), name(b));
     let held = || by(sort, (&a.held, &x), (&b.held, &y));
@@ -89,7 +89,7 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
         .into_values()
         .map(|rows| (LwlockRow::sum(&rows, interval.clock.ticks_per_second), rows))
         .collect();
-    let summed = sorted(summed, wish, |a, b| order(wish.sort, &a.0, &b.0));
+    let summed = sorted(summed, wish, |a, b| order(&wish.sort, &a.0, &b.0));
     let line = |key: String, names: [String; 2], row: &LwlockRow, branches: bool| {
         let [lock, context] = names;
         let per_second = |n: u64| count(rate(n as f64, interval));
@@ -128,7 +128,7 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
         let key = sum.lock.to_string();
         rows.push(line(key.clone(), [key.clone(), what], sum, many));
         if many && wish.open.shows(&key) {
-            for part in sorted(parts.clone(), wish, |a, b| order(wish.sort, a, b)) {
+            for part in sorted(parts.clone(), wish, |a, b| order(&wish.sort, a, b)) {
                 let context = context(part);
                 let key = format!("{key} {context}");
                 rows.push(line(key, [format!("  {context}"), String::new()], part, false));
@@ -178,7 +178,7 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
         .chain(pins)
         .filter(|(kind, mode, phase, ..)| accepts(wish, &[kind, mode, phase]))
         .collect();
-    let rows = sorted(rows, wish, |a, b| by(wish.sort, (a.3, &a.0), (b.3, &b.0)))
+    let rows = sorted(rows, wish, |a, b| by(&wish.sort, (a.3, &a.0), (b.3, &b.0)))
         .into_iter()
         .map(|(kind, mode, phase, timing, tone, seconds)| Row {
             key: format!("{kind} {mode} {phase}"),
@@ -233,7 +233,7 @@ pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
                 .chain([&parts; 3].into_iter().flatten().cloned())
                 .collect(),
         );
-        let rows = sorted(wanted(interval, wish), wish, |a, b| order(wish.sort, a, b));
+        let rows = sorted(wanted(interval, wish), wish, |a, b| order(&wish.sort, a, b));
         for row in rows {
             let mut cells = vec![format!("{} {}", row.lock, context(row))];
             for timing in [&row.held, &row.acquire, &row.wait] {

@@ -7,5 +7,6 @@ pub mod locks;
 pub mod panes;
 #[cfg(test)]
 pub mod sample;
+pub mod statements;
 pub mod table;
 pub mod units;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
 use crate::cli::Sort;
+use crate::model::statements::{one_line, CurrentRow, Statements};
 use crate::model::table::{Column, Row, Table, Tone};
 use crate::model::units::{count, duration, maybe_duration, percent, two};
 
@@ -45,22 +46,27 @@ impl Open {
 }
 
 pub(super) const fn left(head: &'static str, expendable: u8) -> Column {
-    Column { head, right: false, expendable }
+    Column { head, right: false, expendable, elastic: false }
 }
 
 pub(super) const fn right(head: &'static str, expendable: u8) -> Column {
-    Column { head, right: true, expendable }
+    Column { head, right: true, expendable, elastic: false }
+}
+
+pub(super) const fn text(head: &'static str) -> Column {
+    Column { head, right: false, expendable: 0, elastic: true }
 }
 
 /// Compare two rows' timings by the wish; most first.
-pub(super) fn by(sort: Sort, a: (&Timing, &str), b: (&Timing, &str)) -> Ordering {
+pub(super) fn by(sort: &Sort, a: (&Timing, &str), b: (&Timing, &str)) -> Ordering {
     let largest = |f: fn(&Timing) -> f64| f(b.0).total_cmp(&f(a.0));
     let order = match sort {
-        Sort::Time => largest(|t| t.seconds),
         Sort::Count => b.0.count.cmp(&a.0.count),
         Sort::Mean => largest(|t| t.mean_seconds.unwrap_or(0.0)),
+        Sort::P99 => largest(|t| t.p99_seconds.unwrap_or(0.0)),
         Sort::Max => largest(|t| t.max_seconds.unwrap_or(0.0)),
         Sort::Name => a.1.cmp(b.1),
+        _ => largest(|t| t.seconds),
     };
     order.then_with(|| largest(|t| t.seconds)).then_with(|| a.1.cmp(b.1))
 }
@@ -138,7 +144,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
             (idle, activity, row.first().map_or_else(Timing::default, |r| r.timing), accounts)
         })
         .collect();
-    let mut summed = sorted(summed, wish, |a, b| by(wish.sort, (&a.2, a.1), (&b.2, b.1)));
+    let mut summed = sorted(summed, wish, |a, b| by(&wish.sort, (&a.2, a.1), (&b.2, b.1)));
     // What is idle is never what one came for.
     summed.sort_by_key(|(idle, ..)| *idle);
 
@@ -179,7 +185,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         rows.push(line(key.clone(), [activity.to_string(), phase], timing, *idle, many));
         if many && wish.open.shows(&key) {
             let phases = sorted(accounts.clone(), wish, |a, b| {
-                by(wish.sort, (&a.timing, &a.phase), (&b.timing, &b.phase))
+                by(&wish.sort, (&a.timing, &a.phase), (&b.timing, &b.phase))
             });
             for account in phases {
                 let key = format!("{key} {}", account.phase);
@@ -213,7 +219,7 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
         .filter(|w| (wish.idle || !w.idle) && accepts(wish, &[&w.activity]))
         .collect::<Vec<_>>();
     let mut waits = sorted(waits, wish, |a, b| {
-        by(wish.sort, (&a.timing, &a.activity), (&b.timing, &b.activity))
+        by(&wish.sort, (&a.timing, &a.activity), (&b.timing, &b.activity))
     });
     waits.sort_by_key(|w| w.idle);
     let rows = waits
@@ -267,7 +273,7 @@ pub fn commands(interval: &Interval, wish: &Wish) -> Table {
     ];
     let commands: Vec<_> = interval.commands.iter().filter(|c| accepts(wish, &[&c.kind])).collect();
     let commands =
-        sorted(commands, wish, |a, b| by(wish.sort, (&a.handle, &a.kind), (&b.handle, &b.kind)));
+        sorted(commands, wish, |a, b| by(&wish.sort, (&a.handle, &a.kind), (&b.handle, &b.kind)));
     let rows = commands
         .iter()
         .map(|command| {
@@ -309,8 +315,18 @@ fn holds(session: &SessionRow) -> String {
     })
 }
 
+/// What a session works for: for how long, where that went, its id and its text.
+fn query(current: &CurrentRow) -> [String; 4] {
+    [
+        duration(current.seconds),
+        current.shares(),
+        current.queryid.map_or_else(String::new, |id| id.to_string()),
+        current.query.as_deref().map_or_else(String::new, one_line),
+    ]
+}
+
 /// The sessions and what each is in the middle of.
-pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
+pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wish) -> Table {
     let mut columns = vec![
         right("PID", 0),
         left("KIND", 6),
@@ -320,7 +336,7 @@ pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
         left("ACTIVITY", 0),
         right("SINCE", 0),
         right("%BUSY", 0),
-        right("%CPU", 1),
+        right("%CPU", 2),
         right("CMD/S", 3),
         left("APPLICATION", 7),
     ];
@@ -328,7 +344,14 @@ pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
     if holding {
         columns.push(left("HOLDS", 8));
     }
+    let current = |s: &SessionRow| statements.and_then(|it| it.current_of(s.slot, s.generation));
+    let working = interval.sessions.iter().any(|s| current(s).is_some());
+    if working {
+        columns.extend([right("QUERY FOR", 1), left("ON, %", 3), right("QUERY ID", 10)]);
+        columns.push(text("QUERY"));
+    }
     let shown = |s: &SessionRow| {
+        let query = current(s).and_then(|it| it.query.as_deref()).unwrap_or_default();
         let text = |o: &Option<String>| o.clone().unwrap_or_default();
         (wish.idle || s.state != "idle" && s.state != "background" || s.busy_seconds > 0.0)
             && accepts(
@@ -342,16 +365,18 @@ pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
                     &s.activity,
                     &s.application,
                     s.state,
+                    query,
                 ],
             )
     };
     let sessions: Vec<_> = interval.sessions.iter().filter(|s| shown(s)).collect();
     let sessions = sorted(sessions, wish, |a, b| {
-        let order = match wish.sort {
-            Sort::Time | Sort::Mean => b.busy_seconds.total_cmp(&a.busy_seconds),
+        let order = match &wish.sort {
             Sort::Count => b.commands.cmp(&a.commands),
+            Sort::Cpu => b.cpu_seconds.total_cmp(&a.cpu_seconds),
             Sort::Max => b.since_seconds.total_cmp(&a.since_seconds),
             Sort::Name => (&a.kind, &a.user, &a.database).cmp(&(&b.kind, &b.user, &b.database)),
+            _ => b.busy_seconds.total_cmp(&a.busy_seconds),
         };
         order.then_with(|| a.pid.cmp(&b.pid))
     });
@@ -387,6 +412,9 @@ pub fn sessions(interval: &Interval, wish: &Wish) -> Table {
             };
             if holding {
                 row.cells.push(holds(s));
+            }
+            if working {
+                row.cells.extend(current(s).map_or_else(Default::default, query));
             }
             row
         })

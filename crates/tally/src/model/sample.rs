@@ -12,7 +12,13 @@ use segment::interval::{
 };
 use segment::kernel::Witness;
 use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
-use segment::{Clock, ClockKind, Histogram, Level, Overflows};
+use segment::statements::{Blocks, Wal};
+use segment::{Clock, ClockKind, Histogram, Level, Overflows, StatementKey};
+
+use super::statements::{
+    ActivityRow, Bucket, CurrentRow, Moments, Quantiles, Split, StatementRow, Statements, TableRow,
+};
+use crate::top::Reading;
 
 fn account(name: &str, values: &[u64]) -> AccountRow {
     let total = total(values.iter().copied());
@@ -90,6 +96,129 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
         holding_count: 0,
         holding: Vec::new(),
         accounts: Vec::new(),
+    }
+}
+
+/// The same with statements.
+pub fn reading() -> Reading {
+    Reading { interval: interval(), statements: Some(statements()) }
+}
+
+fn activity(phase: &str, activity: &str, count: u64, seconds: f64) -> ActivityRow {
+    ActivityRow { phase: phase.into(), activity: activity.into(), count, seconds }
+}
+
+fn statement(id: u64, query: &str, calls: &[u64], activities: Vec<ActivityRow>) -> StatementRow {
+    let total = total(calls.iter().copied());
+    let clock = Clock::new(Path::new(""), ClockKind::Monotonic, 0, 0, false).unwrap();
+    let timing = account("execute::cpu", calls).timing;
+    let quantile = |q| total.quantile(q).map(|ticks| ticks as f64 * 1e-9);
+    StatementRow {
+        key: StatementKey { id, database_id: 5, user_id: 10, toplevel: true },
+        queryid: (id != 0).then_some(id as i64),
+        toplevel: true,
+        database: "shop".to_string(),
+        user: "alice".to_string(),
+        query: (!query.is_empty()).then(|| query.into()),
+        query_bytes: query.len() as u32,
+        calls: timing.count,
+        seconds: activities.iter().map(|a| a.seconds).sum(),
+        split: Split::of(&activities),
+        activities,
+        execution: Moments {
+            count: timing.count,
+            seconds: timing.seconds,
+            mean_seconds: timing.mean_seconds,
+            stddev_seconds: timing.mean_seconds.map(|mean| mean / 3.0),
+            min_seconds: timing.min_seconds,
+            max_seconds: timing.max_seconds,
+        },
+        quantiles: Quantiles {
+            p50_seconds: quantile(0.50),
+            p90_seconds: quantile(0.90),
+            p95_seconds: quantile(0.95),
+            p99_seconds: quantile(0.99),
+            p999_seconds: quantile(0.999),
+        },
+        rows: timing.count,
+        first_seen: (id != 0).then_some(1_700_000_000.0 - 7_200.0),
+        last_seen: (id != 0).then_some(1_700_000_000.0 - 0.25),
+        histogram: Bucket::all(&total.histogram, &clock),
+        seconds_per_tick: 1e-9,
+        ..StatementRow::default()
+    }
+}
+
+/// Three statements, one nested in another, and what is not identified.
+pub fn statements() -> Statements {
+    let us = 1_000;
+    let calls: Vec<u64> = (0..2000u64).map(|n| 90 * us + n * n * 20).collect();
+    let text = "UPDATE accounts\n   SET balance = balance + $1\n WHERE id = $2";
+    let mut update = statement(
+        0xC0FF_EE00_C0FF_EE00,
+        text,
+        &calls,
+        vec![
+            activity("simple query", "IO:WALSync", 1900, 0.31),
+            activity("simple query", "LWLock:WALWrite", 700, 0.12),
+            activity("simple query", "cpu", 6000, 0.105),
+            activity("simple query", "Lock:transactionid", 40, 0.045),
+        ],
+    );
+    update.blocks =
+        Blocks { shared_hit: 8000, shared_read: 120, shared_dirtied: 210, ..update.blocks };
+    update.io.read_seconds = 0.0123;
+    update.wal = Wal { records: 4000, fpi: 31, bytes: 553_000 };
+    update.errors = 2;
+    update.running = 1;
+    let report = "SELECT region, count(*) FROM orders GROUP BY region";
+    let mut select = statement(
+        4242,
+        report,
+        &[38_000 * us],
+        vec![
+            activity("execute", "cpu", 3, 0.021),
+            activity("execute", "IO:DataFileRead", 310, 0.017),
+        ],
+    );
+    select.blocks = Blocks { shared_hit: 90, shared_read: 310, ..select.blocks };
+    select.planning = Moments { count: 1, mean_seconds: Some(0.0002), ..Moments::default() };
+    (select.temp_files, select.temp_bytes) = (1, 4 << 20);
+    (select.workers, select.worker_seconds) = (2, 0.07);
+    select.rows = 12;
+    let mut nested = statement(
+        77,
+        "SELECT price FROM goods WHERE id = $1",
+        &[10 * us; 300],
+        vec![activity("simple query", "cpu", 300, 0.004)],
+    );
+    nested.toplevel = false;
+    nested.key.toplevel = false;
+    let unknown = statement(0, "", &[], vec![activity("simple query", "cpu", 2, 0.002)]);
+    let mut rows = vec![update, select, nested, unknown];
+    let seconds = rows.iter().filter(|row| row.toplevel).map(|row| row.seconds).sum();
+    rows.iter_mut().for_each(|row| row.share = row.seconds / seconds);
+    let running = vec![
+        activity("execute", "LWLock:WALWrite", 7, 0.009),
+        activity("execute", "cpu", 5, 0.003),
+    ];
+    Statements {
+        time: 1_700_000_000.0,
+        interval_seconds: Some(1.0),
+        seconds,
+        table: TableRow { used: 312, capacity: 5000, evicted: 17, ..TableRow::default() },
+        current: vec![CurrentRow {
+            pid: 4301,
+            slot: 4301,
+            generation: 1,
+            queryid: Some(0xC0FF_EE00_C0FF_EE00_u64 as i64),
+            query: Some(text.into()),
+            seconds: 0.012,
+            split: Split::of(&running),
+            activities: running,
+        }],
+        rows,
+        ..Statements::default()
     }
 }
 

@@ -10,6 +10,8 @@ pub struct Column {
     pub right: bool,
     /// When there is no room, the column with the highest number goes; 0 stays.
     pub expendable: u8,
+    /// It takes the room that the others leave: running text.
+    pub elastic: bool,
 }
 
 /// What a row is about, for its colour.
@@ -82,6 +84,8 @@ pub struct Table {
 const GAP: usize = 2;
 /// A bar is at least and at most so wide.
 const BAR: std::ops::RangeInclusive<usize> = 8..=30;
+/// Other columns go before running text becomes shorter than this.
+const ELASTIC: usize = 24;
 
 /// How a table is laid out in a given width.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,13 +97,20 @@ pub struct Layout {
 }
 
 impl Table {
-    /// Lay it out in `width` characters. The first column shrinks when nothing else can go.
+    /// How wide a column wants to be.
+    fn widest(&self, at: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|r| r.cells.get(at));
+        let widest = cells.map(|c| c.chars().count()).max().unwrap_or(0);
+        widest.max(self.columns[at].head.len())
+    }
+
+    /// Lay it out in `width` characters. Running text shrinks when nothing else can go, then the
+    /// first column.
     pub fn layout(&self, width: usize) -> Layout {
         let mut shown: Vec<(usize, usize)> = (0..self.columns.len())
             .map(|at| {
-                let cells = self.rows.iter().filter_map(|r| r.cells.get(at));
-                let widest = cells.map(|c| c.chars().count()).max().unwrap_or(0);
-                (at, widest.max(self.columns[at].head.len()))
+                let widest = self.widest(at);
+                (at, if self.columns[at].elastic { widest.min(ELASTIC) } else { widest })
             })
             .collect();
         let needed = |shown: &[(usize, usize)], bar: usize| {
@@ -118,13 +129,20 @@ impl Table {
                 Some(at) => drop(shown.remove(at)),
                 None if bar > 0 => bar = 0,
                 None => {
-                    let over = needed(&shown, bar) - width;
-                    if let Some(first) = shown.first_mut() {
-                        first.1 = first.1.saturating_sub(over).max(1);
+                    let elastic = shown.iter().position(|s| self.columns[s.0].elastic);
+                    for at in elastic.into_iter().chain([0]) {
+                        let over = needed(&shown, bar).saturating_sub(width);
+                        if let Some(column) = shown.get_mut(at) {
+                            column.1 = column.1.saturating_sub(over).max(1);
+                        }
                     }
                     break;
                 }
             }
+        }
+        let room = width.saturating_sub(needed(&shown, bar));
+        if let Some(elastic) = shown.iter_mut().find(|s| self.columns[s.0].elastic) {
+            elastic.1 = (elastic.1 + room).min(self.widest(elastic.0));
         }
         if bar > 0 {
             bar = (bar + width - needed(&shown, bar)).min(*BAR.end());
@@ -143,11 +161,16 @@ impl Table {
 
     /// All of it as lines of text, `width` characters wide, bars in ASCII.
     pub fn text(&self, width: usize) -> String {
+        self.drawn(width, true)
+    }
+
+    /// The same, with bars of block characters unless `ascii`.
+    pub fn drawn(&self, width: usize, ascii: bool) -> String {
         let layout = self.layout(width);
         let mut text = String::from(self.heading(&layout).trim_end());
         text.push('\n');
         for row in &self.rows {
-            let bar = bar(row.bar.unwrap_or(0.0), layout.bar, true);
+            let bar = bar(row.bar.unwrap_or(0.0), layout.bar, ascii);
             text.push_str(self.line(row, &layout, &bar).trim_end());
             text.push('\n');
         }
@@ -252,12 +275,22 @@ pub fn bar(share: f64, width: usize, ascii: bool) -> String {
     text
 }
 
+/// Whether the terminal can be expected to know block characters.
+pub fn speaks_utf8() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    locale.is_some_and(|l| {
+        let l = l.to_lowercase();
+        l.contains("utf-8") || l.contains("utf8")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn table() -> Table {
-        let column = |head, right, expendable| Column { head, right, expendable };
+        let column = |head, right, expendable| Column { head, right, expendable, elastic: false };
         Table {
             columns: vec![
                 column("ACTIVITY", false, 0),
@@ -290,6 +323,22 @@ mod tests {
         assert_eq!(columns(25), (vec![0, 1], 0));
         assert_eq!(table.layout(15).shown, [(0, 8), (1, 5)]);
         assert_eq!(table.layout(0).shown[0].1, 1);
+    }
+
+    #[test]
+    fn running_text_takes_the_room_that_is_left() {
+        let mut table = table();
+        table.columns.push(Column { head: "QUERY", right: false, expendable: 0, elastic: true });
+        table.rows[0].cells.push("select ".repeat(20));
+        table.bars_after = None;
+        let widths =
+            |width| -> Vec<usize> { table.layout(width).shown.iter().map(|s| s.1).collect() };
+        assert_eq!(widths(100), [15, 5, 6, 6, 60]);
+        assert_eq!(widths(1000), [15, 5, 6, 6, 140]);
+        assert_eq!(widths(60), [15, 5, 6, 28]);
+        assert_eq!(widths(40), [15, 5, 16]);
+        assert_eq!(widths(20), [10, 5, 1]);
+        assert_eq!(widths(2), [1, 5, 1]);
     }
 
     #[test]

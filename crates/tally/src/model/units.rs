@@ -36,6 +36,18 @@ pub fn count(n: f64) -> String {
     }
 }
 
+/// An amount of memory: "512 B", "1.5 kB", "12.3 MB"; a kB has 1024 bytes, as PostgreSQL's has.
+pub fn bytes(n: f64) -> String {
+    let mut n = n;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if n < 999.5 {
+            return format!("{} {unit}", digits(n));
+        }
+        n /= 1024.0;
+    }
+    format!("{} TB", digits(n))
+}
+
 /// A whole number with its thousands apart: "12,345".
 pub fn whole(n: u64) -> String {
     let plain = n.to_string();
@@ -108,6 +120,15 @@ mod tests {
             (4.5e6, "4.50M"),
         ] {
             assert_eq!(count(n), text);
+        }
+        for (n, text) in [
+            (0.0, "0 B"),
+            (8192.0, "8 kB"),
+            (1000.0, "0.98 kB"),
+            (1.5e9, "1.40 GB"),
+            (2e14, "182 TB"),
+        ] {
+            assert_eq!(bytes(n), text);
         }
         assert_eq!(whole(1_234_567), "1,234,567");
         assert_eq!(whole(12), "12");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Draws the full-screen view.
 
+use clap::ValueEnum;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -11,6 +12,7 @@ use super::keys::HELP;
 use super::live::{Mode, Screen, PANES};
 use crate::cli::Sort;
 use crate::model::headline::{self, Weight};
+use crate::model::statements::Section;
 use crate::model::table::{bar, fit, wrap, Table, Tone};
 use crate::model::units::duration;
 
@@ -29,7 +31,10 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     .areas(area);
     frame.render_widget(Paragraph::new(head), top);
     frame.render_widget(Paragraph::new(pane_tabs(screen, usize::from(tabs.width))), tabs);
-    table(frame, screen, body);
+    match screen.statement_page() {
+        Some(page) => statement(frame, screen, &page, body),
+        None => table(frame, screen, body),
+    }
     frame.render_widget(Paragraph::new(footer(screen, usize::from(foot.width))), foot);
     if screen.mode == Mode::Help {
         help(frame, area);
@@ -50,11 +55,11 @@ fn head<'a>(screen: &Screen, width: usize) -> Vec<Line<'a>> {
     if let Some(message) = &screen.message {
         lines.extend(wrap(message, width).into_iter().map(|text| Line::styled(text, loud)));
     }
-    match &screen.interval {
+    match &screen.reading {
         None => lines.push(Line::raw("the first interval is being measured")),
-        Some(interval) => {
+        Some(reading) => {
             // Warnings first: on a low screen they must not be cut off.
-            let (warnings, plain): (Vec<_>, Vec<_>) = headline::lines(interval)
+            let (warnings, plain): (Vec<_>, Vec<_>) = headline::lines(&reading.interval)
                 .into_iter()
                 .partition(|line| line.weight == Weight::Warning);
             for line in warnings {
@@ -157,6 +162,32 @@ fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
+/// The page of one statement. The cursor is the first line that is drawn.
+fn statement(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], area: Rect) {
+    let width = usize::from(area.width);
+    let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+    let mut lines = Vec::new();
+    for section in page {
+        lines.push(Line::styled(fit(&section.title, width, false), title));
+        let text = section.lines.iter().flat_map(|line| wrap(line, width));
+        lines.extend(text.map(Line::raw));
+        if let Some(table) = &section.table {
+            let layout = table.layout(width);
+            let heading = fit(&table.heading(&layout), width, false);
+            lines.push(Line::styled(heading, Style::new().add_modifier(Modifier::BOLD)));
+            lines.extend(table.rows.iter().map(|row| line(screen, table, row, &layout, false)));
+        }
+        lines.push(Line::raw(""));
+    }
+    if page.is_empty() {
+        lines.push(Line::raw("it is not in the table any more; Esc goes back"));
+    }
+    screen.page = usize::from(area.height);
+    screen.cursor = screen.cursor.min(lines.len().saturating_sub(screen.page));
+    let lines: Vec<Line<'_>> = lines.into_iter().skip(screen.cursor).take(screen.page).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
 fn empty(screen: &Screen) -> &'static str {
     if screen.wish.filter.is_empty() {
         "nothing in this interval; i shows what is idle"
@@ -193,13 +224,12 @@ fn line<'a>(
     }
 }
 
-fn sort_name(sort: Sort) -> &'static str {
-    match sort {
-        Sort::Time => "time",
-        Sort::Count => "count",
-        Sort::Mean => "mean",
-        Sort::Max => "max",
-        Sort::Name => "name",
+/// As it is said on the command line.
+fn sort_name(sort: &Sort) -> String {
+    match (sort, sort.to_possible_value()) {
+        (Sort::Activity(name), _) => name.clone(),
+        (_, Some(value)) => value.get_name().to_string(),
+        (_, None) => String::new(),
     }
 }
 
@@ -207,8 +237,11 @@ fn footer<'a>(screen: &Screen, width: usize) -> Line<'a> {
     let text = match &screen.mode {
         Mode::Filter(typed) => format!("filter: {typed}_   Enter keeps it, Esc drops it"),
         Mode::Interval(typed) => format!("seconds between readings: {typed}_   Enter, Esc"),
+        _ if screen.statement.is_some() => {
+            "q quit  ? help  Esc back  Up Down scroll  p pause  d interval".to_string()
+        }
         _ => {
-            let order = sort_name(screen.wish.sort);
+            let order = sort_name(&screen.wish.sort);
             let turned = if screen.wish.reverse { " reversed" } else { "" };
             format!(
                 "q quit  ? help  Tab pane  s order: {order}{turned}  / filter  i idle  p pause  d interval"

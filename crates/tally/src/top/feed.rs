@@ -2,17 +2,30 @@
 //! One interval after the other from a server, across its restarts.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use segment::kernel::{Watch, Witness};
 use segment::{Interval, Segment, Snapshot};
+use serde::Serialize;
 
 use crate::error::Error;
+use crate::model::statements::Statements;
+
+/// What happened since the reading before.
+#[derive(Debug, Serialize)]
+pub struct Reading {
+    /// Everything but the statements.
+    #[serde(flatten)]
+    pub interval: Interval,
+    /// The statements; `None`: the segment keeps none.
+    pub statements: Option<Statements>,
+}
 
 /// What came of waiting for an interval.
 #[derive(Debug)]
 pub enum Step {
     /// What happened since the step before.
-    Interval(Box<Interval>),
+    Interval(Box<Reading>),
     /// The first reading of a segment that has replaced the one before; intervals follow.
     Attached,
     /// There is nothing to read; the reason. It may come back.
@@ -32,6 +45,7 @@ pub struct Feed {
 struct Source {
     segment: Segment,
     previous: Snapshot,
+    statements: Option<Arc<segment::Statements>>,
     watch: Option<Watch>,
 }
 
@@ -43,10 +57,11 @@ impl Source {
         if let Some(watch) = &mut watch {
             watch.observe(None, &previous, 0.0);
         }
-        Ok(Source { segment, previous, watch })
+        let statements = segment.statements()?.map(Arc::new);
+        Ok(Source { segment, previous, statements, watch })
     }
 
-    fn next(&mut self) -> Result<Interval, Error> {
+    fn next(&mut self) -> Result<Reading, Error> {
         let snapshot = self.segment.snapshot(Some(&self.previous))?;
         let mut interval = Interval::between(&self.segment, Some(&self.previous), &snapshot);
         interval.kernel = match &mut self.watch {
@@ -54,7 +69,11 @@ impl Source {
             None => Witness::not_asked("--no-witness was given"),
         };
         self.previous = snapshot;
-        Ok(interval)
+        let before = self.statements.take();
+        self.statements = self.segment.statements()?.map(Arc::new);
+        let statements =
+            self.statements.as_ref().map(|now| Statements::between(before.as_deref(), now));
+        Ok(Reading { interval, statements })
     }
 }
 
@@ -80,11 +99,11 @@ impl Feed {
             // A server that has restarted in between may go on in the same file.
             if !gone && !source.segment.replaced() && !source.segment.server_changed() {
                 match source.next() {
-                    Ok(mut interval) => {
+                    Ok(mut reading) => {
                         if self.leaders {
-                            interval.roll_up_workers();
+                            reading.interval.roll_up_workers();
                         }
-                        return Step::Interval(Box::new(interval));
+                        return Step::Interval(Box::new(reading));
                     }
                     Err(error) => {
                         self.source = None;

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind};
-use segment::Interval;
+use segment::StatementKey;
 
 use super::draw;
-use super::feed::{Feed, Step};
+use super::feed::{Feed, Reading, Step};
 use super::keys::{action, Action};
 use super::NAP;
 use crate::cli::{Sort, TopArgs, View};
 use crate::error::Error;
-use crate::model::panes::{self, Open, Wish};
-use crate::model::table::Table;
-use crate::model::{functions, locks};
+use crate::model::panes::{Open, Wish};
+use crate::model::statements::{page, Section};
+use crate::model::table::{speaks_utf8, Table};
 
 /// The first interval is short, so that there is soon something to see.
 const FIRST: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const FIRST: Duration = Duration::from_millis(500);
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// The panes, in order.
-pub const PANES: [(&str, View); 7] = [
+pub const PANES: [(&str, View); 8] = [
     ("Ledger", View::Ledger),
     ("Waits", View::Waits),
     ("Commands", View::Commands),
@@ -33,10 +33,27 @@ pub const PANES: [(&str, View); 7] = [
     ("LWLocks", View::Lwlocks),
     ("Locks", View::Locks),
     ("Functions", View::Functions),
+    ("Statements", View::Statements),
 ];
 
 /// The orders, in order.
 const SORTS: [Sort; 5] = [Sort::Time, Sort::Count, Sort::Mean, Sort::Max, Sort::Name];
+/// And those of statements.
+const STATEMENT_SORTS: [Sort; 13] = [
+    Sort::Time,
+    Sort::Count,
+    Sort::Mean,
+    Sort::P99,
+    Sort::Max,
+    Sort::Rows,
+    Sort::Cpu,
+    Sort::Io,
+    Sort::Lock,
+    Sort::Lwlock,
+    Sort::Client,
+    Sort::Ipc,
+    Sort::Name,
+];
 
 /// What keys go to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +72,7 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct Screen {
     /// The last interval; `None` before the first.
-    pub interval: Option<Box<Interval>>,
+    pub reading: Option<Box<Reading>>,
     /// Of `PANES`.
     pub pane: usize,
     /// Order, filter and the like.
@@ -66,6 +83,8 @@ pub struct Screen {
     pub top: usize,
     /// Rows that were drawn last time.
     pub page: usize,
+    /// The statement whose page is shown in place of the pane.
+    pub statement: Option<StatementKey>,
     /// Standing still.
     pub paused: bool,
     /// What keys go to.
@@ -85,12 +104,13 @@ impl Screen {
     pub fn new(args: &TopArgs, color: bool) -> Screen {
         let view = args.view.unwrap_or(View::Ledger);
         Screen {
-            interval: None,
+            reading: None,
             pane: PANES.iter().position(|p| p.1 == view).unwrap_or(0),
             wish: super::wish(args, Open::These(HashSet::new())),
             cursor: 0,
             top: 0,
             page: 1,
+            statement: None,
             paused: false,
             mode: Mode::Normal,
             message: None,
@@ -102,33 +122,38 @@ impl Screen {
 
     /// The table of the pane that is shown.
     pub fn table(&self) -> Option<Table> {
-        let interval = self.interval.as_ref()?;
+        let reading = self.reading.as_ref()?;
         let mut wish = self.wish.clone();
         if let Mode::Filter(typed) = &self.mode {
             wish.filter = typed.to_lowercase();
         }
-        Some(match PANES[self.pane].1 {
-            View::Waits => panes::waits(interval, &wish),
-            View::Commands => panes::commands(interval, &wish),
-            View::Sessions => panes::sessions(interval, &wish),
-            View::Lwlocks => locks::lwlocks(interval, &wish),
-            View::Locks => locks::locks(interval, &wish),
-            View::Functions => functions::functions(interval, &wish),
-            View::Ledger | View::All => panes::ledger(interval, &wish),
-        })
+        Some(super::table(self.view(), reading, &wish))
+    }
+
+    fn view(&self) -> View {
+        PANES[self.pane].1
     }
 
     /// What is to be said of the pane that is shown.
     pub fn note(&self) -> Option<String> {
-        self.interval.as_ref().and_then(|interval| super::remark(PANES[self.pane].1, interval))
+        self.reading.as_ref().and_then(|reading| super::remark(self.view(), reading))
+    }
+
+    /// The page of the statement that is shown, if one is. What did nothing in the interval is
+    /// shown since the last reset.
+    pub fn statement_page(&self) -> Option<Vec<Section>> {
+        let key = self.statement?;
+        let statements = self.reading.as_ref()?.statements.as_ref()?;
+        let whole = statements.whole(&key);
+        Some(page(statements, statements.row(&key), whole.as_ref()))
     }
 
     /// What an interval, or the lack of one, changes.
     fn step(&mut self, step: Step) {
         match step {
             Step::Interval(_) if self.paused => {}
-            Step::Interval(interval) => {
-                self.interval = Some(interval);
+            Step::Interval(reading) => {
+                self.reading = Some(reading);
                 self.message = None;
             }
             Step::Attached => {
@@ -191,11 +216,16 @@ impl Screen {
                 }
             }
             Action::Sort(by) => {
-                let at = SORTS.iter().position(|s| *s == self.wish.sort).unwrap_or(0);
-                self.wish.sort = SORTS[turn(at, by, SORTS.len())];
+                let sorts: &[Sort] = match self.view() {
+                    View::Statements => &STATEMENT_SORTS,
+                    _ => &SORTS,
+                };
+                let at = sorts.iter().position(|s| *s == self.wish.sort).unwrap_or(0);
+                self.wish.sort = sorts[turn(at, by, sorts.len())].clone();
             }
             Action::Reverse => self.wish.reverse = !self.wish.reverse,
             Action::Filter => self.mode = Mode::Filter(self.wish.filter.clone()),
+            Action::Clear if self.statement.is_some() => self.leave_statement(),
             Action::Clear => self.wish.filter.clear(),
             Action::Interval => self.mode = Mode::Interval(String::new()),
             Action::Idle => self.wish.idle = !self.wish.idle,
@@ -209,11 +239,33 @@ impl Screen {
         self.pane = pane;
         self.cursor = 0;
         self.top = 0;
+        self.statement = None;
+    }
+
+    /// Back to the table, with the cursor on the statement where it is still there.
+    fn leave_statement(&mut self) {
+        let key = self.statement.take();
+        let statements = self.reading.as_ref().and_then(|reading| reading.statements.as_ref());
+        let name = key.and_then(|key| Some(statements?.row(&key)?.name()));
+        let at =
+            self.table().and_then(|t| t.rows.iter().position(|r| Some(&r.key) == name.as_ref()));
+        self.cursor = at.unwrap_or(0);
+        self.top = 0;
     }
 
     fn toggle(&mut self) {
+        if self.statement.is_some() {
+            return self.leave_statement();
+        }
         let Some(table) = self.table() else { return };
         let Some(row) = table.rows.get(self.cursor).filter(|r| r.branches) else { return };
+        if self.view() == View::Statements {
+            let statements = self.reading.as_ref().and_then(|reading| reading.statements.as_ref());
+            let rows = statements.map_or(&[][..], |statements| &statements.rows);
+            self.statement = rows.iter().find(|it| it.name() == row.key).map(|it| it.key);
+            (self.cursor, self.top) = (0, 0);
+            return;
+        }
         if let Open::All = self.wish.open {
             let keys = table.rows.iter().filter(|r| r.branches).map(|r| r.key.clone());
             self.wish.open = Open::These(keys.collect());
@@ -245,16 +297,6 @@ fn edit(mut typed: String, key: KeyEvent) -> Edit {
         _ => {}
     }
     Edit::Going(typed)
-}
-
-/// Whether the terminal can be expected to know block characters.
-fn speaks_utf8() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
-    locale.is_some_and(|l| {
-        let l = l.to_lowercase();
-        l.contains("utf-8") || l.contains("utf8")
-    })
 }
 
 /// Gives the terminal back, however the view is left. A panic is covered by the hook that
@@ -345,7 +387,7 @@ mod tests {
     fn screen() -> Screen {
         let mut screen = Screen::new(&args(), true);
         screen.ascii = false;
-        screen.step(Step::Interval(Box::new(sample::interval())));
+        screen.step(Step::Interval(Box::new(sample::reading())));
         screen
     }
 
@@ -398,6 +440,9 @@ mod tests {
                     drawn(&mut screen, width, height);
                     screen.act(Action::NextPane(1));
                 }
+                screen.act(Action::Pane(7));
+                screen.act(Action::Toggle);
+                drawn(&mut screen, width, height);
             }
         }
     }
@@ -410,7 +455,7 @@ mod tests {
         assert!(drawn(&mut screen, 80, 24).contains("the server has gone"));
         screen.step(Step::Attached);
         assert!(drawn(&mut screen, 80, 24).contains("started anew"));
-        screen.step(Step::Interval(Box::new(sample::interval())));
+        screen.step(Step::Interval(Box::new(sample::reading())));
         assert!(!drawn(&mut screen, 80, 24).contains("started anew"));
         press(&mut screen, "/nowhere\n");
         assert!(drawn(&mut screen, 80, 24).contains("nothing that contains the filter"));
@@ -422,8 +467,8 @@ mod tests {
         press(&mut screen, "p");
         let still = drawn(&mut screen, 120, 30);
         assert!(still.contains("PAUSED"));
-        let mut later = sample::interval();
-        later.commands_handled = 99_999;
+        let mut later = sample::reading();
+        later.interval.commands_handled = 99_999;
         screen.step(Step::Interval(Box::new(later)));
         assert_eq!(drawn(&mut screen, 120, 30), still);
         press(&mut screen, "p");
@@ -462,6 +507,46 @@ mod tests {
         press(&mut screen, "gG");
         drawn(&mut screen, 80, 24);
         assert_eq!(screen.cursor, 7);
+    }
+
+    #[test]
+    fn enter_shows_one_statement_and_escape_goes_back_to_it() {
+        let mut screen = screen();
+        press(&mut screen, "8/orders\n\n");
+        insta::assert_snapshot!(drawn(&mut screen, 100, 40));
+        press(&mut screen, "\x1b");
+        assert_eq!(screen.wish.filter, "orders");
+        press(&mut screen, "\x1bj\n");
+        assert_eq!(screen.statement.map(|key| key.id), Some(4242));
+        press(&mut screen, "GG");
+        assert!(drawn(&mut screen, 100, 30).contains("temporary files: 1, 4 MB"));
+        // In an interval without it there is nothing of it, and it comes back.
+        let mut later = sample::reading();
+        later.statements.iter_mut().for_each(|it| it.rows.clear());
+        screen.step(Step::Interval(Box::new(later)));
+        assert!(drawn(&mut screen, 100, 30).contains("not in the table any more"));
+        screen.step(Step::Interval(Box::new(sample::reading())));
+        press(&mut screen, "\n");
+        assert_eq!((screen.statement, screen.cursor), (None, 1));
+    }
+
+    #[test]
+    fn statements_have_orders_of_their_own() {
+        let mut screen = screen();
+        press(&mut screen, "8sss");
+        assert_eq!(screen.wish.sort, Sort::P99);
+        assert!(drawn(&mut screen, 100, 30).contains("order: p99"));
+        let ids = |screen: &Screen| -> Vec<String> {
+            let rows = screen.table().unwrap().rows.into_iter();
+            rows.map(|row| row.key.split(' ').next().unwrap().to_string()).collect()
+        };
+        assert_eq!(ids(&screen).len(), 3);
+        press(&mut screen, "i<<");
+        assert_eq!(screen.wish.sort, Sort::Count);
+        assert_eq!(ids(&screen)[1], "77");
+        screen.wish.sort = Sort::Activity("io:datafileread".to_string());
+        assert_eq!(ids(&screen)[0], "4242");
+        assert!(drawn(&mut screen, 120, 30).contains("%ACTIVITY"));
     }
 
     #[test]

@@ -11,14 +11,15 @@ mod text;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use segment::Interval;
-
 use crate::cli::{TopArgs, View};
 use crate::error::Error;
-use crate::model::panes::{Open, Wish};
-use crate::model::{functions, locks};
+use crate::model::panes::{self, Open, Wish};
+use crate::model::table::Table;
+use crate::model::{functions, locks, statements};
 use crate::target;
 use feed::{Feed, Step};
+
+pub use feed::Reading;
 
 /// How often a sleeping `top` looks whether it should end.
 const NAP: Duration = Duration::from_millis(100);
@@ -38,17 +39,37 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
 }
 
 /// What is to be said of a view beside its figures.
-fn remark(view: View, interval: &Interval) -> Option<String> {
+fn remark(view: View, reading: &Reading) -> Option<String> {
+    let interval = &reading.interval;
     match view {
         View::Lwlocks | View::Locks => locks::note(interval),
         View::Functions => functions::note(interval),
+        View::Statements => statements::note(reading.statements.as_ref()),
         _ => None,
+    }
+}
+
+/// The table of a view.
+fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
+    let interval = &reading.interval;
+    match view {
+        View::Waits => panes::waits(interval, wish),
+        View::Commands => panes::commands(interval, wish),
+        View::Sessions => panes::sessions(interval, reading.statements.as_ref(), wish),
+        View::Lwlocks => locks::lwlocks(interval, wish),
+        View::Locks => locks::locks(interval, wish),
+        View::Functions => functions::functions(interval, wish),
+        View::Statements => match &reading.statements {
+            Some(statements) => statements::statements(statements, wish),
+            None => Table { columns: Vec::new(), rows: Vec::new(), bars_after: None },
+        },
+        View::Ledger | View::All => panes::ledger(interval, wish),
     }
 }
 
 fn wish(args: &TopArgs, open: Open) -> Wish {
     Wish {
-        sort: args.sort,
+        sort: args.sort.clone(),
         reverse: args.reverse,
         filter: args.filter.as_deref().unwrap_or("").to_lowercase(),
         idle: args.idle,
@@ -71,8 +92,8 @@ fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
             std::thread::sleep(wait.min(NAP));
         }
         match feed.next() {
-            Step::Interval(interval) => {
-                write(args, &interval, &wish, color)?;
+            Step::Interval(reading) => {
+                write(args, &reading, &wish, color)?;
                 left = left.map(|n| n - 1);
                 told = None;
             }
@@ -94,15 +115,15 @@ fn note(args: &TopArgs, text: &str, told: &mut Option<String>) {
     }
 }
 
-fn write(args: &TopArgs, interval: &Interval, wish: &Wish, color: bool) -> Result<(), Error> {
+fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     if args.json {
-        serde_json::to_writer(&mut out, interval)?;
+        serde_json::to_writer(&mut out, reading)?;
         writeln!(out)?;
     } else {
         let view = args.view.unwrap_or(View::All);
         if args.per_second {
-            out.write_all(locks::per_second(interval, wish)?.as_bytes())?;
+            out.write_all(locks::per_second(&reading.interval, wish)?.as_bytes())?;
             return Ok(out.flush()?);
         }
         let width = std::io::stdout()
@@ -110,7 +131,7 @@ fn write(args: &TopArgs, interval: &Interval, wish: &Wish, color: bool) -> Resul
             .then(|| ratatui::crossterm::terminal::size().ok())
             .flatten()
             .map(|(width, _)| usize::from(width));
-        out.write_all(text::render(interval, wish, view, width, color).as_bytes())?;
+        out.write_all(text::render(reading, wish, view, width, color).as_bytes())?;
     }
     Ok(out.flush()?)
 }

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An interval as plain text.
 
-use segment::interval::Interval;
-
+use super::feed::Reading;
 use crate::cli::View;
 use crate::model::headline::{self, Weight};
-use crate::model::panes::{self, Wish};
+use crate::model::panes::Wish;
 use crate::model::table::{wrap, Table};
-use crate::model::{functions, locks};
 
 /// Wide enough for every column when the output is no terminal.
 const ROOM: usize = 160;
 
 /// The interval, `width` characters wide (`None`: as wide as it wants to be).
 pub fn render(
-    interval: &Interval,
+    reading: &Reading,
     wish: &Wish,
     view: View,
     width: Option<usize>,
     color: bool,
 ) -> String {
     let room = width.unwrap_or(ROOM);
+    let interval = &reading.interval;
     let seconds = interval.interval_seconds;
     let mut out = String::new();
     for line in headline::lines(interval) {
@@ -40,17 +39,10 @@ pub fn render(
         (View::Lwlocks, "LWLocks".to_string()),
         (View::Locks, "Locks".to_string()),
         (View::Functions, format!("Functions: {} with a probe", interval.functions_probed)),
+        (View::Statements, "Statements".to_string()),
     ] {
-        let table = match at {
-            View::Waits => panes::waits(interval, wish),
-            View::Commands => panes::commands(interval, wish),
-            View::Sessions => panes::sessions(interval, wish),
-            View::Lwlocks => locks::lwlocks(interval, wish),
-            View::Locks => locks::locks(interval, wish),
-            View::Functions => functions::functions(interval, wish),
-            View::Ledger | View::All => panes::ledger(interval, wish),
-        };
-        let note = super::remark(at, interval);
+        let table = super::table(at, reading, wish);
+        let note = super::remark(at, reading);
         // Of what is not looked at, only who asks for it is told so.
         let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
         if view == at || unasked {
@@ -109,12 +101,12 @@ mod tests {
 
     #[test]
     fn the_text_of_an_interval() {
-        insta::assert_snapshot!(render(&sample::interval(), &wish(), View::All, None, false));
+        insta::assert_snapshot!(render(&sample::reading(), &wish(), View::All, None, false));
     }
 
     #[test]
     fn the_text_on_eighty_columns() {
-        let text = render(&sample::interval(), &wish(), View::All, Some(80), false);
+        let text = render(&sample::reading(), &wish(), View::All, Some(80), false);
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }
@@ -123,11 +115,11 @@ mod tests {
 
     #[test]
     fn warnings_are_seen_without_colour() {
-        let mut interval = sample::interval();
-        interval.overflow.slots = 12;
-        interval.uninstrumented_seconds = 0.5;
-        interval.kernel.unexplained_share = 0.05;
-        let text = render(&interval, &wish(), View::Ledger, None, false);
+        let mut reading = sample::reading();
+        reading.interval.overflow.slots = 12;
+        reading.interval.uninstrumented_seconds = 0.5;
+        reading.interval.kernel.unexplained_share = 0.05;
+        let text = render(&reading, &wish(), View::Ledger, None, false);
         let loud: Vec<&str> = text.lines().filter(|l| l.starts_with("! ")).collect();
         assert_eq!(loud.len(), 3, "{text}");
         assert!(loud.iter().any(|l| l.contains("12 sessions found no slot")));
@@ -140,11 +132,11 @@ mod tests {
 
     #[test]
     fn rows_are_sorted_filtered_and_opened_as_wished() {
-        let interval = sample::interval();
+        let reading = sample::reading();
         let shown = |change: &dyn Fn(&mut Wish)| {
             let mut wish = Wish { open: Open::These(HashSet::new()), ..wish() };
             change(&mut wish);
-            let text = render(&interval, &wish, View::Ledger, None, false);
+            let text = render(&reading, &wish, View::Ledger, None, false);
             names(&text).into_iter().map(String::from).collect::<Vec<_>>()
         };
         let all = ["cpu", "LWLock:WALWrite", "IO:WALSync", "Lock:transactionid"];

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One statement, as `--json` prints it.
+
+use std::sync::Arc;
+
+use segment::statements::{Blocks, Text, Wal};
+use segment::{Statement, StatementKey};
+use serde::{Serialize, Serializer};
+
+use super::histogram::Bucket;
+use super::{ActivityRow, Split};
+
+/// One statement.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct StatementRow {
+    /// Which; names it from one reading to the next.
+    #[serde(skip)]
+    pub key: StatementKey,
+    /// As PostgreSQL prints it; `None`: not identified. A string in JSON, where many a reader
+    /// takes numbers for floating-point ones.
+    #[serde(serialize_with = "as_text")]
+    pub queryid: Option<i64>,
+    /// Asked for by the client itself, not within another statement.
+    pub toplevel: bool,
+    /// The database's name, or its number where no name is known.
+    pub database: String,
+    /// The user's, likewise.
+    pub user: String,
+    /// Its text; `None` where it is not known.
+    pub query: Option<Arc<str>>,
+    /// Whether that is only the beginning.
+    pub query_cut: bool,
+    /// Bytes of the whole text.
+    pub query_bytes: u32,
+    /// Executions that ended well.
+    pub calls: u64,
+    /// Time that the server worked for it: parse, plan, execute, commit ...
+    pub seconds: f64,
+    /// That as a share of all statements'; a nested one's is a part of its callers'.
+    pub share: f64,
+    /// `seconds` by class of activity.
+    pub split: Split,
+    /// `seconds` by phase and activity, most first.
+    pub activities: Vec<ActivityRow>,
+    /// Executing it.
+    pub execution: Moments,
+    /// How long executions took, within 6.25 %.
+    pub quantiles: Quantiles,
+    /// Planning it.
+    pub planning: Moments,
+    /// Rows returned or changed.
+    pub rows: u64,
+    /// Blocks of 8 kB.
+    pub blocks: Blocks,
+    /// Reading and writing them.
+    pub io: Io,
+    /// Write-ahead log.
+    pub wal: Wal,
+    /// Compilation to machine code.
+    pub jit: Jit,
+    /// Temporary files made.
+    pub temp_files: u64,
+    /// And their size.
+    pub temp_bytes: u64,
+    /// Executions that an error ended.
+    pub errors: u64,
+    /// Executions that were cancelled, or timed out.
+    pub cancels: u64,
+    /// Parallel workers that took part.
+    pub workers: u64,
+    /// How long they lived for it.
+    pub worker_seconds: f64,
+    /// When the first execution that is counted began, seconds since 1970.
+    pub first_seen: Option<f64>,
+    /// And the last.
+    pub last_seen: Option<f64>,
+    /// Execution times.
+    pub histogram: Vec<Bucket>,
+    /// Sessions that work for it now.
+    pub running: u64,
+    /// The histogram's buckets are of ticks.
+    #[serde(skip)]
+    pub seconds_per_tick: f64,
+}
+
+/// Executions or plannings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Moments {
+    pub count: u64,
+    pub seconds: f64,
+    pub mean_seconds: Option<f64>,
+    pub stddev_seconds: Option<f64>,
+    pub min_seconds: Option<f64>,
+    pub max_seconds: Option<f64>,
+}
+
+impl From<segment::statements::Moments> for Moments {
+    fn from(it: segment::statements::Moments) -> Self {
+        Self {
+            count: it.count,
+            seconds: it.seconds,
+            mean_seconds: it.mean,
+            stddev_seconds: it.stddev,
+            min_seconds: it.min,
+            max_seconds: it.max,
+        }
+    }
+}
+
+/// How long executions took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Quantiles {
+    pub p50_seconds: Option<f64>,
+    pub p90_seconds: Option<f64>,
+    pub p95_seconds: Option<f64>,
+    pub p99_seconds: Option<f64>,
+    pub p999_seconds: Option<f64>,
+}
+
+/// Time of reading and writing blocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Io {
+    pub read_seconds: f64,
+    pub write_seconds: f64,
+    pub temp_read_seconds: f64,
+    pub temp_write_seconds: f64,
+}
+
+/// Compilation to machine code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Jit {
+    pub functions: u64,
+    pub generation_seconds: f64,
+    pub inlinings: u64,
+    pub inlining_seconds: f64,
+    pub optimizations: u64,
+    pub optimization_seconds: f64,
+    pub emissions: u64,
+    pub emission_seconds: f64,
+}
+
+pub(super) fn as_text<S: Serializer>(id: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match id {
+        Some(id) => serializer.collect_str(id),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// A name, or the number where none is known.
+fn name(known: Option<&str>, id: u32) -> String {
+    known.map_or_else(|| id.to_string(), String::from)
+}
+
+impl StatementRow {
+    fn empty(key: StatementKey, text: Option<&Text>, source: &segment::Statements) -> StatementRow {
+        StatementRow {
+            key,
+            queryid: key.is_identified().then(|| key.query_id()),
+            toplevel: key.toplevel,
+            database: name(source.database(key.database_id), key.database_id),
+            user: name(source.user(key.user_id), key.user_id),
+            query: text.map(|text| text.shown.clone()),
+            query_cut: text.is_some_and(|text| text.is_cut()),
+            query_bytes: text.map_or(0, |text| text.whole),
+            seconds_per_tick: 1.0 / source.clock().ticks_per_second(),
+            ..StatementRow::default()
+        }
+    }
+
+    /// As it stands in a reading, or in the difference of two.
+    pub(super) fn of(it: &Statement, source: &segment::Statements) -> StatementRow {
+        let activities = ActivityRow::all(it.split(source.directory()));
+        let io = it.io();
+        let jit = it.jit();
+        StatementRow {
+            calls: it.calls(),
+            seconds: it.seconds(),
+            split: Split::of(&activities),
+            activities,
+            execution: it.exec().into(),
+            quantiles: Quantiles {
+                p50_seconds: it.quantile(0.50),
+                p90_seconds: it.quantile(0.90),
+                p95_seconds: it.quantile(0.95),
+                p99_seconds: it.quantile(0.99),
+                p999_seconds: it.quantile(0.999),
+            },
+            planning: it.plan().into(),
+            rows: it.rows(),
+            blocks: it.blocks(),
+            io: Io {
+                read_seconds: io.read,
+                write_seconds: io.write,
+                temp_read_seconds: io.temp_read,
+                temp_write_seconds: io.temp_write,
+            },
+            wal: it.wal(),
+            jit: Jit {
+                functions: jit.functions,
+                generation_seconds: jit.generation,
+                inlinings: jit.inlinings,
+                inlining_seconds: jit.inlining,
+                optimizations: jit.optimizations,
+                optimization_seconds: jit.optimization,
+                emissions: jit.emissions,
+                emission_seconds: jit.emission,
+            },
+            temp_files: it.temp_files(),
+            temp_bytes: it.temp_bytes(),
+            errors: it.errors(),
+            cancels: it.cancels(),
+            workers: it.workers(),
+            worker_seconds: it.worker_seconds(),
+            first_seen: it.first_seen(),
+            last_seen: it.last_seen(),
+            histogram: Bucket::all(it.histogram(), source.clock()),
+            ..StatementRow::empty(it.key, it.text.as_ref(), source)
+        }
+    }
+
+    /// One that nothing has been counted of in the interval: it is being worked for.
+    pub(super) fn unfinished(key: StatementKey, source: &segment::Statements) -> StatementRow {
+        StatementRow::empty(key, source.get(&key).and_then(|it| it.text.as_ref()), source)
+    }
+
+    /// What follows from the activities, once they are complete.
+    pub(super) fn settle(&mut self) {
+        self.activities.retain(|a| a.seconds > 0.0 || a.count > 0);
+        self.activities.iter_mut().for_each(|a| a.seconds = a.seconds.max(0.0));
+        self.activities.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        self.seconds = self.activities.iter().map(|a| a.seconds).fold(0.0, |sum, s| sum + s);
+        self.split = Split::of(&self.activities);
+    }
+
+    /// Names it from one reading to the next.
+    pub fn name(&self) -> String {
+        let StatementKey { id, database_id, user_id, toplevel } = self.key;
+        format!("{id} {database_id} {user_id} {toplevel}")
+    }
+
+    /// Rows of one execution.
+    pub fn rows_per_call(&self) -> Option<f64> {
+        (self.calls > 0).then(|| self.rows as f64 / self.calls as f64)
+    }
+
+    /// Its text, or what stands for it.
+    pub fn text(&self) -> &str {
+        match &self.query {
+            Some(query) => query,
+            None if self.queryid.is_none() => "(not identified)",
+            None => "(text not kept)",
+        }
+    }
+
+    /// Time in the activity of this name, "cpu" or `Type:Event` in small letters.
+    pub fn seconds_in(&self, activity: &str) -> f64 {
+        let wanted = self.activities.iter().filter(|a| a.activity.to_lowercase() == activity);
+        wanted.map(|a| a.seconds).fold(0.0, |sum, s| sum + s)
+    }
+}

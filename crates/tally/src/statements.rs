@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally statements`: which statements the time went to, since the last reset or in an
+//! interval; and everything of one of them.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+
+use segment::Segment;
+use serde::Serialize;
+
+use crate::cli::StatementsArgs;
+use crate::error::Error;
+use crate::model::panes::{Open, Wish};
+use crate::model::statements::{self, StatementRow, Statements};
+use crate::model::table::{speaks_utf8, wrap};
+use crate::model::units::{duration, percent, whole};
+use crate::target;
+
+/// Rows of the table, unless more are asked for.
+const ROWS: u32 = 20;
+/// Wide enough for every column, and a good part of the text, when the output is no terminal.
+const ROOM: usize = 300;
+/// A page needs less.
+const PAGE: usize = 120;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Json<'s> {
+    /// "PostgreSQL 15.20"; the producer where it is no server.
+    server: &'s str,
+    /// The data directory, or what else is measured.
+    host: &'s str,
+    /// The segment's file.
+    segment: String,
+    #[serde(flatten)]
+    statements: &'s Statements,
+}
+
+/// Show them.
+pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
+    let mut segment = target::open(args.target.as_deref())?;
+    let Some(mut all) = read(&mut segment, args)? else {
+        return Err(nothing(None, &segment));
+    };
+    let of_id = |row: &StatementRow| args.id.is_none_or(|id| row.queryid.unwrap_or(0) == id);
+    let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|w| w == name);
+    let known = !all.rows.is_empty();
+    all.rows
+        .retain(|row| of_id(row) && is(&args.database, &row.database) && is(&args.user, &row.user));
+    match args.id {
+        Some(id) if all.rows.is_empty() => Err(unknown(id, &all, &segment)),
+        _ if args.json => json(args, &mut all, &segment),
+        Some(_) => pages(&all, color),
+        None if !known => Err(nothing(Some(&all), &segment)),
+        None => table(args, &all),
+    }
+}
+
+fn read(segment: &mut Segment, args: &StatementsArgs) -> Result<Option<Statements>, Error> {
+    let Some(first) = segment.statements()?.map(Arc::new) else { return Ok(None) };
+    let Some(interval) = args.interval else {
+        return Ok(Some(Statements::between(None, &first)));
+    };
+    std::thread::sleep(interval);
+    let later = segment.statements()?.map(Arc::new);
+    Ok(later.map(|later| Statements::between(Some(&first), &later)))
+}
+
+/// Why there is nothing to show.
+fn nothing(all: Option<&Statements>, segment: &Segment) -> Error {
+    let reason = statements::note(all).unwrap_or_else(|| "there are no statements".to_string());
+    Error::Failed(format!("{}: {reason}", segment.path().display()))
+}
+
+fn unknown(id: i64, all: &Statements, segment: &Segment) -> Error {
+    let when = all.interval_seconds.map_or_else(
+        || "since the last reset".to_string(),
+        |seconds| format!("in {}", duration(seconds)),
+    );
+    Error::Failed(format!(
+        "{}: no statement of query id {id} {when}; tally statements lists those that there are, of \
+         all databases and users, unless --database or --user names one",
+        segment.path().display()
+    ))
+}
+
+fn wish(args: &StatementsArgs) -> Wish {
+    Wish {
+        sort: args.sort.clone(),
+        reverse: false,
+        filter: String::new(),
+        idle: args.all || args.id.is_some(),
+        open: Open::All,
+    }
+}
+
+fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Result<(), Error> {
+    let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
+    let ordered = statements::ordered(all, &wish(args));
+    all.rows = ordered.into_iter().take(limit).cloned().collect();
+    let header = segment.header();
+    let server = if header.server.is_empty() { &header.producer } else { &header.server };
+    let json = Json {
+        server,
+        host: &header.host,
+        segment: segment.path().display().to_string(),
+        statements: all,
+    };
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, &json)?;
+    Ok(writeln!(out)?)
+}
+
+/// The terminal's width, or so much.
+fn width(otherwise: usize) -> usize {
+    let terminal = std::io::stdout().is_terminal();
+    let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    size.map_or(otherwise, |(width, _)| usize::from(width))
+}
+
+fn table(args: &StatementsArgs, all: &Statements) -> Result<(), Error> {
+    let wish = wish(args);
+    let ordered = statements::ordered(all, &wish);
+    let limit = args.limit.unwrap_or(ROWS) as usize;
+    let shown = &ordered[..limit.min(ordered.len())];
+    let width = width(ROOM);
+    let mut out = std::io::stdout().lock();
+    if let Some(note) = statements::note(Some(all)) {
+        for line in wrap(&note, width) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    out.write_all(statements::table(all, shown, &wish).text(width).as_bytes())?;
+    for line in wrap(&closing(all, shown, ordered.len()), width) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// What the rows are of: "20 of 312 statements, 93.1 % of 4.31 s; ...".
+fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
+    let share: f64 = shown.iter().filter(|row| row.toplevel).map(|row| row.share).sum();
+    let when = match all.interval_seconds {
+        Some(seconds) => format!("in an interval of {}", duration(seconds)),
+        None => "since the last reset".to_string(),
+    };
+    let table = &all.table;
+    let mut text = format!(
+        "{} of {} statements, {} % of {} {when}; the table has {} of {}",
+        shown.len(),
+        whole(of as u64),
+        percent(share),
+        duration(all.seconds),
+        whole(u64::from(table.used)),
+        whole(u64::from(table.capacity)),
+    );
+    for (n, what) in [
+        (table.evicted, "were taken out for others"),
+        (table.dropped, "counts found no room and are missing (pg_tally.max_statements)"),
+        (table.lost, "were left half counted by a process that died"),
+        (table.texts_cut, "texts were cut for want of room"),
+    ] {
+        if n > 0 {
+            text.push_str(&format!(", {} {what}", whole(n)));
+        }
+    }
+    text
+}
+
+/// Everything of each: the same query id may stand in several databases, and be several users'.
+fn pages(all: &Statements, color: bool) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    let width = width(PAGE);
+    for row in &all.rows {
+        let whole = all.interval_seconds.and_then(|_| all.whole(&row.key));
+        for section in statements::page(all, Some(row), whole.as_ref()) {
+            match color {
+                true => writeln!(out, "\x1b[1m{}\x1b[0m", section.title)?,
+                false => writeln!(out, "{}", section.title)?,
+            }
+            for line in section.lines.iter().flat_map(|line| wrap(line, width)) {
+                writeln!(out, "{line}")?;
+            }
+            if let Some(table) = &section.table {
+                out.write_all(table.drawn(width, !speaks_utf8()).as_bytes())?;
+            }
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}

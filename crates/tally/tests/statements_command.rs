@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally statements` and the pane of statements, on live servers.
+#![allow(missing_docs)]
+
+mod house;
+
+use house::{complaint, eventually, output, plain, shared, start, tally};
+use scratch::{Cluster, Load};
+use serde_json::Value;
+
+fn statements(cluster: &Cluster, args: &[&str]) -> String {
+    output(tally().arg("statements").args(args).arg(cluster.connection_string()))
+}
+
+fn json(cluster: &Cluster, args: &[&str]) -> Value {
+    serde_json::from_str(&statements(cluster, &[&["--json"], args].concat())).unwrap()
+}
+
+fn rows(json: &Value) -> &[Value] {
+    json["rows"].as_array().unwrap()
+}
+
+/// The row whose text begins so.
+fn row<'j>(json: &'j Value, begins: &str) -> Option<&'j Value> {
+    rows(json).iter().find(|row| row["query"].as_str().is_some_and(|text| text.starts_with(begins)))
+}
+
+fn seconds(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+fn sum<'j>(values: impl IntoIterator<Item = &'j Value>, field: &str) -> f64 {
+    values.into_iter().map(|value| seconds(&value[field])).sum()
+}
+
+fn near(a: f64, b: f64, what: &str) {
+    assert!((a - b).abs() <= 1e-9 + 1e-6 * b.abs(), "{what}: {a} {b}");
+}
+
+fn fields(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            into.push(key.clone());
+            fields(value, into);
+        }),
+        Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_load_is_shown_statement_by_statement() {
+    let cluster = shared();
+    let pgbench = || cluster.pgbench().load(Load::TpcB).clients(4);
+    cluster.pgbench_init(1).unwrap();
+    let done = pgbench().transactions(200).run().unwrap();
+    let all = json(&cluster, &[]);
+    let update = row(&all, "UPDATE pgbench_accounts").expect("the statement is there");
+    assert_eq!(update["calls"], done.transactions);
+    assert_eq!(update["rows"], done.transactions);
+    assert_eq!(update["database"], "postgres");
+    assert_eq!(update["user"], "postgres");
+    assert!(update["query"].as_str().unwrap().contains("abalance + $1"), "{update}");
+    for row in rows(&all) {
+        near(
+            sum(row["activities"].as_array().unwrap(), "seconds"),
+            seconds(&row["seconds"]),
+            "parts",
+        );
+        let split: f64 = row["split"].as_object().unwrap().values().map(seconds).sum();
+        near(split, seconds(&row["seconds"]), "classes");
+        near(
+            sum(row["histogram"].as_array().unwrap(), "count"),
+            seconds(&row["calls"]),
+            "histogram",
+        );
+        let times = &row["quantiles"];
+        if row["calls"] != 0 {
+            assert!(seconds(&times["p50_seconds"]) <= seconds(&times["p99_seconds"]), "{row}");
+        }
+    }
+    let asked_for = || rows(&all).iter().filter(|row| row["toplevel"] == true);
+    near(sum(asked_for(), "share"), 1.0, "shares");
+    near(sum(asked_for(), "seconds"), seconds(&all["seconds"]), "all");
+    let order: Vec<f64> = rows(&all).iter().map(|row| seconds(&row["seconds"])).collect();
+    assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
+
+    // Every field is documented, and every field that is documented is there.
+    let document = include_str!("../../../docs/json.md");
+    let begin = document.find("# The JSON of `tally statements`").unwrap();
+    let end = document.find("# The JSON of `tally ls`").unwrap();
+    let document = &document[begin..end];
+    let mut written = Vec::new();
+    let mut client = cluster.connect().unwrap();
+    let sleeper = std::thread::spawn(move || client.batch_execute("select pg_sleep(3)").unwrap());
+    eventually("a statement is being worked for", || {
+        let now = json(&cluster, &[]);
+        fields(&now, &mut written);
+        !now["current"].as_array().unwrap().is_empty()
+    });
+    sleeper.join().unwrap();
+    for field in &written {
+        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/json.md");
+    }
+    for line in document.lines().filter(|line| line.starts_with("| `")) {
+        for name in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
+            assert!(written.iter().any(|w| w == name), "{name} is documented and not written");
+        }
+    }
+
+    let id = update["queryid"].as_str().unwrap();
+    let text = statements(&cluster, &["--limit", "3"]);
+    assert!(text.starts_with("DATABASE  USER "), "{text}");
+    assert_eq!(text.lines().count(), 5, "{text}");
+    assert!(text.contains("UPDATE pgbench_") && text.contains("3 of "), "{text}");
+    assert!(statements(&cluster, &["--sort", "calls"]).contains(id));
+    let by_wait = json(&cluster, &["--sort", "LWLock:WALWrite", "--limit", "1"]);
+    assert_eq!(rows(&by_wait).len(), 1);
+    assert_eq!(rows(&json(&cluster, &["--database", "nowhere"])).len(), 0);
+
+    let page = statements(&cluster, &["--id", id]);
+    for part in [
+        &format!("Statement {id}, database postgres, user postgres"),
+        "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2",
+        "execution: mean",
+        "Execution times since the last reset",
+        "Where its time went since the last reset",
+        "Blocks of 8 kB",
+        "write-ahead log: ",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("JIT") && !page.contains("temporary"), "{page}");
+    assert_eq!(rows(&json(&cluster, &["--id", id])).len(), 1);
+    let said =
+        complaint(tally().args(["statements", "--id", "-12", &cluster.connection_string()]), 1);
+    assert!(said.contains("no statement of query id -12"), "{said}");
+}
+
+#[test]
+fn a_statement_counts_while_it_runs() {
+    let cluster = shared();
+    let mut client = cluster.connect().unwrap();
+    let sleeper = std::thread::spawn(move || client.batch_execute("select pg_sleep(6)").unwrap());
+    eventually("it runs", || !json(&cluster, &[])["current"].as_array().unwrap().is_empty());
+    let during = json(&cluster, &["--interval", "1"]);
+    let sleep = row(&during, "select pg_sleep($1)").expect("it shows before it has ended");
+    assert_eq!((&sleep["calls"], &sleep["running"]), (&0.into(), &1.into()));
+    let length = seconds(&during["interval_seconds"]);
+    assert!((seconds(&sleep["seconds"]) / length - 1.0).abs() < 0.05, "{during}");
+    assert!(seconds(&sleep["split"]["other_seconds"]) > 0.9 * length, "{during}");
+
+    let top = |args: &[&str]| {
+        let mut command = tally();
+        command.args(["top", "--once", "--interval", "0.5"]).args(args);
+        output(command.arg(cluster.connection_string()))
+    };
+    let interval: Value = serde_json::from_str(&top(&["--json"])).unwrap();
+    let current = &interval["statements"]["current"][0];
+    let session = interval["sessions"].as_array().unwrap();
+    let session = session.iter().find(|s| s["pid"] == current["pid"]).expect("a session's");
+    assert_eq!(session["activity"], "Timeout:PgSleep");
+    assert_eq!(current["query"], "select pg_sleep($1)");
+    assert!(seconds(&current["seconds"]) > 1.0, "{current}");
+    let sessions = top(&["--view", "sessions"]);
+    assert!(sessions.contains("select pg_sleep($1)"), "{sessions}");
+    assert!(sessions.contains("other 99.") || sessions.contains("other 100.0"), "{sessions}");
+    let pane = top(&["--view", "statements", "--sort", "Timeout:PgSleep"]);
+    assert!(pane.contains("%ACTIVITY") && pane.contains("select pg_sleep($1)"), "{pane}");
+    sleeper.join().unwrap();
+    let after = json(&cluster, &[]);
+    let sleep = row(&after, "select pg_sleep($1)").unwrap();
+    assert_eq!((&sleep["calls"], &sleep["running"]), (&1.into(), &0.into()));
+    assert!((6.0..6.5).contains(&seconds(&sleep["seconds"])), "{sleep}");
+}
+
+#[test]
+fn nested_statements_are_shown_on_request() {
+    let cluster = start(
+        plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.statements", "all"),
+    );
+    cluster
+        .psql(
+            "create function twice(n int) returns int language plpgsql as \
+             $$ begin perform count(*) from pg_class where relpages > n; return 2 * n; end $$",
+        )
+        .unwrap();
+    cluster.psql("select twice(7)").unwrap();
+    let within = "SELECT count(*) from pg_class";
+    let asked_for = json(&cluster, &[]);
+    assert!(row(&asked_for, "select twice($1)").is_some(), "{asked_for}");
+    assert!(row(&asked_for, within).is_none(), "{asked_for}");
+    let all = json(&cluster, &["--all"]);
+    let nested = row(&all, within).expect("it is nested");
+    assert_eq!((&nested["toplevel"], &nested["calls"]), (&false.into(), &1.into()));
+    let once = rows(&all).iter().filter(|row| row["toplevel"] == true);
+    near(sum(once, "seconds"), seconds(&all["seconds"]), "nested ones count once");
+    let table = statements(&cluster, &["--all"]);
+    assert!(table.lines().any(|l| l.contains(" nested ") && l.contains(within)), "{table}");
+}
+
+#[test]
+fn where_there_is_nothing_the_remedy_is_named() {
+    let says = |setting: (&str, &str), remedy: &str| {
+        let cluster = start(
+            plain().setting("shared_preload_libraries", "pg_tally").setting(setting.0, setting.1),
+        );
+        cluster.psql("select 1").unwrap();
+        let target = cluster.connection_string();
+        let said = complaint(tally().args(["statements", &target]), 1);
+        assert!(said.contains(remedy), "{said}");
+        let pane =
+            output(tally().args(["top", "--once", "--view", "statements", "-i", "0.1", &target]));
+        assert!(pane.contains("Statements\n"), "{pane}");
+    };
+    says(("pg_tally.max_statements", "0"), "pg_tally.max_statements");
+    says(("pg_tally.statements", "none"), "pg_tally.statements");
+    let cluster = start(
+        plain().setting("shared_preload_libraries", "pg_tally").setting("compute_query_id", "off"),
+    );
+    cluster.psql("select 1").unwrap();
+    let text = statements(&cluster, &[]);
+    assert!(
+        text.contains("compute_query_id is off") && text.contains("(not identified)"),
+        "{text}"
+    );
+    complaint(tally().args(["statements", "--sort", "nonsense"]), 2);
+    complaint(tally().args(["statements", "--limit", "0"]), 2);
+}
