@@ -156,6 +156,11 @@ impl Histogram {
         }
     }
 
+    /// Its first bucket and the counts from there on.
+    pub(crate) fn whole(&self) -> (usize, Counts<'_>) {
+        (self.first, Counts::Wide(&self.counts))
+    }
+
     /// Add another one.
     pub fn merge(&mut self, other: &Histogram) {
         self.add_counts(other.first, Counts::Wide(&other.counts));

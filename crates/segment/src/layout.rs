@@ -24,6 +24,14 @@ pub const CALLS: usize = 64;
 pub const HOLDS: usize = 8;
 /// Locks lately released that a book shows.
 pub const FREED: usize = 4;
+/// Statements of a set.
+pub const WAYS: usize = 20;
+/// Layings-down that a set remembers.
+pub const SET_LOG: usize = 32;
+/// Accounts that a statement's time is split over.
+pub const PARTS: usize = 24;
+/// Statements in a slot's cache.
+pub const CACHED: usize = 64;
 /// "No statistic" as an index.
 pub const NONE: u32 = u32::MAX;
 
@@ -85,6 +93,14 @@ pub mod header {
     pub const SERVER_PORT: usize = 628;
     /// 112 bytes of text.
     pub const SOCKET_DIR: usize = 632;
+    /// Region; of none where no statements are kept, as the next three.
+    pub const SETS: usize = 744;
+    /// Region.
+    pub const STATEMENTS: usize = 760;
+    /// Region.
+    pub const TEXTS: usize = 776;
+    /// Region.
+    pub const CACHES: usize = 792;
     /// U32: level in the low 8 bits, resets above; the live part of the header begins here.
     pub const LEVEL_WORD: usize = 1024;
     /// U64.
@@ -97,6 +113,8 @@ pub mod header {
     pub const LOCKS_TICKS: usize = 1056;
     /// U64: tick since when the level is locks or above, 0: it is not.
     pub const LOCKS_SINCE: usize = 1064;
+    /// U32: bit 0: statements are not to be looked at.
+    pub const PAUSE: usize = 1072;
     /// U64.
     pub const OVERFLOW_SLOTS: usize = 1152;
     /// U64.
@@ -111,6 +129,18 @@ pub mod header {
     pub const EVENT_COUNT: usize = 1192;
     /// U64.
     pub const LOST_FOLDS: usize = 1200;
+    /// U64: taken out of the table for others.
+    pub const STATEMENTS_EVICTED: usize = 1208;
+    /// U64: counts that could not be laid down.
+    pub const STATEMENTS_DROPPED: usize = 1216;
+    /// U64: left half changed by a process that died.
+    pub const STATEMENTS_LOST: usize = 1224;
+    /// U64: for want of blocks.
+    pub const TEXTS_CUT: usize = 1232;
+    /// U64: first free block.
+    pub const TEXTS_FREE: usize = 1240;
+    /// U64: blocks that have ever been used.
+    pub const TEXTS_USED: usize = 1248;
     /// U32: pid of the holder, 0 free.
     pub const FOLD_LOCK: usize = 1280;
     /// U64: folds completed.
@@ -155,6 +185,8 @@ pub mod entry {
     pub const APPLICATION: usize = 240;
     /// U64: of a group.
     pub const SESSIONS: usize = 304;
+    /// U32: places of its cache of statements that have memory.
+    pub const CACHED: usize = 312;
 }
 
 /// States of a slot.
@@ -315,6 +347,155 @@ pub mod journal {
     pub const HIST: usize = 80;
 }
 
+/// Offsets in a statement's key.
+pub mod key {
+    /// Bytes.
+    pub const SIZE: usize = 24;
+    /// U64: 0: work that no statement could be named for.
+    pub const ID: usize = 0;
+    /// U32.
+    pub const DATABASE_ID: usize = 8;
+    /// U32.
+    pub const USER_ID: usize = 12;
+    /// U32: 1: asked for by the client itself, 0: within another.
+    pub const TOPLEVEL: usize = 16;
+}
+
+/// Offsets in count, sum and extremes of a statement's times.
+pub mod moments {
+    /// Bytes.
+    pub const SIZE: usize = 40;
+    /// U64.
+    pub const COUNT: usize = 0;
+    /// U64, ticks.
+    pub const TOTAL: usize = 8;
+    /// U64; of no meaning while the count is 0.
+    pub const MIN: usize = 16;
+    /// U64.
+    pub const MAX: usize = 24;
+    /// F64: sum of the squared ticks.
+    pub const SQUARES: usize = 32;
+}
+
+/// Offsets in a statement's counts.
+pub mod counts {
+    /// Bytes.
+    pub const SIZE: usize = 384;
+    /// [`super::moments`] of executions.
+    pub const EXEC: usize = 0;
+    /// U64; ten times u64 of blocks follow.
+    pub const ROWS: usize = 40;
+    /// Where those end.
+    pub const ROWS_END: usize = 128;
+    /// [`super::moments`] of plannings.
+    pub const PLAN: usize = 128;
+    /// I64: microseconds since 1970, 0 unknown.
+    pub const FIRST_US: usize = 168;
+    /// I64.
+    pub const LAST_US: usize = 176;
+    /// Three times u64; all further counts follow, up to the end.
+    pub const WAL: usize = 184;
+}
+
+/// Offsets in a part of a statement's time.
+pub mod part {
+    /// Bytes.
+    pub const SIZE: usize = 24;
+    /// U32: 1 + directory index of an account, 0 unused.
+    pub const STAT: usize = 0;
+    /// U64.
+    pub const COUNT: usize = 8;
+    /// U64.
+    pub const TICKS: usize = 16;
+}
+
+/// Offsets in an entry of the table of statements.
+pub mod statement {
+    /// Bytes.
+    pub const SIZE: usize = 3712;
+    /// U64: odd while it changes.
+    pub const SEQ: usize = 0;
+    /// [`super::key`].
+    pub const KEY: usize = 8;
+    /// U32: 0 free, 1 used.
+    pub const STATE: usize = 32;
+    /// U32: 1 + first block of its text, 0 none.
+    pub const TEXT: usize = 36;
+    /// U32: kept.
+    pub const TEXT_BYTES: usize = 40;
+    /// U32: of the whole text.
+    pub const TEXT_WHOLE: usize = 44;
+    /// I32: the producer's number of the text's encoding.
+    pub const ENCODING: usize = 48;
+    /// U64, tick.
+    pub const BORN: usize = 56;
+    /// [`super::counts`]; where they lie in a cache, too.
+    pub const COUNTS: usize = 64;
+    /// [`super::PARTS`] entries of [`super::part`]; likewise.
+    pub const PARTS: usize = 448;
+    /// U64 a bucket; likewise, but u32 there.
+    pub const HIST: usize = 1024;
+}
+
+/// Offsets in a set of the table of statements.
+pub mod set {
+    /// Bytes.
+    pub const SIZE: usize = 576;
+    /// U64: layings-down into it, ever.
+    pub const FOLDS: usize = 16;
+    /// [`super::WAYS`] times u64: hash of each entry's key, 0 free.
+    pub const TAGS: usize = 24;
+    /// [`super::SET_LOG`] times u64: generation << 24 | place << 16 | slot.
+    pub const LOG: usize = 304;
+}
+
+/// Offsets in a block of text.
+pub mod block {
+    /// Bytes.
+    pub const SIZE: usize = 256;
+    /// U32: 1 + the next block, 0 none.
+    pub const NEXT: usize = 0;
+    /// Text, up to the end.
+    pub const BYTES: usize = 4;
+}
+
+/// Offsets in a place of a slot's cache of statements; counts, parts and histogram as in
+/// [`statement`].
+pub mod cached {
+    /// Bytes.
+    pub const SIZE: usize = 2368;
+    /// U64: odd while it changes.
+    pub const SEQ: usize = 0;
+    /// U64: of the use of this place.
+    pub const GENERATION: usize = 8;
+    /// U64: the generation that a reset has emptied.
+    pub const DROP: usize = 16;
+    /// [`super::key`].
+    pub const KEY: usize = 24;
+    /// U32: 0 free, 1 used.
+    pub const STATE: usize = 48;
+}
+
+/// Offsets in the head of a slot's cache: what is being worked for. The places follow.
+pub mod current {
+    /// Bytes.
+    pub const SIZE: usize = 704;
+    /// U64: odd while it changes.
+    pub const SEQ: usize = 0;
+    /// [`super::key`].
+    pub const KEY: usize = 8;
+    /// U64: tick, 0: nothing.
+    pub const BEGUN: usize = 32;
+    /// U64: tick from which on processor time is not in parts yet.
+    pub const SINCE: usize = 40;
+    /// U32: parts in use.
+    pub const USED: usize = 48;
+    /// U64: ticks since then that are in parts already, as waits.
+    pub const WAITS: usize = 56;
+    /// [`super::PARTS`] entries of [`super::part`].
+    pub const PARTS: usize = 64;
+}
+
 /// The `u32` at `at`.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
@@ -328,6 +509,11 @@ pub fn i32_at(bytes: &[u8], at: usize) -> i32 {
 /// The `u64` at `at`.
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+/// The `f64` at `at`.
+pub fn f64_at(bytes: &[u8], at: usize) -> f64 {
+    f64::from_bits(u64_at(bytes, at))
 }
 
 /// The text of `size` bytes at `at`, up to its terminator. Control characters, which a

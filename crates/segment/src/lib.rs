@@ -3,7 +3,9 @@
 //! between two of them holds.
 //!
 //! The way of the data is one line: [`Segment`] → [`Snapshot`] → [`Delta`] → [`Interval`].
-//! Every view of the command is made from an [`Interval`]; none computes its own.
+//! Every view of the command is made from an [`Interval`]; none computes its own. Statements,
+//! of which there may be thousands, go beside it: [`Segment`] → [`Statements`] →
+//! [`StatementsDelta`].
 //!
 //! A reader never writes and never maps the file: it reads with `pread`, so that a file which
 //! is cut short, replaced or hostile gives an [`Error`] and nothing worse. Who sets the level
@@ -24,11 +26,13 @@ pub mod layout;
 mod leaders;
 mod level;
 pub mod locks;
+mod owners;
 mod process;
 mod pulse;
 mod segment;
 mod shelf;
 pub mod snapshot;
+pub mod statements;
 mod tranches;
 
 pub use book::Book;
@@ -38,7 +42,9 @@ pub use error::Error;
 pub use histogram::Histogram;
 pub use interval::Interval;
 pub use level::{set_level, Level, LevelEnd, LevelSwitch, Standing};
+pub use owners::{owner_at, Owner};
 pub use pulse::{Claim, Pulse};
 pub use segment::{Event, EventKind, Header, Overflows, Probe, ProbeState, Segment};
 pub use snapshot::Snapshot;
+pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
 pub use tranches::Tranches;

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::layout::{self, header, i32_at, text_at, u32_at, u64_at, Region};
 use crate::level::Level;
 use crate::process;
+use crate::statements::Texts;
 use crate::tranches::Tranches;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -69,6 +70,17 @@ pub(crate) struct Regions {
     pub journal: Region,
     pub entries: Region,
     pub books: Region,
+    /// Where statements are kept.
+    pub statements: Option<StatementRegions>,
+}
+
+/// Where the statements lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatementRegions {
+    pub sets: Region,
+    pub table: Region,
+    pub texts: Region,
+    pub caches: Region,
 }
 
 /// What found no room, since the segment was made.
@@ -86,6 +98,12 @@ pub struct Overflows {
     pub memory: u64,
     /// Slots found damaged and not folded.
     pub lost_folds: u64,
+    /// What was counted of statements and could not be laid down in their table.
+    pub statements_dropped: u64,
+    /// Statements left half changed by a process that died.
+    pub statements_lost: u64,
+    /// Texts of statements cut for want of room.
+    pub texts_cut: u64,
 }
 
 impl Overflows {
@@ -97,6 +115,9 @@ impl Overflows {
             groups: u64_at(live, header::OVERFLOW_GROUPS),
             memory: u64_at(live, header::OVERFLOW_MEMORY),
             lost_folds: u64_at(live, header::LOST_FOLDS),
+            statements_dropped: u64_at(live, header::STATEMENTS_DROPPED),
+            statements_lost: u64_at(live, header::STATEMENTS_LOST),
+            texts_cut: u64_at(live, header::TEXTS_CUT),
         }
     }
 
@@ -114,6 +135,9 @@ impl Overflows {
             groups: self.groups.saturating_sub(earlier.groups),
             memory: self.memory.saturating_sub(earlier.memory),
             lost_folds: self.lost_folds.saturating_sub(earlier.lost_folds),
+            statements_dropped: self.statements_dropped.saturating_sub(earlier.statements_dropped),
+            statements_lost: self.statements_lost.saturating_sub(earlier.statements_lost),
+            texts_cut: self.texts_cut.saturating_sub(earlier.texts_cut),
         }
     }
 }
@@ -140,7 +164,7 @@ pub struct Probe {
     pub reason: String,
 }
 
-/// How much an event matters.
+/// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// Information.
@@ -149,6 +173,38 @@ pub enum EventKind {
     Warning,
     /// One process kept another waiting for long.
     Blocked,
+    /// An operation that took long.
+    Slow,
+    /// A checkpoint begins or ends.
+    Checkpoint,
+    /// One that a later writer knows, by its number.
+    Other(u32),
+}
+
+impl EventKind {
+    fn of(number: u32) -> EventKind {
+        match number {
+            1 => EventKind::Note,
+            2 => EventKind::Warning,
+            3 => EventKind::Blocked,
+            4 => EventKind::Slow,
+            5 => EventKind::Checkpoint,
+            other => EventKind::Other(other),
+        }
+    }
+}
+
+impl std::fmt::Display for EventKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            EventKind::Note => f.pad("note"),
+            EventKind::Warning => f.pad("warning"),
+            EventKind::Blocked => f.pad("blocked"),
+            EventKind::Slow => f.pad("slow"),
+            EventKind::Checkpoint => f.pad("checkpoint"),
+            EventKind::Other(number) => f.pad(&format!("event {number}")),
+        }
+    }
 }
 
 /// A notable thing that a writer has put down.
@@ -160,7 +216,7 @@ pub struct Event {
     pub tick: u64,
     /// Who.
     pub pid: i32,
-    /// How much it matters.
+    /// What it is about.
     pub kind: EventKind,
     /// What.
     pub text: String,
@@ -183,6 +239,8 @@ pub struct Segment {
     ids: Vec<Option<StatId>>,
     /// The names of tranches that have been asked for.
     pub(crate) tranches: Arc<Tranches>,
+    /// The texts of statements that have been read.
+    pub(crate) texts: Texts,
     /// Buffers that are kept between snapshots.
     pub(crate) entries_buffer: Vec<u8>,
     pub(crate) liveness_turn: usize,
@@ -256,6 +314,7 @@ impl Segment {
             directory: Arc::new(Directory::default()),
             ids: Vec::new(),
             tranches: Arc::default(),
+            texts: Texts::default(),
             header,
             regions,
             entries_buffer: Vec::new(),
@@ -427,35 +486,43 @@ impl Segment {
         Ok(probes)
     }
 
-    /// The events later than number `since` that are still in the ring, oldest first.
+    /// Events that were ever begun: the number of the last one.
+    pub fn event_count(&self) -> Result<u64, Error> {
+        self.read_u64(header::EVENT_COUNT as u64)
+    }
+
+    /// As many of the last ones are kept.
+    pub fn event_capacity(&self) -> u32 {
+        self.regions.events.count
+    }
+
+    /// The events later than number `since` that are still in the ring, oldest first. One that
+    /// is being written is missing, as are those that others have been written over.
     pub fn events(&self, since: u64) -> Result<Vec<Event>, Error> {
         let region = self.regions.events;
+        let count = u64::from(region.count);
+        let begun = self.event_count()?;
         let mut events = Vec::new();
         let mut bytes = [0u8; layout::event::SIZE];
-        for index in 0..region.count {
-            let offset = region.entry(index);
+        for place in since.max(begun.saturating_sub(count))..begun {
+            let number = place + 1;
+            let offset = region.entry((place % count) as u32);
             // Not while it is being written or written over: the number before and after.
-            let before = self.read_u64(offset)?;
-            if before == 0 || before <= since {
+            if self.read_u64(offset)? != number {
                 continue;
             }
             self.read(offset, &mut bytes)?;
-            if self.read_u64(offset)? != before || u64_at(&bytes, 0) != before {
+            if self.read_u64(offset)? != number || u64_at(&bytes, 0) != number {
                 continue;
             }
             events.push(Event {
-                number: before,
+                number,
                 tick: u64_at(&bytes, layout::event::TICK),
                 pid: i32_at(&bytes, layout::event::PID),
-                kind: match u32_at(&bytes, layout::event::KIND) {
-                    2 => EventKind::Warning,
-                    3 => EventKind::Blocked,
-                    _ => EventKind::Note,
-                },
+                kind: EventKind::of(u32_at(&bytes, layout::event::KIND)),
                 text: text_at(&bytes, layout::event::TEXT, 232),
             });
         }
-        events.sort_by_key(|e| e.number);
         Ok(events)
     }
 
@@ -605,6 +672,21 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
             )))
         }
     };
+    // Kept or not; where they are, all four regions fit each other.
+    let statements = if u32_at(head, header::SETS + 8) == 0 {
+        None
+    } else {
+        let sets = region("sets of statements", header::SETS, (1, 1 << 16), layout::set::SIZE)?;
+        let entries = sets.count * layout::WAYS as u32;
+        let table = layout::statement::SIZE;
+        let cache = layout::current::SIZE + layout::CACHED * layout::cached::SIZE;
+        Some(StatementRegions {
+            sets,
+            table: region("statements", header::STATEMENTS, (entries, entries), table)?,
+            texts: region("texts", header::TEXTS, (0, 1 << 24), layout::block::SIZE)?,
+            caches: region("caches", header::CACHES, (slots, slots), cache)?,
+        })
+    };
     let entries = (slots + groups, slots + groups);
     let book_size =
         layout::book::SIZE + stats_per_book as usize * (layout::head::SIZE + layout::HIST_SIZE);
@@ -616,6 +698,7 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
         journal: region("the journal", header::JOURNAL, (1, 1), layout::journal::SIZE)?,
         entries: region("slots", header::ENTRIES, entries, layout::entry::SIZE)?,
         books: region("books", header::BOOKS, entries, book_size)?,
+        statements,
     };
     Ok((
         Header {

@@ -8,10 +8,10 @@
 
 mod maker;
 
-use maker::{Maker, Shape, Who, ACCOUNT, TIMER};
+use maker::{Counted, Maker, Shape, Who, ACCOUNT, TIMER};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
-use segment::{layout, Interval, Segment, Snapshot};
+use segment::{layout, Interval, Segment, Snapshot, Statements, StatementsDelta};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,10 @@ use std::time::{Duration, Instant};
 
 const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
 
-/// A segment with two sessions and a group that holds a third.
+/// A segment with two sessions and a group that holds a third; of statements there are some
+/// in the table, with texts, and some in the sessions' caches.
 fn real(path: &Path) -> Vec<u8> {
-    let mut maker = Maker::new(path, SHAPE);
+    let mut maker = Maker::with_statements(path, SHAPE, 3);
     let stats: Vec<u32> = ["execute::cpu", "execute::wait::IO:WALSync", "idle::cpu"]
         .iter()
         .map(|name| maker.stat(name, ACCOUNT))
@@ -40,6 +41,26 @@ fn real(path: &Path) -> Vec<u8> {
             maker.fold(slot, &mut group, start + 30_000_000);
         }
     }
+    let text: String = (0..50).map(|i| format!("select ${i}, größe\n")).collect();
+    for id in 0..20u64 {
+        let parts = [(stats[0], id, 1000 * id), (stats[1], 1, 10)];
+        let counted = Counted::new(id, &[100 * id, 1 << (2 * id)]).parts(&parts);
+        if id < 16 {
+            let number = maker.enter(&counted, start + id);
+            let bytes = &text.as_bytes()[..(30 * id) as usize];
+            if !bytes.is_empty() {
+                maker.give_text(number, bytes, 900, 6 + (id % 2) as i32 * 2, (4 * id as u32, 1));
+            }
+        }
+        if id > 10 {
+            maker.cache((id % 3) as u32, id as u32, 1 + id, &counted);
+        }
+        if id == 12 {
+            maker.log(0, 0, 12, 13);
+        }
+    }
+    let counted = Counted::new(3, &[]).parts(&[(stats[0], 1, 1000), (stats[1], 1, 10)]);
+    maker.work(0, &counted, start, start + 1000);
     std::fs::read(path).unwrap()
 }
 
@@ -60,6 +81,7 @@ struct Bench {
     whole: Vec<u8>,
     file: std::fs::File,
     snapshot: Option<Snapshot>,
+    statements: Option<Statements>,
 }
 
 impl Bench {
@@ -154,6 +176,17 @@ impl Bench {
                 assert!(serde_json::to_vec(&interval).is_ok());
             }
         }
+        let Ok(Some(now)) = segment.statements() else { return };
+        for earlier in [self.statements.as_ref(), None] {
+            let delta = StatementsDelta::between(earlier, &now);
+            for s in delta.statements() {
+                let split = s.split(now.directory());
+                let _ = (s.exec(), s.plan(), s.quantile(0.99), s.buckets(), s.io(), split);
+            }
+        }
+        for flight in now.in_flight() {
+            let _ = flight.split(now.directory());
+        }
     }
 }
 
@@ -186,8 +219,11 @@ fn no_content_makes_the_reader_panic() {
         } else {
             snapshot = Some(Segment::open(&path).unwrap().snapshot(None).unwrap());
         }
+        let statements = Segment::open(&path).unwrap().statements().unwrap();
+        assert_eq!(statements.as_ref().map_or(0, |s| s.statements().len()), 20);
         let file = file.try_clone().unwrap();
-        let mut bench = Bench { path: path.clone(), whole: whole.clone(), file, snapshot };
+        let mut bench =
+            Bench { path: path.clone(), whole: whole.clone(), file, snapshot, statements };
         // A session that seems to write for ever is waited for, so fewer of those.
         let inputs = if boot.is_empty() { inputs.min(500) } else { inputs };
         let mut slowest = Duration::ZERO;

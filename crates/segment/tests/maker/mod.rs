@@ -5,8 +5,10 @@
 
 use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
 use segment::layout::{
-    self, book, bucket, directory, entry, event, head, header, hold, probe, state,
+    self, block, book, bucket, cached, counts, current, directory, entry, event, head, header,
+    hold, key, moments, part, probe, set, state, statement,
 };
+use segment::StatementKey;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -44,7 +46,23 @@ pub struct Maker {
     events: u64,
     probes: u64,
     directory: u64,
+    /// Where statements are kept.
+    pub statements: Option<Places>,
 }
+
+/// Where the statements lie, and in how many sets.
+#[derive(Clone, Copy)]
+pub struct Places {
+    pub sets: u32,
+    pub sets_at: u64,
+    pub table_at: u64,
+    pub texts_at: u64,
+    pub caches_at: u64,
+    pub cache_stride: u64,
+}
+
+/// Blocks of text for each entry.
+pub const BLOCKS: u32 = 6;
 
 fn round(n: u64, to: u64) -> u64 {
     n.div_ceil(to) * to
@@ -53,6 +71,11 @@ fn round(n: u64, to: u64) -> u64 {
 impl Maker {
     /// An empty segment of this boot and this pid namespace, at level waits.
     pub fn new(path: &Path, shape: Shape) -> Maker {
+        Maker::with_statements(path, shape, 0)
+    }
+
+    /// The same, with so many sets of statements.
+    pub fn with_statements(path: &Path, shape: Shape, sets: u32) -> Maker {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -73,7 +96,22 @@ impl Maker {
         let journal = fold_log + u64::from(FOLD_LOG) * 8;
         let entries = round(journal + layout::journal::SIZE as u64, 64);
         let books = round(entries + all * entry::SIZE as u64, 4096);
-        let size = books + all * stride;
+        let mut size = books + all * stride;
+        let mut region = |count: u32, stride: u64| {
+            let at = round(size, 4096);
+            size = round(at + u64::from(count) * stride, 4096);
+            at
+        };
+        let entries_of_sets = sets * layout::WAYS as u32;
+        let cache = current::SIZE + layout::CACHED * cached::SIZE;
+        let statements = (sets > 0).then(|| Places {
+            sets,
+            sets_at: region(sets, set::SIZE as u64),
+            table_at: region(entries_of_sets, statement::SIZE as u64),
+            texts_at: region(entries_of_sets * BLOCKS, block::SIZE as u64),
+            cache_stride: round(cache as u64, 4096),
+            caches_at: region(shape.slots, round(cache as u64, 4096)),
+        });
         file.set_len(size).unwrap();
         let maker = Maker {
             path: path.to_path_buf(),
@@ -88,6 +126,7 @@ impl Maker {
             events,
             probes,
             directory,
+            statements,
         };
         maker.bytes(header::MAGIC as u64, layout::MAGIC);
         maker.u32(header::BYTE_ORDER as u64, layout::BYTE_ORDER);
@@ -114,6 +153,13 @@ impl Maker {
         maker.region(header::JOURNAL, journal, 1, round(layout::journal::SIZE as u64, 8));
         maker.region(header::ENTRIES, entries, all as u32, entry::SIZE as u64);
         maker.region(header::BOOKS, books, all as u32, stride);
+        if let Some(p) = statements {
+            let texts = entries_of_sets * BLOCKS;
+            maker.region(header::SETS, p.sets_at, sets, set::SIZE as u64);
+            maker.region(header::STATEMENTS, p.table_at, entries_of_sets, statement::SIZE as u64);
+            maker.region(header::TEXTS, p.texts_at, texts, block::SIZE as u64);
+            maker.region(header::CACHES, p.caches_at, shape.slots, p.cache_stride);
+        }
         maker.text(header::HOST as u64, "/srv/data");
         maker.text(header::PRODUCER as u64, "pg_tally 0.1");
         maker.text(header::SERVER as u64, "PostgreSQL 15.20");
@@ -475,5 +521,203 @@ impl Slot {
             }
         }
         self.seq += 2;
+    }
+}
+
+/// What was counted of a statement; what it does not name is 0.
+#[derive(Clone)]
+pub struct Counted {
+    pub key: StatementKey,
+    /// Execution times, ticks.
+    pub times: Vec<u64>,
+    pub plans: Vec<u64>,
+    pub rows: u64,
+    /// Statistic as a head has it, count, ticks.
+    pub parts: Vec<(u32, u64, u64)>,
+    /// Microseconds since 1970.
+    pub seen: (i64, i64),
+}
+
+impl Counted {
+    pub fn new(id: u64, times: &[u64]) -> Counted {
+        Counted {
+            key: StatementKey { id, database_id: 5, user_id: 10, toplevel: true },
+            times: times.to_vec(),
+            plans: Vec::new(),
+            rows: times.len() as u64,
+            parts: Vec::new(),
+            seen: (0, 0),
+        }
+    }
+
+    pub fn parts(mut self, parts: &[(u32, u64, u64)]) -> Counted {
+        self.parts = parts.to_vec();
+        self
+    }
+
+    fn times(bytes: &mut [u8], at: usize, times: &[u64]) {
+        let squares: f64 = times.iter().map(|&t| t as f64 * t as f64).sum();
+        for (offset, value) in [
+            (moments::COUNT, times.len() as u64),
+            (moments::TOTAL, times.iter().sum()),
+            (moments::MIN, times.iter().copied().min().unwrap_or(0)),
+            (moments::MAX, times.iter().copied().max().unwrap_or(0)),
+            (moments::SQUARES, squares.to_bits()),
+        ] {
+            put(bytes, at + offset, value);
+        }
+    }
+
+    /// Counts, parts and histogram, as an entry has them from its counts on, or a place.
+    fn bytes(&self, narrow: bool) -> Vec<u8> {
+        let width = if narrow { 4 } else { 8 };
+        let hist = statement::HIST - statement::COUNTS;
+        let mut bytes = vec![0; hist + layout::HIST_BUCKETS * width];
+        Counted::times(&mut bytes, counts::EXEC, &self.times);
+        Counted::times(&mut bytes, counts::PLAN, &self.plans);
+        put(&mut bytes, counts::ROWS, self.rows);
+        put(&mut bytes, counts::FIRST_US, self.seen.0 as u64);
+        put(&mut bytes, counts::LAST_US, self.seen.1 as u64);
+        let parts = statement::PARTS - statement::COUNTS;
+        for (i, &(stat, count, ticks)) in self.parts.iter().enumerate() {
+            let at = parts + i * part::SIZE;
+            put(&mut bytes, at + part::STAT, u64::from(stat));
+            put(&mut bytes, at + part::COUNT, count);
+            put(&mut bytes, at + part::TICKS, ticks);
+        }
+        // A cache's histogram is left alone until there are two.
+        if !narrow || self.times.len() > 1 {
+            for &time in &self.times {
+                bytes[hist + bucket(time) * width] += 1;
+            }
+        }
+        bytes
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+}
+
+fn key_bytes(k: &StatementKey) -> [u8; key::SIZE] {
+    let mut bytes = [0; key::SIZE];
+    put(&mut bytes, key::ID, k.id);
+    put(&mut bytes, key::DATABASE_ID, u64::from(k.database_id) | u64::from(k.user_id) << 32);
+    put(&mut bytes, key::TOPLEVEL, u64::from(k.toplevel));
+    bytes
+}
+
+/// The writers' hash of a key, and the sets in which it may lie.
+pub fn sets_of(k: &StatementKey, sets: u32) -> (u64, [u32; 2]) {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let who = u64::from(k.database_id) << 32 | u64::from(k.user_id);
+    let mut h = k.id ^ who.wrapping_mul(GOLDEN) ^ u64::from(k.toplevel);
+    h ^= h >> 32;
+    h = h.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    h = (h ^ h >> 32) | 1;
+    let (a, b) = ((h >> 32) as u32 % sets, (h.wrapping_mul(GOLDEN) >> 32) as u32 % sets);
+    (h, [a, if a == b { (a + 1) % sets } else { b }])
+}
+
+impl Maker {
+    fn places(&self) -> Places {
+        self.statements.expect("made with statements")
+    }
+
+    pub fn set_at(&self, set: u32) -> u64 {
+        self.places().sets_at + u64::from(set) * set::SIZE as u64
+    }
+
+    pub fn statement_at(&self, number: u32) -> u64 {
+        self.places().table_at + u64::from(number) * statement::SIZE as u64
+    }
+
+    pub fn cache_at(&self, slot: u32) -> u64 {
+        let places = self.places();
+        places.caches_at + u64::from(slot) * places.cache_stride
+    }
+
+    pub fn place_at(&self, slot: u32, place: u32) -> u64 {
+        self.cache_at(slot) + (current::SIZE + place as usize * cached::SIZE) as u64
+    }
+
+    /// Enter a statement in the table; the number of its entry.
+    pub fn enter(&self, counted: &Counted, born: u64) -> u32 {
+        let (tag, sets) = sets_of(&counted.key, self.places().sets);
+        let ways = sets.into_iter().flat_map(|set| (0..layout::WAYS).map(move |way| (set, way)));
+        let (set, way) = ways
+            .into_iter()
+            .find(|&(set, way)| {
+                let found = self.get_u64(self.set_at(set) + (set::TAGS + 8 * way) as u64);
+                found == 0 || found == tag
+            })
+            .expect("there is room");
+        let number = set * layout::WAYS as u32 + way as u32;
+        let at = self.statement_at(number);
+        self.bytes(at + statement::KEY as u64, &key_bytes(&counted.key));
+        self.u64(at + statement::BORN as u64, born);
+        self.bytes(at + statement::COUNTS as u64, &counted.bytes(false));
+        self.u32(at + statement::STATE as u64, 1);
+        self.u64(self.set_at(set) + (set::TAGS + 8 * way) as u64, tag);
+        number
+    }
+
+    /// Give an entry a text: in the blocks from number `first` on, every `step`th.
+    pub fn give_text(
+        &self,
+        number: u32,
+        text: &[u8],
+        whole: u32,
+        encoding: i32,
+        chain: (u32, u32),
+    ) {
+        let (first, step) = chain;
+        let room = block::SIZE - block::BYTES;
+        for (i, bytes) in (0..).zip(text.chunks(room)) {
+            let number = first + i * step;
+            let at = self.places().texts_at + u64::from(number) * block::SIZE as u64;
+            let more = (i as usize + 1) * room < text.len();
+            self.u32(at, if more { number + step + 1 } else { 0 });
+            self.bytes(at + block::BYTES as u64, bytes);
+        }
+        let at = self.statement_at(number);
+        self.u32(at + statement::TEXT as u64, first + 1);
+        self.u32(at + statement::TEXT_BYTES as u64, text.len() as u32);
+        self.u32(at + statement::TEXT_WHOLE as u64, whole);
+        self.u32(at + statement::ENCODING as u64, encoding as u32);
+    }
+
+    /// Put a statement into a place of a slot's cache.
+    pub fn cache(&self, slot: u32, place: u32, generation: u64, counted: &Counted) {
+        let at = self.place_at(slot, place);
+        self.u64(at + cached::GENERATION as u64, generation);
+        self.bytes(at + cached::KEY as u64, &key_bytes(&counted.key));
+        self.bytes(at + statement::COUNTS as u64, &counted.bytes(true));
+        self.u32(at + cached::STATE as u64, 1);
+        let entry = self.entry_at(slot) + entry::CACHED as u64;
+        self.u32(entry, layout::CACHED as u32);
+    }
+
+    /// Say in the log of a set that this use of a place was laid down into it.
+    pub fn log(&self, set: u32, slot: u32, place: u32, generation: u64) {
+        let at = self.set_at(set);
+        let folds = self.get_u64(at + set::FOLDS as u64);
+        let item = generation << 24 | u64::from(place) << 16 | u64::from(slot);
+        self.u64(at + set::LOG as u64 + folds % layout::SET_LOG as u64 * 8, item);
+        self.u64(at + set::FOLDS as u64, folds + 1);
+    }
+
+    /// Let a slot's owner work for a statement.
+    pub fn work(&self, slot: u32, counted: &Counted, begun: u64, since: u64) {
+        let at = self.cache_at(slot);
+        self.bytes(at + current::KEY as u64, &key_bytes(&counted.key));
+        self.u64(at + current::SINCE as u64, since);
+        self.u32(at + current::USED as u64, counted.parts.len() as u32);
+        let parts = &counted.bytes(true)[statement::PARTS - statement::COUNTS..];
+        let size = layout::PARTS * part::SIZE;
+        self.bytes(at + current::PARTS as u64, &parts[..size]);
+        self.u64(at + current::BEGUN as u64, begun);
+        let entry = self.entry_at(slot) + entry::CACHED as u64;
+        self.u32(entry, layout::CACHED as u32);
     }
 }

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What sessions keep of statements for themselves, and what each works for now.
+//!
+//! Concurrency contract. A place is copied between two readings of its seq that are equal and
+//! even. A place that is freed keeps what it holds; only its state changes, outside of seq.
+
+use super::key::StatementKey;
+use super::sums::{parts_of, RawPart, Sums};
+use super::Tries;
+use crate::error::Error;
+use crate::layout::{
+    self, book, cached, current, entry, head, i32_at, state, statement, u32_at, u64_at,
+};
+use crate::segment::{Segment, StatementRegions};
+use std::sync::atomic::{fence, Ordering};
+
+/// A copy of a place that is in use.
+#[derive(Debug, Clone)]
+pub(super) struct Cached {
+    pub slot: u32,
+    pub place: u32,
+    pub generation: u64,
+    pub key: StatementKey,
+    pub sums: Sums,
+    pub parts: Vec<RawPart>,
+}
+
+impl Cached {
+    /// The place in `bytes`, unless it is free or a reset has emptied it.
+    fn of(slot: u32, place: u32, bytes: &[u8]) -> Option<Cached> {
+        let generation = u64_at(bytes, cached::GENERATION);
+        let used = u32_at(bytes, cached::STATE) == 1 && u64_at(bytes, cached::DROP) != generation;
+        used.then(|| Cached {
+            slot,
+            place,
+            generation,
+            key: StatementKey::of(bytes, cached::KEY),
+            sums: Sums::of(bytes, true),
+            parts: parts_of(bytes, statement::PARTS, layout::PARTS).collect(),
+        })
+    }
+
+    /// What the log of a set says when this use of the place is laid down.
+    pub fn item(&self) -> u64 {
+        self.generation << 24 | u64::from(self.place) << 16 | u64::from(self.slot)
+    }
+}
+
+/// What a session works for now.
+#[derive(Debug, Clone)]
+pub(super) struct Working {
+    pub slot: u32,
+    pub generation: u32,
+    pub pid: i32,
+    pub key: StatementKey,
+    /// Since when, and up to when its parts are complete, ticks.
+    pub begun: u64,
+    pub now: u64,
+    pub parts: Vec<RawPart>,
+    /// And what is not in them yet.
+    pub rest: Rest,
+}
+
+/// Where the time of a slot's owner went lately: into the wait that its book has pending, and
+/// into what runs. Between the waits it was processor time of the running account's phase.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rest {
+    pub pending: Option<RawPart>,
+    pub between: u64,
+    pub running: Option<RawPart>,
+}
+
+/// A slot that may hold statements.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner {
+    pub slot: u32,
+    pub generation: u32,
+    pub pid: i32,
+    /// Claimed, and not ended.
+    pub live: bool,
+    /// Places that have memory.
+    pub places: u32,
+}
+
+impl Owner {
+    pub fn of(slot: u32, bytes: &[u8]) -> Owner {
+        Owner {
+            slot,
+            generation: u32_at(bytes, entry::GENERATION),
+            pid: i32_at(bytes, entry::PID),
+            live: u32_at(bytes, entry::STATE) == state::LIVE,
+            places: u32_at(bytes, entry::CACHED).min(layout::CACHED as u32),
+        }
+    }
+}
+
+impl Segment {
+    /// The statements that a slot keeps for itself.
+    pub(super) fn read_cache(
+        &self,
+        regions: &StatementRegions,
+        owner: Owner,
+        tries: &Tries,
+        found: &mut Vec<Cached>,
+    ) -> Result<(), Error> {
+        let mut state = [0u8; 4];
+        for place in 0..owner.places {
+            self.read(place_at(regions, owner.slot, place) + cached::STATE as u64, &mut state)?;
+            if u32_at(&state, 0) == 1 {
+                found.extend(self.read_place(regions, owner.slot, place, tries)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// One place of a cache.
+    pub(super) fn read_place(
+        &self,
+        regions: &StatementRegions,
+        slot: u32,
+        place: u32,
+        tries: &Tries,
+    ) -> Result<Option<Cached>, Error> {
+        let mut bytes = [0u8; cached::SIZE];
+        self.read_under_seq(place_at(regions, slot, place), &mut bytes, tries)?;
+        Ok(Cached::of(slot, place, &bytes))
+    }
+
+    /// What the owner of a slot works for now.
+    pub(super) fn read_current(
+        &self,
+        regions: &StatementRegions,
+        owner: Owner,
+        tries: &Tries,
+    ) -> Result<Option<Working>, Error> {
+        let at = regions.caches.entry(owner.slot);
+        let mut bytes = [0u8; current::SIZE];
+        let mut late = (Rest::default(), 0);
+        // A wait that is noted between the two copies would be missing, or be there twice.
+        for _ in 0..10 {
+            let quiet = self.read_under_seq(at, &mut bytes, tries)?;
+            if u64_at(&bytes, current::BEGUN) == 0 {
+                return Ok(None);
+            }
+            let since = u64_at(&bytes, current::SINCE);
+            late = self.rest_since(owner.slot, since, u64_at(&bytes, current::WAITS))?;
+            fence(Ordering::Acquire);
+            if !quiet || self.read_u64(at)? == u64_at(&bytes, current::SEQ) {
+                break;
+            }
+        }
+        let used = u32_at(&bytes, current::USED) as usize;
+        Ok(Some(Working {
+            slot: owner.slot,
+            generation: owner.generation,
+            pid: owner.pid,
+            key: StatementKey::of(&bytes, current::KEY),
+            begun: u64_at(&bytes, current::BEGUN),
+            now: late.1,
+            parts: parts_of(&bytes, current::PARTS, used).collect(),
+            rest: late.0,
+        }))
+    }
+
+    /// Where the time of a slot's owner went from the tick `since` until now, less the waits
+    /// that are told already; and now.
+    fn rest_since(&self, slot: u32, since: u64, waits: u64) -> Result<(Rest, u64), Error> {
+        let base = self.regions.books.entry(slot);
+        let mut words = [0u8; book::PEND_TICKS + 8];
+        for _ in 0..20 {
+            self.read(base, &mut words)?;
+            fence(Ordering::Acquire);
+            let seq = u64_at(&words, book::SEQ);
+            if seq % 2 == 0 && seq == self.read_u64(base + book::SEQ as u64)? {
+                break;
+            }
+        }
+        let now = if self.is_of_this_boot() { self.clock().now() } else { since }.max(since);
+        if since == 0 {
+            return Ok((Rest::default(), now));
+        }
+        let stat = |at| -> Result<Option<u32>, Error> {
+            let index = u32_at(&words, at);
+            if index >= self.header().stats_per_book {
+                return Ok(None);
+            }
+            let at = base + (book::SIZE + index as usize * head::SIZE + head::STAT) as u64;
+            let mut stat = [0u8; 4];
+            self.read(at, &mut stat)?;
+            Ok(Some(u32_at(&stat, 0)).filter(|&stat| stat != 0))
+        };
+        let part = |stat: Option<u32>, count, ticks: u64| {
+            stat.filter(|_| ticks > 0).map(|stat| RawPart { stat, count, ticks })
+        };
+        let start = u64_at(&words, book::RUN_START).clamp(since, now);
+        let pending =
+            part(stat(book::PEND)?, 1, u64_at(&words, book::PEND_TICKS).min(start - since));
+        let told = pending.map_or(0, |p| p.ticks).saturating_add(waits);
+        let rest = Rest {
+            pending,
+            between: (start - since).saturating_sub(told),
+            running: part(stat(book::RUN)?, 0, now - start),
+        };
+        Ok((rest, now))
+    }
+}
+
+fn place_at(regions: &StatementRegions, slot: u32, place: u32) -> u64 {
+    let places = regions.caches.entry(slot) + current::SIZE as u64;
+    places + u64::from(place) * cached::SIZE as u64
+}

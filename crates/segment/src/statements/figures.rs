@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The figures of a statement, in the units in which they are shown.
+
+use super::key::StatementKey;
+use super::split::Split;
+use super::sums::{word, Sums, Times};
+use super::texts::Text;
+use crate::directory::{Directory, StatId};
+use crate::histogram::Histogram;
+use crate::layout::bucket_low;
+use serde::Serialize;
+
+/// What went to one account of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which; the directory does not know [`crate::book::NAMELESS`].
+    pub stat: StatId,
+    /// How often.
+    pub count: u64,
+    /// How long.
+    pub ticks: u64,
+}
+
+/// A statement: since its figures began, or, in a [`super::StatementsDelta`], in the interval.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    /// What names it.
+    pub key: StatementKey,
+    /// Its text, where one is kept.
+    pub text: Option<Text>,
+    /// Since when it has been in the table, tick; 0: it is not, and only sessions have it.
+    pub born: u64,
+    pub(super) sums: Sums,
+    pub(super) parts: Vec<Part>,
+    /// Seconds of a tick.
+    pub(super) second: f64,
+}
+
+/// Count, sum and extremes of times, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Moments {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub seconds: f64,
+    /// Their mean; `None` where there were none.
+    pub mean: Option<f64>,
+    /// The least; of an interval exact where it is the least ever or was the only one, else
+    /// within 6.25 %. `None` where there were none, or it cannot be known.
+    pub min: Option<f64>,
+    /// The greatest, likewise.
+    pub max: Option<f64>,
+    /// Their standard deviation (of all, not of a sample); `None` where there were none.
+    pub stddev: Option<f64>,
+}
+
+/// Blocks of the server's buffers and files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Blocks {
+    /// Found in shared buffers.
+    pub shared_hit: u64,
+    /// Read into shared buffers.
+    pub shared_read: u64,
+    /// Of shared buffers, made dirty.
+    pub shared_dirtied: u64,
+    /// Of shared buffers, written.
+    pub shared_written: u64,
+    /// The same of the session's own tables: found.
+    pub local_hit: u64,
+    /// Read.
+    pub local_read: u64,
+    /// Made dirty.
+    pub local_dirtied: u64,
+    /// Written.
+    pub local_written: u64,
+    /// Read from temporary files.
+    pub temp_read: u64,
+    /// Written to temporary files.
+    pub temp_written: u64,
+}
+
+impl Blocks {
+    /// The share of shared blocks that were found in the buffers.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        let (hit, read) = (self.shared_hit as f64, self.shared_read as f64);
+        (hit + read > 0.0).then(|| hit / (hit + read))
+    }
+}
+
+/// Time of reading and writing blocks, seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct IoTimes {
+    /// Reading data files.
+    pub read: f64,
+    /// Writing them.
+    pub write: f64,
+    /// Reading temporary files.
+    pub temp_read: f64,
+    /// Writing them.
+    pub temp_write: f64,
+}
+
+/// What was written to the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Wal {
+    /// Records.
+    pub records: u64,
+    /// Full-page images.
+    pub fpi: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Compiling to machine code; times in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Jit {
+    /// Functions compiled.
+    pub functions: u64,
+    /// Generating code.
+    pub generation: f64,
+    /// Executions that inlined.
+    pub inlinings: u64,
+    /// Inlining.
+    pub inlining: f64,
+    /// Executions that optimized.
+    pub optimizations: u64,
+    /// Optimizing.
+    pub optimization: f64,
+    /// Executions that emitted code.
+    pub emissions: u64,
+    /// Emitting code.
+    pub emission: f64,
+}
+
+impl Jit {
+    /// Whether nothing was compiled.
+    pub fn is_zero(&self) -> bool {
+        *self == Jit::default()
+    }
+}
+
+/// Executions that took about the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bucket {
+    /// From so many seconds on ...
+    pub from: f64,
+    /// ... to less than so many.
+    pub to: f64,
+    /// How many.
+    pub count: u64,
+}
+
+const NANO: f64 = 1e-9;
+
+impl Statement {
+    fn word(&self, at: usize) -> u64 {
+        self.sums.words.get(at).copied().unwrap_or(0)
+    }
+
+    fn moments(&self, times: &Times) -> Moments {
+        let seconds = |ticks: u64| ticks as f64 * self.second;
+        let count = times.count as f64;
+        let known = times.count > 0;
+        let mean = times.total as f64 / count;
+        let variance = times.squares / count - mean * mean;
+        // What is between the two terms may be less than what a number of 53 bits can tell.
+        let stddev = if variance > 0.0 { variance.sqrt() } else { 0.0 };
+        Moments {
+            count: times.count,
+            seconds: seconds(times.total),
+            mean: known.then_some(mean * self.second),
+            min: times.min.map(seconds),
+            max: times.max.map(seconds),
+            stddev: known.then_some(stddev * self.second),
+        }
+    }
+
+    /// Executions that ended without an error.
+    pub fn calls(&self) -> u64 {
+        self.sums.exec.count
+    }
+
+    /// Their times.
+    pub fn exec(&self) -> Moments {
+        self.moments(&self.sums.exec)
+    }
+
+    /// Plannings.
+    pub fn plan(&self) -> Moments {
+        self.moments(&self.sums.plan)
+    }
+
+    /// The time below which the share `q` of all executions lies, seconds, within 6.25 %.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        let Times { min, max, .. } = self.sums.exec;
+        let ticks = self.sums.histogram.quantile(q, min.unwrap_or(0), max.unwrap_or(u64::MAX))?;
+        Some(ticks as f64 * self.second)
+    }
+
+    /// The histogram of execution times, in ticks.
+    pub fn histogram(&self) -> &Histogram {
+        &self.sums.histogram
+    }
+
+    /// The same in seconds: the buckets that hold something.
+    pub fn buckets(&self) -> Vec<Bucket> {
+        let seconds = |bucket| bucket_low(bucket) as f64 * self.second;
+        self.sums
+            .histogram
+            .buckets()
+            .map(|(bucket, count)| Bucket { from: seconds(bucket), to: seconds(bucket + 1), count })
+            .collect()
+    }
+
+    /// Rows returned or changed.
+    pub fn rows(&self) -> u64 {
+        self.word(word::ROWS)
+    }
+
+    /// Rows of an execution.
+    pub fn rows_per_call(&self) -> Option<f64> {
+        (self.calls() > 0).then(|| self.rows() as f64 / self.calls() as f64)
+    }
+
+    /// Blocks of buffers and files.
+    pub fn blocks(&self) -> Blocks {
+        let block = |at| self.word(word::BLOCKS + at);
+        Blocks {
+            shared_hit: block(0),
+            shared_read: block(1),
+            shared_dirtied: block(2),
+            shared_written: block(3),
+            local_hit: block(4),
+            local_read: block(5),
+            local_dirtied: block(6),
+            local_written: block(7),
+            temp_read: block(8),
+            temp_written: block(9),
+        }
+    }
+
+    /// Time of reading and writing blocks.
+    pub fn io(&self) -> IoTimes {
+        let time = |at| {
+            let (ticks, ns) = (self.word(word::IO_TICKS + at), self.word(word::IO_NS + at));
+            ticks as f64 * self.second + ns as f64 * NANO
+        };
+        IoTimes { read: time(0), write: time(1), temp_read: time(2), temp_write: time(3) }
+    }
+
+    /// What was written to the log.
+    pub fn wal(&self) -> Wal {
+        Wal {
+            records: self.word(word::WAL),
+            fpi: self.word(word::WAL + 1),
+            bytes: self.word(word::WAL + 2),
+        }
+    }
+
+    /// Temporary files made.
+    pub fn temp_files(&self) -> u64 {
+        self.word(word::TEMP_FILES)
+    }
+
+    /// Their bytes.
+    pub fn temp_bytes(&self) -> u64 {
+        self.word(word::TEMP_BYTES)
+    }
+
+    /// Executions ended by an error.
+    pub fn errors(&self) -> u64 {
+        self.word(word::ERRORS)
+    }
+
+    /// Executions cancelled or timed out.
+    pub fn cancels(&self) -> u64 {
+        self.word(word::CANCELS)
+    }
+
+    /// Parallel workers that took part.
+    pub fn workers(&self) -> u64 {
+        self.word(word::WORKERS)
+    }
+
+    /// How long these lived for it.
+    pub fn worker_seconds(&self) -> f64 {
+        self.word(word::WORKER_TICKS) as f64 * self.second
+    }
+
+    /// Compiling to machine code.
+    pub fn jit(&self) -> Jit {
+        let count = |at| self.word(word::JIT + at);
+        let time = |at| count(at) as f64 * NANO;
+        Jit {
+            functions: count(0),
+            generation: time(1),
+            inlinings: count(2),
+            inlining: time(3),
+            optimizations: count(4),
+            optimization: time(5),
+            emissions: count(6),
+            emission: time(7),
+        }
+    }
+
+    /// When it was first executed, seconds since 1970.
+    pub fn first_seen(&self) -> Option<f64> {
+        (self.sums.first_us != 0).then_some(self.sums.first_us as f64 * 1e-6)
+    }
+
+    /// When it was last executed, seconds since 1970.
+    pub fn last_seen(&self) -> Option<f64> {
+        (self.sums.last_us != 0).then_some(self.sums.last_us as f64 * 1e-6)
+    }
+
+    /// The accounts of the ledger to which its time went.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The time of the ledger that went to it, all accounts together.
+    pub fn seconds(&self) -> f64 {
+        self.parts.iter().fold(0u64, |sum, p| sum.saturating_add(p.ticks)) as f64 * self.second
+    }
+
+    /// Where that time went.
+    pub fn split(&self, directory: &Directory) -> Split {
+        Split::of(&self.parts, directory, self.second)
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_zero(&self) -> bool {
+        self.sums.is_zero() && self.parts.iter().all(|p| p.count == 0 && p.ticks == 0)
+    }
+}
+
+/// What a session works for now.
+#[derive(Debug, Clone)]
+pub struct InFlight {
+    /// The session's slot ...
+    pub slot: u32,
+    /// ... and how often that was claimed.
+    pub generation: u32,
+    /// Its process.
+    pub pid: i32,
+    /// What it works for; its number is 0 as long as that is not known.
+    pub key: StatementKey,
+    /// For how long.
+    pub age_seconds: f64,
+    pub(super) parts: Vec<Part>,
+    pub(super) second: f64,
+}
+
+impl InFlight {
+    /// The accounts to which its time went so far, what runs included.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Where its time went so far.
+    pub fn split(&self, directory: &Directory) -> Split {
+        Split::of(&self.parts, directory, self.second)
+    }
+}

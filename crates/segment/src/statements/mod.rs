@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Statements: what each was run for, how long, and where its time went.
+//!
+//! Every session counts the statements that it lately ran in a cache of its own; what leaves
+//! the caches is added to one table. A reading is table and caches together (`settle`), with
+//! what each session works for now.
+
+mod caches;
+mod delta;
+mod figures;
+mod key;
+mod settle;
+mod split;
+mod sums;
+mod table;
+mod texts;
+
+use crate::book::NAMELESS;
+use crate::clock::{self, Clock};
+use crate::directory::{Directory, Stat, StatKind};
+use crate::error::Error;
+use crate::layout::{entry, header, text_at, u32_at, u64_at};
+use crate::segment::Segment;
+use caches::{Owner, Rest, Working};
+use settle::Found;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+use sums::{RawPart, Sums};
+
+pub use delta::StatementsDelta;
+pub use figures::{Blocks, Bucket, InFlight, IoTimes, Jit, Moments, Part, Statement, Wal};
+pub use key::StatementKey;
+pub use split::{AccountPart, Class, Split};
+pub use texts::Text;
+pub(crate) use texts::Texts;
+
+/// All statements of a segment, as of nearly one instant.
+#[derive(Debug, Clone)]
+pub struct Statements {
+    tick: u64,
+    realtime_ns: u64,
+    clock: Clock,
+    directory: Arc<Directory>,
+    statements: Vec<Statement>,
+    by_key: HashMap<StatementKey, usize>,
+    in_flight: Vec<InFlight>,
+    capacity: u32,
+    entries: u32,
+    evicted: u64,
+    dropped: u64,
+    lost: u64,
+    texts_cut: u64,
+    paused: bool,
+    torn: u32,
+    databases: HashMap<u32, String>,
+    users: HashMap<u32, String>,
+}
+
+impl Statements {
+    /// The statements, in no order; those of which nothing is counted, too.
+    pub fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    /// One statement.
+    pub fn get(&self, key: &StatementKey) -> Option<&Statement> {
+        self.by_key.get(key).and_then(|&at| self.statements.get(at))
+    }
+
+    /// What each session works for now, by slot.
+    pub fn in_flight(&self) -> &[InFlight] {
+        &self.in_flight
+    }
+
+    /// What that session works for now.
+    pub fn in_flight_of(&self, slot: u32, generation: u32) -> Option<&InFlight> {
+        let at = self.in_flight.binary_search_by_key(&slot, |f| f.slot).ok()?;
+        self.in_flight.get(at).filter(|f| f.generation == generation)
+    }
+
+    /// When it was complete, tick.
+    pub fn tick(&self) -> u64 {
+        self.tick
+    }
+
+    /// When it was complete, ns since 1970.
+    pub fn realtime_ns(&self) -> u64 {
+        self.realtime_ns
+    }
+
+    /// The clock as known then.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The names of the accounts.
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// Statements for which the table has room.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Statements in the table.
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Statements that gave way to others, since the segment was made.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Counts that could not be laid down in the table, since the segment was made.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Statements left half changed by a process that died, since the segment was made.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Texts cut for want of room, since the segment was made.
+    pub fn texts_cut(&self) -> u64 {
+        self.texts_cut
+    }
+
+    /// Whether sessions are told not to look at statements for now.
+    pub fn paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Statements that did not come to rest, their writers stopped or killed in the middle of
+    /// a change, and were read as they are.
+    pub fn torn(&self) -> u32 {
+        self.torn
+    }
+
+    /// The name of a database, as a session has told it.
+    pub fn database(&self, id: u32) -> Option<&str> {
+        self.databases.get(&id).map(String::as_str)
+    }
+
+    /// The name of a user, as a session has told it.
+    pub fn user(&self, id: u32) -> Option<&str> {
+        self.users.get(&id).map(String::as_str)
+    }
+}
+
+/// How often one thing is read again at once while its writer changes it, ...
+const YIELDS: u32 = 20;
+/// ... how often after a sleep, since its writer may wait for a processor, ...
+const SLEEPS: u32 = 1000;
+const SLEEP: Duration = Duration::from_micros(50);
+/// ... and all things of a reading together, so that stopped writers cannot stop us.
+const ALL_SLEEPS: u32 = 5000;
+
+/// What it took to come by a consistent reading.
+#[derive(Debug, Default)]
+struct Tries {
+    sleeps: Cell<u32>,
+    /// Things that were taken as they were.
+    torn: Cell<u32>,
+}
+
+impl Tries {
+    /// Wait before another try; false: it has been enough.
+    fn wait(&self, attempt: u32) -> bool {
+        if attempt < YIELDS {
+            std::thread::yield_now();
+            return true;
+        }
+        if attempt >= YIELDS + SLEEPS || self.sleeps.get() >= ALL_SLEEPS {
+            self.torn.set(self.torn.get().saturating_add(1));
+            return false;
+        }
+        self.sleeps.set(self.sleeps.get() + 1);
+        std::thread::sleep(SLEEP);
+        true
+    }
+}
+
+/// Slots that may hold statements, and the names that all slots and groups tell.
+#[derive(Default)]
+struct Owners {
+    owners: Vec<Owner>,
+    databases: HashMap<u32, String>,
+    users: HashMap<u32, String>,
+}
+
+impl Owners {
+    fn learn(&mut self, bytes: &[u8]) {
+        if u32_at(bytes, entry::IDENTITY_SEQ) % 2 == 1 {
+            return;
+        }
+        let names = [
+            (&mut self.databases, entry::DATABASE_ID, entry::DATABASE),
+            (&mut self.users, entry::USER_ID, entry::USER),
+        ];
+        for (known, id, name) in names {
+            let id = u32_at(bytes, id);
+            if id != 0 && !known.contains_key(&id) && bytes[name] != 0 {
+                known.insert(id, text_at(bytes, name, 64));
+            }
+        }
+    }
+}
+
+impl Segment {
+    /// Read all statements; `None`: the segment keeps none.
+    pub fn statements(&mut self) -> Result<Option<Statements>, Error> {
+        let Some(regions) = self.regions.statements else {
+            return Ok(None);
+        };
+        if self.is_of_this_boot() {
+            self.clock.measure();
+        }
+        let tries = Tries::default();
+        let Owners { owners, databases, users } = self.read_owners()?;
+        let mut found = self.read_found(&regions, &owners, &tries)?;
+        let mut working = Vec::new();
+        for owner in owners.into_iter().filter(|o| o.live) {
+            working.extend(self.read_current(&regions, owner, &tries)?);
+        }
+        let tick = self.clock.now();
+        let live = self.read_live()?;
+        let entries = found.values().filter(|f| f.entry.is_some()).count() as u32;
+        let mut texts =
+            self.read_texts(&regions, found.values().filter_map(|f| f.entry.as_ref()))?;
+
+        let second = 1.0 / self.clock.ticks_per_second();
+        let mut statements = Vec::with_capacity(found.len());
+        for (key, found) in found.drain() {
+            let text = found.entry.as_ref().and_then(|entry| texts.remove(&entry.number));
+            statements.push(self.statement(key, found, text, second)?);
+        }
+        let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
+        let mut in_flight = Vec::with_capacity(working.len());
+        for working in working {
+            in_flight.push(self.in_flight(working, second)?);
+        }
+        Ok(Some(Statements {
+            tick,
+            realtime_ns: clock::realtime_ns(),
+            clock: self.clock,
+            directory: self.directory.clone(),
+            statements,
+            by_key,
+            in_flight,
+            capacity: regions.table.count,
+            entries,
+            evicted: u64_at(&live, header::STATEMENTS_EVICTED),
+            dropped: u64_at(&live, header::STATEMENTS_DROPPED),
+            lost: u64_at(&live, header::STATEMENTS_LOST),
+            texts_cut: u64_at(&live, header::TEXTS_CUT),
+            paused: u32_at(&live, header::PAUSE) & 1 != 0,
+            torn: tries.torn.get(),
+            databases,
+            users,
+        }))
+    }
+
+    fn read_owners(&self) -> Result<Owners, Error> {
+        let mut all = Owners::default();
+        let slots = self.header().slots;
+        self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
+            all.learn(bytes);
+            if index < slots {
+                all.owners.push(Owner::of(index, bytes));
+            }
+        })?;
+        all.owners.retain(|owner| owner.places > 0);
+        Ok(all)
+    }
+
+    /// Copy what begins with its seq at `at` while it does not change. False: it did not come
+    /// to rest, and is copied as it is. The system may copy in any order, so that the seq in
+    /// the copy tells nothing of the rest of it.
+    fn read_under_seq(&self, at: u64, bytes: &mut [u8], tries: &Tries) -> Result<bool, Error> {
+        for attempt in 0.. {
+            let before = self.read_u64(at)?;
+            fence(Ordering::Acquire);
+            self.read(at, bytes)?;
+            fence(Ordering::Acquire);
+            if before % 2 == 0 && before == self.read_u64(at)? {
+                return Ok(true);
+            }
+            if !tries.wait(attempt) {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    fn statement(
+        &mut self,
+        key: StatementKey,
+        found: Found,
+        text: Option<Text>,
+        second: f64,
+    ) -> Result<Statement, Error> {
+        let mut sums = Sums::default();
+        let mut raw: Vec<RawPart> = Vec::new();
+        let mut born = 0;
+        if let Some(entry) = found.entry {
+            born = entry.born;
+            sums = entry.sums;
+            raw = entry.parts;
+        }
+        for copy in found.cached {
+            sums.add(&copy.sums);
+            copy.parts.into_iter().for_each(|part| sums::add_part(&mut raw, part));
+        }
+        Ok(Statement { key, text, born, parts: self.name_parts(&raw)?, sums, second })
+    }
+
+    fn in_flight(&mut self, working: Working, second: f64) -> Result<InFlight, Error> {
+        let Rest { pending, between, running } = working.rest;
+        let mut raw = working.parts;
+        pending.into_iter().chain(running).for_each(|part| sums::add_part(&mut raw, part));
+        let mut parts = self.name_parts(&raw)?;
+        let running = running.map_or(Ok(None), |part| self.stat(part.stat))?;
+        let phase = running.and_then(|id| self.directory.get(id)).map(|s| s.phase().clone());
+        if let Some(phase) = phase.filter(|_| between > 0) {
+            let name = format!("{phase}::cpu");
+            let cpu = Stat::new(name, StatKind::Account, "ticks".to_string());
+            let stat = Directory::intern(&mut self.directory, cpu);
+            add_named(&mut parts, Part { stat, count: 0, ticks: between });
+        }
+        Ok(InFlight {
+            slot: working.slot,
+            generation: working.generation,
+            pid: working.pid,
+            key: working.key,
+            age_seconds: working.now.saturating_sub(working.begun) as f64 * second,
+            parts,
+            second,
+        })
+    }
+
+    /// Parts by our numbers. The same name may stand twice in the file; what has none keeps
+    /// its time, without a name.
+    fn name_parts(&mut self, raw: &[RawPart]) -> Result<Vec<Part>, Error> {
+        let mut parts: Vec<Part> = Vec::with_capacity(raw.len());
+        for part in raw {
+            let stat = self.stat(part.stat)?.unwrap_or(NAMELESS);
+            add_named(&mut parts, Part { stat, count: part.count, ticks: part.ticks });
+        }
+        Ok(parts)
+    }
+}
+
+fn add_named(parts: &mut Vec<Part>, more: Part) {
+    match parts.iter_mut().find(|part| part.stat == more.stat) {
+        Some(part) => {
+            part.count = part.count.saturating_add(more.count);
+            part.ticks = part.ticks.saturating_add(more.ticks);
+        }
+        None => parts.push(more),
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Table and caches together, each execution counted once.
+//!
+//! A session lays a statement down like this: its counts are added to the entry, the log of
+//! the entry's set names the place and its use, `folds` counts that, the place is freed. So
+//! the number of folds of every set is noted first, then the caches are copied, then entries
+//! and logs. A copy whose statement was laid down meanwhile (a log names it, or may have
+//! forgotten it) is in doubt: its entry may have been copied before or after. Such
+//! statements, and those that moved within the table, are read once more, each by itself:
+//! that takes so little time that hardly anything is laid down meanwhile, and if something
+//! is, it is done again.
+
+use super::caches::{Cached, Owner};
+use super::key::{sets_of, StatementKey};
+use super::table::{Entry, SetHead};
+use super::Tries;
+use crate::error::Error;
+use crate::layout;
+use crate::segment::{Segment, StatementRegions};
+use std::collections::HashMap;
+
+/// What table and caches hold of one statement.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub entry: Option<Entry>,
+    pub cached: Vec<Cached>,
+    /// There were two entries.
+    twice: bool,
+}
+
+/// The logs of all sets, and what they had counted before the caches were copied.
+struct Logs {
+    before: Vec<u64>,
+    after: Vec<SetHead>,
+}
+
+impl Logs {
+    /// Whether a copy of this key may have been laid down before its entry was copied.
+    fn doubt(&self, key: &StatementKey, copies: &[Cached]) -> bool {
+        sets_of(key.tag(), self.after.len() as u32).into_iter().any(|set| {
+            let (Some(head), Some(&before)) =
+                (self.after.get(set as usize), self.before.get(set as usize))
+            else {
+                return true;
+            };
+            !head.tells_since(before) || copies.iter().any(|c| head.log.contains(&c.item()))
+        })
+    }
+}
+
+/// The numbers of a set's entries, with their tags.
+fn entries_of(set: u32, tags: &[u64; layout::WAYS]) -> impl Iterator<Item = (u32, u64)> + '_ {
+    (set * layout::WAYS as u32..).zip(tags.iter().copied())
+}
+
+impl Segment {
+    /// All statements, by key.
+    pub(super) fn read_found(
+        &self,
+        regions: &StatementRegions,
+        owners: &[Owner],
+        tries: &Tries,
+    ) -> Result<HashMap<StatementKey, Found>, Error> {
+        let mut logs = Logs { before: Vec::new(), after: Vec::new() };
+        let upto = layout::set::FOLDS + 8;
+        self.each_entry(regions.sets, upto, |_, bytes| {
+            logs.before.push(layout::u64_at(bytes, layout::set::FOLDS));
+        })?;
+        let mut copies = Vec::new();
+        for owner in owners {
+            self.read_cache(regions, *owner, tries, &mut copies)?;
+        }
+        let mut entries = Vec::new();
+        for set in 0..regions.sets.count {
+            let tags = self.read_set(regions, set)?.tags;
+            for (number, _) in entries_of(set, &tags).filter(|(_, tag)| *tag != 0) {
+                entries.extend(self.read_entry(regions, number, tries)?);
+            }
+            logs.after.push(self.read_set(regions, set)?);
+        }
+
+        let mut all: HashMap<StatementKey, Found> = HashMap::with_capacity(entries.len());
+        for entry in entries {
+            let found = all.entry(entry.key).or_default();
+            found.twice |= found.entry.is_some();
+            found.entry = Some(entry);
+        }
+        for copy in copies {
+            all.entry(copy.key).or_default().cached.push(copy);
+        }
+        for (key, found) in &mut all {
+            let cached = &found.cached;
+            let doubt = !cached.is_empty() && (found.entry.is_none() || logs.doubt(key, cached));
+            if doubt || found.twice {
+                *found = self.settle(regions, key, &found.cached, tries)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// One statement, of which these places held a part.
+    fn settle(
+        &self,
+        regions: &StatementRegions,
+        key: &StatementKey,
+        places: &[Cached],
+        tries: &Tries,
+    ) -> Result<Found, Error> {
+        let tag = key.tag();
+        let sets = sets_of(tag, regions.sets.count);
+        let mut attempt = 0;
+        loop {
+            let before = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
+            let mut found = Found::default();
+            for at in places {
+                let copy = self.read_place(regions, at.slot, at.place, tries)?;
+                found.cached.extend(copy.filter(|copy| copy.key == *key));
+            }
+            for set in sets {
+                let tags = self.read_set(regions, set)?.tags;
+                for (number, _) in entries_of(set, &tags).filter(|(_, t)| *t == tag) {
+                    let entry = self.read_entry(regions, number, tries)?;
+                    let entry = entry.filter(|entry| entry.key == *key);
+                    found.entry = found.entry.or(entry);
+                }
+            }
+            let after = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
+            let logged = |heads: &[SetHead; 2], item| heads.iter().any(|h| h.log.contains(&item));
+            // Laid down before we began, it is in the entry; not at all, it is not; in
+            // between, who knows.
+            let sure = before.iter().zip(&after).all(|(b, a)| a.tells_since(b.folds_before))
+                && found
+                    .cached
+                    .iter()
+                    .all(|c| logged(&before, c.item()) || !logged(&after, c.item()));
+            if sure || !tries.wait(attempt) {
+                found.cached.retain(|c| !logged(&after, c.item()));
+                return Ok(found);
+            }
+            attempt += 1;
+        }
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Where a statement's time went: by account, by class of wait, by phase.
+
+use super::figures::Part;
+use crate::directory::Directory;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What a session did with its time, coarsely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// It computed, or wanted to.
+    Cpu,
+    /// It read or wrote files.
+    Io,
+    /// It waited for a heavyweight lock.
+    Lock,
+    /// It waited for a lightweight lock.
+    Lwlock,
+    /// It waited for its client.
+    Client,
+    /// It waited for another process of the server.
+    Ipc,
+    /// It waited for anything else.
+    Other,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Class; 7] = [
+        Class::Cpu,
+        Class::Io,
+        Class::Lock,
+        Class::Lwlock,
+        Class::Client,
+        Class::Ipc,
+        Class::Other,
+    ];
+
+    /// The class of an account's activity: "cpu", "IO:DataFileRead", ...
+    pub fn of(activity: &str) -> Class {
+        match activity.split_once(':').map_or(activity, |(kind, _)| kind) {
+            "cpu" => Class::Cpu,
+            "IO" => Class::Io,
+            "Lock" => Class::Lock,
+            "LWLock" => Class::Lwlock,
+            "Client" => Class::Client,
+            "IPC" => Class::Ipc,
+            _ => Class::Other,
+        }
+    }
+
+    /// Its name: "cpu", "io", ...
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Cpu => "cpu",
+            Class::Io => "io",
+            Class::Lock => "lock",
+            Class::Lwlock => "lwlock",
+            Class::Client => "client",
+            Class::Ipc => "ipc",
+            Class::Other => "other",
+        }
+    }
+}
+
+/// What went to one account.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AccountPart {
+    /// What the session was doing for its client.
+    pub phase: Arc<str>,
+    /// "cpu", or the wait event as `Type:Event`.
+    pub activity: Arc<str>,
+    /// The class of that.
+    pub class: Class,
+    /// How often.
+    pub count: u64,
+    /// How long.
+    pub seconds: f64,
+}
+
+/// Where time went. What is of one account is there once; most first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Split {
+    /// By account.
+    pub accounts: Vec<AccountPart>,
+    /// By class.
+    pub classes: Vec<(Class, f64)>,
+    /// By phase.
+    pub phases: Vec<(Arc<str>, f64)>,
+}
+
+impl Split {
+    pub(super) fn of(parts: &[Part], directory: &Directory, second: f64) -> Split {
+        let mut split = Split::default();
+        for part in parts.iter().filter(|part| part.count > 0 || part.ticks > 0) {
+            let stat = directory.get(part.stat);
+            let name = |of: fn(&crate::directory::Stat) -> &Arc<str>| {
+                stat.map_or_else(|| "?".into(), |stat| of(stat).clone())
+            };
+            let activity = name(crate::directory::Stat::activity);
+            split.add(AccountPart {
+                phase: name(crate::directory::Stat::phase),
+                class: Class::of(&activity),
+                activity,
+                count: part.count,
+                seconds: part.ticks as f64 * second,
+            });
+        }
+        split.sort();
+        split
+    }
+
+    fn add(&mut self, part: AccountPart) {
+        match self.classes.iter_mut().find(|c| c.0 == part.class) {
+            Some(class) => class.1 += part.seconds,
+            None => self.classes.push((part.class, part.seconds)),
+        }
+        match self.phases.iter_mut().find(|p| p.0 == part.phase) {
+            Some(phase) => phase.1 += part.seconds,
+            None => self.phases.push((part.phase.clone(), part.seconds)),
+        }
+        let same = |a: &&mut AccountPart| a.phase == part.phase && a.activity == part.activity;
+        match self.accounts.iter_mut().find(same) {
+            Some(account) => {
+                account.count = account.count.saturating_add(part.count);
+                account.seconds += part.seconds;
+            }
+            None => self.accounts.push(part),
+        }
+    }
+
+    fn sort(&mut self) {
+        self.accounts.sort_by(|a, b| {
+            (b.seconds.total_cmp(&a.seconds))
+                .then_with(|| (&a.phase, &a.activity).cmp(&(&b.phase, &b.activity)))
+        });
+        self.classes.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        self.phases.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    }
+
+    /// All of it.
+    pub fn seconds(&self) -> f64 {
+        self.classes.iter().map(|c| c.1).fold(0.0, |sum, s| sum + s)
+    }
+
+    /// What is of one class.
+    pub fn class(&self, class: Class) -> f64 {
+        self.classes.iter().find(|c| c.0 == class).map_or(0.0, |c| c.1)
+    }
+
+    /// Add another one.
+    pub fn merge(&mut self, other: &Split) {
+        other.accounts.iter().for_each(|part| self.add(part.clone()));
+        self.sort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::{Stat, StatKind};
+
+    #[test]
+    fn time_is_split_by_account_class_and_phase() {
+        let mut directory = Arc::default();
+        let names = [
+            "execute::cpu",
+            "execute::wait::IO:DataFileRead",
+            "commit::wait::IO:WALSync",
+            "execute::wait::Lock:tuple",
+            "commit::cpu",
+        ];
+        let parts: Vec<Part> = (1..)
+            .zip(names)
+            .map(|(n, name)| {
+                let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
+                Part { stat: Directory::intern(&mut directory, stat), count: n, ticks: n * 10 }
+            })
+            .collect();
+        let mut split = Split::of(&parts, &directory, 0.5);
+        assert_eq!(split.seconds(), 75.0);
+        assert_eq!(split.class(Class::Cpu), 30.0);
+        assert_eq!(split.class(Class::Lock), 20.0);
+        assert_eq!(split.class(Class::Client), 0.0);
+        assert_eq!(split.classes[0], (Class::Cpu, 30.0));
+        let phases: Vec<_> = split.phases.iter().map(|p| (&*p.0, p.1)).collect();
+        assert_eq!(phases, [("commit", 40.0), ("execute", 35.0)]);
+        assert_eq!(&*split.accounts[0].activity, "cpu");
+        assert_eq!((split.accounts[0].count, split.accounts[0].seconds), (5, 25.0));
+        split.merge(&Split::of(&parts[..1], &directory, 10.0));
+        assert_eq!((&*split.accounts[0].phase, split.accounts[0].seconds), ("execute", 105.0));
+        assert_eq!(split.accounts.len(), 5);
+        // What the directory does not name keeps its time.
+        let nameless = [Part { stat: crate::book::NAMELESS, count: 0, ticks: 3 }];
+        assert_eq!(Split::of(&nameless, &directory, 1.0).class(Class::Other), 3.0);
+    }
+}

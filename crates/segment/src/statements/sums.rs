@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What was counted of a statement, as the file has it: counts, parts of its time, histogram.
+//! An entry of the table and a place of a cache hold the same, and are added up here.
+
+use crate::histogram::{Counts, Histogram};
+use crate::layout::{
+    self, bucket, bucket_middle, counts, f64_at, moments, part, statement, u32_at, u64_at,
+};
+
+/// Count, sum and extremes of times, in ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Times {
+    pub count: u64,
+    pub total: u64,
+    /// `None` where there were none, or where it cannot be known.
+    pub min: Option<u64>,
+    pub max: Option<u64>,
+    pub squares: f64,
+}
+
+impl Times {
+    fn of(bytes: &[u8], at: usize) -> Times {
+        let count = u64_at(bytes, at + moments::COUNT);
+        Times {
+            count,
+            total: u64_at(bytes, at + moments::TOTAL),
+            min: (count > 0).then(|| u64_at(bytes, at + moments::MIN)),
+            max: (count > 0).then(|| u64_at(bytes, at + moments::MAX)),
+            squares: f64_at(bytes, at + moments::SQUARES),
+        }
+    }
+
+    fn add(&mut self, other: &Times) {
+        let either = |a: Option<u64>, b: Option<u64>, better: fn(u64, u64) -> u64| match (a, b) {
+            (Some(a), Some(b)) => Some(better(a, b)),
+            _ => a.or(b),
+        };
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total.saturating_add(other.total);
+        self.min = either(self.min, other.min, u64::min);
+        self.max = either(self.max, other.max, u64::max);
+        self.squares += other.squares;
+    }
+
+    /// What came since `earlier`; `growth` is the lowest and the highest bucket in which the
+    /// histogram grew, where there is one. A new record is exact.
+    fn since(&self, earlier: &Times, growth: (Option<usize>, Option<usize>)) -> Times {
+        let count = self.count.saturating_sub(earlier.count);
+        let total = self.total.saturating_sub(earlier.total);
+        let bounds = (self.min.unwrap_or(0), self.max.unwrap_or(u64::MAX));
+        let within = |b: usize| bucket_middle(b).min(bounds.1).max(bounds.0.min(bounds.1));
+        let new = |now: Option<u64>, then: Option<u64>| now.filter(|_| now != then);
+        let (min, max) = match count {
+            0 => (None, None),
+            1 => (Some(total), Some(total)),
+            _ => (
+                new(self.min, earlier.min).or(growth.0.map(within)),
+                new(self.max, earlier.max).or(growth.1.map(within)),
+            ),
+        };
+        let squares = match count {
+            0 => 0.0,
+            _ => (self.squares - earlier.squares).max(0.0),
+        };
+        Times { count, total, min, max, squares }
+    }
+}
+
+/// The counts that are plain numbers, in the order of the file.
+pub(super) const WORDS: usize =
+    (counts::ROWS_END - counts::ROWS) / 8 + (counts::SIZE - counts::WAL) / 8;
+
+/// Where each lies among them.
+pub(super) mod word {
+    /// One.
+    pub const ROWS: usize = 0;
+    /// Shared hit, read, dirtied, written; local the same; temporary read, written.
+    pub const BLOCKS: usize = 1;
+    /// Records, full-page images, bytes.
+    pub const WAL: usize = 11;
+    /// Blocks read, written, temporary read, written: by the probes ...
+    pub const IO_TICKS: usize = 14;
+    /// ... and by the server, where it timed them itself.
+    pub const IO_NS: usize = 18;
+    /// Temporary files.
+    pub const TEMP_FILES: usize = 22;
+    /// Their bytes.
+    pub const TEMP_BYTES: usize = 23;
+    /// Ended by an error.
+    pub const ERRORS: usize = 24;
+    /// Cancelled, or timed out.
+    pub const CANCELS: usize = 25;
+    /// Parallel workers.
+    pub const WORKERS: usize = 26;
+    /// How long they lived.
+    pub const WORKER_TICKS: usize = 27;
+    /// Functions, ns; inlinings, ns; optimizations, ns; emissions, ns.
+    pub const JIT: usize = 28;
+}
+
+/// A part of a statement's time, by the file's number of its account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RawPart {
+    pub stat: u32,
+    pub count: u64,
+    pub ticks: u64,
+}
+
+/// The parts in `bytes`: `used` of them, at most.
+pub(super) fn parts_of(bytes: &[u8], at: usize, used: usize) -> impl Iterator<Item = RawPart> + '_ {
+    let bytes = bytes.get(at..at + layout::PARTS * part::SIZE).unwrap_or(&[]);
+    bytes
+        .chunks_exact(part::SIZE)
+        .take(used)
+        .map(|b| RawPart {
+            stat: u32_at(b, part::STAT),
+            count: u64_at(b, part::COUNT),
+            ticks: u64_at(b, part::TICKS),
+        })
+        .filter(|part| part.stat != 0)
+}
+
+/// Add a part to those of the same account, or as a new one.
+pub(super) fn add_part(parts: &mut Vec<RawPart>, more: RawPart) {
+    match parts.iter_mut().find(|part| part.stat == more.stat) {
+        Some(part) => {
+            part.count = part.count.saturating_add(more.count);
+            part.ticks = part.ticks.saturating_add(more.ticks);
+        }
+        None => parts.push(more),
+    }
+}
+
+/// All that was counted of a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Sums {
+    pub exec: Times,
+    pub plan: Times,
+    pub words: [u64; WORDS],
+    /// Microseconds since 1970, 0 unknown.
+    pub first_us: i64,
+    pub last_us: i64,
+    pub histogram: Histogram,
+}
+
+impl Default for Sums {
+    fn default() -> Sums {
+        Sums {
+            exec: Times::default(),
+            plan: Times::default(),
+            words: [0; WORDS],
+            first_us: 0,
+            last_us: 0,
+            histogram: Histogram::new(),
+        }
+    }
+}
+
+impl Sums {
+    /// Those of the entry in `bytes`, or of the place of a cache, whose buckets are `narrow`.
+    pub fn of(bytes: &[u8], narrow: bool) -> Sums {
+        let at = statement::COUNTS;
+        let early = (counts::ROWS..counts::ROWS_END).step_by(8);
+        let late = (counts::WAL..counts::SIZE).step_by(8);
+        let mut words = [0; WORDS];
+        for (word, offset) in words.iter_mut().zip(early.chain(late)) {
+            *word = u64_at(bytes, at + offset);
+        }
+        let exec = Times::of(bytes, at + counts::EXEC);
+        Sums {
+            plan: Times::of(bytes, at + counts::PLAN),
+            words,
+            first_us: u64_at(bytes, at + counts::FIRST_US) as i64,
+            last_us: u64_at(bytes, at + counts::LAST_US) as i64,
+            histogram: histogram(bytes, &exec, narrow),
+            exec,
+        }
+    }
+
+    pub fn add(&mut self, other: &Sums) {
+        self.exec.add(&other.exec);
+        self.plan.add(&other.plan);
+        for (sum, more) in self.words.iter_mut().zip(other.words) {
+            *sum = sum.saturating_add(more);
+        }
+        if other.first_us != 0 && (self.first_us == 0 || other.first_us < self.first_us) {
+            self.first_us = other.first_us;
+        }
+        self.last_us = self.last_us.max(other.last_us);
+        self.histogram.merge(&other.histogram);
+    }
+
+    /// Whether these may be `earlier` and what came since.
+    pub fn continues(&self, earlier: &Sums) -> bool {
+        self.exec.count >= earlier.exec.count
+            && self.plan.count >= earlier.plan.count
+            && self.exec.total >= earlier.exec.total
+            && self.words.iter().zip(earlier.words).all(|(now, then)| *now >= then)
+    }
+
+    /// What came since `earlier`.
+    pub fn since(&self, earlier: &Sums) -> Sums {
+        let mut histogram = Histogram::new();
+        let growth = histogram.add_growth(self.histogram.whole(), earlier.histogram.whole());
+        let mut words = self.words;
+        for (word, then) in words.iter_mut().zip(earlier.words) {
+            *word = word.saturating_sub(then);
+        }
+        Sums {
+            exec: self.exec.since(&earlier.exec, growth),
+            plan: self.plan.since(&earlier.plan, (None, None)),
+            words,
+            first_us: self.first_us,
+            last_us: self.last_us,
+            histogram,
+        }
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.exec.count == 0 && self.plan.count == 0 && self.words.iter().all(|&n| n == 0)
+    }
+}
+
+/// Only the buckets between the extremes count; a writer that has met a statement once has not
+/// touched them.
+fn histogram(bytes: &[u8], exec: &Times, narrow: bool) -> Histogram {
+    let mut histogram = Histogram::new();
+    let (Some(min), Some(max)) = (exec.min, exec.max) else {
+        return histogram;
+    };
+    if exec.count == 1 && narrow {
+        histogram.add(max, 1);
+    } else if min <= max {
+        let range = bucket(min)..=bucket(max);
+        let at = statement::HIST;
+        let counts: Vec<u64> = range
+            .clone()
+            .map(|b| match narrow {
+                true => u64::from(u32_at(bytes, at + 4 * b)),
+                false => u64_at(bytes, at + 8 * b),
+            })
+            .collect();
+        histogram.add_counts(*range.start(), Counts::Wide(&counts));
+    }
+    histogram
+}

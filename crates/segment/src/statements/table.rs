@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The table that all writers share: its sets, and their entries.
+//!
+//! Concurrency contract. An entry is copied between two readings of its seq that are equal
+//! and even. `folds` counts what has been laid down into a set; both `folds` and the log
+//! change while the entry's seq is odd.
+
+use super::key::StatementKey;
+use super::sums::{parts_of, RawPart, Sums};
+use super::Tries;
+use crate::error::Error;
+use crate::layout::{self, i32_at, set, statement, u32_at, u64_at};
+use crate::segment::{Segment, StatementRegions};
+use std::sync::atomic::{fence, Ordering};
+
+/// A copy of an entry in use.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub number: u32,
+    pub key: StatementKey,
+    pub born: u64,
+    pub text: TextPlace,
+    pub sums: Sums,
+    pub parts: Vec<RawPart>,
+}
+
+/// Where the text of an entry lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TextPlace {
+    /// 1 + its first block; 0: it has none.
+    pub first: u32,
+    pub bytes: u32,
+    pub whole: u32,
+    pub encoding: i32,
+}
+
+impl TextPlace {
+    pub fn of(bytes: &[u8]) -> TextPlace {
+        TextPlace {
+            first: u32_at(bytes, statement::TEXT),
+            bytes: u32_at(bytes, statement::TEXT_BYTES),
+            whole: u32_at(bytes, statement::TEXT_WHOLE),
+            encoding: i32_at(bytes, statement::ENCODING),
+        }
+    }
+}
+
+impl Entry {
+    fn of(number: u32, bytes: &[u8]) -> Option<Entry> {
+        (u32_at(bytes, statement::STATE) == 1).then(|| Entry {
+            number,
+            key: StatementKey::of(bytes, statement::KEY),
+            born: u64_at(bytes, statement::BORN),
+            text: TextPlace::of(bytes),
+            sums: Sums::of(bytes, false),
+            parts: parts_of(bytes, statement::PARTS, layout::PARTS).collect(),
+        })
+    }
+}
+
+/// What a set says of itself.
+#[derive(Debug, Clone)]
+pub(super) struct SetHead {
+    /// What had been laid down into it before the log was copied ...
+    pub folds_before: u64,
+    /// ... and after.
+    pub folds_after: u64,
+    pub tags: [u64; layout::WAYS],
+    pub log: [u64; layout::SET_LOG],
+}
+
+impl SetHead {
+    /// Whether the log names all that has been laid down since the set had counted `folds`.
+    pub fn tells_since(&self, folds: u64) -> bool {
+        self.folds_after.wrapping_sub(folds) <= layout::SET_LOG as u64
+    }
+}
+
+impl Segment {
+    pub(super) fn read_set(&self, regions: &StatementRegions, set: u32) -> Result<SetHead, Error> {
+        let at = regions.sets.entry(set);
+        let folds_before = self.read_u64(at + set::FOLDS as u64)?;
+        fence(Ordering::Acquire);
+        let mut bytes = [0u8; set::SIZE];
+        self.read(at, &mut bytes)?;
+        fence(Ordering::Acquire);
+        Ok(SetHead {
+            folds_before,
+            folds_after: self.read_u64(at + set::FOLDS as u64)?,
+            tags: std::array::from_fn(|way| u64_at(&bytes, set::TAGS + 8 * way)),
+            log: std::array::from_fn(|n| u64_at(&bytes, set::LOG + 8 * n)),
+        })
+    }
+
+    /// One entry.
+    pub(super) fn read_entry(
+        &self,
+        regions: &StatementRegions,
+        number: u32,
+        tries: &Tries,
+    ) -> Result<Option<Entry>, Error> {
+        let mut bytes = [0u8; statement::SIZE];
+        self.read_under_seq(regions.table.entry(number), &mut bytes, tries)?;
+        Ok(Entry::of(number, &bytes))
+    }
+}

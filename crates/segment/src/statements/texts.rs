@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The texts of statements. A text does not change as long as its entry has it, so each is
+//! read once.
+
+use super::table::{Entry, TextPlace};
+use crate::error::Error;
+use crate::layout::{block, statement, u32_at, u64_at};
+use crate::segment::{Segment, StatementRegions};
+use std::collections::HashMap;
+use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
+
+/// The text of a statement, constants replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What is kept of it, fit to be shown: lines and tabs as they are, other control
+    /// characters as question marks.
+    pub shown: Arc<str>,
+    /// Its bytes that are kept.
+    pub kept: u32,
+    /// Bytes of the whole text.
+    pub whole: u32,
+}
+
+impl Text {
+    /// Whether the whole text is longer.
+    pub fn is_cut(&self) -> bool {
+        self.whole > self.kept
+    }
+}
+
+/// Texts that have been read, by number of the entry.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Texts {
+    known: HashMap<u32, Known>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    born: u64,
+    place: TextPlace,
+    text: Text,
+}
+
+/// PostgreSQL's number of the one encoding other than UTF-8 that every reader knows.
+const LATIN1: i32 = 8;
+/// Blocks that are read at a time: texts lie in the order in which they came.
+const WINDOW: u32 = 64;
+/// More than this, all texts together, only a damaged segment seems to hold.
+const MOST: usize = 256 << 20;
+
+/// The text of `bytes`, fit to be shown.
+fn shown(bytes: &[u8], encoding: i32) -> Arc<str> {
+    let safe = |c: char| if c.is_control() && c != '\n' && c != '\t' { '?' } else { c };
+    let bytes = match std::str::from_utf8(bytes) {
+        // Cut within a character.
+        Err(e) if e.error_len().is_none() && encoding != LATIN1 => &bytes[..e.valid_up_to()],
+        _ => bytes,
+    };
+    let text: String = if encoding == LATIN1 {
+        bytes.iter().map(|&b| safe(char::from(b))).collect()
+    } else {
+        String::from_utf8_lossy(bytes).chars().map(safe).collect()
+    };
+    text.into()
+}
+
+/// Blocks of text that were read last, all after the entries had been copied.
+struct Window {
+    first: u32,
+    bytes: Vec<u8>,
+    /// Bytes of text that may still be read: no block belongs to two texts.
+    budget: usize,
+}
+
+impl Segment {
+    /// The texts of these entries, by number.
+    pub(super) fn read_texts<'e>(
+        &mut self,
+        regions: &StatementRegions,
+        entries: impl Iterator<Item = &'e Entry>,
+    ) -> Result<HashMap<u32, Text>, Error> {
+        let mut known = std::mem::take(&mut self.texts).known;
+        let mut kept = HashMap::with_capacity(known.len());
+        let mut new = Vec::new();
+        for entry in entries.filter(|entry| entry.text.first != 0) {
+            match known.remove(&entry.number) {
+                Some(k) if k.born == entry.born && k.place == entry.text => {
+                    kept.insert(entry.number, k);
+                }
+                _ => new.push(entry),
+            }
+        }
+        new.sort_by_key(|entry| entry.text.first);
+        let room = regions.texts.count as usize * (block::SIZE - block::BYTES);
+        let mut window = Window { first: 0, bytes: Vec::new(), budget: room.min(MOST) };
+        for entry in new {
+            if let Some(text) = self.read_text(regions, entry, &mut window)? {
+                let known = Known { born: entry.born, place: entry.text, text };
+                kept.insert(entry.number, known);
+            }
+        }
+        let texts = kept.iter().map(|(&number, known)| (number, known.text.clone())).collect();
+        self.texts = Texts { known: kept };
+        Ok(texts)
+    }
+
+    /// The text of one entry; `None` where the entry has become another's meanwhile.
+    fn read_text(
+        &self,
+        regions: &StatementRegions,
+        entry: &Entry,
+        window: &mut Window,
+    ) -> Result<Option<Text>, Error> {
+        let place = entry.text;
+        let bytes = self.read_blocks(regions, place, window)?;
+        fence(Ordering::Acquire);
+        let mut head = [0u8; statement::COUNTS];
+        self.read(regions.table.entry(entry.number), &mut head)?;
+        let same = u32_at(&head, statement::STATE) == 1
+            && u64_at(&head, statement::BORN) == entry.born
+            && TextPlace::of(&head) == place;
+        Ok(same.then(|| Text {
+            shown: shown(&bytes, place.encoding),
+            kept: bytes.len() as u32,
+            whole: place.whole,
+        }))
+    }
+
+    /// The bytes in a chain of blocks, as far as it goes.
+    fn read_blocks(
+        &self,
+        regions: &StatementRegions,
+        place: TextPlace,
+        window: &mut Window,
+    ) -> Result<Vec<u8>, Error> {
+        let wanted = (place.bytes as usize).min(window.budget);
+        let mut text = Vec::with_capacity(wanted.min(1 << 16));
+        let mut next = place.first;
+        while text.len() < wanted && next != 0 && next <= regions.texts.count {
+            let block = self.block(regions, next - 1, window)?;
+            let rest = wanted - text.len();
+            text.extend(block[block::BYTES..].iter().take(rest));
+            next = u32_at(block, block::NEXT);
+        }
+        window.budget -= text.len();
+        Ok(text)
+    }
+
+    fn block<'w>(
+        &self,
+        regions: &StatementRegions,
+        number: u32,
+        window: &'w mut Window,
+    ) -> Result<&'w [u8], Error> {
+        let region = regions.texts;
+        let held = window.bytes.len() / block::SIZE;
+        let inside = number.checked_sub(window.first).is_some_and(|at| (at as usize) < held);
+        if !inside {
+            let together = if region.stride as usize == block::SIZE { WINDOW } else { 1 };
+            let count = together.min(region.count - number);
+            window.bytes.resize(count as usize * block::SIZE, 0);
+            window.first = number;
+            self.read(region.entry(number), &mut window.bytes)?;
+        }
+        let at = (number - window.first) as usize * block::SIZE;
+        Ok(&window.bytes[at..at + block::SIZE])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UTF8: i32 = 6;
+
+    #[test]
+    fn texts_are_fit_to_be_shown() {
+        assert_eq!(&*shown(b"select\n\t$1\x1b[2J\r", UTF8), "select\n\t$1?[2J?");
+        assert_eq!(&*shown("größe".as_bytes(), UTF8), "größe");
+        assert_eq!(&*shown(b"gr\xf6\xdfe\x9b", LATIN1), "größe?");
+        assert_eq!(&*shown(b"gr\xf6\xdfe", UTF8), "gr\u{fffd}\u{fffd}e");
+        // Cut within a character.
+        assert_eq!(&*shown(b"gr\xc3", UTF8), "gr");
+    }
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Statements, as the table and the sessions' caches have them.
+#![allow(missing_docs)]
+
+mod maker;
+
+use maker::{sets_of, Counted, Maker, Shape, Who, ACCOUNT};
+use proptest::prelude::*;
+use segment::clock::monotonic_ns;
+use segment::layout::{cached, current, header, set, statement};
+use segment::statements::Class;
+use segment::{Segment, Statement, StatementKey, Statements, StatementsDelta};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
+const SETS: u32 = 4;
+const UTF8: i32 = 6;
+
+struct World {
+    maker: Maker,
+    _folder: tempfile::TempDir,
+}
+
+fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let maker = Maker::with_statements(&folder.path().join("pg_tally.1.2"), SHAPE, SETS);
+    World { maker, _folder: folder }
+}
+
+impl World {
+    fn read(&self) -> Statements {
+        Segment::open(&self.maker.path).unwrap().statements().unwrap().unwrap()
+    }
+}
+
+fn key(id: u64) -> StatementKey {
+    Counted::new(id, &[]).key
+}
+
+fn get(statements: &Statements, id: u64) -> &Statement {
+    statements.get(&key(id)).unwrap()
+}
+
+/// Nanoseconds, which ticks are here.
+fn ns(seconds: Option<f64>) -> Option<u64> {
+    seconds.map(|s| (s * 1e9).round() as u64)
+}
+
+#[test]
+fn a_segment_without_statements_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let maker = Maker::new(&folder.path().join("pg_tally.1.2"), SHAPE);
+    assert!(Segment::open(&maker.path).unwrap().statements().unwrap().is_none());
+}
+
+#[test]
+fn table_and_caches_are_added() {
+    let world = world();
+    let maker = &world.maker;
+    maker.enter(&Counted::new(1, &[100, 200]).parts(&[(1, 2, 250)]), 7);
+    maker.enter(&Counted::new(2, &[1000]), 8);
+    maker.cache(0, 3, 1, &Counted::new(1, &[300]).parts(&[(2, 1, 10), (1, 1, 290)]));
+    maker.cache(2, 63, 9, &Counted::new(1, &[50, 60]));
+    // Only a session has it.
+    maker.cache(1, 0, 5, &Counted { seen: (5_000_000, 6_500_000), ..Counted::new(3, &[40]) });
+    let read = world.read();
+    assert_eq!(read.statements().len(), 3);
+    assert_eq!((read.entries(), read.capacity()), (2, 80));
+    let one = get(&read, 1);
+    assert_eq!((one.calls(), one.rows(), one.born), (5, 5, 7));
+    assert_eq!(ns(one.exec().min), Some(50));
+    assert_eq!(ns(one.exec().max), Some(300));
+    assert_eq!(ns(one.exec().mean), Some(142));
+    // Of 50, 60, 100, 200, 300 about 142.
+    assert_eq!(ns(one.exec().stddev), Some(95));
+    assert_eq!(one.histogram().count(), 5);
+    assert_eq!(ns(one.quantile(1.0)), Some(300));
+    let parts: Vec<_> = one.parts().iter().map(|p| (p.count, p.ticks)).collect();
+    // The directory names neither, so they are together.
+    assert_eq!(parts, [(4, 550)]);
+    let three = get(&read, 3);
+    assert_eq!((three.calls(), three.born, three.text.is_none()), (1, 0, true));
+    assert_eq!((three.first_seen(), three.last_seen()), (Some(5.0), Some(6.5)));
+    assert_eq!(three.histogram().count(), 1);
+    assert_eq!(get(&read, 2).first_seen(), None);
+}
+
+#[test]
+fn what_is_laid_down_or_dropped_or_free_counts_no_more() {
+    let world = world();
+    let maker = &world.maker;
+    let counted = Counted::new(1, &[100, 200]);
+    maker.enter(&counted, 7);
+    for place in 0..4 {
+        maker.cache(0, place, 40 + u64::from(place), &counted);
+    }
+    let (_, [a, b]) = sets_of(&counted.key, SETS);
+    // The first was laid down into one of the sets, an earlier use of the second into the other ...
+    maker.log(a, 0, 0, 40);
+    maker.log(b, 0, 1, 40);
+    // ... the third a reset has emptied, of the fourth only an earlier use.
+    maker.u64(maker.place_at(0, 2) + cached::DROP as u64, 42);
+    maker.u64(maker.place_at(0, 3) + cached::DROP as u64, 42);
+    assert_eq!(get(&world.read(), 1).calls(), 6);
+    maker.log(b, 0, 1, 41);
+    assert_eq!(get(&world.read(), 1).calls(), 4);
+    maker.u32(maker.place_at(0, 3) + cached::STATE as u64, 0);
+    assert_eq!(get(&world.read(), 1).calls(), 2);
+}
+
+#[test]
+fn a_writer_that_stands_still_holds_nobody_up() {
+    let world = world();
+    let maker = &world.maker;
+    let number = maker.enter(&Counted::new(1, &[100]), 7);
+    maker.u64(maker.statement_at(number), 3);
+    for place in 0..64 {
+        maker.cache(0, place, 1, &Counted::new(2 + u64::from(place), &[100]));
+        maker.u64(maker.place_at(0, place), 1);
+    }
+    let begin = Instant::now();
+    assert_eq!(world.read().statements().len(), 65);
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn texts_are_joined_and_told_when_cut() {
+    let world = world();
+    let maker = &world.maker;
+    let long: String = (0..70).map(|i| format!("column_{i},\n")).collect();
+    let one = maker.enter(&Counted::new(1, &[1]), 7);
+    let two = maker.enter(&Counted::new(2, &[1]), 8);
+    // Their blocks lie between one another.
+    maker.give_text(one, long.as_bytes(), long.len() as u32, UTF8, (10, 2));
+    maker.give_text(two, b"select \x07", 900, UTF8, (11, 2));
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let read = segment.statements().unwrap().unwrap();
+    let text = get(&read, 1).text.as_ref().unwrap();
+    assert_eq!(&*text.shown, long);
+    assert!(!text.is_cut());
+    let text = get(&read, 2).text.as_ref().unwrap();
+    assert_eq!((&*text.shown, text.kept, text.whole, text.is_cut()), ("select ?", 8, 900, true));
+    // Another statement in the place of the first, and its text where the other's was.
+    let tag = sets_of(&key(3), SETS).0;
+    let set = one / 20;
+    maker.u64(maker.set_at(set) + u64::from(set::TAGS as u32 + one % 20 * 8), tag);
+    maker.u64(maker.statement_at(one) + statement::KEY as u64, 3);
+    maker.u64(maker.statement_at(one) + statement::BORN as u64, 9);
+    maker.give_text(one, b"commit", 6, UTF8, (10, 2));
+    let read = segment.statements().unwrap().unwrap();
+    assert_eq!(&*get(&read, 3).text.as_ref().unwrap().shown, "commit");
+    assert_eq!(&*get(&read, 2).text.as_ref().unwrap().shown, "select ?");
+    // A chain that bites its tail, and one that leads nowhere.
+    maker.give_text(one, long.as_bytes(), long.len() as u32, UTF8, (10, 0));
+    maker.u32(maker.statement_at(two) + statement::TEXT as u64, u32::MAX);
+    let read = segment.statements().unwrap().unwrap();
+    assert!(get(&read, 3).text.as_ref().unwrap().kept <= long.len() as u32);
+    assert_eq!(get(&read, 2).text.as_ref().unwrap().kept, 0);
+}
+
+#[test]
+fn an_interval_is_what_came_in_it() {
+    let world = world();
+    let maker = &world.maker;
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let old = Counted { plans: vec![10, 30], ..Counted::new(1, &[10, 5000]) };
+    maker.enter(&old.clone().parts(&[(1, 3, 600)]), 7);
+    maker.enter(&Counted::new(2, &[77, 77]), 7);
+    maker.enter(&Counted::new(4, &[77]), 7);
+    maker.cache(0, 0, 1, &Counted::new(3, &[5]));
+    let earlier = segment.statements().unwrap().unwrap();
+
+    let mut new = old.clone();
+    new.times.extend([1000, 1100, 1200]);
+    new.plans.extend([20, 40]);
+    new.rows += 30;
+    maker.enter(&new.parts(&[(1, 4, 700)]), 7);
+    // Evicted and entered anew; and one that was only in a cache is laid down.
+    maker.enter(&Counted::new(2, &[80, 90, 95]), 1000);
+    maker.enter(&Counted::new(3, &[5, 25]), 1001);
+    maker.u32(maker.place_at(0, 0) + cached::STATE as u64, 0);
+    maker.u64(header::STATEMENTS_EVICTED as u64, 3);
+    let later = segment.statements().unwrap().unwrap();
+    let delta = StatementsDelta::between(Some(&earlier), &later);
+    let of = |id| delta.statements().iter().find(|s| s.key == key(id));
+    assert_eq!((delta.statements().len(), delta.evicted()), (3, 3));
+    assert!(delta.seconds() > 0.0);
+    let one = of(1).unwrap();
+    assert_eq!((one.calls(), one.rows(), one.histogram().count()), (3, 30, 3));
+    assert_eq!(ns(Some(one.exec().seconds)), Some(3300));
+    let near = |found: Option<u64>, exact: f64| {
+        assert!((found.unwrap() as f64 / exact - 1.0).abs() <= 0.0625, "{found:?} {exact}");
+    };
+    near(ns(one.exec().min), 1000.0);
+    near(ns(one.exec().max), 1200.0);
+    near(ns(one.quantile(0.5)), 1100.0);
+    assert_eq!(ns(one.exec().stddev), Some(82));
+    // A new record is exact; what was between cannot be known.
+    assert_eq!((one.plan().count, ns(one.plan().min), ns(one.plan().max)), (2, None, Some(40)));
+    assert_eq!((one.parts()[0].count, one.parts()[0].ticks), (1, 100));
+    assert_eq!(of(2).unwrap().calls(), 3);
+    assert_eq!(of(3).unwrap().calls(), 1);
+    assert_eq!(ns(of(3).unwrap().exec().min), Some(25));
+    assert!(of(4).is_none());
+
+    // Without an earlier reading, all there is.
+    let delta = StatementsDelta::between(None, &later);
+    assert_eq!((delta.statements().len(), delta.seconds()), (4, 0.0));
+    // After a reset of what only a session had.
+    let earlier = later;
+    maker.enter(&Counted::new(1, &[3]), 7);
+    let later = segment.statements().unwrap().unwrap();
+    let delta = StatementsDelta::between(Some(&earlier), &later);
+    assert_eq!((delta.statements().len(), delta.statements()[0].calls()), (1, 1));
+}
+
+#[test]
+fn what_a_session_works_for_counts_up_to_now() {
+    let World { mut maker, _folder } = world();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let read = maker.stat("execute::wait::IO:DataFileRead", ACCOUNT);
+    let lock = maker.stat("execute::wait::Lock:tuple", ACCOUNT);
+    let now = monotonic_ns();
+    let second = 1_000_000_000;
+    let who = Who::client();
+    // Since 4 s ago: it waited for a lock for half a second, which is told, computed for half
+    // a second, read for a second until 2 s ago, which its book has not recorded yet, and
+    // waits since then.
+    let mut slot = maker.claim(1, 4, who, read, now - 3 * second);
+    slot.switch_later(lock, now - 2 * second);
+    maker.write(&slot);
+    let parts = [(cpu, 9, 2 * second), (lock, 2, second / 2)];
+    maker.work(1, &Counted::new(5, &[]).parts(&parts), now - 6 * second, now - 4 * second);
+    maker.u64(maker.cache_at(1) + current::WAITS as u64, second / 2);
+    // One that works for nothing, and one that is gone.
+    maker.claim(0, 1, who, cpu, now);
+    maker.work(0, &Counted::new(6, &[]), 0, 0);
+    maker.work(2, &Counted::new(6, &[]), now, now);
+    let statements = Segment::open(&maker.path).unwrap().statements().unwrap().unwrap();
+    assert_eq!(statements.in_flight().len(), 1);
+    assert!(statements.in_flight_of(1, 3).is_none());
+    let flight = statements.in_flight_of(1, 4).unwrap();
+    assert_eq!((flight.key, flight.pid), (key(5), std::process::id() as i32));
+    let split = flight.split(statements.directory());
+    let age = flight.age_seconds;
+    assert!((6.0..6.9).contains(&age), "{age}");
+    assert!((split.seconds() - age).abs() < 1e-6, "{split:?} {age}");
+    assert!((split.class(Class::Io) - 1.0).abs() < 1e-6, "{split:?}");
+    assert!((split.class(Class::Cpu) - 2.5).abs() < 1e-6, "{split:?}");
+    assert!((2.5..3.4).contains(&split.class(Class::Lock)), "{split:?}");
+    assert_eq!(statements.database(5), Some("postgres"));
+    assert_eq!((statements.user(10), statements.user(11)), (Some("alice"), None));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Executions are dealt out to the table and to places of caches; the sums are those of
+    /// all of them.
+    #[test]
+    fn wherever_executions_lie_they_are_counted_once(
+        deals in prop::collection::vec((0u64..12, 0usize..5, 1u64..1 << 40), 0..150),
+    ) {
+        let world = world();
+        let mut lots: BTreeMap<(u64, usize), Vec<u64>> = BTreeMap::new();
+        let mut all: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for (id, lot, time) in deals {
+            lots.entry((id, lot)).or_default().push(time);
+            all.entry(id).or_default().push(time);
+        }
+        let mut used = [0; 3];
+        for ((id, lot), times) in &lots {
+            let counted = Counted::new(*id, times).parts(&[(1, 1, times.iter().sum())]);
+            if *lot == 0 {
+                world.maker.enter(&counted, 1);
+            } else {
+                // Two lots may be of one session: as if a place had been lost and found.
+                let slot = lot % 3;
+                world.maker.cache(slot as u32, used[slot], 1, &counted);
+                used[slot] += 1;
+            }
+        }
+        let read = world.read();
+        prop_assert_eq!(read.statements().len(), all.len());
+        for (id, times) in &all {
+            let found = get(&read, *id);
+            let n = times.len() as f64;
+            let mean = times.iter().map(|&t| t as f64).sum::<f64>() / n;
+            let variance = times.iter().map(|&t| (t as f64 - mean).powi(2)).sum::<f64>() / n;
+            prop_assert_eq!(found.calls(), times.len() as u64);
+            prop_assert_eq!(found.rows(), times.len() as u64);
+            prop_assert_eq!(ns(found.exec().min), times.iter().min().copied());
+            prop_assert_eq!(ns(found.exec().max), times.iter().max().copied());
+            prop_assert_eq!(found.histogram().count(), times.len() as u64);
+            prop_assert_eq!(found.parts()[0].ticks, times.iter().sum::<u64>());
+            let stddev = found.exec().stddev.unwrap() * 1e9;
+            let error = (stddev - variance.sqrt()).abs();
+            prop_assert!(error <= mean * 1e-6 + variance.sqrt() * 1e-6, "{stddev} {variance}");
+        }
+    }
+}
