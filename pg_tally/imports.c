@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "executable.h"
+#include "files.h"
 #include "functions.h"
 #include "imports.h"
 #include "locks.h"
@@ -45,69 +46,86 @@
 #include "statements.h"
 
 /*
- * Every probed call: return type, name, timed outside wait events too, parameters, arguments.
+ * Every probed call: return type, name, timed outside wait events too, parameters, arguments,
+ * and what is noted of it as an operation on a file.
  * The position in this list is the call's number in the segment's probe table.
  */
+#define NOT_A_FILE ((void) 0)
+
 #define HOT_IMPORTS(X) \
-	X(int, epoll_wait, false, (int ep, struct epoll_event *ev, int n, int ms), (ep, ev, n, ms)) \
-	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o)) \
-	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o)) \
-	X(int, fdatasync, true, (int fd), (fd))
+	X(int, epoll_wait, false, (int ep, struct epoll_event *ev, int n, int ms), (ep, ev, n, ms), \
+	  NOT_A_FILE) \
+	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o), \
+	  files_done(fd, FILE_READ, result, o)) \
+	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), \
+	  files_done(fd, FILE_WRITE, result, o)) \
+	X(int, fdatasync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0))
 
 #define OTHER_IMPORTS(X) \
 	X(int, select, false, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), \
-	  (n, r, w, e, t)) \
-	X(ssize_t, pwritev, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o)) \
-	X(ssize_t, preadv, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o)) \
-	X(int, fsync, true, (int fd), (fd)) \
-	X(int, syncfs, true, (int fd), (fd)) \
-	X(int, sync_file_range, true, (int fd, off_t o, off_t n, unsigned int f), (fd, o, n, f)) \
-	X(int, posix_fadvise, true, (int fd, off_t o, off_t n, int a), (fd, o, n, a)) \
-	X(int, posix_fallocate, true, (int fd, off_t o, off_t n), (fd, o, n)) \
-	X(int, ftruncate, true, (int fd, off_t n), (fd, n)) \
-	X(int, truncate, true, (const char *p, off_t n), (p, n)) \
-	X(ssize_t, read, true, (int fd, void *b, size_t n), (fd, b, n)) \
-	X(ssize_t, write, true, (int fd, const void *b, size_t n), (fd, b, n)) \
-	X(int, close, true, (int fd), (fd)) \
-	X(int, stat, true, (const char *p, struct stat *s), (p, s)) \
-	X(int, lstat, true, (const char *p, struct stat *s), (p, s)) \
-	X(int, unlink, true, (const char *p), (p)) \
-	X(int, rename, true, (const char *a, const char *b), (a, b)) \
-	X(int, link, true, (const char *a, const char *b), (a, b)) \
-	X(int, mkdir, true, (const char *p, mode_t m), (p, m)) \
-	X(int, rmdir, true, (const char *p), (p)) \
-	X(DIR *, opendir, true, (const char *p), (p)) \
-	X(struct dirent *, readdir, true, (DIR *d), (d)) \
-	X(FILE *, fopen, true, (const char *p, const char *m), (p, m)) \
-	X(int, fclose, true, (FILE *f), (f)) \
-	X(size_t, fread, true, (void *b, size_t s, size_t n, FILE *f), (b, s, n, f)) \
-	X(char *, fgets, true, (char *b, int n, FILE *f), (b, n, f)) \
-	X(int, fflush, true, (FILE *f), (f)) \
-	X(int, system, true, (const char *c), (c)) \
-	X(FILE *, popen, true, (const char *c, const char *m), (c, m)) \
-	X(int, pclose, true, (FILE *f), (f)) \
+	  (n, r, w, e, t), NOT_A_FILE) \
+	X(ssize_t, pwritev, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o), \
+	  files_done(fd, FILE_WRITE, result, o)) \
+	X(ssize_t, preadv, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o), \
+	  files_done(fd, FILE_READ, result, o)) \
+	X(int, fsync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0)) \
+	X(int, syncfs, true, (int fd), (fd), NOT_A_FILE) \
+	X(int, sync_file_range, true, (int fd, off_t o, off_t n, unsigned int f), (fd, o, n, f), \
+	  files_done(fd, FILE_WRITEBACK, result, 0)) \
+	X(int, posix_fadvise, true, (int fd, off_t o, off_t n, int a), (fd, o, n, a), \
+	  files_done(fd, FILE_PREFETCH, result != 0 ? -1 : 0, 0)) \
+	X(int, posix_fallocate, true, (int fd, off_t o, off_t n), (fd, o, n), \
+	  files_done(fd, FILE_EXTEND, result != 0 ? -1 : 0, 0)) \
+	X(int, ftruncate, true, (int fd, off_t n), (fd, n), \
+	  files_done(fd, FILE_TRUNCATE, result, 0)) \
+	X(int, truncate, true, (const char *p, off_t n), (p, n), \
+	  files_path_done(p, FILE_TRUNCATE, result)) \
+	X(ssize_t, read, true, (int fd, void *b, size_t n), (fd, b, n), \
+	  files_done(fd, FILE_READ, result, -1)) \
+	X(ssize_t, write, true, (int fd, const void *b, size_t n), (fd, b, n), \
+	  files_done(fd, FILE_WRITE, result, -1)) \
+	X(int, stat, true, (const char *p, struct stat *s), (p, s), NOT_A_FILE) \
+	X(int, lstat, true, (const char *p, struct stat *s), (p, s), NOT_A_FILE) \
+	X(int, unlink, true, (const char *p), (p), files_path_done(p, FILE_UNLINK, result)) \
+	X(int, rename, true, (const char *a, const char *b), (a, b), \
+	  files_path_done(b, FILE_RENAME, result)) \
+	X(int, link, true, (const char *a, const char *b), (a, b), NOT_A_FILE) \
+	X(int, mkdir, true, (const char *p, mode_t m), (p, m), NOT_A_FILE) \
+	X(int, rmdir, true, (const char *p), (p), NOT_A_FILE) \
+	X(DIR *, opendir, true, (const char *p), (p), NOT_A_FILE) \
+	X(struct dirent *, readdir, true, (DIR *d), (d), NOT_A_FILE) \
+	X(FILE *, fopen, true, (const char *p, const char *m), (p, m), NOT_A_FILE) \
+	X(int, fclose, true, (FILE *f), (f), NOT_A_FILE) \
+	X(size_t, fread, true, (void *b, size_t s, size_t n, FILE *f), (b, s, n, f), NOT_A_FILE) \
+	X(char *, fgets, true, (char *b, int n, FILE *f), (b, n, f), NOT_A_FILE) \
+	X(int, fflush, true, (FILE *f), (f), NOT_A_FILE) \
+	X(int, system, true, (const char *c), (c), NOT_A_FILE) \
+	X(FILE *, popen, true, (const char *c, const char *m), (c, m), NOT_A_FILE) \
+	X(int, pclose, true, (FILE *f), (f), NOT_A_FILE) \
 	X(int, getaddrinfo, true, \
-	  (const char *n, const char *s, const struct addrinfo *h, struct addrinfo **r), (n, s, h, r)) \
+	  (const char *n, const char *s, const struct addrinfo *h, struct addrinfo **r), (n, s, h, r), \
+	  NOT_A_FILE) \
 	X(int, getnameinfo, true, \
 	  (const struct sockaddr *a, socklen_t l, char *h, socklen_t hl, char *s, socklen_t sl, int f), \
-	  (a, l, h, hl, s, sl, f)) \
-	X(int, pam_authenticate, true, (void *h, int f), (h, f)) \
-	X(int, pam_acct_mgmt, true, (void *h, int f), (h, f)) \
-	X(int, ldap_simple_bind_s, true, (void *l, const char *w, const char *p), (l, w, p)) \
+	  (a, l, h, hl, s, sl, f), NOT_A_FILE) \
+	X(int, pam_authenticate, true, (void *h, int f), (h, f), NOT_A_FILE) \
+	X(int, pam_acct_mgmt, true, (void *h, int f), (h, f), NOT_A_FILE) \
+	X(int, ldap_simple_bind_s, true, (void *l, const char *w, const char *p), (l, w, p), NOT_A_FILE) \
 	X(int, ldap_search_s, true, \
-	  (void *l, char *b, int s, char *f, char **a, int o, void **r), (l, b, s, f, a, o, r)) \
-	X(int, ldap_start_tls_s, true, (void *l, void **s, void **c), (l, s, c))
+	  (void *l, char *b, int s, char *f, char **a, int o, void **r), (l, b, s, f, a, o, r), \
+	  NOT_A_FILE) \
+	X(int, ldap_start_tls_s, true, (void *l, void **s, void **c), (l, s, c), NOT_A_FILE)
 
 #define TIMED_IMPORTS(X) HOT_IMPORTS(X) OTHER_IMPORTS(X)
 
 /* Probed in ways of their own. */
 #define PLAIN_IMPORTS(X) \
-	X(sem_wait) X(open) X(fwrite) X(fork) X(waitpid) X(exit) X(siglongjmp) X(__longjmp_chk)
+	X(sem_wait) X(open) X(close) X(fwrite) X(fork) X(waitpid) X(exit) X(siglongjmp) X(__longjmp_chk)
 
 enum
 {
 	CALL_BEFORE_FIRST = CALLS_IMPORTS - 1,
-#define X(ret, name, always, params, args) CALL_##name,
+#define X(ret, name, always, params, args, note) CALL_##name,
 	TIMED_IMPORTS(X)
 #undef X
 #define X(name) CALL_##name,
@@ -122,7 +140,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 
 #define UNNAMED(call) (CALL_CLASS | (call))
 
-#define PROBE(heat_code, heat_data, ret, name, always, params, args) \
+#define PROBE(heat_code, heat_data, ret, name, always, params, args, note) \
 	static ret (*real_##name) params heat_data = NULL; \
 	heat_code static ret probe_##name params \
 	{ \
@@ -130,14 +148,15 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : tally.unnamed_sleep, CALL_##name)) \
 			return real_##name args; \
 		result = real_##name args; \
+		note; \
 		probe_end_wait(); \
 		return result; \
 	}
-#define X(ret, name, always, params, args) \
-	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args)
+#define X(ret, name, always, params, args, note) \
+	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, note)
 HOT_IMPORTS(X)
 #undef X
-#define X(ret, name, always, params, args) PROBE(,, ret, name, always, params, args)
+#define X(ret, name, always, params, args, note) PROBE(,, ret, name, always, params, args, note)
 OTHER_IMPORTS(X)
 #undef X
 
@@ -175,10 +194,33 @@ probe_open(const char *path, int flags, ...)
 	mode = va_arg(args, mode_t);
 	va_end(args);
 	if (!probe_begin_wait(UNNAMED(CALL_open), CALL_open))
-		return real_open(path, flags, mode);
+	{
+		fd = real_open(path, flags, mode);
+		files_forget(fd);
+		return fd;
+	}
 	fd = real_open(path, flags, mode);
+	files_opened(path, fd);
 	probe_end_wait();
 	return fd;
+}
+
+static int	(*real_close) (int fd);
+
+static int
+probe_close(int fd)
+{
+	int			result;
+
+	if (!probe_begin_wait(UNNAMED(CALL_close), CALL_close))
+	{
+		files_forget(fd);
+		return real_close(fd);
+	}
+	result = real_close(fd);
+	files_closed(fd, result);
+	probe_end_wait();
+	return result;
 }
 
 static size_t (*real_fwrite) (const void *data, size_t size, size_t count, FILE *file);
@@ -278,7 +320,7 @@ typedef struct import
 } import;
 
 static import imports[CALL_COUNT] = {
-#define X(ret, name, always, params, args) \
+#define X(ret, name, always, params, args, note) \
 	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
 	TIMED_IMPORTS(X)
 #undef X

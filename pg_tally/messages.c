@@ -24,8 +24,8 @@
 #include "utils/guc.h"
 
 #include "entry.h"
+#include "pending.h"
 #include "probe.h"
-#include "split.h"
 #include "statements.h"
 
 static const struct
@@ -181,7 +181,7 @@ after_read(int byte)
 		else
 		{
 			arrival = probe_now();
-			split_note_pending();
+			pending_settle();
 			message_handled(arrival);
 			tally_switch_plain(&tally.slot, kind->cpu, arrival);
 			tally_record_plain(&tally.slot, kind->read, 0);

@@ -39,6 +39,7 @@
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "slow.h"
 #include "statement_file.h"
 #include "statements.h"
 #include "temp_files.h"
@@ -54,6 +55,7 @@ static char *setting_leave_out = NULL;
 static char *setting_functions = NULL;
 static bool setting_function_edges = false;
 static int	setting_block_threshold = 100;	/* ms */
+static int	setting_slow_threshold = 1000;	/* ms */
 static int	setting_slots = 0;
 static int	setting_statistics = 1024;
 static int	setting_names = 4096;
@@ -198,6 +200,12 @@ assign_function_edges(bool value, void *extra)
 	apply_functions(setting_functions);
 }
 
+static void
+assign_slow_threshold(int value, void *extra)
+{
+	slow_set_threshold(value);
+}
+
 /*
  * Settings that only a restart changes are the postmaster's. A session defines the level
  * alone and reads the others as the text that the configuration gives: each definition sorts
@@ -331,6 +339,10 @@ define_settings(void)
 								"At level locks, waits for a lock that last this long are told with who held it; -1: none.",
 								NULL, &setting_block_threshold, 100, -1, INT_MAX,
 								PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+		DefineCustomIntVariable("pg_tally.slow_threshold",
+								"Waits that last this long are told as events; -1: none.",
+								NULL, &setting_slow_threshold, 1000, -1, INT_MAX,
+								PGC_SIGHUP, GUC_UNIT_MS, NULL, assign_slow_threshold, NULL);
 		DefineCustomStringVariable("pg_tally.directory",
 								   "Folder of the segment; should be on tmpfs.",
 								   NULL, &setting_directory, DEFAULT_DIRECTORY,
@@ -352,11 +364,15 @@ define_settings(void)
 	{
 		const char *edges = GetConfigOption("pg_tally.function_edges", true, false);
 		const char *threshold = GetConfigOption("pg_tally.block_threshold", true, false);
+		const char *slow = GetConfigOption("pg_tally.slow_threshold", true, false);
 
 		if (edges != NULL)
 			(void) parse_bool(edges, &setting_function_edges);
 		if (threshold != NULL)
 			(void) parse_int(threshold, &setting_block_threshold, GUC_UNIT_MS, NULL);
+		if (slow != NULL)
+			(void) parse_int(slow, &setting_slow_threshold, GUC_UNIT_MS, NULL);
+		assign_slow_threshold(setting_slow_threshold, NULL);
 	}
 	read_statement_settings();
 	setting_directory = configured_text("pg_tally.directory", DEFAULT_DIRECTORY);

@@ -23,9 +23,10 @@
 #include "functions.h"
 #include "imports.h"
 #include "locks.h"
+#include "files.h"
+#include "pending.h"
 #include "pg_tally.h"
 #include "probe.h"
-#include "split.h"
 #include "statements.h"
 
 static const uint32 no_level = 0;
@@ -65,6 +66,7 @@ forget(void)
 	locks_begin();
 	functions_begin();
 	statements_begin();
+	files_begin();
 }
 
 /*
@@ -121,7 +123,11 @@ probe_retire(void)
 
 	functions_end(probe_now());
 	if (tally.on)
+	{
+		tally.on = false;
+		pending_settle();
 		split_end_process(probe_now());
+	}
 	tally.on = false;
 	if (claimed)
 		lwlocks_settle();
@@ -141,6 +147,8 @@ probe_follow(void)
 	if (!tally.claimed || tally.on != was_on)
 		return;
 	tally.on = false;
+	if (was_on)
+		pending_settle();
 	tally_follow(&tally.slot, now_on ? tally.cpu : tally.off_index, probe_now());
 	functions_follow(tally.word_seen, tally.slot.word);
 	lwlocks_follow(tally.word_seen, tally.slot.word);
@@ -158,6 +166,7 @@ void
 probe_end_changed(uint64 now)
 {
 	uint32		word = *(const volatile uint32 *) tally.level_word;
+	uint64		start = tally.slot.book->run_start;
 
 	tally_follow(&tally.slot,
 				 TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF ? tally.cpu : tally.off_index, now);
@@ -172,8 +181,11 @@ probe_end_changed(uint64 now)
 	{
 		/* Still on (a reset): the wait ends here like any other. */
 		tally_switch(&tally.slot, tally.cpu, now);
+		if (files_note.pending)
+			files_record(now > start ? now - start : 0);
 		tally.on = true;
 	}
+	files_note.pending = false;
 }
 
 /* First touch of a statistic of times: its index in the book. Keeps errno. */
@@ -272,7 +284,7 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		probe_identify();
 	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
 		messages_guess_begin();
-	split_note_pending();
+	pending_settle();
 	now = probe_now();
 	if (tally.read == READ_BEGUN)
 		begin_read_wait(now);
@@ -295,7 +307,7 @@ probe_enter_phase(tally_phase phase)
 		uint64		now = probe_now();
 
 		tally.on = false;
-		split_note_pending();
+		pending_settle();
 		split_cut(now);
 		probe_set_phase(phase);
 		tally_switch_plain(&tally.slot, tally.cpu, now);

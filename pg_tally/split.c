@@ -11,6 +11,7 @@
 #include "access/parallel.h"
 #include "storage/proc.h"
 
+#include "pending.h"
 #include "pg_tally.h"
 #include "split.h"
 #include "statements.h"
@@ -283,7 +284,7 @@ split_settle(void)
 		return;
 	tally.on = false;
 	now = probe_now();
-	split_note_pending();
+	pending_settle();
 	tally_switch_plain(&tally.slot, tally.cpu, now);
 	tally.on = true;
 }
@@ -391,7 +392,6 @@ split_end_process(uint64 now)
 	if (split.ready && split.since != 0)
 	{
 		begun = split.cache.current->begun;
-		split_note_pending();
 		split_cut(now);
 		if (IsParallelWorker())
 			split_name_worker();

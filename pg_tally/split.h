@@ -47,7 +47,7 @@ extern split_state split;
 
 /* A new slot, or none: nothing is gathered. */
 extern void split_begin_process(void);
-/* The process ends. */
+/* The process ends; the pending wait has been settled. */
 extern void split_end_process(uint64 now);
 /* The level has changed: what was gathered is not whole. */
 extern void split_drop(void);
@@ -93,14 +93,6 @@ split_note(uint32 index, uint64 ticks)
 	tally_current_end(current);
 	if (split.io[index & 4095] > 1)
 		split.io_ticks[split.io[index & 4095] - 2] += ticks;
-}
-
-/* Before any switch of the running account: the pending wait is recorded by it. */
-static inline void
-split_note_pending(void)
-{
-	if (tally.slot.book->pend != TALLY_NONE)
-		split_note(tally.slot.book->pend, tally.slot.book->pend_ticks);
 }
 
 #endif							/* PG_TALLY_SPLIT_H */

@@ -442,12 +442,12 @@ open_find(const QueryDesc *query)
 }
 
 static void
-open_forget(const QueryDesc *query)
+open_forget(open_query *gone)
 {
-	open_query *gone = open_find(query);
+	open_query *last = &s.queries[--s.open];
 
-	if (gone != NULL)
-		*gone = s.queries[--s.open];
+	if (gone != last)
+		*gone = *last;
 }
 
 static void
@@ -555,14 +555,15 @@ static void
 executor_start(QueryDesc *query, int flags)
 {
 	uint64		id = query->plannedstmt->queryId;
+	open_query *before;
 
 	if (previous_start)
 		previous_start(query, flags);
 	else
 		standard_ExecutorStart(query, flags);
 	/* one of before, of the same address, is gone */
-	if (s.open > 0)
-		open_forget(query);
+	if (s.open > 0 && (before = open_find(query)) != NULL)
+		open_forget(before);
 	if (id != 0 && enabled(s.executors))
 	{
 		name_message(id);
@@ -706,7 +707,7 @@ executor_end(QueryDesc *query)
 		}
 	}
 	if (o != NULL)
-		open_forget(query);
+		open_forget(o);
 
 	if (previous_end)
 		previous_end(query);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * files.h
+ *	  Operations on files, by kind of file: relations, WAL, SLRUs, temporary files and so on.
+ *
+ * A file's kind is known from the path with which it was opened, and kept by its descriptor. An
+ * operation is noted when it is done and counted with the wait that it was, a little later
+ * (probe_settle_pending): whoever wrote may hold a lock just now.
+ */
+#ifndef PG_TALLY_FILES_H
+#define PG_TALLY_FILES_H
+
+#include "postgres.h"
+
+#include "probe.h"
+
+/* Names in operation_names, files.c. */
+typedef enum file_operation
+{
+	FILE_READ = 0,
+	FILE_WRITE,
+	FILE_EXTEND,
+	FILE_SYNC,
+	FILE_WRITEBACK,					/* asked to begin writing */
+	FILE_PREFETCH,
+	FILE_TRUNCATE,
+	FILE_OPEN,
+	FILE_CLOSE,
+	FILE_UNLINK,
+	FILE_RENAME,
+	FILE_OPERATIONS
+} file_operation;
+
+/* The operation that the pending wait was. */
+typedef struct file_note
+{
+	bool		pending;
+	bool		failed;
+	bool		follows;			/* where the one before had ended */
+	uint8		operation;
+	uint8		kind;
+	int			fd;					/* -1: of a path */
+	uint64		bytes;
+} file_note;
+
+extern file_note files_note;
+
+/* A new slot: nothing of it is touched. */
+extern void files_begin(void);
+/* Record the noted operation, which took so many ticks. The caller has cleared tally.on. */
+extern void files_record(uint64 ticks);
+/* Where the noted operation's file lies, as the server names it; for telling people. */
+extern void files_path(char *path, size_t size);
+extern const char *files_operation_name(file_operation operation);
+
+/* Notes of what is being timed, made before its end is. They keep errno. */
+extern void files_opened(const char *path, int fd);
+extern void files_closed(int fd, int result);
+/* That descriptor is another file now, unseen. */
+extern void files_forget(int fd);
+extern void files_done(int fd, file_operation operation, int64 result, int64 offset);
+extern void files_path_done(const char *path, file_operation operation, int result);
+
+/* The kind of file that lies at that path, relative to the data directory. */
+extern void files_kind_of(const char *path, char *kind, size_t size);
+
+#endif							/* PG_TALLY_FILES_H */

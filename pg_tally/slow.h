@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * slow.h
+ *	  Waits that last longer than pg_tally.slow_threshold are told as events.
+ */
+#ifndef PG_TALLY_SLOW_H
+#define PG_TALLY_SLOW_H
+
+#include "postgres.h"
+
+#include "probe.h"
+
+/* Waits of so many ticks are worth a look; at most the threshold. */
+extern uint64 slow_least;
+
+/* The threshold in ms, -1: nothing is slow. */
+extern void slow_set_threshold(int ms);
+/* A wait that may have been slow, before it is recorded: its index in the book. */
+extern void slow_look(uint32 index, uint64 ticks);
+
+#endif							/* PG_TALLY_SLOW_H */
