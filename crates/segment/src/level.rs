@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The level: how much is looked at, and until when. The only thing that this crate ever
-//! writes.
+//! The level: how much is looked at, and until when; and what is paused. The only things that
+//! this crate ever writes.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -158,7 +158,10 @@ pub fn set_level(path: &Path, level: Level) -> Result<Level, Error> {
     Ok(LevelSwitch::open(path)?.set(level))
 }
 
-/// The level of one segment, open for writing.
+/// Bit of the pause word: statements are not looked at.
+const PAUSE_STATEMENTS: u32 = 1;
+
+/// The level and the pause word of one segment, open for writing.
 ///
 /// Others set it too, writers among them, so its word is changed by compare-and-swap, and who
 /// has changed it counts the time. That needs the first page of the file mapped. A writer
@@ -253,6 +256,22 @@ impl LevelSwitch {
         let before = Level::of_word(before);
         self.count_locks(before, level);
         before
+    }
+
+    /// Whether statements are paused.
+    pub fn statements_paused(&self) -> bool {
+        self.u32(header::PAUSE).load(Ordering::Acquire) & PAUSE_STATEMENTS != 0
+    }
+
+    /// Pause statements, or go on with them, for all writers at once; they act on it at their
+    /// next statement. For measuring what they cost.
+    pub fn pause_statements(&self, paused: bool) {
+        let word = self.u32(header::PAUSE);
+        if paused {
+            word.fetch_or(PAUSE_STATEMENTS, Ordering::AcqRel);
+        } else {
+            word.fetch_and(!PAUSE_STATEMENTS, Ordering::AcqRel);
+        }
     }
 
     /// The time at level locks or above begins or ends now.

@@ -69,4 +69,19 @@ impl Segment {
         let calls = book::CALLS + 8 * (probe as usize).min(layout::CALLS - 1);
         Ok(Pulse { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
     }
+
+    /// Changes, twice counted, of what a slot works for. Stands still while statements are paused,
+    /// and where none are kept.
+    pub fn statement_pulse(&self, slot: u32) -> Result<u64, Error> {
+        let mut bytes = [0u8; 8];
+        if let Some(regions) = self.regions.statements.filter(|all| slot < all.caches.count) {
+            self.read(regions.caches.entry(slot), &mut bytes)?;
+        }
+        Ok(u64_at(&bytes, 0))
+    }
+
+    /// Whether statements are kept.
+    pub fn keeps_statements(&self) -> bool {
+        self.regions.statements.is_some()
+    }
 }

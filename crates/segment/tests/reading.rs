@@ -483,6 +483,22 @@ fn a_level_with_an_end_is_put_and_the_time_at_locks_is_counted_once() {
 }
 
 #[test]
+fn statements_are_paused_by_a_bit_of_their_own() {
+    let (_folder, maker) = make();
+    let switch = LevelSwitch::open(&maker.path).unwrap();
+    let word = || maker.get_u64(header::PAUSE as u64) as u32;
+    maker.u64(header::PAUSE as u64, 6);
+    assert!(!switch.statements_paused());
+    switch.pause_statements(true);
+    assert!(switch.statements_paused());
+    assert_eq!(word(), 7);
+    assert_eq!(switch.level(), Level::Waits);
+    switch.pause_statements(false);
+    assert!(!switch.statements_paused());
+    assert_eq!(word(), 6);
+}
+
+#[test]
 fn a_setter_killed_half_way_does_not_stop_the_reader() {
     let (_folder, maker) = make();
     maker.level_word(2);

@@ -34,8 +34,8 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     progress.set_message("starting a scratch server with pg_tally");
     let (cluster, path) = server(args)?;
     if !matches!(args.workload, Workload::File(_)) {
-        progress.set_message(format!("making pgbench's tables, scale {SCALE}"));
-        cluster.pgbench_init(SCALE)?;
+        progress.set_message(format!("making the tables, scale {SCALE}"));
+        cluster.fill(&Load::from(&args.workload), SCALE)?;
     }
     progress.finish_and_clear();
 

@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use house::{complaint, output, segment, shared, tally};
+use house::{complaint, output, plain, segment, shared, start, tally};
 use postgres::NoTls;
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
-use segment::{set_level, Level, LevelEnd, Segment, Standing};
+use segment::{set_level, Level, LevelEnd, LevelSwitch, Segment, Standing};
 
 fn level(cluster: &Cluster) -> Level {
     Segment::open(&segment(cluster)).unwrap().level().unwrap()
@@ -179,9 +179,7 @@ fn who_may_not_write_the_segment_is_told_who_may() {
         println!("not tested: only root can become somebody else");
         return;
     }
-    let cluster = house::start(
-        house::plain().setting("shared_preload_libraries", "pg_tally").group_access(true),
-    );
+    let cluster = start(plain().setting("shared_preload_libraries", "pg_tally").group_access(true));
     let group = cluster.data_dir().metadata().map(|m| std::os::unix::fs::MetadataExt::gid(&m));
     // The build's folder may be closed to others.
     let folder = tempfile::Builder::new()
@@ -207,4 +205,67 @@ fn who_may_not_write_the_segment_is_told_who_may() {
 fn the_cost_of_nothing_is_a_question_wrongly_put() {
     let said = complaint(tally().args(["cost", "--level", "off"]), 2);
     assert!(said.contains("--level"), "{said}");
+}
+
+#[test]
+fn the_cost_of_statements_is_measured_at_a_level_that_stays() {
+    let text = output(tally().args([
+        "cost",
+        "--of",
+        "statements",
+        "--workload",
+        "distinct",
+        "--minutes",
+        "0.1",
+        "--margin",
+        "50",
+        "--json",
+    ]));
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&result["of"], &result["level"]), (&"statements".into(), &"waits".into()));
+    assert_eq!(result["verdict"], "within", "{text}");
+    let changes = |side: &str| result[side]["changes"].as_u64().unwrap();
+    assert!(changes("on") > result["on"]["commands"].as_u64().unwrap(), "{text}");
+    assert!(changes("off") < changes("on") / 20, "{text}");
+}
+
+#[test]
+fn statements_go_on_afterwards_even_if_a_run_before_was_killed() {
+    let cluster = shared();
+    let switch = LevelSwitch::open(&segment(&cluster)).unwrap();
+    switch.set(Level::Locks);
+    let data = cluster.data_dir().to_str().unwrap();
+    under_load(&cluster, || {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tally"))
+            .args(["cost", "--of", "statements", "--minutes", "5", data])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        house::eventually("statements are paused", || switch.statements_paused());
+        assert_eq!(switch.level(), Level::Waits);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        switch.pause_statements(true);
+        switch.set(Level::Locks);
+        let text = output(tally().args(["cost", "--of", "statements", "--minutes", "0.05", data]));
+        assert!(text.contains("Cost of statements at level waits"), "{text}");
+    });
+    assert!(!switch.statements_paused());
+    assert_eq!(switch.level(), Level::Locks);
+}
+
+#[test]
+fn statements_that_are_not_looked_at_have_no_cost_to_be_told() {
+    for (setting, value, said) in [
+        ("pg_tally.statements", "none", "pg_tally.statements is none"),
+        ("pg_tally.max_statements", "0", "no statements are kept"),
+    ] {
+        let cluster =
+            start(plain().setting("shared_preload_libraries", "pg_tally").setting(setting, value));
+        let data = cluster.data_dir().to_str().unwrap();
+        let complaint = under_load(&cluster, || {
+            complaint(tally().args(["cost", "--of", "statements", "--minutes", "0.05", data]), 1)
+        });
+        assert!(complaint.contains(said), "{complaint}");
+    }
 }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use segment::{ProbeState, Segment};
 
 use super::contrast::Slice;
+use crate::cli::CostOf;
 use crate::error::Error;
 
 /// The probe that counts messages whatever the level.
@@ -38,6 +39,7 @@ struct Backend {
 struct Totals {
     cpu_ns: u64,
     commands: u64,
+    /// Changes, twice counted, of what only the side that is on changes.
     seq: u64,
 }
 
@@ -50,13 +52,14 @@ pub(crate) struct Reading {
 /// The measured backends of one segment.
 pub(crate) struct Meter {
     segment: Segment,
+    of: CostOf,
     counter: u32,
     backends: Vec<Backend>,
 }
 
 impl Meter {
     /// For the client backends of this segment, once it is known that they can be measured.
-    pub(crate) fn new(segment: Segment) -> Result<Self, Error> {
+    pub(crate) fn new(segment: Segment, of: CostOf) -> Result<Self, Error> {
         let place = segment.path().display().to_string();
         if !segment.knows_pids() {
             return Err(Error::Failed(format!(
@@ -76,7 +79,12 @@ impl Meter {
                 ))
             })?
             .index;
-        Ok(Self { segment, counter, backends: Vec::new() })
+        if of == CostOf::Statements && !segment.keeps_statements() {
+            return Err(Error::Failed(format!(
+                "{place}: no statements are kept there (pg_tally.max_statements)"
+            )));
+        }
+        Ok(Self { segment, of, counter, backends: Vec::new() })
     }
 
     /// Look again which backends there are. Between rounds only.
@@ -124,7 +132,12 @@ impl Meter {
                 None => None,
                 Some(cpu_ns) => {
                     let pulse = self.segment.pulse(backend.slot, self.counter)?;
-                    Some(Totals { cpu_ns, commands: pulse.calls, seq: pulse.seq })
+                    let seq = match self.of {
+                        CostOf::Level => pulse.seq,
+                        CostOf::Statements => self.segment.statement_pulse(backend.slot)?,
+                        CostOf::Outside => 0,
+                    };
+                    Some(Totals { cpu_ns, commands: pulse.calls, seq })
                 }
             });
         }

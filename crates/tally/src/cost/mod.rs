@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! `tally cost`: what a level costs, by toggling it on live backends.
+//! `tally cost`: what a level costs, or the statements, by toggling it on live backends.
 //!
 //! [`design`] draws the order of the slices, [`runner`] goes through them with [`toggle`] and
 //! [`meter`], [`contrast`] makes one number of each round and [`estimate`] one figure of all
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use segment::{Level, Segment};
+use segment::Segment;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::cli::CostArgs;
@@ -41,16 +41,17 @@ use toggle::Toggle;
 /// How often the bar shows a new figure.
 const SHOW: Duration = Duration::from_secs(5);
 
-/// Measure what a level costs and print it.
+/// Measure what it costs and print it.
 pub fn run(args: &CostArgs) -> Result<(), Error> {
     if args.level == crate::cli::Level::Off {
-        return Err(Error::Usage("--level off costs nothing by definition; try waits".into()));
+        return Err(Error::Usage("at --level off nothing is looked at; try waits".into()));
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let plan = Plan {
+        of: args.of,
         level: args.level.into(),
         slice: args.slice,
         discard: args.discard,
@@ -65,10 +66,10 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     let segment = Segment::open(&subject.segment)?;
     let server = segment.header().server.clone();
     let clock = segment.clock().kind().name();
-    let toggle = Toggle::new(&segment)?;
+    let toggle = Toggle::new(&segment, plan.of, plan.level)?;
     let found = toggle.found();
-    let mut meter = Meter::new(segment)?;
-    warm_up(&subject, &toggle, plan.level, &stop)?;
+    let mut meter = Meter::new(segment, plan.of)?;
+    warm_up(&subject, &toggle, &stop);
 
     // Slices end on time only if we run when our time has come; without the right to it
     // they end a little later, on all sides alike.
@@ -93,7 +94,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
             subject.segment.display()
         )));
     }
-    outcome::check_alive(&record)?;
+    outcome::check_alive(&record, plan.of)?;
     let outcome = Outcome::of(&record, args.margin);
     let result = render::Result {
         plan: &plan,
@@ -128,19 +129,13 @@ fn progress_bar(length: Duration) -> ProgressBar {
     bar
 }
 
-/// Let the load run with the level on, so that every backend has touched its accounts.
-fn warm_up(
-    subject: &Subject,
-    toggle: &Toggle,
-    level: Level,
-    stop: &AtomicBool,
-) -> Result<(), Error> {
-    toggle.set(level);
+/// Let the load run with it on, so that every backend has touched its accounts.
+fn warm_up(subject: &Subject, toggle: &Toggle, stop: &AtomicBool) {
+    toggle.set(true);
     let began = Instant::now();
     while began.elapsed() < subject.warm_up() && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(())
 }
 
 /// The figure as it stands in the middle of a run.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::contrast::{percent, Said};
 use super::estimate::{Estimate, FEWEST};
 use super::runner::Record;
+use crate::cli::CostOf;
 use crate::error::Error;
 
 /// The placebo may seem to differ from zero once in 100 runs; more is a fault.
@@ -111,7 +112,9 @@ fn judge(
     if placebo.mean.abs() > placebo.half_width_at(PLACEBO_CONFIDENCE)
         && placebo.rank_p(0.0) < 1.0 - PLACEBO_CONFIDENCE
     {
-        return not("the placebo differs from zero, so something other than the level does".into());
+        return not(
+            "the placebo differs from zero, so something other than what is toggled does".into()
+        );
     }
     let bound = (margin / 100.0).ln_1p();
     if cpu.above(bound) {
@@ -128,26 +131,31 @@ fn judge(
     })
 }
 
-/// An error unless books changed while the level was on and stood still while it was off.
-pub(crate) fn check_alive(record: &Record) -> Result<(), Error> {
-    if record.rounds.is_empty() {
+/// An error unless the extension's data changed on the side that was on and stood still on the
+/// other.
+pub(crate) fn check_alive(record: &Record, of: CostOf) -> Result<(), Error> {
+    // What is outside pgtally does not show in its data.
+    if record.rounds.is_empty() || of == CostOf::Outside {
         return Ok(());
     }
+    let what = of.name();
     let rate = |changes: u64, commands: u64| changes as f64 / commands.max(1) as f64;
     let on = rate(record.on.changes, record.on.commands);
     let off = rate(record.off.changes, record.off.commands);
     if on <= 0.0 {
-        return Err(Error::Failed(
-            "nothing was counted while the level was on, so the two sides do not differ: the \
-             backends do not follow the level of this segment"
-                .into(),
-        ));
+        return Err(Error::Failed(format!(
+            "nothing was counted with {what} on, so the two sides do not differ: the backends do \
+             not follow this segment{}",
+            match of {
+                CostOf::Statements => ", or pg_tally.statements is none",
+                _ => "",
+            }
+        )));
     }
     if off > STRAGGLERS * on {
         return Err(Error::Failed(format!(
-            "{off:.3} changes a command were counted while the level was off, {on:.3} while it was \
-             on: the backends do not follow the level of this segment; try --slice with a longer \
-             time"
+            "{off:.3} changes a command were counted with {what} off, {on:.3} with {what} on: the \
+             backends do not follow this segment; try --slice with a longer time"
         )));
     }
     Ok(())
@@ -220,12 +228,13 @@ mod tests {
             on: side(on),
             ..Record::default()
         };
-        assert!(check_alive(&record(0, 4000)).is_ok());
-        assert!(check_alive(&record(100, 4000)).is_ok());
-        assert!(check_alive(&record(0, 0))
-            .unwrap_err()
-            .to_string()
-            .contains("nothing was counted"));
-        assert!(check_alive(&record(4000, 4000)).is_err());
+        for of in [CostOf::Level, CostOf::Statements] {
+            assert!(check_alive(&record(0, 4000), of).is_ok());
+            assert!(check_alive(&record(100, 4000), of).is_ok());
+            let dead = check_alive(&record(0, 0), of).unwrap_err().to_string();
+            assert!(dead.contains("nothing was counted"), "{dead}");
+            assert!(check_alive(&record(4000, 4000), of).is_err());
+        }
+        assert!(check_alive(&record(0, 0), CostOf::Outside).is_ok());
     }
 }

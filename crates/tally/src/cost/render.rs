@@ -11,6 +11,7 @@ use super::contrast::Slice;
 use super::host::Host;
 use super::outcome::{Figure, Outcome, Verdict};
 use super::runner::{Discarded, Plan, Record};
+use crate::cli::CostOf;
 
 /// All there is to say.
 pub(crate) struct Result<'a> {
@@ -28,6 +29,7 @@ pub(crate) struct Result<'a> {
 
 #[derive(Serialize)]
 struct Json<'a> {
+    of: &'a str,
     level: segment::Level,
     server: &'a str,
     load: &'a str,
@@ -84,6 +86,7 @@ impl Result<'_> {
     pub(crate) fn json(&self) -> serde_json::Result<String> {
         let (record, outcome) = (self.record, self.outcome);
         serde_json::to_string_pretty(&Json {
+            of: self.plan.of.name(),
             level: self.plan.level,
             server: self.server,
             load: self.load,
@@ -142,8 +145,13 @@ impl Result<'_> {
         };
         let _ = writeln!(
             out,
-            "Cost of level {} on {}: {}, {backends}\n",
-            self.plan.level, self.server, self.load
+            "Cost of {} on {}: {}, {backends}\n",
+            match self.plan.of {
+                CostOf::Level => format!("level {}", self.plan.level),
+                of => format!("{} at level {}", of.name(), self.plan.level),
+            },
+            self.server,
+            self.load
         );
         let _ = writeln!(out, "{:<22}{:>18}{:>20}", "95 % intervals", "change", "placebo");
         let cpu = format!("CPU per {}", self.unit);
@@ -204,7 +212,7 @@ impl Result<'_> {
         for (count, why) in [
             (idle, "with a side that did too little"),
             (reset, "with a reset"),
-            (level, "with a foreign level"),
+            (level, "with a switch that somebody else set"),
         ] {
             if count > 0 {
                 let _ = write!(out, "\n{} discarded, {why}", plural(count as usize, "round"));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The measurement itself: slice after slice, the level set before each, the backends read
+//! The measurement itself: slice after slice, the switch set before each, the backends read
 //! at both ends.
 //!
-//! The first moments after a change of level are not measured (`Plan::discard`): backends take
-//! notice at their next probe, and the code and data of the level that comes are no longer in
-//! the caches. That is the cost of toggling, which nobody pays who leaves the level alone.
-//! They are left out of every slice, also where the level stays.
+//! The first moments after a change are not measured (`Plan::discard`): backends take notice
+//! at their next probe, and the code and data of the side that comes are no longer in the
+//! caches. That is the cost of toggling, which nobody pays who leaves the level alone. They
+//! are left out of every slice, also where the side stays.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use super::contrast::{contrast, Said, Slice};
 use super::design::{Design, Round, Side};
 use super::meter::Meter;
 use super::toggle::Toggle;
+use crate::cli::CostOf;
 use crate::error::Error;
 
 /// How often to look for backends that have come or gone.
@@ -31,6 +32,8 @@ const SPOILT: u32 = 50;
 /// What is to be done.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
+    pub(crate) of: CostOf,
+    /// On side B; where the level is not what is toggled, on both.
     pub(crate) level: Level,
     /// Measured part of a slice.
     pub(crate) slice: Duration,
@@ -48,7 +51,7 @@ pub(crate) struct Discarded {
     pub(crate) idle: u64,
     /// A counter was reset, or a slot changed hands.
     pub(crate) reset: u64,
-    /// Somebody else set the level.
+    /// Somebody else set the level, or what is paused.
     pub(crate) level: u64,
 }
 
@@ -56,9 +59,9 @@ pub(crate) struct Discarded {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Record {
     pub(crate) rounds: Vec<Said>,
-    /// All slices with the level off, added up.
+    /// All slices of the side off, added up.
     pub(crate) off: Slice,
-    /// And with it on.
+    /// And of the side on.
     pub(crate) on: Slice,
     pub(crate) discarded: Discarded,
     /// Backends measured: fewest and most.
@@ -121,7 +124,8 @@ pub(crate) fn run(
                 in_a_row += 1;
                 if in_a_row >= SPOILT {
                     return Err(Error::Failed(format!(
-                        "somebody else keeps setting the level of {}; only one can",
+                        "somebody else keeps setting the level of {}, or what is paused there; \
+                         only one can",
                         meter.segment().path().display()
                     )));
                 }
@@ -163,9 +167,9 @@ fn slices(
     let mut slices = [[Slice::default(); 4]; 2];
     let sides = round.quads.into_iter().flat_map(|quad| quad.sides());
     for (slice, side) in slices.iter_mut().flatten().zip(sides) {
-        let level = if side == Side::B { plan.level } else { Level::Off };
+        let on = side == Side::B;
         // Written also where it stays, so that all slices begin alike.
-        toggle.set(level);
+        toggle.set(on);
         sleep(plan.discard, stop);
         let before = meter.read()?;
         sleep(length, stop);
@@ -173,7 +177,7 @@ fn slices(
         if stop.load(Ordering::Relaxed) {
             return Ok(Err(Spoilt::Interrupted));
         }
-        if !toggle.is(level) {
+        if !toggle.is(on) {
             return Ok(Err(Spoilt::Level));
         }
         match after.since(&before) {

@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use scratch::{Cluster, RunningPgbench};
+use scratch::{Cluster, Load, RunningPgbench};
 
-use crate::cli::{CostArgs, Workload};
+use crate::cli::{CostArgs, CostOf, Workload};
 use crate::error::Error;
 use crate::{instrumented, target};
 
@@ -50,24 +50,33 @@ impl Subject {
     pub(crate) fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
         say("starting a scratch server");
         let connections = args.clients + 20;
-        let (cluster, segment) = instrumented::start(
-            Cluster::builder()
-                .fsync(true)
-                .setting("shared_buffers", SHARED_BUFFERS)
-                .setting("max_connections", &connections.to_string()),
-        )?;
+        let mut builder = Cluster::builder()
+            .fsync(true)
+            .setting("shared_buffers", SHARED_BUFFERS)
+            .setting("max_connections", &connections.to_string());
+        if args.of == CostOf::Statements {
+            // On both sides, so that it is not part of the figure.
+            builder = builder.setting("compute_query_id", "on");
+        }
+        if let Some(most) = args.workload.max_statements() {
+            builder = builder.setting("pg_tally.max_statements", &most.to_string());
+        }
+        let (cluster, segment) = instrumented::start(builder)?;
         let (unit, commands_per_unit) = match &args.workload {
-            Workload::Select | Workload::Txid => ("transaction", 1.0),
+            Workload::Select | Workload::Txid | Workload::Distinct | Workload::Evicting => {
+                ("transaction", 1.0)
+            }
             // begin, update, select, update, update, insert, end
             Workload::TpcB => ("transaction", 7.0),
             Workload::File(_) => ("command", 1.0),
         };
-        say("filling pgbench's tables");
-        cluster.pgbench_init(SCALE)?;
+        say("filling the tables");
+        let load = Load::from(&args.workload);
+        cluster.fill(&load, SCALE)?;
         let measured = Duration::from_secs_f64(args.minutes * 60.0);
         let mut pgbench = cluster
             .pgbench()
-            .load((&args.workload).into())
+            .load(load)
             .clients(args.clients)
             .jobs(2)
             .duration(measured + WARM_UP + PATIENCE + Duration::from_secs(60))

@@ -1,31 +1,47 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The level, changed for the time being: what was found is put back on every way out.
+//! What is toggled, changed for the time being: the level that was found is put back on every
+//! way out, and statements go on.
 
 use segment::{Level, LevelSwitch, Segment, Standing};
 
+use crate::cli::CostOf;
 use crate::error::Error;
 
 /// A switch that remembers what it found.
 pub(crate) struct Toggle {
     switch: LevelSwitch,
+    of: CostOf,
+    level: Level,
     found: Standing,
 }
 
 impl Toggle {
-    /// For this segment; needs the right to write it.
-    pub(crate) fn new(segment: &Segment) -> Result<Self, Error> {
+    /// For this segment; needs the right to write it. `level` is the one whose cost is asked,
+    /// or the one that stays in force while something else is toggled.
+    pub(crate) fn new(segment: &Segment, of: CostOf, level: Level) -> Result<Self, Error> {
         let switch = segment.level_switch()?;
-        Ok(Self { found: switch.standing(), switch })
+        let toggle = Self { found: switch.standing(), switch, of, level };
+        toggle.switch.set(level);
+        // A run that was killed may have left them paused.
+        toggle.switch.pause_statements(false);
+        Ok(toggle)
     }
 
-    pub(crate) fn set(&self, level: Level) {
-        self.switch.set(level);
+    pub(crate) fn set(&self, on: bool) {
+        match self.of {
+            CostOf::Level => {
+                self.switch.set(if on { self.level } else { Level::Off });
+            }
+            CostOf::Statements | CostOf::Outside => self.switch.pause_statements(!on),
+        }
     }
 
-    /// Whether the level still is what we have set, and not somebody else's.
-    pub(crate) fn is(&self, level: Level) -> bool {
-        self.switch.level() == level
+    /// Whether all still is as we have set it, and not as somebody else has.
+    pub(crate) fn is(&self, on: bool) -> bool {
+        let level = if on || self.of != CostOf::Level { self.level } else { Level::Off };
+        let paused = !on && self.of != CostOf::Level;
+        self.switch.level() == level && self.switch.statements_paused() == paused
     }
 
     /// The level that was found.
@@ -37,6 +53,7 @@ impl Toggle {
 impl Drop for Toggle {
     fn drop(&mut self) {
         // A panic comes by here as well.
+        self.switch.pause_statements(false);
         self.switch.put(self.found);
     }
 }
