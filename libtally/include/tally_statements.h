@@ -23,9 +23,9 @@
  *	  set, statement	whoever holds the set's lock; readers go by the statement's seq
  *	  text blocks		whoever took them off the free list; immutable once a statement has them
  *
- * A statement may lie in either of two sets, which its key gives; whoever changes one of them
- * holds both locks, taken in ascending order. A holder that dies is found by its pid; what it
- * was changing (odd seq) is cleared and counted as lost.
+ * A statement may lie in either of two sets, which its key gives; whoever enters it or adds to
+ * it holds the locks of both, whoever removes it that of its set. A holder that dies is found by
+ * its pid; what it was changing (odd seq) is cleared and counted as lost.
  */
 #ifndef TALLY_STATEMENTS_H
 #define TALLY_STATEMENTS_H

@@ -156,6 +156,7 @@ extern uint64_t tally_boot_ns(void);
 
 /* process.c */
 extern bool tally_process_gone(int32_t pid, uint64_t since_boot_ns);
+extern bool tally_process_runs(int32_t pid);
 extern uint64_t tally_pid_namespace(void);
 
 /* memory.c */

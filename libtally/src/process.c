@@ -96,6 +96,19 @@ tally_process_gone(int32_t pid, uint64_t since_boot_ns)
 	return gone;
 }
 
+/* Does it work, or wait for nothing but a processor, memory or a disk? */
+bool
+tally_process_runs(int32_t pid)
+{
+	process_status status;
+	int			saved = errno;
+	bool		runs = pid > 0 && read_status(pid, &status) &&
+		(status.state == 'R' || status.state == 'D');
+
+	errno = saved;
+	return runs;
+}
+
 /* 0: unknown */
 uint64_t
 tally_pid_namespace(void)

@@ -4,8 +4,9 @@
  *	  The locks of sets of statements. They survive their holders' death.
  *
  * As with the fold lock (lock.c) the word is the holder's pid; who takes it from a dead holder
- * sets the time first, and then puts in order what that one was changing. Held for less than a
- * microsecond by the living, so waiting is a short spin, then a yield, then short sleeps.
+ * sets the time first, and then puts in order what that one was changing. Held for a microsecond
+ * or two by the living, so waiting is a short spin, then a yield, then short sleeps: about 25 ms of
+ * them, and up to half a second where the holder only waits for a processor.
  */
 #include "internal.h"
 
@@ -15,8 +16,10 @@
 
 #define SPINS 200
 #define YIELDS 100
-#define SLEEPS 100					/* of 200 us */
+#define SLEEPS 100					/* of 200 us and a little more ... */
+#define SLEEPS_AT_MOST 2000			/* ... while the holder is seen to run */
 #define SLEEP_NS 200000
+#define ROUNDS 16					/* of having one set and not the other */
 
 static bool
 take(tally_set *set, const tally_holder *me)
@@ -59,11 +62,18 @@ take_over(tally_segment *segment, uint32_t number, const tally_holder *me)
 	return true;
 }
 
-__attribute__((noinline)) static bool
-wait_for(tally_segment *segment, uint32_t number, const tally_holder *me)
+static bool
+holder_runs(const tally_set *set)
 {
-	const struct timespec pause = {.tv_nsec = SLEEP_NS};
-	tally_set  *set = tally_set_at(segment, number);
+	uint32_t	holder = __atomic_load_n(&set->lock, __ATOMIC_RELAXED);
+
+	return holder == 0 || tally_process_runs((int32_t) holder);
+}
+
+/* Without sleeping. */
+__attribute__((noinline)) static bool
+spin_for(tally_set *set, const tally_holder *me)
+{
 	int			saved = errno;
 	bool		held = false;
 
@@ -79,8 +89,22 @@ wait_for(tally_segment *segment, uint32_t number, const tally_holder *me)
 		sched_yield();
 		held = take(set, me);
 	}
-	for (int i = 0; i < SLEEPS && !held; i++)
+	errno = saved;
+	return held;
+}
+
+__attribute__((noinline)) static bool
+wait_for(tally_segment *segment, uint32_t number, const tally_holder *me)
+{
+	const struct timespec pause = {.tv_nsec = SLEEP_NS};
+	tally_set  *set = tally_set_at(segment, number);
+	int			saved = errno;
+	bool		held = spin_for(set, me);
+
+	for (int i = 0; i < SLEEPS_AT_MOST && !held; i++)
 	{
+		if (i > 0 && i % SLEEPS == 0 && !holder_runs(set))
+			break;
 		held = (i % 16 == 0 && take_over(segment, number, me)) || take(set, me);
 		if (!held)
 			nanosleep(&pause, NULL);
@@ -129,17 +153,32 @@ tally_set_unlock(tally_set *set)
 	__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
 }
 
+/*
+ * Nobody sleeps for one set while he holds the other: a holder that is seen to sleep is stuck,
+ * and one that others wait for is at work. So they are taken in any order.
+ */
 bool
 tally_sets_lock(tally_segment *segment, const tally_holder *me, uint64_t tag, tally_sets *sets)
 {
+	int			first = 0;
+
 	tally_sets_for(segment, tag, sets->number);
 	sets->set[0] = tally_set_at(segment, sets->number[0]);
 	sets->set[1] = tally_set_at(segment, sets->number[1]);
-	if (!tally_set_lock(segment, me, sets->number[0]))
-		return false;
-	if (tally_set_lock(segment, me, sets->number[1]))
-		return true;
-	tally_set_unlock(sets->set[0]);
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		tally_set  *other = sets->set[1 - first];
+
+		if (!tally_set_lock(segment, me, sets->number[first]))
+			return false;
+		if (take(other, me) || spin_for(other, me))
+		{
+			TALLY_POINT("sets locked");
+			return true;
+		}
+		tally_set_unlock(sets->set[first]);
+		first = 1 - first;
+	}
 	return false;
 }
 

@@ -170,14 +170,28 @@ free_ways(const tally_set *set, uint32_t *first)
 	return count;
 }
 
-/* Make room in one of the sets: the least used entry, of those that no cache holds if there is one. */
+static uint32_t
+held_ways(const tally_set *set)
+{
+	uint32_t	count = 0;
+
+	for (uint32_t way = 0; way < TALLY_WAYS; way++)
+		count += set->pins[way] != 0;
+	return count;
+}
+
+/*
+ * Make room in one of the sets: the least used entry, of those that no cache holds if there is
+ * one. Of equals one in the set with fewer that are held, or those would gather in some sets.
+ */
 static uint32_t
 evict(tally_segment *segment, const tally_sets *sets)
 {
 	uint32_t	victim = TALLY_NONE;
 	uint64_t	least = UINT64_MAX;
+	int			which = held_ways(sets->set[1]) < held_ways(sets->set[0]) ? 1 : 0;
 
-	for (int which = 0; which < 2; which++)
+	for (int i = 0; i < 2; i++, which = 1 - which)
 	{
 		tally_set  *set = sets->set[which];
 

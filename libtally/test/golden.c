@@ -13,8 +13,12 @@
  *	  slot 2	free; two WAL writers were there, both folded into group 4
  *	  slot 3	free, never claimed
  *	  entry 5	the group of last resort, empty
+ *
+ * And of statements: 1 with a text of 300 bytes, laid down by slot 1 and cached again by slot
+ * 0; 2 in the table with nothing counted yet but in slot 0's cache, which also works for it
+ * now; 3 cached by slot 0, but dropped by a reset of its own.
  */
-#include "tally.h"
+#include "tally_statements.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +63,18 @@ fixed_machine(void)
 	header->overflow_groups = 4;
 	header->overflow_memory = 5;
 	header->lost_folds = 6;
+	header->pause = TALLY_PAUSE_STATEMENTS;
+	header->statements_evicted = 7;
+	header->statements_dropped = 8;
+	header->statements_lost = 9;
+	header->texts_cut = 10;
+	for (uint32_t i = 0; i < header->statements.count; i++)
+		if (((tally_set *) at(&header->sets, i / TALLY_WAYS))->reserved != 0)
+		{
+			tally_statement *statement = at(&header->statements, i);
+
+			statement->born = statement->state == 1 ? 2 * SECOND + 800000000 : 0;
+		}
 	for (uint32_t i = 0; i < 2; i++)
 	{
 		tally_event *event = at(&header->events, i);
@@ -99,6 +115,87 @@ write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint
 	tally_switch_later(slot, a, 3 * SECOND + 270000300);
 }
 
+/* One execution; every count is another number, made from `seed`. */
+static void
+execute(tally_cached *place, uint64_t ticks, uint64_t seed, uint32_t cpu, uint32_t read)
+{
+	tally_counts *counts = &place->counts;
+
+	tally_cached_begin(place);
+	tally_moments_add(&counts->exec, ticks);
+	place->hist[tally_bucket(ticks)]++;
+	tally_moments_add(&counts->plan, ticks / 8);
+	counts->rows += seed + 1;
+	for (uint32_t i = 0; i < 10; i++)
+		counts->blocks[i] += seed + 10 + i;
+	for (uint32_t i = 0; i < 3; i++)
+		counts->wal[i] += seed + 20 + i;
+	for (uint32_t i = 0; i < 4; i++)
+	{
+		counts->io_ticks[i] += seed + 30 + i;
+		counts->io_ns[i] += seed + 40 + i;
+	}
+	counts->temp_files += seed + 50;
+	counts->temp_bytes += seed + 51;
+	counts->errors += seed + 52;
+	counts->cancels += seed + 53;
+	counts->workers += seed + 54;
+	counts->worker_ticks += seed + 55;
+	for (uint32_t i = 0; i < 8; i++)
+		counts->jit[i] += seed + 60 + i;
+	if (counts->first_us == 0)
+		counts->first_us = 1700000000000000 + (int64_t) seed;
+	counts->last_us = 1700000000000000 + (int64_t) (seed + ticks);
+	tally_parts_add(place->parts, 1 + cpu, 2, ticks / 4);
+	tally_parts_add(place->parts, 1 + read, 1, ticks - ticks / 4);
+	tally_cached_end(place);
+}
+
+static void
+write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
+{
+	static const tally_statement_key first = {.id = UINT64_C(0xF123456789ABCDEF),
+		.database_id = 16384,.user_id = 10,.toplevel = 1};
+	static const tally_statement_key second = {.id = 2,.database_id = 16384,.user_id = 10};
+	static const tally_statement_key third = {.id = 3,.database_id = 16384,.user_id = 11,.toplevel = 1};
+	char		long_text[300];
+	const tally_statement_text texts[] = {
+		{.bytes = long_text,.length = sizeof(long_text),.whole = 1234,.encoding = 6},
+		{.bytes = "commit",.length = 6,.whole = 6,.encoding = 6},
+	};
+	tally_statement_filter filter = {.user_id = 11};
+	tally_cache cache,
+				other;
+	tally_cached *place;
+	tally_current *current;
+
+	for (size_t i = 0; i < sizeof(long_text); i++)
+		long_text[i] = (char) ('a' + i % 26);
+	memcpy(long_text, "select $1", 9);
+	if (tally_cache_open(a, &cache) != 0 || tally_cache_open(b, &other) != 0)
+		_exit(1);
+	place = tally_cache_enter(&other, &first, &texts[0]);
+	execute(place, 1000, 100, cpu, read);
+	execute(place, 1000000, 200, cpu, read);
+	tally_cache_empty(&other);
+	execute(tally_cache_enter(&cache, &first, NULL), 500, 300, cpu, read);
+	execute(tally_cache_enter(&cache, &second, &texts[1]), 7, 400, cpu, read);
+	execute(tally_cache_enter(&cache, &third, &texts[1]), 8, 500, cpu, read);
+	if (tally_statements_reset(&segment, &filter) != 1)
+		_exit(1);
+
+	current = cache.current;
+	tally_current_begin(current);
+	current->key = second;
+	current->begun = 3 * SECOND + 250000000;
+	current->since = 3 * SECOND + 270000300;
+	current->waits = 100;
+	tally_parts_add(current->parts, 1 + cpu, 3, 10000300);
+	tally_parts_add(current->parts, 1 + read, 2, 10000000);
+	current->used = 2;
+	tally_current_end(current);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -129,6 +226,7 @@ main(int argc, char **argv)
 	options.stats_per_book = 16;
 	options.directory = 64;
 	options.events = 16;
+	options.statements = 100;
 	options.clock = TALLY_CLOCK_MONOTONIC;
 	options.host = "/var/lib/postgresql/15/main";
 	options.producer = "golden 1";
@@ -172,6 +270,7 @@ main(int argc, char **argv)
 		tally_retire(&c);
 	}
 	write_backend(&a, cpu, read, idle, handle, bytes);
+	write_statements(&a, &b, cpu, read);
 	tally_event_add(&segment, TALLY_EVENT_NOTE, "segment made");
 	tally_event_add(&segment, TALLY_EVENT_WARNING, "probe left out: entry pq_getbyte");
 	fixed_machine();

@@ -15,8 +15,9 @@
 static void
 every_region_lies_in_the_file_and_none_overlaps_another(void **state)
 {
-	static const uint32_t capacities[][5] = {
-		{1, 1, 16, 64, 16}, {8, 4, 32, 128, 16}, {1000, 64, 256, 1024, 256}, {65535, 4096, 4096, 65536, 65536}
+	static const uint32_t capacities[][6] = {
+		{1, 1, 16, 64, 16, 0}, {8, 4, 32, 128, 16, 100}, {1000, 64, 256, 1024, 256, 5000},
+		{65535, 4096, 4096, 65536, 65536, 1000000}
 	};
 
 	(void) state;
@@ -25,7 +26,9 @@ every_region_lies_in_the_file_and_none_overlaps_another(void **state)
 		tally_options options;
 		tally_header header;
 		const tally_region *regions[] = {&header.probes, &header.directory, &header.events,
-			&header.fold_log, &header.journal, &header.entries, &header.books};
+			&header.fold_log, &header.journal, &header.entries, &header.books,
+			&header.sets, &header.statements, &header.texts, &header.caches};
+		size_t		count = capacities[i][5] == 0 ? 7 : 11;
 		uint64_t	end = sizeof(header);
 
 		tally_options_init(&options);
@@ -34,8 +37,12 @@ every_region_lies_in_the_file_and_none_overlaps_another(void **state)
 		options.stats_per_book = capacities[i][2];
 		options.directory = capacities[i][3];
 		options.events = capacities[i][4];
+		options.statements = capacities[i][5];
+		memset(&header, 0, sizeof(header));
 		assert_int_equal(tally_layout(&options, &header), 0);
-		for (size_t r = 0; r < sizeof(regions) / sizeof(regions[0]); r++)
+		for (size_t r = count; r < sizeof(regions) / sizeof(regions[0]); r++)
+			assert_int_equal(regions[r]->count, 0);
+		for (size_t r = 0; r < count; r++)
 		{
 			assert_true(regions[r]->offset >= end);
 			assert_int_equal(regions[r]->offset % 64, 0);
@@ -45,6 +52,15 @@ every_region_lies_in_the_file_and_none_overlaps_another(void **state)
 		assert_int_equal(header.books.stride % 4096, 0);
 		assert_true(header.books.stride >= sizeof(tally_book) +
 					options.stats_per_book * (64 + 8 * TALLY_HIST_BUCKETS));
+		if (options.statements != 0)
+		{
+			assert_true(header.sets.count * 16 >= options.statements);
+			assert_int_equal(header.statements.count, header.sets.count * TALLY_WAYS);
+			assert_int_equal(header.caches.count, options.slots);
+			assert_true(header.caches.stride >= TALLY_CACHE_SIZE);
+			for (size_t r = 7; r < count; r++)
+				assert_int_equal(regions[r]->offset % 4096, 0);
+		}
 		assert_int_equal(end, header.segment_size);
 		assert_int_equal(end, tally_size(&options));
 	}
@@ -126,7 +142,7 @@ a_buckets_middle_is_within_a_sixteenth_of_every_value_in_it(void **state)
 static unsigned char *
 read_all(const char *command, size_t *size)
 {
-	static unsigned char bytes[2][1 << 20];
+	static unsigned char bytes[2][4 << 20];
 	static int	which;
 	unsigned char *at = bytes[which++ % 2];
 	FILE	   *pipe = popen(command, "r");

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: PostgreSQL */
+#include "reading.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_NS 1000000000		/* with what changes; what a dead writer left stays odd */
+
+void
+test_open_statements(tally_segment *segment, uint32_t slots, uint32_t statements)
+{
+	tally_options options;
+
+	test_options(&options);
+	options.slots = slots;
+	options.statements = statements;
+	test_open(segment, &options);
+}
+
+void
+test_open_cache(tally_segment *segment, tally_slot *slot, tally_cache *cache)
+{
+	test_claim(segment, "one", slot);
+	assert_int_equal(tally_cache_open(slot, cache), 0);
+}
+
+tally_statement_key
+test_key(uint64_t id)
+{
+	return (tally_statement_key) {.id = id,.database_id = 5,.user_id = 10,.toplevel = 1};
+}
+
+tally_cached *
+test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks, const char *text)
+{
+	tally_cached *place = tally_cache_find(cache, key);
+
+	if (place == NULL)
+	{
+		tally_statement_text given = {.bytes = text,.encoding = 6};
+
+		if (text != NULL)
+			given.length = given.whole = (uint32_t) strlen(text);
+		place = tally_cache_enter(cache, key, text == NULL ? NULL : &given);
+	}
+	if (place == NULL)
+		return NULL;
+	tally_cached_begin(place);
+	tally_moments_add(&place->counts.exec, ticks);
+	place->hist[tally_bucket(ticks)]++;
+	place->counts.rows += 3;
+	tally_parts_add(place->parts, 1 + (uint32_t) (ticks % 5), 1, ticks);
+	tally_cached_end(place);
+	return place;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+typedef struct copied_set
+{
+	uint64_t	first;				/* folds before the caches were read */
+	uint64_t	log[TALLY_SET_LOG];
+	tally_statement entries[TALLY_WAYS];
+	bool		used[TALLY_WAYS];
+} copied_set;
+
+typedef struct copied_place
+{
+	uint64_t	item;
+	tally_cached place;
+} copied_place;
+
+typedef struct copies
+{
+	copied_set *sets;
+	copied_place *places;
+	uint32_t	count;
+} copies;
+
+/* Copy what begins with its seq. */
+static void
+copy_guarded(void *to, const void *from, size_t size)
+{
+	const uint64_t *seq = from;
+	uint64_t	until = 0;
+	uint64_t	before;
+
+	for (int look = 1;; look++)
+	{
+		before = __atomic_load_n(seq, __ATOMIC_ACQUIRE);
+		memcpy(to, from, size);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if ((before & 1) == 0 && before == __atomic_load_n(seq, __ATOMIC_RELAXED))
+			return;
+		if (look % 100 == 0)
+		{
+			sched_yield();
+			if (until == 0)
+				until = tally_monotonic_ns() + PATIENCE_NS;
+			else if (tally_monotonic_ns() > until)
+				return;
+		}
+	}
+}
+
+static void
+copy_caches(const tally_segment *segment, copies *all)
+{
+	all->count = 0;
+	for (uint32_t slot = 0; slot < segment->header->slots; slot++)
+		for (uint32_t i = 0; i < tally_cache_limit(segment, slot); i++)
+		{
+			copied_place *copy = &all->places[all->count];
+
+			if (__atomic_load_n(&tally_places_of(segment, slot)[i].state, __ATOMIC_ACQUIRE) != 1)
+				continue;
+			copy_guarded(&copy->place, &tally_places_of(segment, slot)[i], sizeof(copy->place));
+			copy->item = copy->place.generation << 24 | (uint64_t) i << 16 | slot;
+			if (copy->place.state == 1 && copy->place.drop != copy->place.generation)
+				all->count++;
+		}
+}
+
+/* False: folded into too often since the caches were read. */
+static bool
+copy_set(const tally_segment *segment, uint32_t number, copied_set *copy)
+{
+	const tally_set *set = tally_set_at(segment, number);
+	uint64_t	before,
+				after;
+
+	do
+	{
+		before = __atomic_load_n(&set->folds, __ATOMIC_ACQUIRE);
+		/* the log before the tags: what is logged has a tag by then */
+		for (uint32_t i = 0; i < TALLY_SET_LOG; i++)
+			copy->log[i] = __atomic_load_n(&set->log[i], __ATOMIC_ACQUIRE);
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+		{
+			copy->used[way] = __atomic_load_n(&set->tags[way], __ATOMIC_ACQUIRE) != 0;
+			if (!copy->used[way])
+				continue;
+			copy_guarded(&copy->entries[way], tally_statement_at(segment, number * TALLY_WAYS + way),
+						 sizeof(tally_statement));
+			copy->used[way] = copy->entries[way].state == 1;
+		}
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		after = __atomic_load_n(&set->folds, __ATOMIC_RELAXED);
+	} while (before != after);
+	return after - copy->first <= TALLY_SET_LOG;
+}
+
+static bool
+copy_all(const tally_segment *segment, copies *all)
+{
+	for (uint32_t s = 0; s < segment->header->sets.count; s++)
+		all->sets[s].first = __atomic_load_n(&tally_set_at(segment, s)->folds, __ATOMIC_ACQUIRE);
+	copy_caches(segment, all);
+	for (uint32_t s = 0; s < segment->header->sets.count; s++)
+		if (!copy_set(segment, s, &all->sets[s]))
+			return false;
+	return true;
+}
+
+static bool
+is_logged(const tally_segment *segment, const copies *all, const copied_place *copy)
+{
+	uint32_t	number[2];
+
+	tally_sets_for(segment, tally_statement_hash(&copy->place.key), number);
+	for (int which = 0; which < 2; which++)
+		for (uint32_t i = 0; i < TALLY_SET_LOG; i++)
+			if (all->sets[number[which]].log[i] == copy->item)
+				return true;
+	return false;
+}
+
+static test_statement *
+statement_for(test_reading *reading, const tally_statement_key *key)
+{
+	for (uint32_t i = 0; i < reading->count; i++)
+		if (tally_statement_same(&reading->statements[i].key, key))
+			return &reading->statements[i];
+	if (reading->count == reading->room)
+	{
+		reading->room = reading->room * 2 + 256;
+		reading->statements = realloc(reading->statements,
+									  reading->room * sizeof(test_statement));
+		assert_non_null(reading->statements);
+	}
+	memset(&reading->statements[reading->count], 0, sizeof(test_statement));
+	reading->statements[reading->count].key = *key;
+	return &reading->statements[reading->count++];
+}
+
+static void
+add_moments(tally_moments *to, const tally_moments *from)
+{
+	if (from->count == 0)
+		return;
+	if (to->count == 0 || from->min < to->min)
+		to->min = from->min;
+	if (from->max > to->max)
+		to->max = from->max;
+	to->count += from->count;
+	to->total += from->total;
+	to->squares += from->squares;
+}
+
+static void
+add(test_reading *reading, const tally_statement_key *key, const tally_counts *counts,
+	const tally_part *parts, const uint64_t *hist, const uint32_t *small_hist)
+{
+	test_statement *to = statement_for(reading, key);
+
+	add_moments(&to->counts.exec, &counts->exec);
+	add_moments(&to->counts.plan, &counts->plan);
+	to->counts.rows += counts->rows;
+	to->counts.errors += counts->errors;
+	for (int i = 0; i < 8; i++)
+		to->counts.jit[i] += counts->jit[i];
+	reading->executions += counts->exec.count;
+	for (int i = 0; i < TALLY_PARTS; i++)
+	{
+		to->in_parts += parts[i].stat != 0 ? parts[i].ticks : 0;
+		reading->in_parts += parts[i].stat != 0 ? parts[i].ticks : 0;
+	}
+	for (int b = 0; b < TALLY_HIST_BUCKETS; b++)
+	{
+		uint64_t	n = hist != NULL ? hist[b] : small_hist[b];
+
+		to->hist[b] += n;
+		reading->in_histograms += n;
+	}
+	to->in_table |= hist != NULL;
+}
+
+void
+test_read(const tally_segment *segment, test_reading *reading)
+{
+	const tally_header *header = segment->header;
+	copies		all = {
+		.sets = calloc(header->sets.count, sizeof(copied_set)),
+		.places = calloc((size_t) header->slots * TALLY_CACHED, sizeof(copied_place))
+	};
+
+	assert_true(all.sets != NULL && all.places != NULL);
+	memset(reading, 0, sizeof(*reading));
+	while (!copy_all(segment, &all))
+		reading->again++;
+	for (uint32_t s = 0; s < header->sets.count; s++)
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+		{
+			const tally_statement *entry = &all.sets[s].entries[way];
+
+			if (all.sets[s].used[way])
+				add(reading, &entry->key, &entry->counts, entry->parts, entry->hist, NULL);
+		}
+	for (uint32_t i = 0; i < all.count; i++)
+	{
+		const tally_cached *place = &all.places[i].place;
+
+		if (!is_logged(segment, &all, &all.places[i]))
+			add(reading, &place->key, &place->counts, place->parts, NULL, place->hist);
+	}
+	free(all.sets);
+	free(all.places);
+}
+
+void
+test_read_free(test_reading *reading)
+{
+	free(reading->statements);
+	memset(reading, 0, sizeof(*reading));
+}
+
+const test_statement *
+test_find(const test_reading *reading, const tally_statement_key *key)
+{
+	for (uint32_t i = 0; i < reading->count; i++)
+		if (tally_statement_same(&reading->statements[i].key, key))
+			return &reading->statements[i];
+	return NULL;
+}
+
+/* ---------------------------------------------------------------- at rest */
+
+void
+assert_statements_at_rest(const tally_segment *segment)
+{
+	uint32_t	pins = 0;
+	uint32_t	cached = 0;
+
+	for (uint32_t s = 0; s < segment->header->sets.count; s++)
+	{
+		const tally_set *set = tally_set_at(segment, s);
+
+		assert_int_equal(set->lock, 0);
+		assert_int_equal(set->lock_boot_ns, 0);
+		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+		{
+			const tally_statement *statement = tally_statement_at(segment, s * TALLY_WAYS + way);
+
+			pins += set->pins[way];
+			if (set->reserved == 0)
+			{
+				assert_int_equal(set->tags[way], 0);
+				continue;
+			}
+			assert_int_equal(statement->seq % 2, 0);
+			assert_int_equal(statement->state, set->tags[way] != 0);
+			if (statement->state == 1)
+				assert_true(tally_statement_hash(&statement->key) == set->tags[way]);
+		}
+	}
+	for (uint32_t slot = 0; slot < segment->header->slots; slot++)
+	{
+		uint32_t	limit = tally_cache_limit(segment, slot);
+
+		for (uint32_t i = 0; i < limit; i++)
+		{
+			assert_int_equal(tally_places_of(segment, slot)[i].seq % 2, 0);
+			cached += tally_places_of(segment, slot)[i].state;
+		}
+		if (limit > 0)
+			assert_int_equal(tally_current_of(segment, slot)->seq % 2, 0);
+	}
+	assert_true(pins <= cached);
+}

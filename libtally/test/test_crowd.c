@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_crowd.c
+ *	  Many writers of the same statements at once, read and killed meanwhile, against the oracle
+ *	  that each keeps of itself in shared memory.
+ */
+#include "reading.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WRITERS 4
+#define IDS 5000
+#define EXECUTIONS 100000			/* of each writer */
+#define VICTIMS 60
+#define VICTIMS_AT_ONCE 4
+#define VICTIM_IDS 150
+
+/* What one writer may have counted, and what it has counted for certain. */
+typedef struct oracle
+{
+	uint64_t	begun[IDS + 1];
+	uint64_t	made[IDS + 1];
+	uint64_t	all_begun;
+	uint64_t	all_made;
+	uint64_t	ticks;
+	uint64_t	stop;
+} oracle;
+
+static tally_segment segment;
+static oracle *oracles;
+
+static int
+setup(void **state)
+{
+	(void) state;
+	/* so much room that nothing is evicted */
+	test_open_statements(&segment, 8, 2 * IDS);
+	oracles = test_shared(VICTIMS * sizeof(oracle));
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
+	return 0;
+}
+
+static void
+execute(oracle *me, tally_cache *cache, uint64_t id, uint64_t ticks)
+{
+	tally_statement_key key = test_key(id);
+
+	me->begun[id]++;
+	__atomic_store_n(&me->all_begun, me->all_begun + 1, __ATOMIC_SEQ_CST);
+	if (test_execute(cache, &key, ticks, "select $1 from somewhere") == NULL)
+		_exit(1);
+	__atomic_store_n(&me->all_made, me->all_made + 1, __ATOMIC_SEQ_CST);
+	me->made[id]++;
+	me->ticks += ticks;
+}
+
+static int
+work(void *argument)
+{
+	oracle	   *me = argument;
+	uint64_t	seed = (uint64_t) (me - oracles) * 71 + 3;
+	tally_slot	slot;
+	tally_cache cache;
+
+	test_open_cache(&segment, &slot, &cache);
+	for (int i = 0; i < EXECUTIONS; i++)
+	{
+		execute(me, &cache, 1 + test_random(&seed) % IDS, test_random(&seed) % 100000);
+		if (i % 20000 == 19999)
+		{
+			tally_retire(&slot);
+			test_open_cache(&segment, &slot, &cache);
+		}
+	}
+	tally_retire(&slot);
+	return 0;
+}
+
+static void
+a_crowd_on_the_same_sets_and_their_oracles_agree(void **state)
+{
+	pid_t		pids[WRITERS];
+	test_reading reading;
+	uint64_t	ticks = 0,
+				total = 0;
+
+	(void) state;
+	for (int i = 0; i < WRITERS; i++)
+		pids[i] = test_child(work, &oracles[i]);
+	for (int i = 0; i < WRITERS; i++)
+		assert_int_equal(test_wait(pids[i]), 0);
+	assert_int_equal(segment.header->statements_dropped, 0);
+	assert_int_equal(segment.header->statements_evicted, 0);
+	assert_int_equal(segment.header->statements_lost, 0);
+	assert_int_equal(tally_statements_count(&segment), IDS);
+	assert_statements_at_rest(&segment);
+	test_read(&segment, &reading);
+	assert_int_equal(reading.count, IDS);
+	assert_int_equal(reading.executions, WRITERS * EXECUTIONS);
+	assert_int_equal(reading.in_histograms, WRITERS * EXECUTIONS);
+	for (uint32_t i = 0; i < reading.count; i++)
+	{
+		const test_statement *found = &reading.statements[i];
+		uint64_t	made = 0;
+
+		for (int w = 0; w < WRITERS; w++)
+			made += oracles[w].made[found->key.id];
+		assert_int_equal(found->counts.exec.count, made);
+		assert_int_equal(found->counts.rows, 3 * made);
+		total += found->counts.exec.total;
+	}
+	for (int w = 0; w < WRITERS; w++)
+		ticks += oracles[w].ticks;
+	assert_int_equal(total, ticks);
+	assert_int_equal(reading.in_parts, ticks);
+	test_read_free(&reading);
+}
+
+/* In bursts, so that a reader has a chance to come between the log's wraps. */
+static int
+work_until_stopped(void *argument)
+{
+	oracle	   *me = argument;
+	uint64_t	seed = (uint64_t) (me - oracles) * 7 + 13;
+	tally_slot	slot;
+	tally_cache cache;
+
+	test_open_cache(&segment, &slot, &cache);
+	while (__atomic_load_n(&me->stop, __ATOMIC_RELAXED) == 0)
+	{
+		for (int i = 0; i < 20; i++)
+			execute(me, &cache, 1 + test_random(&seed) % VICTIM_IDS, test_random(&seed) % 1000);
+		usleep(200);
+		if (test_random(&seed) % 200 == 0)
+		{
+			tally_retire(&slot);
+			test_open_cache(&segment, &slot, &cache);
+		}
+	}
+	tally_retire(&slot);
+	return 0;
+}
+
+static uint64_t
+sum_of(size_t member)
+{
+	uint64_t	sum = 0;
+
+	for (int w = 0; w < VICTIMS; w++)
+		sum += __atomic_load_n((uint64_t *) ((char *) &oracles[w] + member), __ATOMIC_SEQ_CST);
+	return sum;
+}
+
+static void
+a_reader_sums_exactly_while_writers_lay_down(void **state)
+{
+	pid_t		pids[WRITERS];
+	uint64_t	until = tally_monotonic_ns() + 1500000000;
+	uint64_t	folds = 0;
+	uint32_t	again = 0;
+	int			readings = 0;
+
+	(void) state;
+	for (int i = 0; i < WRITERS; i++)
+		pids[i] = test_child(work_until_stopped, &oracles[i]);
+	while (tally_monotonic_ns() < until || readings < 20)
+	{
+		uint64_t	least = sum_of(offsetof(oracle, all_made));
+		uint64_t	most;
+		test_reading reading;
+
+		test_read(&segment, &reading);
+		most = sum_of(offsetof(oracle, all_begun));
+		assert_true(reading.executions >= least && reading.executions <= most);
+		assert_true(reading.in_histograms == reading.executions);
+		again += reading.again;
+		readings++;
+		test_read_free(&reading);
+	}
+	for (int i = 0; i < WRITERS; i++)
+		oracles[i].stop = 1;
+	for (int i = 0; i < WRITERS; i++)
+		assert_int_equal(test_wait(pids[i]), 0);
+	for (uint32_t s = 0; s < segment.header->sets.count; s++)
+		folds += tally_set_at(&segment, s)->folds;
+	assert_true(folds > 1000);
+	assert_true(again < 1000);
+	assert_int_equal(segment.header->statements_dropped, 0);
+	assert_statements_at_rest(&segment);
+}
+
+static void
+writers_killed_at_random_instants_are_counted_once(void **state)
+{
+	pid_t		pids[VICTIMS];
+	uint64_t	seed = 5;
+	test_reading reading;
+	uint64_t	short_of = 0;
+
+	(void) state;
+	for (int i = 0; i < VICTIMS; i++)
+	{
+		int			oldest = i - VICTIMS_AT_ONCE;
+
+		pids[i] = test_child(work_until_stopped, &oracles[i]);
+		usleep((useconds_t) (test_random(&seed) % 5000));
+		if (oldest < 0)
+			continue;
+		kill(pids[oldest], SIGKILL);
+		assert_int_equal(test_wait(pids[oldest]), 256 + SIGKILL);
+		if (i % 3 == 0)
+			tally_bury(&segment, pids[oldest]);
+	}
+	for (int i = VICTIMS - VICTIMS_AT_ONCE; i < VICTIMS; i++)
+	{
+		kill(pids[i], SIGKILL);
+		assert_int_equal(test_wait(pids[i]), 256 + SIGKILL);
+	}
+	tally_sweep(&segment);
+	tally_statements_mend(&segment);
+	assert_at_rest(&segment);
+	assert_statements_at_rest(&segment);
+	assert_int_equal(segment.header->statements_dropped, 0);
+	assert_true(segment.header->statements_lost <= VICTIMS);
+	test_read(&segment, &reading);
+	for (uint64_t id = 1; id <= VICTIM_IDS; id++)
+	{
+		tally_statement_key key = test_key(id);
+		const test_statement *found = test_find(&reading, &key);
+		uint64_t	count = found != NULL ? found->counts.exec.count : 0;
+		uint64_t	made = 0,
+					begun = 0;
+
+		for (int w = 0; w < VICTIMS; w++)
+		{
+			made += oracles[w].made[id];
+			begun += oracles[w].begun[id];
+		}
+		assert_true(count <= begun);
+		short_of += count < made;
+	}
+	assert_true(short_of <= segment.header->statements_lost);
+	assert_true(reading.executions > 1000);
+	test_read_free(&reading);
+}
+
+static int
+reset_until_stopped(void *argument)
+{
+	oracle	   *me = argument;
+	tally_statement_filter filter = {.id = 1};
+
+	while (__atomic_load_n(&me->stop, __ATOMIC_RELAXED) == 0)
+	{
+		filter.id = filter.id % VICTIM_IDS + 1;
+		/* the last ones are left alone */
+		if (filter.id <= VICTIM_IDS / 2)
+			tally_statements_reset(&segment, &filter);
+		usleep(100);
+	}
+	return 0;
+}
+
+static void
+resets_of_some_leave_the_others_exact(void **state)
+{
+	pid_t		pids[WRITERS];
+	tally_statement_filter all = {0};
+	test_reading reading;
+
+	(void) state;
+	for (int i = 0; i < WRITERS; i++)
+		pids[i] = test_child(i == 0 ? reset_until_stopped : work_until_stopped, &oracles[i]);
+	usleep(1000000);
+	for (int i = 0; i < WRITERS; i++)
+		oracles[i].stop = 1;
+	for (int i = 0; i < WRITERS; i++)
+		assert_int_equal(test_wait(pids[i]), 0);
+	test_read(&segment, &reading);
+	for (uint64_t id = 1; id <= VICTIM_IDS; id++)
+	{
+		tally_statement_key key = test_key(id);
+		const test_statement *found = test_find(&reading, &key);
+		uint64_t	count = found != NULL ? found->counts.exec.count : 0;
+		uint64_t	made = 0;
+
+		for (int w = 0; w < WRITERS; w++)
+			made += oracles[w].made[id];
+		if (id > VICTIM_IDS / 2)
+			assert_int_equal(count, made);
+		else
+			assert_true(count < made);
+	}
+	test_read_free(&reading);
+	assert_int_equal(segment.header->statements_dropped, 0);
+	tally_statements_reset(&segment, &all);
+	assert_int_equal(tally_statements_count(&segment), 0);
+	assert_statements_at_rest(&segment);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_crowd_on_the_same_sets_and_their_oracles_agree),
+		CASE(a_reader_sums_exactly_while_writers_lay_down),
+		CASE(writers_killed_at_random_instants_are_counted_once),
+		CASE(resets_of_some_leave_the_others_exact),
+	};
+
+	return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_texts.c
+ *	  Texts of statements in their blocks: stored whole, cut, given back, found again.
+ */
+#include "reading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TEN_MB (10u << 20)
+
+static tally_segment segment;
+static tally_slot slot;
+static tally_cache cache;
+static char *long_text;
+
+static int
+setup(void **state)
+{
+	(void) state;
+	test_open_statements(&segment, 4, 100);
+	test_open_cache(&segment, &slot, &cache);
+	long_text = malloc(TEN_MB);
+	assert_non_null(long_text);
+	for (uint32_t i = 0; i < TEN_MB; i++)
+		long_text[i] = (char) (i * 31 + i / 251 + i / 65521);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	free(long_text);
+	test_close(&segment);
+	return 0;
+}
+
+/* Its entry, with the first `kept` bytes of the long text. */
+static const tally_statement *
+enter(uint64_t id, uint32_t kept, uint32_t whole)
+{
+	tally_statement_key key = test_key(id);
+	tally_statement_text text = {.bytes = long_text,.length = kept,.whole = whole,.encoding = 6};
+	tally_cached *place = tally_cache_enter(&cache, &key, &text);
+
+	assert_non_null(place);
+	return tally_statement_at(&segment, place->entry);
+}
+
+static void
+assert_text(const tally_statement *statement, uint32_t length)
+{
+	char	   *copy = malloc(length + 1);
+
+	assert_non_null(copy);
+	assert_int_equal(statement->text_bytes, length);
+	memset(copy, '#', length + 1);
+	assert_int_equal(tally_statement_text_copy(&segment, statement, copy, length + 1), length);
+	assert_memory_equal(copy, long_text, length);
+	assert_int_equal(copy[length], '#');
+	/* cut by the caller */
+	if (length > 0)
+	{
+		memset(copy, '#', length);
+		assert_int_equal(tally_statement_text_copy(&segment, statement, copy, length - 1), length - 1);
+		assert_memory_equal(copy, long_text, length - 1);
+		assert_int_equal(copy[length - 1], '#');
+	}
+	free(copy);
+}
+
+/* Every block that was ever used is free or belongs to one statement, and to no other. */
+static void
+assert_blocks_add_up(uint64_t leaked)
+{
+	const tally_header *header = segment.header;
+	unsigned char *seen = calloc(header->texts.count, 1);
+	uint64_t	in_use = 0,
+				free_blocks = 0;
+
+	assert_non_null(seen);
+	for (uint32_t n = 0; n < header->statements.count; n++)
+	{
+		const tally_statement *statement = tally_statement_at(&segment, n);
+		uint32_t	blocks = 0;
+
+		if (tally_set_at(&segment, n / TALLY_WAYS)->tags[n % TALLY_WAYS] == 0)
+			continue;
+		for (uint32_t next = statement->text; next != 0; blocks++)
+		{
+			assert_true(next <= header->texts_used);
+			assert_int_equal(seen[next - 1]++, 0);
+			next = ((tally_text_block *) tally_at(&segment, &header->texts, next - 1))->next;
+		}
+		assert_int_equal(blocks, (statement->text_bytes + TALLY_TEXT_BLOCK - 1) / TALLY_TEXT_BLOCK);
+		in_use += blocks;
+	}
+	for (uint32_t next = (uint32_t) header->texts_free; next != 0; free_blocks++)
+	{
+		assert_true(next <= header->texts_used);
+		assert_int_equal(seen[next - 1]++, 0);
+		next = ((tally_text_block *) tally_at(&segment, &header->texts, next - 1))->next;
+	}
+	assert_int_equal(in_use + free_blocks + leaked, header->texts_used);
+	assert_true(header->texts_used <= header->texts.count);
+	free(seen);
+}
+
+static void
+texts_of_any_length_are_kept_to_the_byte(void **state)
+{
+	static const uint32_t lengths[] = {0, 1, 251, 252, 253, 504, 505, 4095, 10000};
+	const tally_statement *entries[sizeof(lengths) / sizeof(lengths[0])];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		entries[i] = enter(i + 1, lengths[i], lengths[i]);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+	{
+		assert_text(entries[i], lengths[i]);
+		assert_int_equal(entries[i]->text_whole, lengths[i]);
+		assert_int_equal(entries[i]->text != 0, lengths[i] != 0);
+		assert_int_equal(entries[i]->encoding, 6);
+	}
+	assert_int_equal(segment.header->texts_cut, 0);
+	assert_blocks_add_up(0);
+}
+
+static void
+of_ten_megabytes_what_was_asked_for_is_kept(void **state)
+{
+	const tally_statement *entry;
+
+	(void) state;
+	entry = enter(1, 8192, TEN_MB);
+	assert_text(entry, 8192);
+	assert_int_equal(entry->text_whole, TEN_MB);
+	assert_int_equal(segment.header->texts_cut, 0);
+	assert_int_equal(segment.header->texts_used, (8192 + 251) / 252);
+}
+
+static void
+a_text_longer_than_all_blocks_is_cut_and_counted(void **state)
+{
+	uint32_t	all = segment.header->texts.count;
+	tally_statement_filter filter = {.id = 1};
+	const tally_statement *entry;
+
+	(void) state;
+	entry = enter(1, TEN_MB, TEN_MB);
+	assert_text(entry, all * TALLY_TEXT_BLOCK);
+	assert_int_equal(segment.header->texts_cut, 1);
+	assert_int_equal(segment.header->texts_used, all);
+	/* no block is left for another, which is entered all the same */
+	entry = enter(2, 10, 10);
+	assert_int_equal(entry->text, 0);
+	assert_int_equal(entry->text_bytes, 0);
+	assert_int_equal(entry->text_whole, 10);
+	assert_int_equal(segment.header->texts_cut, 2);
+	assert_blocks_add_up(0);
+	/* with the first one's blocks back, there is room again; for the second one too */
+	assert_int_equal(tally_statements_reset(&segment, &filter), 1);
+	assert_text(enter(3, 10000, 10000), 10000);
+	tally_cache_empty(&cache);
+	assert_text(enter(2, 10, 10), 10);
+	assert_blocks_add_up(0);
+	assert_int_equal(segment.header->texts_cut, 2);
+	assert_int_equal(segment.header->texts_used, all);
+}
+
+static void
+blocks_are_used_again_after_evictions(void **state)
+{
+	uint64_t	seed = 4;
+	uint64_t	used_early;
+
+	(void) state;
+	for (uint64_t id = 1; id <= 500; id++)
+		enter(id, 600, 600);
+	used_early = segment.header->texts_used;
+	assert_true(used_early <= 141 * 3);
+	for (uint64_t id = 501; id <= 6000; id++)
+		assert_text(enter(id, 600, 600), 600);
+	assert_int_equal(segment.header->texts_used, used_early);
+	assert_blocks_add_up(0);
+	for (uint64_t id = 6001; id <= 12000; id++)
+	{
+		uint32_t	length = (uint32_t) (test_random(&seed) % 4000);
+		const tally_statement *entry = enter(id, length, length);
+
+		if (entry->text_bytes == length)
+			assert_text(entry, length);
+	}
+	assert_int_equal(segment.header->texts_used, segment.header->texts.count);
+	assert_true(segment.header->texts_cut > 0);
+	assert_blocks_add_up(0);
+	tally_retire(&slot);
+	assert_int_equal(tally_statements_mend(&segment), 0);
+	assert_blocks_add_up(0);
+}
+
+static void
+blocks_that_a_dead_process_had_taken_are_found_again(void **state)
+{
+	uint32_t	kept;
+	uint32_t	lost;
+
+	(void) state;
+	assert_text(enter(1, 1000, 1000), 1000);
+	lost = tally_text_store(&segment, long_text, 2000, &kept);
+	assert_int_not_equal(lost, 0);
+	assert_int_equal(kept, 2000);
+	assert_text(enter(2, 700, 700), 700);
+	assert_blocks_add_up(8);
+	tally_cache_empty(&cache);
+	assert_int_equal(tally_statements_mend(&segment), 0);
+	assert_blocks_add_up(0);
+	assert_text(enter(3, 2000, 2000), 2000);
+	assert_int_equal(segment.header->texts_used, 4 + 8 + 3);
+	assert_text(enter(1, 1000, 1000), 1000);
+}
+
+/* Whatever is written in the chains, nobody leaves the region or goes round for ever. */
+static void
+spoilt_chains_end_somewhere(void **state)
+{
+	static char copy[TALLY_TEXT_BLOCK * 20];
+	uint32_t	count = segment.header->texts.count;
+	tally_statement_filter all = {0};
+	uint32_t   *next[3];
+
+	(void) state;
+	for (uint64_t i = 0; i < 3; i++)
+	{
+		const tally_statement *entry = enter(i + 1, 2000, 2000);
+
+		next[i] = &((tally_text_block *) tally_at(&segment, &segment.header->texts, entry->text))->next;
+	}
+	*next[0] = 1;					/* round and round */
+	*next[1] = count + 7;
+	*next[2] = UINT32_MAX;
+	for (uint32_t n = 0; n < segment.header->statements.count; n++)
+		if (tally_set_at(&segment, n / TALLY_WAYS)->tags[n % TALLY_WAYS] != 0)
+			assert_true(tally_statement_text_copy(&segment, tally_statement_at(&segment, n), copy,
+												  sizeof(copy)) <= 2000);
+	tally_cache_empty(&cache);
+	tally_statements_mend(&segment);
+	assert_true(tally_statements_count(&segment) <= 1);
+	tally_statements_reset(&segment, &all);
+	tally_statements_mend(&segment);
+	assert_blocks_add_up(0);
+	assert_text(enter(9, 3000, 3000), 3000);
+	segment.header->texts_free = (uint64_t) 5 << 32 | (count + 9);
+	assert_text(enter(10, 300, 300), 300);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(texts_of_any_length_are_kept_to_the_byte),
+		CASE(of_ten_megabytes_what_was_asked_for_is_kept),
+		CASE(a_text_longer_than_all_blocks_is_cut_and_counted),
+		CASE(blocks_are_used_again_after_evictions),
+		CASE(blocks_that_a_dead_process_had_taken_are_found_again),
+		CASE(spoilt_chains_end_somewhere),
+	};
+
+	return cmocka_run_group_tests_name("texts", tests, NULL, NULL);
+}
