@@ -199,7 +199,10 @@ fold_place(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32
 	lay_down(segment, me, place, item_of(place->generation, index, slot));
 }
 
-/* The statement being worked for when its process died: its parts so far. */
+/*
+ * The statement being worked for when its process died: its parts so far. Died in the middle of
+ * a change, it may have just added them to their place, and they are dropped.
+ */
 static void
 fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 {
@@ -207,6 +210,11 @@ fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 	tally_cached place;
 	uint32_t	used = current->used < TALLY_PARTS ? current->used : TALLY_PARTS;
 
+	if ((current->seq & 1) != 0)
+	{
+		tally_count_one(&segment->header->statements_dropped);
+		return;
+	}
 	memset(&place, 0, sizeof(place));
 	place.key = current->key;
 	place.generation = UINT64_MAX;	/* no reset has dropped it */

@@ -341,6 +341,9 @@ a_torn_place_is_laid_down_and_wiped(void **state)
 		run(die_torn, which);
 		assert_int_equal(tally_sweep(&segment), 1);
 		assert_statements_at_rest(&segment);
+		/* what current held may be in its place already */
+		assert_int_equal(segment.header->statements_dropped, which > 1);
+		assert_int_equal(tally_statements_count(&segment), 1);
 		test_read(&segment, &reading);
 		assert_int_equal(test_find(&reading, &key)->counts.exec.count, which > 0 ? 3 : 2);
 		test_read_free(&reading);
