@@ -17,6 +17,9 @@
 /* Bit of an LWLock's state: somebody waits for it (LW_FLAG_HAS_WAITERS, lwlock.c). */
 #define COMPAT_LWLOCK_HAS_WAITERS ((uint32) 1 << 30)
 
+/* Exported by the server, declared in none of its headers (xlog.c). */
+extern int	CommitDelay;
+
 /* Types of process, in the words of pg_stat_activity's backend_type. */
 static inline const char *
 compat_process_kind(BackendType type)

@@ -53,6 +53,12 @@ static const char *const operation_names[FILE_OPERATIONS] = {
 
 file_note	files_note HOT_DATA;
 
+uint64		files_slru_ticks = 0;
+
+/* Of a checkpointer: since it was last asked for. */
+static uint64 longest_sync = 0;
+static char longest_path[128];
+
 static descriptor descriptors[DESCRIPTORS];
 static char kinds[KINDS][KIND_SIZE] = {"unknown", "none", "other"};
 static int	kind_count = KIND_OTHER + 1;
@@ -315,6 +321,17 @@ files_path(char *path, size_t size)
 		strlcpy(path, whole, size);
 }
 
+uint64
+files_longest_sync(char *path, size_t size)
+{
+	uint64		ticks = longest_sync;
+
+	strlcpy(path, longest_path, size);
+	longest_sync = 0;
+	longest_path[0] = '\0';
+	return ticks;
+}
+
 /* ---------------------------------------------------------------- statistics */
 
 static pg_noinline uint32
@@ -339,6 +356,13 @@ files_record(uint64 ticks)
 	uint32		index = account->key == key ? account->index : touch(account, key);
 	uint64		seq;
 
+	if (kinds[files_note.kind][0] == 's' && strncmp(kinds[files_note.kind], "slru ", 5) == 0)
+		files_slru_ticks += ticks;
+	if (unlikely(tally.checkpointer) && files_note.operation == FILE_SYNC && ticks > longest_sync)
+	{
+		longest_sync = ticks;
+		files_path(longest_path, sizeof(longest_path));
+	}
 	files_note.pending = false;
 	if (index == TALLY_NONE)
 		return;

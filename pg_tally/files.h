@@ -49,6 +49,9 @@ extern file_note files_note;
 extern void files_begin(void);
 /* Record the noted operation, which took so many ticks. The caller has cleared tally.on. */
 extern void files_record(uint64 ticks);
+/* What this process has done to SLRUs, and its longest sync since the last call of it. */
+extern uint64 files_slru_ticks;
+extern uint64 files_longest_sync(char *path, size_t size);
 /* Where the noted operation's file lies, as the server names it; for telling people. */
 extern void files_path(char *path, size_t size);
 extern const char *files_operation_name(file_operation operation);

@@ -8,26 +8,73 @@
 
 #include "postgres.h"
 
+#include "commits.h"
 #include "files.h"
 #include "slow.h"
 #include "split.h"
 
+/* Waits of which a running sum is kept, whatever the phase. Their events in pending.c. */
+typedef enum wait_class
+{
+	WAITS_UNKNOWN = 0,				/* not looked at yet */
+	WAITS_OTHER,
+	WAITS_BLOCK_READ,				/* the first four as tally_counts.io_ticks has them */
+	WAITS_BLOCK_WRITE,
+	WAITS_TEMP_READ,
+	WAITS_TEMP_WRITE,
+	WAITS_WAL_INSERT,				/* for a place to insert WAL */
+	WAITS_WAL_QUEUE,				/* for another's write of WAL */
+	WAITS_WAL_WRITE,
+	WAITS_WAL_SYNC,
+	WAITS_COMMIT_DELAY,
+	WAITS_REPLICATION,
+	WAITS_CLASSES
+} wait_class;
+
+typedef struct wait_sum
+{
+	uint64		count;
+	uint64		ticks;
+} wait_sum;
+
+/* Ever, of this process. */
+extern wait_sum pending_sums[WAITS_CLASSES];
+
+/* By index in the book; a book has no more statistics. */
+#define PENDING_INDEXES 4096
+extern uint8 pending_classes[PENDING_INDEXES];
+
+extern void pending_begin(void);
+extern wait_class pending_learn(uint32 index);
+
 /*
  * Before any switch of the running account, which records the pending wait: whose statement it
- * was for, which operation on a file, and was it slow? The caller has cleared tally.on.
+ * was for, which operation on a file, was it slow, and was it a commit's last? The caller has cleared tally.on.
  */
 static inline void
 pending_settle(void)
 {
 	tally_book *book = tally.slot.book;
+	uint32		index = book->pend;
+	uint64		ticks;
+	wait_class	class;
 
-	if (book->pend == TALLY_NONE)
-		return;
-	split_note(book->pend, book->pend_ticks);
-	if (unlikely(book->pend_ticks >= slow_least))
-		slow_look(book->pend, book->pend_ticks);
-	if (files_note.pending)
-		files_record(book->pend_ticks);
+	if (index != TALLY_NONE)
+	{
+		ticks = book->pend_ticks;
+		class = (wait_class) pending_classes[index & (PENDING_INDEXES - 1)];
+		if (unlikely(class == WAITS_UNKNOWN))
+			class = pending_learn(index);
+		pending_sums[class].count++;
+		pending_sums[class].ticks += ticks;
+		split_note(index, ticks);
+		if (unlikely(ticks >= slow_least))
+			slow_look(index, ticks);
+		if (files_note.pending)
+			files_record(ticks);
+	}
+	if (unlikely(commits_pending))
+		commits_record();
 }
 
 #endif							/* PG_TALLY_PENDING_H */

@@ -34,6 +34,7 @@
 #include "utils/queryjumble.h"
 #include "utils/varlena.h"
 
+#include "commits.h"
 #include "functions.h"
 #include "imports.h"
 #include "locks.h"
@@ -629,6 +630,7 @@ _PG_init(void)
 	ProcessUtility_hook = utility;
 	if (setting_statements > 0)
 		statements_install();
+	commits_install();
 
 	if (segment_shared)
 	{

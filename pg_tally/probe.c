@@ -23,6 +23,7 @@
 #include "functions.h"
 #include "imports.h"
 #include "locks.h"
+#include "checkpoints.h"
 #include "files.h"
 #include "pending.h"
 #include "pg_tally.h"
@@ -67,6 +68,8 @@ forget(void)
 	functions_begin();
 	statements_begin();
 	files_begin();
+	pending_begin();
+	commits_begin();
 }
 
 /*
@@ -153,6 +156,7 @@ probe_follow(void)
 	functions_follow(tally.word_seen, tally.slot.word);
 	lwlocks_follow(tally.word_seen, tally.slot.word);
 	statements_drop();
+	commits_begin();
 	tally.word_seen = tally.slot.word;
 	/* What began before the change was not seen whole. */
 	tally.handle_start = 0;
@@ -173,6 +177,7 @@ probe_end_changed(uint64 now)
 	functions_follow(tally.word_seen, tally.slot.word);
 	lwlocks_follow(tally.word_seen, tally.slot.word);
 	statements_drop();
+	commits_begin();
 	tally.word_seen = tally.slot.word;
 	tally.handle_start = 0;
 	tally.read_start = 0;
@@ -223,6 +228,8 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 
 	if (event == POSTMASTER_MAIN)
 		snprintf(name, sizeof(name), "%s::wait::Activity:PostmasterMain", phase_names[phase]);
+	else if (event == CALL_COMMIT_DELAY)
+		snprintf(name, sizeof(name), "%s::wait::Call:commit_delay", phase_names[phase]);
 	else if (event >= CALL_CLASS)
 		snprintf(name, sizeof(name), "%s::wait::Call:%s", phase_names[phase],
 				 import_name(event & 0xFFFF));
@@ -282,6 +289,8 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	tally.slot.book->calls[call]++;
 	if (unlikely(!tally.identified))
 		probe_identify();
+	if (unlikely(tally.checkpointer))
+		checkpoints_look();
 	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
 		messages_guess_begin();
 	pending_settle();
@@ -354,6 +363,7 @@ probe_identify(void)
 	}
 	tally_identify(&tally.slot, &identity);
 
+	tally.checkpointer = MyBackendType == B_CHECKPOINTER;
 	/* What a process is for tells its phase, where no client does. */
 	if (tally.kind_seen != (uint32) MyBackendType)
 	{

@@ -73,6 +73,7 @@ typedef enum tally_message
  * calls that the server makes outside any wait event.
  */
 #define CALL_CLASS 0xF0000000u
+#define CALL_COMMIT_DELAY 0xF2000000u	/* nor does a commit that sleeps for others to join it */
 #define POSTMASTER_MAIN 0xF1000000u /* the postmaster announces nothing for its own loop */
 
 /* Accounts of waits that this process has touched: two to a set, the latest first. */
@@ -115,6 +116,7 @@ typedef struct probe_state
 	bool		on;					/* a slot, a level, and not inside a probe */
 	uint8		read;				/* read_state: of the main loop's message */
 	bool		guessing;			/* the entry probe on messages was left out */
+	bool		checkpointer;		/* this process makes checkpoints */
 	bool		identified;			/* nothing more is to be learnt but the application */
 	bool		claimed;			/* slot is ours */
 	uint32		unnamed_sleep;		/* event of a sleep that announces none; 0: not timed */

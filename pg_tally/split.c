@@ -39,22 +39,6 @@ get_ready(void)
 	return split.ready;
 }
 
-/* Which of io_ticks, if any, grows by waits of this account. */
-static uint8
-io_of(uint32 index)
-{
-	static const char *const events[SPLIT_IO] = {
-		"DataFileRead", "DataFileWrite", "BufFileRead", "BufFileWrite",
-	};
-	const char *name = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
-	const char *event = strstr(name, "::wait::IO:");
-
-	for (int i = 0; event != NULL && i < SPLIT_IO; i++)
-		if (strcmp(event + strlen("::wait::IO:"), events[i]) == 0)
-			return 2 + i;
-	return 1;
-}
-
 /* The first time of an account in this gathering: its part, counted from 1. */
 pg_noinline uint8
 split_take(uint32 index)
@@ -62,8 +46,6 @@ split_take(uint32 index)
 	tally_current *current = split.cache.current;
 	uint32		n = current->used;
 
-	if (split.io[index] == 0)
-		split.io[index] = io_of(index);
 	if (n >= TALLY_PARTS - 1)
 	{
 		/* the last part takes what finds no room, under the name of the ledger's overflow */

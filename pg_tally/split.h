@@ -22,8 +22,6 @@
 #include "probe.h"
 #include "tally_statements.h"
 
-#define SPLIT_IO 4					/* blocks read, written; temporary blocks read, written */
-
 typedef struct split_state
 {
 	uint64		since;				/* gathered up to this tick; 0: no message is being handled */
@@ -37,10 +35,8 @@ typedef struct split_state
 	tally_statement_key owner;		/* of this message, or else of the one before */
 	void	   *top;				/* PG_exception_stack of the main loop */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
-	uint64		io_ticks[SPLIT_IO]; /* ever */
 	tally_cache cache;
 	uint8		part[4096];			/* 1 + part of current, by index in the book */
-	uint8		io[4096];			/* by index in the book: 0 unknown, 1 no such, 2 + which of io_ticks */
 } split_state;
 
 extern split_state split;
@@ -60,7 +56,7 @@ extern void split_cut(uint64 now);
 extern void split_name(uint64 id);
 /* An error leaves the message. */
 extern void split_error(bool cancelled);
-/* Count what is pending now: before io_ticks or the parts are read. */
+/* Count what is pending now: before the parts, or sums of waits, are read. */
 extern void split_settle(void);
 /* A place for a statement, or NULL; text may be NULL. */
 extern tally_cached *split_place(const tally_statement_key *key, const tally_statement_text *text);
@@ -91,8 +87,6 @@ split_note(uint32 index, uint64 ticks)
 	current->parts[part - 1].ticks += ticks;
 	current->waits += ticks;
 	tally_current_end(current);
-	if (split.io[index & 4095] > 1)
-		split.io_ticks[split.io[index & 4095] - 2] += ticks;
 }
 
 #endif							/* PG_TALLY_SPLIT_H */

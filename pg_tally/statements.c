@@ -29,6 +29,7 @@
 #include "utils/queryjumble.h"
 
 #include "entry.h"
+#include "pending.h"
 #include "pg_tally.h"
 #include "split.h"
 #include "statement_text.h"
@@ -48,7 +49,7 @@ typedef struct usage
 	uint64		tick;
 	BufferUsage buffers;
 	WalUsage	wal;
-	uint64		io_ticks[SPLIT_IO];
+	uint64		io_ticks[4];		/* as in tally_counts */
 } usage;
 
 /* A query whose executor has started and not ended. */
@@ -273,7 +274,8 @@ usage_begin(usage *from)
 	split_settle();
 	from->buffers = pgBufferUsage;
 	from->wal = pgWalUsage;
-	memcpy(from->io_ticks, split.io_ticks, sizeof(from->io_ticks));
+	for (int i = 0; i < lengthof(from->io_ticks); i++)
+		from->io_ticks[i] = pending_sums[WAITS_BLOCK_READ + i].ticks;
 	from->tick = probe_now();
 }
 
@@ -316,8 +318,8 @@ usage_end(const usage *from, tally_counts *to)
 		to->io_ns[3] += nanoseconds_since(&a->temp_blk_write_time, &b->temp_blk_write_time);
 	}
 	else
-		for (int i = 0; i < SPLIT_IO; i++)
-			to->io_ticks[i] += split.io_ticks[i] - from->io_ticks[i];
+		for (int i = 0; i < lengthof(from->io_ticks); i++)
+			to->io_ticks[i] += pending_sums[WAITS_BLOCK_READ + i].ticks - from->io_ticks[i];
 	return now > from->tick ? now - from->tick : 0;
 }
 
@@ -383,9 +385,9 @@ add_counts(tally_cached *place, const tally_counts *counts)
 	add_array(to->blocks, counts->blocks, lengthof(to->blocks));
 	add_array(to->wal, counts->wal, lengthof(to->wal));
 	if (track_io_timing)
-		add_array(to->io_ns, counts->io_ns, SPLIT_IO);
+		add_array(to->io_ns, counts->io_ns, lengthof(to->io_ns));
 	else
-		add_array(to->io_ticks, counts->io_ticks, SPLIT_IO);
+		add_array(to->io_ticks, counts->io_ticks, lengthof(to->io_ticks));
 }
 
 static void

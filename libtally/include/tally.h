@@ -218,7 +218,8 @@ typedef enum tally_event_kind
 	TALLY_EVENT_NOTE = 1,			/* information */
 	TALLY_EVENT_WARNING = 2,		/* something was left out or lost */
 	TALLY_EVENT_BLOCKED = 3,		/* one process kept another waiting for long */
-	TALLY_EVENT_SLOW = 4			/* something took long */
+	TALLY_EVENT_SLOW = 4,			/* something took long */
+	TALLY_EVENT_CHECKPOINT = 5		/* one begins or ends */
 } tally_event_kind;
 
 typedef enum tally_slot_state

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * checkpoints.h
+ *	  Each checkpoint and restartpoint as two events and three statistics.
+ */
+#ifndef PG_TALLY_CHECKPOINTS_H
+#define PG_TALLY_CHECKPOINTS_H
+
+/* In the checkpointer, whenever it is about to wait: has one begun or ended since? */
+extern void checkpoints_look(void);
+
+#endif							/* PG_TALLY_CHECKPOINTS_H */

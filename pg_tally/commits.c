@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * commits.c
+ *	  The commit path (commits.h).
+ *
+ * Who finds its WAL unwritten writes and syncs it, with all that others have inserted by then;
+ * these find theirs done when they get the lock. So a commit with a sync of its own has led a
+ * flush, and one without was carried; commits by syncs tell how many a flush carries.
+ *
+ * The server sleeps for commit_delay without announcing a wait. Within a commit its sleeps are
+ * therefore charged to Call:commit_delay.
+ */
+#include "compat.h"
+
+#include <string.h>
+
+#include "access/xact.h"
+#include "access/xlog.h"
+
+#include "commits.h"
+#include "pending.h"
+
+typedef enum commit_part
+{
+	COMMIT_LED,						/* whole commits, by who flushed */
+	COMMIT_CARRIED,
+	COMMIT_ASYNCHRONOUS,
+	COMMIT_INSERT,					/* parts */
+	COMMIT_QUEUE,
+	COMMIT_DELAY,
+	COMMIT_WRITE,
+	COMMIT_SYNC,
+	COMMIT_REPLICATION,
+	COMMIT_PARTS
+} commit_part;
+
+static const struct
+{
+	const char *name;
+	wait_class	class;				/* WAITS_UNKNOWN: none */
+}			parts[COMMIT_PARTS] = {
+	[COMMIT_LED] = {"commit::led", WAITS_UNKNOWN},
+	[COMMIT_CARRIED] = {"commit::carried", WAITS_UNKNOWN},
+	[COMMIT_ASYNCHRONOUS] = {"commit::asynchronous", WAITS_UNKNOWN},
+	[COMMIT_INSERT] = {"commit::insert", WAITS_WAL_INSERT},
+	[COMMIT_QUEUE] = {"commit::queue", WAITS_WAL_QUEUE},
+	[COMMIT_DELAY] = {"commit::delay", WAITS_COMMIT_DELAY},
+	[COMMIT_WRITE] = {"commit::write", WAITS_WAL_WRITE},
+	[COMMIT_SYNC] = {"commit::sync", WAITS_WAL_SYNC},
+	[COMMIT_REPLICATION] = {"commit::replication", WAITS_REPLICATION},
+};
+
+bool		commits_pending HOT_DATA = false;
+
+static struct
+{
+	uint64		start;				/* tick; 0: no commit is going on */
+	uint64		end;				/* of one that is to be recorded */
+	wait_sum	before[WAITS_CLASSES];
+	uint32		index[COMMIT_PARTS];	/* in the book; TALLY_NONE until touched */
+}			commit;
+
+void
+commits_begin(void)
+{
+	commit.start = 0;
+	commits_pending = false;
+	memset(commit.index, 0xff, sizeof(commit.index));
+}
+
+static void
+record(commit_part part, uint64 ticks)
+{
+	if (commit.index[part] == TALLY_NONE)
+		commit.index[part] = probe_touch(parts[part].name, TALLY_TIMER);
+	tally_record(&tally.slot, commit.index[part], ticks);
+}
+
+/* The caller has settled the pending wait and cleared tally.on. */
+void
+commits_record(void)
+{
+	const wait_sum *now = pending_sums;
+	const wait_sum *then = commit.before;
+	bool		led = now[WAITS_WAL_SYNC].count != then[WAITS_WAL_SYNC].count;
+
+	commits_pending = false;
+	record(led ? COMMIT_LED : synchronous_commit == SYNCHRONOUS_COMMIT_OFF ? COMMIT_ASYNCHRONOUS
+		   : COMMIT_CARRIED, commit.end - commit.start);
+	for (commit_part part = COMMIT_INSERT; part < COMMIT_PARTS; part++)
+	{
+		wait_class	class = parts[part].class;
+
+		if (now[class].count != then[class].count)
+			record(part, now[class].ticks - then[class].ticks);
+	}
+	commit.start = 0;
+}
+
+/* Nothing before the commit is pending any more. */
+static void
+settle(void)
+{
+	tally.on = false;
+	pending_settle();
+	tally_switch_plain(&tally.slot, tally.cpu, probe_now());
+	tally.on = true;
+}
+
+static void
+transaction(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			/* one that wrote nothing is not made durable */
+			if (!tally.on || XactLastRecEnd == 0)
+				return;
+			if (tally.slot.book->pend != TALLY_NONE || commits_pending)
+				settle();
+			memcpy(commit.before, pending_sums, sizeof(commit.before));
+			if (CommitDelay > 0)
+				tally.unnamed_sleep = CALL_COMMIT_DELAY;
+			commit.start = probe_now();
+			break;
+		case XACT_EVENT_COMMIT:
+			if (commit.start == 0)
+				return;
+			tally.unnamed_sleep = 0;
+			commit.end = Max(probe_now(), commit.start);
+			commits_pending = tally.on;
+			break;
+		case XACT_EVENT_ABORT:
+			if (commit.start == 0)
+				return;
+			tally.unnamed_sleep = 0;
+			commit.start = 0;
+			commits_pending = false;
+			break;
+		default:
+			break;
+	}
+}
+
+void
+commits_install(void)
+{
+	RegisterXactCallback(transaction, NULL);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * commits.h
+ *	  Where the time of a commit goes: commit::<part>.
+ *
+ * From the server's own callbacks before and after it makes a transaction's end durable. The
+ * parts are the waits between the two; what is left is processor time.
+ */
+#ifndef PG_TALLY_COMMITS_H
+#define PG_TALLY_COMMITS_H
+
+#include "postgres.h"
+
+/* Take the callback. Once in a process. */
+extern void commits_install(void);
+/* A new slot, or the level has changed. */
+extern void commits_begin(void);
+
+/* A commit is over; its figures are recorded before the next wait, when all its waits are known. */
+extern bool commits_pending;
+extern void commits_record(void);
+
+#endif							/* PG_TALLY_COMMITS_H */
