@@ -9,7 +9,7 @@
  * median of the rounds and the half-width of its 95 % confidence interval from the order
  * statistics; what has a baseline is shown less the baseline of the same round.
  */
-#include "tally.h"
+#include "tally_statements.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,9 +25,23 @@
 #define LIVES 20					/* claims in a round */
 #define SCATTER 4096
 #define STATS 16
+#define MISSES 2000					/* of a cache of statements in a round */
+#define CACHED 32					/* of which some push others out */
+#define KNOWN 2000					/* statements of the table with room */
+#define TEXT 100					/* bytes of a statement's text */
+#define LONG_TEXT 2000
 
 static tally_segment segment;
 static tally_slot slot;
+static tally_cache cache;
+static tally_statement_key cached[CACHED];
+static uint32_t cached_count;
+static tally_slot busy_slot;
+static tally_cache busy_cache;		/* through which many statements go */
+static tally_segment small;			/* its table is full */
+static tally_slot small_slot;
+static tally_cache small_cache;
+static char text[LONG_TEXT];
 static uint64_t values[SCATTER];
 static uint32_t indexes[SCATTER];
 static uint32_t numbers[STATS];
@@ -128,6 +142,79 @@ whole_session(void)
 	}
 }
 
+static void
+update_statement(tally_cached *place, uint64_t value)
+{
+	tally_cached_begin(place);
+	tally_moments_add(&place->counts.exec, value);
+	place->hist[tally_bucket(value)]++;
+	place->counts.rows++;
+	tally_cached_end(place);
+}
+
+static tally_statement_key
+statement_key(uint64_t id)
+{
+	/* as a server's: scattered over all bits */
+	return (tally_statement_key) {.id = id * UINT64_C(0x9E3779B97F4A7C15),.database_id = 5,.user_id = 10,
+		.toplevel = 1};
+}
+
+/* One that is cached: found, and an execution counted. */
+static void
+statement_hit(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+	{
+		const tally_statement_key *key = &cached[indexes[i % SCATTER] % cached_count];
+
+		update_statement(tally_cache_find(&cache, key), values[i % SCATTER]);
+	}
+}
+
+static void
+run_through(tally_cache *by, uint64_t *next, uint64_t count, const tally_statement_text *given)
+{
+	for (uint32_t i = 0; i < MISSES; i++)
+	{
+		tally_statement_key key = statement_key(1000 + (*next)++ % count);
+		tally_cached *place = tally_cache_find(by, &key);
+
+		if (place == NULL)
+			place = tally_cache_enter(by, &key, given);
+		if (place != NULL)
+			update_statement(place, values[i]);
+	}
+}
+
+/* One that is in the table: another's place is laid down for it. */
+static void
+statement_miss(void)
+{
+	static uint64_t next;
+
+	run_through(&busy_cache, &next, KNOWN, NULL);
+}
+
+/* One that is new, in a table that is full: and another is evicted for it. */
+static void
+statement_new(void)
+{
+	static uint64_t next;
+	const tally_statement_text given = {.bytes = text,.length = TEXT,.whole = TEXT};
+
+	run_through(&small_cache, &next, UINT32_MAX, &given);
+}
+
+static void
+statement_new_long(void)
+{
+	static uint64_t next = UINT32_MAX;
+	const tally_statement_text given = {.bytes = text,.length = LONG_TEXT,.whole = LONG_TEXT};
+
+	run_through(&small_cache, &next, UINT32_MAX, &given);
+}
+
 #ifdef HDR_HISTOGRAM
 typedef struct peer
 {
@@ -183,6 +270,10 @@ static measurement measurements[] = {
 	{.name = "tally_touch, known statistic",.run = touch_again,.steps = STEPS,.less = 0},
 	{.name = "tally_claim + tally_retire",.run = claim_and_retire,.steps = LIVES,.less = -1},
 	{.name = "claim, 16 statistics, retire",.run = whole_session,.steps = LIVES,.less = -1},
+	{.name = "statement, cached: found and counted",.run = statement_hit,.steps = STEPS,.less = 0},
+	{.name = "not cached: another laid down for it",.run = statement_miss,.steps = MISSES,.less = -1},
+	{.name = "new: another evicted for it, text of 100 B",.run = statement_new,.steps = MISSES,.less = -1},
+	{.name = "the same, text of 2,000 B",.run = statement_new_long,.steps = MISSES,.less = -1},
 };
 
 #define MEASUREMENTS ((int) (sizeof(measurements) / sizeof(measurements[0])))
@@ -213,7 +304,10 @@ prepare(const char *path)
 	char		name[32];
 
 	tally_options_init(&options);
-	if (tally_open(path, &options, &segment) != 0 || tally_claim(&segment, &identity, &slot) != 0)
+	options.statements = 5000;
+	if (tally_open(path, &options, &segment) != 0 || tally_claim(&segment, &identity, &slot) != 0 ||
+		tally_cache_open(&slot, &cache) != 0 || tally_claim(&segment, &identity, &busy_slot) != 0 ||
+		tally_cache_open(&busy_slot, &busy_cache) != 0)
 	{
 		fprintf(stderr, "bench: cannot make a segment at \"%s\"\n", path);
 		exit(1);
@@ -236,6 +330,37 @@ prepare(const char *path)
 		indexes[i] = 1 + (uint32_t) random() % STATS;
 	}
 	tally_switch(&slot, 1, 0);
+	for (uint64_t i = 0; i < CACHED; i++)
+	{
+		tally_statement_key key = statement_key(i);
+
+		tally_cache_enter(&cache, &key, NULL);
+	}
+	for (uint64_t i = 0; i < CACHED; i++)
+	{
+		tally_statement_key key = statement_key(i);
+
+		if (tally_cache_find(&cache, &key) != NULL)
+			cached[cached_count++] = key;
+	}
+}
+
+/* A table so small that it is always full. */
+static void
+prepare_small(const char *path)
+{
+	const tally_identity identity = {.kind = "bench"};
+	tally_options options;
+
+	tally_options_init(&options);
+	options.statements = 100;
+	if (tally_open(path, &options, &small) != 0 || tally_claim(&small, &identity, &small_slot) != 0 ||
+		tally_cache_open(&small_slot, &small_cache) != 0)
+	{
+		fprintf(stderr, "bench: cannot make a segment at \"%s\"\n", path);
+		exit(1);
+	}
+	memset(text, 'x', sizeof(text));
 }
 
 static void
@@ -257,6 +382,8 @@ main(void)
 
 	snprintf(path, sizeof(path), "/dev/shm/tally_bench.%d", (int) getpid());
 	prepare(path);
+	unlink(path);
+	prepare_small(path);
 	unlink(path);
 	for (int i = 0; i < MEASUREMENTS; i++)
 	{
@@ -293,7 +420,10 @@ main(void)
 			m->net[round] = m->ns[round] - (less >= 0 ? measurements[less].ns[round] : 0);
 		show(m, m->net);
 	}
+	tally_retire(&busy_slot);
 	tally_retire(&slot);
 	tally_close(&segment);
+	tally_retire(&small_slot);
+	tally_close(&small);
 	return 0;
 }
