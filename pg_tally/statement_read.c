@@ -20,7 +20,9 @@
 
 #define READ_TRIES 20				/* readings of everything */
 #define SET_TRIES 200				/* of one set */
-#define COPY_TRIES 1000				/* of one entry, place or book */
+#define COPY_TRIES 1000				/* of one entry, place or book ... */
+#define COPY_SPINS 100				/* ... of which so many without a pause between them */
+#define COPY_PAUSE_US 50
 #define SLOT_TRIES 5				/* of a cache, while its statements end */
 #define TEXT_MOST (64 * 1024 * 1024)	/* bytes of a text, whatever the entry says */
 
@@ -92,6 +94,14 @@ static inline uint64
 copy_begin(const uint64 *seq)
 {
 	return __atomic_load_n(seq, __ATOMIC_ACQUIRE);	/* C */
+}
+
+/* The writer may have lost the processor in the middle of its change. */
+static void
+copy_pause(int tries)
+{
+	if (tries >= COPY_SPINS && tries % 8 == 0)
+		pg_usleep(COPY_PAUSE_US);
 }
 
 static inline bool
@@ -205,6 +215,7 @@ copy_running(tally_segment *segment, uint32 slot, running *run)
 		run->pend_ticks = run->pend_stat != 0 ? *(volatile uint64 *) &book->pend_ticks : 0;
 		if (copy_end(&book->seq, seq))
 			return true;
+		copy_pause(i);
 	}
 	return false;
 }
@@ -219,6 +230,7 @@ copy_current(const tally_current *current, tally_current *copy)
 		memcpy(copy, current, sizeof(*copy));
 		if (copy_end(&current->seq, seq))
 			return true;
+		copy_pause(i);
 	}
 	return false;
 }
@@ -300,6 +312,7 @@ statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *fligh
 
 /* ---------------------------------------------------------------- caches */
 
+/* A writer that died in the middle of a change leaves the place so: it is taken as it is. */
 static bool
 copy_place(const tally_cached *place, tally_cached *copy)
 {
@@ -313,9 +326,10 @@ copy_place(const tally_cached *place, tally_cached *copy)
 		hist_range(&copy->counts.exec, &low, &end);
 		memcpy(&copy->hist[low], &place->hist[low], (end - low) * sizeof(uint32));
 		if (copy_end(&place->seq, seq))
-			return copy->state == 1 && copy->drop != copy->generation;
+			break;
+		copy_pause(i);
 	}
-	return false;
+	return copy->state == 1 && copy->drop != copy->generation;
 }
 
 static void
@@ -395,7 +409,10 @@ copy_text(tally_segment *segment, const tally_statement *statement, statement_te
 	text->kept = tally_statement_text_copy(segment, statement, text->bytes, text->kept);
 }
 
-/* Copy a used entry, and its text if `text` is given. */
+/*
+ * Copy a used entry, and its text if `text` is given; as it is and without the text, if it
+ * changes throughout.
+ */
 static bool
 copy_statement(tally_segment *segment, const tally_statement *statement, tally_statement *copy,
 			   statement_text *text)
@@ -410,7 +427,10 @@ copy_statement(tally_segment *segment, const tally_statement *statement, tally_s
 		hist_range(&copy->counts.exec, &low, &end);
 		memcpy(&copy->hist[low], &statement->hist[low], (end - low) * sizeof(uint64));
 		if (!copy_end(&statement->seq, seq))
+		{
+			copy_pause(i);
 			continue;
+		}
 		if (copy->state != 1 || text == NULL || copy->text == 0)
 			return copy->state == 1;
 		copy_text(segment, copy, text);
@@ -419,7 +439,7 @@ copy_statement(tally_segment *segment, const tally_statement *statement, tally_s
 		pfree(text->bytes);
 		text->bytes = NULL;
 	}
-	return false;
+	return copy->state == 1;
 }
 
 bool

@@ -345,6 +345,21 @@ fn without_room_for_statements_the_views_are_empty() {
     client.batch_execute("select tally.reset(), tally.reset(queryid => 7)").unwrap();
 }
 
+#[test]
+fn statements_of_sessions_are_shown_where_only_sessions_are_instrumented() {
+    let cluster = house::sessions();
+    create_views(&cluster);
+    let mut worker = cluster.connect().unwrap();
+    worker.batch_execute("select 'in a session' as done").unwrap();
+    drop(worker);
+    let mut client = cluster.connect().unwrap();
+    let sql = "select calls from tally.statements where query = 'select $1 as done'";
+    eventually("the ended session's statement is there", || number(&mut client, sql) == 1.0);
+    assert_eq!(status(&mut client, "statements"), "top");
+    let own = "select count(*) from tally.sessions where query like '%tally.sessions%'";
+    assert_eq!(number(&mut client, own), 1.0);
+}
+
 /// Each session runs more statements than its cache holds, one after the other, so that they are
 /// laid down all the time. Whenever they are read, no execution that has ended is missing, and
 /// none is there that has not begun.
