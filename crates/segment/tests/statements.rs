@@ -253,13 +253,72 @@ fn what_a_session_works_for_counts_up_to_now() {
     assert_eq!((statements.user(10), statements.user(11)), (Some("alice"), None));
 }
 
+/// Executions at two times: by statement and lot, their times. Lot 0 is the table, the others
+/// are places of caches.
+fn put(maker: &Maker, lots: &BTreeMap<(u64, usize), Vec<u64>>) {
+    for ((id, lot), times) in lots {
+        let counted = Counted::new(*id, times).parts(&[(1, 1, times.iter().sum())]);
+        if *lot == 0 {
+            maker.enter(&counted, 1);
+        } else {
+            // A place of its own, though places are four to a statement in truth.
+            let place = *id as u32 * 4 + *lot as u32 / 3;
+            maker.cache(*lot as u32 % 3, place, 1, &counted);
+        }
+    }
+}
+
+type Deals = Vec<(u64, usize, u64)>;
+
+fn deals() -> impl Strategy<Value = Deals> {
+    prop::collection::vec((0u64..12, 0usize..5, 1u64..1 << 40), 0..150)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+    /// What is executed between two readings, wherever it is counted, is the interval's.
+    #[test]
+    fn an_interval_is_the_executions_in_it(first in deals(), second in deals()) {
+        let world = world();
+        let mut segment = Segment::open(&world.maker.path).unwrap();
+        let mut lots: BTreeMap<(u64, usize), Vec<u64>> = BTreeMap::new();
+        for (id, lot, time) in first {
+            lots.entry((id, lot)).or_default().push(time);
+        }
+        put(&world.maker, &lots);
+        let earlier = segment.statements().unwrap().unwrap();
+        let before = lots.clone();
+        let mut new: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for (id, lot, time) in second {
+            // Who is in the table stays there, and keeps its entry.
+            let held = before.keys().any(|key| *key == (id, 0));
+            let lot = if lot == 0 && !held { 1 } else { lot };
+            lots.entry((id, lot)).or_default().push(time);
+            new.entry(id).or_default().push(time);
+        }
+        put(&world.maker, &lots);
+        let later = segment.statements().unwrap().unwrap();
+        let delta = StatementsDelta::between(Some(&earlier), &later);
+        prop_assert_eq!(delta.statements().len(), new.len());
+        for found in delta.statements() {
+            let times = &new[&found.key.id];
+            let (min, max) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+            prop_assert_eq!(found.calls(), times.len() as u64);
+            prop_assert_eq!(found.rows(), times.len() as u64);
+            prop_assert_eq!(found.histogram().count(), times.len() as u64);
+            prop_assert_eq!(found.parts()[0].ticks, times.iter().sum::<u64>());
+            for (found, exact) in [(found.exec().min, *min), (found.exec().max, *max)] {
+                let error = found.unwrap() * 1e9 / exact as f64 - 1.0;
+                prop_assert!(error.abs() <= 0.0626, "{found:?} {exact}");
+            }
+        }
+    }
+
     /// Executions are dealt out to the table and to places of caches; the sums are those of
     /// all of them.
     #[test]
     fn wherever_executions_lie_they_are_counted_once(
-        deals in prop::collection::vec((0u64..12, 0usize..5, 1u64..1 << 40), 0..150),
+        deals in deals(),
     ) {
         let world = world();
         let mut lots: BTreeMap<(u64, usize), Vec<u64>> = BTreeMap::new();
@@ -268,18 +327,7 @@ proptest! {
             lots.entry((id, lot)).or_default().push(time);
             all.entry(id).or_default().push(time);
         }
-        let mut used = [0; 3];
-        for ((id, lot), times) in &lots {
-            let counted = Counted::new(*id, times).parts(&[(1, 1, times.iter().sum())]);
-            if *lot == 0 {
-                world.maker.enter(&counted, 1);
-            } else {
-                // Two lots may be of one session: as if a place had been lost and found.
-                let slot = lot % 3;
-                world.maker.cache(slot as u32, used[slot], 1, &counted);
-                used[slot] += 1;
-            }
-        }
+        put(&world.maker, &lots);
         let read = world.read();
         prop_assert_eq!(read.statements().len(), all.len());
         for (id, times) in &all {

@@ -5,8 +5,8 @@
 //! even. A place that is freed keeps what it holds; only its state changes, outside of seq.
 
 use super::key::StatementKey;
+use super::quiet::{Tries, TwoCopies};
 use super::sums::{parts_of, RawPart, Sums};
-use super::Tries;
 use crate::error::Error;
 use crate::layout::{
     self, book, cached, current, entry, head, i32_at, state, statement, u32_at, u64_at,
@@ -100,14 +100,19 @@ impl Segment {
         &self,
         regions: &StatementRegions,
         owner: Owner,
+        copies: &mut TwoCopies,
         tries: &Tries,
         found: &mut Vec<Cached>,
     ) -> Result<(), Error> {
-        let mut state = [0u8; 4];
-        for place in 0..owner.places {
-            self.read(place_at(regions, owner.slot, place) + cached::STATE as u64, &mut state)?;
-            if u32_at(&state, 0) == 1 {
-                found.extend(self.read_place(regions, owner.slot, place, tries)?);
+        let used = |bytes: &[u8]| u32_at(bytes, cached::STATE) == 1;
+        let at = place_at(regions, owner.slot, 0);
+        self.read_twice(at, owner.places as usize, cached::SIZE, used, copies)?;
+        for (place, (bytes, rests)) in (0..).zip(copies.each(cached::SIZE)) {
+            if used(bytes) {
+                found.extend(match rests {
+                    true => Cached::of(owner.slot, place, bytes),
+                    false => self.read_place(regions, owner.slot, place, tries)?,
+                });
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ mod caches;
 mod delta;
 mod figures;
 mod key;
+mod quiet;
 mod settle;
 mod split;
 mod sums;
@@ -22,12 +23,10 @@ use crate::error::Error;
 use crate::layout::{entry, header, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 use caches::{Owner, Rest, Working};
+use quiet::Tries;
 use settle::Found;
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
 use sums::{RawPart, Sums};
 
 pub use delta::StatementsDelta;
@@ -153,39 +152,6 @@ impl Statements {
     }
 }
 
-/// How often one thing is read again at once while its writer changes it, ...
-const YIELDS: u32 = 20;
-/// ... how often after a sleep, since its writer may wait for a processor, ...
-const SLEEPS: u32 = 1000;
-const SLEEP: Duration = Duration::from_micros(50);
-/// ... and all things of a reading together, so that stopped writers cannot stop us.
-const ALL_SLEEPS: u32 = 5000;
-
-/// What it took to come by a consistent reading.
-#[derive(Debug, Default)]
-struct Tries {
-    sleeps: Cell<u32>,
-    /// Things that were taken as they were.
-    torn: Cell<u32>,
-}
-
-impl Tries {
-    /// Wait before another try; false: it has been enough.
-    fn wait(&self, attempt: u32) -> bool {
-        if attempt < YIELDS {
-            std::thread::yield_now();
-            return true;
-        }
-        if attempt >= YIELDS + SLEEPS || self.sleeps.get() >= ALL_SLEEPS {
-            self.torn.set(self.torn.get().saturating_add(1));
-            return false;
-        }
-        self.sleeps.set(self.sleeps.get() + 1);
-        std::thread::sleep(SLEEP);
-        true
-    }
-}
-
 /// Slots that may hold statements, and the names that all slots and groups tell.
 #[derive(Default)]
 struct Owners {
@@ -223,11 +189,7 @@ impl Segment {
         }
         let tries = Tries::default();
         let Owners { owners, databases, users } = self.read_owners()?;
-        let mut found = self.read_found(&regions, &owners, &tries)?;
-        let mut working = Vec::new();
-        for owner in owners.into_iter().filter(|o| o.live) {
-            working.extend(self.read_current(&regions, owner, &tries)?);
-        }
+        let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
         let tick = self.clock.now();
         let live = self.read_live()?;
         let entries = found.values().filter(|f| f.entry.is_some()).count() as u32;
@@ -241,10 +203,8 @@ impl Segment {
             statements.push(self.statement(key, found, text, second)?);
         }
         let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
-        let mut in_flight = Vec::with_capacity(working.len());
-        for working in working {
-            in_flight.push(self.in_flight(working, second)?);
-        }
+        let in_flight = working.into_iter().map(|working| self.in_flight(working, second));
+        let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Statements {
             tick,
             realtime_ns: clock::realtime_ns(),
@@ -260,7 +220,7 @@ impl Segment {
             lost: u64_at(&live, header::STATEMENTS_LOST),
             texts_cut: u64_at(&live, header::TEXTS_CUT),
             paused: u32_at(&live, header::PAUSE) & 1 != 0,
-            torn: tries.torn.get(),
+            torn: tries.torn(),
             databases,
             users,
         }))
@@ -277,25 +237,6 @@ impl Segment {
         })?;
         all.owners.retain(|owner| owner.places > 0);
         Ok(all)
-    }
-
-    /// Copy what begins with its seq at `at` while it does not change. False: it did not come
-    /// to rest, and is copied as it is. The system may copy in any order, so that the seq in
-    /// the copy tells nothing of the rest of it.
-    fn read_under_seq(&self, at: u64, bytes: &mut [u8], tries: &Tries) -> Result<bool, Error> {
-        for attempt in 0.. {
-            let before = self.read_u64(at)?;
-            fence(Ordering::Acquire);
-            self.read(at, bytes)?;
-            fence(Ordering::Acquire);
-            if before % 2 == 0 && before == self.read_u64(at)? {
-                return Ok(true);
-            }
-            if !tries.wait(attempt) {
-                break;
-            }
-        }
-        Ok(false)
     }
 
     fn statement(

@@ -10,10 +10,10 @@
 //! that takes so little time that hardly anything is laid down meanwhile, and if something
 //! is, it is done again.
 
-use super::caches::{Cached, Owner};
+use super::caches::{Cached, Owner, Working};
 use super::key::{sets_of, StatementKey};
+use super::quiet::{Tries, TwoCopies};
 use super::table::{Entry, SetHead};
-use super::Tries;
 use crate::error::Error;
 use crate::layout;
 use crate::segment::{Segment, StatementRegions};
@@ -48,34 +48,31 @@ impl Logs {
     }
 }
 
-/// The numbers of a set's entries, with their tags.
-fn entries_of(set: u32, tags: &[u64; layout::WAYS]) -> impl Iterator<Item = (u32, u64)> + '_ {
-    (set * layout::WAYS as u32..).zip(tags.iter().copied())
-}
-
 impl Segment {
-    /// All statements, by key.
+    /// All statements, by key, and what each session works for: the time of that comes into its
+    /// cache when it is done, so the two are read one right after the other.
     pub(super) fn read_found(
         &self,
         regions: &StatementRegions,
         owners: &[Owner],
         tries: &Tries,
-    ) -> Result<HashMap<StatementKey, Found>, Error> {
+    ) -> Result<(HashMap<StatementKey, Found>, Vec<Working>), Error> {
         let mut logs = Logs { before: Vec::new(), after: Vec::new() };
         let upto = layout::set::FOLDS + 8;
         self.each_entry(regions.sets, upto, |_, bytes| {
             logs.before.push(layout::u64_at(bytes, layout::set::FOLDS));
         })?;
-        let mut copies = Vec::new();
+        let mut buffers = TwoCopies::default();
+        let (mut copies, mut working) = (Vec::new(), Vec::new());
         for owner in owners {
-            self.read_cache(regions, *owner, tries, &mut copies)?;
+            self.read_cache(regions, *owner, &mut buffers, tries, &mut copies)?;
+            if owner.live {
+                working.extend(self.read_current(regions, *owner, tries)?);
+            }
         }
         let mut entries = Vec::new();
-        for set in 0..regions.sets.count {
-            let tags = self.read_set(regions, set)?.tags;
-            for (number, _) in entries_of(set, &tags).filter(|(_, tag)| *tag != 0) {
-                entries.extend(self.read_entry(regions, number, tries)?);
-            }
+        for (set, tags) in (0..).zip(self.read_tags(regions)?) {
+            self.read_entries_of(regions, set, &tags, &mut buffers, tries, &mut entries)?;
             logs.after.push(self.read_set(regions, set)?);
         }
 
@@ -95,7 +92,7 @@ impl Segment {
                 *found = self.settle(regions, key, &found.cached, tries)?;
             }
         }
-        Ok(all)
+        Ok((all, working))
     }
 
     /// One statement, of which these places held a part.
@@ -118,7 +115,8 @@ impl Segment {
             }
             for set in sets {
                 let tags = self.read_set(regions, set)?.tags;
-                for (number, _) in entries_of(set, &tags).filter(|(_, t)| *t == tag) {
+                let first = set * layout::WAYS as u32;
+                for (number, _) in (first..).zip(tags).filter(|(_, t)| *t == tag) {
                     let entry = self.read_entry(regions, number, tries)?;
                     let entry = entry.filter(|entry| entry.key == *key);
                     found.entry = found.entry.or(entry);

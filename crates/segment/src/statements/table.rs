@@ -6,8 +6,8 @@
 //! change while the entry's seq is odd.
 
 use super::key::StatementKey;
+use super::quiet::{Tries, TwoCopies};
 use super::sums::{parts_of, RawPart, Sums};
-use super::Tries;
 use crate::error::Error;
 use crate::layout::{self, i32_at, set, statement, u32_at, u64_at};
 use crate::segment::{Segment, StatementRegions};
@@ -76,7 +76,21 @@ impl SetHead {
     }
 }
 
+fn tags_of(bytes: &[u8]) -> [u64; layout::WAYS] {
+    std::array::from_fn(|way| u64_at(bytes, set::TAGS + 8 * way))
+}
+
 impl Segment {
+    /// The tags of all sets.
+    pub(super) fn read_tags(
+        &self,
+        regions: &StatementRegions,
+    ) -> Result<Vec<[u64; layout::WAYS]>, Error> {
+        let mut tags = Vec::with_capacity(regions.sets.count as usize);
+        self.each_entry(regions.sets, set::LOG, |_, bytes| tags.push(tags_of(bytes)))?;
+        Ok(tags)
+    }
+
     pub(super) fn read_set(&self, regions: &StatementRegions, set: u32) -> Result<SetHead, Error> {
         let at = regions.sets.entry(set);
         let folds_before = self.read_u64(at + set::FOLDS as u64)?;
@@ -87,9 +101,43 @@ impl Segment {
         Ok(SetHead {
             folds_before,
             folds_after: self.read_u64(at + set::FOLDS as u64)?,
-            tags: std::array::from_fn(|way| u64_at(&bytes, set::TAGS + 8 * way)),
+            tags: tags_of(&bytes),
             log: std::array::from_fn(|n| u64_at(&bytes, set::LOG + 8 * n)),
         })
+    }
+
+    /// The entries of a set that have a tag.
+    pub(super) fn read_entries_of(
+        &self,
+        regions: &StatementRegions,
+        set: u32,
+        tags: &[u64; layout::WAYS],
+        copies: &mut TwoCopies,
+        tries: &Tries,
+        found: &mut Vec<Entry>,
+    ) -> Result<(), Error> {
+        let first = set * layout::WAYS as u32;
+        let tagged = || (first..).zip(tags).filter(|(_, &tag)| tag != 0).map(|(number, _)| number);
+        let Some((low, high)) = tagged().next().zip(tagged().last()) else {
+            return Ok(());
+        };
+        if regions.table.stride as usize != statement::SIZE {
+            for number in tagged() {
+                found.extend(self.read_entry(regions, number, tries)?);
+            }
+            return Ok(());
+        }
+        let used = |bytes: &[u8]| u32_at(bytes, statement::STATE) == 1;
+        let count = (high - low + 1) as usize;
+        self.read_twice(regions.table.entry(low), count, statement::SIZE, used, copies)?;
+        for (number, (bytes, rests)) in (low..).zip(copies.each(statement::SIZE)) {
+            if rests {
+                found.extend(Entry::of(number, bytes));
+            } else if tags[(number - first) as usize] != 0 {
+                found.extend(self.read_entry(regions, number, tries)?);
+            }
+        }
+        Ok(())
     }
 
     /// One entry.

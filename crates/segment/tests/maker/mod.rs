@@ -644,14 +644,21 @@ impl Maker {
     /// Enter a statement in the table; the number of its entry.
     pub fn enter(&self, counted: &Counted, born: u64) -> u32 {
         let (tag, sets) = sets_of(&counted.key, self.places().sets);
-        let ways = sets.into_iter().flat_map(|set| (0..layout::WAYS).map(move |way| (set, way)));
-        let (set, way) = ways
-            .into_iter()
-            .find(|&(set, way)| {
-                let found = self.get_u64(self.set_at(set) + (set::TAGS + 8 * way) as u64);
-                found == 0 || found == tag
-            })
-            .expect("there is room");
+        let tag_at = |set, way: usize| self.set_at(set) + (set::TAGS + 8 * way) as u64;
+        let find = |wanted| {
+            let ways = sets.map(|set| (0..layout::WAYS).map(move |way| (set, way)));
+            let mut ways = ways.into_iter().flatten();
+            ways.find(|&(set, way)| self.get_u64(tag_at(set, way)) == wanted)
+        };
+        let free = |set: &u32| {
+            (0..layout::WAYS).filter(|&way| self.get_u64(tag_at(*set, way)) == 0).count()
+        };
+        let (set, way) = find(tag).unwrap_or_else(|| {
+            // In the emptier of the two, from its first free way on.
+            let set = if free(&sets[1]) > free(&sets[0]) { sets[1] } else { sets[0] };
+            let way = (0..layout::WAYS).find(|&way| self.get_u64(tag_at(set, way)) == 0);
+            (set, way.expect("there is room"))
+        });
         let number = set * layout::WAYS as u32 + way as u32;
         let at = self.statement_at(number);
         self.bytes(at + statement::KEY as u64, &key_bytes(&counted.key));
