@@ -347,7 +347,7 @@ pub(crate) fn identity_of(bytes: &[u8]) -> Identity {
 
 impl Segment {
     /// The identity of a slot's owner, read while it does not change.
-    fn read_identity(&self, index: u32) -> Result<(Arc<Identity>, u32), Error> {
+    pub(crate) fn read_identity(&self, index: u32) -> Result<(Arc<Identity>, u32), Error> {
         let offset = self.regions.entries.entry(index);
         let mut bytes = [0u8; entry::SIZE];
         for _ in 0..100 {

@@ -46,6 +46,7 @@ Examples:
   tally enable --mode session     put pg_tally to work on the server, without a restart
   tally top                       watch it
   tally statements                the statements that take most time
+  tally events --follow           what is notable, as it happens
   tally level locks --for 60s     look at every lightweight lock, for a minute
   tally cost                      what the watching costs";
 
@@ -66,6 +67,8 @@ pub enum Verb {
     Top(TopArgs),
     /// Which statements the time goes to, how it is distributed, and what each spends it on
     Statements(StatementsArgs),
+    /// What was notable: slow operations, who kept whom waiting, checkpoints, warnings
+    Events(EventsArgs),
     /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
     /// Set how much is looked at, for good, for a while or now and then; or say it
@@ -385,6 +388,85 @@ pub struct StatementsArgs {
     pub json: bool,
 }
 
+/// Arguments of `tally events`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo -u postgres tally events
+  tally events --follow
+  tally events -f --last 0 --kind slow,blocked
+  tally events --since 10min --pid 4711
+  tally events --json | jq -r 'select(.kind == \"slow\") | .text'")]
+pub struct EventsArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Go on with what comes, until interrupted; also across restarts of the server
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only those after the event of this number (--json tells it), or of this last time (10min, 90s)
+    #[arg(long, value_name = "NUMBER|TIME", conflicts_with = "last")]
+    pub since: Option<Since>,
+    /// Only the last N of those there are; with --follow, before those that come
+    #[arg(long, short = 'n', value_name = "N")]
+    pub last: Option<usize>,
+    /// Only of these kinds
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
+    pub kind: Vec<EventKind>,
+    /// Only of this process; may be repeated
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Vec<i32>,
+    /// Print JSON, one line per event (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where events begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// After this one.
+    Number(u64),
+    /// So long ago.
+    Ago(Duration),
+}
+
+impl std::str::FromStr for Since {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(number) => Ok(Self::Number(number)),
+            Err(_) => duration(text).map(Self::Ago),
+        }
+    }
+}
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EventKind {
+    /// Information
+    Note,
+    /// Something was left out or lost
+    Warning,
+    /// One process kept another waiting for long
+    Blocked,
+    /// An operation that took long
+    Slow,
+    /// A checkpoint begins or ends
+    Checkpoint,
+}
+
+impl From<EventKind> for segment::EventKind {
+    fn from(kind: EventKind) -> Self {
+        match kind {
+            EventKind::Note => Self::Note,
+            EventKind::Warning => Self::Warning,
+            EventKind::Blocked => Self::Blocked,
+            EventKind::Slow => Self::Slow,
+            EventKind::Checkpoint => Self::Checkpoint,
+        }
+    }
+}
+
 /// Arguments of `tally cost`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -696,6 +778,16 @@ mod tests {
         assert_eq!(sort("count"), Some(Sort::Count));
         assert_eq!(sort("IO:WALSync"), Some(Sort::Activity("io:walsync".into())));
         assert_eq!(sort("nonsense"), None);
+    }
+
+    #[test]
+    fn events_begin_after_a_number_or_some_time_ago() {
+        let since = |text: &str| text.parse::<Since>();
+        assert_eq!(since("42"), Ok(Since::Number(42)));
+        assert_eq!(since("10min"), Ok(Since::Ago(Duration::from_secs(600))));
+        for bad in ["", "-1", "soon", "10weeks"] {
+            assert!(since(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

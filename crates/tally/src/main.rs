@@ -13,6 +13,7 @@ mod demo;
 mod disable;
 mod enable;
 mod error;
+mod events;
 mod functions;
 mod generate;
 mod instrumented;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Verb::Ls(args) => ls::run(args),
         Verb::Top(args) => top::run(args, color),
         Verb::Statements(args) => statements::run(args, color),
+        Verb::Events(args) => events::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),

@@ -10,18 +10,20 @@ use std::time::Duration;
 use scratch::Process;
 use segment::interval::{ClockInfo, ServerInfo};
 use segment::kernel::{Watch, Witness};
-use segment::{EventKind, Interval, Level, Overflows, ProbeState, Segment};
+use segment::{Event, EventKind, Interval, Level, Overflows, ProbeState, Segment};
 use serde::Serialize;
 
 use crate::cli::StatusArgs;
 use crate::coverage::Coverage;
 use crate::error::Error;
+use crate::events::When;
+use crate::model::statements::TableRow;
 use crate::target;
 
 /// How long the witness looks.
 const WITNESS: Duration = Duration::from_secs(1);
 /// How many of the last events are shown.
-const EVENTS: usize = 10;
+const EVENTS: u64 = 10;
 
 /// All that is said, as `--json` says it.
 #[derive(Debug, Serialize)]
@@ -37,6 +39,8 @@ struct Status {
     clock: ClockInfo,
     segment: File,
     slots: Slots,
+    /// `null` when the segment keeps no statements.
+    statements: Option<TableRow>,
     /// `null` when the processes cannot be seen.
     processes: Option<Processes>,
     overflow: Overflows,
@@ -100,13 +104,13 @@ struct ProbeRow {
 
 #[derive(Debug, Serialize)]
 struct EventRow {
-    /// Seconds since 1970.
-    time: f64,
-    seconds_ago: f64,
+    /// Seconds since 1970; `null` where the segment's clock cannot be told.
+    time: Option<f64>,
+    seconds_ago: Option<f64>,
     pid: i32,
     warning: bool,
-    /// "note", "warning" or "blocked": one process kept another waiting.
-    kind: &'static str,
+    /// As `tally events` has it.
+    kind: String,
     text: String,
 }
 
@@ -127,6 +131,7 @@ impl Status {
     fn of(segment: &mut Segment, coverage: Option<&Coverage>) -> Result<Self, Error> {
         let running = segment.server_runs();
         let interval = look(segment, running)?;
+        let statements = segment.statements()?.map(|it| TableRow::of(&it));
         let header = segment.header();
         let now_ns = segment::clock::realtime_ns();
         let age_ns = now_ns.saturating_sub(header.created_realtime_ns);
@@ -143,6 +148,7 @@ impl Status {
                 age_seconds: age_ns as f64 / 1e9,
             },
             slots: Slots { used: segment.population()?, capacity: header.slots },
+            statements,
             processes: coverage.map(|it| Processes {
                 covered: it.covered.len(),
                 not_covered: it.uncovered.iter().map(ProcessRow::from).collect(),
@@ -185,27 +191,19 @@ fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error>
 }
 
 fn events(segment: &Segment) -> Result<Vec<EventRow>, Error> {
-    let header = segment.header();
-    let created_ns = segment.clock().ns_of(header.clock_tick0);
     let now = segment::clock::realtime_ns() as f64 / 1e9;
-    let all = segment.events(0)?;
-    Ok(all[all.len().saturating_sub(EVENTS)..]
-        .iter()
-        .map(|event| {
-            let after_ns = segment.clock().ns_of(event.tick).saturating_sub(created_ns);
-            let time = (header.created_realtime_ns as f64 + after_ns as f64) / 1e9;
-            EventRow {
-                time,
-                seconds_ago: (now - time).max(0.0),
-                pid: event.pid,
-                warning: event.kind == EventKind::Warning,
-                kind: match event.kind {
-                    EventKind::Note => "note",
-                    EventKind::Warning => "warning",
-                    EventKind::Blocked => "blocked",
-                },
-                text: event.text.clone(),
-            }
-        })
-        .collect())
+    let when = When::of(segment);
+    let last = segment.events(segment.event_count()?.saturating_sub(EVENTS))?;
+    let row = |event: Event| {
+        let time = when.as_ref().map(|when| when.seconds(event.tick));
+        EventRow {
+            time,
+            seconds_ago: time.map(|time| (now - time).max(0.0)),
+            pid: event.pid,
+            warning: event.kind == EventKind::Warning,
+            kind: event.kind.to_string(),
+            text: event.text,
+        }
+    };
+    Ok(last.into_iter().map(row).collect())
 }

@@ -9,6 +9,7 @@ use super::{Mode, Status};
 use crate::coverage::{self, Coverage};
 use crate::error::Error;
 use crate::ls::{age, mebibytes};
+use crate::model::statements::TableRow;
 
 /// Writes `label  text` lines; what is amiss in yellow.
 struct Sheet<'a, W: Write> {
@@ -41,7 +42,8 @@ pub(super) fn text(
     probes(&mut sheet, status)?;
     witness(&mut sheet, status)?;
     for event in &status.events {
-        let text = format!("{} ago, pid {}: {}", age(event.seconds_ago), event.pid, event.text);
+        let ago = event.seconds_ago.map_or("long".to_string(), age);
+        let text = format!("{ago} ago, pid {}: {}", event.pid, event.text);
         if event.warning {
             sheet.amiss("event", text)?;
         } else {
@@ -103,6 +105,7 @@ fn covered<W: Write>(
     coverage: Option<&Coverage>,
 ) -> Result<(), Error> {
     sheet.line("slots", format!("{} of {} in use", status.slots.used, status.slots.capacity))?;
+    sheet.line("statements", statements(status.statements.as_ref()))?;
     let Some(coverage) = coverage else { return Ok(()) };
     let how = match status.mode {
         Some(Mode::Shared) => "all processes, by shared_preload_libraries",
@@ -122,6 +125,15 @@ fn covered<W: Write>(
     }
 }
 
+fn statements(table: Option<&TableRow>) -> String {
+    let Some(table) = table else { return "none are kept (pg_tally.max_statements)".to_string() };
+    let mut text = format!("{} in a table of {}", table.used, table.capacity);
+    if table.evicted > 0 {
+        text.push_str(&format!(", {} taken out for others so far", table.evicted));
+    }
+    text
+}
+
 fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(), Error> {
     if found.is_zero() {
         return sheet.line("overflow", "none");
@@ -133,6 +145,17 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
         (found.groups, "sessions went into the last group", "raise pg_tally.max_groups"),
         (found.memory, "growths were refused", "make room on the segment's file system"),
         (found.lost_folds, "damaged slots were left alone", "restart the server"),
+        (
+            found.statements_dropped,
+            "counts of statements found no room",
+            "raise pg_tally.max_statements",
+        ),
+        (
+            found.statements_lost,
+            "statements were left half counted by a process that died",
+            "their counts are missing",
+        ),
+        (found.texts_cut, "texts of statements found no room", "raise pg_tally.max_statements"),
     ] {
         if count > 0 {
             sheet.amiss("overflow", format!("{count} {what}: {remedy}"))?;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Who wrote something that bears no more than a pid: looked up among the slots in use, without
+//! reading their books.
+
+use crate::book::Identity;
+use crate::error::Error;
+use crate::layout::{entry, i32_at, state, u32_at, u64_at};
+use crate::segment::Segment;
+use std::sync::Arc;
+
+/// A process that has a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The process.
+    pub pid: i32,
+    /// Since when it has the slot, tick.
+    pub since: u64,
+    /// Who it is.
+    pub identity: Arc<Identity>,
+}
+
+impl Segment {
+    /// The owners of the slots in use that are one of `pids`.
+    pub fn owners(&self, pids: &[i32]) -> Result<Vec<Owner>, Error> {
+        let mut found = Vec::new();
+        self.each_entry(self.regions.entries, entry::SIZE, |slot, bytes| {
+            let (pid, state) = (i32_at(bytes, entry::PID), u32_at(bytes, entry::STATE));
+            let in_use = [state::LIVE, state::RETIRED, state::FOLDING].contains(&state);
+            if in_use && pids.contains(&pid) {
+                found.push((slot, pid, u64_at(bytes, entry::CLAIMED_TICK)));
+            }
+        })?;
+        let owner =
+            |(slot, pid, since)| Ok(Owner { pid, since, identity: self.read_identity(slot)?.0 });
+        found.into_iter().map(owner).collect()
+    }
+}
+
+/// Which of the owners a pid meant at that tick; pids are used again.
+pub fn owner_at(owners: &[Owner], pid: i32, tick: u64) -> Option<&Owner> {
+    let meant = owners.iter().filter(|owner| owner.pid == pid && owner.since <= tick);
+    meant.max_by_key(|owner| owner.since)
+}

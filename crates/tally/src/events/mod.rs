@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally events`: the notable things that the server's processes have put down, oldest first,
+//! and with `--follow` each new one.
+
+mod feed;
+mod row;
+mod tail;
+mod when;
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::cli::{EventsArgs, Since};
+use crate::error::Error;
+use crate::target;
+use feed::Feed;
+use row::Row;
+
+pub use when::When;
+
+/// How often a follower looks.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Show them.
+pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    if args.follow {
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+    }
+    let after = match args.since {
+        Some(Since::Number(number)) => number,
+        _ => 0,
+    };
+    let mut feed = Feed::open(target::path(args.target.as_deref())?, after)?;
+    let mut rows = feed.next()?.rows;
+    while feed.waits() && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(NAP);
+        rows.extend(feed.next()?.rows);
+    }
+    let mut teller = Teller { args, color, zone: TimeZone::system(), lost: 0, told: None };
+    teller.rows(first(args, rows), feed.capacity())?;
+    while args.follow && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(NAP);
+        match feed.next() {
+            Ok(found) => {
+                if let Some(text) = found.told {
+                    teller.note(&text);
+                }
+                teller.rows(found.rows, feed.capacity())?;
+            }
+            // The segment may have been cut short by who replaces it: it is looked for again.
+            Err(error) => teller.note(&error.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Of what there is at the beginning, what is asked for.
+fn first(args: &EventsArgs, mut rows: Vec<Row>) -> Vec<Row> {
+    if let Some(Since::Ago(length)) = args.since {
+        let begin = segment::clock::realtime_ns() as f64 / 1e9 - length.as_secs_f64();
+        rows.retain(|row| row.time.is_none_or(|time| time >= begin));
+    }
+    if let Some(last) = args.last {
+        rows.retain(|row| wanted(args, row));
+        rows.drain(..rows.len().saturating_sub(last));
+    }
+    // Who asks for the latest does not miss what was long before.
+    if args.last.is_some() || matches!(args.since, Some(Since::Ago(_))) {
+        if let Some(row) = rows.first_mut() {
+            row.lost = 0;
+        }
+    }
+    rows
+}
+
+fn wanted(args: &EventsArgs, row: &Row) -> bool {
+    (args.kind.is_empty() || args.kind.iter().any(|kind| row.kind == (*kind).into()))
+        && (args.pid.is_empty() || args.pid.contains(&row.pid))
+}
+
+/// Tells events, and what is to be said beside them.
+struct Teller<'a> {
+    args: &'a EventsArgs,
+    color: bool,
+    zone: TimeZone,
+    /// Lost before rows that were not wanted.
+    lost: u64,
+    told: Option<String>,
+}
+
+impl Teller<'_> {
+    fn rows(&mut self, rows: Vec<Row>, capacity: u32) -> Result<(), Error> {
+        let mut out = std::io::stdout().lock();
+        for mut row in rows {
+            self.told = None;
+            if row.lost > 0 {
+                out.flush()?;
+                self.note(&losses(row.lost, capacity));
+            }
+            self.lost += row.lost;
+            if !wanted(self.args, &row) {
+                continue;
+            }
+            row.lost = std::mem::take(&mut self.lost);
+            if self.args.json {
+                serde_json::to_writer(&mut out, &row)?;
+                writeln!(out)?;
+            } else {
+                writeln!(out, "{}", row.line(&self.zone, self.color))?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Say it on standard error, once.
+    fn note(&mut self, text: &str) {
+        if self.told.as_deref() != Some(text) {
+            let target = self.args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
+            // Nobody may be listening there; the events matter.
+            let _ = writeln!(std::io::stderr(), "tally: {target}{text}");
+            self.told = Some(text.to_string());
+        }
+    }
+}
+
+fn losses(number: u64, capacity: u32) -> String {
+    let (events, are) = if number == 1 { ("event", "is") } else { ("events", "are") };
+    format!("{number} {events} {are} lost: the last {capacity} are kept (pg_tally.max_events)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use clap::Parser;
+    use segment::EventKind;
+
+    fn args(more: &[&str]) -> EventsArgs {
+        match Cli::try_parse_from(["tally", "events"].iter().chain(more)).unwrap().verb {
+            Verb::Events(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn rows() -> Vec<Row> {
+        let now = segment::clock::realtime_ns() as f64 / 1e9;
+        let kinds = [
+            EventKind::Note,
+            EventKind::Slow,
+            EventKind::Other(9),
+            EventKind::Slow,
+            EventKind::Note,
+        ];
+        let row = |(kind, number): (EventKind, u64)| Row {
+            number,
+            time: Some(now - 60.0 * (6 - number) as f64),
+            pid: 10 + number as i32,
+            process: None,
+            database: None,
+            user: None,
+            kind,
+            text: String::new(),
+            lost: if number == 1 { 3 } else { 0 },
+        };
+        kinds.into_iter().zip(1..).map(row).collect()
+    }
+
+    /// Numbers of what is told at the beginning, and what the first says to be lost.
+    fn told(more: &[&str]) -> (Vec<u64>, Option<u64>) {
+        let args = args(more);
+        let rows = first(&args, rows());
+        let lost = rows.first().map(|row| row.lost);
+        (rows.into_iter().filter(|row| wanted(&args, row)).map(|row| row.number).collect(), lost)
+    }
+
+    #[test]
+    fn what_is_asked_for_is_told() {
+        assert_eq!(told(&[]), (vec![1, 2, 3, 4, 5], Some(3)));
+        assert_eq!(told(&["--kind", "slow"]), (vec![2, 4], Some(3)));
+        assert_eq!(told(&["--kind", "slow,note", "--last", "3"]), (vec![2, 4, 5], Some(0)));
+        assert_eq!(told(&["--pid", "12,15"]).0, [2, 5]);
+        assert_eq!(told(&["--since", "150s"]), (vec![4, 5], Some(0)));
+        assert_eq!(told(&["--last", "0"]), (vec![], None));
+        assert!(told(&["--kind", "warning"]).0.is_empty());
+    }
+
+    #[test]
+    fn losses_are_said_with_the_remedy() {
+        let one = "1 event is lost: the last 16 are kept (pg_tally.max_events)";
+        assert_eq!(losses(1, 16), one);
+        assert!(losses(40, 16).starts_with("40 events are lost"));
+    }
+}
