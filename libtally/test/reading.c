@@ -284,6 +284,34 @@ test_find(const test_reading *reading, const tally_statement_key *key)
 	return NULL;
 }
 
+/* The entry of a statement in the table, TALLY_NONE: it is not there. */
+uint32_t
+test_entry_of(const tally_segment *segment, uint64_t id)
+{
+	tally_statement_key key = test_key(id);
+
+	for (uint32_t n = 0; n < segment->header->statements.count; n++)
+		if (tally_set_at(segment, n / TALLY_WAYS)->tags[n % TALLY_WAYS] != 0 &&
+			tally_statement_same(&tally_statement_at(segment, n)->key, &key))
+			return n;
+	return TALLY_NONE;
+}
+
+uint64_t
+test_executions(const tally_segment *segment, uint64_t id)
+{
+	tally_statement_key key = test_key(id);
+	test_reading reading;
+	const test_statement *found;
+	uint64_t	count;
+
+	test_read(segment, &reading);
+	found = test_find(&reading, &key);
+	count = found != NULL ? found->counts.exec.count : 0;
+	test_read_free(&reading);
+	return count;
+}
+
 /* ---------------------------------------------------------------- at rest */
 
 void

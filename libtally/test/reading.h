@@ -41,6 +41,10 @@ extern void test_read(const tally_segment *segment, test_reading *reading);
 extern void test_read_free(test_reading *reading);
 extern const test_statement *test_find(const test_reading *reading, const tally_statement_key *key);
 
+/* Of test_key(id): its entry in the table, or TALLY_NONE; its executions, wherever they are counted. */
+extern uint32_t test_entry_of(const tally_segment *segment, uint64_t id);
+extern uint64_t test_executions(const tally_segment *segment, uint64_t id);
+
 /* No lock held, no entry or place half changed, no pin that no cache has. */
 extern void assert_statements_at_rest(const tally_segment *segment);
 

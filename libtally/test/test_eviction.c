@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_eviction.c
+ *	  Statements that leave the table: for others, by a reset, with a dead process; and one that is
+ *	  put back.
+ */
+#include "reading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ASKED 100					/* statements asked for, ... */
+#define WAYS 140					/* ... and so many the table can take */
+
+static tally_segment segment;
+static tally_slot slot;
+static tally_cache cache;
+
+static int
+setup(void **state)
+{
+	(void) state;
+	test_open_statements(&segment, 4, ASKED);
+	test_open_cache(&segment, &slot, &cache);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
+	return 0;
+}
+
+static void
+execute(tally_cache *by, uint64_t id, uint64_t ticks, int times)
+{
+	tally_statement_key key = test_key(id);
+
+	for (int i = 0; i < times; i++)
+		assert_non_null(test_execute(by, &key, ticks, "select $1"));
+}
+
+/* ---------------------------------------------------------------- eviction */
+
+/* What an eviction took with it is known by what is missing, and then of those that left. */
+static void
+thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
+{
+	uint64_t	seed = 9;
+	uint64_t	gone = 0;
+	uint64_t	made = 0;
+	uint64_t	entered = 0;
+	test_reading before,
+				after;
+
+	(void) state;
+	test_read(&segment, &before);
+	for (int i = 0; i < 4000; i++)
+	{
+		/* a few often, most of them seldom */
+		uint64_t	id = test_random(&seed) % 3 == 0 ? 1 + test_random(&seed) % 20
+			: 1 + test_random(&seed) % 3000;
+		uint32_t	count = tally_statements_count(&segment);
+		uint64_t	evicted = segment.header->statements_evicted;
+
+		execute(&cache, id, 50, 1);
+		made++;
+		test_read(&segment, &after);
+		for (uint32_t s = 0; s < before.count; s++)
+			if (test_find(&after, &before.statements[s].key) == NULL)
+				gone += before.statements[s].counts.exec.count;
+		/* a statement evicted while it is cached keeps what the cache has */
+		for (uint32_t s = 0; s < after.count; s++)
+		{
+			const test_statement *old = test_find(&before, &after.statements[s].key);
+			uint64_t	more = test_key(id).id == after.statements[s].key.id;
+
+			if (old != NULL)
+				gone += old->counts.exec.count + more - after.statements[s].counts.exec.count;
+		}
+		assert_int_equal(after.executions + gone, made);
+		assert_int_equal(after.in_histograms, after.executions);
+		entered += tally_statements_count(&segment) - count +
+			(segment.header->statements_evicted - evicted);
+		test_read_free(&before);
+		before = after;
+	}
+	test_read_free(&before);
+	assert_true(tally_statements_count(&segment) <= WAYS);
+	assert_true(tally_statements_count(&segment) > WAYS * 9 / 10);
+	assert_true(segment.header->statements_evicted > 1000);
+	assert_int_equal(entered - segment.header->statements_evicted, tally_statements_count(&segment));
+	assert_int_equal(segment.header->statements_dropped, 0);
+	assert_true(gone > 1000 && gone < made);
+	tally_retire(&slot);
+	assert_statements_at_rest(&segment);
+}
+
+static void
+what_a_cache_holds_is_not_evicted_for_others(void **state)
+{
+	tally_slot	holder;
+	tally_cache held;
+	int			in_cache = 0;
+
+	(void) state;
+	test_open_cache(&segment, &holder, &held);
+	for (uint64_t id = 1; id <= 20; id++)
+		execute(&held, id, 10, 1);
+	for (uint64_t id = 1000; id < 6000; id++)
+		execute(&cache, id, 10, 1);
+	/* of twenty, a few may have taken one another's place in the cache */
+	for (uint64_t id = 1; id <= 20; id++)
+	{
+		tally_statement_key key = test_key(id);
+
+		if (tally_cache_find(&held, &key) != NULL)
+		{
+			assert_int_not_equal(test_entry_of(&segment, id), TALLY_NONE);
+			in_cache++;
+		}
+	}
+	assert_true(in_cache >= 15);
+	/* let go of, they give way like any other */
+	tally_retire(&holder);
+	for (uint64_t id = 6000; id < 12000; id++)
+		execute(&cache, id, 10, 1);
+	for (uint64_t id = 1; id <= 20; id++)
+		assert_int_equal(test_entry_of(&segment, id), TALLY_NONE);
+}
+
+static void
+the_least_used_gives_way_first_and_the_used_in_the_end(void **state)
+{
+	(void) state;
+	for (uint64_t id = 1; id <= 20; id++)
+		execute(&cache, id, 10, 1000);
+	tally_cache_empty(&cache);
+	for (uint64_t id = 1000; id < 1300; id++)
+		execute(&cache, id, 10, 1);
+	assert_true(segment.header->statements_evicted > 100);
+	for (uint64_t id = 1; id <= 20; id++)
+		assert_int_equal(test_executions(&segment, id), 1000);
+	for (uint64_t id = 2000; id < 12000; id++)
+		execute(&cache, id, 10, 1);
+	for (uint64_t id = 1; id <= 20; id++)
+		assert_int_equal(test_entry_of(&segment, id), TALLY_NONE);
+}
+
+/* With many more caches than the table has entries, all are held; one gives way all the same. */
+static void
+a_table_of_held_statements_still_takes_a_new_one(void **state)
+{
+	tally_slot	slots[3];
+	tally_cache caches[3];
+
+	(void) state;
+	for (int i = 0; i < 3; i++)
+	{
+		test_open_cache(&segment, &slots[i], &caches[i]);
+		for (uint64_t id = 1; id <= 64; id++)
+			execute(&caches[i], (uint64_t) (i + 1) * 1000 + id, 10, 1);
+	}
+	execute(&cache, 1, 10, 1);
+	assert_int_not_equal(test_entry_of(&segment, 1), TALLY_NONE);
+	assert_true(tally_statements_count(&segment) <= WAYS);
+	assert_int_equal(segment.header->statements_dropped, 0);
+	/* what came back from a cache came without its text, and wants it */
+	for (int i = 0; i < 3; i++)
+		tally_retire(&slots[i]);
+	for (uint32_t n = 0; n < segment.header->statements.count; n++)
+		if (tally_statement_at(&segment, n)->state == 1)
+			assert_int_equal(tally_statement_known(&segment, &tally_statement_at(&segment, n)->key),
+							 tally_statement_at(&segment, n)->text != 0);
+}
+
+static void
+a_statement_that_came_back_without_its_text_is_given_it(void **state)
+{
+	tally_statement_key key = test_key(4);
+	tally_statement_text text = {.bytes = "four",.length = 4,.whole = 4,.encoding = 6};
+	char		copy[8];
+
+	(void) state;
+	assert_non_null(tally_cache_enter(&cache, &key, NULL));
+	assert_false(tally_statement_known(&segment, &key));
+	tally_cache_empty(&cache);
+	assert_non_null(tally_cache_enter(&cache, &key, &text));
+	assert_true(tally_statement_known(&segment, &key));
+	assert_int_equal(tally_statement_text_copy(&segment, tally_statement_at(&segment, test_entry_of(&segment, 4)),
+											   copy, sizeof(copy)), 4);
+	assert_memory_equal(copy, "four", 4);
+	assert_int_equal(tally_statement_at(&segment, test_entry_of(&segment, 4))->encoding, 6);
+}
+
+/* ---------------------------------------------------------------- forgetting */
+
+/* Statements 1 .. 40 in the table alone, and again in a cache. */
+static void
+fill_for_reset(void)
+{
+	for (uint32_t i = 1; i <= 40; i++)
+	{
+		tally_statement_key key = {.id = i % 10 + 1,.database_id = i % 2 + 1,.user_id = i % 4 + 1,
+			.toplevel = i <= 20};
+
+		test_execute(&cache, &key, 10, "x");
+	}
+	tally_cache_empty(&cache);
+	for (uint32_t i = 1; i <= 40; i++)
+	{
+		tally_statement_key key = {.id = i % 10 + 1,.database_id = i % 2 + 1,.user_id = i % 4 + 1,
+			.toplevel = i <= 20};
+
+		test_execute(&cache, &key, 10, "x");
+	}
+}
+
+static bool
+is_meant(const tally_statement_key *key, const tally_statement_filter *filter)
+{
+	return (filter->id == 0 || key->id == filter->id) &&
+		(filter->database_id == 0 || key->database_id == filter->database_id) &&
+		(filter->user_id == 0 || key->user_id == filter->user_id);
+}
+
+static void
+a_reset_forgets_what_is_meant_and_nothing_else(void **state)
+{
+	static const tally_statement_filter filters[] = {
+		{.id = 0}, {.id = 3}, {.database_id = 2}, {.user_id = 3}, {.id = 4,.database_id = 1,.user_id = 1},
+		{.id = 99}
+	};
+
+	for (size_t f = 0; f < sizeof(filters) / sizeof(filters[0]); f++)
+	{
+		test_reading before,
+					after;
+		uint32_t	meant = 0;
+
+		fill_for_reset();
+		test_read(&segment, &before);
+		assert_int_equal(before.executions, 80);
+		for (uint32_t i = 0; i < before.count; i++)
+			meant += is_meant(&before.statements[i].key, &filters[f]);
+		assert_int_equal(tally_statements_reset(&segment, &filters[f]), meant);
+		for (int laid_down = 0; laid_down < 2; laid_down++)
+		{
+			test_read(&segment, &after);
+			assert_int_equal(after.count, before.count - meant);
+			for (uint32_t i = 0; i < after.count; i++)
+			{
+				const test_statement *was = test_find(&before, &after.statements[i].key);
+
+				assert_false(is_meant(&after.statements[i].key, &filters[f]));
+				assert_int_equal(after.statements[i].counts.exec.count, was->counts.exec.count);
+			}
+			test_read_free(&after);
+			/* a place that was dropped is not laid down either */
+			tally_cache_empty(&cache);
+		}
+		test_read_free(&before);
+		assert_statements_at_rest(&segment);
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void
+a_statement_begins_anew_after_a_reset(void **state)
+{
+	tally_statement_filter all = {0};
+	tally_statement_key key = test_key(12);
+	tally_cached *place;
+	uint64_t	generation;
+
+	(void) state;
+	execute(&cache, 12, 100, 5);
+	place = tally_cache_find(&cache, &key);
+	generation = place->generation;
+	assert_int_equal(tally_statements_reset(&segment, &all), 1);
+	assert_null(tally_cache_find(&cache, &key));
+	assert_int_equal(test_executions(&segment, 12), 0);
+	/* an execution that was going on adds to what is dropped */
+	place->counts.exec.count++;
+	assert_int_equal(test_executions(&segment, 12), 0);
+	execute(&cache, 12, 7, 2);
+	place = tally_cache_find(&cache, &key);
+	assert_int_equal(place->generation, generation + 1);
+	assert_int_equal(place->counts.exec.total, 14);
+	assert_int_equal(place->counts.exec.max, 7);
+	assert_int_equal(test_executions(&segment, 12), 2);
+	/* twice is no more than once */
+	assert_int_equal(tally_statements_reset(&segment, &all), 1);
+	assert_int_equal(tally_statements_reset(&segment, &all), 0);
+	assert_int_equal(test_executions(&segment, 12), 0);
+	execute(&cache, 12, 7, 1);
+	tally_retire(&slot);
+	assert_int_equal(test_executions(&segment, 12), 1);
+}
+
+static void
+a_late_mark_of_an_earlier_use_drops_nothing(void **state)
+{
+	tally_statement_filter all = {0};
+	tally_statement_key key = test_key(12);
+	tally_cached *place;
+
+	(void) state;
+	execute(&cache, 12, 100, 5);
+	place = tally_cache_find(&cache, &key);
+	tally_cache_empty(&cache);
+	execute(&cache, 12, 100, 1);
+	__atomic_store_n(&place->drop, place->generation - 1, __ATOMIC_RELAXED);
+	assert_non_null(tally_cache_find(&cache, &key));
+	assert_int_equal(test_executions(&segment, 12), 6);
+	assert_int_equal(tally_statements_reset(&segment, &all), 1);
+	assert_int_equal(place->drop, place->generation);
+}
+
+static void
+the_reset_of_everything_forgets_statements_too(void **state)
+{
+	(void) state;
+	execute(&cache, 1, 10, 3);
+	tally_cache_empty(&cache);
+	execute(&cache, 1, 10, 3);
+	assert_int_equal(tally_reset(&segment), 0);
+	assert_int_equal(test_executions(&segment, 1), 0);
+	assert_int_equal(tally_statements_count(&segment), 0);
+}
+
+/* ---------------------------------------------------------------- kept elsewhere */
+
+static void
+what_was_kept_elsewhere_is_added(void **state)
+{
+	tally_statement_text text = {.bytes = "kept",.length = 4,.whole = 9,.encoding = 0};
+	tally_statement *kept = calloc(1, sizeof(tally_statement));
+	tally_statement_key key = test_key(31);
+	test_reading reading;
+	char		copy[8];
+
+	(void) state;
+	kept->key = key;
+	kept->counts.rows = 4;
+	tally_moments_add(&kept->counts.exec, 5);
+	tally_moments_add(&kept->counts.exec, 500);
+	kept->hist[tally_bucket(5)]++;
+	kept->hist[tally_bucket(500)]++;
+	tally_parts_add(kept->parts, 3, 2, 505);
+	assert_true(tally_statement_load(&segment, kept, &text));
+	execute(&cache, 31, 100, 1);
+	assert_true(tally_statement_load(&segment, kept, NULL));
+	test_read(&segment, &reading);
+	assert_int_equal(reading.count, 1);
+	assert_int_equal(reading.executions, 5);
+	assert_int_equal(reading.in_parts, 505 + 505 + 100);
+	assert_int_equal(reading.statements[0].counts.exec.min, 5);
+	assert_int_equal(reading.statements[0].counts.exec.max, 500);
+	assert_int_equal(reading.statements[0].counts.rows, 4 + 4 + 3);
+	test_read_free(&reading);
+	assert_int_equal(tally_statement_at(&segment, test_entry_of(&segment, 31))->text_whole, 9);
+	assert_int_equal(tally_statement_text_copy(&segment, tally_statement_at(&segment, test_entry_of(&segment, 31)),
+											   copy, sizeof(copy)), 4);
+
+	/* where one is that has no text, it gets this one */
+	key = test_key(32);
+	assert_non_null(tally_cache_enter(&cache, &key, NULL));
+	kept->key = key;
+	assert_true(tally_statement_load(&segment, kept, &text));
+	assert_int_equal(tally_statement_at(&segment, test_entry_of(&segment, 32))->text_bytes, 4);
+	free(kept);
+	assert_statements_at_rest(&segment);
+}
+
+static void
+mending_frees_what_the_dead_held(void **state)
+{
+	uint32_t	odd,
+				whole;
+	tally_set  *set;
+
+	(void) state;
+	for (uint64_t id = 1; id <= 12; id++)
+		execute(&cache, id, 10, (int) id);
+	tally_cache_empty(&cache);
+	odd = test_entry_of(&segment, 3);
+	whole = test_entry_of(&segment, 4);
+	tally_statement_at(&segment, odd)->seq++;
+	tally_statement_at(&segment, odd)->text = 0x7FFFFFFF;
+	set = tally_set_at(&segment, whole / TALLY_WAYS);
+	set->lock = 99999999;
+	set->lock_boot_ns = 5;
+	set->pins[whole % TALLY_WAYS] = 900;
+	assert_int_equal(tally_statements_mend(&segment), 1);
+	assert_int_equal(segment.header->statements_lost, 1);
+	assert_int_equal(test_entry_of(&segment, 3), TALLY_NONE);
+	assert_int_equal(test_executions(&segment, 4), 4);
+	assert_statements_at_rest(&segment);
+	assert_int_equal(tally_statements_mend(&segment), 0);
+	/* eleven texts of a block each are in use, all other blocks that ever were are free */
+	execute(&cache, 3, 10, 1);
+	assert_int_equal(segment.header->texts_used, 12);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(thousands_of_statements_stay_bounded_and_are_accounted_for),
+		CASE(what_a_cache_holds_is_not_evicted_for_others),
+		CASE(the_least_used_gives_way_first_and_the_used_in_the_end),
+		CASE(a_table_of_held_statements_still_takes_a_new_one),
+		CASE(a_statement_that_came_back_without_its_text_is_given_it),
+		CASE(a_reset_forgets_what_is_meant_and_nothing_else),
+		CASE(a_statement_begins_anew_after_a_reset),
+		CASE(a_late_mark_of_an_earlier_use_drops_nothing),
+		CASE(the_reset_of_everything_forgets_statements_too),
+		CASE(what_was_kept_elsewhere_is_added),
+		CASE(mending_frees_what_the_dead_held),
+	};
+
+	return cmocka_run_group_tests_name("eviction", tests, NULL, NULL);
+}
