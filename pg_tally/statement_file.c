@@ -41,6 +41,7 @@ typedef struct saved_header
 	uint32		statements;
 	uint32		clock_kind;
 	double		seconds_per_tick;
+	uint64		segment;			/* which one it was: when that was created */
 	char		boot_id[40];		/* of the machine when it was written */
 } saved_header;
 
@@ -194,6 +195,7 @@ write_all(tally_segment *segment, writer *w)
 	memcpy(header.magic, FILE_MAGIC, sizeof(header.magic));
 	memcpy(header.boot_id, segment->header->boot_id, sizeof(header.boot_id));
 	header.seconds_per_tick = tally_seconds_per_tick(segment);
+	header.segment = segment->header->created_realtime_ns;
 	if (!survey(segment, w, &header))
 		return false;
 	put(w, &header, sizeof(header));
@@ -527,14 +529,6 @@ statement_file_load(tally_segment *segment)
 
 	if (segment->header->sets.count == 0)
 		return;
-	/* a segment that was found has these figures already */
-	if (!segment->created)
-	{
-		if (unlink(FILE_NAME) != 0 && errno != ENOENT)
-			ereport(LOG, (errcode_for_file_access(),
-						  errmsg("could not remove file \"%s\": %m", FILE_NAME)));
-		return;
-	}
 	if (read_bytes(&r))
 	{
 		why = check(&r);
@@ -544,9 +538,14 @@ statement_file_load(tally_segment *segment)
 			set_aside(why);
 		else
 		{
-			r.ratio = ticks_now(segment, &r.header);
-			load_statements(segment, &r);
+			/* first of all, so that no crash makes it be read twice */
 			(void) durable_unlink(FILE_NAME, LOG);
+			/* the very segment that it was written from has these figures still */
+			if (r.header.segment != segment->header->created_realtime_ns)
+			{
+				r.ratio = ticks_now(segment, &r.header);
+				load_statements(segment, &r);
+			}
 		}
 	}
 	free(r.bytes);

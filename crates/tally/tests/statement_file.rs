@@ -5,9 +5,10 @@ mod house;
 
 use std::fs;
 use std::os::unix::fs::chown;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use house::{create_views, plain, shared, start};
+use house::{create_views, eventually, plain, shared, start};
 use scratch::{Cluster, StopMode};
 
 fn file(cluster: &Cluster) -> PathBuf {
@@ -78,6 +79,31 @@ fn statements_are_kept_over_a_restart() {
     restart(&mut cluster);
     restart(&mut cluster);
     assert_eq!(cluster.psql(sql).unwrap(), "40");
+}
+
+/// A stop that could not remove the segment leaves the figures in two places.
+#[test]
+fn what_is_in_the_segment_still_is_not_added_from_the_file() {
+    let mut cluster = shared();
+    create_views(&cluster);
+    work(&cluster);
+    let sql = "select calls from tally.statements where query like 'insert into kept%'";
+    eventually("the session's statements are laid down", || {
+        cluster.psql("select count(*) from tally.sessions where kind = 'client backend'").unwrap()
+            == "1"
+    });
+    let (segment, copy) = (house::segment(&cluster), cluster.dir().join("segment"));
+    let cp = |from: &Path, to: &Path| {
+        let done = Command::new("cp").args(["-p", "--sparse=always"]).arg(from).arg(to).status();
+        assert!(done.unwrap().success());
+    };
+    cp(&segment, &copy);
+    cluster.stop(StopMode::Fast).unwrap();
+    assert!(!segment.exists() && file(&cluster).exists());
+    cp(&copy, &segment);
+    cluster.start().unwrap();
+    assert!(!file(&cluster).exists());
+    assert_eq!(cluster.psql(sql).unwrap(), "20");
 }
 
 /// The clock's rate is measured, so the last digits of times may differ.
@@ -163,7 +189,7 @@ fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
     let good = fs::read(file(&cluster)).unwrap();
     assert_eq!(sealed(good.clone()), good, "the checksum is CRC-32C of all before it");
     let word = |at: usize| u32::from_le_bytes(good[at..at + 4].try_into().unwrap());
-    let (names, first) = (word(12) as usize, 72 + 96 * word(12) as usize);
+    let (names, first) = (word(12) as usize, 80 + 96 * word(12) as usize);
     assert!(names > 1 && names < 1000, "{names}");
     // names, statements; parts, first bucket, buckets, bytes of text; the first part's name
     for at in [12, 16, first + 24, first + 28, first + 32, first + 40, first + 440] {
@@ -201,7 +227,7 @@ fn times_are_those_of_the_clock_they_were_taken_by() {
     let rate = f64::from_le_bytes(bytes[24..32].try_into().unwrap());
     bytes[20..24].copy_from_slice(&2u32.to_le_bytes());
     bytes[24..32].copy_from_slice(&(rate * 4.0).to_le_bytes());
-    bytes[32] ^= 1;
+    bytes[40] ^= 1;
     write(&cluster, &sealed(bytes));
     cluster.start().unwrap();
     let after = read(&cluster);
