@@ -301,6 +301,17 @@ split_name(uint64 id)
 }
 
 void
+split_rename(const tally_statement_key *key)
+{
+	if (split.since == 0 || !split.named || key->toplevel == 0 || split.owner.id != key->id)
+		return;
+	split.owner = *key;
+	tally_current_begin(split.cache.current);
+	split.cache.current->key = *key;
+	tally_current_end(split.cache.current);
+}
+
+void
 split_error(bool cancelled)
 {
 	tally_statement_key key;

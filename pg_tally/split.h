@@ -54,6 +54,8 @@ extern void split_message_end(tally_message message, uint64 now);
 extern void split_cut(uint64 now);
 /* What this message is for. From hooks, outside any other statement. */
 extern void split_name(uint64 id);
+/* It was named, and is another role's now. */
+extern void split_rename(const tally_statement_key *key);
 /* An error leaves the message. */
 extern void split_error(bool cancelled);
 /* Count what is pending now: before the parts, or sums of waits, are read. */

@@ -493,14 +493,16 @@ analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 		previous_analyze(pstate, query, jumble);
 	if (id == 0 || !enabled(s.executors))
 		return;
-	if (query->utilityStmt == NULL)
+	/* its text must be there before its time is, or it would stay without */
+	if (query->utilityStmt == NULL ||
+		(statements_settings_now.utility && utility_counts(query->utilityStmt)))
 	{
 		tally_statement_key key = key_of(id);
 
-		(void) place_of(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
-	}
-	if (query->utilityStmt == NULL || utility_counts(query->utilityStmt))
+		(void) place_of(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len,
+						query->utilityStmt == NULL ? jumble : NULL);
 		name_message(id);
+	}
 }
 
 static PlannedStmt *
@@ -781,8 +783,10 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	uint64		ticks;
 	int			level;
 
+	/* parts of another utility statement have no id and are no statements */
 	if (!utility_counts(pstmt->utilityStmt) || !statements_settings_now.utility ||
-		!enabled(s.executors) || !IsQueryIdEnabled())
+		!enabled(s.executors) || !IsQueryIdEnabled() ||
+		(id == 0 && context == PROCESS_UTILITY_SUBCOMMAND))
 	{
 		call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 		return;
@@ -805,6 +809,13 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	ticks = usage_end(&before, &counts);
 	counts.rows = tells_rows(completion) ? completion->nprocessed : 0;
 
+	/* SET ROLE is told of the role that it leads to, as pg_stat_statements does */
+	if (GetUserId() != key.user_id)
+	{
+		key.user_id = GetUserId();
+		(void) place_of(&key, source, location, length, NULL);
+		split_rename(&key);
+	}
 	place = split_place(&key, NULL);
 	if (place != NULL)
 	{
