@@ -4,7 +4,8 @@
 
 use flate2::read::GzDecoder;
 use segment::book::Book;
-use segment::{EventKind, ProbeState, Segment, Snapshot};
+use segment::statements::{Moments, Part};
+use segment::{EventKind, ProbeState, Segment, Snapshot, Statement, StatementKey, Statements};
 use serde_json::{json, Map, Value};
 use std::io::Read;
 use std::path::Path;
@@ -49,6 +50,9 @@ fn the_header_reads_as_it_was_written() {
         "overflow_groups": overflows.groups,
         "overflow_memory": overflows.memory,
         "lost_folds": overflows.lost_folds,
+        "statements_dropped": overflows.statements_dropped,
+        "statements_lost": overflows.statements_lost,
+        "texts_cut": overflows.texts_cut,
     });
     for (key, value) in read.as_object().unwrap() {
         assert_eq!(value, &golden["header"][key], "{key}");
@@ -173,4 +177,116 @@ fn sessions_and_groups_read_as_they_were_written() {
     }
     let used = entries.iter().filter(|e| [2, 3, 4, 5].map(Value::from).contains(&e["state"]));
     assert_eq!(seen, used.count());
+}
+
+fn key(key: &StatementKey) -> Value {
+    json!({
+        "id": key.id,
+        "database_id": key.database_id,
+        "user_id": key.user_id,
+        "toplevel": u8::from(key.toplevel),
+    })
+}
+
+/// Seconds as ticks, which are nanoseconds here.
+fn ticks(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+/// Count, sum and extremes; the sum of squares is told by the deviation.
+fn assert_moments(read: Moments, golden: &Value, what: &str) {
+    assert_eq!(json!(read.count), golden["count"], "{what}");
+    assert_eq!(json!(ticks(read.seconds)), golden["total"], "{what}");
+    assert_eq!(json!(read.min.map(ticks)), golden["min"], "{what}");
+    assert_eq!(json!(read.max.map(ticks)), golden["max"], "{what}");
+    let number = |key: &str| golden[key].as_f64().unwrap();
+    let mean = number("total") / number("count");
+    let variance = number("squares") / number("count") - mean * mean;
+    let stddev = read.stddev.unwrap() * 1e9;
+    assert!((stddev - variance.max(0.0).sqrt()).abs() < 1e-3, "{what}: {stddev}");
+}
+
+fn parts(parts: &[Part], statements: &Statements) -> Value {
+    let parts = parts.iter().map(|part| {
+        let name = &statements.directory().get(part.stat).unwrap().name;
+        json!({"name": name, "count": part.count, "ticks": part.ticks})
+    });
+    parts.collect()
+}
+
+/// The counts as the golden reading has them; what the file keeps in two units is one sum here.
+fn assert_counts(read: &Statement, golden: &Value) {
+    assert_moments(read.exec(), &golden["exec"], "exec");
+    assert_moments(read.plan(), &golden["plan"], "plan");
+    let (b, w, j) = (read.blocks(), read.wal(), read.jit());
+    let seconds = |s: Option<f64>| (s.unwrap() * 1e6).round() as u64;
+    let counts = json!({
+        "rows": read.rows(),
+        "blocks": [
+            b.shared_hit, b.shared_read, b.shared_dirtied, b.shared_written, b.local_hit,
+            b.local_read, b.local_dirtied, b.local_written, b.temp_read, b.temp_written,
+        ],
+        "first_us": seconds(read.first_seen()),
+        "last_us": seconds(read.last_seen()),
+        "wal": [w.records, w.fpi, w.bytes],
+        "temp_files": read.temp_files(),
+        "temp_bytes": read.temp_bytes(),
+        "errors": read.errors(),
+        "cancels": read.cancels(),
+        "workers": read.workers(),
+        "worker_ticks": ticks(read.worker_seconds()),
+        "jit": [
+            j.functions, ticks(j.generation), j.inlinings, ticks(j.inlining), j.optimizations,
+            ticks(j.optimization), j.emissions, ticks(j.emission),
+        ],
+    });
+    for (key, value) in counts.as_object().unwrap() {
+        assert_eq!(value, &golden[key], "{key}");
+    }
+    let io = read.io();
+    for (i, time) in [io.read, io.write, io.temp_read, io.temp_write].into_iter().enumerate() {
+        let both = ["io_ticks", "io_ns"].map(|key| golden[key][i].as_u64().unwrap());
+        assert_eq!(ticks(time), both[0] + both[1], "io {i}");
+    }
+}
+
+#[test]
+fn statements_read_as_they_were_written() {
+    let (_place, mut segment, golden) = golden();
+    let statements = segment.statements().unwrap().unwrap();
+    assert_eq!(json!(statements.evicted()), golden["header"]["statements_evicted"]);
+    assert_eq!(json!(statements.dropped()), golden["header"]["statements_dropped"]);
+    assert_eq!(json!(statements.lost()), golden["header"]["statements_lost"]);
+    assert_eq!(json!(statements.texts_cut()), golden["header"]["texts_cut"]);
+    assert_eq!(json!(statements.capacity()), golden["regions"]["statements"]["count"]);
+    assert!(statements.paused());
+
+    let written = &golden["statements"];
+    let expected = written["reading"].as_array().unwrap();
+    let mut read: Vec<&Statement> = statements.statements().iter().collect();
+    read.sort_by_key(|statement| statement.key.id);
+    // By number, that of 64 bits is the last.
+    assert_eq!(read.len(), expected.len());
+    for (read, expected) in read.into_iter().zip(expected) {
+        assert_eq!(key(&read.key), expected["key"]);
+        let text = read.text.as_ref().unwrap();
+        assert_eq!(json!(&*text.shown), expected["text"]);
+        assert_eq!(json!(text.whole), expected["text_whole"]);
+        assert_counts(read, &expected["counts"]);
+        assert_eq!(parts(read.parts(), &statements), expected["parts"]);
+        let buckets = read.histogram().buckets().map(|(b, n)| (b.to_string(), n.into()));
+        assert_eq!(Value::Object(buckets.collect()), expected["buckets"]);
+        let entry =
+            written["table"].as_array().unwrap().iter().find(|e| e["key"] == key(&read.key));
+        assert_eq!(json!(read.born), entry.unwrap()["born"]);
+    }
+
+    // Of another boot, so nothing runs on beyond what is told.
+    let current = &written["caches"][0]["current"];
+    let [flight] = statements.in_flight() else { panic!("{:?}", statements.in_flight()) };
+    assert_eq!((flight.slot, key(&flight.key)), (0, current["key"].clone()));
+    assert_eq!(parts(flight.parts(), &statements), current["parts"]);
+    let number = |key: &str| current[key].as_u64().unwrap();
+    assert_eq!(ticks(flight.age_seconds), number("since") - number("begun"));
+    assert_eq!(statements.database(16384), Some("app"));
 }

@@ -187,7 +187,7 @@ impl Segment {
         if self.is_of_this_boot() {
             self.clock.measure();
         }
-        let tries = Tries::default();
+        let tries = Tries::new(self.is_of_this_boot());
         let Owners { owners, databases, users } = self.read_owners()?;
         let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
         let tick = self.clock.now();

@@ -24,13 +24,19 @@ const SLEEP: Duration = Duration::from_micros(50);
 const ALL_SLEEPS: u32 = 5000;
 
 /// What it took to come by a consistent reading.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tries {
+    /// That are left.
     sleeps: Cell<u32>,
     torn: Cell<u32>,
 }
 
 impl Tries {
+    /// Nobody writes what is of another boot, so nothing comes to rest by waiting.
+    pub fn new(written: bool) -> Tries {
+        Tries { sleeps: Cell::new(if written { ALL_SLEEPS } else { 0 }), torn: Cell::new(0) }
+    }
+
     /// Things that were taken as they were.
     pub fn torn(&self) -> u32 {
         self.torn.get()
@@ -38,15 +44,16 @@ impl Tries {
 
     /// Wait before another try; false: it has been enough.
     pub fn wait(&self, attempt: u32) -> bool {
+        let left = self.sleeps.get();
+        if left == 0 || attempt >= YIELDS + SLEEPS {
+            self.torn.set(self.torn.get().saturating_add(1));
+            return false;
+        }
         if attempt < YIELDS {
             std::thread::yield_now();
             return true;
         }
-        if attempt >= YIELDS + SLEEPS || self.sleeps.get() >= ALL_SLEEPS {
-            self.torn.set(self.torn.get().saturating_add(1));
-            return false;
-        }
-        self.sleeps.set(self.sleeps.get() + 1);
+        self.sleeps.set(left - 1);
         std::thread::sleep(SLEEP);
         true
     }
