@@ -9,7 +9,7 @@ CREATE FUNCTION tally.totals(
     OUT name text, OUT type text, OUT count bigint, OUT seconds double precision,
     OUT min_seconds double precision, OUT max_seconds double precision,
     OUT p50_seconds double precision, OUT p95_seconds double precision,
-    OUT p99_seconds double precision)
+    OUT p99_seconds double precision, OUT bytes bigint, OUT sequential bigint)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_totals'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tally.totals(boolean) IS
@@ -216,6 +216,92 @@ FROM tally.statement_activity_rows();
 COMMENT ON VIEW tally.statement_activities IS
     'the ledger''s time by statement, phase and activity; queryid 0: no statement could be named';
 
+CREATE FUNCTION tally.event_rows(
+    OUT number bigint, OUT at timestamptz, OUT pid integer, OUT kind text, OUT text text)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_events'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+REVOKE ALL ON FUNCTION tally.event_rows() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tally.event_rows() TO pg_read_all_stats;
+
+CREATE VIEW tally.events AS SELECT * FROM tally.event_rows();
+COMMENT ON VIEW tally.events IS
+    'notable events that are still kept: slow waits, who blocked whom, checkpoints, what was left out';
+
+CREATE VIEW tally.files AS
+SELECT kind AS process, datname, usename,
+       split_part(file, '@', 1) AS file,
+       CASE WHEN file LIKE '%@pg_global' THEN 'pg_global'
+            WHEN file LIKE '%@%' THEN
+                coalesce((SELECT spcname::text FROM pg_tablespace
+                          WHERE pg_tablespace.oid::text = split_part(file, '@', 2)),
+                         split_part(file, '@', 2))
+            WHEN file IN ('main', 'fsm', 'vm', 'init', 'temporary', 'temporary relation') THEN 'pg_default'
+       END AS tablespace,
+       regexp_replace(operation, ' failed$', '') AS operation,
+       operation LIKE '% failed' AS failed,
+       phase, count, bytes, sequential, seconds, min_seconds, max_seconds, p50_seconds, p95_seconds,
+       p99_seconds
+FROM (SELECT t.*, split_part(name, '::', 2) AS file, split_part(name, '::', 3) AS operation,
+             split_part(name, '::', 4) AS phase
+      FROM tally.totals(true) t
+      WHERE name LIKE 'file::%') f;
+COMMENT ON VIEW tally.files IS
+    'operations on files by kind of process, database, role, kind of file, tablespace and phase';
+
+CREATE VIEW tally.commits AS
+WITH part AS (
+    SELECT split_part(name, '::', 2) AS part, t.*
+    FROM tally.totals(false) t
+    WHERE name LIKE 'commit::%'),
+flush AS (
+    SELECT sum(count) AS flushes FROM tally.totals(false) WHERE name LIKE 'file::wal::sync::%')
+SELECT coalesce(sum(count) FILTER (WHERE part IN ('led', 'carried', 'asynchronous')), 0)::bigint AS commits,
+       coalesce(sum(count) FILTER (WHERE part = 'led'), 0)::bigint AS led,
+       coalesce(sum(count) FILTER (WHERE part = 'carried'), 0)::bigint AS carried,
+       coalesce(sum(count) FILTER (WHERE part = 'asynchronous'), 0)::bigint AS asynchronous,
+       coalesce(max(flushes), 0)::bigint AS flushes,
+       (sum(count) FILTER (WHERE part IN ('led', 'carried'))
+           / nullif(sum(count) FILTER (WHERE part = 'led'), 0))::double precision AS commits_per_flush,
+       coalesce(sum(seconds) FILTER (WHERE part IN ('led', 'carried', 'asynchronous')), 0) AS seconds,
+       max(max_seconds) FILTER (WHERE part IN ('led', 'carried', 'asynchronous')) AS max_seconds,
+       sum(seconds) FILTER (WHERE part = 'led')
+           / nullif(sum(count) FILTER (WHERE part = 'led'), 0) AS mean_led_seconds,
+       sum(seconds) FILTER (WHERE part = 'carried')
+           / nullif(sum(count) FILTER (WHERE part = 'carried'), 0) AS mean_carried_seconds,
+       coalesce(sum(seconds) FILTER (WHERE part = 'insert'), 0) AS insert_wait_seconds,
+       coalesce(sum(seconds) FILTER (WHERE part = 'queue'), 0) AS queue_seconds,
+       coalesce(sum(count) FILTER (WHERE part = 'delay'), 0)::bigint AS delays,
+       coalesce(sum(seconds) FILTER (WHERE part = 'delay'), 0) AS delay_seconds,
+       coalesce(sum(seconds) FILTER (WHERE part = 'write'), 0) AS write_seconds,
+       coalesce(sum(seconds) FILTER (WHERE part = 'sync'), 0) AS sync_seconds,
+       max(p95_seconds) FILTER (WHERE part = 'sync') AS p95_sync_seconds,
+       max(max_seconds) FILTER (WHERE part = 'sync') AS max_sync_seconds,
+       coalesce(sum(seconds) FILTER (WHERE part = 'replication'), 0) AS replication_seconds
+FROM part, flush;
+COMMENT ON VIEW tally.commits IS
+    'commits that wrote WAL: who flushed and who was carried, and where their time went';
+
+CREATE VIEW tally.checkpoints AS
+SELECT number, at - make_interval(secs => (f ->> 'total')::double precision) AS started, at AS ended,
+       f ->> 'reason' AS reason,
+       (f ->> 'total')::double precision AS seconds,
+       (f ->> 'slru')::double precision AS slru_seconds,
+       (f ->> 'write')::double precision AS write_seconds,
+       (f ->> 'sync')::double precision AS sync_seconds,
+       (f ->> 'buffers')::bigint AS buffers,
+       (f ->> 'buffers')::bigint * current_setting('block_size')::bigint AS bytes,
+       (f ->> 'files')::integer AS files_synced,
+       (f ->> 'longest')::double precision AS longest_sync_seconds,
+       nullif(f ->> 'file', '') AS longest_sync_file,
+       (f ->> 'added')::integer AS wal_added, (f ->> 'removed')::integer AS wal_removed,
+       (f ->> 'recycled')::integer AS wal_recycled
+FROM tally.event_rows() e,
+     LATERAL (SELECT jsonb_object_agg(pair[1], pair[2]) AS f
+              FROM regexp_matches(e.text, '(\w+)=(\S*)', 'g') AS pair) fields
+WHERE e.kind = 'checkpoint' AND e.text LIKE 'checkpoint ends:%';
+COMMENT ON VIEW tally.checkpoints IS
+    'checkpoints and restartpoints whose events are still kept, with their phases';
+
 CREATE VIEW tally.sessions AS SELECT * FROM tally.session_rows();
 COMMENT ON VIEW tally.sessions IS 'instrumented processes and what they are doing now';
 
@@ -227,5 +313,6 @@ COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls b
 
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
 GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.status,
-    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.statements,
+    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.files, tally.commits, tally.statements,
     tally.statement_activities TO PUBLIC;
+GRANT SELECT ON tally.events, tally.checkpoints TO pg_read_all_stats;

@@ -59,16 +59,16 @@ slow_look(uint32 index, uint64 ticks)
 		{
 			files_path(path, sizeof(path));
 			if (files_note.bytes > 0)
-				snprintf(text, sizeof(text), "%s: %.2f s, " UINT64_FORMAT " bytes: %s",
+				snprintf(text, sizeof(text), "%s: %.3f s, " UINT64_FORMAT " bytes: %s",
 						 files_operation_name((file_operation) files_note.operation), seconds,
 						 files_note.bytes, path);
 			else
-				snprintf(text, sizeof(text), "%s: %.2f s%s: %s",
+				snprintf(text, sizeof(text), "%s: %.3f s%s: %s",
 						 files_operation_name((file_operation) files_note.operation), seconds,
 						 files_note.failed ? ", failed" : "", path);
 		}
 		else
-			snprintf(text, sizeof(text), "%s: %.2f s", event, seconds);
+			snprintf(text, sizeof(text), "%s: %.3f s", event, seconds);
 		tally_event_add(tally.slot.segment, TALLY_EVENT_SLOW, text);
 	}
 	errno = saved_errno;

@@ -52,6 +52,8 @@ typedef struct total
 	uint64		ticks;
 	uint64		min;
 	uint64		max;
+	uint64		amount;				/* bytes */
+	uint64		follows;
 	uint64		hist[TALLY_HIST_BUCKETS];
 } total;
 
@@ -185,6 +187,8 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tal
 			t->ticks += head->total;
 			t->min = Min(t->min, head->min);
 			t->max = Max(t->max, head->max);
+			t->amount += head->amount;
+			t->follows += head->follows;
 			for (uint32 b = tally_bucket(head->min); b <= tally_bucket(head->max); b++)
 				t->hist[b] += hist[b];
 		}
@@ -309,8 +313,8 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 	{
 		tally_dir_entry *dir = pg_tally_directory(segment, t->key.stat);
 		char		name[TALLY_NAME_MAX];
-		Datum		values[14];
-		bool		nulls[14] = {false};
+		Datum		values[16];
+		bool		nulls[16] = {false};
 		bool		updated = t->count > 0;
 		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->count,
 		.min = t->min,.max = t->max};
@@ -336,6 +340,8 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 		values[11] = Float8GetDatum(views_quantile(&h, 0.50, &nulls[11]) * tick);
 		values[12] = Float8GetDatum(views_quantile(&h, 0.95, &nulls[12]) * tick);
 		values[13] = Float8GetDatum(views_quantile(&h, 0.99, &nulls[13]) * tick);
+		values[14] = Int64GetDatum((int64) t->amount);
+		values[15] = Int64GetDatum((int64) t->follows);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	hash_destroy(table);

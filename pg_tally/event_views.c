@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * event_views.c
+ *	  The ring of events, as rows.
+ */
+#include "compat.h"
+
+#include <string.h>
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "views.h"
+
+extern PGDLLEXPORT Datum pg_tally_events(PG_FUNCTION_ARGS);
+
+static const char *
+kind_name(uint32 kind)
+{
+	switch ((tally_event_kind) kind)
+	{
+		case TALLY_EVENT_NOTE:
+			return "note";
+		case TALLY_EVENT_WARNING:
+			return "warning";
+		case TALLY_EVENT_BLOCKED:
+			return "blocked";
+		case TALLY_EVENT_SLOW:
+			return "slow";
+		case TALLY_EVENT_CHECKPOINT:
+			return "checkpoint";
+	}
+	return "unknown";
+}
+
+/* A copy of an event, if it is not being written over. */
+static bool
+copy_event(const tally_event *event, tally_event *copy)
+{
+	uint64		number = __atomic_load_n(&event->number, __ATOMIC_ACQUIRE);
+
+	memcpy(copy, event, sizeof(*copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	copy->text[sizeof(copy->text) - 1] = '\0';
+	return number != 0 && __atomic_load_n(&event->number, __ATOMIC_RELAXED) == number;
+}
+
+/* A file's name may hold anything; a row may not. */
+static Datum
+text_of(const char *text)
+{
+	char	   *clean = pstrdup(text);
+
+	for (char *c = clean; *c != '\0'; c++)
+		if ((unsigned char) *c < ' ' || (unsigned char) *c > '~')
+			*c = '?';
+	return CStringGetTextDatum(clean);
+}
+
+/* tally.event_rows(): in the order of their numbers. */
+PG_FUNCTION_INFO_V1(pg_tally_events);
+Datum
+pg_tally_events(PG_FUNCTION_ARGS)
+{
+	tally_segment *segment = views_segment();
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const tally_region *region = &segment->header->events;
+	const tally_event *events = (const tally_event *) ((char *) segment->header + region->offset);
+	double		tick = tally_seconds_per_tick(segment);
+	uint64		last = __atomic_load_n(&segment->header->event_count, __ATOMIC_ACQUIRE);
+	uint64		first = last > region->count ? last - region->count : 0;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (uint64 n = first; n < last; n++)
+	{
+		tally_event event;
+		Datum		values[5];
+		bool		nulls[5] = {false};
+		double		age;
+
+		if (!copy_event(&events[n % region->count], &event))
+			continue;
+		age = ((double) tally_now(segment->clock) - (double) event.tick) * tick;
+		values[0] = Int64GetDatum((int64) event.number);
+		values[1] = TimestampTzGetDatum(GetCurrentTimestamp() - (TimestampTz) (age * USECS_PER_SEC));
+		values[2] = Int32GetDatum(event.pid);
+		values[3] = CStringGetTextDatum(kind_name(event.kind));
+		values[4] = text_of(event.text);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
