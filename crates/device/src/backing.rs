@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What lies under a file system: a device, several, another file system, or nothing that
+//! can be known.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::number::DeviceNumber;
+use crate::problem::lossy;
+
+/// What lies under a file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Backing {
+    /// One block device.
+    Device {
+        /// Its number.
+        device: DeviceNumber,
+    },
+    /// Several block devices, over which the file system spreads its data by itself.
+    Devices {
+        /// Their numbers.
+        devices: Vec<DeviceNumber>,
+        /// Why it is not known which of them holds a file.
+        text: String,
+    },
+    /// Another file system.
+    FileSystem {
+        /// Its index in [`crate::Devices::file_systems`].
+        file_system: usize,
+        /// The directory there.
+        #[serde(serialize_with = "lossy")]
+        path: PathBuf,
+    },
+    /// No device that could be found.
+    None {
+        /// Why.
+        reason: NoDevice,
+        /// The same for people.
+        text: String,
+    },
+}
+
+/// Why a file system has no device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoDevice {
+    /// It lives in memory.
+    Memory,
+    /// It is another machine's, or the host's of this virtual one.
+    Network,
+    /// A program serves it.
+    Program,
+    /// A pool that the kernel does not show.
+    Pool,
+    /// Its upper directory is not in sight.
+    Overlay,
+    /// The kernel does not show the device that the file system names.
+    Hidden,
+    /// A kind of file system that is not known here.
+    Unknown,
+}
+
+impl Backing {
+    pub(crate) fn none(reason: NoDevice, kind: &str, source: &Path) -> Backing {
+        let source = source.to_string_lossy();
+        let text = match reason {
+            NoDevice::Memory => format!("{kind} lives in memory: there is no device"),
+            NoDevice::Network => {
+                format!("{kind} from {source}: the device is on the other side and not seen here")
+            }
+            NoDevice::Program => {
+                format!("{kind} is served by a program; what lies behind it is not seen here")
+            }
+            NoDevice::Pool => {
+                let pool = source.split('/').next().unwrap_or_default().to_string();
+                format!("{kind} spreads pool {pool} over devices by itself; `zpool status {pool}` names them")
+            }
+            NoDevice::Overlay => {
+                format!("{kind}: its upper directory is not in sight from here; look from the host")
+            }
+            NoDevice::Hidden => format!("/sys shows no device of {source}; is it mounted?"),
+            NoDevice::Unknown => format!("{kind} from {source} names no block device"),
+        };
+        Backing::None { reason, text }
+    }
+
+    /// The block devices that it names itself.
+    pub fn devices(&self) -> &[DeviceNumber] {
+        match self {
+            Backing::Device { device } => std::slice::from_ref(device),
+            Backing::Devices { devices, .. } => devices,
+            _ => &[],
+        }
+    }
+}
+
+impl NoDevice {
+    /// The reason for a type of file system that never has a device of its own.
+    pub(crate) fn by_kind(kind: &str) -> NoDevice {
+        match kind {
+            "tmpfs" | "ramfs" | "rootfs" | "devtmpfs" | "hugetlbfs" => NoDevice::Memory,
+            "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "ceph" | "9p" | "virtiofs" | "afs"
+            | "glusterfs" | "lustre" | "beegfs" | "gpfs" | "orangefs" | "vboxsf" | "prl_fs" => {
+                NoDevice::Network
+            }
+            "zfs" => NoDevice::Pool,
+            "overlay" | "aufs" => NoDevice::Overlay,
+            _ if kind == "fuse" || kind.starts_with("fuse.") => NoDevice::Program,
+            _ => NoDevice::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_names_its_own() {
+        let text = |kind: &str, source: &str| match Backing::none(
+            NoDevice::by_kind(kind),
+            kind,
+            Path::new(source),
+        ) {
+            Backing::None { text, .. } => text,
+            other => panic!("{other:?}"),
+        };
+        assert!(text("nfs4", "filer:/vol/pg").contains("filer:/vol/pg"));
+        assert!(text("zfs", "tank/pg/data").contains("`zpool status tank`"));
+        assert!(text("fuse.sshfs", "x").contains("program"));
+        assert!(text("tmpfs", "none").contains("memory"));
+        assert!(text("bcachefs", "/dev/sda:/dev/sdb").contains("/dev/sda:/dev/sdb"));
+        assert_eq!(NoDevice::by_kind("fuseblk"), NoDevice::Unknown);
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Block devices as /sys shows them: a partition and its disk, a volume and what it is made of.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::number::DeviceNumber;
+use crate::problem::lossy_option;
+use crate::system::System;
+
+/// Sizes and requests are counted in these, whatever the device's own sectors are.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+
+/// What a block device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// A disk, or what looks like one to this machine.
+    Disk,
+    /// A part of a disk.
+    Partition,
+    /// A volume of the device mapper: LVM, encryption, multipath.
+    DeviceMapper,
+    /// A RAID of the kernel's.
+    Raid,
+    /// A file as a device.
+    Loop,
+    /// Memory as a device: zram, brd.
+    Memory,
+    /// A device on another machine: nbd, rbd, drbd.
+    Network,
+}
+
+/// One block device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlockDevice {
+    /// Its number.
+    pub number: DeviceNumber,
+    /// The kernel's name: `sda1`, `dm-0`.
+    pub name: String,
+    /// What it is.
+    pub kind: DeviceKind,
+    /// The name that people know: of a volume of the device mapper, or the level of a RAID.
+    pub label: Option<String>,
+    /// The disk that a partition is a part of.
+    pub part_of: Option<DeviceNumber>,
+    /// The devices that it is made of.
+    pub made_of: Vec<DeviceNumber>,
+    /// The file behind a loop device.
+    #[serde(serialize_with = "lossy_option")]
+    pub backing_file: Option<PathBuf>,
+    /// The file system of that file: an index in [`crate::Devices::file_systems`].
+    pub backing_file_system: Option<usize>,
+    /// Its size.
+    pub size_bytes: Option<u64>,
+    /// Whether it turns.
+    pub rotational: Option<bool>,
+    /// Whether it can only be read.
+    pub read_only: Option<bool>,
+    /// Its maker's name.
+    pub model: Option<String>,
+    /// The scheduler in force.
+    pub scheduler: Option<String>,
+    /// `write back`: it has a volatile cache, which a flush must empty; `write through`: not.
+    pub write_cache: Option<String>,
+    /// Whether the kernel counts its requests; if not, it has no figures.
+    pub counted: bool,
+}
+
+/// The device's folder in /sys. A name in there is a link to its place among the busses.
+fn folder(system: &System, number: DeviceNumber) -> Option<PathBuf> {
+    system.sys.join(format!("dev/block/{number}")).canonicalize().ok()
+}
+
+/// The number of the device whose folder this is.
+pub(crate) fn number_of(folder: &Path) -> Option<DeviceNumber> {
+    std::fs::read_to_string(folder.join("dev")).ok()?.parse().ok()
+}
+
+/// How often the kernel has given this device to somebody: a disk that was taken out and put
+/// back is another one, since Linux 5.15.
+pub(crate) fn sequence(system: &System, number: DeviceNumber) -> Option<u64> {
+    let folder = folder(system, number)?;
+    let disk = if folder.join("partition").exists() { folder.parent()? } else { &folder };
+    std::fs::read_to_string(disk.join("diskseq")).ok()?.trim_end().parse().ok()
+}
+
+impl BlockDevice {
+    /// `None` when /sys does not show it.
+    pub(crate) fn read(system: &System, number: DeviceNumber) -> Option<BlockDevice> {
+        let folder = folder(system, number)?;
+        let name = folder.file_name()?.to_string_lossy().replace('!', "/");
+        let is_partition = folder.join("partition").exists();
+        let disk = if is_partition { folder.parent()? } else { &folder };
+        let word = |path: &str| {
+            let text = std::fs::read(folder.join(path)).ok()?;
+            let text = String::from_utf8_lossy(&text).trim().to_string();
+            (!text.is_empty()).then_some(text)
+        };
+        let of_disk = |path: &str| {
+            let text = std::fs::read_to_string(disk.join(path)).ok()?.trim().to_string();
+            (!text.is_empty()).then_some(text)
+        };
+        let flag = |text: String| text != "0";
+        let kind = kind(&folder, &name, is_partition);
+        let mut made_of: Vec<DeviceNumber> = std::fs::read_dir(folder.join("slaves"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|slave| number_of(&slave.path()))
+            .collect();
+        made_of.sort_unstable();
+        let backing_file = std::fs::read(folder.join("loop/backing_file")).ok().map(|mut path| {
+            // One line feed is the kernel's; any before it are of the name.
+            if path.last() == Some(&b'\n') {
+                path.pop();
+            }
+            PathBuf::from(std::ffi::OsString::from_vec(path))
+        });
+        Some(BlockDevice {
+            number,
+            kind,
+            label: word("dm/name").or_else(|| word("md/level")),
+            part_of: is_partition.then(|| number_of(disk)).flatten(),
+            made_of,
+            backing_file: backing_file.filter(|path| !path.as_os_str().is_empty()),
+            backing_file_system: None,
+            size_bytes: word("size").and_then(|n| n.parse::<u64>().ok()?.checked_mul(SECTOR_BYTES)),
+            read_only: word("ro").map(flag),
+            rotational: of_disk("queue/rotational").map(flag),
+            model: of_disk("device/model"),
+            scheduler: of_disk("queue/scheduler").map(|text| in_force(&text)),
+            write_cache: of_disk("queue/write_cache"),
+            counted: of_disk("queue/iostats").is_none_or(flag),
+            name,
+        })
+    }
+}
+
+fn kind(folder: &Path, name: &str, is_partition: bool) -> DeviceKind {
+    let begins = |with: &[&str]| with.iter().any(|start| name.starts_with(start));
+    if is_partition {
+        DeviceKind::Partition
+    } else if folder.join("dm").is_dir() {
+        DeviceKind::DeviceMapper
+    } else if folder.join("md").is_dir() {
+        DeviceKind::Raid
+    } else if begins(&["loop"]) {
+        DeviceKind::Loop
+    } else if begins(&["zram", "ram", "pmem"]) {
+        DeviceKind::Memory
+    } else if begins(&["nbd", "rbd", "drbd"]) {
+        DeviceKind::Network
+    } else {
+        DeviceKind::Disk
+    }
+}
+
+/// Of all schedulers that could be, the one in brackets.
+fn in_force(text: &str) -> String {
+    let chosen =
+        text.split_ascii_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    chosen.unwrap_or(text).to_string()
+}
+
+/// The members of the btrfs that a device of this name is one of.
+pub(crate) fn btrfs_members(system: &System, name: &str) -> Vec<DeviceNumber> {
+    let volumes = std::fs::read_dir(system.sys.join("fs/btrfs")).into_iter().flatten().flatten();
+    let mut members: Vec<DeviceNumber> = volumes
+        .map(|volume| volume.path().join("devices"))
+        .find(|devices| devices.join(name).exists())
+        .and_then(|devices| std::fs::read_dir(devices).ok())
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|device| number_of(&device.path()))
+        .collect();
+    members.sort_unstable();
+    members
+}

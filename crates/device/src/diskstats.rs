@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The kernel's counters of block devices, /proc/diskstats.
+
+use serde::Serialize;
+
+use crate::number::DeviceNumber;
+
+/// Counters of one device since it came. Times are in milliseconds, of all requests together.
+/// A request counts when it ends; what runs is in `in_flight`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct DiskCounters {
+    /// The kernel's name of the device.
+    pub name: String,
+    /// Which of the devices that had this number it is, where the kernel tells.
+    pub sequence: Option<u64>,
+    /// Reads that ended.
+    pub reads: u64,
+    /// Reads that were made one with another before the device saw them.
+    pub reads_merged: u64,
+    /// Sectors of 512 bytes read.
+    pub sectors_read: u64,
+    /// Time of reads.
+    pub read_ms: u64,
+    /// Writes that ended.
+    pub writes: u64,
+    /// Writes that were made one with another.
+    pub writes_merged: u64,
+    /// Sectors of 512 bytes written.
+    pub sectors_written: u64,
+    /// Time of writes.
+    pub write_ms: u64,
+    /// Requests that run.
+    pub in_flight: u64,
+    /// Time in which any request ran.
+    pub busy_ms: u64,
+    /// Time of all requests together.
+    pub queue_ms: u64,
+    /// Discards, since Linux 4.18.
+    pub discards: Option<Requests>,
+    /// Flushes of the device's cache, since Linux 5.5; their bytes are none. Not of partitions.
+    pub flushes: Option<Requests>,
+}
+
+/// Counters of a kind of request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Requests {
+    /// That ended.
+    pub count: u64,
+    /// Sectors of 512 bytes.
+    pub sectors: u64,
+    /// Their time.
+    pub ms: u64,
+}
+
+impl DiskCounters {
+    /// The device and the counters of one line.
+    pub(crate) fn parse(line: &str) -> Option<(DeviceNumber, DiskCounters)> {
+        let mut words = line.split_ascii_whitespace();
+        let major = words.next()?.parse().ok()?;
+        let minor = words.next()?.parse().ok()?;
+        let name = words.next()?.to_string();
+        let mut numbers = words.map(|word| word.parse::<u64>().ok());
+        let mut next = || numbers.next().flatten();
+        let counters = DiskCounters {
+            name,
+            sequence: None,
+            reads: next()?,
+            reads_merged: next()?,
+            sectors_read: next()?,
+            read_ms: next()?,
+            writes: next()?,
+            writes_merged: next()?,
+            sectors_written: next()?,
+            write_ms: next()?,
+            in_flight: next()?,
+            busy_ms: next()?,
+            queue_ms: next()?,
+            discards: match (next(), next(), next(), next()) {
+                (Some(count), Some(_merged), Some(sectors), Some(ms)) => {
+                    Some(Requests { count, sectors, ms })
+                }
+                _ => None,
+            },
+            flushes: match (next(), next()) {
+                (Some(count), Some(ms)) => Some(Requests { count, sectors: 0, ms }),
+                _ => None,
+            },
+        };
+        Some((DeviceNumber { major, minor }, counters))
+    }
+
+    /// What was added since an earlier reading; `None` when these are not the same counters
+    /// gone on. `in_flight` is this reading's.
+    pub(crate) fn since(&self, before: &DiskCounters) -> Option<DiskCounters> {
+        if self.sequence != before.sequence {
+            return None;
+        }
+        let requests = |a: Option<Requests>, b: Option<Requests>| match (a, b) {
+            (Some(a), Some(b)) => Some(Some(Requests {
+                count: advance(a.count, b.count)?,
+                sectors: advance(a.sectors, b.sectors)?,
+                ms: advance(a.ms, b.ms)?,
+            })),
+            _ => Some(None),
+        };
+        Some(DiskCounters {
+            name: self.name.clone(),
+            sequence: self.sequence,
+            reads: advance(before.reads, self.reads)?,
+            reads_merged: advance(before.reads_merged, self.reads_merged)?,
+            sectors_read: advance(before.sectors_read, self.sectors_read)?,
+            read_ms: advance(before.read_ms, self.read_ms)?,
+            writes: advance(before.writes, self.writes)?,
+            writes_merged: advance(before.writes_merged, self.writes_merged)?,
+            sectors_written: advance(before.sectors_written, self.sectors_written)?,
+            write_ms: advance(before.write_ms, self.write_ms)?,
+            in_flight: self.in_flight,
+            busy_ms: advance(before.busy_ms, self.busy_ms)?,
+            queue_ms: advance(before.queue_ms, self.queue_ms)?,
+            discards: requests(before.discards, self.discards)?,
+            flushes: requests(before.flushes, self.flushes)?,
+        })
+    }
+}
+
+/// From one value of a counter to a later one. Times wrap at 32 bits on every machine (a busy
+/// disk's in some weeks), the others where `long` has no more. A step back that would be more
+/// than half of that range is no wrap: the counter began again.
+fn advance(before: u64, after: u64) -> Option<u64> {
+    const RANGE: u64 = 1 << 32;
+    match after.checked_sub(before) {
+        Some(step) => Some(step),
+        None if before < RANGE => Some(after + RANGE - before).filter(|&step| step < RANGE / 2),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Captured on Linux 6.18, 5.4 (no flushes) and 4.9 (neither).
+    const NEW: &str = " 254       0 vda 1065052 35781 64015722 9619411 6188683 387180 225276600 1370364 60 664424 11237089 340141 16 91123024 118399 2718938 128915";
+    const OLDER: &str = "   8       1 sda1 101 0 4856 45 2 0 2 1 0 60 46 7 0 8 9";
+    const OLDEST: &str = " 104       0 cciss/c0d0 11 2 33 4 5 6 77 8 0 10 12";
+
+    fn parse(line: &str) -> DiskCounters {
+        DiskCounters::parse(line).expect("a line").1
+    }
+
+    #[test]
+    fn lines_of_every_age_are_read() {
+        let (number, new) = DiskCounters::parse(NEW).expect("a line");
+        assert_eq!((number.to_string().as_str(), new.name.as_str()), ("254:0", "vda"));
+        assert_eq!((new.reads, new.sectors_read, new.read_ms), (1065052, 64015722, 9619411));
+        assert_eq!((new.writes, new.sectors_written, new.write_ms), (6188683, 225276600, 1370364));
+        assert_eq!((new.in_flight, new.busy_ms, new.queue_ms), (60, 664424, 11237089));
+        assert_eq!(new.discards, Some(Requests { count: 340141, sectors: 91123024, ms: 118399 }));
+        assert_eq!(new.flushes, Some(Requests { count: 2718938, sectors: 0, ms: 128915 }));
+        let older = parse(OLDER);
+        assert_eq!(older.discards, Some(Requests { count: 7, sectors: 8, ms: 9 }));
+        assert_eq!(older.flushes, None);
+        let oldest = parse(OLDEST);
+        assert_eq!(
+            (oldest.name.as_str(), oldest.queue_ms, oldest.discards),
+            ("cciss/c0d0", 12, None)
+        );
+        assert_eq!(DiskCounters::parse(""), None);
+        assert_eq!(DiskCounters::parse("8 0 sda 1 2 three"), None);
+    }
+
+    #[test]
+    fn times_wrap_and_devices_begin_again() {
+        let before = DiskCounters { read_ms: u32::MAX as u64 - 9, reads: 7, ..parse(OLDEST) };
+        let after = DiskCounters { read_ms: 90, reads: 9, in_flight: 3, ..before.clone() };
+        let step = after.since(&before).expect("a step");
+        assert_eq!((step.read_ms, step.reads, step.in_flight), (100, 2, 3));
+        // A device that came again counts from zero.
+        let again = DiskCounters { reads: 1, ..before.clone() };
+        assert_eq!(again.since(&before), None);
+        // Counters of 64 bits do not wrap.
+        let large = DiskCounters { sectors_read: 1 << 40, ..before.clone() };
+        assert_eq!(before.since(&large), None);
+    }
+
+    #[test]
+    fn another_device_of_the_same_number_is_not_the_same() {
+        let before = DiskCounters { sequence: Some(9), ..parse(NEW) };
+        let after = DiskCounters { sequence: Some(10), ..before.clone() };
+        assert_eq!(after.since(&before), None);
+        assert!(before.since(&before).is_some());
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A mounted file system that holds a place of the server.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::backing::{Backing, NoDevice};
+use crate::mounts::{text, Mount};
+use crate::number::DeviceNumber;
+use crate::problem::lossy;
+use crate::view::Seen;
+
+/// One mount. A file system that is mounted twice is there twice, with the same `number`.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileSystem {
+    /// The kernel's number of the mount.
+    pub mount_id: u64,
+    /// Of the file system's device; major 0 where it has none of its own.
+    pub number: DeviceNumber,
+    /// Where it is mounted.
+    #[serde(serialize_with = "lossy")]
+    pub mount_point: PathBuf,
+    /// The directory of the file system that is seen there: `/`, unless it is a bind mount or
+    /// a subvolume.
+    #[serde(serialize_with = "lossy")]
+    pub root: PathBuf,
+    /// Its type: `ext4`, `overlay`, ...
+    pub kind: String,
+    /// Where it comes from: a device file, `server:/export`, a pool, or just a word.
+    #[serde(serialize_with = "lossy")]
+    pub source: PathBuf,
+    /// Options of the mount.
+    pub options: String,
+    /// Options of the file system.
+    pub super_options: String,
+    /// Whether it can only be read.
+    pub read_only: bool,
+    /// Whether it was found among the mounts of this process because the server's own do not
+    /// show it, as with the upper directory of a container's overlay.
+    pub outside: bool,
+    /// The device under it.
+    pub backing: Backing,
+    /// Somewhere on it, to ask for its room.
+    #[serde(skip)]
+    pub(crate) path: PathBuf,
+    /// What the kernel called its mount, if it did.
+    #[serde(skip)]
+    pub(crate) told_id: Option<u64>,
+}
+
+impl FileSystem {
+    pub(crate) fn of(mount: &Mount, outside: bool, seen: &Seen) -> FileSystem {
+        let super_options = text(&mount.super_options);
+        let read_only = |options: &str| options.split(',').any(|option| option == "ro");
+        FileSystem {
+            mount_id: mount.id,
+            number: mount.number,
+            mount_point: mount.point.clone(),
+            root: mount.root.clone(),
+            kind: mount.kind.clone(),
+            source: mount.source.clone(),
+            read_only: read_only(&mount.options) || read_only(&super_options),
+            options: mount.options.clone(),
+            super_options,
+            outside,
+            // Until it is known.
+            backing: Backing::none(NoDevice::Unknown, &mount.kind, &mount.source),
+            path: seen.path.clone(),
+            told_id: seen.mount_id,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the server's processes read and write, /proc/PID/io.
+//!
+//! When a process has ended and its parent has heard of it, the kernel adds its counters to
+//! the parent's. So the sum over the first process and its children is conserved, sessions
+//! that came and went between two readings included, as long as the readings agree on who is
+//! there: children are read first, then their parent, and who has gone meanwhile is left to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::problem::Problem;
+use crate::system::System;
+
+/// Counters of one process since it began, or of several together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct IoCounters {
+    /// Bytes that reads returned, whether they came from the page cache or from a device; of
+    /// files and pipes, not what `recv` takes from sockets.
+    pub read_bytes: u64,
+    /// Bytes that were handed to writes.
+    pub written_bytes: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes that the kernel fetched from devices for it, reading ahead included.
+    pub device_read_bytes: u64,
+    /// Bytes of the pages that it made dirty and that devices get sooner or later.
+    pub device_written_bytes: u64,
+    /// Of those, bytes that no device will get, because the file was removed or cut short.
+    pub cancelled_bytes: u64,
+}
+
+impl IoCounters {
+    fn parse(text: &str) -> Option<IoCounters> {
+        let field = |name: &str| {
+            text.lines().find_map(|line| {
+                let value = line.strip_prefix(name)?.strip_prefix(':')?;
+                value.trim().parse::<u64>().ok()
+            })
+        };
+        Some(IoCounters {
+            read_bytes: field("rchar")?,
+            written_bytes: field("wchar")?,
+            reads: field("syscr")?,
+            writes: field("syscw")?,
+            device_read_bytes: field("read_bytes")?,
+            device_written_bytes: field("write_bytes")?,
+            cancelled_bytes: field("cancelled_write_bytes")?,
+        })
+    }
+
+    fn combine(
+        self,
+        other: IoCounters,
+        with: impl Fn(u64, u64) -> Option<u64>,
+    ) -> Option<IoCounters> {
+        Some(IoCounters {
+            read_bytes: with(self.read_bytes, other.read_bytes)?,
+            written_bytes: with(self.written_bytes, other.written_bytes)?,
+            reads: with(self.reads, other.reads)?,
+            writes: with(self.writes, other.writes)?,
+            device_read_bytes: with(self.device_read_bytes, other.device_read_bytes)?,
+            device_written_bytes: with(self.device_written_bytes, other.device_written_bytes)?,
+            cancelled_bytes: with(self.cancelled_bytes, other.cancelled_bytes)?,
+        })
+    }
+
+    fn plus(self, other: IoCounters) -> IoCounters {
+        // A sum that has no room is no figure anybody could believe; counters of 64 bits never
+        // come near it.
+        self.combine(other, |a, b| Some(a.saturating_add(b))).unwrap_or(self)
+    }
+
+    /// What was added since; `None` when anything went back.
+    pub(crate) fn since(self, before: IoCounters) -> Option<IoCounters> {
+        self.combine(before, u64::checked_sub)
+    }
+
+    /// Whether nothing was added.
+    pub(crate) fn is_zero(self) -> bool {
+        self == IoCounters::default()
+    }
+}
+
+/// One process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ProcessCounters {
+    /// When it began, clock ticks since boot: a pid alone is no identity.
+    pub started: u64,
+    /// Its counters.
+    pub io: IoCounters,
+}
+
+/// The first process of a server and all of its children.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GroupCounters {
+    /// When the first process began.
+    pub started: u64,
+    /// When they were read, clock ticks since boot.
+    pub taken: u64,
+    /// All of them, those that have ended included.
+    pub total: IoCounters,
+    /// Those that are there, by pid, the first process included: its own, and of all that ended.
+    pub processes: BTreeMap<u32, ProcessCounters>,
+    /// Those that we may not read.
+    pub refused: usize,
+}
+
+/// When a process began, clock ticks since boot.
+pub(crate) fn started(system: &System, pid: u32) -> Option<u64> {
+    stat(system, pid).map(|(_, started)| started)
+}
+
+/// Parent and begin of a process.
+fn stat(system: &System, pid: u32) -> Option<(u32, u64)> {
+    let text = std::fs::read(system.process(pid, "stat")).ok()?;
+    // The name in parentheses may hold anything, so look for its end from behind.
+    let after = text.iter().rposition(|&b| b == b')')? + 1;
+    let text = std::str::from_utf8(&text[after..]).ok()?;
+    let mut fields = text.split_ascii_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    Some((parent, fields.nth(17)?.parse().ok()?))
+}
+
+/// The children of a process.
+fn children(system: &System, pid: u32) -> BTreeSet<u32> {
+    let list = system.process(pid, &format!("task/{pid}/children"));
+    // The list may leave somebody out while others end; hardly the same one twice.
+    let twice = [std::fs::read_to_string(&list), std::fs::read_to_string(&list)];
+    if let [Ok(first), Ok(second)] = &twice {
+        let words = first.split_ascii_whitespace().chain(second.split_ascii_whitespace());
+        return words.filter_map(|word| word.parse().ok()).collect();
+    }
+    // A kernel without these lists: look at every process.
+    std::fs::read_dir(&system.proc)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&child| stat(system, child).is_some_and(|(parent, _)| parent == pid))
+        .collect()
+}
+
+fn io(system: &System, pid: u32) -> Result<IoCounters, Problem> {
+    let text = std::fs::read_to_string(system.process(pid, "io")).map_err(Problem::from)?;
+    IoCounters::parse(&text).ok_or(Problem::NoAccounting)
+}
+
+impl GroupCounters {
+    /// Read them; `expected` is when the first process began.
+    pub(crate) fn take(
+        system: &System,
+        pid: u32,
+        expected: u64,
+        boot_ticks: u64,
+    ) -> Result<GroupCounters, Problem> {
+        let mut processes = BTreeMap::new();
+        let mut refused = 0;
+        for child in children(system, pid) {
+            match io(system, child) {
+                Ok(io) => {
+                    // One that has just ended has no begin any more and is its parent's.
+                    if let Some(started) = started(system, child) {
+                        processes.insert(child, ProcessCounters { started, io });
+                    }
+                }
+                Err(Problem::Permission) => refused += 1,
+                Err(_) => {}
+            }
+        }
+        let own = io(system, pid);
+        if started(system, pid) != Some(expected) {
+            return Err(Problem::Ended);
+        }
+        let own = own.map_err(|problem| match problem {
+            // It lives and has no such file.
+            Problem::Missing => Problem::NoAccounting,
+            other => other,
+        })?;
+        let there = children(system, pid);
+        processes.retain(|child, _| there.contains(child));
+        processes.insert(pid, ProcessCounters { started: expected, io: own });
+        let total = processes.values().fold(IoCounters::default(), |sum, p| sum.plus(p.io));
+        Ok(GroupCounters { started: expected, taken: boot_ticks, total, processes, refused })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IO: &str = "rchar: 100\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 512\n";
+
+    fn process(root: &std::path::Path, pid: u32, parent: u32, started: u64, io: Option<&str>) {
+        let dir = root.join(pid.to_string());
+        std::fs::create_dir_all(dir.join(format!("task/{pid}"))).expect("a folder");
+        let stat =
+            format!("{pid} (a) b) S {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {started} 0");
+        std::fs::write(dir.join("stat"), stat).expect("a file");
+        if let Some(io) = io {
+            std::fs::write(dir.join("io"), io).expect("a file");
+        }
+    }
+
+    #[test]
+    fn the_sum_is_over_parent_and_children_however_they_are_listed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        process(dir.path(), 10, 1, 500, Some(IO));
+        process(dir.path(), 11, 10, 600, Some(IO));
+        process(dir.path(), 12, 10, 700, Some(IO));
+        process(dir.path(), 13, 11, 800, Some(IO));
+        let system = System::at(dir.path(), "/none");
+        let scanned = GroupCounters::take(&system, 10, 500, 900).expect("a reading");
+        assert_eq!(scanned.processes.keys().copied().collect::<Vec<_>>(), [10, 11, 12]);
+        assert_eq!(scanned.total.read_bytes, 300);
+        assert_eq!(scanned.total.cancelled_bytes, 3 * 512);
+        assert_eq!(scanned.processes[&12].started, 700);
+        std::fs::write(dir.path().join("10/task/10/children"), "11 12 ").expect("a file");
+        assert_eq!(GroupCounters::take(&system, 10, 500, 900), Ok(scanned));
+    }
+
+    #[test]
+    fn another_process_of_the_same_pid_is_not_the_server() {
+        let dir = tempfile::tempdir().expect("a directory");
+        process(dir.path(), 10, 1, 500, Some(IO));
+        let system = System::at(dir.path(), "/none");
+        assert_eq!(GroupCounters::take(&system, 10, 499, 900), Err(Problem::Ended));
+        assert_eq!(GroupCounters::take(&system, 11, 499, 900), Err(Problem::Ended));
+    }
+
+    #[test]
+    fn a_kernel_without_accounts_is_said() {
+        let dir = tempfile::tempdir().expect("a directory");
+        process(dir.path(), 10, 1, 500, None);
+        process(dir.path(), 20, 1, 500, Some("rchar: 1\nwchar: 1\nsyscr: 1\nsyscw: 1\n"));
+        let system = System::at(dir.path(), "/none");
+        assert_eq!(GroupCounters::take(&system, 10, 500, 900), Err(Problem::NoAccounting));
+        assert_eq!(GroupCounters::take(&system, 20, 500, 900), Err(Problem::NoAccounting));
+    }
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The figures between two readings.
+
+use serde::Serialize;
+
+use crate::block::SECTOR_BYTES;
+use crate::diskstats::{DiskCounters, Requests};
+use crate::group_io::{GroupCounters, IoCounters, ProcessCounters};
+use crate::number::DeviceNumber;
+use crate::problem::Problem;
+use crate::reading::Reading;
+use crate::space::Space;
+
+/// What devices, file systems and the server's processes did in an interval.
+#[derive(Debug, Clone, Serialize)]
+pub struct Interval {
+    /// When it ended, seconds since 1970.
+    pub time: f64,
+    /// Its length.
+    pub interval_seconds: f64,
+    /// Every block device, by number.
+    pub devices: Vec<DeviceRow>,
+    /// Every mount, by its number.
+    pub file_systems: Vec<SpaceRow>,
+    /// The server's processes.
+    pub server: Option<ServerIo>,
+    /// Why there is nothing of them.
+    pub server_problem: Option<Problem>,
+    /// Bytes per second read from the devices on which the server's file systems lie, by
+    /// whomever; what these devices are made of is not added. `None`: there is
+    /// none, or one of them has no figures.
+    pub devices_read_bytes_per_second: Option<f64>,
+    /// The same of writes.
+    pub devices_written_bytes_per_second: Option<f64>,
+}
+
+/// One block device.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeviceRow {
+    /// Its number.
+    pub number: DeviceNumber,
+    /// Its figures.
+    pub figures: Option<DeviceFigures>,
+    /// Why there are none.
+    pub problem: Option<Problem>,
+}
+
+/// The figures of a block device. Requests count when they end, with all of their time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct DeviceFigures {
+    /// Reads that ended.
+    pub reads_per_second: f64,
+    /// Bytes read.
+    pub read_bytes_per_second: f64,
+    /// Reads that were made one with another.
+    pub reads_merged_per_second: f64,
+    /// Average time of a read, in the queue and in the device.
+    pub read_ms: Option<f64>,
+    /// Writes that ended.
+    pub writes_per_second: f64,
+    /// Bytes written.
+    pub written_bytes_per_second: f64,
+    /// Writes that were made one with another.
+    pub writes_merged_per_second: f64,
+    /// Average time of a write.
+    pub write_ms: Option<f64>,
+    /// Discards; `None` where the kernel does not count them.
+    pub discards_per_second: Option<f64>,
+    /// Bytes discarded.
+    pub discarded_bytes_per_second: Option<f64>,
+    /// Average time of a discard.
+    pub discard_ms: Option<f64>,
+    /// Flushes of the device's cache; `None` where the kernel does not count them.
+    pub flushes_per_second: Option<f64>,
+    /// Average time of a flush.
+    pub flush_ms: Option<f64>,
+    /// How many requests were there on average, waiting or worked on.
+    pub queue_length: f64,
+    /// The part of the time in which any was there, 0 to 100. A device that works on many at a
+    /// time is not full at 100.
+    pub utilisation_percent: f64,
+    /// Requests there at the interval's end.
+    pub in_flight: u64,
+}
+
+/// One mount.
+#[derive(Debug, Clone, Serialize)]
+pub struct SpaceRow {
+    /// The kernel's number of the mount.
+    pub mount_id: u64,
+    /// Its room at the interval's end.
+    pub space: Option<Space>,
+    /// How fast it fills; negative when it empties.
+    pub growth_bytes_per_second: Option<f64>,
+    /// Why there is none.
+    pub problem: Option<Problem>,
+}
+
+/// The server's processes.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServerIo {
+    /// All of them together, those that ended in the interval included.
+    #[serde(flatten)]
+    pub figures: IoFigures,
+    /// Processes there at the interval's end.
+    pub processes_count: usize,
+    /// Processes that could not be read: the sums are too small.
+    pub refused: usize,
+    /// Those that did anything, most bytes first.
+    pub processes: Vec<ProcessRow>,
+}
+
+/// What a process, or all of them, read and wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct IoFigures {
+    /// Calls that read.
+    pub reads_per_second: f64,
+    /// Bytes that they returned, from the page cache or from a device.
+    pub read_bytes_per_second: f64,
+    /// Calls that wrote.
+    pub writes_per_second: f64,
+    /// Bytes handed to them.
+    pub written_bytes_per_second: f64,
+    /// Bytes that devices were made to read, ahead included.
+    pub device_read_bytes_per_second: f64,
+    /// Bytes of pages made dirty, for devices to write sooner or later.
+    pub device_written_bytes_per_second: f64,
+    /// Of those, bytes that were dropped before any device got them.
+    pub cancelled_bytes_per_second: f64,
+    /// The part of the bytes read that no device was asked for, 0 to 100. The kernel reads
+    /// ahead, so this is a lower bound.
+    pub from_page_cache_percent: Option<f64>,
+}
+
+/// One process of the server.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProcessRow {
+    /// Its pid.
+    pub pid: u32,
+    /// What it did; the first process has what ended processes did in all of their life.
+    #[serde(flatten)]
+    pub figures: IoFigures,
+}
+
+impl Interval {
+    /// From `a` to the later `b`.
+    pub fn between(a: &Reading, b: &Reading) -> Interval {
+        let seconds = elapsed(a.devices_ns, b.devices_ns);
+        let devices: Vec<DeviceRow> = b
+            .devices
+            .keys()
+            .map(|&number| {
+                let (figures, problem) = match device(a, b, number) {
+                    Ok(step) => (Some(DeviceFigures::of(&step, seconds)), None),
+                    Err(problem) => (None, Some(problem)),
+                };
+                DeviceRow { number, figures, problem }
+            })
+            .collect();
+        let tops = |of: fn(&DeviceFigures) -> f64| {
+            let figures = |top| devices.iter().find(|row| row.number == top)?.figures.as_ref();
+            let sum = b.tops.iter().map(|&top| figures(top).map(of)).sum::<Option<f64>>();
+            sum.filter(|_| !b.tops.is_empty())
+        };
+        let (server, server_problem) = match (&a.server, &b.server) {
+            (Ok(before), Ok(after)) => {
+                match server(before, after, elapsed(a.processes_ns, b.processes_ns)) {
+                    Ok(server) => (Some(server), None),
+                    Err(problem) => (None, Some(problem)),
+                }
+            }
+            (Ok(_), Err(problem)) | (Err(problem), _) => (None, Some(problem.clone())),
+        };
+        Interval {
+            time: b.time,
+            interval_seconds: seconds,
+            file_systems: spaces(a, b, seconds),
+            server,
+            server_problem,
+            devices_read_bytes_per_second: tops(|f| f.read_bytes_per_second),
+            devices_written_bytes_per_second: tops(|f| f.written_bytes_per_second),
+            devices,
+        }
+    }
+}
+
+/// Never none, so that two readings at once give rates of nothing rather than no numbers.
+fn elapsed(from_ns: u64, to_ns: u64) -> f64 {
+    to_ns.saturating_sub(from_ns).max(1) as f64 * 1e-9
+}
+
+fn device(a: &Reading, b: &Reading, number: DeviceNumber) -> Result<DiskCounters, Problem> {
+    match (a.devices.get(&number), b.devices.get(&number)) {
+        (Some(Ok(before)), Some(Ok(after))) => after.since(before).ok_or(Problem::BeganAgain),
+        (_, Some(Err(problem))) => Err(problem.clone()),
+        _ => Err(Problem::OneEnd),
+    }
+}
+
+impl DeviceFigures {
+    fn of(step: &DiskCounters, seconds: f64) -> DeviceFigures {
+        let rate = |count: u64| count as f64 / seconds;
+        let bytes = |sectors: u64| rate(sectors.saturating_mul(SECTOR_BYTES));
+        let average = |ms: u64, count: u64| (count > 0).then(|| ms as f64 / count as f64);
+        let average_of = |r: Option<Requests>| r.and_then(|r| average(r.ms, r.count));
+        let part = |ms: u64| ms as f64 * 1e-3 / seconds;
+        DeviceFigures {
+            reads_per_second: rate(step.reads),
+            read_bytes_per_second: bytes(step.sectors_read),
+            reads_merged_per_second: rate(step.reads_merged),
+            read_ms: average(step.read_ms, step.reads),
+            writes_per_second: rate(step.writes),
+            written_bytes_per_second: bytes(step.sectors_written),
+            writes_merged_per_second: rate(step.writes_merged),
+            write_ms: average(step.write_ms, step.writes),
+            discards_per_second: step.discards.map(|d| rate(d.count)),
+            discarded_bytes_per_second: step.discards.map(|d| bytes(d.sectors)),
+            discard_ms: average_of(step.discards),
+            flushes_per_second: step.flushes.map(|f| rate(f.count)),
+            flush_ms: average_of(step.flushes),
+            queue_length: part(step.queue_ms),
+            // The kernel counts it in steps of its clock tick, which may exceed the interval.
+            utilisation_percent: (part(step.busy_ms) * 100.0).min(100.0),
+            in_flight: step.in_flight,
+        }
+    }
+}
+
+fn spaces(a: &Reading, b: &Reading, seconds: f64) -> Vec<SpaceRow> {
+    let used = |space: &Space| space.total_bytes.saturating_sub(space.free_bytes) as f64;
+    let mut rows: Vec<SpaceRow> = b
+        .spaces
+        .iter()
+        .map(|(&mount_id, answer)| {
+            let space = answer.as_ref().ok().copied();
+            let before = a.spaces.get(&mount_id).and_then(|answer| answer.as_ref().ok());
+            let growth = space.zip(before).map(|(now, then)| (used(&now) - used(then)) / seconds);
+            SpaceRow {
+                mount_id,
+                space,
+                growth_bytes_per_second: growth,
+                problem: answer.as_ref().err().cloned(),
+            }
+        })
+        .collect();
+    rows.sort_unstable_by_key(|row| row.mount_id);
+    rows
+}
+
+fn server(a: &GroupCounters, b: &GroupCounters, seconds: f64) -> Result<ServerIo, Problem> {
+    if a.started != b.started {
+        return Err(Problem::BeganAgain);
+    }
+    let total = b.total.since(a.total).ok_or(Problem::Restless)?;
+    let mut processes: Vec<(u32, IoCounters)> = b
+        .processes
+        .iter()
+        .filter_map(|(&pid, now)| Some((pid, one(a, pid, now)?)))
+        .filter(|(_, step)| !step.is_zero())
+        .collect();
+    processes.sort_by_key(|(_, step)| {
+        std::cmp::Reverse(step.read_bytes.saturating_add(step.written_bytes))
+    });
+    Ok(ServerIo {
+        figures: IoFigures::of(total, seconds),
+        processes_count: b.processes.len(),
+        refused: b.refused,
+        processes: processes
+            .into_iter()
+            .map(|(pid, step)| ProcessRow { pid, figures: IoFigures::of(step, seconds) })
+            .collect(),
+    })
+}
+
+/// What one process did; `None` when it was there before and was not read.
+fn one(a: &GroupCounters, pid: u32, now: &ProcessCounters) -> Option<IoCounters> {
+    match a.processes.get(&pid).filter(|before| before.started == now.started) {
+        Some(before) => now.io.since(before.io),
+        // The kernel's tick of its begin may be the one in which the others were read.
+        None => (now.started >= a.taken).then_some(now.io),
+    }
+}
+
+impl IoFigures {
+    fn of(step: IoCounters, seconds: f64) -> IoFigures {
+        let rate = |count: u64| count as f64 / seconds;
+        let cached = step.read_bytes.saturating_sub(step.device_read_bytes);
+        IoFigures {
+            reads_per_second: rate(step.reads),
+            read_bytes_per_second: rate(step.read_bytes),
+            writes_per_second: rate(step.writes),
+            written_bytes_per_second: rate(step.written_bytes),
+            device_read_bytes_per_second: rate(step.device_read_bytes),
+            device_written_bytes_per_second: rate(step.device_written_bytes),
+            cancelled_bytes_per_second: rate(step.cancelled_bytes),
+            from_page_cache_percent: (step.read_bytes > 0)
+                .then(|| cached as f64 / step.read_bytes as f64 * 100.0),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The devices under a server, seen from outside of it.
+//!
+//! [`Devices::resolve`] says where a data directory lies: each of its places (the directory,
+//! the WAL, the tablespaces, the log) leads to a mount, its file system and, where there is
+//! one, a block device with what that one is made of. Where a device cannot be known the
+//! answer says why. [`Reading::take`] reads the kernel's counters of these devices and of the
+//! server's processes, and [`Interval::between`] makes the figures of an interval from two of
+//! them.
+//!
+//! Nothing here writes, connects to the server or needs a right beyond reading its data
+//! directory and /proc/PID/io. What is refused is said in a [`Problem`] and is never fatal.
+//! The kernel's files are found under the two roots of a [`System`], so that tests bring their
+//! own.
+
+mod backing;
+mod block;
+mod devices;
+mod diskstats;
+mod file_system;
+mod group_io;
+mod interval;
+mod mounts;
+mod number;
+mod places;
+mod problem;
+mod reading;
+mod space;
+mod system;
+mod view;
+
+pub use backing::{Backing, NoDevice};
+pub use block::{BlockDevice, DeviceKind};
+pub use devices::Devices;
+pub use diskstats::{DiskCounters, Requests};
+pub use file_system::FileSystem;
+pub use group_io::{GroupCounters, IoCounters, ProcessCounters};
+pub use interval::{DeviceFigures, DeviceRow, Interval, IoFigures, ProcessRow, ServerIo, SpaceRow};
+pub use number::DeviceNumber;
+pub use places::{Place, PlaceKind};
+pub use problem::Problem;
+pub use reading::Reading;
+pub use space::Space;
+pub use system::System;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: PostgreSQL
+//! All counters at one moment.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rustix::time::{clock_gettime, ClockId, Timespec};
+
+use crate::block::sequence;
+use crate::devices::Devices;
+use crate::diskstats::DiskCounters;
+use crate::group_io::GroupCounters;
+use crate::number::DeviceNumber;
+use crate::problem::Problem;
+use crate::space::{self, Space};
+
+/// The counters of a server's devices, file systems and processes.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// When it was taken, seconds since 1970.
+    pub time: f64,
+    /// When the devices were read, nanoseconds of the monotonic clock.
+    pub devices_ns: u64,
+    /// When the processes were read, nanoseconds of the monotonic clock.
+    pub processes_ns: u64,
+    /// By device, in the order of their numbers.
+    pub devices: BTreeMap<DeviceNumber, Result<DiskCounters, Problem>>,
+    /// By the number of the mount.
+    pub spaces: HashMap<u64, Result<Space, Problem>>,
+    /// Of the server's processes.
+    pub server: Result<GroupCounters, Problem>,
+    /// The devices directly under the server's file systems.
+    pub(crate) tops: Vec<DeviceNumber>,
+}
+
+impl Reading {
+    /// Read them. It takes some 30 microseconds for each process of the server; file systems
+    /// of a network are waited for no longer than a fifth of a second.
+    pub fn take(devices: &Devices) -> Reading {
+        let time = nanoseconds(ClockId::Realtime) as f64 * 1e-9;
+        let devices_ns = nanoseconds(ClockId::Monotonic);
+        let disks = disks(devices);
+        let processes_ns = nanoseconds(ClockId::Monotonic);
+        let server = match devices.server {
+            Some(server) => {
+                let hz = rustix::param::clock_ticks_per_second().max(1);
+                let ticks = nanoseconds(ClockId::Boottime) / (1_000_000_000 / hz).max(1);
+                GroupCounters::take(&devices.system, server.pid, server.started, ticks)
+            }
+            None => Err(Problem::NoPid),
+        };
+        Reading {
+            time,
+            devices_ns,
+            processes_ns,
+            devices: disks,
+            spaces: space::take(devices),
+            server,
+            tops: devices.tops(),
+        }
+    }
+}
+
+fn disks(devices: &Devices) -> BTreeMap<DeviceNumber, Result<DiskCounters, Problem>> {
+    let mut disks = BTreeMap::new();
+    if devices.devices.is_empty() {
+        return disks;
+    }
+    let table = std::fs::read_to_string(devices.system.proc.join("diskstats"));
+    let table = table.map_err(Problem::from);
+    let mut listed: HashMap<DeviceNumber, DiskCounters> = match &table {
+        Ok(text) => text.lines().filter_map(DiskCounters::parse).collect(),
+        Err(_) => HashMap::new(),
+    };
+    for device in &devices.devices {
+        let counters = match (&table, listed.remove(&device.number)) {
+            (Err(problem), _) => Err(problem.clone()),
+            (Ok(_), None) => Err(Problem::NotListed),
+            (Ok(_), Some(_)) if !device.counted => Err(Problem::NotCounted),
+            (Ok(_), Some(mut counters)) => {
+                counters.sequence = sequence(&devices.system, device.number);
+                Ok(counters)
+            }
+        };
+        disks.insert(device.number, counters);
+    }
+    disks
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
+    // None of these clocks is before its zero.
+    (tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(tv_nsec as u64)
+}

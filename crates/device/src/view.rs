@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Files as the server sees them. In a container, or after a chroot, its root is not ours.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    fstat, fstatvfs, openat, openat2, readlinkat, statx, AtFlags, Dir, Mode, OFlags, ResolveFlags,
+    StatxFlags, CWD,
+};
+use rustix::io::Errno;
+
+use crate::problem::Problem;
+use crate::space::Space;
+use crate::system::System;
+
+/// Files of the server's that are read whole are short.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// A root directory, under which paths are looked up.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// `None`: our own root.
+    root: Option<Root>,
+    /// Whether mounts can be told by the kernel's number of them.
+    numbers: bool,
+}
+
+#[derive(Debug)]
+struct Root {
+    fd: OwnedFd,
+    /// Where it is in our own view, if anywhere; "/" for a container's.
+    path: PathBuf,
+}
+
+/// A file or directory that was found.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    fd: OwnedFd,
+    /// The kernel's number of the mount it lies on, since Linux 5.8.
+    pub mount_id: Option<u64>,
+    /// Without symbolic links.
+    pub path: PathBuf,
+}
+
+impl View {
+    /// Our own.
+    pub fn own(system: &System) -> View {
+        View { root: None, numbers: system.own }
+    }
+
+    /// A process's.
+    pub fn of_process(system: &System, pid: u32) -> Result<View, Problem> {
+        let fd = openat(CWD, system.process(pid, "root"), path_flags(), Mode::empty())?;
+        let ours = openat(CWD, c"/", path_flags(), Mode::empty())?;
+        let place = |fd| fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
+        let mounts =
+            |process: &str| std::fs::read_link(system.proc.join(process).join("ns/mnt")).ok();
+        if place(&fd)? == place(&ours)? && mounts(&pid.to_string()) == mounts("self") {
+            return Ok(Self::own(system));
+        }
+        let path = name_of(&fd).unwrap_or_else(|| "/".into());
+        Ok(View { root: Some(Root { fd, path }), numbers: system.own })
+    }
+
+    /// Whether it is our own root.
+    pub fn is_own(&self) -> bool {
+        self.root.is_none()
+    }
+
+    fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        match &self.root {
+            None => openat(CWD, path, flags, Mode::empty()),
+            // Symbolic links that begin with a slash begin at that root.
+            Some(root) => openat2(&root.fd, path, flags, Mode::empty(), ResolveFlags::IN_ROOT),
+        }
+    }
+
+    /// Find a file or directory; symbolic links are followed.
+    pub fn see(&self, path: &Path) -> Result<Seen, Problem> {
+        let fd = self.open(path, path_flags()).map_err(|errno| self.explain(path, errno))?;
+        let mount_id = statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)
+            .ok()
+            .filter(|s| self.numbers && s.stx_mask & StatxFlags::MNT_ID.bits() != 0)
+            .map(|s| s.stx_mnt_id);
+        let path = name_of(&fd).map_or_else(|| path.to_path_buf(), |name| self.inside(name));
+        Ok(Seen { fd, mount_id, path })
+    }
+
+    /// A path of ours as it is under this root.
+    fn inside(&self, path: PathBuf) -> PathBuf {
+        let root = self.root.as_ref().map_or(Path::new("/"), |root| &root.path);
+        match path.strip_prefix(root) {
+            Ok(rest) => Path::new("/").join(rest),
+            Err(_) => path,
+        }
+    }
+
+    /// A link that leads nowhere is there itself.
+    fn explain(&self, path: &Path, errno: Errno) -> Problem {
+        match self.link(path) {
+            Some(to) if errno == Errno::NOENT => {
+                Problem::Dangling(to.to_string_lossy().into_owned())
+            }
+            _ => errno.into(),
+        }
+    }
+
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        let flags = path_flags() | OFlags::NOFOLLOW;
+        let fd = self.open(path, flags).ok()?;
+        let target = readlinkat(&fd, c"", Vec::new()).ok()?;
+        Some(std::ffi::OsString::from_vec(target.into_bytes()).into())
+    }
+
+    /// The names in a directory, in no order.
+    pub fn list(&self, path: &Path) -> Result<Vec<PathBuf>, Problem> {
+        let fd = self.open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&fd)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name != b"." && name != b".." {
+                names.push(std::ffi::OsString::from_vec(name).into());
+            }
+        }
+        Ok(names)
+    }
+
+    /// What is in a short file.
+    pub fn read(&self, path: &Path) -> Result<Vec<u8>, Problem> {
+        // Whatever stands there, it must not keep us waiting as a pipe would.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut bytes = Vec::new();
+        File::from(self.open(path, flags)?).take(MOST_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl Seen {
+    /// The room on its file system.
+    pub fn space(&self) -> Result<Space, Problem> {
+        Ok(Space::of(&fstatvfs(&self.fd)?))
+    }
+}
+
+fn path_flags() -> OFlags {
+    OFlags::PATH | OFlags::CLOEXEC
+}
+
+/// What the kernel calls an open file.
+fn name_of(fd: &OwnedFd) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A /proc whose process 77 has its root in a directory.
+    fn elsewhere() -> (tempfile::TempDir, View) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().join("root");
+        std::fs::create_dir_all(root.join("var/data")).expect("a tree");
+        std::fs::create_dir_all(dir.path().join("proc/77")).expect("a tree");
+        std::os::unix::fs::symlink(&root, dir.path().join("proc/77/root")).expect("a link");
+        let system = System::at(dir.path().join("proc"), dir.path().join("sys"));
+        let view = View::of_process(&system, 77).expect("a view");
+        (dir, view)
+    }
+
+    #[test]
+    fn links_are_followed_within_the_servers_root() {
+        let (dir, view) = elsewhere();
+        assert!(!view.is_own());
+        let root = dir.path().join("root");
+        std::os::unix::fs::symlink("/var/data", root.join("absolute")).expect("a link");
+        std::os::unix::fs::symlink("/../../../etc", root.join("out")).expect("a link");
+        assert_eq!(view.see(Path::new("/absolute")).expect("seen").path, Path::new("/var/data"));
+        assert_eq!(
+            view.see(Path::new("/out")).expect_err("outside"),
+            Problem::Dangling("/../../../etc".into())
+        );
+        assert_eq!(view.see(Path::new("/none")).expect_err("none"), Problem::Missing);
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for_and_a_device_is_not_read_for_ever() {
+        let (dir, view) = elsewhere();
+        let pipe = dir.path().join("root/pipe");
+        assert!(std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .expect("mkfifo")
+            .success());
+        assert_eq!(view.read(Path::new("/pipe")).expect("nothing"), b"");
+        let own = View::own(&System::live());
+        assert_eq!(own.read(Path::new("/dev/zero")).expect("zeros").len(), MOST_BYTES as usize);
+    }
+
+    #[test]
+    fn our_own_process_has_our_own_root() {
+        let view = View::of_process(&System::live(), std::process::id()).expect("a view");
+        assert!(view.is_own());
+        assert!(view.see(Path::new("/")).expect("seen").space().expect("space").total_bytes > 0);
+    }
+}
