@@ -146,7 +146,7 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
     };
     let table = &all.table;
     let mut text = format!(
-        "{} of {} statements, {} % of {} {when}; the table has {} of {}",
+        "{} of {} statements, {} % of {} {when}; the table holds {} and has room for {}",
         shown.len(),
         whole(of as u64),
         percent(share),

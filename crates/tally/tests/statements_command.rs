@@ -4,6 +4,8 @@
 
 mod house;
 
+use std::time::{Duration, Instant};
+
 use house::{complaint, eventually, output, plain, shared, start, tally};
 use scratch::{Cluster, Load};
 use serde_json::Value;
@@ -48,6 +50,36 @@ fn fields(value: &Value, into: &mut Vec<String>) {
     }
 }
 
+/// A session in the middle of a statement, until it is let go.
+struct Waiter {
+    keeper: postgres::Client,
+    session: std::thread::JoinHandle<Duration>,
+}
+
+const WAITS: &str = "select pg_advisory_lock($1)";
+
+impl Waiter {
+    fn new(cluster: &Cluster) -> Self {
+        let mut keeper = cluster.connect().unwrap();
+        keeper.batch_execute("select pg_advisory_lock(4711)").unwrap();
+        let mut client = cluster.connect().unwrap();
+        let session = std::thread::spawn(move || {
+            let began = Instant::now();
+            client.batch_execute("select pg_advisory_lock(4711)").unwrap();
+            began.elapsed()
+        });
+        let waiter = Self { keeper, session };
+        eventually("it runs", || !json(cluster, &[])["current"].as_array().unwrap().is_empty());
+        waiter
+    }
+
+    /// For how long it waited.
+    fn let_go(mut self) -> Duration {
+        self.keeper.batch_execute("select pg_advisory_unlock_all()").unwrap();
+        self.session.join().unwrap()
+    }
+}
+
 #[test]
 fn a_load_is_shown_statement_by_statement() {
     let cluster = shared();
@@ -88,17 +120,12 @@ fn a_load_is_shown_statement_by_statement() {
     // Every field is documented, and every field that is documented is there.
     let document = include_str!("../../../docs/json.md");
     let begin = document.find("# The JSON of `tally statements`").unwrap();
-    let end = document.find("# The JSON of `tally ls`").unwrap();
-    let document = &document[begin..end];
+    let document = &document[begin..];
+    let document = &document[..document.find("\n# ").unwrap()];
     let mut written = Vec::new();
-    let mut client = cluster.connect().unwrap();
-    let sleeper = std::thread::spawn(move || client.batch_execute("select pg_sleep(3)").unwrap());
-    eventually("a statement is being worked for", || {
-        let now = json(&cluster, &[]);
-        fields(&now, &mut written);
-        !now["current"].as_array().unwrap().is_empty()
-    });
-    sleeper.join().unwrap();
+    let waiter = Waiter::new(&cluster);
+    fields(&json(&cluster, &[]), &mut written);
+    waiter.let_go();
     for field in &written {
         assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/json.md");
     }
@@ -122,7 +149,8 @@ fn a_load_is_shown_statement_by_statement() {
     for part in [
         &format!("Statement {id}, database postgres, user postgres"),
         "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2",
-        "execution: mean",
+        "P99.9",
+        "One execution",
         "Execution times since the last reset",
         "Where its time went since the last reset",
         "Blocks of 8 kB",
@@ -140,15 +168,13 @@ fn a_load_is_shown_statement_by_statement() {
 #[test]
 fn a_statement_counts_while_it_runs() {
     let cluster = shared();
-    let mut client = cluster.connect().unwrap();
-    let sleeper = std::thread::spawn(move || client.batch_execute("select pg_sleep(6)").unwrap());
-    eventually("it runs", || !json(&cluster, &[])["current"].as_array().unwrap().is_empty());
+    let waiter = Waiter::new(&cluster);
     let during = json(&cluster, &["--interval", "1"]);
-    let sleep = row(&during, "select pg_sleep($1)").expect("it shows before it has ended");
-    assert_eq!((&sleep["calls"], &sleep["running"]), (&0.into(), &1.into()));
+    let waits = row(&during, WAITS).expect("it shows before it has ended");
+    assert_eq!((&waits["calls"], &waits["running"]), (&0.into(), &1.into()));
     let length = seconds(&during["interval_seconds"]);
-    assert!((seconds(&sleep["seconds"]) / length - 1.0).abs() < 0.05, "{during}");
-    assert!(seconds(&sleep["split"]["other_seconds"]) > 0.9 * length, "{during}");
+    assert!((seconds(&waits["seconds"]) / length - 1.0).abs() < 0.05, "{during}");
+    assert!(seconds(&waits["split"]["lock_seconds"]) > 0.9 * length, "{during}");
 
     let top = |args: &[&str]| {
         let mut command = tally();
@@ -159,19 +185,22 @@ fn a_statement_counts_while_it_runs() {
     let current = &interval["statements"]["current"][0];
     let session = interval["sessions"].as_array().unwrap();
     let session = session.iter().find(|s| s["pid"] == current["pid"]).expect("a session's");
-    assert_eq!(session["activity"], "Timeout:PgSleep");
-    assert_eq!(current["query"], "select pg_sleep($1)");
+    assert_eq!(session["activity"], "Lock:advisory");
+    assert_eq!(current["query"], WAITS);
     assert!(seconds(&current["seconds"]) > 1.0, "{current}");
     let sessions = top(&["--view", "sessions"]);
-    assert!(sessions.contains("select pg_sleep($1)"), "{sessions}");
-    assert!(sessions.contains("other 99.") || sessions.contains("other 100.0"), "{sessions}");
-    let pane = top(&["--view", "statements", "--sort", "Timeout:PgSleep"]);
-    assert!(pane.contains("%ACTIVITY") && pane.contains("select pg_sleep($1)"), "{pane}");
-    sleeper.join().unwrap();
+    assert!(sessions.contains("select pg_advisory"), "{sessions}");
+    assert!(sessions.contains("lock 99.") || sessions.contains("lock 100.0"), "{sessions}");
+    let pane = top(&["--view", "statements", "--sort", "Lock:advisory"]);
+    assert!(pane.contains("%ACTIVITY") && pane.contains("select pg_advisory"), "{pane}");
+
+    let waited = waiter.let_go().as_secs_f64();
     let after = json(&cluster, &[]);
-    let sleep = row(&after, "select pg_sleep($1)").unwrap();
-    assert_eq!((&sleep["calls"], &sleep["running"]), (&1.into(), &0.into()));
-    assert!((6.0..6.5).contains(&seconds(&sleep["seconds"])), "{sleep}");
+    let waits = row(&after, WAITS).unwrap();
+    // The keeper's own call is the other one.
+    assert_eq!((&waits["calls"], &waits["running"]), (&2.into(), &0.into()));
+    let worked = seconds(&waits["seconds"]);
+    assert!(worked > waited - 0.5 && worked < waited + 0.5, "{worked} {waited}");
 }
 
 #[test]

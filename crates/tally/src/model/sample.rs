@@ -101,7 +101,7 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
 
 /// The same with statements.
 pub fn reading() -> Reading {
-    Reading { interval: interval(), statements: Some(statements()) }
+    Reading { interval: interval(), statements: Some(statements()), asked: true }
 }
 
 fn activity(phase: &str, activity: &str, count: u64, seconds: f64) -> ActivityRow {

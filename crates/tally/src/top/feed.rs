@@ -17,8 +17,11 @@ pub struct Reading {
     /// Everything but the statements.
     #[serde(flatten)]
     pub interval: Interval,
-    /// The statements; `None`: the segment keeps none.
+    /// The statements; `None`: the segment keeps none, or nobody has asked for them.
     pub statements: Option<Statements>,
+    /// Whether somebody has.
+    #[serde(skip)]
+    pub asked: bool,
 }
 
 /// What came of waiting for an interval.
@@ -38,6 +41,7 @@ pub struct Feed {
     path: PathBuf,
     witness: bool,
     leaders: bool,
+    statements: bool,
     source: Option<Source>,
 }
 
@@ -50,18 +54,18 @@ struct Source {
 }
 
 impl Source {
-    fn open(path: &Path, witness: bool) -> Result<Source, Error> {
+    fn open(path: &Path, witness: bool, asked: bool) -> Result<Source, Error> {
         let mut segment = Segment::open(path)?;
         let mut watch = witness.then(|| Watch::start(&segment));
         let previous = segment.snapshot(None)?;
         if let Some(watch) = &mut watch {
             watch.observe(None, &previous, 0.0);
         }
-        let statements = segment.statements()?.map(Arc::new);
+        let statements = statements(&mut segment, asked)?;
         Ok(Source { segment, previous, statements, watch })
     }
 
-    fn next(&mut self) -> Result<Reading, Error> {
+    fn next(&mut self, asked: bool) -> Result<Reading, Error> {
         let snapshot = self.segment.snapshot(Some(&self.previous))?;
         let mut interval = Interval::between(&self.segment, Some(&self.previous), &snapshot);
         interval.kernel = match &mut self.watch {
@@ -70,18 +74,31 @@ impl Source {
         };
         self.previous = snapshot;
         let before = self.statements.take();
-        self.statements = self.segment.statements()?.map(Arc::new);
+        self.statements = statements(&mut self.segment, asked)?;
         let statements =
             self.statements.as_ref().map(|now| Statements::between(before.as_deref(), now));
-        Ok(Reading { interval, statements })
+        Ok(Reading { interval, statements, asked })
     }
+}
+
+/// Reading thousands of them takes longer than all the rest: only for who asks.
+fn statements(
+    segment: &mut Segment,
+    asked: bool,
+) -> Result<Option<Arc<segment::Statements>>, Error> {
+    Ok(if asked { segment.statements()?.map(Arc::new) } else { None })
 }
 
 impl Feed {
     /// Attach to the segment at `path` and take a first reading.
-    /// `leaders`: parallel workers are counted with their leaders.
-    pub fn open(path: PathBuf, witness: bool, leaders: bool) -> Result<Feed, Error> {
-        let source = Source::open(&path, witness)?;
+    /// `leaders`: parallel workers are counted with their leaders. `statements`: they are read.
+    pub fn open(
+        path: PathBuf,
+        witness: bool,
+        leaders: bool,
+        statements: bool,
+    ) -> Result<Feed, Error> {
+        let source = Source::open(&path, witness, statements)?;
         if source.segment.server_runs() == Some(false) {
             return Err(Error::Failed(format!(
                 "{}: its server ({}) does not run any more",
@@ -89,7 +106,13 @@ impl Feed {
                 source.segment.header().host
             )));
         }
-        Ok(Feed { path, witness, leaders, source: Some(source) })
+        Ok(Feed { path, witness, leaders, statements, source: Some(source) })
+    }
+
+    /// Read the statements from now on; the first reading has them since the last reset.
+    /// Returns whether that is new.
+    pub fn ask_for_statements(&mut self) -> bool {
+        !std::mem::replace(&mut self.statements, true)
     }
 
     /// What has happened since the last call.
@@ -98,7 +121,7 @@ impl Feed {
             let gone = source.segment.server_runs() == Some(false);
             // A server that has restarted in between may go on in the same file.
             if !gone && !source.segment.replaced() && !source.segment.server_changed() {
-                match source.next() {
+                match source.next(self.statements) {
                     Ok(mut reading) => {
                         if self.leaders {
                             reading.interval.roll_up_workers();
@@ -113,7 +136,7 @@ impl Feed {
             }
             self.source = None;
         }
-        match Source::open(&self.path, self.witness) {
+        match Source::open(&self.path, self.witness, self.statements) {
             Ok(source) if source.segment.server_runs() == Some(false) => {
                 Step::Gone("the server has stopped; waiting for it to come back".to_string())
             }

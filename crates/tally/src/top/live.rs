@@ -346,6 +346,9 @@ pub fn run(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
                         if screen.length != length {
                             due = Instant::now() + screen.length;
                         }
+                        if super::of_statements(screen.view()) && feed.ask_for_statements() {
+                            due = Instant::now();
+                        }
                         break;
                     }
                     Event::Resize(..) => break,

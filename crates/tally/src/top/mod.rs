@@ -30,12 +30,20 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         return Err(Error::Usage("--per-second goes with --view lwlocks".into()));
     }
     let path = target::path(args.target.as_deref())?;
-    let feed = Feed::open(path, !args.no_witness, args.leaders)?;
     let plain = args.once || args.json || args.count.is_some() || args.per_second;
-    if plain || !std::io::stdout().is_terminal() {
+    let plain = plain || !std::io::stdout().is_terminal();
+    let first = args.view.unwrap_or(if plain { View::All } else { View::Ledger });
+    let statements = args.json || of_statements(first);
+    let feed = Feed::open(path, !args.no_witness, args.leaders, statements)?;
+    if plain {
         return print(args, feed, color);
     }
     live::run(args, feed, color)
+}
+
+/// Whether a view shows anything of the statements.
+fn of_statements(view: View) -> bool {
+    matches!(view, View::Statements | View::Sessions | View::All)
 }
 
 /// What is to be said of a view beside its figures.
@@ -44,6 +52,7 @@ fn remark(view: View, reading: &Reading) -> Option<String> {
     match view {
         View::Lwlocks | View::Locks => locks::note(interval),
         View::Functions => functions::note(interval),
+        View::Statements if !reading.asked => Some("the statements are being read".to_string()),
         View::Statements => statements::note(reading.statements.as_ref()),
         _ => None,
     }

@@ -51,7 +51,7 @@ pub struct Statements {
 pub struct TableRow {
     /// Statements in it.
     pub used: u32,
-    /// Statements that it is made for.
+    /// Statements for which it has room.
     pub capacity: u32,
     /// Taken out for others, ever.
     pub evicted: u64,
@@ -61,6 +61,20 @@ pub struct TableRow {
     pub lost: u64,
     /// Texts that were cut because there was no room for more, ever.
     pub texts_cut: u64,
+}
+
+impl TableRow {
+    /// As a reading found it.
+    pub fn of(source: &segment::Statements) -> TableRow {
+        TableRow {
+            used: source.entries(),
+            capacity: source.capacity(),
+            evicted: source.evicted(),
+            dropped: source.dropped(),
+            lost: source.lost(),
+            texts_cut: source.texts_cut(),
+        }
+    }
 }
 
 impl Statements {
@@ -83,14 +97,7 @@ impl Statements {
             time: later.realtime_ns() as f64 * 1e-9,
             interval_seconds: earlier.map(|_| delta.seconds()),
             seconds,
-            table: TableRow {
-                used: later.entries(),
-                capacity: later.capacity(),
-                evicted: later.evicted(),
-                dropped: later.dropped(),
-                lost: later.lost(),
-                texts_cut: later.texts_cut(),
-            },
+            table: TableRow::of(later),
             paused: later.paused(),
             rows,
             current: later.in_flight().iter().map(|it| CurrentRow::of(it, later)).collect(),
@@ -106,7 +113,11 @@ impl Statements {
     /// The same since the last reset.
     pub fn whole(&self, key: &StatementKey) -> Option<StatementRow> {
         let source = self.source.as_ref()?;
-        source.get(key).map(|it| StatementRow::of(it, source))
+        let mut row = StatementRow::of(source.get(key)?, source);
+        let asked_for = source.statements().iter().filter(|it| it.key.toplevel);
+        let seconds = asked_for.map(|it| it.seconds()).fold(0.0, |sum, s| sum + s);
+        row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
+        Some(row)
     }
 
     /// What a session works for.

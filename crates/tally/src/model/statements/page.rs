@@ -6,7 +6,7 @@ use segment::statements::Class;
 use super::histogram::drawing;
 use super::{StatementRow, Statements};
 use crate::model::panes::{left, right};
-use crate::model::table::{Column, Row, Table, Tone};
+use crate::model::table::{Row, Table, Tone};
 use crate::model::units::{bytes, count, duration, percent, whole};
 
 /// A part of the page; whoever draws it wraps the lines and lays out the table.
@@ -34,12 +34,23 @@ pub fn page(
     );
     let since = "since the last reset".to_string();
     let mut sections = vec![text(known)];
-    let columns: Vec<(String, &StatementRow)> = match (interval, whole) {
-        (Some(now), Some(whole)) => vec![(in_interval.clone(), now), (since.clone(), whole)],
-        (Some(only), None) => vec![(in_interval.clone(), only)],
-        (None, _) => vec![(since.clone(), known)],
+    let spans: Vec<(&str, &StatementRow)> = match (interval, whole) {
+        (Some(now), Some(whole)) => vec![(&in_interval, now), (&since, whole)],
+        (Some(only), None) => vec![(&in_interval, only)],
+        (None, _) => vec![(&since, known)],
     };
-    sections.push(figures(statements, &columns));
+    sections.push(Section {
+        title: "Figures".to_string(),
+        lines: seen(statements.time, whole.unwrap_or(known)),
+        table: Some(figures(&spans, &WORK)),
+    });
+    if spans.iter().any(|(_, row)| row.execution.count > 0) {
+        sections.push(Section {
+            title: "One execution".to_string(),
+            lines: Vec::new(),
+            table: Some(figures(&spans, &TIMES)),
+        });
+    }
     let times = whole.unwrap_or(known);
     let when = if whole.is_some() { &since } else { &in_interval };
     if !times.histogram.is_empty() {
@@ -96,31 +107,34 @@ fn text(row: &StatementRow) -> Section {
     }
 }
 
-/// One line of the figures: its name, and what it is of a row; empty: it has none.
-type Figure = (&'static str, fn(&StatementRow) -> String);
+/// A column of figures: its heading, how soon it goes, and what it is of a row; empty: nothing.
+type Figure = (&'static str, u8, fn(&StatementRow) -> String);
 
-const FIGURES: [Figure; 21] = [
-    ("time", |row| duration(row.seconds)),
-    ("of all, %", |row| percent(row.share)),
-    ("calls", |row| whole(row.calls)),
-    ("running now", |row| some(row.running)),
-    ("rows", |row| whole(row.rows)),
-    ("rows a call", |row| row.rows_per_call().map(count).unwrap_or_default()),
-    ("execution: mean", |row| maybe(row.execution.mean_seconds)),
-    ("  deviation", |row| maybe(row.execution.stddev_seconds)),
-    ("  least", |row| maybe(row.execution.min_seconds)),
-    ("  p50", |row| maybe(row.quantiles.p50_seconds)),
-    ("  p90", |row| maybe(row.quantiles.p90_seconds)),
-    ("  p95", |row| maybe(row.quantiles.p95_seconds)),
-    ("  p99", |row| maybe(row.quantiles.p99_seconds)),
-    ("  p99.9", |row| maybe(row.quantiles.p999_seconds)),
-    ("  longest", |row| maybe(row.execution.max_seconds)),
-    ("planned", |row| some(row.planning.count)),
-    ("  mean", |row| maybe(row.planning.mean_seconds)),
-    ("errors", |row| some(row.errors)),
-    ("cancelled or timed out", |row| some(row.cancels)),
-    ("parallel workers", |row| some(row.workers)),
-    ("  their time", |row| if row.workers > 0 { duration(row.worker_seconds) } else { some(0) }),
+const WORK: [Figure; 12] = [
+    ("TIME", 0, |row| duration(row.seconds)),
+    ("%TIME", 0, |row| percent(row.share)),
+    ("CALLS", 0, |row| whole(row.calls)),
+    ("RUNNING", 7, |row| some(row.running)),
+    ("ROWS", 5, |row| whole(row.rows)),
+    ("ROWS/CALL", 6, |row| row.rows_per_call().map(count).unwrap_or_default()),
+    ("ERRORS", 1, |row| some(row.errors)),
+    ("CANCELLED", 1, |row| some(row.cancels)),
+    ("PLANNED", 4, |row| some(row.planning.count)),
+    ("PLAN MEAN", 3, |row| maybe(row.planning.mean_seconds)),
+    ("WORKERS", 2, |row| some(row.workers)),
+    ("WORKER TIME", 2, |row| maybe((row.workers > 0).then_some(row.worker_seconds))),
+];
+
+const TIMES: [Figure; 9] = [
+    ("MEAN", 0, |row| maybe(row.execution.mean_seconds)),
+    ("STDDEV", 6, |row| maybe(row.execution.stddev_seconds)),
+    ("MIN", 5, |row| maybe(row.execution.min_seconds)),
+    ("P50", 1, |row| maybe(row.quantiles.p50_seconds)),
+    ("P90", 8, |row| maybe(row.quantiles.p90_seconds)),
+    ("P95", 4, |row| maybe(row.quantiles.p95_seconds)),
+    ("P99", 2, |row| maybe(row.quantiles.p99_seconds)),
+    ("P99.9", 7, |row| maybe(row.quantiles.p999_seconds)),
+    ("MAX", 3, |row| maybe(row.execution.max_seconds)),
 ];
 
 fn maybe(seconds: Option<f64>) -> String {
@@ -135,28 +149,21 @@ fn some(n: u64) -> String {
     }
 }
 
-fn figures(statements: &Statements, of: &[(String, &StatementRow)]) -> Section {
-    const HEADS: [Column; 3] =
-        [left("FIGURE", 0), right("IN INTERVAL", 0), right("SINCE RESET", 0)];
-    let in_interval = statements.interval_seconds.is_some();
-    let columns = match (of.len(), in_interval) {
-        (1, true) if of[0].0.starts_with("in ") => vec![HEADS[0], HEADS[1]],
-        (1, _) => vec![HEADS[0], HEADS[2]],
-        _ => HEADS.to_vec(),
+/// A line for each span of time. Columns in which there is nothing are left out.
+fn figures(spans: &[(&str, &StatementRow)], all: &[Figure]) -> Table {
+    let any = |figure: &&Figure| spans.iter().any(|(_, row)| !figure.2(row).is_empty());
+    let shown: Vec<&Figure> = all.iter().filter(any).collect();
+    let mut columns = vec![left("", 0)];
+    columns.extend(shown.iter().map(|(head, expendable, _)| right(head, *expendable)));
+    let line = |(span, row): &(&str, &StatementRow)| {
+        let mut cells = vec![span.to_string()];
+        cells.extend(shown.iter().map(|(.., figure)| match figure(row) {
+            cell if cell.is_empty() => "-".to_string(),
+            cell => cell,
+        }));
+        plain(cells)
     };
-    let line = |(name, figure): &Figure| {
-        let mut cells = vec![name.to_string()];
-        cells.extend(of.iter().map(|(_, row)| figure(row)));
-        let any = cells.iter().skip(1).any(|cell| !cell.is_empty());
-        any.then(|| plain(cells))
-    };
-    let rows = FIGURES.iter().filter_map(line).collect();
-    let seen = of.last().map(|(_, row)| seen(statements.time, row)).unwrap_or_default();
-    Section {
-        title: "Figures".to_string(),
-        lines: seen,
-        table: Some(Table { columns, rows, bars_after: None }),
-    }
+    Table { columns, rows: spans.iter().map(line).collect(), bars_after: None }
 }
 
 fn seen(now: f64, row: &StatementRow) -> Vec<String> {
@@ -361,7 +368,7 @@ mod tests {
         let of = |at: usize| drawn(&page(&statements, Some(&statements.rows[at]), None));
         let nested = of(2);
         assert!(nested.contains("nested in another"), "{nested}");
-        for word in ["Blocks", "write-ahead", "JIT", "errors", "SINCE RESET", "temporary"] {
+        for word in ["Blocks", "write-ahead", "JIT", "ERRORS", "since", "temporary"] {
             assert!(!nested.contains(word), "{word}: {nested}");
         }
         let unknown = of(3);
@@ -372,9 +379,9 @@ mod tests {
         row.jit.functions = 7;
         row.blocks.temp_written = 512;
         let cut = drawn(&page(&statements, None, Some(&row)));
-        for word in ["123,456 bytes", "7 functions", "SINCE RESET", "temporary"] {
+        for word in ["123,456 bytes", "7 functions", "since the last reset", "temporary"] {
             assert!(cut.contains(word), "{word}: {cut}");
         }
-        assert!(!cut.contains("IN INTERVAL"), "{cut}");
+        assert!(!cut.contains("in 1 s"), "{cut}");
     }
 }
