@@ -52,6 +52,7 @@ pop(tally_segment *segment)
 			return TALLY_NONE;
 		next = ((seen >> 32) + 1) << 32 |
 			__atomic_load_n(&block_at(segment, first - 1)->next, __ATOMIC_RELAXED);
+		TALLY_POINT("block chosen");
 		if (__atomic_compare_exchange_n(head, &seen, next, false,
 										__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
 			return first - 1;

@@ -57,7 +57,7 @@ thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 
 	(void) state;
 	test_read(&segment, &before);
-	for (int i = 0; i < 4000; i++)
+	for (int i = 0; i < 1500; i++)
 	{
 		/* a few often, most of them seldom */
 		uint64_t	id = test_random(&seed) % 3 == 0 ? 1 + test_random(&seed) % 20
@@ -90,10 +90,10 @@ thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 	test_read_free(&before);
 	assert_true(tally_statements_count(&segment) <= WAYS);
 	assert_true(tally_statements_count(&segment) > WAYS * 9 / 10);
-	assert_true(segment.header->statements_evicted > 1000);
+	assert_true(segment.header->statements_evicted > 300);
 	assert_int_equal(entered - segment.header->statements_evicted, tally_statements_count(&segment));
 	assert_int_equal(segment.header->statements_dropped, 0);
-	assert_true(gone > 1000 && gone < made);
+	assert_true(gone > 300 && gone < made);
 	tally_retire(&slot);
 	assert_statements_at_rest(&segment);
 }
@@ -313,11 +313,15 @@ a_late_mark_of_an_earlier_use_drops_nothing(void **state)
 	place = tally_cache_find(&cache, &key);
 	tally_cache_empty(&cache);
 	execute(&cache, 12, 100, 1);
-	__atomic_store_n(&place->drop, place->generation - 1, __ATOMIC_RELAXED);
+	place->drop = place->generation - 1;
 	assert_non_null(tally_cache_find(&cache, &key));
 	assert_int_equal(test_executions(&segment, 12), 6);
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
 	assert_int_equal(place->drop, place->generation);
+	/* nor does it take away the mark of a later one */
+	place->drop = place->generation + 1;
+	tally_statements_reset(&segment, &all);
+	assert_int_equal(place->drop, place->generation + 1);
 }
 
 static void

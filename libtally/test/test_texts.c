@@ -201,6 +201,98 @@ blocks_are_used_again_after_evictions(void **state)
 	assert_blocks_add_up(0);
 }
 
+/* Each text is its id over and over, so that a block of two texts shows. */
+static int
+enter_many(void *argument)
+{
+	uint64_t	seed = (uint64_t) (uintptr_t) argument;
+	tally_slot	own;
+	tally_cache crowded;
+
+	test_open_cache(&segment, &own, &crowded);
+	for (int i = 0; i < 60000; i++)
+	{
+		uint64_t	words[75];
+		tally_statement_key key = test_key(1 + test_random(&seed) % 2000);
+		tally_statement_text text = {.bytes = (char *) words,.whole = sizeof(words)};
+
+		for (int w = 0; w < 75; w++)
+			words[w] = key.id;
+		text.length = (uint32_t) (key.id % 75 + 1) * 8;
+		if (tally_cache_find(&crowded, &key) == NULL && tally_cache_enter(&crowded, &key, &text) == NULL)
+			return 1;
+	}
+	tally_retire(&own);
+	return 0;
+}
+
+static void
+a_crowd_that_takes_and_gives_blocks_back_mixes_no_texts(void **state)
+{
+	pid_t		pids[3];
+	uint64_t	words[75];
+
+	(void) state;
+	for (int i = 0; i < 3; i++)
+		pids[i] = test_child(enter_many, (void *) (uintptr_t) (i + 1));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(test_wait(pids[i]), 0);
+	assert_true(segment.header->statements_evicted > 10000);
+	assert_blocks_add_up(0);
+	for (uint32_t n = 0; n < segment.header->statements.count; n++)
+	{
+		const tally_statement *statement = tally_statement_at(&segment, n);
+
+		if (tally_set_at(&segment, n / TALLY_WAYS)->tags[n % TALLY_WAYS] == 0 || statement->text == 0)
+			continue;
+		assert_int_equal(statement->text_bytes, (statement->key.id % 75 + 1) * 8);
+		tally_statement_text_copy(&segment, statement, (char *) words, sizeof(words));
+		for (uint32_t w = 0; w < statement->text_bytes / 8; w++)
+			assert_true(words[w] == statement->key.id);
+	}
+	assert_int_equal(segment.header->texts_cut, 0);
+}
+
+static uint32_t taken_between[2];
+
+/* Another takes two blocks, and gives the first one back: the head is what it was, its next is not. */
+static void
+take_two_give_one(const char *where)
+{
+	uint32_t	kept;
+
+	if (strcmp(where, "block chosen") != 0)
+		return;
+	tally_test_hook = NULL;
+	taken_between[0] = tally_text_store(&segment, "a", 1, &kept);
+	taken_between[1] = tally_text_store(&segment, "b", 1, &kept);
+	tally_text_free(&segment, taken_between[0]);
+}
+
+static void
+a_head_that_was_taken_and_given_back_is_not_mistaken_for_itself(void **state)
+{
+	tally_statement_filter all = {0};
+	uint32_t	kept;
+	uint32_t	first,
+				second;
+
+	(void) state;
+	enter(1, 1000, 1000);
+	tally_statements_reset(&segment, &all);
+	tally_test_hook = take_two_give_one;
+	first = tally_text_store(&segment, "c", 1, &kept);
+	tally_test_hook = NULL;
+	second = tally_text_store(&segment, "d", 1, &kept);
+	assert_int_equal(first, taken_between[0]);
+	assert_int_not_equal(taken_between[1], 0);
+	assert_int_not_equal(second, taken_between[1]);
+	tally_text_free(&segment, first);
+	tally_text_free(&segment, second);
+	tally_text_free(&segment, taken_between[1]);
+	assert_blocks_add_up(0);
+}
+
 static void
 blocks_that_a_dead_process_had_taken_are_found_again(void **state)
 {
@@ -266,6 +358,8 @@ main(void)
 		CASE(of_ten_megabytes_what_was_asked_for_is_kept),
 		CASE(a_text_longer_than_all_blocks_is_cut_and_counted),
 		CASE(blocks_are_used_again_after_evictions),
+		CASE(a_crowd_that_takes_and_gives_blocks_back_mixes_no_texts),
+		CASE(a_head_that_was_taken_and_given_back_is_not_mistaken_for_itself),
 		CASE(blocks_that_a_dead_process_had_taken_are_found_again),
 		CASE(spoilt_chains_end_somewhere),
 	};
