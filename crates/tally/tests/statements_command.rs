@@ -169,6 +169,8 @@ fn a_load_is_shown_statement_by_statement() {
 fn a_statement_counts_while_it_runs() {
     let cluster = shared();
     let waiter = Waiter::new(&cluster);
+    // So that what it was before the interval would be seen in it.
+    std::thread::sleep(Duration::from_millis(500));
     let during = json(&cluster, &["--interval", "1"]);
     let waits = row(&during, WAITS).expect("it shows before it has ended");
     assert_eq!((&waits["calls"], &waits["running"]), (&0.into(), &1.into()));
