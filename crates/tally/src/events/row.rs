@@ -106,7 +106,7 @@ mod tests {
     fn row() -> Row {
         Row {
             number: 7,
-            time: Some(1_782_907_200.1239),
+            time: Some(1_782_907_200.123_9),
             pid: 4711,
             process: Some("client backend".to_string()),
             database: Some("shop".to_string()),

@@ -64,7 +64,7 @@ mod tests {
             true => "2026-07-01 12:00:00.004 UTC",
             false => "2026-07-01 14:00:00.004 CEST",
         };
-        assert_eq!(local(1_782_907_200.0049, &zone), summer);
+        assert_eq!(local(1_782_907_200.004_9, &zone), summer);
         assert_eq!(local(0.9999, &TimeZone::UTC), "1970-01-01 00:00:00.999 UTC");
         assert_eq!(local(-0.0001, &TimeZone::UTC), "1969-12-31 23:59:59.999 UTC");
         for odd in [f64::NAN, f64::INFINITY, -1e18, 1e18] {

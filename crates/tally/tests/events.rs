@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally events`: on segments written by the layout, and on live servers.
+#![allow(missing_docs)]
+
+mod house;
+#[path = "../../segment/tests/maker/mod.rs"]
+mod maker;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{channel, Receiver};
+use std::time::{Duration, Instant};
+
+use house::eventually;
+use maker::{Maker, Shape, Who, ACCOUNT, EVENTS};
+use postgres::Client;
+use rustix::process::{kill_process, Pid, Signal};
+use scratch::{Cluster, StopMode};
+use segment::clock::{monotonic_ns, realtime_ns};
+use segment::layout::{event, header};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 32 };
+
+/// A segment without events, and a session of this process.
+fn segment() -> (TempDir, PathBuf, Maker) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pg_tally.1.2");
+    let maker = made(&path);
+    (folder, path, maker)
+}
+
+fn made(path: &Path) -> Maker {
+    let mut maker = Maker::new(path, SHAPE);
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
+    maker
+}
+
+fn events(args: &[&str], target: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tally"));
+    command.env("TZ", "UTC").arg("events").args(args).arg(target);
+    command
+}
+
+fn run(args: &[&str], target: &Path) -> Output {
+    events(args, target).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The objects that are printed, one a line.
+fn json(args: &[&str], target: &Path) -> Vec<Value> {
+    let output = run(&[args, &["--json"]].concat(), target);
+    assert!(output.status.success(), "{output:?}");
+    text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn numbers(rows: &[Value]) -> Vec<u64> {
+    rows.iter().map(|row| row["number"].as_u64().unwrap()).collect()
+}
+
+/// One that follows. What it prints comes by a channel, so that a test that waits in vain ends.
+struct Follower {
+    child: Child,
+    lines: Receiver<String>,
+    said: Receiver<String>,
+}
+
+fn lines_of(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+impl Follower {
+    fn start(args: &[&str], target: &Path) -> Follower {
+        let mut command = events(&[&["--follow"], args].concat(), target);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = lines_of(child.stdout.take().unwrap());
+        let said = lines_of(child.stderr.take().unwrap());
+        Follower { child, lines, said }
+    }
+
+    /// The next line; of JSON, as it is.
+    fn line(&self) -> String {
+        self.lines.recv_timeout(Duration::from_secs(20)).unwrap()
+    }
+
+    fn row(&self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    /// Wait until it has said this.
+    fn says(&self, what: &str) {
+        let heard = || self.said.recv_timeout(Duration::from_secs(20));
+        while !heard().unwrap_or_else(|_| panic!("it does not say: {what}")).contains(what) {}
+    }
+
+    /// What an interrupted one still has printed and said.
+    fn interrupt(mut self) -> (Vec<String>, Vec<String>) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+        (self.lines.iter().collect(), self.said.iter().collect())
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn events_are_told_in_order_with_time_process_and_kind() {
+    let (_folder, path, maker) = segment();
+    let pid = std::process::id();
+    for (kind, what) in [(1, "one"), (4, "fsync: 7.02 s"), (9, "of another time\x1b[2J")] {
+        maker.event(u64::from(kind), kind, what);
+    }
+    let output = run(&[], &path);
+    assert!(output.status.success(), "{output:?}");
+    let told = text(&output.stdout);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 3, "{told}");
+    assert!(lines[1]
+        .ends_with(&format!(" UTC [{pid}] client backend alice@postgres SLOW: fsync: 7.02 s")));
+    assert!(lines[2].contains(" EVENT 9: of another time?[2J"), "{told}");
+    assert!(!told.contains('\x1b'));
+    // Gaps of killed writers are said, where they are.
+    assert!(text(&output.stderr).contains("2 events are lost"), "{output:?}");
+
+    let rows = json(&[], &path);
+    assert_eq!(numbers(&rows), [1, 4, 9]);
+    let now = realtime_ns() as f64 / 1e9;
+    assert!((0.0..10.0).contains(&(now - rows[0]["time"].as_f64().unwrap())));
+    assert_eq!(
+        (&rows[1]["process"], &rows[1]["user"]),
+        (&"client backend".into(), &"alice".into())
+    );
+    let lost: Vec<u64> = rows.iter().map(|row| row["lost"].as_u64().unwrap()).collect();
+    assert_eq!(lost, [0, 2, 4]);
+
+    // What is not wanted is left out, and the losses before it are told by what follows.
+    maker.event(10, 1, "last");
+    let notes = json(&["--kind", "note"], &path);
+    assert_eq!((numbers(&notes), &notes[1]["lost"]), (vec![1, 10], &6.into()));
+    assert_eq!(numbers(&json(&["--kind", "slow,note"], &path)), [1, 4, 10]);
+    let last = &json(&["--last", "2"], &path)[0];
+    assert_eq!((&last["kind"], &last["lost"]), (&"event 9".into(), &0.into()));
+    assert_eq!(numbers(&json(&["--since", "4"], &path)), [9, 10]);
+    assert_eq!(numbers(&json(&["--since", "1h"], &path)), [1, 4, 9, 10]);
+    assert_eq!(json(&["--pid", "1"], &path).len(), 0);
+    let refused = run(&["--since", "yesterday"], &path);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn every_field_is_documented() {
+    let (_folder, path, maker) = segment();
+    maker.event(1, 3, "waited");
+    let document = include_str!("../../../docs/json.md");
+    let begin = document.find("# The JSON of `tally events`").unwrap();
+    let document = &document[begin..];
+    let document = &document[..document[1..].find("\n# ").unwrap() + 1];
+    let row = &json(&[], &path)[0];
+    let written: Vec<&String> = row.as_object().unwrap().keys().collect();
+    for field in &written {
+        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/json.md");
+    }
+    for line in document.lines().filter(|line| line.starts_with("| `")) {
+        for name in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {
+            assert!(written.iter().any(|w| *w == name), "{name} is documented and not written");
+        }
+    }
+}
+
+#[test]
+fn a_ring_that_has_gone_round_says_how_many_are_lost() {
+    let (_folder, path, maker) = segment();
+    for number in 1..=20 {
+        maker.event(number, 1, &format!("event {number}"));
+    }
+    let output = run(&["--json"], &path);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("4 events are lost: the last 16 are kept (pg_tally.max_events)"),
+        "{said}"
+    );
+    let rows = json(&[], &path);
+    assert_eq!(numbers(&rows), (5..=20).collect::<Vec<_>>());
+    assert_eq!((&rows[0]["lost"], &rows[1]["lost"]), (&4.into(), &0.into()));
+    let latest = run(&["--last", "2"], &path);
+    assert_eq!((text(&latest.stdout).lines().count(), latest.stderr.len()), (2, 0));
+}
+
+#[test]
+fn what_is_followed_is_told_once_and_what_is_lost_meanwhile_is_counted() {
+    let (_folder, path, maker) = segment();
+    maker.event(1, 1, "before");
+    let follower = Follower::start(&["--json"], &path);
+    assert_eq!(follower.row()["text"], "before");
+    maker.event(2, 4, "after");
+    assert_eq!(follower.row()["number"], 2);
+    // Many more than the ring holds, in rushes.
+    let mut number = 2;
+    for rush in [3, 16, 50, 17, 1] {
+        for _ in 0..rush {
+            number += 1;
+            maker.event(number, 1, "rush");
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let (rows, said) = follower.interrupt();
+    let rows: Vec<Value> = rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let mut last = 2;
+    for row in &rows {
+        let here = row["number"].as_u64().unwrap();
+        assert_eq!(here, last + 1 + row["lost"].as_u64().unwrap());
+        last = here;
+    }
+    assert_eq!(last, number);
+    let lost: u64 = rows.iter().map(|row| row["lost"].as_u64().unwrap()).sum();
+    assert!((1..=u64::from(50 + 17 - 2 * EVENTS)).contains(&lost), "{lost}");
+    assert!(said.iter().all(|line| line.contains("lost: the last 16 are kept")), "{said:?}");
+    assert!(!said.is_empty());
+}
+
+#[test]
+fn a_writer_that_is_late_is_waited_for_and_one_that_was_killed_not_for_ever() {
+    let (_folder, path, maker) = segment();
+    maker.event(1, 1, "first");
+    let follower = Follower::start(&["--json"], &path);
+    assert_eq!(follower.row()["number"], 1);
+    // Number 3 is there before 2.
+    maker.event(3, 1, "third");
+    std::thread::sleep(Duration::from_millis(400));
+    maker.event(2, 1, "second");
+    maker.u64(header::EVENT_COUNT as u64, 3);
+    let (second, third) = (follower.row(), follower.row());
+    assert_eq!((&second["text"], &second["lost"]), (&"second".into(), &0.into()));
+    assert_eq!((&third["text"], &third["lost"]), (&"third".into(), &0.into()));
+    // Number 4 never comes.
+    let began = Instant::now();
+    maker.event(5, 1, "fifth");
+    let fifth = follower.row();
+    assert_eq!((&fifth["text"], &fifth["lost"]), (&"fifth".into(), &1.into()));
+    assert!(began.elapsed() > Duration::from_millis(900), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_server_that_restarts_in_the_same_segment_is_followed_and_nothing_told_twice() {
+    let (_folder, path, maker) = segment();
+    maker.event(1, 1, "before");
+    let follower = Follower::start(&["--json"], &path);
+    assert_eq!(follower.row()["text"], "before");
+    let mut gone = Command::new("true").spawn().unwrap();
+    maker.u32(header::SERVER_PID as u64, gone.id());
+    gone.wait().unwrap();
+    follower.says("the server has stopped");
+    // One that has ended is no reason not to tell what it left.
+    assert_eq!(numbers(&json(&[], &path)), [1]);
+    maker.event(2, 1, "after");
+    maker.u32(header::SERVER_PID as u64, std::process::id());
+    follower.says("the server has started anew");
+    assert_eq!(follower.row()["number"], 2);
+    assert_eq!(follower.interrupt().0, [""; 0]);
+}
+
+#[test]
+fn a_segment_that_is_replaced_is_read_to_its_end_and_the_new_one_from_its_beginning() {
+    let (folder, path, maker) = segment();
+    maker.event(1, 1, "before");
+    let follower = Follower::start(&[], &path);
+    assert!(follower.line().ends_with("NOTE: before"));
+    maker.event(2, 2, "last words");
+    std::fs::remove_file(&path).unwrap();
+    assert!(follower.line().ends_with("WARNING: last words"));
+    follower.says("the server has gone");
+    let half_made = folder.path().join("new");
+    let next = made(&half_made);
+    for (number, what) in [(1, "first words"), (2, "second"), (3, "third")] {
+        next.event(number, 1, what);
+    }
+    std::fs::rename(&half_made, &path).unwrap();
+    follower.says("the server has started anew");
+    assert!(follower.line().ends_with("NOTE: first words"));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_it_quietly() {
+    let (_folder, path, maker) = segment();
+    maker.event(1, 1, "one");
+    let mut follower = Follower::start(&["--json"], &path);
+    assert_eq!(follower.row()["number"], 1);
+    let mut unread =
+        events(&["--follow"], &path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(unread.stdout.take());
+    let status = unread.wait().unwrap();
+    let mut said = String::new();
+    unread.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(status.success() && said.is_empty(), "{status} {said}");
+    assert!(follower.child.try_wait().unwrap().is_none());
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_the_reason() {
+    let (folder, path, maker) = segment();
+    let other = folder.path().join("other");
+    std::fs::write(&other, "nothing of the kind").unwrap();
+    for (target, code, reason) in
+        [(other.as_path(), 1, "not a segment"), (Path::new("/no/such"), 2, "no such file")]
+    {
+        let refused = run(&["--follow"], target);
+        assert_eq!(refused.status.code(), Some(code));
+        assert!(text(&refused.stderr).contains(reason), "{refused:?}");
+    }
+    // Counts that cannot be: what there is is told all the same, and it ends.
+    maker.event(1, 1, "one");
+    maker.u64(header::EVENT_COUNT as u64, u64::MAX);
+    assert_eq!(json(&[], &path).len(), 0);
+    maker.u64(header::EVENT_COUNT as u64, 1);
+    maker.u64(event::TICK as u64 + event_at(&maker), u64::MAX);
+    assert_eq!(json(&[], &path).len(), 1);
+}
+
+/// Where the first event lies.
+fn event_at(maker: &Maker) -> u64 {
+    let mut offset = [0; 8];
+    std::os::unix::fs::FileExt::read_exact_at(&maker.file, &mut offset, header::EVENTS as u64)
+        .unwrap();
+    u64::from_ne_bytes(offset)
+}
+
+/// A server on which a wait for a lock is told after some ten milliseconds.
+fn quick_to_tell() -> Cluster {
+    house::start(
+        house::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.level", "locks")
+            .setting("pg_tally.block_threshold", "10ms")
+            .setting("pg_tally.max_events", "16")
+            .setting("deadlock_timeout", "20ms"),
+    )
+}
+
+/// Wait so often in vain for a table that another session has locked.
+fn wait_in_vain(cluster: &Cluster, times: u32) -> (i32, i32) {
+    let connect = || cluster.connect().unwrap();
+    let pid = |client: &mut Client| -> i32 {
+        client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
+    };
+    let (mut holder, mut waiter) = (connect(), connect());
+    holder.batch_execute("begin; create table if not exists t (n int); commit").unwrap();
+    holder.batch_execute("begin; lock table t").unwrap();
+    waiter.batch_execute("set lock_timeout = '60ms'").unwrap();
+    for _ in 0..times {
+        waiter.batch_execute("select from t").unwrap_err();
+    }
+    (pid(&mut holder), pid(&mut waiter))
+}
+
+#[test]
+fn the_waits_of_a_live_server_are_told_and_followed_over_its_restart() {
+    let mut cluster = quick_to_tell();
+    let path = house::segment(&cluster);
+    let follower = Follower::start(&["--json", "--kind", "blocked"], &path);
+    let (holder, waiter) = wait_in_vain(&cluster, 1);
+    let row = follower.row();
+    assert_eq!(row["pid"], waiter);
+    assert_eq!(row["kind"], "blocked");
+    let told = row["text"].as_str().unwrap();
+    assert!(told.contains("relation") && told.contains(&format!("process {holder}")), "{told}");
+    let age = realtime_ns() as f64 / 1e9 - row["time"].as_f64().unwrap();
+    assert!((0.0..20.0).contains(&age), "{age}");
+
+    // Who it was is known as long as the session is there.
+    let mut session = cluster.connect().unwrap();
+    let own: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
+    let mut blocker = cluster.connect().unwrap();
+    blocker.batch_execute("begin; lock table t").unwrap();
+    session.batch_execute("set lock_timeout = '60ms'").unwrap();
+    session.batch_execute("select from t").unwrap_err();
+    assert_eq!(follower.row()["pid"], own);
+    let line = text(&run(&["--last", "1"], cluster.data_dir()).stdout);
+    let user: String = session.query_one("select current_user::text", &[]).unwrap().get(0);
+    let database: String =
+        session.query_one("select current_database()::text", &[]).unwrap().get(0);
+    assert!(
+        line.contains(&format!("[{own}] client backend {user}@{database} BLOCKED: ")),
+        "{line}"
+    );
+    drop((session, blocker));
+
+    // A ring of 16 goes round.
+    wait_in_vain(&cluster, 20);
+    let output = run(&["--json"], &path);
+    assert_eq!(text(&output.stdout).lines().count(), 16);
+    assert!(text(&output.stderr).contains("are lost: the last 16 are kept"), "{output:?}");
+    let mut last = 0;
+    eventually("the follower has told them", || {
+        last = follower.row()["number"].as_u64().unwrap();
+        last >= 22
+    });
+
+    cluster.stop(StopMode::Fast).unwrap();
+    follower.says("the server has gone");
+    cluster.start().unwrap();
+    follower.says("the server has started anew");
+    let (_, again) = wait_in_vain(&cluster, 1);
+    eventually("the new server's wait is told", || follower.row()["pid"] == again);
+    follower.interrupt();
+}
