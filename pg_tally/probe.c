@@ -121,19 +121,28 @@ probe_after_fork(void)
 void
 probe_retire(void)
 {
-	tally_slot	slot = tally.slot;
 	bool		claimed = tally.claimed;
+	tally_slot	slot;
 
 	functions_end(probe_now());
 	if (tally.on)
 	{
+		uint64		now = probe_now();
+
 		tally.on = false;
 		pending_settle();
-		split_end_process(probe_now());
+		split_end_process(now);
+		if (IsParallelWorker())
+		{
+			/* its statement has had its time; what comes is the end of the process */
+			probe_set_phase(PHASE_TERMINATE);
+			tally_switch_plain(&tally.slot, tally.cpu, now);
+		}
 	}
 	tally.on = false;
 	if (claimed)
 		lwlocks_settle();
+	slot = tally.slot;
 	forget();
 	if (claimed)
 		tally_retire(&slot);

@@ -91,7 +91,7 @@ typedef struct tally_part		/* 24 bytes */
 	uint64_t	ticks;
 } tally_part;
 
-/* An entry of the table. Parts are packed from the first on; the last takes what finds no room. */
+/* An entry of the table. Parts are packed from the first on; the last is what finds no room. */
 typedef struct tally_statement	/* 3712 bytes */
 {
 	uint64_t	seq;				/* 0: odd while it changes */
@@ -364,6 +364,30 @@ tally_moments_add(tally_moments *moments, uint64_t ticks)
 	moments->count++;
 }
 
+/*
+ * All parts are taken: the least of them gives way to what is more, and goes to the last one,
+ * other::overflow, directory index 0. So what matters keeps its name, whenever it came.
+ */
+static inline tally_part *
+tally_parts_room(tally_part *parts, uint32_t stat, uint64_t ticks)
+{
+	tally_part *last = parts + TALLY_PARTS - 1;
+	tally_part *least = parts;
+
+	last->stat = 1;
+	for (tally_part *part = parts + 1; part < last; part++)
+		if (part->ticks < least->ticks)
+			least = part;
+	if (stat == 1 || ticks <= least->ticks)
+		return last;
+	last->count += least->count;
+	last->ticks += least->ticks;
+	least->stat = stat;
+	least->count = 0;
+	least->ticks = 0;
+	return least;
+}
+
 /* Charge time to an account of a statement: `stat` is 1 + its directory index. */
 static inline void
 tally_parts_add(tally_part *parts, uint32_t stat, uint64_t count, uint64_t ticks)
@@ -373,8 +397,9 @@ tally_parts_add(tally_part *parts, uint32_t stat, uint64_t count, uint64_t ticks
 
 	while (part < last && part->stat != stat && part->stat != 0)
 		part++;
-	/* the last one is other::overflow, directory index 0 */
-	part->stat = part < last ? stat : 1;
+	if (part == last)
+		part = tally_parts_room(parts, stat, ticks);
+	part->stat = part == last ? 1 : stat;
 	part->count += count;
 	part->ticks += ticks;
 }

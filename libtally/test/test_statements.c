@@ -250,22 +250,30 @@ a_place_about_to_overflow_is_laid_down_first(void **state)
 }
 
 static void
-more_accounts_than_parts_share_the_last(void **state)
+of_more_accounts_than_parts_the_least_share_the_last(void **state)
 {
 	tally_part	parts[TALLY_PARTS];
 	uint64_t	sum = 0;
+	uint64_t	count = 0;
 
 	(void) state;
 	memset(parts, 0, sizeof(parts));
-	for (uint32_t round = 0; round < 2; round++)
-		for (uint32_t stat = 2; stat < 102; stat++)
-			tally_parts_add(parts, stat, 1, stat);
-	assert_int_equal(parts[TALLY_PARTS - 2].stat, TALLY_PARTS);
-	assert_int_equal(parts[TALLY_PARTS - 1].stat, 1);
-	assert_int_equal(parts[TALLY_PARTS - 1].count, 2 * (100 - (TALLY_PARTS - 1)));
+	for (uint32_t stat = 2; stat < 102; stat++)
+		tally_parts_add(parts, stat, 1, stat);
+	/* what finds no room is none of the largest */
+	tally_parts_add(parts, 200, 1, 3);
+	/* another's overflow is no account that could push one out */
+	tally_parts_add(parts, 1, 1, 1000000);
 	for (int i = 0; i < TALLY_PARTS; i++)
+	{
 		sum += parts[i].ticks;
-	assert_int_equal(sum, 2 * (2 + 101) * 100 / 2);
+		count += parts[i].count;
+		if (i < TALLY_PARTS - 1)
+			assert_in_range(parts[i].stat, 102 - (TALLY_PARTS - 1), 101);
+	}
+	assert_int_equal(parts[TALLY_PARTS - 1].stat, 1);
+	assert_int_equal(count, 102);
+	assert_int_equal(sum, (2 + 101) * 100 / 2 + 3 + 1000000);
 }
 
 /* ---------------------------------------------------------------- shared lines */
@@ -505,7 +513,7 @@ main(void)
 		CASE(more_statements_than_a_cache_holds_are_all_counted),
 		CASE(slots_that_cache_the_same_statement_add_up),
 		CASE(a_place_about_to_overflow_is_laid_down_first),
-		CASE(more_accounts_than_parts_share_the_last),
+		CASE(of_more_accounts_than_parts_the_least_share_the_last),
 		CASE(updates_of_cached_statements_write_nothing_that_is_shared),
 		CASE(a_segment_without_statements_has_none),
 		CASE(five_thousand_statements_with_their_texts_take_less_than_32_mib),
