@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
-# make demo | build | test | check-server | stress | install | bench | lint | clean
+# make demo | build | test | check-server | check-statements | stress | install | bench | lint | clean
 #
 # PG_CONFIG says for which server the extension is built, PREFIX where `make install` puts
 # the command. Nothing but `make install` needs root.
@@ -37,6 +37,10 @@ test: build
 # PostgreSQL's own tests without and with the extension; some minutes.
 check-server: build
 	script/check-server
+
+# The test of contrib/pg_stat_statements, against our view under its name; some seconds.
+check-statements: build
+	script/check-statements
 
 # Everything at once for half an hour.
 stress: build
@@ -82,4 +86,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build
 
-.PHONY: all build demo test check-server stress bench lint install uninstall clean
+.PHONY: all build demo test check-server check-statements stress bench lint install uninstall clean

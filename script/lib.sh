@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: PostgreSQL
+# What the checks with PostgreSQL's own tests share; sourced by them, from this folder.
+#
+# The tests come from Debian's source package of the server's major version and are kept
+# under build/postgresql-source; with them there no network is needed.
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+PG_CONFIG=${PG_CONFIG:-pg_config}
+build=$here/build/postgresql-source
+
+fail() {
+    printf "$(basename "$0"): %s\n" "$@" >&2
+    exit 1
+}
+
+bindir=$("$PG_CONFIG" --bindir)
+version=$("$PG_CONFIG" --version | sed -n 's/^PostgreSQL \([0-9]*\.[0-9]*\).*/\1/p')
+major=${version%%.*}
+[ -e "$here/pg_tally/pg_tally.so" ] || fail "pg_tally is not built; run make"
+
+# ------------------------------------------------------------------ the tests' source
+
+# Debian's archive, as of its own lists, which no other package manager's run shares.
+apt_source() {
+    command=$1
+    shift
+    "$command" -q -o "Dir::Etc::SourceList=$build/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o "Dir::State::Lists=$build/apt/lists" -o "Dir::Cache=$build/apt/cache" \
+        -o APT::Sandbox::User= "$@"
+}
+
+# Leaves in $build/apt the archive of the server's version, or of the newest of its major version.
+fetch() {
+    command -v apt-get >/dev/null ||
+        fail "no tests under $build, and this is not Debian: unpack there the source of PostgreSQL $version"
+    mkdir -p "$build/apt/lists/partial" "$build/apt/cache/archives/partial"
+    suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    cat > "$build/apt/sources.list" <<SOURCES
+deb-src http://deb.debian.org/debian $suite main
+deb-src http://deb.debian.org/debian $suite-updates main
+deb-src http://deb.debian.org/debian-security $suite-security main
+SOURCES
+    apt_source apt-get update >"$build/apt/log" 2>&1 || true
+    # The security archive may have let go of what its list still names.
+    for package in $(apt_source apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | sort -rV); do
+        # What is there is whole.
+        (cd "$build/apt" && apt_source apt-get source --download-only --tar-only \
+            "postgresql-$major=$package") >>"$build/apt/log" 2>&1 && return
+    done
+    fail "cannot fetch the tests of PostgreSQL $major; the first time a network is needed:" \
+        "$(tail -n 5 "$build/apt/log")"
+}
+
+# The first of those that are there.
+first() {
+    ls -d "$@" 2>/dev/null | head -n 1
+}
+
+# need_source FOLDER...: sets source to a tree of PostgreSQL that has these
+need_source() {
+    source=$(first "$build/postgresql-$version" "$build/postgresql-$major".*)
+    missing=
+    for folder in "$@"; do
+        [ -n "$source" ] && [ -d "$source/$folder" ] || missing="$missing postgresql-*/$folder"
+    done
+    if [ -n "$missing" ]; then
+        archive=$(first "$build/apt/postgresql-${major}"_*.orig.tar.bz2)
+        if [ -z "$archive" ]; then
+            fetch
+            archive=$(first "$build/apt/postgresql-${major}"_*.orig.tar.bz2)
+        fi
+        rm -rf "$build/unpacked"
+        mkdir "$build/unpacked"
+        # shellcheck disable=SC2086 # several folders, with a pattern for tar
+        (set -f && tar -C "$build/unpacked" -xf "$archive" --wildcards $missing)
+        unpacked=$(first "$build/unpacked"/postgresql-*)
+        source=$build/$(basename "$unpacked")
+        mkdir -p "$source"
+        cp -R "$unpacked/." "$source"
+        rm -rf "$build/unpacked"
+    fi
+    echo "PostgreSQL $version, the tests of $(basename "$source")"
+}
+
+# ------------------------------------------------------------------ a place to work
+
+user=
+if [ "$(id -u)" = 0 ]; then
+    user=${PGTALLY_USER:-postgres}
+    id "$user" >/dev/null 2>&1 || fail "no user $user to run servers as; set PGTALLY_USER"
+fi
+
+# As the server's user, without our connection settings.
+as_server() {
+    (
+        for name in $(env | sed -n 's/^\(PG[A-Z]*\)=.*/\1/p'); do unset "$name"; done
+        cd "$work"
+        export HOME="$work" LC_ALL=C.UTF-8
+        if [ -n "$user" ]; then
+            exec setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups "$@"
+        fi
+        exec "$@"
+    )
+}
+
+server=
+stop_server() {
+    [ -n "$server" ] || return 0
+    as_server "$bindir/pg_ctl" -D "$work/$server/data" -m immediate -w stop >/dev/null 2>&1 || true
+    # A server that is stopped at once leaves its segment, named by the data directory's device and inode.
+    rm -f "$(printf '/dev/shm/pg_tally.%x.%x' $(stat -c '%d %i' "$work/$server/data" 2>/dev/null))"
+    server=
+}
+watcher=
+cleanup() {
+    [ -z "$watcher" ] || kill "$watcher" 2>/dev/null || true
+    stop_server
+    rm -rf "$work"
+}
+
+# Sets work to a folder that goes at the end, with the extension in its lib; short, for the socket's name.
+make_work() {
+    work=$(mktemp -d "${TMPDIR:-/tmp}/tally.XXXXXX")
+    trap cleanup EXIT
+    trap 'exit 130' INT TERM HUP
+    mkdir "$work/lib"
+    cp "$here/pg_tally/pg_tally.so" "$work/lib/"
+    chmod 755 "$work" "$work/lib" "$work/lib"/*
+    [ -z "$user" ] || chown "$user" "$work"
+}
+
+# start_server NAME SETTING...: a new server
+start_server() {
+    server=$1
+    shift
+    as_server mkdir "$work/$server"
+    as_server "$bindir/initdb" --no-sync --auth=trust --username=postgres --no-locale --encoding=UTF8 \
+        -D "$work/$server/data" >"$work/initdb" 2>&1 || fail "initdb: $(tail -n 5 "$work/initdb")"
+    {
+        echo "listen_addresses = ''"
+        echo "unix_socket_directories = '$work'"
+        echo "fsync = off"
+        # what the isolation tests of prepared transactions need
+        echo "max_prepared_transactions = 2"
+        echo "dynamic_library_path = '$work/lib:\$libdir'"
+        printf '%s\n' "$@"
+    } >> "$work/$server/data/postgresql.conf"
+    as_server "$bindir/pg_ctl" -D "$work/$server/data" -l "$work/$server/log" -w start >/dev/null 2>&1 ||
+        fail "the server does not start: $(tail -n 10 "$work/$server/log")"
+}
