@@ -286,6 +286,8 @@ test_child(int (*work) (void *argument), void *argument)
 	if (pid == 0)
 	{
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* an assertion that fails here must not go on with the parent's other tests */
+		setenv("CMOCKA_TEST_ABORT", "1", 1);
 		_exit(work(argument));
 	}
 	return pid;
