@@ -423,3 +423,29 @@ fn the_waits_of_a_live_server_are_told_and_followed_over_its_restart() {
     eventually("the new server's wait is told", || follower.row()["pid"] == again);
     follower.interrupt();
 }
+
+#[test]
+fn slow_waits_and_checkpoints_of_a_live_server_are_told() {
+    let cluster = house::start(
+        house::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("pg_tally.slow_threshold", "30ms"),
+    );
+    let path = house::segment(&cluster);
+    let slow = Follower::start(&["--json", "--kind", "slow"], &path);
+    let (_, waiter) = wait_in_vain(&cluster, 1);
+    eventually("the wait is told", || {
+        let row = slow.row();
+        row["pid"] == waiter && row["text"].as_str().unwrap().starts_with("Lock:relation: ")
+    });
+    let checkpoints = Follower::start(&["--kind", "checkpoint"], &path);
+    cluster.psql("checkpoint").unwrap();
+    for word in ["begins", "ends"] {
+        eventually("the checkpoint is told", || {
+            let line = checkpoints.line();
+            assert!(line.contains("] checkpointer CHECKPOINT: "), "{line}");
+            line.contains(word)
+        });
+    }
+    assert!(json(&["--kind", "checkpoint,slow"], &path).len() >= 3);
+}
