@@ -619,6 +619,21 @@ statements_read(tally_segment *segment, bool texts)
 	return r.rows;
 }
 
+/* Of waits that the server does not announce: which calls are no operations on files. */
+static bool
+call_is_on_files(const char *call)
+{
+	static const char *const others[] = {
+		"commit_delay", "epoll_wait", "getaddrinfo", "getnameinfo", "ldap_", "pam_", "pclose",
+		"popen", "select", "sem_wait", "system",
+	};
+
+	for (int i = 0; i < lengthof(others); i++)
+		if (strncmp(call, others[i], strlen(others[i])) == 0)
+			return false;
+	return true;
+}
+
 statement_class
 statement_class_of(tally_segment *segment, uint32 stat)
 {
@@ -635,9 +650,13 @@ statement_class_of(tally_segment *segment, uint32 stat)
 		return CLASS_OTHER;
 	if (strcmp(activity, "::cpu") == 0)
 		return CLASS_CPU;
+	if (strncmp(activity, "::wait::", 8) != 0)
+		return CLASS_OTHER;
+	activity += 8;
+	if (strncmp(activity, "Call:", 5) == 0)
+		return call_is_on_files(activity + 5) ? CLASS_IO : CLASS_OTHER;
 	for (statement_class c = CLASS_CLIENT; c < CLASS_OTHER; c++)
-		if (strncmp(activity, "::wait::", 8) == 0 &&
-			strncmp(activity + 8, names[c], strlen(names[c])) == 0)
+		if (strncmp(activity, names[c], strlen(names[c])) == 0)
 			return c;
 	return CLASS_OTHER;
 }

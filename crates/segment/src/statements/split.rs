@@ -26,6 +26,26 @@ pub enum Class {
     Other,
 }
 
+/// Of waits that the server does not announce ("Call:open"): is the call one on files? As in
+/// `pg_tally/statement_read.c`.
+fn call_is_on_files(activity: &str) -> bool {
+    const OTHERS: [&str; 11] = [
+        "commit_delay",
+        "epoll_wait",
+        "getaddrinfo",
+        "getnameinfo",
+        "ldap_",
+        "pam_",
+        "pclose",
+        "popen",
+        "select",
+        "sem_wait",
+        "system",
+    ];
+    let call = activity.strip_prefix("Call:").unwrap_or(activity);
+    !OTHERS.iter().any(|other| call.starts_with(other))
+}
+
 impl Class {
     /// All of them.
     pub const ALL: [Class; 7] = [
@@ -47,6 +67,7 @@ impl Class {
             "LWLock" => Class::Lwlock,
             "Client" => Class::Client,
             "IPC" => Class::Ipc,
+            "Call" if call_is_on_files(activity) => Class::Io,
             _ => Class::Other,
         }
     }
@@ -185,6 +206,8 @@ mod tests {
         assert_eq!(split.class(Class::Lock), 20.0);
         assert_eq!(split.class(Class::Client), 0.0);
         assert_eq!(split.classes[0], (Class::Cpu, 30.0));
+        assert_eq!(Class::of("Call:open"), Class::Io);
+        assert_eq!(Class::of("Call:sem_wait"), Class::Other);
         let phases: Vec<_> = split.phases.iter().map(|p| (&*p.0, p.1)).collect();
         assert_eq!(phases, [("commit", 40.0), ("execute", 35.0)]);
         assert_eq!(&*split.accounts[0].activity, "cpu");
