@@ -4,7 +4,8 @@
 //! When a process has ended and its parent has heard of it, the kernel adds its counters to
 //! the parent's. So the sum over the first process and its children is conserved, sessions
 //! that came and went between two readings included, as long as the readings agree on who is
-//! there: children are read first, then their parent, and who has gone meanwhile is left to it.
+//! there: children are read first, then their parent and who is there still, and who has gone
+//! meanwhile is left to the parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,9 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 use crate::system::System;
+
+/// How often to look again when sessions end while we look.
+const TRIES: u32 = 20;
 
 /// Counters of one process since it began, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -171,7 +175,17 @@ impl GroupCounters {
                 Err(_) => {}
             }
         }
-        let own = io(system, pid);
+        let mut own = io(system, pid);
+        let mut there = children(system, pid);
+        for _ in 0..TRIES {
+            // The same twice: nobody was added to it while its children were listed.
+            let again = io(system, pid);
+            if again == own {
+                break;
+            }
+            own = again;
+            there = children(system, pid);
+        }
         if started(system, pid) != Some(expected) {
             return Err(Problem::Ended);
         }
@@ -180,7 +194,6 @@ impl GroupCounters {
             Problem::Missing => Problem::NoAccounting,
             other => other,
         })?;
-        let there = children(system, pid);
         processes.retain(|child, _| there.contains(child));
         processes.insert(pid, ProcessCounters { started: expected, io: own });
         let total = processes.values().fold(IoCounters::default(), |sum, p| sum.plus(p.io));
@@ -220,6 +233,31 @@ mod tests {
         assert_eq!(scanned.processes[&12].started, 700);
         std::fs::write(dir.path().join("10/task/10/children"), "11 12 ").expect("a file");
         assert_eq!(GroupCounters::take(&system, 10, 500, 900), Ok(scanned));
+    }
+
+    #[test]
+    fn a_session_that_ends_while_it_is_read_counts_once() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        process(root, 10, 1, 500, Some(IO));
+        process(root, 11, 10, 600, None);
+        let list = root.join("10/task/10/children");
+        std::fs::write(&list, "11 ").expect("a file");
+        let pipe = root.join("11/io");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it").success());
+        let taken = std::thread::scope(|scope| {
+            // It is reaped after its counters were opened and before they are read to the end.
+            scope.spawn(|| {
+                use std::io::Write;
+                let mut pipe = std::fs::File::options().write(true).open(&pipe).expect("a pipe");
+                std::fs::write(&list, "").expect("a file");
+                let both = IO.replace("rchar: 100", "rchar: 300");
+                std::fs::write(root.join("10/io"), both).expect("a file");
+                pipe.write_all(IO.replace("rchar: 100", "rchar: 200").as_bytes()).expect("text");
+            });
+            GroupCounters::take(&System::at(root, "/none"), 10, 500, 900)
+        });
+        assert_eq!(taken.expect("a reading").total.read_bytes, 300);
     }
 
     #[test]

@@ -82,7 +82,9 @@ impl View {
     /// Find a file or directory; symbolic links are followed.
     pub fn see(&self, path: &Path) -> Result<Seen, Problem> {
         let fd = self.open(path, path_flags()).map_err(|errno| self.explain(path, errno))?;
-        let mount_id = statx(&fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)
+        // What a file system knows of the file is not asked for, so a network is not waited for.
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let mount_id = statx(&fd, c"", flags, StatxFlags::MNT_ID)
             .ok()
             .filter(|s| self.numbers && s.stx_mask & StatxFlags::MNT_ID.bits() != 0)
             .map(|s| s.stx_mnt_id);

@@ -110,7 +110,8 @@ fn a_volume_on_a_raid_of_partitions_is_followed_down_to_the_disks() {
     machine.made_of("virtual/block/dm-0", &["virtual/block/md127"]);
     for (disk, part, at) in [("8:0", "8:1", "pci0/block/sda"), ("8:16", "8:17", "pci0/block/sdb")] {
         machine.device(disk, at);
-        let partition = format!("{at}/{}1", Path::new(at).file_name().expect("a name").display());
+        let partition =
+            format!("{at}/{}1", Path::new(at).file_name().expect("a name").to_string_lossy());
         machine.device(part, &partition);
         machine.file(&format!("sys/devices/{partition}/partition"), "1\n");
         machine.file(&format!("sys/devices/{at}/queue/rotational"), "1\n");

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Mounts of every kind that can be made here, in a mount namespace of their own, which is
+//! seen from outside as a container's is.
+
+mod house;
+
+use std::time::{Duration, Instant};
+
+use device::{
+    Backing, DeviceKind, Devices, FileSystem, Interval, NoDevice, Place, PlaceKind, Problem,
+    Reading, System,
+};
+use house::Namespace;
+
+fn resolve(namespace: &Namespace) -> Devices {
+    Devices::resolve(&System::live(), &namespace.path("data"), Some(namespace.pid()))
+}
+
+fn tablespace(devices: &Devices, oid: u32) -> &Place {
+    devices.place(&PlaceKind::Tablespace { oid }).expect("a tablespace")
+}
+
+fn file_system<'a>(devices: &'a Devices, place: &Place) -> &'a FileSystem {
+    &devices.file_systems[place.file_system.expect("a file system")]
+}
+
+const DATA: &str = "mkdir -p data/pg_wal data/pg_tblspc data/base";
+
+#[test]
+fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
+    let Some(mut namespace) = Namespace::new() else { return };
+    namespace.run(DATA);
+    let script = r#"
+        feed=$(printf 'line\nfeed x')
+        mkdir -p "$feed" origin/deep bound lower upper work merged disk stack top hidden/deep
+        mount -t tmpfs -o size=3m none "$feed" && ln -s "$PWD/$feed" data/pg_tblspc/1
+        mount --bind origin/deep bound && ln -s "$PWD/bound" data/pg_tblspc/2
+        ln -s "$PWD/merged" data/pg_tblspc/3
+        mount -t overlay overlay -o "lowerdir=$PWD/lower,upperdir=$PWD/upper,workdir=$PWD/work" merged && echo overlay
+        truncate -s 32M image && mkfs.ext4 -q -O ^has_journal image
+        ln -s "$PWD/disk" data/pg_tblspc/4
+        mount -o loop image disk && echo loop
+        mount -t tmpfs -o size=1m none stack && mount --bind "$PWD/origin" stack
+        ln -s "$PWD/stack" data/pg_tblspc/5
+        mount -t tmpfs -o size=1m none hidden/deep && mount -t tmpfs -o size=2m none hidden && mkdir hidden/deep
+        ln -s "$PWD/hidden/deep" data/pg_tblspc/6
+        mkdir data/base/5 && mount -t tmpfs -o size=4m none data/base/5"#;
+    let made = namespace.run(script);
+    let devices = resolve(&namespace);
+    assert_eq!(devices.notes, Vec::<String>::new());
+    for place in &devices.places {
+        assert_eq!(place.problem, None, "{place:?}");
+        // The witness: what stat(1) says of the same place from within.
+        let of = format!("stat -L -c %Hd:%Ld '{}'", place.path.display());
+        let number = file_system(&devices, place).number.to_string();
+        assert_eq!(namespace.run(&of), [number], "{place:?}");
+    }
+
+    let memory = file_system(&devices, tablespace(&devices, 1));
+    assert_eq!(memory.mount_point, namespace.path("line\nfeed x"));
+    assert!(matches!(memory.backing, Backing::None { reason: NoDevice::Memory, .. }));
+
+    let bound = file_system(&devices, tablespace(&devices, 2));
+    let home = file_system(&devices, devices.place(&PlaceKind::Data).expect("a place"));
+    assert_eq!(bound.number, home.number);
+    assert_eq!(bound.backing, home.backing);
+    assert!(bound.root.ends_with("origin/deep"), "{bound:?}");
+    assert_ne!(bound.mount_id, home.mount_id);
+
+    if made.iter().any(|line| line == "overlay") {
+        let place = tablespace(&devices, 3);
+        let overlay = file_system(&devices, place);
+        let Backing::FileSystem { file_system, path } = &overlay.backing else {
+            panic!("{overlay:?}");
+        };
+        assert_eq!(*path, namespace.path("upper"));
+        assert_eq!(devices.file_systems[*file_system].number, home.number);
+        assert!(!devices.file_systems[*file_system].outside);
+        let names = |place| devices.under(place).iter().map(|d| d.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(place), names(&devices.places[0]));
+    } else {
+        println!("not tested: overlay on the file system of {}", namespace.dir().display());
+    }
+
+    if made.iter().any(|line| line == "loop") {
+        let device = devices.under(tablespace(&devices, 4))[0];
+        assert_eq!(device.kind, DeviceKind::Loop);
+        assert_eq!(device.backing_file, Some(namespace.path("image")));
+        assert_eq!(device.size_bytes, Some(32 << 20));
+        let under = &devices.file_systems[device.backing_file_system.expect("a file system")];
+        assert_eq!(under.number, home.number);
+    } else {
+        println!("not tested: loop devices cannot be made here");
+    }
+
+    let stacked = file_system(&devices, tablespace(&devices, 5));
+    assert_eq!(stacked.number, home.number, "{stacked:?}");
+    let hidden = file_system(&devices, tablespace(&devices, 6));
+    assert_eq!(hidden.mount_point, namespace.path("hidden"));
+    let below = PlaceKind::Below { name: "base/5".into() };
+    let below = devices.place(&below).expect("what is mounted in base");
+    assert!(file_system(&devices, below).super_options.contains("size=4096k"));
+
+    // Room is that of the server's mount, not of what lies on our path of that name.
+    let reading = Reading::take(&devices);
+    let room = |oid| {
+        let id = file_system(&devices, tablespace(&devices, oid)).mount_id;
+        reading.spaces[&id].clone()
+    };
+    assert_eq!(room(1).expect("room").total_bytes, 3 << 20);
+    assert_eq!(room(6).expect("room").total_bytes, 2 << 20);
+}
+
+#[test]
+fn what_is_unmounted_or_mounted_over_later_is_said() {
+    let Some(mut namespace) = Namespace::new() else { return };
+    namespace.run(DATA);
+    let made = namespace.run(
+        "mkdir one; ln -s $PWD/one data/pg_tblspc/1; mount -t tmpfs -o size=8m none one; echo made",
+    );
+    assert_eq!(made, ["made"]);
+    let devices = resolve(&namespace);
+    let id = file_system(&devices, tablespace(&devices, 1)).mount_id;
+    let a = Reading::take(&devices);
+    assert_eq!(a.spaces[&id].clone().expect("room").free_bytes, 8 << 20);
+    namespace.run("head -c 1M /dev/zero > one/file");
+    let b = Reading::take(&devices);
+    let interval = Interval::between(&a, &b);
+    let row = interval.file_systems.iter().find(|row| row.mount_id == id).expect("a row");
+    let grew = row.growth_bytes_per_second.expect("growth") * interval.interval_seconds;
+    assert!((grew - (1 << 20) as f64).abs() < 1.0, "{grew}");
+    namespace.run("umount one");
+    assert_eq!(Reading::take(&devices).spaces[&id], Err(Problem::MountChanged));
+    // A number that is free is given again, so the first mount takes it.
+    namespace.run("mkdir two; mount -t tmpfs none two; mount -t tmpfs -o size=2m none one");
+    assert_eq!(Reading::take(&devices).spaces[&id], Err(Problem::MountChanged));
+    let pid = namespace.pid();
+    drop(namespace);
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    let after = Reading::take(&devices);
+    assert_eq!(after.server, Err(Problem::Ended));
+    assert!(after.spaces[&id].is_err());
+}
+
+#[test]
+fn a_file_system_that_does_not_answer_is_not_waited_for() {
+    let Some(mut namespace) = Namespace::new() else { return };
+    namespace.run(DATA);
+    // A program's file system without the program: whatever is asked, nobody answers.
+    let made = namespace.run(
+        "mkdir hung; exec 3<>/dev/fuse; ln -s $PWD/hung data/pg_tblspc/1
+         mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none hung && echo made",
+    );
+    if made != ["made"] {
+        println!("not tested: FUSE cannot be mounted here");
+        return;
+    }
+    let began = Instant::now();
+    let devices = resolve(&namespace);
+    let hung = file_system(&devices, tablespace(&devices, 1));
+    assert!(matches!(hung.backing, Backing::None { reason: NoDevice::Program, .. }));
+    let threads = || std::fs::read_dir("/proc/self/task").expect("threads").count();
+    let mut first = 0;
+    for round in 0..3 {
+        let reading = Reading::take(&devices);
+        assert_eq!(reading.spaces[&hung.mount_id], Err(Problem::NoAnswer));
+        let home = file_system(&devices, &devices.places[0]).mount_id;
+        assert!(reading.spaces[&home].is_ok());
+        first = if round == 0 { threads() } else { first };
+    }
+    assert!(threads() <= first, "a question is asked once");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    // Closing its device gives everybody an error.
+    namespace.run("exec 3<&-");
+    let until = Instant::now() + Duration::from_secs(10);
+    while Reading::take(&devices).spaces[&hung.mount_id] == Err(Problem::NoAnswer) {
+        assert!(Instant::now() < until, "the answer is fetched when it comes");
+    }
+}
+
+#[test]
+fn a_device_counts_what_dd_writes_to_the_byte() {
+    let Some(mut namespace) = Namespace::new() else { return };
+    namespace.run(DATA);
+    // A disk that nobody else uses. Its file is written first, so that what follows is data
+    // and nothing else: no journal, no times, no new blocks.
+    let made = namespace.run(
+        "truncate -s 128M image && mkfs.ext4 -q -O ^has_journal image && mkdir disk &&
+         mount -o loop,noatime image disk && dd if=/dev/zero of=disk/f bs=1M count=64 2>/dev/null &&
+         sync -f disk && ln -s $PWD/disk data/pg_tblspc/1 && echo made",
+    );
+    if made != ["made"] {
+        println!("not tested: loop devices cannot be made here");
+        return;
+    }
+    let devices = resolve(&namespace);
+    let disk = devices.under(tablespace(&devices, 1))[0].number;
+    let mut figures = |command: &str| {
+        let a = Reading::take(&devices);
+        assert_eq!(namespace.run(&format!("{command} 2>/dev/null && echo done")), ["done"]);
+        let interval = Interval::between(&a, &Reading::take(&devices));
+        let row = interval.devices.iter().find(|row| row.number == disk).expect("a row");
+        (row.figures.expect("figures"), interval.interval_seconds)
+    };
+    // 1,024 requests of 64 KiB, each there and back before the next.
+    let (wrote, seconds) =
+        figures("dd if=/dev/zero of=disk/f bs=64k count=1024 oflag=direct conv=notrunc");
+    let times = |rate: f64| (rate * seconds).round();
+    let bytes = (64 << 20) as f64;
+    let slack = (1 << 20) as f64;
+    println!(
+        "dd wrote {bytes} bytes in 1024 requests; counted {} in {}, of {:?} ms each, {} % busy",
+        times(wrote.written_bytes_per_second),
+        times(wrote.writes_per_second),
+        wrote.write_ms,
+        wrote.utilisation_percent,
+    );
+    // An inode or a bitmap may be written as well.
+    let near = |found: f64, exact: f64, more: f64| (exact..=exact + more).contains(&found);
+    assert!(near(times(wrote.written_bytes_per_second), bytes, slack));
+    assert!(near(times(wrote.writes_per_second), 1024.0, 64.0));
+    assert!(times(wrote.read_bytes_per_second) <= slack);
+    assert!((0.0..=100.0).contains(&wrote.utilisation_percent));
+    // One at a time: queue and time of a request are two views of the same.
+    let by_requests = wrote.writes_per_second * wrote.write_ms.expect("a time") * 1e-3;
+    assert!((wrote.queue_length - by_requests).abs() < 0.1 + by_requests * 0.1, "{wrote:?}");
+    assert!(wrote.queue_length < 1.5, "{wrote:?}");
+
+    let (read, seconds) = figures("dd if=disk/f of=/dev/null bs=32k count=2048 iflag=direct");
+    let times = |rate: f64| (rate * seconds).round();
+    assert!(near(times(read.read_bytes_per_second), bytes, slack), "{read:?}");
+    assert!(near(times(read.reads_per_second), 2048.0, 64.0), "{read:?}");
+}
