@@ -210,7 +210,7 @@ split_message_begin(tally_message message, uint64 arrival)
 	tally_current_begin(current);
 	current->begun = arrival;
 	if (current->used == 0)
-		current->key = (tally_statement_key) {0};
+		current->key = (tally_statement_key) {.toplevel = 1};
 	current->since = arrival;
 	current->waits = 0;
 	tally_current_end(current);
@@ -352,7 +352,7 @@ split_name_worker(void)
 	if (split.since == 0 || split.named || pid == 0)
 		return;
 	leader = current_of(tally.slot.segment, pid);
-	if (leader == NULL || leader->begun == 0 || leader->key.toplevel == 0)
+	if (leader == NULL || leader->begun == 0 || leader->key.id == 0)
 		return;
 	split.owner = leader->key;
 	split.named = true;
@@ -368,7 +368,7 @@ split_begin_worker(uint64 now)
 	if (!statements_asked() || !get_ready())
 		return;
 	tally_current_begin(split.cache.current);
-	split.cache.current->key = (tally_statement_key) {0};
+	split.cache.current->key = (tally_statement_key) {.toplevel = 1};
 	split.cache.current->begun = now;
 	split.cache.current->since = now;
 	tally_current_end(split.cache.current);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Conservation per statement: the time of all statements together, phase by phase, is the
+//! ledger's, while sessions work, wait, fail, end, and are in the midst of a statement.
+//!
+//! 12 seconds by default; PGTALLY_CONSERVATION_SECONDS sets another length.
+
+mod house;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use postgres::{Client, NoTls};
+use rand::Rng;
+use scratch::{Cluster, Load};
+
+/// Share of a phase's time that may be missing or too much ...
+const TOLERANCE: f64 = 0.001;
+/// ... and what may be in seconds: of sessions that are looked at while they note a message's
+/// end, and have not the processor to do so ...
+const BUSY: f64 = 0.005;
+/// ... and at rest, where a phase has hardly any.
+const AT_REST: f64 = 0.0005;
+
+/// The phases in which a session works for statements.
+const PHASES: &str = "'simple query', 'parse', 'bind', 'describe', 'execute', 'close', 'sync', \
+                      'flush', 'function call', 'copy'";
+
+/// Where a statement's time in accounts goes that it has no room for; they are many at once
+/// only for such as build an index in parallel.
+const OVERFLOW: &str = "other";
+
+type Seconds = BTreeMap<String, f64>;
+
+fn by_phase(client: &mut Client, sql: &str) -> Seconds {
+    client.query(sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+fn ledger(client: &mut Client) -> Seconds {
+    let sql = format!(
+        "select phase, sum(seconds) from tally.ledger
+         where kind in ('client backend', 'parallel worker') and phase in ({PHASES}) group by 1"
+    );
+    by_phase(client, &sql)
+}
+
+fn statements(client: &mut Client) -> Seconds {
+    // A session's end belongs to its last statement as long as the session can note it.
+    let sql = "select phase, sum(seconds) from tally.statement_activities
+               where toplevel and phase <> 'terminate' group by 1";
+    by_phase(client, sql)
+}
+
+/// What statements have is what the ledger had before and after, but for so much less or more.
+fn assert_between(what: &str, got: f64, (least, most): (f64, f64), less: f64, more: f64) {
+    assert!(
+        got >= least * (1.0 - TOLERANCE) - less && got <= most * (1.0 + TOLERANCE) + more,
+        "{what}: statements have {got} s, the ledger from {least} to {most} s"
+    );
+}
+
+/// The statements' time lies between what the ledger showed before and after it.
+fn check(client: &mut Client, floor: f64) -> f64 {
+    let before = ledger(client);
+    let ours = statements(client);
+    let after = ledger(client);
+    println!("before {before:.4?}\nstatements {ours:.4?}\nafter {after:.4?}");
+    for phase in ours.keys().filter(|phase| *phase != OVERFLOW) {
+        assert!(after.contains_key(phase), "{phase} is none of the ledger's: {after:?}");
+    }
+    let of = |seconds: &Seconds, phase: &str| seconds.get(phase).copied().unwrap_or(0.0);
+    let all = |seconds: &Seconds| seconds.values().sum::<f64>();
+    for (phase, &most) in &after {
+        let less = floor + of(&ours, OVERFLOW);
+        assert_between(phase, of(&ours, phase), (of(&before, phase), most), less, floor);
+    }
+    assert_between("all", all(&ours), (all(&before), all(&after)), floor, floor);
+    assert!(of(&ours, OVERFLOW) < 0.001 * all(&ours), "too much without an account");
+    all(&after)
+}
+
+/// By what the time went, at rest: processor and each wait event.
+fn check_activities(client: &mut Client) {
+    let read = |client: &mut Client, sql: &str| -> BTreeMap<String, (f64, i64)> {
+        let rows = client.query(sql, &[]).unwrap();
+        rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect()
+    };
+    let sql = format!(
+        "select phase || ' ' || activity, sum(seconds), sum(count)::bigint from tally.ledger
+         where kind in ('client backend', 'parallel worker') and phase in ({PHASES}) group by 1"
+    );
+    let before = read(client, &sql);
+    let ours = read(
+        client,
+        "select phase || ' ' || activity, sum(seconds), sum(count)::bigint
+         from tally.statement_activities where toplevel group by 1",
+    );
+    let after = read(client, &sql);
+    let overflow = ours.iter().find(|(account, _)| account.starts_with(OVERFLOW));
+    let overflow = overflow.map_or((0.0, 0), |(_, &found)| found);
+    for (account, (most, most_count)) in &after {
+        let (least, least_count) = before.get(account).copied().unwrap_or_default();
+        let (got, count) = ours.get(account).copied().unwrap_or_default();
+        assert_between(account, got, (least, *most), AT_REST + overflow.0, AT_REST);
+        if !account.ends_with(" cpu") {
+            assert!(
+                count >= least_count - overflow.1 && count <= *most_count,
+                "{account}: {count} times, the ledger from {least_count} to {most_count}"
+            );
+        }
+    }
+}
+
+/// Sessions that do whatever may lose time, until told to stop.
+fn rough_life(cluster: &Cluster, stop: &AtomicBool) {
+    let running = || !stop.load(Ordering::Relaxed);
+    let session = |work: fn(&mut Client)| {
+        let config = cluster.config();
+        move || {
+            let mut client = config.connect(NoTls).unwrap();
+            while running() {
+                work(&mut client);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(session(sleeps));
+        scope.spawn(session(copies));
+        scope.spawn(session(errors));
+        scope.spawn(session(cancels));
+        scope.spawn(session(parallel));
+        scope.spawn(session(portals));
+        // Sessions that end: what they had goes into the table.
+        scope.spawn(|| {
+            while running() {
+                let mut client = cluster.config().connect(NoTls).unwrap();
+                client.batch_execute("select count(*) from pgbench_branches").unwrap();
+                let _ = client.batch_execute("begin; select 1 / 0");
+            }
+        });
+    });
+}
+
+/// In the midst of a statement whenever one looks.
+fn sleeps(client: &mut Client) {
+    client.batch_execute("select pg_sleep(3)").unwrap();
+    let length = 0.7f64;
+    client.query("select pg_sleep($1)", &[&length]).unwrap();
+    client.batch_execute("select pg_sleep(0.2); select count(*) from pgbench_accounts").unwrap();
+}
+
+fn copies(client: &mut Client) {
+    client.batch_execute("create temp table if not exists copied (n int, t text)").unwrap();
+    let mut copy = client.copy_in("copy copied from stdin").unwrap();
+    for n in 0..5000 {
+        writeln!(copy, "{n}\tsome text that fills a row").unwrap();
+    }
+    copy.finish().unwrap();
+    let mut out = client.copy_out("copy copied to stdout").unwrap();
+    std::io::copy(&mut out, &mut std::io::sink()).unwrap();
+    drop(out);
+    let mut copy = client.copy_in("copy copied (n) from stdin").unwrap();
+    copy.write_all(b"1\nnone\n").unwrap();
+    assert!(copy.finish().is_err());
+    client.batch_execute("truncate copied").unwrap();
+}
+
+fn errors(client: &mut Client) {
+    for sql in [
+        "selec 1",
+        "select 1 / 0",
+        "select no_such_column",
+        "begin; select count(*) from pgbench_tellers; select 1 / 0",
+        "select 'in a failed transaction'",
+    ] {
+        assert!(client.batch_execute(sql).is_err());
+    }
+    client.batch_execute("rollback").unwrap();
+    assert!(client.query("select 1 / $1::int", &[&0]).is_err());
+    assert!(client.query("selec 1", &[]).is_err());
+    client
+        .batch_execute(
+            "do $$ begin for i in 0..20 loop begin perform 1 / (i % 2);
+             exception when division_by_zero then null; end; end loop; end $$; ; ",
+        )
+        .unwrap();
+    client.batch_execute("").unwrap();
+    client.batch_execute("/* nothing */").unwrap();
+}
+
+fn cancels(client: &mut Client) {
+    client.batch_execute("set statement_timeout = 5").unwrap();
+    assert!(client.batch_execute("select pg_sleep(10)").is_err());
+    let _ = client.query("select count(*) from pgbench_accounts a, pgbench_accounts b", &[]);
+    client.batch_execute("reset statement_timeout").unwrap();
+    let token = client.cancel_token();
+    let canceller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(rand::rng().random_range(0..20)));
+        let _ = token.cancel_query(NoTls);
+    });
+    let _ = client.batch_execute("select pg_sleep(0.03); select count(*) from pgbench_accounts");
+    canceller.join().unwrap();
+    // The cancel may be late, and meet this.
+    let _ = client.batch_execute("select 1");
+}
+
+fn parallel(client: &mut Client) {
+    client
+        .batch_execute(
+            "set parallel_setup_cost = 0; set parallel_tuple_cost = 0;
+             set min_parallel_table_scan_size = 0; set max_parallel_workers_per_gather = 2",
+        )
+        .unwrap();
+    client.query("select sum(abalance) from pgbench_accounts", &[]).unwrap();
+    client.batch_execute("select count(*) from pgbench_accounts").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+}
+
+fn portals(client: &mut Client) {
+    let mut transaction = client.transaction().unwrap();
+    let statement = transaction.prepare("select aid from pgbench_accounts where aid < $1").unwrap();
+    let portal = transaction.bind(&statement, &[&500]).unwrap();
+    for _ in 0..4 {
+        transaction.query_portal(&portal, 100).unwrap();
+    }
+    transaction
+        .batch_execute(
+            "declare c cursor for select aid from pgbench_accounts; fetch 50 from c; fetch 10 from c",
+        )
+        .unwrap();
+    transaction.commit().unwrap();
+}
+
+/// Sets the flag when it goes.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn length() -> Duration {
+    let seconds = std::env::var("PGTALLY_CONSERVATION_SECONDS");
+    Duration::from_secs(seconds.map_or(12, |text| text.parse().expect("a number")))
+}
+
+fn server(settings: &[(&str, &str)]) -> Cluster {
+    let cluster = house::start(
+        house::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("max_worker_processes", "8")
+            // The building of pgbench's indexes in parallel waits for more than a statement has
+            // accounts for.
+            .setting("max_parallel_maintenance_workers", "0")
+            .settings(settings.iter().copied()),
+    );
+    cluster.pgbench_init(2).unwrap();
+    house::create_views(&cluster);
+    cluster
+}
+
+#[test]
+fn the_time_of_all_statements_is_the_ledgers() {
+    let cluster = server(&[("pg_tally.statements", "all")]);
+    let mut observer = cluster.connect().unwrap();
+    let stop = AtomicBool::new(false);
+    let mut runs: Vec<_> = ["simple", "extended", "prepared"]
+        .into_iter()
+        .map(|protocol| {
+            let run = cluster.pgbench().load(Load::TpcB).clients(2).protocol(protocol);
+            run.duration(Duration::from_secs(3600)).arg("--define=scale=2").spawn().unwrap()
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| rough_life(&cluster, &stop));
+        let _stop = Stop(&stop);
+        let began = Instant::now();
+        while began.elapsed() < length() {
+            std::thread::sleep(Duration::from_secs(2));
+            check(&mut observer, BUSY);
+        }
+    });
+    for run in &mut runs {
+        assert!(run.running(), "the load has ended");
+        run.kill();
+    }
+    house::eventually("all sessions have ended", || cluster.backend_pids().unwrap().len() == 1);
+    // All of it now lies in the table.
+    let all = check(&mut observer, AT_REST);
+    check_activities(&mut observer);
+    assert!(all > length().as_secs_f64(), "hardly anything was done: {all} s");
+}
+
+#[test]
+fn a_statement_in_flight_shows_its_time() {
+    let cluster = server(&[]);
+    let mut observer = cluster.connect().unwrap();
+    let sql = "select coalesce(sum(seconds) filter (where activity ~ 'PgSleep'), 0)
+               from tally.statement_activities where toplevel";
+    let slept = |client: &mut Client| -> f64 { client.query_one(sql, &[]).unwrap().get(0) };
+    let work: [fn(&mut Client); 2] = [
+        |client| client.batch_execute("select pg_sleep(3)").unwrap(),
+        |client| drop(client.query("select pg_sleep($1)", &[&3f64]).unwrap()),
+    ];
+    for (at, work) in work.into_iter().enumerate() {
+        let start = slept(&mut observer);
+        let config = cluster.config();
+        let sleeper = std::thread::spawn(move || work(&mut config.connect(NoTls).unwrap()));
+        house::eventually("somebody sleeps", || slept(&mut observer) > start + 0.1);
+        let (first, began) = (slept(&mut observer), Instant::now());
+        std::thread::sleep(Duration::from_secs(1));
+        let (second, elapsed) = (slept(&mut observer), began.elapsed().as_secs_f64());
+        assert!((second - first - elapsed).abs() < 0.1, "{first} s, {elapsed} s later {second} s");
+        check(&mut observer, BUSY);
+        sleeper.join().unwrap();
+        let after = slept(&mut observer) - start;
+        assert!((3.0..3.1).contains(&after), "{after} s by protocol {at}");
+        check(&mut observer, BUSY);
+    }
+}
