@@ -67,6 +67,10 @@ pub struct Head {
     pub min: u64,
     /// The greatest.
     pub max: u64,
+    /// Bytes that its events moved, where they move any.
+    pub amount: u64,
+    /// How many of these went on where the one before had ended.
+    pub follows: u64,
     /// As the file has it, to see whether the histogram has changed.
     pub(crate) raw_count: u64,
     /// Its writer keeps no histogram of it: there was none when there should have been.
@@ -270,6 +274,8 @@ impl Head {
             running: 0,
             min: u64_at(bytes, head::MIN),
             max: u64_at(bytes, head::MAX),
+            amount: u64_at(bytes, head::AMOUNT),
+            follows: u64_at(bytes, head::FOLLOWS),
             raw_count: count,
             plain: false,
             place: Place::default(),
@@ -284,6 +290,7 @@ impl Head {
     fn clear(&mut self) {
         (self.count, self.raw_count, self.total) = (0, 0, 0);
         (self.min, self.max) = (u64::MAX, 0);
+        (self.amount, self.follows) = (0, 0);
     }
 }
 

@@ -27,6 +27,10 @@ pub struct Change {
     /// The greatest of what ended, known as well as `min`; of an account also what is
     /// running still, as long as it has lasted so far.
     pub max: Extreme,
+    /// Bytes that these events moved.
+    pub amount: u64,
+    /// How many of them went on where the one before had ended.
+    pub follows: u64,
 }
 
 /// The least or the greatest of some values.
@@ -71,6 +75,8 @@ impl Change {
         self.total = self.total.saturating_add(other.total);
         self.min = self.min.join(other.min, u64::min);
         self.max = self.max.join(other.max, u64::max);
+        self.amount = self.amount.saturating_add(other.amount);
+        self.follows = self.follows.saturating_add(other.follows);
     }
 }
 
@@ -248,7 +254,9 @@ fn session<'a>(
         if count == 0 && total == 0 {
             continue;
         }
-        let mut change = Change { count, total, ..Change::default() };
+        let amount = head.amount.saturating_sub(then.map_or(0, |t| t.amount));
+        let follows = head.follows.saturating_sub(then.map_or(0, |t| t.follows));
+        let mut change = Change { count, total, amount, follows, ..Change::default() };
         let mut sum = totals.get_mut(head.stat as usize);
         let mut growth = (None, None);
         if !then.is_some_and(|t| head.is_still(t)) {
@@ -354,6 +362,8 @@ fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) ->
     struct Sum {
         count: i128,
         total: i128,
+        amount: i128,
+        follows: i128,
         now: Option<(u64, u64)>,
         then: Option<(u64, u64)>,
     }
@@ -378,6 +388,8 @@ fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) ->
             };
             sum.count += i128::from(head.count);
             sum.total += i128::from(head.total);
+            sum.amount += i128::from(head.amount);
+            sum.follows += i128::from(head.follows);
             widen(&mut sum.now, head);
             let (first, counts) = book.shelf.get(head.place);
             totals[head.stat as usize].histogram.add_counts(first, counts);
@@ -395,6 +407,8 @@ fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) ->
                 };
                 sum.count -= i128::from(head.count);
                 sum.total -= i128::from(head.total);
+                sum.amount -= i128::from(head.amount);
+                sum.follows -= i128::from(head.follows);
                 widen(&mut sum.then, head);
                 let (first, counts) = book.shelf.get(head.place);
                 totals[head.stat as usize].histogram.subtract_counts(first, counts);
@@ -408,6 +422,8 @@ fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) ->
     for (total, sum) in totals.iter_mut().zip(&sums) {
         total.change.count = positive(sum.count);
         total.change.total = positive(sum.total);
+        total.change.amount = positive(sum.amount);
+        total.change.follows = positive(sum.follows);
         if total.change.count == 0 {
             total.histogram = Histogram::new();
         } else if let Some(now) = sum.now {

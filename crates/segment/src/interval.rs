@@ -7,8 +7,10 @@
 
 use crate::book::{Book, Life};
 use crate::clock::Clock;
+use crate::commits::{self, Checkpoints, Commits};
 use crate::delta::{Change, Delta, SessionDelta, Total};
 use crate::directory::{Stat, StatKind};
+use crate::files::{self, FileRow, ProcessFileRow};
 use crate::functions::{self, EdgeRow, FunctionRow};
 use crate::level::Level;
 use crate::locks::{self, LockRow, Locks, LwlockRow, PhaseRow};
@@ -84,6 +86,14 @@ pub struct Interval {
     pub functions: Vec<FunctionRow>,
     /// Calls of one by another; most time first.
     pub edges: Vec<EdgeRow>,
+    /// Operations on files, by kind of file, tablespace and operation; most time first.
+    pub files: Vec<FileRow>,
+    /// The same by kind of process; most time first.
+    pub file_processes: Vec<ProcessFileRow>,
+    /// Commits that wrote WAL.
+    pub commits: Commits,
+    /// Checkpoints that ended.
+    pub checkpoints: Checkpoints,
     /// All other statistics, by name.
     pub statistics: Vec<StatisticRow>,
     /// What the kernel says; filled in by whoever asks it.
@@ -394,6 +404,8 @@ impl Interval {
             snapshot.locks_ticks.saturating_sub(locks_before.map_or(0, |p| p.locks_ticks));
         let locks = Locks::of(&delta, clock);
         let (functions, edges) = functions::rows(&delta, clock);
+        let files = files::rows(&delta, clock);
+        let (commits, checkpoints) = commits::rows(&delta, &files, clock);
         let torn_sessions = snapshot.books.iter().filter(|b| b.torn).count();
         let mut interval = Interval {
             time: snapshot.realtime_ns as f64 * 1e-9,
@@ -433,6 +445,10 @@ impl Interval {
             functions_probed: functions_probed(segment),
             functions,
             edges,
+            files,
+            file_processes: files::by_process(previous, &delta, clock),
+            commits,
+            checkpoints,
             statistics: statistic_rows(&delta, clock),
             ledger,
             kernel: crate::kernel::Witness::default(),
@@ -615,6 +631,8 @@ fn statistic_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<StatisticRow> {
                 && stat.command().is_none()
                 && !locks::is_of_lock(stat)
                 && !functions::is_of_function(stat)
+                && !files::is_of_file(stat)
+                && !commits::is_of_commit(stat)
         })
         .map(|(stat, total)| {
             let timed = stat.kind == StatKind::Timer;

@@ -281,8 +281,12 @@ pub mod head {
     pub const MIN: usize = 24;
     /// U64.
     pub const MAX: usize = 32;
-    /// Three times u64.
+    /// U64.
     pub const RESERVED: usize = 40;
+    /// U64: bytes that its updates moved.
+    pub const AMOUNT: usize = 48;
+    /// U64: updates that went on where the one before had ended.
+    pub const FOLLOWS: usize = 56;
 }
 
 /// Offsets in an entry of the directory.

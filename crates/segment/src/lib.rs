@@ -14,9 +14,11 @@
 
 pub mod book;
 pub mod clock;
+pub mod commits;
 pub mod delta;
 pub mod directory;
 mod error;
+pub mod files;
 pub mod functions;
 mod groups;
 pub mod histogram;

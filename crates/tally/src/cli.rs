@@ -283,6 +283,8 @@ pub enum View {
     Functions,
     /// Statements: time, calls, how long they take and on what
     Statements,
+    /// Files, commits, checkpoints, the devices below, and what was slow
+    Io,
     /// All of these, one after the other
     All,
 }

@@ -60,12 +60,20 @@ fn one_interval_as_json_is_as_documented() {
             "spin::delay::execute",
             "function::XLogFlush::inclusive::execute",
             "edge::XLogFlush::pg_fsync",
-            "file::wal::fsync",
+            "file::main@16385::read::execute",
+            "file::wal::sync failed::execute",
+            "commit::led",
+            "commit::sync",
+            "checkpoint::total",
+            "something::else",
         ] {
             let stat = maker.stat(name, TIMER);
             slot.record(stat, 1000);
         }
         maker.write(&slot);
+        maker.event(1, 4, "sync: 7.020 s: pg_xact/000C");
+        maker.event(2, 5, "checkpoint ends: reason=time total=1.5 file=base/5/1");
+        maker.event(3, 5, "checkpoint begins: reason=request");
         maker
     });
     let output = run(&["--once", "--json", "--interval", "1"], &path);

@@ -19,8 +19,9 @@ use crate::cli::{EventsArgs, Since};
 use crate::error::Error;
 use crate::target;
 use feed::Feed;
-use row::Row;
 
+pub use row::{rows, Row};
+pub use tail::{Item, Tail};
 pub use when::When;
 
 /// How often a follower looks.

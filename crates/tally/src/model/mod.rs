@@ -3,6 +3,7 @@
 
 pub mod functions;
 pub mod headline;
+pub mod io;
 pub mod locks;
 pub mod panes;
 #[cfg(test)]

@@ -3,8 +3,10 @@
 
 use std::path::Path;
 
+use segment::commits::{Checkpoints, Commits};
 use segment::delta::{Change, Extreme, Total};
 use segment::directory::{Stat, StatKind};
+use segment::files::{FilePhase, FileRow, FileTotals, ProcessFileRow};
 use segment::functions::{EdgeRow, FunctionRow, FunctionTotals};
 use segment::interval::{
     AccountRow, ClockInfo, CommandRow, EndedRow, HoldingRow, Interval, ServerInfo, SessionRow,
@@ -13,11 +15,13 @@ use segment::interval::{
 use segment::kernel::Witness;
 use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
 use segment::statements::{Blocks, Wal};
-use segment::{Clock, ClockKind, Histogram, Level, Overflows, StatementKey};
+use segment::{Clock, ClockKind, EventKind, Histogram, Level, Overflows, StatementKey};
 
+use super::io::{Checkpoint, Io, Running};
 use super::statements::{
     ActivityRow, Bucket, CurrentRow, Moments, Quantiles, Split, StatementRow, Statements, TableRow,
 };
+use crate::events::Row;
 use crate::top::Reading;
 
 fn account(name: &str, values: &[u64]) -> AccountRow {
@@ -52,6 +56,7 @@ fn total(values: impl Iterator<Item = u64> + Clone) -> Total {
             total: values.clone().sum(),
             min: of(values.clone().min()),
             max: of(values.max()),
+            ..Change::default()
         },
         histogram,
     }
@@ -101,7 +106,85 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
 
 /// The same with statements.
 pub fn reading() -> Reading {
-    Reading { interval: interval(), statements: Some(statements()), asked: true }
+    Reading { interval: interval(), statements: Some(statements()), io: Some(io()), asked: true }
+}
+
+/// Of so many operations: microseconds of each, bytes in all, sequential ones.
+fn file(names: [&str; 3], count: u64, us: u64, bytes: u64, sequential: u64) -> FileRow {
+    let mut all = total((0..count).map(move |n| (us + n % 7) * 1_000));
+    (all.change.amount, all.change.follows) = (bytes, sequential);
+    let phase = FilePhase {
+        phase: "execute".into(),
+        count,
+        failed: 0,
+        bytes,
+        sequential,
+        seconds: all.change.total as f64 * 1e-9,
+    };
+    FileRow::of(names, FileTotals { all, failed: 0 }, vec![phase], 1e9)
+}
+
+fn files() -> Vec<FileRow> {
+    vec![
+        file(["wal", "", "sync"], 405, 600, 0, 0),
+        file(["wal", "", "write"], 410, 22, 3_600_000, 409),
+        file(["main", "16385", "read"], 310, 55, 310 << 13, 290),
+        file(["main", "pg_default", "extend"], 64, 30, 64 << 13, 64),
+        file(["main", "pg_default", "write"], 900, 9, 900 << 13, 31),
+        file(["main", "pg_default", "open"], 12, 15, 0, 0),
+        file(["main", "pg_default", "sync"], 4, 20_000, 0, 0),
+        file(["slru Xact", "", "write"], 1, 12, 8192, 0),
+        file(["temporary", "pg_default", "unlink"], 2, 8_000, 0, 0),
+    ]
+}
+
+fn file_processes() -> Vec<ProcessFileRow> {
+    let row = |process: &str, row: FileRow| ProcessFileRow {
+        process: process.into(),
+        count: row.timing.count,
+        failed: row.failed,
+        bytes: row.bytes,
+        sequential: row.sequential,
+        seconds: row.timing.seconds,
+        file: row.file,
+        tablespace: row.tablespace,
+        operation: row.operation,
+    };
+    let mut rows: Vec<ProcessFileRow> =
+        files().into_iter().take(4).map(|file| row("client backend", file)).collect();
+    rows.extend(files().into_iter().skip(4).map(|file| row("checkpointer", file)));
+    rows
+}
+
+/// A checkpoint that runs, one that has ended, and two slow operations; no device is known.
+pub fn io() -> Io {
+    let row = |kind, ago: f64, process: &str, text: &str| Row {
+        number: 1,
+        time: Some(1_700_000_000.0 - ago),
+        pid: 4210,
+        process: Some(process.to_string()),
+        database: None,
+        user: None,
+        kind,
+        text: text.to_string(),
+        lost: 0,
+    };
+    let ended = "checkpoint ends: reason=time total=26.951 slru=0.002 write=26.810 sync=0.120 \
+                 buffers=1234 files=32 longest=0.080 added=0 removed=0 recycled=2 file=base/5/2619";
+    Io {
+        checkpoint_running: Some(Running {
+            begun: Some(1_700_000_000.0 - 3.2),
+            reason: "request".to_string(),
+            seconds: Some(3.2),
+        }),
+        checkpoint: Checkpoint::of(&row(EventKind::Checkpoint, 301.0, "checkpointer", ended)),
+        slow: vec![
+            row(EventKind::Slow, 75.0, "client backend", "Lock:transactionid: 1.500 s"),
+            row(EventKind::Slow, 2.5, "checkpointer", "sync: 7.020 s: pg_xact/000C"),
+        ],
+        devices: None,
+        devices_problem: Some("the segment names no data directory".to_string()),
+    }
 }
 
 fn activity(phase: &str, activity: &str, count: u64, seconds: f64) -> ActivityRow {
@@ -312,6 +395,21 @@ pub fn interval() -> Interval {
             edge("simple_heap_insert", "heap_insert", 3, 0.000015),
             edge("heap_insert", "heap_insert", 1, 0.000001),
         ],
+        files: files(),
+        file_processes: file_processes(),
+        commits: Commits {
+            count: 1600,
+            led: timing(400, 0.36),
+            carried: timing(1150, 0.69),
+            asynchronous: timing(50, 0.0005),
+            flushes: 405,
+            commits_per_flush: Some(1550.0 / 400.0),
+            queue: timing(1150, 0.6),
+            delay: timing(90, 0.099),
+            sync: timing(400, 0.24),
+            ..Commits::default()
+        },
+        checkpoints: Checkpoints::default(),
         statistics: Vec::new(),
         kernel: Witness {
             available: true,

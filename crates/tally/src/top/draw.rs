@@ -31,8 +31,8 @@ pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     .areas(area);
     frame.render_widget(Paragraph::new(head), top);
     frame.render_widget(Paragraph::new(pane_tabs(screen, usize::from(tabs.width))), tabs);
-    match screen.statement_page() {
-        Some(page) => statement(frame, screen, &page, body),
+    match screen.sections() {
+        Some(page) => sections(frame, screen, &page, body),
         None => table(frame, screen, body),
     }
     frame.render_widget(Paragraph::new(footer(screen, usize::from(foot.width))), foot);
@@ -162,8 +162,8 @@ fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// The page of one statement. The cursor is the first line that is drawn.
-fn statement(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], area: Rect) {
+/// A page of several tables. The cursor is the first line that is drawn.
+fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], area: Rect) {
     let width = usize::from(area.width);
     let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
     let mut lines = Vec::new();

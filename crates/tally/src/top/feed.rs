@@ -8,7 +8,9 @@ use segment::kernel::{Watch, Witness};
 use segment::{Interval, Segment, Snapshot};
 use serde::Serialize;
 
+use super::watch;
 use crate::error::Error;
+use crate::model::io::Io;
 use crate::model::statements::Statements;
 
 /// What happened since the reading before.
@@ -19,7 +21,9 @@ pub struct Reading {
     pub interval: Interval,
     /// The statements; `None`: the segment keeps none, or nobody has asked for them.
     pub statements: Option<Statements>,
-    /// Whether somebody has.
+    /// The storage side; `None`: nobody has asked for it.
+    pub io: Option<Io>,
+    /// Whether somebody has asked for the statements.
     #[serde(skip)]
     pub asked: bool,
 }
@@ -42,6 +46,7 @@ pub struct Feed {
     witness: bool,
     leaders: bool,
     statements: bool,
+    io: bool,
     source: Option<Source>,
 }
 
@@ -51,6 +56,7 @@ struct Source {
     previous: Snapshot,
     statements: Option<Arc<segment::Statements>>,
     watch: Option<Watch>,
+    io: Option<watch::Watch>,
 }
 
 impl Source {
@@ -62,7 +68,7 @@ impl Source {
             watch.observe(None, &previous, 0.0);
         }
         let statements = statements(&mut segment, asked)?;
-        Ok(Source { segment, previous, statements, watch })
+        Ok(Source { segment, previous, statements, watch, io: None })
     }
 
     fn next(&mut self, asked: bool) -> Result<Reading, Error> {
@@ -72,12 +78,16 @@ impl Source {
             Some(watch) => watch.observe(Some(&self.previous), &snapshot, interval.busy_seconds),
             None => Witness::not_asked("--no-witness was given"),
         };
+        let io = match &mut self.io {
+            Some(io) => Some(io.next(&self.segment, &interval)?),
+            None => None,
+        };
         self.previous = snapshot;
         let before = self.statements.take();
         self.statements = statements(&mut self.segment, asked)?;
         let statements =
             self.statements.as_ref().map(|now| Statements::between(before.as_deref(), now));
-        Ok(Reading { interval, statements, asked })
+        Ok(Reading { interval, statements, io, asked })
     }
 }
 
@@ -106,13 +116,26 @@ impl Feed {
                 source.segment.header().host
             )));
         }
-        Ok(Feed { path, witness, leaders, statements, source: Some(source) })
+        Ok(Feed { path, witness, leaders, statements, io: false, source: Some(source) })
     }
 
     /// Read the statements from now on; the first reading has them since the last reset.
     /// Returns whether that is new.
     pub fn ask_for_statements(&mut self) -> bool {
         !std::mem::replace(&mut self.statements, true)
+    }
+
+    /// Watch the storage side from now on. Returns whether that is new.
+    pub fn ask_for_io(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.io, true);
+        self.watch_io();
+        !before
+    }
+
+    fn watch_io(&mut self) {
+        if let Some(source) = self.source.as_mut().filter(|source| self.io && source.io.is_none()) {
+            source.io = Some(watch::Watch::start(&source.segment));
+        }
     }
 
     /// What has happened since the last call.
@@ -142,6 +165,7 @@ impl Feed {
             }
             Ok(source) => {
                 self.source = Some(source);
+                self.watch_io();
                 Step::Attached
             }
             Err(Error::Segment(segment::Error::NotFound { .. })) => {

@@ -50,7 +50,7 @@ pub fn action(key: KeyEvent) -> Option<Action> {
     }
     Some(match key.code {
         KeyCode::Char('q') | KeyCode::F(10) => Action::Quit,
-        KeyCode::Char(digit @ '1'..='8') => Action::Pane(digit as usize - '1' as usize),
+        KeyCode::Char(digit @ '1'..='9') => Action::Pane(digit as usize - '1' as usize),
         KeyCode::Tab => Action::NextPane(1),
         KeyCode::BackTab => Action::NextPane(-1),
         KeyCode::Up | KeyCode::Char('k') => Action::Move(-1),
@@ -76,8 +76,8 @@ pub fn action(key: KeyEvent) -> Option<Action> {
 
 /// The page of help.
 pub const HELP: &str = "\
-Tab 1 to 8    pane: ledger, waits, commands, sessions, lightweight locks,
-              other locks, functions, statements
+Tab 1 to 9    pane: ledger, waits, commands, sessions, lightweight locks,
+              other locks, functions, statements, storage (io)
 Up Down j k   move the cursor; PgUp PgDn Home End
 Enter         open a row into its phases or contexts, or the page of a
               statement, which Esc leaves; e opens or shuts all
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn every_key_of_the_help_page_does_something() {
         let plain = |code| action(KeyEvent::new(code, KeyModifiers::NONE));
-        for c in "12345678jkes<>r/ipd?hq gG".chars() {
+        for c in "123456789jkes<>r/ipd?hq gG".chars() {
             assert!(plain(KeyCode::Char(c)).is_some(), "{c}");
         }
         for n in [1, 4, 6, 10] {

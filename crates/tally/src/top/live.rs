@@ -25,7 +25,7 @@ const FIRST: Duration = Duration::from_millis(500);
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// The panes, in order.
-pub const PANES: [(&str, View); 8] = [
+pub const PANES: [(&str, View); 9] = [
     ("Ledger", View::Ledger),
     ("Waits", View::Waits),
     ("Commands", View::Commands),
@@ -34,6 +34,7 @@ pub const PANES: [(&str, View); 8] = [
     ("Locks", View::Locks),
     ("Functions", View::Functions),
     ("Statements", View::Statements),
+    ("IO", View::Io),
 ];
 
 /// The orders, in order.
@@ -123,11 +124,16 @@ impl Screen {
     /// The table of the pane that is shown.
     pub fn table(&self) -> Option<Table> {
         let reading = self.reading.as_ref()?;
+        Some(super::table(self.view(), reading, &self.wish()))
+    }
+
+    /// With the filter that is being typed.
+    fn wish(&self) -> Wish {
         let mut wish = self.wish.clone();
         if let Mode::Filter(typed) = &self.mode {
             wish.filter = typed.to_lowercase();
         }
-        Some(super::table(self.view(), reading, &wish))
+        wish
     }
 
     fn view(&self) -> View {
@@ -139,13 +145,20 @@ impl Screen {
         self.reading.as_ref().and_then(|reading| super::remark(self.view(), reading))
     }
 
-    /// The page of the statement that is shown, if one is. What did nothing in the interval is
-    /// shown since the last reset.
-    pub fn statement_page(&self) -> Option<Vec<Section>> {
-        let key = self.statement?;
+    /// The page that is shown in place of a table, if one is.
+    pub fn sections(&self) -> Option<Vec<Section>> {
+        let reading = self.reading.as_ref()?;
+        match self.statement {
+            Some(key) => self.statement_page(&key),
+            None => super::page(self.view(), reading, &self.wish()),
+        }
+    }
+
+    /// What a statement did in the interval; if nothing, since the last reset.
+    fn statement_page(&self, key: &StatementKey) -> Option<Vec<Section>> {
         let statements = self.reading.as_ref()?.statements.as_ref()?;
-        let whole = statements.whole(&key);
-        Some(page(statements, statements.row(&key), whole.as_ref()))
+        let whole = statements.whole(key);
+        Some(page(statements, statements.row(key), whole.as_ref()))
     }
 
     /// What an interval, or the lack of one, changes.
@@ -257,6 +270,11 @@ impl Screen {
         if self.statement.is_some() {
             return self.leave_statement();
         }
+        if self.view() == View::Io {
+            // It has no cursor: its rows are opened together.
+            self.act(Action::ToggleAll);
+            return;
+        }
         let Some(table) = self.table() else { return };
         let Some(row) = table.rows.get(self.cursor).filter(|r| r.branches) else { return };
         if self.view() == View::Statements {
@@ -346,7 +364,10 @@ pub fn run(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
                         if screen.length != length {
                             due = Instant::now() + screen.length;
                         }
-                        if super::of_statements(screen.view()) && feed.ask_for_statements() {
+                        let view = screen.view();
+                        if (super::of_statements(view) && feed.ask_for_statements())
+                            || (super::of_io(view) && feed.ask_for_io())
+                        {
                             due = Instant::now();
                         }
                         break;

@@ -7,6 +7,7 @@ mod feed;
 mod keys;
 mod live;
 mod text;
+mod watch;
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -14,8 +15,9 @@ use std::time::{Duration, Instant};
 use crate::cli::{TopArgs, View};
 use crate::error::Error;
 use crate::model::panes::{self, Open, Wish};
+use crate::model::statements::Section;
 use crate::model::table::Table;
-use crate::model::{functions, locks, statements};
+use crate::model::{functions, io, locks, statements};
 use crate::target;
 use feed::{Feed, Step};
 
@@ -34,7 +36,10 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     let plain = plain || !std::io::stdout().is_terminal();
     let first = args.view.unwrap_or(if plain { View::All } else { View::Ledger });
     let statements = args.json || of_statements(first);
-    let feed = Feed::open(path, !args.no_witness, args.leaders, statements)?;
+    let mut feed = Feed::open(path, !args.no_witness, args.leaders, statements)?;
+    if args.json || of_io(first) {
+        feed.ask_for_io();
+    }
     if plain {
         return print(args, feed, color);
     }
@@ -44,6 +49,16 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
 /// Whether a view shows anything of the statements.
 fn of_statements(view: View) -> bool {
     matches!(view, View::Statements | View::Sessions | View::All)
+}
+
+/// Whether a view shows the storage side.
+fn of_io(view: View) -> bool {
+    matches!(view, View::Io | View::All)
+}
+
+/// A view that is no table but a page of several.
+fn page(view: View, reading: &Reading, wish: &Wish) -> Option<Vec<Section>> {
+    (view == View::Io).then(|| io::page(&reading.interval, reading.io.as_ref(), wish))
 }
 
 /// What is to be said of a view beside its figures.
@@ -72,7 +87,7 @@ fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
             Some(statements) => statements::statements(statements, wish),
             None => Table { columns: Vec::new(), rows: Vec::new(), bars_after: None },
         },
-        View::Ledger | View::All => panes::ledger(interval, wish),
+        View::Ledger | View::Io | View::All => panes::ledger(interval, wish),
     }
 }
 

@@ -49,8 +49,28 @@ pub fn render(
             section(&mut out, &title, note.as_deref(), &table, room, color);
         }
     }
+    for view in [View::Io].into_iter().filter(|at| view == *at || view == View::All) {
+        for part in super::page(view, reading, wish).unwrap_or_default() {
+            out.push_str(&heading(&part.title, color));
+            for line in part.lines.iter().flat_map(|line| wrap(line, room.saturating_sub(2))) {
+                out.push_str(&format!("  {line}\n"));
+            }
+            if let Some(table) = &part.table {
+                out.push_str(&table.text(room));
+            }
+        }
+    }
     out.push('\n');
     out
+}
+
+/// An empty line and a title.
+fn heading(title: &str, color: bool) -> String {
+    if color {
+        format!("\n\x1b[1m{title}\x1b[0m\n")
+    } else {
+        format!("\n{title}\n")
+    }
 }
 
 fn section(
@@ -61,15 +81,7 @@ fn section(
     room: usize,
     color: bool,
 ) {
-    let bold = |text: &str| {
-        if color {
-            format!("\x1b[1m{text}\x1b[0m\n")
-        } else {
-            format!("{text}\n")
-        }
-    };
-    out.push('\n');
-    out.push_str(&bold(title));
+    out.push_str(&heading(title, color));
     for line in note.map_or_else(Vec::new, |note| wrap(note, room.saturating_sub(2))) {
         out.push_str(&format!("  {line}\n"));
     }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Commits and checkpoints in an interval.
+//!
+//! Names are `commit::<part>` and `checkpoint::<part>`.
+
+use crate::clock::Clock;
+use crate::delta::Delta;
+use crate::directory::{Stat, StatKind};
+use crate::files::FileRow;
+use crate::interval::Timing;
+use serde::Serialize;
+
+/// Commits that wrote WAL: who flushed it, and where their time went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Commits {
+    /// All of them.
+    pub count: u64,
+    /// Whole commits of those that synced the WAL themselves.
+    pub led: Timing,
+    /// Whole commits of those whose WAL another one's sync had carried.
+    pub carried: Timing,
+    /// Whole commits that did not wait for a sync (synchronous_commit = off).
+    pub asynchronous: Timing,
+    /// Syncs of the WAL, by whomever.
+    pub flushes: u64,
+    /// Commits that waited for a sync, by those that led one; `None` where nobody led.
+    pub commits_per_flush: Option<f64>,
+    /// Parts of them; those that had none of a part are not counted in it: waiting for room
+    /// and for others to insert their WAL,
+    pub insert: Timing,
+    /// for the turn to flush or for who flushes,
+    pub queue: Timing,
+    /// sleeping for commit_delay,
+    pub delay: Timing,
+    /// writing the WAL,
+    pub write: Timing,
+    /// syncing it,
+    pub sync: Timing,
+    /// and waiting for synchronous standbys.
+    pub replication: Timing,
+}
+
+/// Checkpoints and restartpoints that ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Checkpoints {
+    /// From their first step to their last.
+    pub total: Timing,
+    /// Writing buffers, the pauses between them included.
+    pub write: Timing,
+    /// Syncing files.
+    pub sync: Timing,
+}
+
+/// Where a statistic belongs in these, if it does.
+enum Part {
+    Commit(fn(&mut Commits) -> &mut Timing),
+    Checkpoint(fn(&mut Checkpoints) -> &mut Timing),
+}
+
+fn part(stat: &Stat) -> Option<Part> {
+    if stat.kind != StatKind::Timer {
+        return None;
+    }
+    Some(match stat.name.as_str() {
+        "commit::led" => Part::Commit(|c| &mut c.led),
+        "commit::carried" => Part::Commit(|c| &mut c.carried),
+        "commit::asynchronous" => Part::Commit(|c| &mut c.asynchronous),
+        "commit::insert" => Part::Commit(|c| &mut c.insert),
+        "commit::queue" => Part::Commit(|c| &mut c.queue),
+        "commit::delay" => Part::Commit(|c| &mut c.delay),
+        "commit::write" => Part::Commit(|c| &mut c.write),
+        "commit::sync" => Part::Commit(|c| &mut c.sync),
+        "commit::replication" => Part::Commit(|c| &mut c.replication),
+        "checkpoint::total" => Part::Checkpoint(|c| &mut c.total),
+        "checkpoint::write" => Part::Checkpoint(|c| &mut c.write),
+        "checkpoint::sync" => Part::Checkpoint(|c| &mut c.sync),
+        _ => return None,
+    })
+}
+
+/// Whether this statistic is shown as one of commits or checkpoints.
+pub(crate) fn is_of_commit(stat: &Stat) -> bool {
+    part(stat).is_some()
+}
+
+/// Both; `files` are the operations on files of the same interval.
+pub(crate) fn rows(delta: &Delta<'_>, files: &[FileRow], clock: &Clock) -> (Commits, Checkpoints) {
+    let (mut commits, mut checkpoints) = (Commits::default(), Checkpoints::default());
+    for (stat, total) in delta.changed() {
+        match part(stat) {
+            Some(Part::Commit(of)) => *of(&mut commits) = Timing::of(total, clock),
+            Some(Part::Checkpoint(of)) => *of(&mut checkpoints) = Timing::of(total, clock),
+            None => {}
+        }
+    }
+    let waited = commits.led.count.saturating_add(commits.carried.count);
+    commits.count = waited.saturating_add(commits.asynchronous.count);
+    commits.commits_per_flush =
+        (commits.led.count > 0).then(|| waited as f64 / commits.led.count as f64);
+    let is_flush = |row: &&FileRow| &*row.file == "wal" && &*row.operation == "sync";
+    commits.flushes = files.iter().filter(is_flush).map(|row| row.timing.count).sum();
+    (commits, checkpoints)
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Operations on files in an interval: by kind of file, tablespace and operation, and the same
+//! by kind of process.
+//!
+//! Names are `file::<kind>::<operation>::<phase>`, where the kind may end in `@<tablespace>`
+//! and the operation of those that failed in ` failed`.
+
+use crate::book::{Book, Life};
+use crate::clock::Clock;
+use crate::delta::{Delta, Total};
+use crate::directory::{Directory, Stat, StatId, StatKind};
+use crate::interval::Timing;
+use crate::snapshot::Snapshot;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// One operation on the files of one kind.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileRow {
+    /// "main", "fsm", "vm", "init", "temporary", "wal", "slru Xact", "control", ...
+    pub file: Arc<str>,
+    /// Of relations and temporary files: "pg_default", "pg_global", or the number of another
+    /// one. Empty in a sum of several.
+    pub tablespace: Option<Arc<str>>,
+    /// "read", "write", "extend", "sync", "open", ... Empty in a sum of several.
+    pub operation: Arc<str>,
+    /// How many ended, the failed ones included, and how long they took.
+    #[serde(flatten)]
+    pub timing: Timing,
+    /// The 95th percentile, within 6.25 %.
+    pub p95_seconds: Option<f64>,
+    /// Of all, those that failed.
+    pub failed: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Those that began where the one before on the same descriptor had ended.
+    pub sequential: u64,
+    /// The same by phase, most time first.
+    pub phases: Vec<FilePhase>,
+    #[serde(skip)]
+    totals: Box<FileTotals>,
+}
+
+/// The operations of one row in one phase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FilePhase {
+    /// What the session was doing.
+    pub phase: Arc<str>,
+    /// How many ended, the failed ones included.
+    pub count: u64,
+    /// Of these, those that failed.
+    pub failed: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Those that went on where the one before had ended.
+    pub sequential: u64,
+    /// Their time.
+    pub seconds: f64,
+}
+
+/// What is added up, in ticks.
+#[derive(Debug, Clone, Default)]
+pub struct FileTotals {
+    /// All of them, the failed ones included.
+    pub all: Total,
+    /// How many of them failed.
+    pub failed: u64,
+}
+
+/// One operation on the files of one kind, by the processes of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProcessFileRow {
+    /// "client backend", "checkpointer", "background writer", ...
+    pub process: Arc<str>,
+    /// As in [`FileRow`].
+    pub file: Arc<str>,
+    /// As in [`FileRow`].
+    pub tablespace: Option<Arc<str>>,
+    /// As in [`FileRow`].
+    pub operation: Arc<str>,
+    /// How many ended, the failed ones included.
+    pub count: u64,
+    /// Of these, those that failed.
+    pub failed: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Those that went on where the one before had ended.
+    pub sequential: u64,
+    /// Their time.
+    pub seconds: f64,
+}
+
+impl FileRow {
+    /// What `totals` mean, by names of file, tablespace and operation.
+    pub fn of(
+        [file, tablespace, operation]: [&str; 3],
+        totals: FileTotals,
+        phases: Vec<FilePhase>,
+        ticks_per_second: f64,
+    ) -> Self {
+        let seconds = |ticks: u64| ticks as f64 / ticks_per_second;
+        Self {
+            file: file.into(),
+            tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
+            operation: operation.into(),
+            timing: Timing::with(&totals.all, seconds),
+            p95_seconds: totals.all.quantile(0.95).map(seconds),
+            failed: totals.failed,
+            bytes: totals.all.change.amount,
+            sequential: totals.all.change.follows,
+            phases,
+            totals: Box::new(totals),
+        }
+    }
+
+    /// The sum of some rows. What they do not have in common is empty; phases are left out.
+    pub fn sum(rows: &[&FileRow], ticks_per_second: f64) -> Self {
+        let mut totals = FileTotals::default();
+        for row in rows {
+            totals.all.merge(&row.totals.all);
+            totals.failed = totals.failed.saturating_add(row.failed);
+        }
+        fn same<'r>(rows: &[&'r FileRow], of: fn(&'r FileRow) -> &'r str) -> &'r str {
+            let first = rows.first().map_or("", |row| of(row));
+            if rows.iter().all(|row| of(row) == first) {
+                first
+            } else {
+                ""
+            }
+        }
+        let names = [
+            same(rows, |row| &row.file),
+            same(rows, |row| row.tablespace.as_deref().unwrap_or("")),
+            same(rows, |row| &row.operation),
+        ];
+        Self::of(names, totals, Vec::new(), ticks_per_second)
+    }
+
+    /// The part of the reads, writes and extensions that went on where the one before had
+    /// ended, 0 to 1; `None` where nothing was moved.
+    pub fn sequential_share(&self) -> Option<f64> {
+        let ended = self.timing.count.saturating_sub(self.failed);
+        (self.bytes > 0 && ended > 0).then(|| self.sequential as f64 / ended as f64)
+    }
+}
+
+/// What a name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Name<'n> {
+    /// File, tablespace, operation.
+    key: [&'n str; 3],
+    failed: bool,
+    phase: &'n str,
+}
+
+/// Kinds of file that lie in a tablespace: the default one, unless they say otherwise.
+const SPACED: [&str; 6] = ["main", "fsm", "vm", "init", "temporary", "temporary relation"];
+
+fn parse(stat: &Stat) -> Option<Name<'_>> {
+    if stat.kind != StatKind::Timer {
+        return None;
+    }
+    let mut tags = stat.name.strip_prefix("file::")?.rsplitn(3, "::");
+    let (phase, operation, file) = (tags.next()?, tags.next()?, tags.next()?);
+    let (file, tablespace) = match file.split_once('@') {
+        Some((file, tablespace)) => (file, tablespace),
+        None if SPACED.contains(&file) => (file, "pg_default"),
+        None => (file, ""),
+    };
+    let (operation, failed) = match operation.strip_suffix(" failed") {
+        Some(operation) => (operation, true),
+        None => (operation, false),
+    };
+    Some(Name { key: [file, tablespace, operation], failed, phase })
+}
+
+/// Whether this statistic is shown as one of files.
+pub(crate) fn is_of_file(stat: &Stat) -> bool {
+    parse(stat).is_some()
+}
+
+/// All of them, most time first.
+pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> Vec<FileRow> {
+    let mut sums: HashMap<[&str; 3], (FileTotals, Vec<FilePhase>)> = HashMap::new();
+    for (stat, total) in delta.changed() {
+        let Some(name) = parse(stat) else {
+            continue;
+        };
+        let change = &total.change;
+        let failed = if name.failed { change.count } else { 0 };
+        let (totals, phases) = sums.entry(name.key).or_default();
+        totals.all.merge(total);
+        totals.failed = totals.failed.saturating_add(failed);
+        let seconds = clock.seconds(change.total);
+        match phases.iter_mut().find(|p| &*p.phase == name.phase) {
+            Some(phase) => {
+                phase.count = phase.count.saturating_add(change.count);
+                phase.failed = phase.failed.saturating_add(failed);
+                phase.bytes = phase.bytes.saturating_add(change.amount);
+                phase.sequential = phase.sequential.saturating_add(change.follows);
+                phase.seconds += seconds;
+            }
+            None => phases.push(FilePhase {
+                phase: name.phase.into(),
+                count: change.count,
+                failed,
+                bytes: change.amount,
+                sequential: change.follows,
+                seconds,
+            }),
+        }
+    }
+    let mut rows: Vec<FileRow> = sums
+        .into_iter()
+        .map(|(key, (totals, mut phases))| {
+            phases.sort_by(|a, b| {
+                b.seconds.total_cmp(&a.seconds).then_with(|| a.phase.cmp(&b.phase))
+            });
+            FileRow::of(key, totals, phases, clock.ticks_per_second())
+        })
+        .collect();
+    let names = |row: &FileRow| (row.file.clone(), row.tablespace.clone(), row.operation.clone());
+    rows.sort_by(|a, b| {
+        (b.timing.seconds).total_cmp(&a.timing.seconds).then_with(|| names(a).cmp(&names(b)))
+    });
+    rows
+}
+
+/// What a statistic did, as a sum that may be put together of parts and of what is taken off.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    count: i128,
+    ticks: i128,
+    bytes: i128,
+    follows: i128,
+}
+
+impl Sum {
+    fn add(&mut self, sign: i128, numbers: [u64; 4]) {
+        let [count, ticks, bytes, follows] = numbers.map(|n| sign * i128::from(n));
+        self.count += count;
+        self.ticks += ticks;
+        self.bytes += bytes;
+        self.follows += follows;
+    }
+}
+
+/// Sums by kind of process and statistic.
+struct Sums<'s> {
+    directory: &'s Directory,
+    /// Whether a statistic is one of files.
+    is_of_file: Vec<bool>,
+    sums: BTreeMap<&'s str, HashMap<StatId, Sum>>,
+}
+
+impl<'s> Sums<'s> {
+    fn of(directory: &'s Directory) -> Sums<'s> {
+        let is_of_file = (0..directory.len())
+            .map(|id| directory.get(id as StatId).is_some_and(is_of_file))
+            .collect();
+        Sums { directory, is_of_file, sums: BTreeMap::new() }
+    }
+
+    fn add(&mut self, process: &'s str, stat: StatId, sign: i128, numbers: [u64; 4]) {
+        if self.is_of_file.get(stat as usize).copied().unwrap_or(false) {
+            self.sums.entry(process).or_default().entry(stat).or_default().add(sign, numbers);
+        }
+    }
+
+    fn add_book(&mut self, book: &'s Book, sign: i128) {
+        for head in &book.heads {
+            let numbers = [head.count, head.total, head.amount, head.follows];
+            self.add(&book.identity.kind, head.stat, sign, numbers);
+        }
+    }
+}
+
+/// The same operations by kind of process, most time first. What ended between the snapshots is
+/// in the groups, which know the kind: their growth, less what the ended had before.
+pub(crate) fn by_process(
+    previous: Option<&Snapshot>,
+    delta: &Delta<'_>,
+    clock: &Clock,
+) -> Vec<ProcessFileRow> {
+    let snapshot = delta.snapshot;
+    let previous = previous.filter(|p| p.resets == snapshot.resets);
+    let mut sums = Sums::of(&snapshot.directory);
+    for session in &delta.sessions {
+        for (stat, change) in &session.changes {
+            let numbers = [change.count, change.total, change.amount, change.follows];
+            sums.add(&session.book.identity.kind, *stat, 1, numbers);
+        }
+    }
+    let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
+    for book in snapshot.groups.iter().chain(retired) {
+        sums.add_book(book, 1);
+    }
+    let goes_on =
+        |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
+    if let Some(previous) = previous {
+        let ended = previous.books.iter().filter(|p| !goes_on(p));
+        for book in previous.groups.iter().chain(ended) {
+            sums.add_book(book, -1);
+        }
+    }
+    rows_of(&sums, clock)
+}
+
+fn rows_of(sums: &Sums<'_>, clock: &Clock) -> Vec<ProcessFileRow> {
+    let positive = |n: i128| u64::try_from(n.max(0)).unwrap_or(u64::MAX);
+    let mut rows: Vec<ProcessFileRow> = Vec::new();
+    for (process, stats) in &sums.sums {
+        let mut merged: BTreeMap<[&str; 3], ProcessFileRow> = BTreeMap::new();
+        for (stat, sum) in stats {
+            let count = positive(sum.count);
+            let Some(name) = sums.directory.get(*stat).and_then(parse).filter(|_| count > 0) else {
+                continue;
+            };
+            let [file, tablespace, operation] = name.key;
+            let row = merged.entry(name.key).or_insert_with(|| ProcessFileRow {
+                process: (*process).into(),
+                file: file.into(),
+                tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
+                operation: operation.into(),
+                count: 0,
+                failed: 0,
+                bytes: 0,
+                sequential: 0,
+                seconds: 0.0,
+            });
+            row.count = row.count.saturating_add(count);
+            row.failed = row.failed.saturating_add(if name.failed { count } else { 0 });
+            row.bytes = row.bytes.saturating_add(positive(sum.bytes));
+            row.sequential = row.sequential.saturating_add(positive(sum.follows));
+            row.seconds += clock.seconds(positive(sum.ticks));
+        }
+        rows.extend(merged.into_values());
+    }
+    // Stable: what takes the same time stays in the order of its names.
+    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(name: &str) -> Stat {
+        Stat::new(name.to_string(), StatKind::Timer, "ticks".to_string())
+    }
+
+    #[test]
+    fn names_of_files_are_taken_apart() {
+        for (name, key, failed, phase) in [
+            ("file::main::read::execute", ["main", "pg_default", "read"], false, "execute"),
+            ("file::fsm@pg_global::open::bind", ["fsm", "pg_global", "open"], false, "bind"),
+            (
+                "file::main@16385::sync failed::background",
+                ["main", "16385", "sync"],
+                true,
+                "background",
+            ),
+            ("file::slru Xact::write::sync", ["slru Xact", "", "write"], false, "sync"),
+            (
+                "file::temporary relation::extend::execute",
+                ["temporary relation", "pg_default", "extend"],
+                false,
+                "execute",
+            ),
+            (
+                "file::wal::sync::idle in transaction",
+                ["wal", "", "sync"],
+                false,
+                "idle in transaction",
+            ),
+        ] {
+            let stat = stat(name);
+            assert_eq!(parse(&stat), Some(Name { key, failed, phase }), "{name}");
+        }
+        for name in ["file::wal::fsync", "file", "files::wal::read::execute", "commit::led"] {
+            assert!(!is_of_file(&stat(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The pane of the storage side: files on top, then commits and checkpoints, the devices below,
+//! and slow operations at the foot.
+
+use segment::interval::Interval;
+
+use super::{checkpoints, commits, devices, files, Io};
+use crate::events::Row;
+use crate::model::panes::{accepts, Wish};
+use crate::model::statements::Section;
+use crate::model::units::duration;
+
+/// All of it; `io` is `None` until it has been read.
+pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
+    let section =
+        |title: &str, lines: Vec<String>, table| Section { title: title.to_string(), lines, table };
+    let files = files::files(interval, wish);
+    let nothing = match files.rows.is_empty() {
+        true if wish.filter.is_empty() => vec!["no operation ended in this interval".to_string()],
+        true => vec!["none that contains the filter".to_string()],
+        false => Vec::new(),
+    };
+    let mut sections =
+        vec![section("Files", nothing, Some(files).filter(|table| !table.rows.is_empty()))];
+    let processes = files::processes(interval, wish);
+    if !processes.rows.is_empty() {
+        sections.push(section("By kind of process", Vec::new(), Some(processes)));
+    }
+    sections.push(section("Commits", commits::lines(interval), None));
+    let Some(io) = io else {
+        let reading = "checkpoints, devices and slow operations are being read".to_string();
+        sections.push(section("Below", vec![reading], None));
+        return sections;
+    };
+    sections.push(section("Checkpoints", checkpoints::lines(io, interval), None));
+    sections.push(section("Devices", devices::notes(io), devices::table(io, wish)));
+    sections.push(section("Slow operations, latest last", slow(io, interval, wish), None));
+    sections
+}
+
+/// "3.2 s ago [4711] checkpointer sync: 1.201 s: pg_xact/000C"
+fn slow(io: &Io, interval: &Interval, wish: &Wish) -> Vec<String> {
+    let line = |row: &Row| {
+        let ago = row.time.map_or("-".to_string(), |at| {
+            format!("{} ago", duration((interval.time - at).max(0.0)))
+        });
+        let process = row.process.as_deref().map_or(String::new(), |kind| format!(" {kind}"));
+        format!("{ago} [{}]{process} {}", row.pid, row.text)
+    };
+    let mut lines: Vec<String> = io
+        .slow
+        .iter()
+        .filter(|row| accepts(wish, &[&row.text, row.process.as_deref().unwrap_or("")]))
+        .map(line)
+        .collect();
+    if lines.is_empty() {
+        lines.push("none is among the events that are kept (pg_tally.slow_threshold)".to_string());
+    }
+    lines
+}
