@@ -42,7 +42,8 @@ deb-src http://deb.debian.org/debian-security $suite-security main
 SOURCES
     apt_source apt-get update >"$build/apt/log" 2>&1 || true
     # The security archive may have let go of what its list still names.
-    for package in $(apt_source apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | sort -rV); do
+    packages=$(apt_source apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | sort -rV)
+    for package in $packages; do
         # What is there is whole.
         (cd "$build/apt" && apt_source apt-get source --download-only --tar-only \
             "postgresql-$major=$package") >>"$build/apt/log" 2>&1 && return
