@@ -143,7 +143,8 @@ fn long_statements_are_counted_and_their_texts_cut() {
 #[test]
 fn a_text_is_cut_between_characters() {
     let cluster = server(&[("pg_tally.max_statement_text", "100")]);
-    let sql = "create database japan encoding 'EUC_JP' lc_collate 'C' lc_ctype 'C' template template0";
+    let sql =
+        "create database japan encoding 'EUC_JP' lc_collate 'C' lc_ctype 'C' template template0";
     cluster.psql(sql).unwrap();
     let mut japan = cluster.config().dbname("japan").connect(NoTls).unwrap();
     let mut client = cluster.connect().unwrap();
