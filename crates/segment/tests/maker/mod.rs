@@ -320,6 +320,8 @@ impl Maker {
                 (head::TOTAL, h.total),
                 (head::MIN, h.min),
                 (head::MAX, h.max),
+                (head::AMOUNT, h.amount),
+                (head::FOLLOWS, h.follows),
             ] {
                 bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
             }
@@ -376,6 +378,11 @@ impl Maker {
         self.u64(header::FOLD_ACTIVE as u64, 0);
     }
 
+    /// The kind of the processes that are folded into a group.
+    pub fn group_kind(&self, group: &Slot, kind: &str) {
+        self.text(self.entry_at(group.index) + entry::KIND as u64, kind);
+    }
+
     /// The book of an empty group.
     pub fn group(&self, group: u32) -> Slot {
         Slot {
@@ -427,6 +434,8 @@ pub struct Stat {
     pub total: u64,
     pub min: u64,
     pub max: u64,
+    pub amount: u64,
+    pub follows: u64,
     pub hist: Vec<u64>,
 }
 
@@ -455,6 +464,8 @@ impl Slot {
             total: 0,
             min: u64::MAX,
             max: 0,
+            amount: 0,
+            follows: 0,
             hist: vec![0; layout::HIST_BUCKETS],
         });
         self.heads.len() - 1
@@ -463,6 +474,14 @@ impl Slot {
     pub fn record(&mut self, stat: u32, value: u64) {
         let at = self.head(stat);
         self.add(at, value);
+    }
+
+    /// The same of what moved so many bytes.
+    pub fn moved(&mut self, stat: u32, value: u64, bytes: u64, follows: bool) {
+        let at = self.head(stat);
+        self.add(at, value);
+        self.heads[at].amount += bytes;
+        self.heads[at].follows += u64::from(follows);
     }
 
     fn add(&mut self, at: usize, value: u64) {
@@ -516,6 +535,8 @@ impl Slot {
             mine.total += h.total;
             mine.min = mine.min.min(h.min);
             mine.max = mine.max.max(h.max);
+            mine.amount += h.amount;
+            mine.follows += h.follows;
             for (a, b) in mine.hist.iter_mut().zip(&h.hist) {
                 *a += b;
             }
