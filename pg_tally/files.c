@@ -23,13 +23,25 @@
 #define KIND_OTHER 2
 #define KIND_SIZE 40
 #define ACCOUNTS 256				/* power of two */
+#define CLOSED_FILES 256			/* power of two */
 
 typedef struct descriptor
 {
 	uint8		kind;
+	uint32		writes;				/* since the last sync */
+	uint64		written;			/* bytes */
 	int64		read_end;			/* where the last read ended */
 	int64		write_end;
+	uint64		name;				/* hash of the path with which it was opened */
 } descriptor;
+
+/* Writes to a file that was closed before it was synced. */
+typedef struct closed_file
+{
+	uint64		name;
+	uint32		writes;
+	uint64		written;
+} closed_file;
 
 typedef struct file_account
 {
@@ -60,6 +72,7 @@ static uint64 longest_sync = 0;
 static char longest_path[128];
 
 static descriptor descriptors[DESCRIPTORS];
+static closed_file closed_files[CLOSED_FILES];
 static char kinds[KINDS][KIND_SIZE] = {"unknown", "none", "other"};
 static int	kind_count = KIND_OTHER + 1;
 static file_account accounts[ACCOUNTS];
@@ -222,19 +235,69 @@ learn(int fd)
 	};
 }
 
+/* ---------------------------------------------------------------- writes until the next sync */
+
+static uint64
+hash_of(const char *path)
+{
+	uint64		hash = UINT64CONST(14695981039346656037);
+
+	for (; *path != '\0'; path++)
+		hash = (hash ^ (unsigned char) *path) * UINT64CONST(1099511628211);
+	return hash;
+}
+
+static inline closed_file *
+closed_file_of(uint64 name)
+{
+	return &closed_files[name >> 32 & (CLOSED_FILES - 1)];
+}
+
+/* A descriptor ends with writes that were not synced through it. */
+static void
+keep_writes(const descriptor *d)
+{
+	closed_file *file = closed_file_of(d->name);
+
+	if (d->writes == 0 || d->name == 0)
+		return;
+	if (file->name != d->name)
+		*file = (closed_file) {.name = d->name};
+	file->writes += d->writes;
+	file->written += d->written;
+}
+
+/* What is synced with this descriptor, of what this process has written. */
+static void
+take_writes(descriptor *d)
+{
+	closed_file *file = closed_file_of(d->name);
+
+	files_note.writes = d->writes;
+	files_note.bytes = d->written;
+	d->writes = 0;
+	d->written = 0;
+	if (d->name != 0 && file->name == d->name)
+	{
+		files_note.writes += file->writes;
+		files_note.bytes += file->written;
+		*file = (closed_file) {0};
+	}
+}
+
 /* ---------------------------------------------------------------- notes */
 
 static inline void
-note(file_operation operation, uint8 kind, int fd, bool failed, uint64 bytes, bool follows)
+note(file_operation operation, uint8 kind, int fd, int64 result, int error)
 {
+	if (result < -1)
+		error = (int) -result;
 	files_note = (file_note) {
 		.pending = kind != KIND_NONE,
-		.failed = failed,
-		.follows = follows,
 		.operation = (uint8) operation,
 		.kind = kind,
+		.error = result >= 0 ? 0 : error > 0 && error <= UINT8_MAX ? (uint8) error : UINT8_MAX,
 		.fd = fd,
-		.bytes = bytes,
 	};
 }
 
@@ -242,29 +305,34 @@ HOT_CODE void
 files_done(int fd, file_operation operation, int64 result, int64 offset)
 {
 	int			saved_errno = errno;
-	bool		moves = operation == FILE_READ || operation == FILE_WRITE;
-	bool		follows = false;
-	uint8		kind = KIND_OTHER;
+	bool		moves = (operation == FILE_READ || operation == FILE_WRITE) && result > 0;
+	descriptor *d = fd >= 0 && fd < DESCRIPTORS ? &descriptors[fd] : NULL;
 
+	if (d != NULL && unlikely(d->kind == KIND_UNKNOWN))
+		learn(fd);
 	if (operation == FILE_WRITE &&
 		*(volatile uint32 *) my_wait_event_info == WAIT_EVENT_DATA_FILE_EXTEND)
 		operation = FILE_EXTEND;
-	if (fd >= 0 && fd < DESCRIPTORS)
+	note(operation, d != NULL ? d->kind : KIND_OTHER, fd, result, saved_errno);
+	if (moves)
+		files_note.bytes = (uint64) result;
+	if (d != NULL)
 	{
-		descriptor *d = &descriptors[fd];
-
-		if (unlikely(d->kind == KIND_UNKNOWN))
-			learn(fd);
-		kind = d->kind;
-		if (moves && result > 0 && offset >= 0)
+		if (moves && offset >= 0)
 		{
 			int64	   *end = operation == FILE_READ ? &d->read_end : &d->write_end;
 
-			follows = *end == offset;
+			files_note.follows = *end == offset;
 			*end = offset + result;
 		}
+		if (moves && operation != FILE_READ)
+		{
+			d->writes++;
+			d->written += (uint64) result;
+		}
+		else if (operation == FILE_SYNC)
+			take_writes(d);
 	}
-	note(operation, kind, fd, result < 0, moves && result > 0 ? (uint64) result : 0, follows);
 	errno = saved_errno;
 }
 
@@ -275,8 +343,10 @@ files_opened(const char *path, int fd)
 	uint8		kind = kind_number(path);
 
 	if (fd >= 0 && fd < DESCRIPTORS)
-		descriptors[fd] = (descriptor) {.kind = kind,.read_end = -1,.write_end = -1};
-	note(FILE_OPEN, kind, fd, fd < 0, 0, false);
+		descriptors[fd] = (descriptor) {
+			.kind = kind,.read_end = -1,.write_end = -1,.name = hash_of(path)
+		};
+	note(FILE_OPEN, kind, fd, fd, saved_errno);
 	errno = saved_errno;
 }
 
@@ -286,16 +356,19 @@ files_closed(int fd, int result)
 	uint8		kind = fd >= 0 && fd < DESCRIPTORS ? descriptors[fd].kind : KIND_OTHER;
 
 	/* one that was never used: it is too late to ask */
-	note(FILE_CLOSE, kind == KIND_UNKNOWN ? KIND_NONE : kind, -1, result < 0, 0, false);
+	note(FILE_CLOSE, kind == KIND_UNKNOWN ? KIND_NONE : kind, -1, result, errno);
 	if (fd >= 0 && fd < DESCRIPTORS)
-		descriptors[fd].kind = KIND_UNKNOWN;
+	{
+		keep_writes(&descriptors[fd]);
+		descriptors[fd] = (descriptor) {.kind = KIND_UNKNOWN};
+	}
 }
 
 void
 files_forget(int fd)
 {
 	if (fd >= 0 && fd < DESCRIPTORS)
-		descriptors[fd].kind = KIND_UNKNOWN;
+		descriptors[fd] = (descriptor) {.kind = KIND_UNKNOWN};
 }
 
 void
@@ -303,8 +376,20 @@ files_path_done(const char *path, file_operation operation, int result)
 {
 	int			saved_errno = errno;
 
-	note(operation, kind_number(path), -1, result < 0, 0, false);
+	note(operation, kind_number(path), -1, result, saved_errno);
 	errno = saved_errno;
+}
+
+/* Of a path that is too long the end is told, which has the file's name. */
+static void
+fit(const char *whole, char *path, size_t size)
+{
+	size_t		length = strlen(whole);
+
+	if (length < size)
+		strlcpy(path, whole, size);
+	else
+		snprintf(path, size, "...%s", whole + length - (size - 1 - strlen("...")));
 }
 
 void
@@ -316,9 +401,9 @@ files_path(char *path, size_t size)
 	if (files_note.fd < 0 || !path_of(files_note.fd, whole, sizeof(whole)))
 		strlcpy(path, kinds[files_note.kind], size);
 	else if (strncmp(whole, DataDir, data) == 0 && whole[data] == '/')
-		strlcpy(path, whole + data + 1, size);
+		fit(whole + data + 1, path, size);
 	else
-		strlcpy(path, whole, size);
+		fit(whole, path, size);
 }
 
 uint64
@@ -340,7 +425,7 @@ touch(file_account *account, uint32 key)
 	char		name[TALLY_NAME_MAX];
 
 	snprintf(name, sizeof(name), "file::%s::%s%s::%s", kinds[files_note.kind],
-			 operation_names[files_note.operation], files_note.failed ? " failed" : "",
+			 operation_names[files_note.operation], files_note.error != 0 ? " failed" : "",
 			 probe_phase_name(tally.phase));
 	account->index = probe_touch(name, TALLY_TIMER);
 	account->key = key;
@@ -351,7 +436,7 @@ HOT_CODE void
 files_record(uint64 ticks)
 {
 	uint32		key = 1 + ((uint32) files_note.kind << 16 | (uint32) files_note.operation << 9 |
-						   (uint32) files_note.failed << 8 | (uint32) tally.phase);
+						   (uint32) (files_note.error != 0) << 8 | (uint32) tally.phase);
 	file_account *account = &accounts[(key * 2654435761u) >> 24 & (ACCOUNTS - 1)];
 	uint32		index = account->key == key ? account->index : touch(account, key);
 	uint64		seq;
@@ -367,6 +452,7 @@ files_record(uint64 ticks)
 	if (index == TALLY_NONE)
 		return;
 	seq = tally_book_begin(tally.slot.book);
-	tally_add_amount(&tally.slot, index, ticks, files_note.bytes, files_note.follows);
+	tally_add_amount(&tally.slot, index, ticks,
+					 files_note.operation == FILE_SYNC ? 0 : files_note.bytes, files_note.follows);
 	tally_book_publish(tally.slot.book, seq);
 }

@@ -35,12 +35,13 @@ typedef enum file_operation
 typedef struct file_note
 {
 	bool		pending;
-	bool		failed;
 	bool		follows;			/* where the one before had ended */
 	uint8		operation;
 	uint8		kind;
+	uint8		error;				/* it failed with this errno; 0: it did not */
 	int			fd;					/* -1: of a path */
-	uint64		bytes;
+	uint32		writes;				/* of a sync: by this process since the file's last one */
+	uint64		bytes;				/* moved; of a sync: by these writes */
 } file_note;
 
 extern file_note files_note;
@@ -56,7 +57,10 @@ extern uint64 files_longest_sync(char *path, size_t size);
 extern void files_path(char *path, size_t size);
 extern const char *files_operation_name(file_operation operation);
 
-/* Notes of what is being timed, made before its end is. They keep errno. */
+/*
+ * Notes of what is being timed, made before its end is. They keep errno. A result below zero is a
+ * failure: -1 for the reason in errno, else the reason negated.
+ */
 extern void files_opened(const char *path, int fd);
 extern void files_closed(int fd, int result);
 /* That descriptor is another file now, unseen. */

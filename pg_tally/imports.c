@@ -73,7 +73,8 @@
 	X(int, sync_file_range, true, (int fd, off_t o, off_t n, unsigned int f), (fd, o, n, f), \
 	  files_done(fd, FILE_WRITEBACK, result, 0)) \
 	X(int, posix_fadvise, true, (int fd, off_t o, off_t n, int a), (fd, o, n, a), \
-	  files_done(fd, FILE_PREFETCH, result != 0 ? -1 : 0, 0)) \
+	  files_done(fd, a == POSIX_FADV_WILLNEED ? FILE_PREFETCH : FILE_WRITEBACK, \
+				 result != 0 ? -1 : 0, 0)) \
 	X(int, posix_fallocate, true, (int fd, off_t o, off_t n), (fd, o, n), \
 	  files_done(fd, FILE_EXTEND, result != 0 ? -1 : 0, 0)) \
 	X(int, ftruncate, true, (int fd, off_t n), (fd, n), \
@@ -81,6 +82,8 @@
 	X(int, truncate, true, (const char *p, off_t n), (p, n), \
 	  files_path_done(p, FILE_TRUNCATE, result)) \
 	X(ssize_t, read, true, (int fd, void *b, size_t n), (fd, b, n), \
+	  files_done(fd, FILE_READ, result, -1)) \
+	X(ssize_t, __read_chk, true, (int fd, void *b, size_t n, size_t s), (fd, b, n, s), \
 	  files_done(fd, FILE_READ, result, -1)) \
 	X(ssize_t, write, true, (int fd, const void *b, size_t n), (fd, b, n), \
 	  files_done(fd, FILE_WRITE, result, -1)) \

@@ -71,7 +71,11 @@ pending_settle(void)
 		if (unlikely(ticks >= slow_least))
 			slow_look(index, ticks);
 		if (files_note.pending)
+		{
+			if (unlikely(files_note.error != 0))
+				slow_look_failed();
 			files_record(ticks);
+		}
 	}
 	if (unlikely(commits_pending))
 		commits_record();

@@ -292,12 +292,12 @@ SELECT number, at - make_interval(secs => (f ->> 'total')::double precision) AS 
        (f ->> 'buffers')::bigint * current_setting('block_size')::bigint AS bytes,
        (f ->> 'files')::integer AS files_synced,
        (f ->> 'longest')::double precision AS longest_sync_seconds,
-       nullif(f ->> 'file', '') AS longest_sync_file,
+       nullif(substring(e.text FROM ' file=(.*)$'), '') AS longest_sync_file,
        (f ->> 'added')::integer AS wal_added, (f ->> 'removed')::integer AS wal_removed,
        (f ->> 'recycled')::integer AS wal_recycled
 FROM tally.event_rows() e,
      LATERAL (SELECT jsonb_object_agg(pair[1], pair[2]) AS f
-              FROM regexp_matches(e.text, '(\w+)=(\S*)', 'g') AS pair) fields
+              FROM regexp_matches(split_part(e.text, ' file=', 1), '(\w+)=(\S*)', 'g') AS pair) fields
 WHERE e.kind = 'checkpoint' AND e.text LIKE 'checkpoint ends:%';
 COMMENT ON VIEW tally.checkpoints IS
     'checkpoints and restartpoints whose events are still kept, with their phases';

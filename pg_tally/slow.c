@@ -43,6 +43,26 @@ slow_event(const char *account)
 	return event;
 }
 
+/* "write: 1.503 s, 8192 bytes: base/5/16384" */
+static void
+operation_text(char *text, size_t size, double seconds)
+{
+	const file_note *n = &files_note;
+	char		path[140];
+	char		what[64] = "";
+
+	files_path(path, sizeof(path));
+	if (n->error != 0)
+		strlcpy(what, ", failed", sizeof(what));
+	else if (n->writes > 0)
+		snprintf(what, sizeof(what), ", after %u write%s of " UINT64_FORMAT " bytes", n->writes,
+				 n->writes == 1 ? "" : "s", n->bytes);
+	else if (n->bytes > 0)
+		snprintf(what, sizeof(what), ", " UINT64_FORMAT " bytes", n->bytes);
+	snprintf(text, size, "%s: %.3f s%s: %s", files_operation_name((file_operation) n->operation),
+			 seconds, what, path);
+}
+
 pg_noinline void
 slow_look(uint32 index, uint64 ticks)
 {
@@ -50,26 +70,42 @@ slow_look(uint32 index, uint64 ticks)
 	double		seconds = (double) ticks * tally_seconds_per_tick(tally.slot.segment);
 	const char *account = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
 	const char *event = slow_event(account);
-	char		path[160];
 	char		text[232];
 
 	if (event != NULL && seconds * 1000 >= threshold_ms)
 	{
 		if (files_note.pending)
-		{
-			files_path(path, sizeof(path));
-			if (files_note.bytes > 0)
-				snprintf(text, sizeof(text), "%s: %.3f s, " UINT64_FORMAT " bytes: %s",
-						 files_operation_name((file_operation) files_note.operation), seconds,
-						 files_note.bytes, path);
-			else
-				snprintf(text, sizeof(text), "%s: %.3f s%s: %s",
-						 files_operation_name((file_operation) files_note.operation), seconds,
-						 files_note.failed ? ", failed" : "", path);
-		}
+			operation_text(text, sizeof(text), seconds);
 		else
 			snprintf(text, sizeof(text), "%s: %.3f s", event, seconds);
 		tally_event_add(tally.slot.segment, TALLY_EVENT_SLOW, text);
+	}
+	errno = saved_errno;
+}
+
+/*
+ * Not that a file is missing or there already, which the server tries out. All are counted; told is
+ * one in a second, for a full disk fails at every write.
+ */
+pg_noinline void
+slow_look_failed(void)
+{
+	static uint64 told = 0;
+	int			saved_errno = errno;
+	int			error = files_note.error;
+	uint64		now = probe_now();
+	char		path[140];
+	char		text[232];
+
+	if (error == ENOENT || error == EEXIST || error == EINTR || error == EAGAIN)
+		return;
+	if (told == 0 || (double) (now - told) * tally_seconds_per_tick(tally.slot.segment) >= 1)
+	{
+		told = now;
+		files_path(path, sizeof(path));
+		snprintf(text, sizeof(text), "%s failed: %s: %s",
+				 files_operation_name((file_operation) files_note.operation), strerror(error), path);
+		tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 	}
 	errno = saved_errno;
 }

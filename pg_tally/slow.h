@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * slow.h
- *	  Waits that last longer than pg_tally.slow_threshold are told as events.
+ *	  Waits that last longer than pg_tally.slow_threshold are told as events, and so are operations
+ *	  on files that fail.
  */
 #ifndef PG_TALLY_SLOW_H
 #define PG_TALLY_SLOW_H
@@ -17,5 +18,7 @@ extern uint64 slow_least;
 extern void slow_set_threshold(int ms);
 /* A wait that may have been slow, before it is recorded: its index in the book. */
 extern void slow_look(uint32 index, uint64 ticks);
+/* The noted operation on a file has failed. */
+extern void slow_look_failed(void);
 
 #endif							/* PG_TALLY_SLOW_H */

@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub mod gate;
+pub mod readings;
+pub mod slow_disk;
+pub mod storage;
+pub mod strace;
 pub mod witness;
 pub mod workload;
 

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Operations on files are counted exactly: for each kind of file and operation as many, as many that
+//! failed, as many bytes and as many in sequence as strace tells of the same processes.
+//!
+//! At least 20,000 operations; PGTALLY_OPERATIONS sets another number. Which kind of file a call was
+//! for, and what it did there, is found out from strace's files alone. Where strace may not trace the
+//! test says so and passes.
+
+mod house;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use house::gate::{self, Gate};
+use house::readings::{differences, get, Counts, OfProcess, Readings};
+use house::storage;
+use house::strace::{Call, Strace};
+use scratch::Cluster;
+use segment::Segment;
+
+const SESSIONS: u32 = 6;
+const CALLS: &str = "pread64,pwrite64,preadv,pwritev,preadv2,pwritev2,read,write,readv,writev,fsync,fdatasync,\
+    sync_file_range,fadvise64,ftruncate,truncate,fallocate,open,openat,creat,close,unlink,unlinkat,rename,\
+    renameat,renameat2,syncfs,sync,sendfile,copy_file_range,splice";
+
+/// What there must have been at least.
+const EXPECTED: [(&str, &str); 14] = [
+    ("main", "read write extend sync writeback prefetch truncate open close unlink"),
+    ("fsm", "read write extend open close"),
+    ("vm", "write extend open close"),
+    ("init", "write open close unlink"),
+    ("main@pg_global", "read"),
+    ("main@1", "read write extend sync open close unlink"),
+    ("temporary", "read write open close unlink"),
+    ("temporary@1", "unlink"),
+    ("temporary relation", "write extend open truncate unlink"),
+    ("wal", "write sync open close"),
+    ("slru Xact", "write sync open close"),
+    ("control", "write sync"),
+    ("shared memory", "extend truncate close"),
+    ("other", "open read close write rename"),
+];
+
+/// What one process did: to which kind of file, which operation, and what of it is counted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    pid: i32,
+    kind: String,
+    operation: String,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Done,
+    Failed,
+    Bytes,
+    Sequential,
+}
+
+impl OfProcess for Key {
+    fn pid(&self) -> i32 {
+        self.pid
+    }
+}
+
+/// All those that have ended.
+const ENDED: i32 = 0;
+
+/// What our probes have counted, phases together; of ended processes in one.
+fn ours(segment: &mut Segment) -> Counts<Key> {
+    let snapshot = segment.snapshot(None).unwrap();
+    let mut counts = Counts::new();
+    let living = snapshot.books.iter().map(|book| (book.pid, book));
+    for (pid, book) in living.chain(snapshot.groups.iter().map(|group| (ENDED, group))) {
+        for head in &book.heads {
+            let Some(stat) = snapshot.directory.get(head.stat) else { continue };
+            let tags: Vec<&str> = stat.name.split("::").collect();
+            let ["file", kind, operation, _] = tags[..] else { continue };
+            let failed = operation.strip_suffix(" failed");
+            let mut add = |what, number| {
+                let operation = failed.unwrap_or(operation).to_string();
+                let key = Key { pid, kind: kind.to_string(), operation, what };
+                *counts.entry(key).or_default() += number;
+            };
+            add(if failed.is_some() { What::Failed } else { What::Done }, head.count);
+            add(What::Bytes, head.amount);
+            add(What::Sequential, head.follows);
+        }
+    }
+    counts
+}
+
+/// Where the kinds of files lie.
+struct Places {
+    data: PathBuf,
+    /// The folder of the database that all are connected to.
+    database: PathBuf,
+    /// Folders of tablespaces and their names in the statistics.
+    spaces: Vec<(PathBuf, String)>,
+}
+
+impl Places {
+    fn of(cluster: &Cluster, space: PathBuf) -> Self {
+        let sql = "select t.oid::text, d.oid::text from pg_tablespace t, pg_database d \
+                   where spcname = 'elsewhere' and datname = current_database()";
+        let row = cluster.connect().unwrap().query_one(sql, &[]).unwrap();
+        let data = cluster.data_dir().canonicalize().unwrap();
+        let database = data.join("base").join(row.get::<_, String>(1));
+        Self { data, database, spaces: vec![(space.canonicalize().unwrap(), row.get(0))] }
+    }
+
+    /// A name that the server gave, with its tablespace's symbolic link followed.
+    fn whole(&self, name: &str) -> PathBuf {
+        let path = self.data.join(name);
+        for (folder, oid) in &self.spaces {
+            if let Ok(rest) = path.strip_prefix(self.data.join("pg_tblspc").join(oid)) {
+                return folder.join(rest);
+            }
+        }
+        path
+    }
+
+    /// Whether the server reads or writes it as a C stream, which we do not look into.
+    fn is_stream(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        // Elsewhere such a file is copied, by reads and writes.
+        let own = path.starts_with(&self.database) || path.parent() == Some(&self.data);
+        name.starts_with("pg_internal.init")
+            || (name == "PG_VERSION" && own)
+            || name == "out.copy"
+            || path.parent().is_some_and(|folder| folder.ends_with("timezonesets"))
+    }
+
+    /// The kind of a file by its place.
+    fn kind(&self, path: &Path) -> String {
+        for (folder, oid) in &self.spaces {
+            if let Ok(rest) = path.strip_prefix(folder) {
+                let fork = fork(rest);
+                return fork.map_or("other".into(), |fork| format!("{fork}@{oid}"));
+            }
+        }
+        if path.starts_with("/dev/shm") {
+            return "shared memory".into();
+        }
+        let Ok(path) = path.strip_prefix(&self.data) else { return "other".into() };
+        let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+        let name = parts.last().copied().unwrap_or("");
+        match parts[..] {
+            ["base", _, ..] => fork(path).map_or("other".into(), String::from),
+            ["global", "pg_control"] => "control".into(),
+            ["global", _] => fork(path).map_or("other".into(), |fork| format!("{fork}@pg_global")),
+            ["pg_wal", _] if name.len() == 24 || name.starts_with("xlogtemp") => "wal".into(),
+            ["pg_logical" | "pg_replslot", _, ..] => "replication".into(),
+            ["pg_xact", _] => "slru Xact".into(),
+            ["pg_subtrans", _] => "slru Subtrans".into(),
+            ["pg_multixact", "offsets", _] => "slru MultiXactOffset".into(),
+            ["pg_multixact", "members", _] => "slru MultiXactMember".into(),
+            _ => "other".into(),
+        }
+    }
+}
+
+/// A relation's fork, or what else lies among them.
+fn fork(path: &Path) -> Option<&'static str> {
+    if path.iter().any(|part| part.to_str().is_some_and(|part| part.starts_with("pgsql_tmp"))) {
+        return Some("temporary");
+    }
+    let name = path.file_name()?.to_str()?;
+    let (name, _) = name.split_once('.').unwrap_or((name, ""));
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((session, rest)) = name.strip_prefix('t').and_then(|name| name.split_once('_')) {
+        let relation = rest.split('_').next().unwrap_or(rest);
+        return (number(session) && number(relation)).then_some("temporary relation");
+    }
+    match name.split_once('_') {
+        None => number(name).then_some("main"),
+        Some((name, fork)) if number(name) => {
+            ["fsm", "vm", "init"].into_iter().find(|&known| known == fork)
+        }
+        Some(_) => None,
+    }
+}
+
+/// How a descriptor came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The server opened it.
+    Server,
+    /// A library did, and closes it too.
+    Library,
+    /// A library did, for the server (shm_open).
+    Lent,
+}
+
+/// An open descriptor of a process, as seen from without.
+#[derive(Debug, Clone)]
+struct Descriptor {
+    path: PathBuf,
+    origin: Origin,
+    used: bool,
+    /// Where reading and writing would go on; None where a call before the trace may say.
+    read_end: Option<i64>,
+    write_end: Option<i64>,
+}
+
+/// strace's calls in our terms.
+struct Reckoning<'a> {
+    places: &'a Places,
+    living: BTreeSet<i32>,
+    open: HashMap<(i32, i32), Descriptor>,
+    sizes: HashMap<PathBuf, i64>,
+    counts: Counts<Key>,
+    /// Sequential ones that the trace cannot tell: the first through a descriptor from before.
+    unknown: Counts<Key>,
+    /// Calls that are none of the server's own, by what they are.
+    others: BTreeMap<String, u64>,
+}
+
+impl<'a> Reckoning<'a> {
+    fn new(places: &'a Places, sizes: HashMap<PathBuf, i64>, living: BTreeSet<i32>) -> Self {
+        let (open, counts, unknown) = (HashMap::new(), Counts::new(), Counts::new());
+        Self { places, living, open, sizes, counts, unknown, others: BTreeMap::new() }
+    }
+
+    /// The trace cannot tell of the first operation through a descriptor that was open before
+    /// whether it went on in sequence: believe what we have counted of these.
+    fn allow_unknown(&mut self, ours: &Counts<Key>) {
+        for (key, &unknown) in &self.unknown {
+            let theirs = self.counts.entry(key.clone()).or_default();
+            *theirs = get(ours, key).clamp(*theirs, *theirs + unknown);
+        }
+    }
+
+    /// A descriptor that is open when the trace begins.
+    fn inherit(&mut self, pid: i32, fd: i32, path: PathBuf) {
+        let origin = if path.starts_with("/dev/shm") { Origin::Library } else { Origin::Server };
+        let (read_end, write_end) = (None, None);
+        let descriptor = Descriptor { path, origin, used: true, read_end, write_end };
+        self.open.insert((pid, fd), descriptor);
+    }
+
+    fn key(&self, pid: i32, path: &Path, operation: &str, what: What) -> Key {
+        let pid = if self.living.contains(&pid) { pid } else { ENDED };
+        Key { pid, kind: self.places.kind(path), operation: operation.into(), what }
+    }
+
+    fn add(&mut self, call: &Call, path: &Path, operation: &str) {
+        let what = if call.result.is_some_and(|n| n >= 0) { What::Done } else { What::Failed };
+        *self.counts.entry(self.key(call.pid, path, operation, what)).or_default() += 1;
+    }
+
+    fn other(&mut self, call: &Call, path: &Path) {
+        let known =
+            ["pg_internal.init", "PG_VERSION", "out.copy", "pg_tally.", "PostgreSQL.", "pgsql_tmp"];
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        let folder =
+            call.arguments.iter().any(|flags| flags.contains("O_DIRECTORY")) || path.is_dir();
+        let name = known.into_iter().find(|known| name.starts_with(known)).unwrap_or(name);
+        let name = if folder { "(folder)" } else { name };
+        *self.others.entry(format!("{} {name}", call.name)).or_default() += 1;
+    }
+
+    fn call(&mut self, call: &Call) {
+        match call.name.as_str() {
+            "open" | "openat" | "creat" => self.opened(call),
+            "close" => self.closed(call),
+            "unlink" | "truncate" => self.named(call, 0, &call.name),
+            "unlinkat" => self.named(call, 1, "unlink"),
+            "rename" => self.named(call, 1, "rename"),
+            _ => self.done(call),
+        }
+    }
+
+    /// A call with a path.
+    fn named(&mut self, call: &Call, index: usize, operation: &str) {
+        let path = self.places.whole(call.text(index).unwrap());
+        // shm_unlink, and removing a folder
+        if path.starts_with("/dev/shm") || call.arguments.iter().any(|flag| flag == "AT_REMOVEDIR")
+        {
+            return self.other(call, &path);
+        }
+        self.add(call, &path, operation);
+        if operation == "unlink" && call.result == Some(0) {
+            self.sizes.remove(&path);
+        }
+        if operation == "truncate" && call.result == Some(0) {
+            self.sizes.insert(path, call.number(1).unwrap());
+        }
+    }
+
+    fn opened(&mut self, call: &Call) {
+        let name = call.text(1).unwrap();
+        let path = self.places.whole(name);
+        let flags = &call.arguments[2];
+        let origin = if name.starts_with("/dev/shm/PostgreSQL.") {
+            Origin::Lent
+        } else if flags.contains("O_CLOEXEC")
+            || flags.contains("O_DIRECTORY")
+            || self.places.is_stream(&path)
+        {
+            Origin::Library
+        } else {
+            Origin::Server
+        };
+        match origin {
+            Origin::Server => self.add(call, &path, "open"),
+            _ => self.other(call, &path),
+        }
+        let Some(fd) = call.result.filter(|&fd| fd >= 0) else { return };
+        if flags.contains("O_TRUNC") || (flags.contains("O_CREAT") && flags.contains("O_EXCL")) {
+            self.sizes.insert(path.clone(), 0);
+        }
+        let (read_end, write_end) = (Some(-1), Some(-1));
+        let descriptor = Descriptor { path, origin, used: false, read_end, write_end };
+        self.open.insert((call.pid, fd as i32), descriptor);
+    }
+
+    fn closed(&mut self, call: &Call) {
+        let Some(path) = call.descriptor_file().filter(|path| path.starts_with('/')) else {
+            return;
+        };
+        let path = PathBuf::from(path);
+        match self.open.remove(&(call.pid, call.descriptor().unwrap())) {
+            Some(Descriptor { path, origin: Origin::Server, .. })
+            | Some(Descriptor { path, origin: Origin::Lent, used: true, .. }) => {
+                self.add(call, &path, "close");
+            }
+            _ => self.other(call, &path),
+        }
+    }
+
+    /// A call with a descriptor.
+    fn done(&mut self, call: &Call) {
+        let Some(file) = call.descriptor_file().filter(|path| path.starts_with('/')) else {
+            return;
+        };
+        let at = (call.pid, call.descriptor().unwrap());
+        // One from before the trace is the server's own; what it did there is not known.
+        let descriptor = self.open.entry(at).or_insert_with(|| Descriptor {
+            path: PathBuf::from(file),
+            origin: Origin::Server,
+            used: true,
+            read_end: None,
+            write_end: None,
+        });
+        let path = descriptor.path.clone();
+        // The segment is pg_tally's own.
+        if descriptor.origin == Origin::Library || file.starts_with("/dev/shm/pg_tally.") {
+            return self.other(call, &path);
+        }
+        descriptor.used = true;
+        let operation = match call.name.as_str() {
+            "pread64" | "preadv" | "read" => "read",
+            "pwrite64" | "pwritev" | "write" => "write",
+            "fsync" | "fdatasync" => "sync",
+            "sync_file_range" => "writeback",
+            "fadvise64" if call.arguments.iter().any(|a| a == "POSIX_FADV_WILLNEED") => "prefetch",
+            "fadvise64" => "writeback",
+            "ftruncate" => "truncate",
+            "fallocate" => "extend",
+            other => panic!("{other}: {call:?}"),
+        };
+        let placed = matches!(call.name.as_str(), "pread64" | "preadv" | "pwrite64" | "pwritev");
+        let bytes = call.result.filter(|&n| n > 0 && matches!(operation, "read" | "write"));
+        let offset = if placed { call.number(call.arguments.len() - 1) } else { None };
+        // Who writes behind a relation's end extends it.
+        let size = self.sizes.entry(path.clone()).or_default();
+        let kind = self.places.kind(&path);
+        // An index's init fork the server writes without extending it first.
+        let forks = ["main", "fsm", "vm", "temporary relation"];
+        let relation = forks.contains(&kind.split('@').next().unwrap_or(""));
+        let behind = relation && offset.is_some_and(|offset| offset >= *size);
+        let operation = if operation == "write" && behind { "extend" } else { operation };
+        match operation {
+            "write" | "extend" if placed => {
+                *size = (*size).max(offset.unwrap() + bytes.unwrap_or(0));
+            }
+            "write" => *size += bytes.unwrap_or(0),
+            "truncate" if call.result == Some(0) => *size = call.number(1).unwrap(),
+            _ => (),
+        }
+        self.add(call, &path, operation);
+        let Some(bytes) = bytes else { return };
+        *self.counts.entry(self.key(call.pid, &path, operation, What::Bytes)).or_default() +=
+            bytes as u64;
+        let Some(offset) = offset else { return };
+        let descriptor = self.open.get_mut(&at).unwrap();
+        let end =
+            if operation == "read" { &mut descriptor.read_end } else { &mut descriptor.write_end };
+        let before = end.replace(offset + bytes);
+        let key = self.key(call.pid, &path, operation, What::Sequential);
+        match before {
+            Some(end) if end == offset => *self.counts.entry(key).or_default() += 1,
+            Some(_) => (),
+            None => *self.unknown.entry(key).or_default() += 1,
+        }
+    }
+}
+
+/// The sizes of all files there are.
+fn sizes(folder: &Path, into: &mut HashMap<PathBuf, i64>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() {
+            sizes(&entry.path(), into);
+        } else if let Ok(meta) = entry.metadata() {
+            into.insert(entry.path(), meta.len() as i64);
+        }
+    }
+}
+
+/// Operations, failed ones too.
+fn done(counts: &Counts<Key>) -> u64 {
+    let done = |key: &&Key| matches!(key.what, What::Done | What::Failed);
+    counts.keys().filter(done).map(|key| counts[key]).sum()
+}
+
+/// The files that a process has open.
+fn descriptors(pid: i32) -> Vec<(i32, i32, PathBuf)> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let fd = entry.file_name().to_str()?.parse().ok()?;
+            let path = std::fs::read_link(entry.path()).ok()?;
+            path.is_absolute().then_some((pid, fd, path))
+        })
+        .collect()
+}
+
+#[test]
+fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
+    let least: u64 =
+        std::env::var("PGTALLY_OPERATIONS").map_or(20_000, |text| text.parse().expect("a number"));
+    let cluster = house::start(storage::server());
+    let space = storage::fill(&cluster);
+    let places = Places::of(&cluster, space);
+    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let mut gate = Gate::new(&cluster);
+    let mut churner = cluster.connect().unwrap();
+    churner.batch_execute("checkpoint").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+
+    let (mut files, mut open) = (HashMap::new(), Vec::new());
+    let postmaster = cluster.postmaster_pid().unwrap() as i32;
+    let mut traced: Vec<i32> =
+        cluster.processes().iter().map(|process| process.pid as i32).collect();
+    traced.push(postmaster);
+    let mut sessions = Vec::new();
+    let mut pgbench = None;
+    let readings = Readings::around(
+        || ours(&mut segment),
+        || {
+            sizes(&places.data, &mut files);
+            places.spaces.iter().for_each(|(folder, _)| sizes(folder, &mut files));
+            let strace = Strace::start(CALLS, &traced);
+            open = traced.iter().copied().flat_map(descriptors).collect();
+            strace
+        },
+        |counted| {
+            // Sessions from their first moment on.
+            pgbench = Some(gate::pgbench(&cluster, SESSIONS, &storage::script()));
+            gate.assembled(SESSIONS as usize);
+            gate.open();
+            storage::churn(&mut churner, &cluster);
+            while done(&counted()) < least {
+                std::thread::sleep(std::time::Duration::from_millis(200));
+            }
+            gate.close();
+            sessions = gate.assembled(SESSIONS as usize);
+            let mut last = Counts::new();
+            house::eventually("nobody writes any more", || {
+                std::thread::sleep(std::time::Duration::from_millis(700));
+                let now = counted();
+                std::mem::replace(&mut last, now.clone()) == now
+            });
+        },
+        Strace::stop,
+    );
+    let Some((readings, calls)) = readings else { return };
+    drop(pgbench);
+
+    let (ours, judged) = (readings.gained(), readings.judged());
+    readings.judged_of(&sessions);
+    let living: BTreeSet<i32> = readings.living();
+    let mut theirs = Reckoning::new(&places, files, living);
+    open.into_iter().for_each(|(pid, fd, path)| theirs.inherit(pid, fd, path));
+    calls.iter().for_each(|call| theirs.call(call));
+    println!("not counted: {:#?}", theirs.others);
+    theirs.allow_unknown(&ours);
+
+    let mut wrong = differences(&ours, &theirs.counts, &judged);
+    // Of those that have ended nobody can say who he was; together they make up the same.
+    if readings.all_still() {
+        wrong.append(&mut differences(&ours, &theirs.counts, &BTreeSet::from([ENDED])));
+    }
+    assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+    let total = done(&ours);
+    println!("{total} operations of {} processes and of ended ones", judged.len());
+    assert!(total >= least, "only {total} operations");
+    let mut by_kind = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
+    for (key, count) in ours.iter().filter(|(key, _)| key.what == What::Done) {
+        *by_kind.entry(&key.kind).or_default().entry(&key.operation).or_default() += count;
+    }
+    by_kind.iter().for_each(|(kind, counts)| println!("{kind}: {counts:?}"));
+    let sum = |kind: &str, operation: &str, what: What| -> u64 {
+        let of = |key: &&Key| {
+            key.kind.starts_with(kind) && key.operation == operation && key.what == what
+        };
+        ours.keys().filter(of).map(|key| ours[key]).sum()
+    };
+    for (kind, operations) in EXPECTED {
+        for operation in operations.split(' ') {
+            assert!(sum(kind, operation, What::Done) > 0, "no {operation} of {kind} at all");
+        }
+    }
+    for (kind, operation) in [("", "open"), ("", "unlink")] {
+        assert!(sum(kind, operation, What::Failed) > 0, "no {operation} has failed");
+    }
+    for operation in ["read", "write", "extend"] {
+        assert!(sum("main", operation, What::Bytes) > 0, "no bytes by {operation}");
+        assert!(sum("main", operation, What::Sequential) > 0, "no {operation} in sequence");
+    }
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A slow device made honestly: a file system of our own, in memory, over the kernel's FUSE. The
+//! server's calls into it last as long as we let them, and fail when we say so.
+//!
+//! Of the ways there are (dm-delay, nbd, FUSE, throttling by a control group) it is the one that delays
+//! one operation on one file and needs no block device. It wants root and /dev/fuse; a test that
+//! uses it runs in a mount namespace of its own, so that nothing stays behind.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use rustix::io::{fcntl_setfd, FdFlags};
+
+/// What the disk does when asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mood {
+    /// How long a read takes.
+    pub read: Duration,
+    /// How long a write takes.
+    pub write: Duration,
+    /// How long a sync takes.
+    pub sync: Duration,
+    /// Syncs fail (EIO).
+    pub sync_fails: bool,
+    /// Writes fail: there is no room (ENOSPC).
+    pub full: bool,
+}
+
+/// One folder of files, mounted.
+pub struct SlowDisk {
+    place: PathBuf,
+    mood: Arc<Mutex<Mood>>,
+}
+
+impl SlowDisk {
+    /// Mount it there, with the files of that folder; they belong to the owner of it. None where
+    /// that is not permitted.
+    pub fn mount(place: &Path, files: &Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let device = match File::options().read(true).write(true).open("/dev/fuse") {
+            Ok(device) => device,
+            Err(error) => {
+                println!("not tested: /dev/fuse: {error}");
+                return None;
+            }
+        };
+        fcntl_setfd(&device, FdFlags::empty()).unwrap();
+        let options =
+            format!("fd={},rootmode=40700,user_id=0,group_id=0,allow_other", device.as_raw_fd());
+        let mut mount = Command::new("mount");
+        mount.args(["-i", "-t", "fuse", "-o", &options, "slow"]).arg(place).stdin(Stdio::null());
+        let output = mount.output().unwrap();
+        fcntl_setfd(&device, FdFlags::CLOEXEC).unwrap();
+        if !output.status.success() {
+            println!("not tested: {}", String::from_utf8_lossy(&output.stderr));
+            return None;
+        }
+        let owner = std::fs::metadata(files).unwrap();
+        let mut folder = Folder { owner: (owner.uid(), owner.gid()), next: 2, ..Folder::default() };
+        for entry in std::fs::read_dir(files).unwrap().flatten() {
+            let data = std::fs::read(entry.path()).unwrap();
+            folder.create(entry.file_name().into_encoded_bytes(), data);
+        }
+        let mood = Arc::new(Mutex::new(Mood::default()));
+        let at_work = mood.clone();
+        std::thread::spawn(move || serve(device, folder, &at_work));
+        Some(Self { place: place.to_path_buf(), mood })
+    }
+
+    /// From now on.
+    pub fn set(&self, mood: Mood) {
+        *lock(&self.mood) = mood;
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        self.set(Mood::default());
+        let _ = Command::new("umount").arg("-l").arg(&self.place).status();
+    }
+}
+
+/// Run the test of this name in a mount namespace of its own, and say that it is done; false in there.
+pub fn elsewhere(test: &str) -> bool {
+    const INSIDE: &str = "PGTALLY_TEST_INSIDE";
+    if std::env::var_os(INSIDE).is_some() {
+        return false;
+    }
+    let mut command = Command::new("unshare");
+    command.arg("--mount").arg(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(INSIDE, "1");
+    match command.output() {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            if errors.starts_with("unshare: ") {
+                println!("not tested: {errors}");
+            } else {
+                print!("{text}");
+                assert!(output.status.success(), "{errors}");
+            }
+        }
+        Err(error) => println!("not tested: unshare: {error}"),
+    }
+    true
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A file, by the number that the kernel knows it by.
+#[derive(Default)]
+struct Node {
+    data: Vec<u8>,
+}
+
+/// All that is on the disk.
+#[derive(Default)]
+struct Folder {
+    owner: (u32, u32),
+    next: u64,
+    names: BTreeMap<Vec<u8>, u64>,
+    nodes: BTreeMap<u64, Node>,
+}
+
+const ROOT: u64 = 1;
+const ENOENT: i32 = 2;
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+const ENOSYS: i32 = 38;
+
+impl Folder {
+    fn create(&mut self, name: Vec<u8>, data: Vec<u8>) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.names.insert(name, number);
+        self.nodes.insert(number, Node { data });
+        number
+    }
+
+    /// struct fuse_attr
+    fn attributes(&self, number: u64) -> Vec<u8> {
+        let size = self.nodes.get(&number).map_or(0, |node| node.data.len() as u64);
+        let mode: u32 = if number == ROOT { 0o040_700 } else { 0o100_600 };
+        let mut out = Vec::new();
+        for field in [number, size, size.div_ceil(512), 0, 0, 0] {
+            out.extend(field.to_ne_bytes());
+        }
+        for field in [0, 0, 0, mode, 1, self.owner.0, self.owner.1, 0, 4096, 0] {
+            out.extend(field.to_ne_bytes());
+        }
+        out
+    }
+
+    /// struct fuse_entry_out; nothing is to be kept by the kernel
+    fn entry(&self, number: u64) -> Vec<u8> {
+        let mut out = number.to_ne_bytes().to_vec();
+        out.extend([0; 32]);
+        out.extend(self.attributes(number));
+        out
+    }
+
+    /// struct fuse_attr_out
+    fn attributes_out(&self, number: u64) -> Vec<u8> {
+        let mut out = vec![0; 16];
+        out.extend(self.attributes(number));
+        out
+    }
+
+    /// struct fuse_dirent, one after the other
+    fn list(&self, from: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (index, (name, number)) in self.names.iter().enumerate().skip(from as usize) {
+            let offset = index as u64 + 1;
+            out.extend(number.to_ne_bytes());
+            out.extend(offset.to_ne_bytes());
+            out.extend((name.len() as u32).to_ne_bytes());
+            out.extend(8u32.to_ne_bytes());
+            out.extend(name);
+            out.resize(out.len().next_multiple_of(8), 0);
+            if out.len() > 3000 {
+                break;
+            }
+        }
+        out
+    }
+
+    /// What a request is answered with; Err is an errno.
+    fn answer(&mut self, request: &Request<'_>, mood: &Mood) -> Result<Vec<u8>, i32> {
+        let node = request.node;
+        let name = |at: usize| request.text(at).to_vec();
+        let find = |folder: &Self, name: &[u8]| folder.names.get(name).copied().ok_or(ENOENT);
+        match request.opcode {
+            // LOOKUP
+            1 => Ok(self.entry(find(self, &name(0))?)),
+            // GETATTR
+            3 => Ok(self.attributes_out(node)),
+            // SETATTR: its size, if that is meant
+            4 => {
+                let size = request.u64(16) as usize;
+                if let Some(node) = self.nodes.get_mut(&node).filter(|_| request.u32(0) & 8 != 0) {
+                    node.data.resize(size, 0);
+                }
+                Ok(self.attributes_out(node))
+            }
+            // UNLINK; what is open goes on
+            10 => self.names.remove(&name(0)).map(|_| Vec::new()).ok_or(ENOENT),
+            // RENAME, RENAME2
+            12 | 45 => {
+                let names = if request.opcode == 12 { 8 } else { 16 };
+                let from = name(names);
+                let to = name(names + from.len() + 1);
+                let number = self.names.remove(&from).ok_or(ENOENT)?;
+                self.names.insert(to, number);
+                Ok(Vec::new())
+            }
+            // OPEN, past the kernel's cache
+            14 => Ok(opened()),
+            // READ
+            15 => {
+                std::thread::sleep(mood.read);
+                let data = &self.nodes.get(&node).ok_or(ENOENT)?.data;
+                let from = (request.u64(8) as usize).min(data.len());
+                let to = (from + request.u32(16) as usize).min(data.len());
+                Ok(data[from..to].to_vec())
+            }
+            // WRITE
+            16 => {
+                std::thread::sleep(mood.write);
+                if mood.full {
+                    return Err(ENOSPC);
+                }
+                let data = &mut self.nodes.get_mut(&node).ok_or(ENOENT)?.data;
+                let (from, new) = (request.u64(8) as usize, &request.body[40..]);
+                data.resize(data.len().max(from + new.len()), 0);
+                data[from..from + new.len()].copy_from_slice(new);
+                Ok([(new.len() as u32).to_ne_bytes(), [0; 4]].concat())
+            }
+            // STATFS
+            17 => Ok(vec![0; 80]),
+            // FSYNC
+            20 => {
+                std::thread::sleep(mood.sync);
+                if mood.sync_fails {
+                    Err(EIO)
+                } else {
+                    Ok(Vec::new())
+                }
+            }
+            // RELEASE, FLUSH, RELEASEDIR, FSYNCDIR, ACCESS
+            18 | 25 | 29 | 30 | 34 => Ok(Vec::new()),
+            // INIT: version 7.31
+            26 => {
+                let mut out = vec![0; 64];
+                out[..4].copy_from_slice(&7u32.to_ne_bytes());
+                out[4..8].copy_from_slice(&31u32.to_ne_bytes());
+                out[20..24].copy_from_slice(&WRITE_MOST.to_ne_bytes());
+                out[24..28].copy_from_slice(&1u32.to_ne_bytes());
+                Ok(out)
+            }
+            // OPENDIR
+            27 => Ok(vec![0; 16]),
+            // READDIR
+            28 => Ok(self.list(request.u64(8))),
+            // CREATE
+            35 => {
+                let name = name(16);
+                let number = match self.names.get(&name) {
+                    Some(&number) => number,
+                    None => self.create(name, Vec::new()),
+                };
+                Ok([self.entry(number), opened()].concat())
+            }
+            _ => Err(ENOSYS),
+        }
+    }
+}
+
+/// struct fuse_open_out
+fn opened() -> Vec<u8> {
+    const DIRECT_IO: u32 = 1;
+    let mut out = vec![0; 16];
+    out[8..12].copy_from_slice(&DIRECT_IO.to_ne_bytes());
+    out
+}
+
+const WRITE_MOST: u32 = 128 * 1024;
+/// struct fuse_in_header
+const HEADER: usize = 40;
+
+struct Request<'a> {
+    opcode: u32,
+    unique: u64,
+    node: u64,
+    body: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        let header = Self { opcode: 0, unique: 0, node: 0, body: bytes };
+        let (opcode, unique, node) = (header.u32(4), header.u64(8), header.u64(16));
+        Self { opcode, unique, node, body: &bytes[HEADER..] }
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(self.body[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_ne_bytes(self.body[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    /// A name, which ends with a zero.
+    fn text(&self, at: usize) -> &'a [u8] {
+        self.body[at..].split(|&byte| byte == 0).next().unwrap_or(&[])
+    }
+}
+
+/// Answer one request after the other, as a disk does, until it is unmounted.
+fn serve(mut device: File, mut folder: Folder, mood: &Mutex<Mood>) {
+    let mut buffer = vec![0; WRITE_MOST as usize + 4096];
+    loop {
+        let read = match device.read(&mut buffer) {
+            Ok(read) if read >= HEADER => read,
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::NotFound) => {
+                continue;
+            }
+            _ => return,
+        };
+        let request = Request::of(&buffer[..read]);
+        // FORGET, INTERRUPT, BATCH_FORGET: nothing to answer
+        if matches!(request.opcode, 2 | 36 | 42) {
+            continue;
+        }
+        let mood = *lock(mood);
+        let (error, body) = match folder.answer(&request, &mood) {
+            Ok(body) => (0, body),
+            Err(errno) => (-errno, Vec::new()),
+        };
+        let mut out = ((16 + body.len()) as u32).to_ne_bytes().to_vec();
+        out.extend(error.to_ne_bytes());
+        out.extend(request.unique.to_ne_bytes());
+        out.extend(body);
+        // Who was killed meanwhile wants no answer.
+        if device.write_all(&out).is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+            return;
+        }
+    }
+}

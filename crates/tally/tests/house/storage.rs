@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A load on files of all kinds: few buffers, little working memory, commits that reach the disk, a
+//! tablespace elsewhere; and one session that copies, rewrites, truncates and drops.
+
+use std::path::PathBuf;
+
+use postgres::Client;
+use scratch::{Builder, Cluster};
+
+use super::gate;
+
+/// Settings under which much of a small database's life is files.
+pub fn server() -> Builder {
+    super::plain().fsync(true).settings([
+        ("shared_preload_libraries", "pg_tally"),
+        ("shared_buffers", "1MB"),
+        ("work_mem", "64kB"),
+        ("maintenance_work_mem", "1MB"),
+        ("temp_buffers", "800kB"),
+        ("effective_io_concurrency", "8"),
+        ("backend_flush_after", "64kB"),
+        ("bgwriter_delay", "10ms"),
+        ("bgwriter_flush_after", "64kB"),
+        ("min_parallel_table_scan_size", "0"),
+        ("parallel_setup_cost", "0"),
+        ("parallel_tuple_cost", "0"),
+        ("max_parallel_workers_per_gather", "0"),
+        // Nobody wakes up by himself while all stand still.
+        ("deadlock_timeout", "10min"),
+        ("checkpoint_timeout", "1h"),
+        ("autovacuum", "off"),
+        // Then files are synced by sessions too, and nobody logs snapshots for standbys.
+        ("wal_level", "minimal"),
+        ("max_wal_senders", "0"),
+    ])
+}
+
+/// Make its tables; the tablespace's folder.
+pub fn fill(cluster: &Cluster) -> PathBuf {
+    let space = cluster.dir().join("elsewhere");
+    std::fs::create_dir(&space).unwrap();
+    cluster.account().own(&space).unwrap();
+    cluster.psql(&format!("create tablespace elsewhere location '{}'", space.display())).unwrap();
+    cluster.pgbench_init(2).unwrap();
+    cluster
+        .psql(
+            "create table wide (id int, other int, filler text) tablespace elsewhere; \
+             insert into wide select n, n % 100, repeat('x', 100) from generate_series(1, 4000) n; \
+             create index on wide (other)",
+        )
+        .unwrap();
+    cluster.psql("vacuum analyze wide").unwrap();
+    space
+}
+
+/// What each of pgbench's sessions does, behind the gate: TPC-B, and now and then a sort, a hash join
+/// and a temporary table that do not fit into memory, a table that comes and goes, a vacuum.
+pub fn script() -> String {
+    gate::tpcb()
+        + "\\set what random(1, 40)
+\\if :what <= 4
+select count(*) from (select * from wide order by filler, id desc offset 10) s;
+\\elif :what <= 6
+set max_parallel_workers_per_gather = 2;
+set enable_mergejoin = off;
+select count(*) from wide a join wide b using (id) where a.filler = b.filler;
+reset enable_mergejoin;
+reset max_parallel_workers_per_gather;
+\\elif :what <= 10
+set enable_indexscan = off;
+set enable_seqscan = off;
+select sum(id) from wide where other between 10 and 40;
+reset enable_indexscan;
+reset enable_seqscan;
+\\elif :what <= 11
+create temp table t (n int, filler text);
+insert into t select n, repeat('y', 400) from generate_series(1, 2500) n;
+select count(*) from t;
+drop table t;
+\\elif :what <= 12
+create table come_and_go_:client_id (id int primary key, filler text);
+insert into come_and_go_:client_id select n, 'z' from generate_series(1, 300) n;
+truncate come_and_go_:client_id;
+drop table come_and_go_:client_id;
+\\elif :what <= 13
+vacuum pgbench_tellers;
+\\endif
+"
+}
+
+/// What one further session does while they run.
+pub fn churn(client: &mut Client, cluster: &Cluster) {
+    let file = cluster.dir().join("out.copy");
+    let file = file.display();
+    for sql in [
+        &format!("copy pgbench_accounts to '{file}'"),
+        "create table again (like pgbench_accounts)",
+        &format!("copy again from '{file}'"),
+        &format!(
+            "begin; create table once (like pgbench_accounts); copy once from '{file}'; commit"
+        ),
+        "create index on again (aid)",
+        "checkpoint",
+        "vacuum (freeze) again",
+        "delete from again where aid > 100000",
+        "vacuum again",
+        "alter table again set tablespace elsewhere",
+        "vacuum full wide",
+        "reindex table pgbench_accounts",
+        "create unlogged table loose (id int primary key)",
+        "truncate once",
+        "create database copied strategy file_copy",
+        "checkpoint",
+        "drop database copied",
+        "drop table again, once, loose",
+        "checkpoint",
+    ] {
+        client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A second witness: strace, which tells each call with its arguments and files.
+//!
+//! It needs the right to trace the server's processes. Where it has not a test says so and passes.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{channel, Receiver};
+use std::time::{Duration, Instant};
+
+use rustix::process::{kill_process, Pid, Signal};
+use tempfile::TempDir;
+
+/// One call into the kernel.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// When it began, seconds.
+    pub at: f64,
+    /// The process.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// As strace writes them.
+    pub arguments: Vec<String>,
+    /// What it returned; None where it never did.
+    pub result: Option<i64>,
+    /// The file of the descriptor that it returned.
+    pub file: Option<String>,
+}
+
+/// strace at work.
+pub struct Strace {
+    child: Child,
+    folder: TempDir,
+    errors: Receiver<String>,
+}
+
+impl Strace {
+    /// Trace these calls of these processes, and of all that they fork; None where it cannot.
+    pub fn start(calls: &str, pids: &[i32]) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("strace");
+        command.args(["-f", "-ff", "-ttt", "-y", "-s", "0", "-e", "signal=none"]);
+        command.arg("-e").arg(format!("trace={calls}")).arg("-o").arg(folder.path().join("calls"));
+        for pid in pids {
+            command.arg("-p").arg(pid.to_string());
+        }
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let Ok(mut child) = spawned.spawn() else {
+            println!("not tested: strace is not installed");
+            return None;
+        };
+        let (sender, errors) = channel();
+        let stderr = child.stderr.take()?;
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut waited: BTreeSet<i32> = pids.iter().copied().collect();
+        let mut said = String::new();
+        let began = Instant::now();
+        while !waited.is_empty() {
+            let Ok(line) = errors.recv_timeout(Duration::from_secs(20)) else {
+                println!("not tested: strace may not trace here: {said}");
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            };
+            let attached = line.strip_prefix("strace: Process ");
+            if let Some(pid) = attached.and_then(|line| line.strip_suffix(" attached")) {
+                waited.remove(&pid.parse().ok()?);
+            }
+            said = line;
+            assert!(began.elapsed() < Duration::from_secs(60), "strace: {said}");
+        }
+        Some(Self { child, folder, errors })
+    }
+
+    /// Let them go; all calls in the order in which they began.
+    pub fn stop(mut self) -> Vec<Call> {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.child.wait().unwrap();
+        let said: Vec<String> = self.errors.try_iter().collect();
+        let harmless = |line: &&String| !line.ends_with("attached") && !line.ends_with("detached");
+        let odd: Vec<&String> = said.iter().filter(harmless).collect();
+        assert!(odd.is_empty(), "strace: {odd:?}");
+        let mut calls = Vec::new();
+        for entry in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
+            let path = entry.path();
+            let pid = path.extension().unwrap().to_str().unwrap().parse().unwrap();
+            calls.append(&mut read(&path, pid));
+        }
+        calls.sort_by(|a, b| a.at.total_cmp(&b.at));
+        calls
+    }
+}
+
+impl Drop for Strace {
+    /// A test that fails lets the server's processes go.
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
+
+/// The calls of one process.
+fn read(path: &Path, pid: i32) -> Vec<Call> {
+    let mut text = String::new();
+    std::fs::File::open(path).unwrap().read_to_string(&mut text).unwrap();
+    let lines = text.lines().filter(|line| !line.ends_with("+++"));
+    lines.map(|line| parse(line, pid).unwrap_or_else(|| panic!("strace: {line}"))).collect()
+}
+
+/// A line: `1763740800.123456 pread64(5</a/file>, ""..., 8192, 16384) = 8192`.
+fn parse(line: &str, pid: i32) -> Option<Call> {
+    let (at, line) = line.trim_start().split_once(' ')?;
+    let (name, line) = line.split_once('(')?;
+    let (text, result) = line.rsplit_once(" = ").unwrap_or((line, "?"));
+    let text = text.trim_end();
+    let text = text.strip_suffix(')').unwrap_or(text);
+    let number = result.split([' ', '<']).next()?;
+    Some(Call {
+        at: at.parse().ok()?,
+        pid,
+        name: name.to_string(),
+        arguments: arguments(text),
+        result: number.parse().ok(),
+        file: result.split_once('<').map(|_| file_of(result).to_string()),
+    })
+}
+
+/// Parts between commas that stand in no bracket or quotes.
+fn arguments(text: &str) -> Vec<String> {
+    let (mut parts, mut depth, mut quoted, mut escaped) = (vec![String::new()], 0, false, false);
+    for c in text.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' if depth == 0 => quoted = !quoted,
+            '[' | '{' | '<' if !quoted => depth += 1,
+            ']' | '}' | '>' if !quoted => depth -= 1,
+            ',' if !quoted && depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => (),
+        }
+        parts.last_mut().expect("never empty").push(c);
+    }
+    parts.into_iter().map(|part| part.trim().to_string()).collect()
+}
+
+impl Call {
+    /// The descriptor that is its first argument.
+    pub fn descriptor(&self) -> Option<i32> {
+        self.arguments.first()?.split('<').next()?.parse().ok()
+    }
+
+    /// The file of that descriptor.
+    pub fn descriptor_file(&self) -> Option<&str> {
+        let first = self.arguments.first()?;
+        first.contains('<').then(|| file_of(first))
+    }
+
+    /// An argument that is a text.
+    pub fn text(&self, index: usize) -> Option<&str> {
+        self.arguments.get(index)?.strip_prefix('"')?.strip_suffix('"')
+    }
+
+    /// An argument that is a number.
+    pub fn number(&self, index: usize) -> Option<i64> {
+        self.arguments.get(index)?.parse().ok()
+    }
+}
+
+/// The file in `5</a/file>` or `5</a/file>(deleted)`.
+fn file_of(text: &str) -> &str {
+    let from = text.find('<').map_or(0, |at| at + 1);
+    let to = text.rfind('>').unwrap_or(text.len());
+    &text[from..to.max(from)]
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Slow and failing operations on files are told: of which file, by whom, how long. The slow device is
+//! a file system of the test's own (FUSE) under the commit log; where that is not permitted the tests
+//! say so and pass.
+
+mod house;
+
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+use house::slow_disk::{elsewhere, Mood, SlowDisk};
+use house::{create_views, eventually};
+use postgres::Client;
+use scratch::Cluster;
+
+const CLIENTS: usize = 8;
+/// A name that a path may have, and a line of text may not.
+const PLACE: &str = "slow\ndisk \u{e9}";
+
+/// A server whose commit log lies on a slow disk, with rows of which it is not known yet that they
+/// were committed. Few buffers, so that four pages of the commit log are kept.
+fn server() -> Option<(Cluster, SlowDisk)> {
+    let builder = house::plain().fsync(true).settings([
+        ("shared_preload_libraries", "pg_tally"),
+        ("pg_tally.slow_threshold", "300ms"),
+        ("shared_buffers", "1MB"),
+        ("checkpoint_timeout", "1h"),
+        ("autovacuum", "off"),
+    ]);
+    let mut cluster = builder.create().unwrap();
+    let segment = house::segment(&cluster);
+    cluster.also_remove(&segment);
+    let log = cluster.data_dir().join("pg_xact");
+    let place = cluster.dir().join(PLACE);
+    std::fs::create_dir(&place).unwrap();
+    let disk = SlowDisk::mount(&place, &log)?;
+    std::fs::remove_dir_all(&log).unwrap();
+    symlink(&place, &log).unwrap();
+    cluster.start().unwrap();
+    create_views(&cluster);
+    Some((cluster, disk))
+}
+
+/// Text of the events of that kind, with the process that each is of.
+fn events(client: &mut Client, kind: &str) -> Vec<(i32, String)> {
+    let sql = "select pid, text from tally.events where kind = $1 order by number";
+    let rows = client.query(sql, &[&kind]).unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// The seconds in `sync: 1.503 s, ...`.
+fn seconds(text: &str) -> f64 {
+    text.split(": ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap()
+}
+
+fn within_a_tenth(found: f64, expected: f64) -> bool {
+    (found - expected).abs() <= expected / 10.0
+}
+
+#[test]
+fn a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slrus_lock() {
+    if elsewhere(
+        "a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slrus_lock",
+    ) {
+        return;
+    }
+    let Some((mut cluster, disk)) = server() else { return };
+    // Transactions that fill more than two pages of the log (32,768 each), and each has a row. The
+    // first page is read for rows of the catalog, the last one by whoever starts the server.
+    cluster
+        .psql(
+            "create table t (n int); \
+             do $$ begin for n in 1..70000 loop \
+             begin insert into t values (n); exception when others then null; end; \
+             end loop; end $$",
+        )
+        .unwrap();
+    cluster.restart().unwrap();
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| cluster.connect().unwrap()).collect();
+    let mut observer = cluster.connect().unwrap();
+    observer.batch_execute("select * from tally.sessions, tally.events, tally.waits").unwrap();
+
+    let delay = 1.2;
+    disk.set(Mood { read: Duration::from_secs_f64(delay), ..Mood::default() });
+    let began = Instant::now();
+    let seen = std::thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(|| client.batch_execute("select count(*) from t").unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(700));
+        let sql = "select count(*) filter (where activity like '%LWLock:XactBuffer'), \
+                          count(*) filter (where activity like '%IO:SLRURead') \
+                   from tally.sessions";
+        observer.query_one(sql, &[]).map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1)))
+    });
+    let seen = seen.unwrap();
+    println!("{seen:?} wait while the read goes on; all done in {:?}", began.elapsed());
+    disk.set(Mood::default());
+    let told = events(&mut observer, "slow");
+    println!("{told:#?}");
+    let reads: Vec<_> = told.iter().filter(|(_, text)| text.starts_with("read: ")).collect();
+    let [(reader, read)] = reads[..] else { panic!("{} slow reads", reads.len()) };
+    assert!(within_a_tenth(seconds(read), delay), "{read}");
+    assert!(read.contains("s, 8192 bytes: "), "{read}");
+    assert!(read.ends_with("slow?disk ??/0000"), "{read}");
+    let behind = told.iter().filter(|(_, text)| text.starts_with("LWLock:XactBuffer: "));
+    let behind: Vec<_> = behind.filter(|(pid, _)| pid != reader).collect();
+    assert!(behind.len() >= CLIENTS / 2, "{} stood behind it", behind.len());
+    assert!(behind.iter().all(|(_, text)| seconds(text) < delay * 1.1), "{behind:?}");
+    assert_eq!(seen.1, 1, "one reads");
+    assert!(seen.0 >= CLIENTS as i64 / 2, "the others wait for him");
+    let row = observer
+        .query_one(
+            "select seconds, max_seconds from tally.waits where wait_event = 'XactBuffer'",
+            &[],
+        )
+        .unwrap();
+    let (all, longest): (f64, f64) = (row.get(0), row.get(1));
+    println!("XactBuffer: {all} s, at most {longest} s");
+    let least = delay * 0.5 * (CLIENTS / 2) as f64;
+    assert!(all >= least && longest <= delay * 1.1, "{all} s, at most {longest} s");
+}
+
+#[test]
+fn a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_threshold_minus_one() {
+    if elsewhere(
+        "a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_threshold_minus_one",
+    ) {
+        return;
+    }
+    let Some((cluster, disk)) = server() else { return };
+    let mut client = cluster.connect().unwrap();
+    for sql in ["create table t (n int)", "checkpoint", "insert into t values (1)"] {
+        client.batch_execute(sql).unwrap();
+    }
+    let delay = 1.5;
+    let slow = Mood { sync: Duration::from_secs_f64(delay), ..Mood::default() };
+    disk.set(slow);
+    client.batch_execute("checkpoint").unwrap();
+    let told = events(&mut client, "slow");
+    println!("{told:#?}");
+    let sync = told.iter().find(|(_, text)| text.starts_with("sync: ")).expect("a slow sync");
+    assert!(within_a_tenth(seconds(&sync.1), delay), "{}", sync.1);
+    assert!(sync.1.contains("s, after 1 write of 8192 bytes: "), "{}", sync.1);
+    assert!(sync.1.ends_with("slow?disk ??/0000"), "{}", sync.1);
+    let kind = "select kind from tally.sessions where pid = $1";
+    assert_eq!(client.query_one(kind, &[&sync.0]).unwrap().get::<_, &str>(0), "checkpointer");
+    let row = client
+        .query_one(
+            "select longest_sync_seconds, longest_sync_file, sync_seconds from tally.checkpoints \
+             order by number desc limit 1",
+            &[],
+        )
+        .unwrap();
+    assert!(within_a_tenth(row.get(0), delay) && row.get::<_, f64>(2) >= delay * 0.9, "{row:?}");
+    assert!(row.get::<_, &str>(1).ends_with("/0000"), "{row:?}");
+
+    client.batch_execute("alter system set pg_tally.slow_threshold = -1").unwrap();
+    cluster.reload().unwrap();
+    eventually("the setting is in force", || {
+        let row = client.query_one("show pg_tally.slow_threshold", &[]).unwrap();
+        row.get::<_, &str>(0) == "-1"
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let before = events(&mut client, "slow").len();
+    let began = Instant::now();
+    client.batch_execute("insert into t values (2)").unwrap();
+    client.batch_execute("checkpoint").unwrap();
+    assert!(began.elapsed().as_secs_f64() >= delay, "it was slow");
+    assert_eq!(events(&mut client, "slow").len(), before, "but that was not asked for");
+}
+
+#[test]
+fn a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_it_does() {
+    if elsewhere(
+        "a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_it_does",
+    ) {
+        return;
+    }
+    let Some((cluster, disk)) = server() else { return };
+    let mut client = cluster.connect().unwrap();
+    for sql in ["create table t (n int)", "checkpoint", "insert into t values (1)"] {
+        client.batch_execute(sql).unwrap();
+    }
+    let failed = |client: &mut Client, operation: &str| -> i64 {
+        let sql = "select coalesce(sum(count), 0)::bigint from tally.files \
+                   where file = 'slru Xact' and operation = $1 and failed";
+        client.query_one(sql, &[&operation]).unwrap().get(0)
+    };
+
+    disk.set(Mood { full: true, ..Mood::default() });
+    let error = client.batch_execute("checkpoint").unwrap_err();
+    assert!(
+        error.as_db_error().unwrap().message().contains("checkpoint request failed"),
+        "{error}"
+    );
+    let told = events(&mut client, "warning");
+    println!("{told:#?}");
+    let full = "write failed: No space left on device: ";
+    assert!(told.iter().any(|(_, text)| text.starts_with(full) && text.ends_with("/0000")));
+    assert!(failed(&mut client, "write") >= 1);
+    disk.set(Mood::default());
+    client.batch_execute("checkpoint").unwrap();
+
+    let delay = 1.0;
+    client.batch_execute("insert into t values (2)").unwrap();
+    disk.set(Mood { sync: Duration::from_secs_f64(delay), sync_fails: true, ..Mood::default() });
+    client.batch_execute("checkpoint").unwrap_err();
+    disk.set(Mood::default());
+    eventually("the server is back", || cluster.connect().is_ok());
+    assert!(cluster.log().contains("PANIC:  could not fsync file"), "{}", cluster.log_tail(30));
+    let mut client = cluster.connect().unwrap();
+    let told = [events(&mut client, "warning"), events(&mut client, "slow")].concat();
+    println!("{told:#?}");
+    let of = |start: &str| told.iter().find(|(_, text)| text.starts_with(start)).cloned();
+    let failure = of("sync failed: Input/output error: ").expect("the failure is told");
+    assert!(failure.1.ends_with("slow?disk ??/0000"), "{}", failure.1);
+    let slow = of("sync: 1.").expect("and so is how long it took");
+    assert!(
+        within_a_tenth(seconds(&slow.1), delay) && slow.1.contains("s, failed: "),
+        "{}",
+        slow.1
+    );
+    assert_eq!(slow.0, failure.0);
+    assert_eq!(failed(&mut client, "sync"), 1);
+    // What was in the write-ahead log is there.
+    let rows: i64 = client.query_one("select count(*) from t", &[]).unwrap().get(0);
+    assert_eq!(rows, 2);
+}
