@@ -555,6 +555,27 @@ mod tests {
     }
 
     #[test]
+    fn the_storage_side_is_a_page_that_scrolls_and_opens_as_a_whole() {
+        let mut screen = screen();
+        press(&mut screen, "9");
+        let top = drawn(&mut screen, 100, 24);
+        assert!(top.contains("Files") && !top.contains("  extend") && !top.contains("Slow op"));
+        press(&mut screen, "\n");
+        assert!(drawn(&mut screen, 100, 24).contains("  extend"));
+        press(&mut screen, "\n/fsync\n");
+        assert!(drawn(&mut screen, 100, 24).contains("none that contains the filter"));
+        press(&mut screen, "\x1b");
+        screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
+        let foot = drawn(&mut screen, 100, 24);
+        assert!(foot.contains("pg_xact/000C") && !foot.contains("FILES"), "{foot}");
+        // Before it is read the rest is there.
+        let mut later = sample::reading();
+        later.io = None;
+        screen.step(Step::Interval(Box::new(later)));
+        assert!(drawn(&mut screen, 100, 40).contains("slow operations are being read"));
+    }
+
+    #[test]
     fn statements_have_orders_of_their_own() {
         let mut screen = screen();
         press(&mut screen, "8sss");

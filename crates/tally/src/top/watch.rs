@@ -75,6 +75,8 @@ struct DeviceWatch {
     answers: Receiver<Answer>,
     /// Asked and not answered yet.
     asked: bool,
+    /// It has been waited for in vain: from now on the answer is only looked for.
+    late: bool,
     before: Option<Answer>,
 }
 
@@ -86,7 +88,7 @@ impl DeviceWatch {
             .name("devices".to_string())
             .spawn(move || work(&directory, pid, &questions, &answer))
             .map_err(|error| format!("the devices are not looked for: {error}"))?;
-        let mut watch = DeviceWatch { ask, answers, asked: false, before: None };
+        let mut watch = DeviceWatch { ask, answers, asked: false, late: false, before: None };
         watch.question();
         Ok(watch)
     }
@@ -98,12 +100,14 @@ impl DeviceWatch {
 
     /// The answer to the question asked last, or why there is none.
     fn answer(&mut self) -> Result<Answer, String> {
-        match self.answers.recv_timeout(PATIENCE) {
+        let patience = if self.late { Duration::ZERO } else { PATIENCE };
+        match self.answers.recv_timeout(patience) {
             Ok(answer) => {
-                self.asked = false;
+                (self.asked, self.late) = (false, false);
                 Ok(answer)
             }
             Err(RecvTimeoutError::Timeout) => {
+                self.late = true;
                 Err("the devices are not known yet: a file system does not answer".to_string())
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -186,12 +190,14 @@ mod tests {
     fn a_thread_that_does_not_answer_is_said_and_not_asked_again() {
         let (ask, questions) = channel();
         let (answer, answers) = channel();
-        let mut watch = DeviceWatch { ask, answers, asked: false, before: None };
+        let mut watch = DeviceWatch { ask, answers, asked: false, late: false, before: None };
         watch.question();
-        for _ in 0..2 {
+        let began = Instant::now();
+        for _ in 0..9 {
             let (devices, problem) = watch.next();
             assert!(devices.is_none() && problem.unwrap().contains("does not answer"));
         }
+        assert!(began.elapsed() < 2 * PATIENCE, "it is waited for once");
         assert_eq!(questions.try_iter().count(), 1);
         drop(answer);
         assert!(watch.next().1.unwrap().contains("any more"));

@@ -7,7 +7,7 @@ use device::{BlockDevice, DeviceFigures, DeviceKind, DeviceNumber, Devices, Plac
 
 use super::files::megabytes;
 use super::{DevicesUnder, Io};
-use crate::model::panes::{accepts, left, right, text, Wish};
+use crate::model::panes::{accepts, left, right, Wish};
 use crate::model::table::{Row, Table, Tone};
 use crate::model::units::{bytes, count, percent};
 
@@ -84,7 +84,7 @@ fn figures(under: &DevicesUnder, number: DeviceNumber) -> Option<&DeviceFigures>
 }
 
 /// What a device is, for people.
-fn kind(device: &BlockDevice) -> String {
+fn kind(device: &BlockDevice, found: &Devices) -> String {
     let mut text = match device.kind {
         DeviceKind::Disk => "disk",
         DeviceKind::Partition => "partition",
@@ -100,8 +100,16 @@ fn kind(device: &BlockDevice) -> String {
     for more in more.into_iter().chain([file]).flatten() {
         text.push_str(&format!(" {}", one_line(&more)));
     }
+    let parts: Vec<String> = device
+        .made_of
+        .iter()
+        .map(|number| found.device(*number).map_or(number.to_string(), |part| part.name.clone()))
+        .collect();
+    if !parts.is_empty() {
+        text.push_str(&format!(" of {}", some(&parts, 3, " ")));
+    }
     if device.rotational == Some(true) {
-        text.push_str(", turning");
+        text.push_str(", rotational");
     }
     text
 }
@@ -127,7 +135,7 @@ pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
         right("FLUSH MS", 3),
         right("QUEUE", 1),
         right("UTIL%", 0),
-        text("WHAT"),
+        left("WHAT", 4),
     ];
     let rows: Vec<Row> = lines(&under.found)
         .into_iter()
@@ -154,7 +162,7 @@ pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
                     of(&|f| milliseconds(f.flush_ms)),
                     of(&|f| format!("{:.2}", f.queue_length)),
                     of(&|f| percent(f.utilisation_percent / 100.0)),
-                    kind(line.device),
+                    kind(line.device, &under.found),
                 ],
                 bar: None,
                 tone: Tone::Other,
@@ -175,10 +183,14 @@ pub fn notes(io: &Io) -> Vec<String> {
     let mut why: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for place in found.places.iter().filter(|place| found.under(place).is_empty()) {
         let reason = found.why_no_device(place).unwrap_or_else(|| "not known".to_string());
-        why.entry(one_line(&reason)).or_default().push(what(place));
+        let place = match place.kind {
+            PlaceKind::Tablespace { oid } => format!("tablespace {oid}"),
+            _ => what(place),
+        };
+        why.entry(one_line(&reason)).or_default().push(place);
     }
     for (reason, places) in why {
-        notes.push(format!("no device is known of {}: {reason}", some(&places, 5, ", ")));
+        notes.push(format!("{}: {reason}", some(&places, 5, ", ")));
     }
     notes.extend(found.notes.iter().map(|note| one_line(note)));
     let Some(interval) = &under.figures else {
@@ -217,7 +229,7 @@ pub fn notes(io: &Io) -> Vec<String> {
             };
             notes.push(format!(
                 "the server's processes read {}/s{cached} and wrote {}/s; devices read {}/s for \
-                 them and have {}/s to write{refused}",
+                 them, and they made pages of {}/s dirty{refused}",
                 bytes(f.read_bytes_per_second),
                 bytes(f.written_bytes_per_second),
                 bytes(f.device_read_bytes_per_second),
@@ -228,4 +240,175 @@ pub fn notes(io: &Io) -> Vec<String> {
         (None, None) => {}
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use device::{DeviceRow, IoFigures, Problem, ServerIo, Space, SpaceRow, System};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::cli::Sort;
+    use crate::model::panes::Open;
+
+    fn wish(filter: &str) -> Wish {
+        let filter = filter.to_string();
+        Wish { sort: Sort::Time, reverse: false, filter, idle: false, open: Open::All }
+    }
+
+    fn file(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// A data directory on a partition, its WAL and a log on a volume that is made of it, and
+    /// a tablespace in memory, as /proc and /sys would show them.
+    fn machine() -> (TempDir, Devices) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap();
+        for below in ["data/pg_tblspc/16385", "data/log", "data/pg_wal"] {
+            std::fs::create_dir_all(at.join(below)).unwrap();
+        }
+        let mount = |id: u32, number: &str, point: &str, kind: &str| {
+            let parent = if id == 100 { 1 } else { 100 };
+            format!("{id} {parent} {number} / {point} rw - {kind} {kind} rw\n")
+        };
+        let below = |path: &str| at.join(path).to_string_lossy().into_owned();
+        let mounts = [
+            mount(100, "8:1", "/", "ext4"),
+            mount(101, "253:0", &below("data/pg_wal"), "xfs"),
+            mount(102, "253:0", &below("data/log"), "xfs"),
+            mount(103, "0:40", &below("data/pg_tblspc/16385"), "tmpfs"),
+        ];
+        file(&at.join("proc/self/mountinfo"), &mounts.concat());
+        for (number, path) in [("8:0", "sda"), ("8:1", "sda/sda1"), ("253:0", "dm-0")] {
+            file(&at.join("sys/devices").join(path).join("dev"), &format!("{number}\n"));
+            let link = at.join("sys/dev/block").join(number);
+            std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(at.join("sys/devices").join(path), link).unwrap();
+        }
+        let devices = at.join("sys/devices");
+        file(&devices.join("sda/sda1/partition"), "1\n");
+        file(&devices.join("sda/queue/rotational"), "1\n");
+        file(&devices.join("sda/device/model"), "ST4000NM\n");
+        file(&devices.join("dm-0/dm/name"), "vg-wal\n");
+        std::fs::create_dir_all(devices.join("dm-0/slaves")).unwrap();
+        let part = devices.join("dm-0/slaves/sda1");
+        std::os::unix::fs::symlink(devices.join("sda/sda1"), part).unwrap();
+        let system = System::at(at.join("proc"), at.join("sys"));
+        let found = Devices::resolve(&system, &at.join("data"), None);
+        (folder, found)
+    }
+
+    fn row(number: &str, figures: Result<DeviceFigures, Problem>) -> DeviceRow {
+        let number = number.parse().unwrap();
+        DeviceRow { number, figures: figures.as_ref().ok().copied(), problem: figures.err() }
+    }
+
+    fn busy() -> DeviceFigures {
+        DeviceFigures {
+            reads_per_second: 12.0,
+            read_bytes_per_second: 98304.0,
+            read_ms: Some(7.25),
+            writes_per_second: 1530.0,
+            written_bytes_per_second: 12_582_912.0,
+            write_ms: Some(0.4),
+            flushes_per_second: Some(405.0),
+            flush_ms: Some(1.9),
+            queue_length: 1.25,
+            utilisation_percent: 87.5,
+            ..DeviceFigures::default()
+        }
+    }
+
+    fn io() -> (TempDir, Io) {
+        let (folder, found) = machine();
+        let mount = |point: &str| {
+            let is_it = |f: &&device::FileSystem| f.mount_point.ends_with(point);
+            found.file_systems.iter().find(is_it).unwrap().mount_id
+        };
+        let room = Space {
+            total_bytes: 4 << 30,
+            free_bytes: 3 << 30,
+            available_bytes: 2 << 30,
+            inodes: 0,
+            inodes_free: 0,
+            inodes_available: 0,
+        };
+        let space = |mount_id, answer: Result<Space, Problem>| SpaceRow {
+            mount_id,
+            growth_bytes_per_second: None,
+            space: answer.as_ref().ok().copied(),
+            problem: answer.err(),
+        };
+        let figures = device::Interval {
+            time: 0.0,
+            interval_seconds: 1.0,
+            devices: vec![
+                row("8:0", Ok(DeviceFigures { flushes_per_second: None, ..busy() })),
+                row("8:1", Err(Problem::NotCounted)),
+                row("253:0", Ok(busy())),
+            ],
+            file_systems: vec![
+                space(mount("/"), Ok(room)),
+                space(mount("data/pg_wal"), Err(Problem::NoAnswer)),
+            ],
+            server: Some(ServerIo {
+                figures: IoFigures {
+                    reads_per_second: 1.0,
+                    read_bytes_per_second: 2_097_152.0,
+                    writes_per_second: 1.0,
+                    written_bytes_per_second: 12_582_912.0,
+                    device_read_bytes_per_second: 98304.0,
+                    device_written_bytes_per_second: 12_582_912.0,
+                    cancelled_bytes_per_second: 0.0,
+                    from_page_cache_percent: Some(95.3125),
+                },
+                processes_count: 12,
+                refused: 2,
+                processes: Vec::new(),
+            }),
+            server_problem: None,
+            devices_read_bytes_per_second: None,
+            devices_written_bytes_per_second: None,
+        };
+        let devices = DevicesUnder { found: Arc::new(found), figures: Some(figures) };
+        (folder, Io { devices: Some(devices), ..Io::default() })
+    }
+
+    #[test]
+    fn devices_have_their_figures_and_what_has_none_its_reason() {
+        let (folder, io) = io();
+        let table = table(&io, &wish("")).unwrap();
+        let mut text = format!("{}\n{}\n", table.text(160), table.text(80));
+        for note in notes(&io) {
+            text.push_str(&note);
+            text.push('\n');
+        }
+        insta::assert_snapshot!(text.replace(&*folder.path().to_string_lossy(), "MACHINE"));
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_a_dash_and_a_filter_keeps_its_own() {
+        let (_folder, mut io) = io();
+        assert_eq!(table(&io, &wish("pg_wal")).map(|table| table.rows.len()), None);
+        assert_eq!(table(&io, &wish("dm-0")).unwrap().rows.len(), 1);
+        if let Some(devices) = &mut io.devices {
+            devices.figures = None;
+        }
+        let table = table(&io, &wish("")).unwrap();
+        assert!(table.rows.iter().all(|row| row.cells[2] == "-"), "{table:?}");
+        assert!(notes(&io).iter().any(|note| note.starts_with("tablespace 16385: tmpfs")));
+    }
+
+    #[test]
+    fn of_many_names_the_first_are_shown() {
+        let names: Vec<String> = (1..=5).map(|n| n.to_string()).collect();
+        assert_eq!(some(&names, 3, " "), "1 2 3 +2");
+        assert_eq!(some(&names, 5, ", "), "1, 2, 3, 4, 5");
+        assert_eq!(one_line("a\nb\u{1b}c"), "a?b?c");
+    }
 }
