@@ -56,7 +56,7 @@ static struct
 {
 	uint64		start;				/* tick; 0: no commit is going on */
 	uint64		end;				/* of one that is to be recorded */
-	wait_sum	before[WAITS_CLASSES];
+	wait_sums	before;
 	uint32		index[COMMIT_PARTS];	/* in the book; TALLY_NONE until touched */
 }			commit;
 
@@ -80,9 +80,9 @@ record(commit_part part, uint64 ticks)
 void
 commits_record(void)
 {
-	const wait_sum *now = pending_sums;
-	const wait_sum *then = commit.before;
-	bool		led = now[WAITS_WAL_SYNC].count != then[WAITS_WAL_SYNC].count;
+	const wait_sums *now = &pending_sums;
+	const wait_sums *then = &commit.before;
+	bool		led = now->counts[WAITS_WAL_SYNC] != then->counts[WAITS_WAL_SYNC];
 
 	commits_pending = false;
 	record(led ? COMMIT_LED : synchronous_commit == SYNCHRONOUS_COMMIT_OFF ? COMMIT_ASYNCHRONOUS
@@ -91,8 +91,8 @@ commits_record(void)
 	{
 		wait_class	class = parts[part].class;
 
-		if (now[class].count != then[class].count)
-			record(part, now[class].ticks - then[class].ticks);
+		if (now->counts[class] != then->counts[class])
+			record(part, now->ticks[class] - then->ticks[class]);
 	}
 	commit.start = 0;
 }
@@ -118,7 +118,7 @@ transaction(XactEvent event, void *arg)
 				return;
 			if (tally.slot.book->pend != TALLY_NONE || commits_pending)
 				settle();
-			memcpy(commit.before, pending_sums, sizeof(commit.before));
+			commit.before = pending_sums;
 			if (CommitDelay > 0)
 				tally.unnamed_sleep = CALL_COMMIT_DELAY;
 			commit.start = probe_now();

@@ -10,7 +10,7 @@
 #include "pending.h"
 #include "pg_tally.h"
 
-wait_sum	pending_sums[WAITS_CLASSES];
+wait_sums	pending_sums;
 uint8		pending_classes[PENDING_INDEXES];
 
 /* A new slot: indexes stand for other statistics. */

@@ -31,14 +31,14 @@ typedef enum wait_class
 	WAITS_CLASSES
 } wait_class;
 
-typedef struct wait_sum
-{
-	uint64		count;
-	uint64		ticks;
-} wait_sum;
-
 /* Ever, of this process. */
-extern wait_sum pending_sums[WAITS_CLASSES];
+typedef struct wait_sums
+{
+	uint64		ticks[WAITS_CLASSES];
+	uint64		counts[WAITS_CLASSES];
+} wait_sums;
+
+extern wait_sums pending_sums;
 
 /* By index in the book; a book has no more statistics. */
 #define PENDING_INDEXES 4096
@@ -65,8 +65,8 @@ pending_settle(void)
 		class = (wait_class) pending_classes[index & (PENDING_INDEXES - 1)];
 		if (unlikely(class == WAITS_UNKNOWN))
 			class = pending_learn(index);
-		pending_sums[class].count++;
-		pending_sums[class].ticks += ticks;
+		pending_sums.counts[class]++;
+		pending_sums.ticks[class] += ticks;
 		split_note(index, ticks);
 		if (unlikely(ticks >= slow_least))
 			slow_look(index, ticks);

@@ -164,7 +164,7 @@ probe_follow(void)
 	tally_follow(&tally.slot, now_on ? tally.cpu : tally.off_index, probe_now());
 	functions_follow(tally.word_seen, tally.slot.word);
 	lwlocks_follow(tally.word_seen, tally.slot.word);
-	statements_drop();
+	statements_follow(tally.word_seen, tally.slot.word, tally.slot.book->born);
 	commits_begin();
 	tally.word_seen = tally.slot.word;
 	/* What began before the change was not seen whole. */
@@ -185,7 +185,7 @@ probe_end_changed(uint64 now)
 				 TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF ? tally.cpu : tally.off_index, now);
 	functions_follow(tally.word_seen, tally.slot.word);
 	lwlocks_follow(tally.word_seen, tally.slot.word);
-	statements_drop();
+	statements_follow(tally.word_seen, tally.slot.word, tally.slot.book->born);
 	commits_begin();
 	tally.word_seen = tally.slot.word;
 	tally.handle_start = 0;
@@ -194,7 +194,11 @@ probe_end_changed(uint64 now)
 	if (TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF)
 	{
 		/* Still on (a reset): the wait ends here like any other. */
+		uint32		wait = tally.slot.book->run;
+
+		start = tally.slot.book->run_start;
 		tally_switch(&tally.slot, tally.cpu, now);
+		split_note(wait, now > start ? now - start : 0);
 		if (files_note.pending)
 			files_record(now > start ? now - start : 0);
 		tally.on = true;

@@ -174,6 +174,15 @@ probe_level_until(void)
 										offsetof(tally_header, level_word)));
 }
 
+/* TALLY_PAUSE_* in force; beside the level word too. */
+static inline uint32
+probe_pause(void)
+{
+	return *(const volatile uint32 *) ((const char *) tally.level_word +
+									   (offsetof(tally_header, pause) -
+										offsetof(tally_header, level_word)));
+}
+
 static inline uint64
 probe_now(void)
 {

@@ -99,6 +99,22 @@ split_drop(void)
 	split.named = false;
 }
 
+void
+split_reset(uint64 now)
+{
+	tally_current *current = split.cache.current;
+
+	if (split.since == 0)
+		return;
+	tally_current_begin(current);
+	forget(current);
+	current->begun = now;
+	current->since = now;
+	current->waits = 0;
+	tally_current_end(current);
+	split.since = now;
+}
+
 /* What is not a wait since the last cut was processor time of the phase that ends. */
 void
 split_cut(uint64 now)
@@ -131,12 +147,13 @@ split_place(const tally_statement_key *key, const tally_statement_text *text)
 
 	if (unlikely(!get_ready()))
 		return NULL;
-	place = tally_cache_find(&split.cache, key);
+	place = split_find(key);
 	if (likely(place != NULL))
 		return place;
 	saved_errno = errno;
 	place = tally_cache_enter(&split.cache, key, text);
 	errno = saved_errno;
+	split.latest = place;
 	return place;
 }
 
@@ -193,7 +210,7 @@ charge_owner(void)
 		charge_unknown();
 }
 
-void
+HOT_CODE void
 split_message_begin(tally_message message, uint64 arrival)
 {
 	tally_current *current;
@@ -221,11 +238,37 @@ split_message_begin(tally_message message, uint64 arrival)
 	split.top = PG_exception_stack;
 }
 
-void
+/* The commonest message: one statement, and nothing was waited for. */
+static inline bool
+end_plain(uint64 now)
+{
+	tally_current *current = split.cache.current;
+	tally_cached *place;
+
+	if (!split.named || current->used != 0 || (place = split_find(&split.owner)) == NULL)
+		return false;
+	tally_current_begin(current);
+	tally_cached_begin(place);
+	tally_parts_add(place->parts, tally.slot.heads[tally.cpu].stat, 1,
+					now > split.since ? now - split.since : 0);
+	tally_cached_end(place);
+	current->begun = 0;
+	current->since = 0;
+	tally_current_end(current);
+	split.since = 0;
+	return true;
+}
+
+HOT_CODE void
 split_message_end(tally_message message, uint64 now)
 {
 	if (split.since == 0)
 		return;
+	if (likely(end_plain(now)))
+	{
+		tally_cache_settle(&split.cache);
+		return;
+	}
 	split_cut(now);
 	split.since = 0;
 	if (split.named)
@@ -254,6 +297,7 @@ split_message_end(tally_message message, uint64 now)
 	split.cache.current->begun = 0;
 	split.cache.current->since = 0;
 	tally_current_end(split.cache.current);
+	tally_cache_settle(&split.cache);
 }
 
 /* Record the pending wait now rather than at the next one. */
@@ -271,7 +315,7 @@ split_settle(void)
 	tally.on = true;
 }
 
-void
+HOT_CODE void
 split_name(uint64 id)
 {
 	if (split.since == 0 || (split.named && split.owner.id == id))

@@ -32,6 +32,7 @@ typedef struct split_state
 	bool		failed;				/* its error has been counted */
 	bool		carried;			/* a Bind's time waits for its statement */
 	bool		begins;				/* a parallel worker: from the next wait on */
+	tally_cached *latest;			/* the place that was asked for last */
 	tally_statement_key owner;		/* of this message, or else of the one before */
 	void	   *top;				/* PG_exception_stack of the main loop */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
@@ -47,6 +48,8 @@ extern void split_begin_process(void);
 extern void split_end_process(uint64 now);
 /* The level has changed: what was gathered is not whole. */
 extern void split_drop(void);
+/* All totals have begun again at zero, and so has what is gathered. */
+extern void split_reset(uint64 now);
 
 extern void split_message_begin(tally_message message, uint64 arrival);
 extern void split_message_end(tally_message message, uint64 now);
@@ -66,6 +69,20 @@ extern tally_cached *split_place(const tally_statement_key *key, const tally_sta
 extern void split_begin_worker(uint64 now);
 extern void split_name_worker(void);
 extern uint8 split_take(uint32 index);
+
+/* The place of a statement that is cached, or NULL. The slot has a cache. */
+static inline tally_cached *
+split_find(const tally_statement_key *key)
+{
+	tally_cached *place = split.latest;
+
+	if (likely(place != NULL && place->state == 1 && tally_cached_is(place, key)))
+		return place;
+	place = tally_cache_find(&split.cache, key);
+	if (place != NULL)
+		split.latest = place;
+	return place;
+}
 
 /* A wait of the message is over and is about to be recorded. */
 static inline void

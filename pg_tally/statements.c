@@ -43,25 +43,45 @@ statements_settings statements_settings_now = {
 	.text_limit = 8192,
 };
 
-/* What a statement's use of the server is measured by: running sums of this process. */
+#define BLOCKS 10					/* as in tally_counts */
+#define WAL 3
+#define IO 4
+
+/* Running sums of this process, when a stretch of a statement begins. */
 typedef struct usage
 {
 	uint64		tick;
-	BufferUsage buffers;
+	bool		timed;				/* the server times its I/O, in io_times */
+	int64		blocks[BLOCKS];
 	WalUsage	wal;
-	uint64		io_ticks[4];		/* as in tally_counts */
+	uint64		io_ticks[IO];
+	instr_time	io_times[IO];
 } usage;
+
+/* What a statement has used. */
+typedef struct used
+{
+	uint64		ticks;
+	uint64		blocks[BLOCKS];
+	uint64		wal[WAL];
+	uint64		io_ticks[IO];
+	uint64		io_ns[IO];
+} used;
 
 /* A query whose executor has started and not ended. */
 typedef struct open_query
 {
 	const QueryDesc *query;
-	tally_counts counts;			/* but for plan: of its runs so far; exec.total: ticks */
+	bool		ran;				/* `used` means something */
+	bool		split;				/* nested: has parts of its own */
 	uint64		temp_files;			/* running sums at its start */
 	uint64		temp_bytes;
-	bool		split;				/* nested: has parts of its own */
+	used		used;				/* of its runs so far */
 	tally_part	parts[TALLY_PARTS];
 } open_query;
+
+StaticAssertDecl(offsetof(BufferUsage, blk_read_time) == BLOCKS * sizeof(int64),
+				 "the blocks of BufferUsage in the order of tally_counts");
 
 typedef enum level_kind
 {
@@ -211,8 +231,14 @@ statements_begin(void)
 }
 
 void
-statements_drop(void)
+statements_follow(uint32 before, uint32 word, uint64 now)
 {
+	if (TALLY_LEVEL_OF(before) != TALLY_LEVEL_OFF && TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF)
+	{
+		if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
+			split_reset(now);
+		return;
+	}
 	s.open = 0;
 	split_drop();
 }
@@ -234,20 +260,16 @@ place_of(const tally_statement_key *key, const char *source, int location, int l
 {
 	tally_statement_text text;
 
-	if (likely(split.ready))
-	{
-		tally_cached *place = tally_cache_find(&split.cache, key);
+	tally_cached *place;
 
-		if (likely(place != NULL))
-			return place;
-	}
+	if (likely(split.ready) && likely((place = split_find(key)) != NULL))
+		return place;
 	if (source == NULL || tally_statement_known(tally.slot.segment, key))
 		return split_place(key, NULL);
 	{
 		MemoryContext mine = AllocSetContextCreate(CurrentMemoryContext, "pg_tally statement text",
 												   ALLOCSET_START_SMALL_SIZES);
 		MemoryContext theirs = MemoryContextSwitchTo(mine);
-		tally_cached *place;
 
 		statement_text_make(source, location, length, jumble,
 							(uint32) statements_settings_now.text_limit, &text);
@@ -272,10 +294,12 @@ static inline void
 usage_begin(usage *from)
 {
 	split_settle();
-	from->buffers = pgBufferUsage;
+	memcpy(from->blocks, &pgBufferUsage, sizeof(from->blocks));
 	from->wal = pgWalUsage;
-	for (int i = 0; i < lengthof(from->io_ticks); i++)
-		from->io_ticks[i] = pending_sums[WAITS_BLOCK_READ + i].ticks;
+	memcpy(from->io_ticks, &pending_sums.ticks[WAITS_BLOCK_READ], sizeof(from->io_ticks));
+	from->timed = track_io_timing;
+	if (unlikely(from->timed))
+		memcpy(from->io_times, &pgBufferUsage.blk_read_time, sizeof(from->io_times));
 	from->tick = probe_now();
 }
 
@@ -288,39 +312,28 @@ nanoseconds_since(const instr_time *from, const instr_time *to)
 	return (uint64) span.tv_sec * 1000000000u + (uint64) span.tv_nsec;
 }
 
-/* Add what was used since; returns the ticks. */
-static inline uint64
-usage_end(const usage *from, tally_counts *to)
+/* Add what was used since. */
+static inline void
+usage_end(const usage *from, used *to)
 {
 	uint64		now = probe_now();
-	const BufferUsage *a = &from->buffers;
-	const BufferUsage *b = &pgBufferUsage;
+	const int64 *blocks = &pgBufferUsage.shared_blks_hit;
 
 	split_settle();
-	to->blocks[0] += b->shared_blks_hit - a->shared_blks_hit;
-	to->blocks[1] += b->shared_blks_read - a->shared_blks_read;
-	to->blocks[2] += b->shared_blks_dirtied - a->shared_blks_dirtied;
-	to->blocks[3] += b->shared_blks_written - a->shared_blks_written;
-	to->blocks[4] += b->local_blks_hit - a->local_blks_hit;
-	to->blocks[5] += b->local_blks_read - a->local_blks_read;
-	to->blocks[6] += b->local_blks_dirtied - a->local_blks_dirtied;
-	to->blocks[7] += b->local_blks_written - a->local_blks_written;
-	to->blocks[8] += b->temp_blks_read - a->temp_blks_read;
-	to->blocks[9] += b->temp_blks_written - a->temp_blks_written;
+	to->ticks += now > from->tick ? now - from->tick : 0;
+	for (int i = 0; i < BLOCKS; i++)
+		to->blocks[i] += blocks[i] - from->blocks[i];
 	to->wal[0] += pgWalUsage.wal_records - from->wal.wal_records;
 	to->wal[1] += pgWalUsage.wal_fpi - from->wal.wal_fpi;
 	to->wal[2] += pgWalUsage.wal_bytes - from->wal.wal_bytes;
-	if (track_io_timing)
-	{
-		to->io_ns[0] += nanoseconds_since(&a->blk_read_time, &b->blk_read_time);
-		to->io_ns[1] += nanoseconds_since(&a->blk_write_time, &b->blk_write_time);
-		to->io_ns[2] += nanoseconds_since(&a->temp_blk_read_time, &b->temp_blk_read_time);
-		to->io_ns[3] += nanoseconds_since(&a->temp_blk_write_time, &b->temp_blk_write_time);
-	}
+	/* by the server's own times where it takes them, else by the probes' */
+	if (unlikely(from->timed))
+		for (int i = 0; i < IO; i++)
+			to->io_ns[i] += nanoseconds_since(&from->io_times[i],
+											  &(&pgBufferUsage.blk_read_time)[i]);
 	else
-		for (int i = 0; i < lengthof(from->io_ticks); i++)
-			to->io_ticks[i] += pending_sums[WAITS_BLOCK_READ + i].ticks - from->io_ticks[i];
-	return now > from->tick ? now - from->tick : 0;
+		for (int i = 0; i < IO; i++)
+			to->io_ticks[i] += pending_sums.ticks[WAITS_BLOCK_READ + i] - from->io_ticks[i];
 }
 
 /* The parts of a nested statement: what the message's parts grow by while it runs. */
@@ -369,39 +382,39 @@ now_us(void)
 		(int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 }
 
+/* Touches nothing to which there is nothing to add. */
 static inline void
 add_array(uint64 *to, const uint64 *from, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		to[i] += from[i];
+		if (from[i] != 0)
+			to[i] += from[i];
 }
 
-/* Add one execution, or one planning, that took so many ticks. The caller has begun the place. */
-static void
-add_counts(tally_cached *place, const tally_counts *counts)
+/* The caller has begun the place. */
+static inline void
+add_used(tally_cached *place, const used *from)
 {
 	tally_counts *to = &place->counts;
 
-	add_array(to->blocks, counts->blocks, lengthof(to->blocks));
-	add_array(to->wal, counts->wal, lengthof(to->wal));
-	if (track_io_timing)
-		add_array(to->io_ns, counts->io_ns, lengthof(to->io_ns));
-	else
-		add_array(to->io_ticks, counts->io_ticks, lengthof(to->io_ticks));
+	add_array(to->blocks, from->blocks, BLOCKS);
+	add_array(to->wal, from->wal, WAL);
+	add_array(to->io_ticks, from->io_ticks, IO);
+	add_array(to->io_ns, from->io_ns, IO);
 }
 
-static void
-add_execution(tally_cached *place, const tally_counts *counts, uint64 ticks)
+static inline void
+add_execution(tally_cached *place, const used *from, uint64 rows)
 {
 	tally_counts *to = &place->counts;
 
-	tally_moments_add(&to->exec, ticks);
-	place->hist[tally_bucket_index(ticks)]++;
-	to->rows += counts->rows;
+	tally_moments_add(&to->exec, from->ticks);
+	place->hist[tally_bucket_index(from->ticks)]++;
+	to->rows += rows;
 	to->last_us = now_us();
 	if (to->first_us == 0)
 		to->first_us = to->last_us;
-	add_counts(place, counts);
+	add_used(place, from);
 }
 
 void
@@ -469,10 +482,10 @@ open_add(const QueryDesc *query)
 	}
 	o = &s.queries[s.open++];
 	o->query = query;
-	memset(&o->counts, 0, sizeof(o->counts));
+	o->ran = false;
+	o->split = false;
 	o->temp_files = temp_files_ever;
 	o->temp_bytes = temp_bytes_ever;
-	o->split = false;
 }
 
 /* ---------------------------------------------------------------- hooks */
@@ -484,7 +497,7 @@ utility_counts(const Node *utility)
 	return !IsA(utility, ExecuteStmt) && !IsA(utility, PrepareStmt) && !IsA(utility, DeallocateStmt);
 }
 
-static void
+HOT_CODE static void
 analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 {
 	uint64		id = query->queryId;
@@ -512,7 +525,7 @@ call_planner(Query *parse, const char *source, int options, ParamListInfo params
 		: standard_planner(parse, source, options, params);
 }
 
-static PlannedStmt *
+HOT_CODE static PlannedStmt *
 plan(Query *parse, const char *source, int options, ParamListInfo params)
 {
 	uint64		id = parse->queryId;
@@ -521,41 +534,32 @@ plan(Query *parse, const char *source, int options, ParamListInfo params)
 	PlannedStmt *result;
 	tally_statement_key key;
 	tally_cached *place;
-	tally_counts counts;
+	used		taken = {0};
 	usage		before;
-	uint64		ticks;
 	int			level;
 
-	if (source == NULL || id == 0 || !enabled(s.planners + s.executors))
+	if (source == NULL || id == 0 || !statements_settings_now.planning ||
+		!enabled(s.planners + s.executors))
 		return call_planner(parse, source, options, params);
 	name_message(id);
 	key = key_of(id);
-	if (!statements_settings_now.planning)
-	{
-		level = level_push(LEVEL_PLANNER, &key);
-		result = call_planner(parse, source, options, params);
-		level_pop(level);
-		return result;
-	}
-
-	memset(&counts, 0, sizeof(counts));
 	usage_begin(&before);
 	level = level_push(LEVEL_PLANNER, &key);
 	result = call_planner(parse, source, options, params);
 	level_pop(level);
-	ticks = usage_end(&before, &counts);
+	usage_end(&before, &taken);
 	place = place_of(&key, source, location, length, NULL);
 	if (place != NULL)
 	{
 		tally_cached_begin(place);
-		tally_moments_add(&place->counts.plan, ticks);
-		add_counts(place, &counts);
+		tally_moments_add(&place->counts.plan, taken.ticks);
+		add_used(place, &taken);
 		tally_cached_end(place);
 	}
 	return result;
 }
 
-static void
+HOT_CODE static void
 executor_start(QueryDesc *query, int flags)
 {
 	uint64		id = query->plannedstmt->queryId;
@@ -625,10 +629,15 @@ executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 cou
 	/* others may have come and gone meanwhile */
 	if (o != NULL && (o = open_find(query)) != NULL)
 	{
-		uint64		ticks = usage_end(&before, &o->counts);
+		uint64		ticks;
 
-		o->counts.exec.total += ticks;
-		if (split_it)
+		if (!o->ran)
+			memset(&o->used, 0, sizeof(o->used));
+		o->ran = true;
+		ticks = o->used.ticks;
+		usage_end(&before, &o->used);
+		ticks = o->used.ticks - ticks;
+		if (unlikely(split_it))
 		{
 			if (!o->split)
 				memset(o->parts, 0, sizeof(o->parts));
@@ -638,7 +647,7 @@ executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 cou
 	}
 }
 
-static void
+HOT_CODE static void
 executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 {
 	if (statements_settings_now.track == STATEMENTS_NONE)
@@ -647,10 +656,12 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 		executor_step(query, false, direction, count, once);
 }
 
-static void
+/* Most have nothing to finish: no trigger fires, no part of them writes. */
+HOT_CODE static void
 executor_finish(QueryDesc *query)
 {
-	if (statements_settings_now.track == STATEMENTS_NONE)
+	if (statements_settings_now.track == STATEMENTS_NONE ||
+		(query->operation == CMD_SELECT && !query->plannedstmt->hasModifyingCTE))
 		call_finish(query);
 	else
 		executor_step(query, true, NoMovementScanDirection, 0, false);
@@ -676,7 +687,7 @@ add_jit(uint64 *to, const JitInstrumentation *jit)
 	}
 }
 
-static void
+HOT_CODE static void
 executor_end(QueryDesc *query)
 {
 	open_query *o = s.open > 0 ? open_find(query) : NULL;
@@ -693,13 +704,14 @@ executor_end(QueryDesc *query)
 		name_message(id);
 		place = place_of(&key, query->sourceText, query->plannedstmt->stmt_location,
 						 query->plannedstmt->stmt_len, NULL);
-		o->counts.rows = query->estate->es_processed;
+		if (unlikely(!o->ran))
+			memset(&o->used, 0, sizeof(o->used));
 		temp_files = o->temp_files;
 		temp_bytes = o->temp_bytes;
 		if (place != NULL)
 		{
 			tally_cached_begin(place);
-			add_execution(place, &o->counts, o->counts.exec.total);
+			add_execution(place, &o->used, query->estate->es_processed);
 			if (query->estate->es_jit != NULL)
 				add_jit(place->counts.jit, &query->estate->es_jit->instr);
 			if (o->split)
@@ -774,13 +786,12 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	int			length = pstmt->stmt_len;
 	tally_statement_key key;
 	tally_cached *place;
-	tally_counts counts;
+	used		taken = {0};
 	usage		before;
 	nested		parts;
 	bool		split_it;
 	uint64		temp_files = temp_files_ever;
 	uint64		temp_bytes = temp_bytes_ever;
-	uint64		ticks;
 	int			level;
 
 	/* parts of another utility statement have no id and are no statements */
@@ -798,7 +809,6 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	key = key_of(id);
 	(void) place_of(&key, source, location, length, NULL);
 	name_message(id);
-	memset(&counts, 0, sizeof(counts));
 	usage_begin(&before);
 	split_it = !key.toplevel && split.ready;
 	if (split_it)
@@ -806,8 +816,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	level = level_push(LEVEL_EXECUTOR, &key);
 	call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 	level_pop(level);
-	ticks = usage_end(&before, &counts);
-	counts.rows = tells_rows(completion) ? completion->nprocessed : 0;
+	usage_end(&before, &taken);
 
 	/* SET ROLE is told of the role that it leads to, as pg_stat_statements does */
 	if (GetUserId() != key.user_id)
@@ -820,11 +829,11 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	if (place != NULL)
 	{
 		tally_cached_begin(place);
-		add_execution(place, &counts, ticks);
+		add_execution(place, &taken, tells_rows(completion) ? completion->nprocessed : 0);
 		place->counts.temp_files += temp_files_ever - temp_files;
 		place->counts.temp_bytes += temp_bytes_ever - temp_bytes;
 		if (split_it)
-			nested_end(&parts, ticks, place->parts);
+			nested_end(&parts, taken.ticks, place->parts);
 		tally_cached_end(place);
 	}
 }

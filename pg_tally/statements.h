@@ -37,8 +37,8 @@ extern statements_settings statements_settings_now;
 extern void statements_install(void);
 /* Another slot, or none. */
 extern void statements_begin(void);
-/* Forget what is going on: the level has changed. */
-extern void statements_drop(void);
+/* The level word has changed: what began before is not whole. A reset only empties it. */
+extern void statements_follow(uint32 before, uint32 word, uint64 now);
 /* The main loop is about to handle a message: no statement is going on. */
 extern void statements_message(void);
 /* siglongjmp: what lies deeper than its target ends by an error. */
@@ -52,7 +52,7 @@ static inline bool
 statements_asked(void)
 {
 	return statements_settings_now.track != STATEMENTS_NONE &&
-		tally.slot.segment->header->pause == 0;
+		(probe_pause() & TALLY_PAUSE_STATEMENTS) == 0;
 }
 
 /* And may they be, now? */

@@ -41,7 +41,7 @@ extern "C" {
 #define TALLY_WAYS 20				/* statements of a set */
 #define TALLY_SET_LOG 32			/* layings-down that a set remembers */
 #define TALLY_PARTS 24				/* accounts that a statement's time is split over */
-#define TALLY_CACHED 64				/* statements in a slot's cache */
+#define TALLY_CACHED 64				/* places in a slot's cache */
 #define TALLY_TEXT_BLOCK 252		/* bytes of text in a block */
 
 typedef struct tally_statement_key	/* 24 bytes */
@@ -178,6 +178,14 @@ TALLY_ASSERT(sizeof(tally_current) == 704);
 
 /* ---------------------------------------------------------------- a writer's cache */
 
+/*
+ * The first place is for a statement that has not come lately: it is laid down as soon as it is
+ * done (tally_cache_settle), so that statements which never come again push none out of the
+ * cache. One that comes twice within some dozens of others gets a place of its own.
+ */
+#define TALLY_PASSING 0u
+#define TALLY_SEEN 64u				/* power of two */
+
 /* Who holds a lock of the table. */
 typedef struct tally_holder
 {
@@ -197,6 +205,7 @@ typedef struct tally_cache
 	tally_cached *places;
 	uint64_t	tags[TALLY_CACHED]; /* hash of each place's key, 0 free */
 	uint32_t	stamps[TALLY_CACHED];	/* the clock at its last use */
+	uint16_t	seen[TALLY_SEEN];	/* of the hashes of statements that passed through the first place */
 } tally_cache;
 
 typedef struct tally_statement_text
@@ -228,13 +237,23 @@ extern int	tally_cache_open(tally_slot *slot, tally_cache *cache);
 extern bool tally_statement_known(const tally_segment *segment, const tally_statement_key *key);
 
 /*
- * A place for the statement in this cache, which did not have it: in the table it is found or
- * entered, with `text` where it has none (NULL: stays without). What lies in the place so far
- * is laid down. NULL: the table or its locks cannot be had just now (counted in
+ * A place for the statement in this cache, which did not have it. Given a text, it is entered in
+ * the table with it, unless it has one there; one that came lately is found or entered there in
+ * any case. What lies in the place so far is laid down. NULL: the table or its locks cannot be had just now (counted in
  * statements_dropped).
  */
 extern tally_cached *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 									   const tally_statement_text *text);
+
+/* The first place is free again; for the end of a statement. */
+extern void tally_cache_lay_down_passing(tally_cache *cache);
+
+static inline void
+tally_cache_settle(tally_cache *cache)
+{
+	if (__builtin_expect(cache->tags[TALLY_PASSING] != 0, 0))
+		tally_cache_lay_down_passing(cache);
+}
 
 /* Lay down all of this cache's places and what current holds; they are free then. */
 extern void tally_cache_empty(tally_cache *cache);
@@ -295,12 +314,22 @@ tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 }
 
 #define TALLY_CACHE_WAYS 4u
+#define TALLY_CACHE_GROUPS (TALLY_CACHED / TALLY_CACHE_WAYS - 1)	/* the first one passes on */
 
-/* The first of the places in which a statement of that hash may lie. */
+/* The first of the places in which a statement of that hash may stay. */
 static inline uint32_t
 tally_cache_first(uint64_t tag)
 {
-	return (uint32_t) (tag >> 8) % (TALLY_CACHED / TALLY_CACHE_WAYS) * TALLY_CACHE_WAYS;
+	return ((uint32_t) (tag >> 8) % TALLY_CACHE_GROUPS + 1) * TALLY_CACHE_WAYS;
+}
+
+/* Can the place be added to, for that statement? */
+static inline bool
+tally_cached_is(const tally_cached *place, const tally_statement_key *key)
+{
+	/* so many executions that a bucket might overflow: to be laid down first */
+	return tally_statement_same(&place->key, key) && place->drop != place->generation &&
+		place->counts.exec.count < UINT32_MAX / 2;
 }
 
 /* The place of a statement in this cache, or NULL; reads nothing that others write but `drop`. */
@@ -311,17 +340,13 @@ tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 	uint32_t	first = tally_cache_first(tag);
 
 	for (uint32_t i = first; i < first + TALLY_CACHE_WAYS; i++)
-	{
-		tally_cached *place = &cache->places[i];
-
-		/* so many executions that a bucket might overflow: to be laid down first */
-		if (cache->tags[i] == tag && tally_statement_same(&place->key, key) &&
-			place->counts.exec.count < UINT32_MAX / 2 && place->drop != place->generation)
+		if (cache->tags[i] == tag && tally_cached_is(&cache->places[i], key))
 		{
 			cache->stamps[i] = ++cache->clock;
-			return place;
+			return &cache->places[i];
 		}
-	}
+	if (cache->tags[TALLY_PASSING] == tag && tally_cached_is(&cache->places[TALLY_PASSING], key))
+		return &cache->places[TALLY_PASSING];
 	return NULL;
 }
 

@@ -268,6 +268,17 @@ tally_cache_empty(tally_cache *cache)
 
 /* ---------------------------------------------------------------- taking up */
 
+/* Has a statement of that hash passed through lately? From now on it has. */
+static bool
+seen_lately(tally_cache *cache, uint64_t tag)
+{
+	uint16_t   *seen = &cache->seen[tag >> 16 & (TALLY_SEEN - 1)];
+	bool		lately = *seen == (uint16_t) (tag >> 48) && *seen != 0;
+
+	*seen = (uint16_t) (tag >> 48);
+	return lately;
+}
+
 /* The place to use for a statement of that hash: a free one of its four, or the least lately used. */
 static uint32_t
 choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
@@ -320,13 +331,22 @@ take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	cache->stamps[index] = ++cache->clock;
 }
 
+void
+tally_cache_lay_down_passing(tally_cache *cache)
+{
+	cache->tags[TALLY_PASSING] = 0;
+	if (cache->places[TALLY_PASSING].state == 1)
+		fold_place(cache->segment, &cache->holder, cache->slot, TALLY_PASSING);
+}
+
 tally_cached *
 tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 				  const tally_statement_text *text)
 {
 	tally_segment *segment = cache->segment;
 	uint64_t	tag = tally_statement_hash(key);
-	uint32_t	index = choose(cache, tag, key);
+	bool		passing = !seen_lately(cache, tag);
+	uint32_t	index = passing ? TALLY_PASSING : choose(cache, tag, key);
 	uint32_t	number;
 	tally_sets	sets;
 
@@ -338,6 +358,12 @@ tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 	if (cache->places[index].state == 1)
 		fold_place(segment, &cache->holder, cache->slot, index);
 	cache->tags[index] = 0;
+	if (passing && text == NULL)
+	{
+		/* it is looked for when it is laid down */
+		take_place(cache, index, key, tag, TALLY_NONE);
+		return &cache->places[index];
+	}
 	if (!tally_sets_lock(segment, &cache->holder, tag, &sets))
 	{
 		tally_count_one(&segment->header->statements_dropped);

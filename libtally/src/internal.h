@@ -201,6 +201,13 @@ typedef struct tally_sets
 } tally_sets;
 
 extern void tally_holder_self(tally_holder *me);
+/* Of the two, the one in which it is looked for first. */
+static inline uint32_t
+tally_set_home(const tally_segment *segment, uint64_t tag)
+{
+	return (uint32_t) (tag >> 32) % segment->header->sets.count;
+}
+
 extern void tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2]);
 extern bool tally_set_lock(tally_segment *segment, const tally_holder *me, uint32_t number);
 extern void tally_set_unlock(tally_set *set);

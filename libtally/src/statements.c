@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#define HOME_ROOM 8u				/* with so many free ways a set takes in its own without looking further */
 #define AGEING 32u					/* an eviction takes so much of the usage of those that stay */
 
 static inline uint32_t
@@ -24,7 +25,9 @@ uint32_t
 tally_statement_find(const tally_segment *segment, const tally_sets *sets,
 					 const tally_statement_key *key, uint64_t tag)
 {
-	for (int which = 0; which < 2; which++)
+	int			which = tally_set_home(segment, tag) == sets->number[0] ? 0 : 1;
+
+	for (int i = 0; i < 2; i++, which = 1 - which)
 		for (uint32_t way = 0; way < TALLY_WAYS; way++)
 			if (sets->set[which]->tags[way] == tag)
 			{
@@ -41,11 +44,13 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 {
 	uint64_t	tag = tally_statement_hash(key);
 	uint32_t	number[2];
+	int			which;
 
 	if (segment->header->sets.count == 0)
 		return false;
 	tally_sets_for(segment, tag, number);
-	for (int which = 0; which < 2; which++)
+	which = tally_set_home(segment, tag) == number[0] ? 0 : 1;
+	for (int i = 0; i < 2; i++, which = 1 - which)
 	{
 		const tally_set *set = tally_set_at(segment, number[which]);
 
@@ -185,18 +190,22 @@ held_ways(const tally_set *set)
  * one. Of equals one in the set with fewer that are held, or those would gather in some sets.
  */
 static uint32_t
-evict(tally_segment *segment, const tally_sets *sets)
+evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 {
 	uint32_t	victim = TALLY_NONE;
 	uint64_t	least = UINT64_MAX;
-	int			which = held_ways(sets->set[1]) < held_ways(sets->set[0]) ? 1 : 0;
+	uint32_t	held[2] = {held_ways(sets->set[0]), held_ways(sets->set[1])};
+	/* of two alike the hash chooses, so that no set keeps what it has longer than another */
+	int			which = held[0] == held[1] ? (int) (tag >> 5 & 1) : held[1] < held[0] ? 1 : 0;
 
 	for (int i = 0; i < 2; i++, which = 1 - which)
 	{
 		tally_set  *set = sets->set[which];
 
-		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+		/* like the hand of a clock: among those that are used alike none is passed over for ever */
+		for (uint32_t n = 0; n < TALLY_WAYS; n++)
 		{
+			uint32_t	way = (uint32_t) ((set->folds + n) % TALLY_WAYS);
 			uint64_t	score = (uint64_t) (set->pins[way] != 0) << 32 | set->usage[way];
 
 			if (set->tags[way] == 0)
@@ -220,11 +229,12 @@ evict(tally_segment *segment, const tally_sets *sets)
 
 /* A free entry of the two sets, of the one with more room if it can have memory. */
 static uint32_t
-find_room(tally_segment *segment, const tally_sets *sets)
+find_room(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 {
 	uint32_t	first[2] = {0, 0};
 	uint32_t	room[2] = {free_ways(sets->set[0], &first[0]), free_ways(sets->set[1], &first[1])};
-	int			which = room[1] > room[0] ? 1 : 0;
+	int			home = tally_set_home(segment, tag) == sets->number[0] ? 0 : 1;
+	int			which = room[home] >= HOME_ROOM || room[home] >= room[1 - home] ? home : 1 - home;
 
 	for (int i = 0; i < 2; i++, which = 1 - which)
 		if (room[which] > 0 && reserve(segment, sets, which))
@@ -237,11 +247,11 @@ uint32_t
 tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_statement_key *key,
 					   uint64_t tag, const tally_statement_text *text)
 {
-	uint32_t	number = find_room(segment, sets);
+	uint32_t	number = find_room(segment, sets, tag);
 	tally_statement *statement;
 
 	if (number == TALLY_NONE)
-		number = evict(segment, sets);
+		number = evict(segment, sets, tag);
 	if (number == TALLY_NONE)
 		return TALLY_NONE;
 

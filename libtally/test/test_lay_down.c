@@ -85,17 +85,22 @@ neighbour(uint64_t from)
 	}
 }
 
-/* Six statements in four places, thrice; then something gathered that belongs to the last. */
+/*
+ * Six statements in four places, four times, each laid down as it ends or when its place is wanted;
+ * then something gathered that belongs to the last.
+ */
 static void
 work(tally_cache *cache)
 {
-	for (uint64_t round = 0; round < 3; round++)
+	for (uint64_t round = 0; round < 4; round++)
 	{
 		uint64_t	id = 1;
 
 		for (int i = 0; i < 6 && id < IDS; i++)
 		{
 			execute(cache, id, 100 + id);
+			if (round % 2 == 0)
+				tally_cache_settle(cache);
 			id = neighbour(id + 1);
 		}
 	}
