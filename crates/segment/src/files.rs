@@ -5,9 +5,9 @@
 //! Names are `file::<kind>::<operation>::<phase>`, where the kind may end in `@<tablespace>`
 //! and the operation of those that failed in ` failed`.
 
-use crate::book::{Book, Life};
+use crate::book::{Book, Head, Life};
 use crate::clock::Clock;
-use crate::delta::{Delta, Total};
+use crate::delta::{Change, Delta, Total};
 use crate::directory::{Directory, Stat, StatId, StatKind};
 use crate::interval::Timing;
 use crate::snapshot::Snapshot;
@@ -249,30 +249,51 @@ impl Sum {
 /// Sums by kind of process and statistic.
 struct Sums<'s> {
     directory: &'s Directory,
-    /// Whether a statistic is one of files.
-    is_of_file: Vec<bool>,
-    sums: BTreeMap<&'s str, HashMap<StatId, Sum>>,
+    /// The statistics of files ...
+    stats: Vec<StatId>,
+    /// ... and which of these a statistic is, if any.
+    places: Vec<Option<u32>>,
+    /// In the order of `stats`. There are few kinds of process.
+    sums: Vec<(&'s str, Vec<Sum>)>,
 }
 
 impl<'s> Sums<'s> {
     fn of(directory: &'s Directory) -> Sums<'s> {
-        let is_of_file = (0..directory.len())
-            .map(|id| directory.get(id as StatId).is_some_and(is_of_file))
+        let mut stats = Vec::new();
+        let places = (0..directory.len() as StatId)
+            .map(|id| {
+                directory.get(id).filter(|stat| is_of_file(stat)).map(|_| {
+                    stats.push(id);
+                    stats.len() as u32 - 1
+                })
+            })
             .collect();
-        Sums { directory, is_of_file, sums: BTreeMap::new() }
+        Sums { directory, stats, places, sums: Vec::new() }
     }
 
-    fn add(&mut self, process: &'s str, stat: StatId, sign: i128, numbers: [u64; 4]) {
-        if self.is_of_file.get(stat as usize).copied().unwrap_or(false) {
-            self.sums.entry(process).or_default().entry(stat).or_default().add(sign, numbers);
+    /// Add what processes of one kind did, or take it off again.
+    fn add(
+        &mut self,
+        process: &'s str,
+        sign: i128,
+        changes: impl Iterator<Item = (StatId, [u64; 4])>,
+    ) {
+        let at = self.sums.iter().position(|(kind, _)| *kind == process).unwrap_or_else(|| {
+            self.sums.push((process, vec![Sum::default(); self.stats.len()]));
+            self.sums.len() - 1
+        });
+        let sums = &mut self.sums[at].1;
+        for (stat, numbers) in changes {
+            if let Some(Some(place)) = self.places.get(stat as usize) {
+                sums[*place as usize].add(sign, numbers);
+            }
         }
     }
 
     fn add_book(&mut self, book: &'s Book, sign: i128) {
-        for head in &book.heads {
-            let numbers = [head.count, head.total, head.amount, head.follows];
-            self.add(&book.identity.kind, head.stat, sign, numbers);
-        }
+        let numbers = |head: &Head| [head.count, head.total, head.amount, head.follows];
+        let changes = book.heads.iter().map(|head| (head.stat, numbers(head)));
+        self.add(&book.identity.kind, sign, changes);
     }
 }
 
@@ -287,10 +308,9 @@ pub(crate) fn by_process(
     let previous = previous.filter(|p| p.resets == snapshot.resets);
     let mut sums = Sums::of(&snapshot.directory);
     for session in &delta.sessions {
-        for (stat, change) in &session.changes {
-            let numbers = [change.count, change.total, change.amount, change.follows];
-            sums.add(&session.book.identity.kind, *stat, 1, numbers);
-        }
+        let numbers = |c: &Change| [c.count, c.total, c.amount, c.follows];
+        let changes = session.changes.iter().map(|(stat, change)| (*stat, numbers(change)));
+        sums.add(&session.book.identity.kind, 1, changes);
     }
     let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
     for book in snapshot.groups.iter().chain(retired) {
@@ -310,9 +330,9 @@ pub(crate) fn by_process(
 fn rows_of(sums: &Sums<'_>, clock: &Clock) -> Vec<ProcessFileRow> {
     let positive = |n: i128| u64::try_from(n.max(0)).unwrap_or(u64::MAX);
     let mut rows: Vec<ProcessFileRow> = Vec::new();
-    for (process, stats) in &sums.sums {
+    for (process, all) in &sums.sums {
         let mut merged: BTreeMap<[&str; 3], ProcessFileRow> = BTreeMap::new();
-        for (stat, sum) in stats {
+        for (stat, sum) in sums.stats.iter().zip(all) {
             let count = positive(sum.count);
             let Some(name) = sums.directory.get(*stat).and_then(parse).filter(|_| count > 0) else {
                 continue;
@@ -338,7 +358,7 @@ fn rows_of(sums: &Sums<'_>, clock: &Clock) -> Vec<ProcessFileRow> {
         rows.extend(merged.into_values());
     }
     // Stable: what takes the same time stays in the order of its names.
-    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.process.cmp(&b.process)));
     rows
 }
 

@@ -106,3 +106,63 @@ impl Told {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::sample;
+
+    fn note(told: &mut Told, number: u64, pid: i32, kind: EventKind, text: &str) {
+        let event = Event { number, tick: number, pid, kind, text: text.to_string() };
+        let row = Row {
+            number,
+            time: Some(1_700_000_000.0 - 10.0 + number as f64),
+            pid,
+            process: None,
+            database: None,
+            user: None,
+            kind,
+            text: text.to_string(),
+            lost: 0,
+        };
+        told.note(&event, row);
+    }
+
+    #[test]
+    fn a_checkpoint_runs_from_its_begin_to_its_end_or_that_of_its_process() {
+        let interval = sample::interval();
+        let checkpointer = 4210;
+        let mut told = Told::default();
+        assert_eq!(told.io(&interval).checkpoint_running, None);
+        note(&mut told, 1, 1, EventKind::Checkpoint, "checkpoint begins: reason=time");
+        assert_eq!(told.io(&interval).checkpoint_running, None, "its process is not there");
+        note(
+            &mut told,
+            2,
+            checkpointer,
+            EventKind::Checkpoint,
+            "checkpoint begins: reason=request",
+        );
+        let running = told.io(&interval).checkpoint_running.unwrap();
+        assert_eq!((running.reason.as_str(), running.seconds), ("request", Some(8.0)));
+        note(&mut told, 3, 7, EventKind::Note, "checkpoint ends: total=1");
+        assert!(told.io(&interval).checkpoint.is_none(), "that is no event of checkpoints");
+        note(&mut told, 4, checkpointer, EventKind::Checkpoint, "checkpoint ends: total=1.5");
+        let io = told.io(&interval);
+        assert_eq!((io.checkpoint_running, io.checkpoint.unwrap().seconds), (None, 1.5));
+    }
+
+    #[test]
+    fn the_latest_slow_operations_are_kept() {
+        let mut told = Told::default();
+        for number in 1..=20 {
+            note(&mut told, number, 1, EventKind::Slow, "sync: 1.000 s: pg_xact/0000");
+            note(&mut told, 100 + number, 1, EventKind::Blocked, "waiting for 1 s");
+        }
+        let slow = told.io(&sample::interval()).slow;
+        assert_eq!(
+            slow.iter().map(|row| row.number).collect::<Vec<_>>(),
+            [13, 14, 15, 16, 17, 18, 19, 20]
+        );
+    }
+}
