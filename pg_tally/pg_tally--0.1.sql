@@ -225,7 +225,7 @@ GRANT EXECUTE ON FUNCTION tally.event_rows() TO pg_read_all_stats;
 
 CREATE VIEW tally.events AS SELECT * FROM tally.event_rows();
 COMMENT ON VIEW tally.events IS
-    'notable events that are still kept: slow waits, who blocked whom, checkpoints, what was left out';
+    'notable events that are still in the ring: slow waits, who blocked whom, checkpoints, what was left out';
 
 CREATE VIEW tally.files AS
 SELECT kind AS process, datname, usename,
@@ -300,7 +300,7 @@ FROM tally.event_rows() e,
               FROM regexp_matches(split_part(e.text, ' file=', 1), '(\w+)=(\S*)', 'g') AS pair) fields
 WHERE e.kind = 'checkpoint' AND e.text LIKE 'checkpoint ends:%';
 COMMENT ON VIEW tally.checkpoints IS
-    'checkpoints and restartpoints whose events are still kept, with their phases';
+    'checkpoints and restartpoints whose events are still in the ring, with their phases';
 
 CREATE VIEW tally.sessions AS SELECT * FROM tally.session_rows();
 COMMENT ON VIEW tally.sessions IS 'instrumented processes and what they are doing now';
