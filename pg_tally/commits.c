@@ -56,6 +56,7 @@ static struct
 {
 	uint64		start;				/* tick; 0: no commit is going on */
 	uint64		end;				/* of one that is to be recorded */
+	bool		asynchronous;		/* it waits for no flush, unless the server insists */
 	wait_sums	before;
 	uint32		index[COMMIT_PARTS];	/* in the book; TALLY_NONE until touched */
 }			commit;
@@ -65,6 +66,7 @@ commits_begin(void)
 {
 	commit.start = 0;
 	commits_pending = false;
+	tally.unnamed_sleep = 0;
 	memset(commit.index, 0xff, sizeof(commit.index));
 }
 
@@ -85,8 +87,8 @@ commits_record(void)
 	bool		led = now->counts[WAITS_WAL_SYNC] != then->counts[WAITS_WAL_SYNC];
 
 	commits_pending = false;
-	record(led ? COMMIT_LED : synchronous_commit == SYNCHRONOUS_COMMIT_OFF ? COMMIT_ASYNCHRONOUS
-		   : COMMIT_CARRIED, commit.end - commit.start);
+	record(led ? COMMIT_LED : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_CARRIED,
+		   commit.end - commit.start);
 	for (commit_part part = COMMIT_INSERT; part < COMMIT_PARTS; part++)
 	{
 		wait_class	class = parts[part].class;
@@ -113,14 +115,16 @@ transaction(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-			/* one that wrote nothing is not made durable */
-			if (!tally.on || XactLastRecEnd == 0)
+			/* nobody waits until one is durable that wrote nothing, or only tidied up pages */
+			if (!tally.on || XactLastRecEnd == 0 || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
 				return;
 			if (tally.slot.book->pend != TALLY_NONE || commits_pending)
 				settle();
 			commit.before = pending_sums;
 			if (CommitDelay > 0)
 				tally.unnamed_sleep = CALL_COMMIT_DELAY;
+			/* as it is now: SET LOCAL ends with the transaction */
+			commit.asynchronous = synchronous_commit == SYNCHRONOUS_COMMIT_OFF;
 			commit.start = probe_now();
 			break;
 		case XACT_EVENT_COMMIT:

@@ -74,9 +74,9 @@
 	  files_done(fd, FILE_WRITEBACK, result, 0)) \
 	X(int, posix_fadvise, true, (int fd, off_t o, off_t n, int a), (fd, o, n, a), \
 	  files_done(fd, a == POSIX_FADV_WILLNEED ? FILE_PREFETCH : FILE_WRITEBACK, \
-				 result != 0 ? -1 : 0, 0)) \
+				 -(int64) result, 0)) \
 	X(int, posix_fallocate, true, (int fd, off_t o, off_t n), (fd, o, n), \
-	  files_done(fd, FILE_EXTEND, result != 0 ? -1 : 0, 0)) \
+	  files_done(fd, FILE_EXTEND, -(int64) result, 0)) \
 	X(int, ftruncate, true, (int fd, off_t n), (fd, n), \
 	  files_done(fd, FILE_TRUNCATE, result, 0)) \
 	X(int, truncate, true, (const char *p, off_t n), (p, n), \

@@ -32,7 +32,7 @@ const EXPECTED: [(&str, &str); 14] = [
     ("main@pg_global", "read"),
     ("main@1", "read write extend sync open close unlink"),
     ("temporary", "read write open close unlink"),
-    ("temporary@1", "unlink"),
+    ("temporary@1", "read write open close unlink"),
     ("temporary relation", "write extend open truncate unlink"),
     ("wal", "write sync open close"),
     ("slru Xact", "write sync open close"),

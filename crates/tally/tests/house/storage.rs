@@ -45,7 +45,7 @@ pub fn fill(cluster: &Cluster) -> PathBuf {
     cluster
         .psql(
             "create table wide (id int, other int, filler text) tablespace elsewhere; \
-             insert into wide select n, n % 100, repeat('x', 100) from generate_series(1, 4000) n; \
+             insert into wide select n, n % 100, repeat('x', 100) from generate_series(1, 2500) n; \
              create index on wide (other)",
         )
         .unwrap();
@@ -58,26 +58,30 @@ pub fn fill(cluster: &Cluster) -> PathBuf {
 pub fn script() -> String {
     gate::tpcb()
         + "\\set what random(1, 40)
-\\if :what <= 4
+\\if :what <= 2
+set temp_tablespaces = 'elsewhere';
 select count(*) from (select * from wide order by filler, id desc offset 10) s;
-\\elif :what <= 6
+reset temp_tablespaces;
+\\elif :what <= 3
+select count(*) from (select * from wide order by filler, id desc offset 10) s;
+\\elif :what <= 4
 set max_parallel_workers_per_gather = 2;
 set enable_mergejoin = off;
 select count(*) from wide a join wide b using (id) where a.filler = b.filler;
 reset enable_mergejoin;
 reset max_parallel_workers_per_gather;
-\\elif :what <= 10
+\\elif :what <= 8
 set enable_indexscan = off;
 set enable_seqscan = off;
 select sum(id) from wide where other between 10 and 40;
 reset enable_indexscan;
 reset enable_seqscan;
-\\elif :what <= 11
+\\elif :what <= 9
 create temp table t (n int, filler text);
 insert into t select n, repeat('y', 400) from generate_series(1, 2500) n;
 select count(*) from t;
 drop table t;
-\\elif :what <= 12
+\\elif :what <= 11
 create table come_and_go_:client_id (id int primary key, filler text);
 insert into come_and_go_:client_id select n, 'z' from generate_series(1, 300) n;
 truncate come_and_go_:client_id;

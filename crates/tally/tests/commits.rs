@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The commit path: who has flushed and who was carried, commit_delay's sleep and the flush, against
+//! pgbench's and the server's own counts.
+//!
+//! PGTALLY_COMMITS_SECONDS sets how long each run takes.
+
+mod house;
+
+use std::time::Duration;
+
+use house::{create_views, eventually};
+use postgres::Client;
+use scratch::{Cluster, Load};
+
+const CLIENTS: u32 = 32;
+
+/// A server whose commits reach the disk, with the command's views and a table to insert into.
+fn server() -> (Cluster, Client) {
+    let cluster = house::start(house::plain().fsync(true).settings([
+        ("shared_preload_libraries", "pg_tally"),
+        ("track_wal_io_timing", "on"),
+        ("checkpoint_timeout", "1h"),
+        ("max_wal_size", "4GB"),
+        // Nobody else commits or flushes.
+        ("autovacuum", "off"),
+        ("wal_writer_delay", "10s"),
+        ("wal_writer_flush_after", "1GB"),
+    ]));
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("create table t (n int); checkpoint").unwrap();
+    (cluster, client)
+}
+
+/// tally.commits, all syncs of WAL, and the server's pg_stat_wal.
+#[derive(Debug, Clone, Copy, Default)]
+struct Figures {
+    led: i64,
+    carried: i64,
+    asynchronous: i64,
+    seconds: f64,
+    queue_seconds: f64,
+    delays: i64,
+    delay_seconds: f64,
+    sync_seconds: f64,
+    syncs: i64,
+    wal_syncs: i64,
+    wal_sync_seconds: f64,
+}
+
+impl Figures {
+    /// So far. What processes keep to themselves for a while, they have told by then.
+    fn read(client: &mut Client) -> Self {
+        let sql =
+            "select led, carried, asynchronous, c.seconds, queue_seconds, delays, delay_seconds, \
+                          coalesce(f.syncs, 0) as syncs, coalesce(f.seconds, 0) as sync_seconds, \
+                          wal_sync, wal_sync_time / 1000 as wal_sync_seconds \
+                   from tally.commits c, pg_stat_wal, \
+                        (select sum(count)::bigint as syncs, sum(seconds) as seconds \
+                         from tally.files where file = 'wal' and operation = 'sync') f";
+        client.batch_execute("select pg_stat_force_next_flush()").unwrap();
+        std::thread::sleep(Duration::from_millis(1200));
+        let row = client.query_one(sql, &[]).unwrap();
+        Self {
+            led: row.get("led"),
+            carried: row.get("carried"),
+            asynchronous: row.get("asynchronous"),
+            seconds: row.get("seconds"),
+            queue_seconds: row.get("queue_seconds"),
+            delays: row.get("delays"),
+            delay_seconds: row.get("delay_seconds"),
+            sync_seconds: row.get("sync_seconds"),
+            syncs: row.get("syncs"),
+            wal_syncs: row.get("wal_sync"),
+            wal_sync_seconds: row.get("wal_sync_seconds"),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            led: self.led - before.led,
+            carried: self.carried - before.carried,
+            asynchronous: self.asynchronous - before.asynchronous,
+            seconds: self.seconds - before.seconds,
+            queue_seconds: self.queue_seconds - before.queue_seconds,
+            delays: self.delays - before.delays,
+            delay_seconds: self.delay_seconds - before.delay_seconds,
+            sync_seconds: self.sync_seconds - before.sync_seconds,
+            syncs: self.syncs - before.syncs,
+            wal_syncs: self.wal_syncs - before.wal_syncs,
+            wal_sync_seconds: self.wal_sync_seconds - before.wal_sync_seconds,
+        }
+    }
+
+    fn commits(self) -> i64 {
+        self.led + self.carried + self.asynchronous
+    }
+
+    fn per_flush(self) -> f64 {
+        (self.led + self.carried) as f64 / self.led as f64
+    }
+}
+
+fn seconds() -> u64 {
+    std::env::var("PGTALLY_COMMITS_SECONDS").map_or(4, |text| text.parse().expect("a number"))
+}
+
+/// A run of single inserts: transactions, what we say, transactions a second.
+fn run(cluster: &Cluster, client: &mut Client) -> (u64, Figures, f64) {
+    let before = Figures::read(client);
+    let insert = Load::Script("insert into t values (1);\n".into());
+    let pgbench = cluster.pgbench().load(insert).clients(CLIENTS).jobs(2);
+    let result = pgbench.duration(Duration::from_secs(seconds())).run().unwrap();
+    let others = "select count(*) from pg_stat_activity where application_name = 'pgbench'";
+    eventually("all sessions have ended", || {
+        client.query_one(others, &[]).unwrap().get::<_, i64>(0) == 0
+    });
+    (result.transactions, Figures::read(client).since(before), result.tps)
+}
+
+fn set(cluster: &Cluster, client: &mut Client, name: &str, value: &str) {
+    client.batch_execute(&format!("alter system set {name} = '{value}'")).unwrap();
+    cluster.reload().unwrap();
+    eventually("the setting is in force", || {
+        let sql = format!("select setting from pg_settings where name = '{name}'");
+        client.query_one(&sql, &[]).unwrap().get::<_, &str>(0) == value
+    });
+}
+
+#[test]
+fn commits_are_those_that_led_a_flush_and_those_that_were_carried_with_and_without_delay() {
+    let (cluster, mut client) = server();
+    let mut runs = Vec::new();
+    for delay in ["0", "1000"] {
+        set(&cluster, &mut client, "commit_delay", delay);
+        let (transactions, figures, tps) = run(&cluster, &mut client);
+        let f = figures;
+        println!(
+            "commit_delay {delay}: {tps:.0} transactions a second, {:.1} commits a flush, \
+             means in ms: commit {:.2}, queue {:.2}, delay {:.2}, flush {:.2}; {f:?}",
+            f.per_flush(),
+            f.seconds / f.commits() as f64 * 1e3,
+            f.queue_seconds / f.commits() as f64 * 1e3,
+            f.delay_seconds / f.led as f64 * 1e3,
+            f.sync_seconds / f.syncs as f64 * 1e3,
+        );
+        assert_eq!(f.commits() as u64, transactions, "commits");
+        assert_eq!(f.asynchronous, 0);
+        assert!(f.carried > 0 && f.led > 0);
+        assert_eq!(f.syncs, f.wal_syncs, "syncs");
+        let (ours, theirs) = (f.sync_seconds, f.wal_sync_seconds);
+        assert!(
+            (ours - theirs).abs() <= 0.02 * theirs,
+            "syncs took {ours} s, for the server {theirs} s"
+        );
+        runs.push(figures);
+    }
+    let [without, with] = &runs[..] else { unreachable!() };
+    assert_eq!((without.delays, without.delay_seconds), (0, 0.0));
+    assert!(with.delays > 0 && with.delays <= with.led, "{} delays", with.delays);
+    let mean = with.delay_seconds / with.delays as f64;
+    assert!((0.001..0.01).contains(&mean), "a delay of {mean} s");
+    assert!(with.per_flush() > without.per_flush(), "a flush carries no more");
+}
+
+#[test]
+fn commits_that_do_not_wait_and_transactions_that_write_nothing_are_told_apart() {
+    let (cluster, mut client) = server();
+    let mut session = cluster.connect().unwrap();
+    let mut counts = |sql: &str, times: usize| {
+        let before = Figures::read(&mut client);
+        for _ in 0..times {
+            session.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+        let figures = Figures::read(&mut client).since(before);
+        (figures.led, figures.carried, figures.asynchronous)
+    };
+    let (led, carried, asynchronous) = counts("insert into t values (1)", 20);
+    assert_eq!((led + carried, asynchronous), (20, 0));
+    assert_eq!(counts("select count(*) from t", 20), (0, 0, 0), "nothing written");
+    assert_eq!(counts("begin; select 1; commit", 5), (0, 0, 0), "nothing written");
+    assert_eq!(counts("begin; insert into t values (1); rollback", 5), (0, 0, 0), "rolled back");
+    let local = "begin; set local synchronous_commit = off; insert into t values (1); commit";
+    assert_eq!(counts(local, 20), (0, 0, 20));
+    // One that drops files has to last all the same.
+    let drop = "begin; set local synchronous_commit = off; create table u (); drop table u; commit";
+    let (led, carried, asynchronous) = counts(drop, 3);
+    assert_eq!((led + carried, asynchronous), (3, 0));
+    assert_eq!(counts("select txid_current()", 5), (0, 0, 0), "a number, and nothing written");
+}
