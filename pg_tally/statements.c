@@ -656,13 +656,26 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 		executor_step(query, false, direction, count, once);
 }
 
-/* Most have nothing to finish: no trigger fires, no part of them writes. */
+/* What has nothing to finish, as no trigger fires and no part of it writes: only its time counts. */
+static inline void
+finish_plain(QueryDesc *query)
+{
+	uint64		start = probe_now();
+	open_query *o;
+
+	call_finish(query);
+	o = s.open > 0 ? open_find(query) : NULL;
+	if (o != NULL && o->ran)
+		o->used.ticks += probe_now() - start;
+}
+
 HOT_CODE static void
 executor_finish(QueryDesc *query)
 {
-	if (statements_settings_now.track == STATEMENTS_NONE ||
-		(query->operation == CMD_SELECT && !query->plannedstmt->hasModifyingCTE))
+	if (statements_settings_now.track == STATEMENTS_NONE)
 		call_finish(query);
+	else if (query->operation == CMD_SELECT && !query->plannedstmt->hasModifyingCTE)
+		finish_plain(query);
 	else
 		executor_step(query, true, NoMovementScanDirection, 0, false);
 }
