@@ -320,3 +320,33 @@ fn a_statement_in_flight_shows_its_time() {
         check(&mut observer, BUSY);
     }
 }
+
+/// What began before a reset counts from the reset on, and its execution when it ends.
+#[test]
+fn a_reset_empties_what_is_going_on_and_loses_no_execution() {
+    let cluster = server(&[]);
+    let mut observer = cluster.connect().unwrap();
+    let config = cluster.config();
+    let sleeper = std::thread::spawn(move || {
+        let mut client = config.connect(NoTls).unwrap();
+        client.batch_execute("select pg_sleep(2) as over_a_reset").unwrap();
+        client
+    });
+    let pid = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
+    house::eventually("somebody sleeps", || {
+        observer.query_one(pid, &[]).unwrap().get::<_, i64>(0) == 1
+    });
+    let began = Instant::now();
+    std::thread::sleep(Duration::from_millis(500));
+    observer.batch_execute("select tally.reset()").unwrap();
+    let _client = sleeper.join().unwrap();
+    let left = 2.0 - began.elapsed().as_secs_f64().min(0.5);
+    let sql = "select calls, total_exec_time / 1000, ledger_time / 1000 from tally.statements
+               where query like '%over_a_reset%' and query not like '%ledger_time%'";
+    let row = observer.query_one(sql, &[]).unwrap();
+    let (calls, executed, ledger): (i64, f64, f64) = (row.get(0), row.get(1), row.get(2));
+    assert_eq!(calls, 1);
+    assert!((2.0..2.1).contains(&executed), "{executed} s");
+    assert!((ledger - left).abs() < 0.1, "{ledger} s since the reset, about {left} s");
+    check(&mut observer, BUSY);
+}
