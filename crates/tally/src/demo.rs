@@ -85,6 +85,7 @@ fn server(args: &DemoArgs) -> Result<(Cluster, PathBuf), Error> {
             .fsync(true)
             .setting("shared_buffers", "256MB")
             .setting("max_wal_size", "4GB")
+            .setting("pg_tally.slow_threshold", "200ms")
             .setting("max_connections", &(args.clients + 20).to_string()),
     )
 }
