@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Operations on files against the server's own views, where they count the same: pg_stat_database,
+//! pg_stat_bgwriter, pg_stat_wal, pg_stat_slru. Counts are equal, times within 2 %.
+//!
+//! Where the views count otherwise:
+//! - `pg_stat_database.blks_read` counts blocks that were not found in the buffers: those that are read
+//!   and those that are added to a relation, ours being reads and extends. Blocks of shared catalogs
+//!   are counted for no database. Forks for free space and visibility grow past the buffers.
+//! - `blk_write_time` is measured around the write and the request to the checkpointer to sync it, ours
+//!   around the write alone. So ours is the lesser.
+//! - `buffers_backend` counts what sessions ask the checkpointer to sync: blocks that they write or add,
+//!   pages of the commit log and of multixacts, and files that they make, truncate or drop. The load
+//!   makes some.
+//! - `wal_write` and `wal_sync` count writes and syncs of the log itself, not the making of new
+//!   segments. We count both as files, and tell them apart as waits.
+//! - The server adds up writes of the log in whole microseconds, each cut; they take ten. So these times
+//!   may differ by half a microsecond for each.
+//! - `pg_stat_slru` is never told what the checkpointer does; so sessions are compared. Its `flushes` are
+//!   rounds of a checkpoint over an SLRU, ours are files that are synced; these are not compared.
+//! - Checkpoints are timed in whole milliseconds.
+//! - `temp_bytes` counts the sizes of temporary files when they are removed, we count what is written to
+//!   them. Not compared.
+
+mod house;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use house::storage;
+use postgres::{Client, NoTls};
+use rustix::fs::{fadvise, Advice};
+use scratch::{Cluster, Load};
+
+const SESSIONS: u32 = 6;
+
+type Figures = BTreeMap<String, f64>;
+
+/// The server's figures; of the database that is loaded, where they are of one.
+const THEIRS: &str = "
+select blks_read::float8, blk_read_time / 1000 as read_seconds, blk_write_time / 1000 as write_seconds,
+       buffers_checkpoint::float8, buffers_clean::float8, buffers_backend::float8,
+       (checkpoints_req + checkpoints_timed)::float8 as checkpoints,
+       checkpoint_write_time / 1000 as checkpoint_write_seconds,
+       checkpoint_sync_time / 1000 as checkpoint_sync_seconds,
+       wal_write::float8, wal_write_time / 1000 as wal_write_seconds,
+       wal_sync::float8, wal_sync_time / 1000 as wal_sync_seconds,
+       (select sum(blks_read) from pg_stat_slru)::float8 as slru_read,
+       (select sum(blks_written) from pg_stat_slru)::float8 as slru_written
+from pg_stat_database, pg_stat_bgwriter, pg_stat_wal
+where datname = 'postgres'";
+
+/// The same by ours.
+const OURS: &str = "
+with f as (
+    select *, file in ('main', 'fsm', 'vm', 'init') as relation, tablespace = 'pg_global' as shared
+    from tally.files where not failed),
+w as (select wait_event, sum(count) as count, sum(seconds) as seconds
+      from tally.waits where wait_event_type = 'IO' group by 1),
+c as (select count(*) as count, sum(write_seconds) as write, sum(sync_seconds) as sync
+      from tally.checkpoints)
+select coalesce(sum(count) filter (where datname = 'postgres' and relation and shared is not true
+                                   and (operation = 'read' or operation = 'extend' and file = 'main')), 0)
+           ::float8 as blks_read,
+       coalesce(sum(seconds) filter (where datname = 'postgres' and relation and operation = 'read'), 0)
+           as read_seconds,
+       coalesce(sum(seconds) filter (where datname = 'postgres' and relation and operation = 'write'), 0)
+           as write_seconds,
+       coalesce(sum(count) filter (where process = 'checkpointer' and relation and operation = 'write'), 0)
+           ::float8 as buffers_checkpoint,
+       coalesce(sum(count) filter (where process = 'background writer' and relation
+                                   and operation = 'write'), 0)::float8 as buffers_clean,
+       coalesce(sum(count) filter (where process = 'client backend' and operation in ('write', 'extend')
+                                   and (relation or file like 'slru %' and file <> 'slru Subtrans')), 0)
+           ::float8 as buffers_backend,
+       (select count from c)::float8 as checkpoints,
+       (select coalesce(write, 0) from c) as checkpoint_write_seconds,
+       (select coalesce(sync, 0) from c) as checkpoint_sync_seconds,
+       (select count from w where wait_event = 'WALWrite')::float8 as wal_write,
+       (select seconds from w where wait_event = 'WALWrite') as wal_write_seconds,
+       (select count from w where wait_event = 'WALSync')::float8 as wal_sync,
+       (select seconds from w where wait_event = 'WALSync') as wal_sync_seconds,
+       coalesce(sum(count) filter (where process = 'client backend' and file like 'slru %'
+                                   and operation = 'read'), 0)::float8 as slru_read,
+       coalesce(sum(count) filter (where process = 'client backend' and file like 'slru %'
+                                   and operation = 'write'), 0)::float8 as slru_written,
+       coalesce(sum(count) filter (where file = 'wal' and operation = 'write'), 0)::float8 as file_wal_write,
+       (select sum(count) from w where wait_event in ('WALWrite', 'WALInitWrite'))::float8
+           as wait_wal_write,
+       coalesce(sum(count) filter (where file = 'wal' and operation = 'sync'), 0)::float8 as file_wal_sync,
+       (select sum(count) from w where wait_event in ('WALSync', 'WALInitSync'))::float8
+           as wait_wal_sync
+from f";
+
+fn figures(client: &mut Client, sql: &str) -> Figures {
+    let row = client.query_one(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let names = row.columns().iter().map(|column| column.name().to_string());
+    let value = |index| row.get::<_, Option<f64>>(index).unwrap_or(0.0);
+    names.enumerate().map(|(index, name)| (name, value(index))).collect()
+}
+
+/// Both, when nobody but this session does anything.
+fn both(client: &mut Client) -> (Figures, Figures) {
+    // All is clean then, and the checkpointer has been told what sessions wrote.
+    client.batch_execute("checkpoint").unwrap();
+    client.batch_execute("select pg_stat_force_next_flush()").unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    (figures(client, OURS), figures(client, THEIRS))
+}
+
+fn since(now: &Figures, before: &Figures) -> Figures {
+    now.iter().map(|(name, value)| (name.clone(), value - before[name])).collect()
+}
+
+/// The files of all databases.
+fn relation_files(cluster: &Cluster) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(cluster.data_dir().join("base")).unwrap().flatten();
+    let files = folders.filter_map(|folder| std::fs::read_dir(folder.path()).ok());
+    files.flat_map(|entries| entries.flatten().map(|entry| entry.path())).collect()
+}
+
+/// Let the kernel forget their pages, so that reading them takes its time.
+fn forget_pages(cluster: &Cluster) {
+    for path in relation_files(cluster) {
+        if let Ok(file) = std::fs::File::open(path) {
+            let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        }
+    }
+}
+
+#[test]
+fn what_we_count_of_files_is_what_the_servers_views_count() {
+    let cluster = house::start(storage::server().settings([
+        ("track_io_timing", "on"),
+        ("track_wal_io_timing", "on"),
+        ("autovacuum", "off"),
+    ]));
+    storage::fill(&cluster);
+    // The observer reads catalogs of its own.
+    cluster.psql("create database observer").unwrap();
+    let mut config = cluster.config();
+    let mut client = config.dbname("observer").connect(NoTls).unwrap();
+    house::create_views_in(&mut client);
+    figures(&mut client, OURS);
+    figures(&mut client, THEIRS);
+
+    let before = both(&mut client);
+    let files = relation_files(&cluster).len();
+    let loaded = std::thread::scope(|scope| {
+        let pgbench = scope.spawn(|| {
+            let load = cluster.pgbench().load(Load::TpcB).clients(SESSIONS).jobs(2);
+            load.arg("--scale=2").duration(Duration::from_secs(6)).run().unwrap()
+        });
+        while !pgbench.is_finished() {
+            forget_pages(&cluster);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        pgbench.join().unwrap()
+    });
+    // Subtransactions that fill more pages than are kept, looked up again by whoever reads their rows.
+    cluster
+        .psql(
+            "create table burnt (n int); do $$ begin for n in 1..140000 loop \
+             begin insert into burnt values (n); exception when others then null; end; \
+             end loop; end $$; \
+             select count(*) from burnt; select count(*) from pgbench_accounts",
+        )
+        .unwrap();
+    let after = both(&mut client);
+    let (mut ours, theirs) = (since(&after.0, &before.0), since(&after.1, &before.1));
+    *ours.get_mut("buffers_backend").unwrap() += (relation_files(&cluster).len() - files) as f64;
+    println!("{} transactions", loaded.transactions);
+    let mut wrong = Vec::new();
+    for (name, &theirs) in &theirs {
+        let ours_of = |name: &str| ours[name];
+        let ours = ours_of(name);
+        println!(
+            "{name}: {ours:.3}, the server {theirs:.3} ({:+.2} %)",
+            (ours / theirs - 1.0) * 100.0
+        );
+        let fits = match name.as_str() {
+            "write_seconds" => ours > 0.0 && ours < theirs,
+            "checkpoint_write_seconds" | "checkpoint_sync_seconds" => {
+                (ours - theirs).abs() <= 0.02 * theirs + 0.0011
+            }
+            "wal_write_seconds" => {
+                (ours - theirs).abs() <= 0.02 * theirs + 0.5e-6 * ours_of("wal_write")
+            }
+            time if time.ends_with("seconds") => (ours - theirs).abs() <= 0.02 * theirs,
+            _ => ours == theirs,
+        };
+        if !fits {
+            wrong.push(format!("{name}: {ours}, the server {theirs}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(ours["file_wal_write"], ours["wait_wal_write"]);
+    // A segment that is renamed is synced too, outside any wait event.
+    assert!(ours["file_wal_sync"] >= ours["wait_wal_sync"]);
+    for name in [
+        "blks_read",
+        "buffers_checkpoint",
+        "buffers_clean",
+        "buffers_backend",
+        "slru_read",
+        "slru_written",
+    ] {
+        assert!(theirs[name] > 0.0, "{name}: nothing happened");
+    }
+}
