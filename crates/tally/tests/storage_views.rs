@@ -144,67 +144,74 @@ fn what_we_count_of_files_is_what_the_servers_views_count() {
     figures(&mut client, OURS);
     figures(&mut client, THEIRS);
 
-    let before = both(&mut client);
-    let files = relation_files(&cluster).len();
-    let loaded = std::thread::scope(|scope| {
+    // Whoever lends us the processor may take it away between the server's clock and ours.
+    for attempt in 0.. {
+        let late = compare(&cluster, &mut client, attempt);
+        if late.is_empty() {
+            break;
+        }
+        assert!(attempt < 2, "{}", late.join("\n"));
+        println!("once more: {late:?}");
+    }
+}
+
+/// Load, and compare what was counted meanwhile; times that differ too much.
+fn compare(cluster: &Cluster, client: &mut Client, attempt: usize) -> Vec<String> {
+    let before = both(client);
+    let files = relation_files(cluster).len();
+    load(cluster, attempt);
+    let after = both(client);
+    let (mut ours, theirs) = (since(&after.0, &before.0), since(&after.1, &before.1));
+    *ours.get_mut("buffers_backend").unwrap() += (relation_files(cluster).len() - files) as f64;
+    let mut late = Vec::new();
+    for (name, &theirs) in &theirs {
+        let of = |name: &str| ours[name];
+        let (ours, share) = (of(name), (of(name) / theirs - 1.0) * 100.0);
+        println!("{name}: {ours:.3}, the server {theirs:.3} ({share:+.2} %)");
+        if !name.ends_with("seconds") {
+            assert_eq!(ours, theirs, "{name}");
+            assert!(theirs > 0.0, "{name}: nothing happened");
+            continue;
+        }
+        let slack = match name.as_str() {
+            "checkpoint_write_seconds" | "checkpoint_sync_seconds" => 0.0011,
+            "wal_write_seconds" => 0.5e-6 * of("wal_write"),
+            _ => 0.0,
+        };
+        let fits = match name.as_str() {
+            "write_seconds" => ours > 0.0 && ours < theirs,
+            _ => (ours - theirs).abs() <= 0.02 * theirs + slack,
+        };
+        if !fits {
+            late.push(format!("{name}: {ours}, the server {theirs}"));
+        }
+    }
+    assert_eq!(ours["file_wal_write"], ours["wait_wal_write"]);
+    // A segment that is renamed is synced too, outside any wait event.
+    assert!(ours["file_wal_sync"] >= ours["wait_wal_sync"]);
+    late
+}
+
+/// TPC-B on pages that the kernel does not keep; and subtransactions that fill more pages than are
+/// kept, looked up again by whoever reads their rows.
+fn load(cluster: &Cluster, attempt: usize) {
+    std::thread::scope(|scope| {
         let pgbench = scope.spawn(|| {
             let load = cluster.pgbench().load(Load::TpcB).clients(SESSIONS).jobs(2);
             load.arg("--scale=2").duration(Duration::from_secs(6)).run().unwrap()
         });
         while !pgbench.is_finished() {
-            forget_pages(&cluster);
+            forget_pages(cluster);
             std::thread::sleep(Duration::from_millis(20));
         }
-        pgbench.join().unwrap()
+        println!("{} transactions", pgbench.join().unwrap().transactions);
     });
-    // Subtransactions that fill more pages than are kept, looked up again by whoever reads their rows.
     cluster
-        .psql(
-            "create table burnt (n int); do $$ begin for n in 1..140000 loop \
-             begin insert into burnt values (n); exception when others then null; end; \
+        .psql(&format!(
+            "create table burnt{attempt} (n int); do $$ begin for n in 1..140000 loop \
+             begin insert into burnt{attempt} values (n); exception when others then null; end; \
              end loop; end $$; \
-             select count(*) from burnt; select count(*) from pgbench_accounts",
-        )
+             select count(*) from burnt{attempt}; select count(*) from pgbench_accounts"
+        ))
         .unwrap();
-    let after = both(&mut client);
-    let (mut ours, theirs) = (since(&after.0, &before.0), since(&after.1, &before.1));
-    *ours.get_mut("buffers_backend").unwrap() += (relation_files(&cluster).len() - files) as f64;
-    println!("{} transactions", loaded.transactions);
-    let mut wrong = Vec::new();
-    for (name, &theirs) in &theirs {
-        let ours_of = |name: &str| ours[name];
-        let ours = ours_of(name);
-        println!(
-            "{name}: {ours:.3}, the server {theirs:.3} ({:+.2} %)",
-            (ours / theirs - 1.0) * 100.0
-        );
-        let fits = match name.as_str() {
-            "write_seconds" => ours > 0.0 && ours < theirs,
-            "checkpoint_write_seconds" | "checkpoint_sync_seconds" => {
-                (ours - theirs).abs() <= 0.02 * theirs + 0.0011
-            }
-            "wal_write_seconds" => {
-                (ours - theirs).abs() <= 0.02 * theirs + 0.5e-6 * ours_of("wal_write")
-            }
-            time if time.ends_with("seconds") => (ours - theirs).abs() <= 0.02 * theirs,
-            _ => ours == theirs,
-        };
-        if !fits {
-            wrong.push(format!("{name}: {ours}, the server {theirs}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(ours["file_wal_write"], ours["wait_wal_write"]);
-    // A segment that is renamed is synced too, outside any wait event.
-    assert!(ours["file_wal_sync"] >= ours["wait_wal_sync"]);
-    for name in [
-        "blks_read",
-        "buffers_checkpoint",
-        "buffers_clean",
-        "buffers_backend",
-        "slru_read",
-        "slru_written",
-    ] {
-        assert!(theirs[name] > 0.0, "{name}: nothing happened");
-    }
 }
