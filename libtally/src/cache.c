@@ -170,7 +170,8 @@ add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally
 
 /* Lay down what is in use, and release it whether or not it could be. */
 static void
-lay_down(tally_segment *segment, const tally_holder *me, const tally_cached *place, uint64_t item)
+lay_down(tally_segment *segment, const tally_holder *me, const tally_cached *place, uint64_t item,
+		 tally_orphans *orphans)
 {
 	uint64_t	tag = tally_statement_hash(&place->key);
 	tally_sets	sets;
@@ -178,6 +179,7 @@ lay_down(tally_segment *segment, const tally_holder *me, const tally_cached *pla
 
 	if (tally_sets_lock(segment, me, tag, &sets))
 	{
+		sets.orphans = orphans;
 		/* a dead holder of the locks may have done it already */
 		done = !in_use(segment, item) || add_to_table(segment, &sets, tag, place, item);
 		TALLY_POINT("place laid down");
@@ -192,11 +194,12 @@ lay_down(tally_segment *segment, const tally_holder *me, const tally_cached *pla
 }
 
 static void
-fold_place(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32_t index)
+fold_place(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32_t index,
+		   tally_orphans *orphans)
 {
 	tally_cached *place = &tally_places_of(segment, slot)[index];
 
-	lay_down(segment, me, place, item_of(place->generation, index, slot));
+	lay_down(segment, me, place, item_of(place->generation, index, slot), orphans);
 }
 
 /*
@@ -220,7 +223,7 @@ fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 	place.generation = UINT64_MAX;	/* no reset has dropped it */
 	place.entry = TALLY_NONE;
 	memcpy(place.parts, current->parts, used * sizeof(tally_part));
-	lay_down(segment, me, &place, item_of(current->seq, TALLY_CACHED, slot));
+	lay_down(segment, me, &place, item_of(current->seq, TALLY_CACHED, slot), NULL);
 }
 
 /* A place that its writer left half changed: its histogram may lie outside its least and greatest. */
@@ -247,7 +250,7 @@ tally_cache_fold_slot(tally_segment *segment, uint32_t slot)
 		tally_cached *place = &tally_places_of(segment, slot)[i];
 
 		if (place->state == 1)
-			fold_place(segment, &me, slot, i);
+			fold_place(segment, &me, slot, i, NULL);
 		if ((place->seq & 1) != 0)
 			clear_torn(place);
 	}
@@ -331,21 +334,12 @@ take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	cache->stamps[index] = ++cache->clock;
 }
 
-void
-tally_cache_lay_down_passing(tally_cache *cache)
-{
-	cache->tags[TALLY_PASSING] = 0;
-	if (cache->places[TALLY_PASSING].state == 1)
-		fold_place(cache->segment, &cache->holder, cache->slot, TALLY_PASSING);
-}
-
-tally_cached *
-tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
-				  const tally_statement_text *text)
+static tally_cached *
+enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_text *text,
+	  bool passing, tally_orphans *orphans)
 {
 	tally_segment *segment = cache->segment;
 	uint64_t	tag = tally_statement_hash(key);
-	bool		passing = !seen_lately(cache, tag);
 	uint32_t	index = passing ? TALLY_PASSING : choose(cache, tag, key);
 	uint32_t	number;
 	tally_sets	sets;
@@ -356,7 +350,7 @@ tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 		return NULL;
 	}
 	if (cache->places[index].state == 1)
-		fold_place(segment, &cache->holder, cache->slot, index);
+		fold_place(segment, &cache->holder, cache->slot, index, orphans);
 	cache->tags[index] = 0;
 	if (passing && text == NULL)
 	{
@@ -369,6 +363,7 @@ tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 		tally_count_one(&segment->header->statements_dropped);
 		return NULL;
 	}
+	sets.orphans = orphans;
 	number = tally_statement_find(segment, &sets, key, tag);
 	if (number == TALLY_NONE)
 		number = tally_statement_insert(segment, &sets, key, tag, text);
@@ -389,4 +384,55 @@ tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 	}
 	take_place(cache, index, key, tag, number);
 	return &cache->places[index];
+}
+
+/*
+ * The time of evicted statements goes to the one of id 0 of their database and user, so that
+ * all time stays in the sum. What is evicted for that one in turn is lost: it is entered once.
+ */
+static void
+adopt(tally_cache *cache, const tally_orphans *orphans)
+{
+	for (uint32_t n = 0; n < orphans->used; n++)
+	{
+		const tally_part *parts = orphans->of[n].parts;
+		tally_cached *place = tally_cache_find(cache, &orphans->of[n].key);
+
+		if (place == NULL)
+			place = enter(cache, &orphans->of[n].key, NULL, false, NULL);
+		if (place == NULL)
+			continue;
+		tally_cached_begin(place);
+		for (int i = 0; i < TALLY_PARTS; i++)
+			if (parts[i].stat != 0)
+				tally_parts_add(place->parts, parts[i].stat, parts[i].count, parts[i].ticks);
+		tally_cached_end(place);
+	}
+}
+
+tally_cached *
+tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
+				  const tally_statement_text *text)
+{
+	tally_orphans orphans;
+	tally_cached *place;
+
+	orphans.used = 0;
+	place = enter(cache, key, text, !seen_lately(cache, tally_statement_hash(key)), &orphans);
+	if (__builtin_expect(orphans.used != 0, 0))
+		adopt(cache, &orphans);
+	return place;
+}
+
+void
+tally_cache_lay_down_passing(tally_cache *cache)
+{
+	tally_orphans orphans;
+
+	orphans.used = 0;
+	cache->tags[TALLY_PASSING] = 0;
+	if (cache->places[TALLY_PASSING].state == 1)
+		fold_place(cache->segment, &cache->holder, cache->slot, TALLY_PASSING, &orphans);
+	if (__builtin_expect(orphans.used != 0, 0))
+		adopt(cache, &orphans);
 }

@@ -198,7 +198,21 @@ typedef struct tally_sets
 {
 	uint32_t	number[2];			/* ascending */
 	tally_set  *set[2];
+	struct tally_orphans *orphans;	/* to take the parts of what is evicted; NULL: they are lost */
 } tally_sets;
+
+/* The parts of evicted statements, on their way to the statement of id 0. */
+#define TALLY_ORPHANS 2
+
+typedef struct tally_orphans
+{
+	uint32_t	used;
+	struct
+	{
+		tally_statement_key key;
+		tally_part	parts[TALLY_PARTS];
+	}			of[TALLY_ORPHANS];
+} tally_orphans;
 
 extern void tally_holder_self(tally_holder *me);
 /* Of the two, the one in which it is looked for first. */

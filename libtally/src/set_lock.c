@@ -162,6 +162,7 @@ tally_sets_lock(tally_segment *segment, const tally_holder *me, uint64_t tag, ta
 {
 	int			first = 0;
 
+	sets->orphans = NULL;
 	tally_sets_for(segment, tag, sets->number);
 	sets->set[0] = tally_set_at(segment, sets->number[0]);
 	sets->set[1] = tally_set_at(segment, sets->number[1]);

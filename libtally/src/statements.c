@@ -185,9 +185,24 @@ held_ways(const tally_set *set)
 	return count;
 }
 
+/* Its time is not forgotten with it: it is laid down for the statement of id 0 (cache.c). */
+static void
+keep_parts(const tally_statement *victim, tally_orphans *orphans)
+{
+	uint32_t	n = orphans->used;
+
+	/* what a nested one had is within its caller's */
+	if (victim->key.toplevel == 0 || n == TALLY_ORPHANS)
+		return;
+	orphans->of[n].key = victim->key;
+	orphans->of[n].key.id = 0;
+	memcpy(orphans->of[n].parts, victim->parts, sizeof(victim->parts));
+	orphans->used = n + 1;
+}
+
 /*
  * Make room in one of the sets: the least used entry, of those that no cache holds if there is
- * one. Of equals one in the set with fewer that are held, or those would gather in some sets.
+ * one. Of equals one in the set with clearly fewer that are held, or those would gather in some.
  */
 static uint32_t
 evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
@@ -195,8 +210,8 @@ evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 	uint32_t	victim = TALLY_NONE;
 	uint64_t	least = UINT64_MAX;
 	uint32_t	held[2] = {held_ways(sets->set[0]), held_ways(sets->set[1])};
-	/* of two alike the hash chooses, so that no set keeps what it has longer than another */
-	int			which = held[0] == held[1] ? (int) (tag >> 5 & 1) : held[1] < held[0] ? 1 : 0;
+	/* of two much alike the hash chooses, so that no set keeps what it has longer than another */
+	int			which = held[0] + 2 < held[1] ? 0 : held[1] + 2 < held[0] ? 1 : (int) (tag >> 5 & 1);
 
 	for (int i = 0; i < 2; i++, which = 1 - which)
 	{
@@ -221,6 +236,8 @@ evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 	}
 	if (victim != TALLY_NONE)
 	{
+		if (sets->orphans != NULL)
+			keep_parts(tally_statement_at(segment, victim), sets->orphans);
 		tally_statement_remove(segment, victim);
 		tally_count_one(&segment->header->statements_evicted);
 	}
