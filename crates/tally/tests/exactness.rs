@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+use house::readings::{differences, Counts as CountsOf, OfProcess, Readings};
 use house::witness::Witness;
 use postgres::NoTls;
 use segment::Segment;
@@ -32,7 +33,7 @@ const CALLS: [(&str, &str); 6] = [
 ];
 
 /// Counts by process and probe.
-type Counts = BTreeMap<(i32, String), u64>;
+type Counts = CountsOf<(i32, String)>;
 
 /// What the witness is to count.
 fn program(libc: &str) -> String {
@@ -83,7 +84,8 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
         (Barrier::new(SESSIONS + 1), Barrier::new(SESSIONS + 1), Barrier::new(SESSIONS + 1));
     let finished = Barrier::new(SESSIONS + 1);
     let connect = Instant::now();
-    let (around, seen, pids) = std::thread::scope(|scope| {
+    let mut pids = Vec::new();
+    let readings = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..SESSIONS)
             .map(|session| {
                 let (connected, go, done, finished) = (&connected, &go, &done, &finished);
@@ -108,78 +110,54 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
         connected.wait();
         // A session that has answered may still be on its way to wait for the next command.
         settle();
-        let mut around = vec![ours(&mut segment)];
-        let witness = Witness::start(&program(&libc));
-        around.push(ours(&mut segment));
-        go.wait();
-        done.wait();
-        settle();
-        keep_clear_of_timers(connect);
-        around.push(ours(&mut segment));
-        let seen: Option<Counts> = witness.map(|witness| {
-            let counts = witness.stop().into_iter();
-            counts.map(|(key, count)| ((key[0].parse().unwrap(), key[1].clone()), count)).collect()
-        });
-        around.push(ours(&mut segment));
+        let readings = Readings::around(
+            || ours(&mut segment),
+            || Witness::start(&program(&libc)),
+            |_| {
+                go.wait();
+                done.wait();
+                settle();
+                keep_clear_of_timers(connect);
+            },
+            Witness::stop,
+        );
+        if readings.is_none() {
+            go.wait();
+            done.wait();
+        }
         finished.wait();
-        let pids: Vec<i32> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        (around, seen, pids)
+        pids = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        readings
     });
-    let Some(seen) = seen else { return };
-    let get = |counts: &Counts, key: &(i32, String)| counts.get(key).copied().unwrap_or(0);
-    let [before, begun, after, ended] = &around[..] else { unreachable!() };
-    // Between our reading and the witness's beginning or end nothing must happen.
-    let still = |pid: i32| {
-        let same = |a: &Counts, b: &Counts| {
-            CALLS.iter().all(|(name, _)| {
-                let key = (pid, name.to_string());
-                get(a, &key) == get(b, &key)
-            })
-        };
-        same(before, begun) && same(after, ended)
-    };
-
-    let (mut events, mut by_call) = (0, BTreeMap::<&str, u64>::new());
-    let mut wrong = Vec::new();
-    for pid in &pids {
-        if !still(*pid) {
-            println!("pid {pid} woke while the witness came or went; not judged");
-            continue;
-        }
-        for (name, _) in CALLS {
-            let key = (*pid, name.to_string());
-            let (ours, theirs) = (get(after, &key) - get(before, &key), get(&seen, &key));
-            if ours != theirs {
-                wrong.push(format!("pid {pid}, {name}: {ours}, the witness {theirs}"));
-            }
-            events += ours;
-            *by_call.entry(name).or_default() += ours;
-        }
-    }
-    println!("{events} events: {by_call:?}");
+    let Some((readings, seen)) = readings else { return };
+    let seen: Counts = seen
+        .into_iter()
+        .map(|(key, count)| ((key[0].parse().unwrap(), key[1].clone()), count))
+        .collect();
+    let (ours, judged) = (readings.gained(), readings.judged_of(&pids));
+    let wrong = differences(&ours, &seen, &judged);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut by_call = BTreeMap::<&str, u64>::new();
+    for (key, count) in ours.iter().filter(|(key, _)| judged.contains(&key.pid())) {
+        *by_call.entry(&key.1).or_default() += count;
+    }
+    let events: u64 = by_call.values().sum();
+    println!("{events} events: {by_call:?}");
     assert!(events >= LEAST_EVENTS, "only {events} events");
-    for (name, count) in by_call {
-        assert!(count > 0 || name == "import fsync", "no {name} at all");
+    for (name, _) in CALLS {
+        assert!(by_call.contains_key(name) || name == "import fsync", "no {name} at all");
     }
 
     // The checkpointer has done most of the fsyncs.
-    let synced = |counts: &Counts| {
-        counts
-            .iter()
-            .filter(|((pid, name), _)| !pids.contains(pid) && name == "import fsync")
-            .map(|(_, count)| count)
-            .sum::<u64>()
-    };
-    println!("{} fsyncs by others", synced(after) - synced(before));
-    for ((pid, name), count) in after {
-        if pids.contains(pid) || name != "import fsync" || !still(*pid) {
-            continue;
-        }
-        let key = (*pid, name.clone());
-        assert_eq!(count - get(before, &key), get(&seen, &key), "pid {pid}, {name}");
+    let synced: Counts = ours
+        .into_iter()
+        .filter(|((pid, name), _)| !pids.contains(pid) && name == "import fsync")
+        .collect();
+    println!("{} fsyncs by others", synced.values().sum::<u64>());
+    assert!(!synced.is_empty(), "no fsync at all");
+    for (key, &count) in synced.iter().filter(|(key, _)| readings.still(key.pid())) {
+        assert_eq!(count, seen.get(key).copied().unwrap_or(0), "{key:?}");
     }
-    assert!(synced(after) > synced(before), "no fsync at all");
 }
 
 /// Ten seconds after it first went idle a session wakes to flush its statistics, and so on

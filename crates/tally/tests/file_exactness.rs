@@ -33,7 +33,7 @@ const EXPECTED: [(&str, &str); 14] = [
     ("main@1", "read write extend sync open close unlink"),
     ("temporary", "read write open close unlink"),
     ("temporary@1", "read write open close unlink"),
-    ("temporary relation", "write extend open truncate unlink"),
+    ("temporary relation", "read write extend open close unlink"),
     ("wal", "write sync open close"),
     ("slru Xact", "write sync open close"),
     ("control", "write sync"),

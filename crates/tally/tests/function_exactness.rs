@@ -10,6 +10,7 @@ mod house;
 use std::collections::BTreeMap;
 
 use house::gate::{self, Gate};
+use house::readings::{differences, get, Counts as CountsOf, Readings};
 use house::witness::Witness;
 use segment::{ProbeState, Segment};
 
@@ -27,7 +28,7 @@ const FUNCTIONS: [&str; 6] = [
     "copyObjectImpl",
 ];
 
-type Counts = BTreeMap<(i32, String), u64>;
+type Counts = CountsOf<(i32, String)>;
 
 fn program(postgres: &str) -> String {
     FUNCTIONS
@@ -95,73 +96,55 @@ fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
 
     let mut pids = gate.assembled(SESSIONS as usize);
     pids.push(failing_pid);
-    let before = ours(&mut segment);
-    let Some(witness) = Witness::start(&program(postgres.to_str().unwrap())) else { return };
-    let begun = ours(&mut segment);
-    let count = |now: &Counts, key: &(i32, String)| {
-        now.get(key).copied().unwrap_or(0) - begun.get(key).copied().unwrap_or(0)
-    };
-    let calls = |now: &Counts| -> u64 {
-        now.keys().filter(|(pid, _)| pids.contains(pid)).map(|key| count(now, key)).sum()
-    };
-    gate.open();
-    while calls(&ours(&mut segment)) < least {
-        for _ in 0..50 {
-            failing.query_one("select 1 / $1::int", &[&0i32]).unwrap_err();
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    gate.close();
-    gate.assembled(SESSIONS as usize);
-    let after = ours(&mut segment);
-    let seen: Counts = witness
-        .stop()
+    let readings = Readings::around(
+        || ours(&mut segment),
+        || Witness::start(&program(postgres.to_str().unwrap())),
+        |counted| {
+            let mut calls = || -> u64 {
+                let counts = counted();
+                counts.iter().filter(|((pid, _), _)| pids.contains(pid)).map(|(_, n)| n).sum()
+            };
+            gate.open();
+            while calls() < least {
+                for _ in 0..50 {
+                    failing.query_one("select 1 / $1::int", &[&0i32]).unwrap_err();
+                }
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            gate.close();
+            gate.assembled(SESSIONS as usize);
+        },
+        Witness::stop,
+    );
+    let Some((readings, seen)) = readings else { return };
+    let seen: Counts = seen
         .into_iter()
         .map(|(key, count)| ((key[0].parse().unwrap(), key[1].clone()), count))
         .collect();
-    let ended = ours(&mut segment);
 
-    let mut by_function = BTreeMap::<&str, u64>::new();
-    let (mut judged, mut wrong) = (0, Vec::new());
-    for &pid in &pids {
-        let same = |a: &Counts, b: &Counts| {
-            FUNCTIONS.iter().all(|name| {
-                let key = (pid, name.to_string());
-                a.get(&key) == b.get(&key)
-            })
-        };
-        // Between our reading and the witness's beginning or end nothing must happen.
-        if !same(&before, &begun) || !same(&after, &ended) {
-            println!("pid {pid} woke while the witness came or went; not judged");
-            continue;
-        }
-        judged += 1;
-        for name in FUNCTIONS {
-            let key = (pid, name.to_string());
-            let (ours, theirs) = (count(&after, &key), seen.get(&key).copied().unwrap_or(0));
-            if ours != theirs {
-                wrong.push(format!("pid {pid}, {name}: {ours}, the witness {theirs}"));
-            }
-            *by_function.entry(name).or_default() += ours;
-        }
-    }
-    println!("{judged} sessions judged, {} calls: {by_function:?}", calls(&after));
+    let (gained, judged) = (readings.gained(), readings.judged_of(&pids));
+    let wrong = differences(&gained, &seen, &judged);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(judged + 2 >= pids.len(), "too few of the sessions stood still");
-    for name in FUNCTIONS {
-        assert!(by_function[name] > 0, "no call of {name}");
+    let mut by_function = BTreeMap::<&str, u64>::new();
+    for ((_, name), count) in gained.iter().filter(|((pid, _), _)| judged.contains(pid)) {
+        *by_function.entry(name).or_default() += count;
     }
-    let divisions = count(&after, &(failing_pid, "int4div".into()));
+    println!("{} calls: {by_function:?}", by_function.values().sum::<u64>());
+    for name in FUNCTIONS {
+        assert!(by_function.contains_key(name), "no call of {name}");
+    }
+    let divisions = get(&gained, &(failing_pid, "int4div".into()));
     assert!(divisions >= 50, "{divisions} divisions that ended in an error");
 
     // The witness has gone and taken its breakpoints along: ours goes on.
     gate.open();
+    let ended = ours(&mut segment);
     house::eventually("calls are counted after the witness has gone", || {
         let now = ours(&mut segment);
         let grown = |name: &&str| {
             pids[..SESSIONS as usize].iter().any(|&pid| {
                 let key = (pid, name.to_string());
-                count(&now, &key) > count(&ended, &key)
+                get(&now, &key) > get(&ended, &key)
             })
         };
         FUNCTIONS.iter().all(grown)

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::FileExt;
 
 use house::gate::{self, Gate};
+use house::readings::{differences, Counts as CountsOf, OfProcess, Readings};
 use house::witness::Witness;
 use postgres::Client;
 use segment::Segment;
@@ -28,7 +29,13 @@ struct Key {
     mode: &'static str,
 }
 
-type Counts = BTreeMap<Key, u64>;
+impl OfProcess for Key {
+    fn pid(&self) -> i32 {
+        self.pid
+    }
+}
+
+type Counts = CountsOf<Key>;
 
 /// The server's probes, what they mean in our terms, and whether they tell the mode.
 const PROBES: [(&str, &str, bool); 7] = [
@@ -154,66 +161,55 @@ fn our_counts_of_lightweight_locks_are_those_of_the_servers_own_probes_to_the_la
 
     let mut pids = gate.assembled(SESSIONS as usize);
     pids.push(failing_pid);
-    let before = ours(&mut segment);
-    let Some(witness) = Witness::start(&program(postgres.to_str().unwrap())) else { return };
-    let begun = ours(&mut segment);
-    let count = |now: &Counts, key: &Key| {
-        now.get(key).copied().unwrap_or(0) - begun.get(key).copied().unwrap_or(0)
-    };
-    let events = |now: &Counts| -> u64 {
-        now.keys().filter(|key| pids.contains(&key.pid)).map(|key| count(now, key)).sum()
-    };
-    gate.open();
-    let mut seen_so_far = 0;
-    house::eventually("the witness's presence does not stop the load", || {
-        let now = events(&ours(&mut segment));
-        fail(&mut failing);
-        std::mem::replace(&mut seen_so_far, now) < now
-    });
-    while events(&ours(&mut segment)) < least {
-        fail(&mut failing);
-        std::thread::sleep(std::time::Duration::from_millis(200));
-    }
-    gate.close();
-    gate.assembled(SESSIONS as usize);
-    let after = ours(&mut segment);
-    let seen = witness.stop();
-    let ended = ours(&mut segment);
+    let readings = Readings::around(
+        || ours(&mut segment),
+        || Witness::start(&program(postgres.to_str().unwrap())),
+        |counted| {
+            let mut events = || -> u64 {
+                let counts = counted();
+                counts.iter().filter(|(key, _)| pids.contains(&key.pid)).map(|(_, n)| n).sum()
+            };
+            gate.open();
+            let mut seen_so_far = 0;
+            house::eventually("the witness's presence does not stop the load", || {
+                let now = events();
+                fail(&mut failing);
+                std::mem::replace(&mut seen_so_far, now) < now
+            });
+            while events() < least {
+                fail(&mut failing);
+                std::thread::sleep(std::time::Duration::from_millis(200));
+            }
+            gate.close();
+            gate.assembled(SESSIONS as usize);
+        },
+        Witness::stop,
+    );
+    let Some((readings, seen)) = readings else { return };
     drop(pgbench);
 
-    // Between our reading and the witness's beginning or end nothing must happen.
-    let of = |counts: &Counts, pid: i32| -> Counts {
-        counts.iter().filter(|(key, _)| key.pid == pid).map(|(k, &n)| (k.clone(), n)).collect()
-    };
-    let still =
-        |pid: i32| of(&before, pid) == of(&begun, pid) && of(&after, pid) == of(&ended, pid);
-    let everybody: BTreeSet<i32> = after.keys().map(|key| key.pid).collect();
-    let judged: BTreeSet<i32> = everybody.into_iter().filter(|&pid| still(pid)).collect();
-    let sessions = pids.iter().filter(|pid| judged.contains(pid)).count();
-    println!("{} processes judged, {sessions} of {} sessions", judged.len(), pids.len());
-    assert!(sessions + 2 >= pids.len(), "too few of the sessions stood still");
-
-    let theirs = theirs(postmaster, &judged, seen);
-    let keys: BTreeSet<&Key> = after.keys().chain(theirs.keys()).collect();
-    let (mut total, mut wrong) = (0, Vec::new());
-    let mut by_event = BTreeMap::<(&str, &str), u64>::new();
-    for key in keys.into_iter().filter(|key| judged.contains(&key.pid)) {
-        let (ours, theirs) = (count(&after, key), theirs.get(key).copied().unwrap_or(0));
-        if ours != theirs {
-            wrong.push(format!("{key:?}: {ours}, the witness {theirs}"));
-        }
-        total += ours;
-        *by_event.entry((key.event, key.mode)).or_default() += ours;
-    }
-    println!("{total} events: {by_event:?}");
+    let (gained, judged) = (readings.gained(), readings.judged());
+    readings.judged_of(&pids);
+    let wrong = differences(&gained, &theirs(postmaster, &judged, seen), &judged);
     assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+    let mut by_event = BTreeMap::<(&str, &str), u64>::new();
+    for (key, count) in gained.iter().filter(|(key, _)| judged.contains(&key.pid)) {
+        *by_event.entry((key.event, key.mode)).or_default() += count;
+    }
+    let total: u64 = by_event.values().sum();
+    println!("{total} events of {} processes: {by_event:?}", judged.len());
     assert!(total >= least * 3 / 4, "only {total} events");
     for event in ["acquire", "held", "wait", "failed"] {
-        assert!(by_event.iter().any(|((of, _), &n)| *of == event && n > 0), "no {event} at all");
+        assert!(by_event.keys().any(|(of, _)| *of == event), "no {event} at all");
     }
     let failing = |event| {
         let of = |key: &&Key| key.pid == failing_pid && key.tranche == "XactTruncation";
-        after.keys().filter(of).filter(|k| k.event == event).map(|k| count(&after, k)).sum::<u64>()
+        gained
+            .keys()
+            .filter(of)
+            .filter(|key| key.event == event)
+            .map(|key| gained[key])
+            .sum::<u64>()
     };
     assert!(failing("held") > 0 && failing("held") == failing("acquire"), "errors under a lock");
 }
