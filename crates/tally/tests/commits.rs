@@ -21,7 +21,7 @@ fn server() -> (Cluster, Client) {
         ("track_wal_io_timing", "on"),
         ("checkpoint_timeout", "1h"),
         ("max_wal_size", "4GB"),
-        // Nobody else commits or flushes.
+        // Hardly anybody else commits or flushes.
         ("autovacuum", "off"),
         ("wal_writer_delay", "10s"),
         ("wal_writer_flush_after", "1GB"),
@@ -147,7 +147,8 @@ fn commits_are_those_that_led_a_flush_and_those_that_were_carried_with_and_witho
         assert_eq!(f.commits() as u64, transactions, "commits");
         assert_eq!(f.asynchronous, 0);
         assert!(f.carried > 0 && f.led > 0);
-        assert_eq!(f.syncs, f.wal_syncs, "syncs");
+        // What the WAL writer has done it may tell the server later.
+        assert!((f.led..=f.syncs).contains(&f.wal_syncs), "syncs");
         let (ours, theirs) = (f.sync_seconds, f.wal_sync_seconds);
         assert!(
             (ours - theirs).abs() <= 0.02 * theirs,
