@@ -656,7 +656,22 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 		executor_step(query, false, direction, count, once);
 }
 
-/* What has nothing to finish, as no trigger fires and no part of it writes: only its time counts. */
+/* Has it nothing to finish: no trigger that could fire, no part that writes by itself? */
+static inline bool
+finishes_plainly(const EState *estate)
+{
+	ListCell   *cell;
+
+	if (estate->es_auxmodifytables != NIL || estate->es_trig_target_relations != NIL ||
+		estate->es_tuple_routing_result_relations != NIL)
+		return false;
+	foreach(cell, estate->es_opened_result_relations)
+		if (((ResultRelInfo *) lfirst(cell))->ri_TrigDesc != NULL)
+			return false;
+	return true;
+}
+
+/* Then only its time counts. */
 static inline void
 finish_plain(QueryDesc *query)
 {
@@ -674,7 +689,7 @@ executor_finish(QueryDesc *query)
 {
 	if (statements_settings_now.track == STATEMENTS_NONE)
 		call_finish(query);
-	else if (query->operation == CMD_SELECT && !query->plannedstmt->hasModifyingCTE)
+	else if (finishes_plainly(query->estate))
 		finish_plain(query);
 	else
 		executor_step(query, true, NoMovementScanDirection, 0, false);

@@ -112,7 +112,7 @@ typedef struct tally_statement	/* 3712 bytes */
 typedef struct tally_set		/* 576 bytes */
 {
 	uint32_t	lock;				/* 0: pid of the holder, 0 free */
-	uint32_t	reserved;			/* 4: 1: its entries have memory */
+	uint32_t	reserved;			/* 4: bit 0: its entries have memory; bit 8 + way: that one has its text */
 	uint64_t	lock_boot_ns;		/* 8 */
 	uint64_t	folds;				/* 16: layings-down into it, ever */
 	uint64_t	tags[TALLY_WAYS];	/* 24: hash of each entry's key, 0 free */
@@ -179,11 +179,12 @@ TALLY_ASSERT(sizeof(tally_current) == 704);
 /* ---------------------------------------------------------------- a writer's cache */
 
 /*
- * The first place is for a statement that has not come lately: it is laid down as soon as it is
- * done (tally_cache_settle), so that statements which never come again push none out of the
- * cache. One that comes twice within some dozens of others gets a place of its own.
+ * The first places are for statements that have not come lately, in the order in which they
+ * come; when all are taken they are laid down together (tally_cache_settle), whose code and
+ * lines are then fetched once for all of them. So statements that never come again push none
+ * out of the cache. One that does before some dozens of others have come gets another place.
  */
-#define TALLY_PASSING 0u
+#define TALLY_PASSING 16u
 #define TALLY_SEEN 64u				/* power of two */
 
 /* Who holds a lock of the table. */
@@ -205,7 +206,8 @@ typedef struct tally_cache
 	tally_cached *places;
 	uint64_t	tags[TALLY_CACHED]; /* hash of each place's key, 0 free */
 	uint32_t	stamps[TALLY_CACHED];	/* the clock at its last use */
-	uint16_t	seen[TALLY_SEEN];	/* of the hashes of statements that passed through the first place */
+	uint32_t	passing;			/* of the first places, how many are taken */
+	uint16_t	seen[TALLY_SEEN];	/* of the hashes of statements that passed through them */
 } tally_cache;
 
 typedef struct tally_statement_text
@@ -245,13 +247,14 @@ extern bool tally_statement_known(const tally_segment *segment, const tally_stat
 extern tally_cached *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 									   const tally_statement_text *text);
 
-/* The first place is free again; for the end of a statement. */
+/* Lay the statements in the first places down. */
 extern void tally_cache_lay_down_passing(tally_cache *cache);
 
+/* For the end of a statement: if the first places are all taken. */
 static inline void
 tally_cache_settle(tally_cache *cache)
 {
-	if (__builtin_expect(cache->tags[TALLY_PASSING] != 0, 0))
+	if (__builtin_expect(cache->passing == TALLY_PASSING, 0))
 		tally_cache_lay_down_passing(cache);
 }
 
@@ -314,13 +317,13 @@ tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 }
 
 #define TALLY_CACHE_WAYS 4u
-#define TALLY_CACHE_GROUPS (TALLY_CACHED / TALLY_CACHE_WAYS - 1)	/* the first one passes on */
+#define TALLY_CACHE_GROUPS ((TALLY_CACHED - TALLY_PASSING) / TALLY_CACHE_WAYS)
 
 /* The first of the places in which a statement of that hash may stay. */
 static inline uint32_t
 tally_cache_first(uint64_t tag)
 {
-	return ((uint32_t) (tag >> 8) % TALLY_CACHE_GROUPS + 1) * TALLY_CACHE_WAYS;
+	return TALLY_PASSING + (uint32_t) (tag >> 8) % TALLY_CACHE_GROUPS * TALLY_CACHE_WAYS;
 }
 
 /* Can the place be added to, for that statement? */
@@ -345,8 +348,9 @@ tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 			cache->stamps[i] = ++cache->clock;
 			return &cache->places[i];
 		}
-	if (cache->tags[TALLY_PASSING] == tag && tally_cached_is(&cache->places[TALLY_PASSING], key))
-		return &cache->places[TALLY_PASSING];
+	for (uint32_t i = 0; i < TALLY_PASSING; i++)
+		if (cache->tags[i] == tag && tally_cached_is(&cache->places[i], key))
+			return &cache->places[i];
 	return NULL;
 }
 

@@ -267,6 +267,7 @@ tally_cache_empty(tally_cache *cache)
 		return;
 	tally_cache_fold_slot(cache->segment, cache->slot);
 	memset(cache->tags, 0, sizeof(cache->tags));
+	cache->passing = 0;
 }
 
 /* ---------------------------------------------------------------- taking up */
@@ -280,6 +281,18 @@ seen_lately(tally_cache *cache, uint64_t tag)
 
 	*seen = (uint16_t) (tag >> 48);
 	return lately;
+}
+
+/* The next of the first places. */
+static uint32_t
+next_passing(tally_cache *cache)
+{
+	uint32_t	index;
+
+	if (cache->passing == TALLY_PASSING)
+		tally_cache_lay_down_passing(cache);
+	index = cache->passing;
+	return index < cache->limit || grow(cache, index + 1) ? index : TALLY_NONE;
 }
 
 /* The place to use for a statement of that hash: a free one of its four, or the least lately used. */
@@ -340,7 +353,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 {
 	tally_segment *segment = cache->segment;
 	uint64_t	tag = tally_statement_hash(key);
-	uint32_t	index = passing ? TALLY_PASSING : choose(cache, tag, key);
+	uint32_t	index = passing ? next_passing(cache) : choose(cache, tag, key);
 	uint32_t	number;
 	tally_sets	sets;
 
@@ -356,6 +369,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 	{
 		/* it is looked for when it is laid down */
 		take_place(cache, index, key, tag, TALLY_NONE);
+		cache->passing++;
 		return &cache->places[index];
 	}
 	if (!tally_sets_lock(segment, &cache->holder, tag, &sets))
@@ -383,6 +397,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		return NULL;
 	}
 	take_place(cache, index, key, tag, number);
+	cache->passing += passing;
 	return &cache->places[index];
 }
 
@@ -424,15 +439,58 @@ tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 	return place;
 }
 
+/*
+ * Ask for what will be touched, all of it before any is needed: the sets of the statements first,
+ * then, as their tags tell, their entries. Without locks, so these are hints.
+ */
+static void
+warm(const tally_cache *cache)
+{
+	const tally_segment *segment = cache->segment;
+
+	for (uint32_t i = 0; i < cache->passing; i++)
+	{
+		const tally_set *set = tally_set_at(segment, tally_set_home(segment, cache->tags[i]));
+
+		__builtin_prefetch(&set->lock, 1);
+		__builtin_prefetch(&set->tags[8]);
+		__builtin_prefetch(&set->tags[16]);
+		__builtin_prefetch(&set->log[set->folds % TALLY_SET_LOG], 1);
+	}
+	for (uint32_t i = 0; i < cache->passing; i++)
+	{
+		uint32_t	home = tally_set_home(segment, cache->tags[i]);
+		const tally_set *set = tally_set_at(segment, home);
+		uint32_t	way = 0;
+		const tally_statement *statement;
+
+		while (way < TALLY_WAYS && set->tags[way] != cache->tags[i])
+			way++;
+		if (way == TALLY_WAYS)
+			continue;
+		statement = tally_statement_at(segment, home * TALLY_WAYS + way);
+		__builtin_prefetch(statement, 1);
+		__builtin_prefetch(&statement->counts.exec, 1);
+		__builtin_prefetch(&statement->counts.last_us, 1);
+		__builtin_prefetch(statement->parts, 1);
+		__builtin_prefetch(&statement->hist[tally_bucket(cache->places[i].counts.exec.max)], 1);
+	}
+}
+
 void
 tally_cache_lay_down_passing(tally_cache *cache)
 {
-	tally_orphans orphans;
+	warm(cache);
+	for (uint32_t i = 0; i < cache->passing; i++)
+	{
+		tally_orphans orphans;
 
-	orphans.used = 0;
-	cache->tags[TALLY_PASSING] = 0;
-	if (cache->places[TALLY_PASSING].state == 1)
-		fold_place(cache->segment, &cache->holder, cache->slot, TALLY_PASSING, &orphans);
-	if (__builtin_expect(orphans.used != 0, 0))
-		adopt(cache, &orphans);
+		orphans.used = 0;
+		cache->tags[i] = 0;
+		if (cache->places[i].state == 1)
+			fold_place(cache->segment, &cache->holder, cache->slot, i, &orphans);
+		if (__builtin_expect(orphans.used != 0, 0))
+			adopt(cache, &orphans);
+	}
+	cache->passing = 0;
 }

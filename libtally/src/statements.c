@@ -15,6 +15,13 @@
 #define HOME_ROOM 8u				/* with so many free ways a set takes in its own without looking further */
 #define AGEING 32u					/* an eviction takes so much of the usage of those that stay */
 
+/* In tally_set.reserved: that entry was given its text, so that nobody need look at the entry. */
+static inline uint32_t
+has_text(uint32_t way)
+{
+	return UINT32_C(1) << (8 + way);
+}
+
 static inline uint32_t
 number_of(const tally_sets *sets, int which, uint32_t way)
 {
@@ -56,13 +63,8 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 
 		for (uint32_t way = 0; way < TALLY_WAYS; way++)
 			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == tag)
-			{
-				const tally_statement *statement =
-					tally_statement_at(segment, number[which] * TALLY_WAYS + way);
-
 				/* one that came back after its eviction from a cache wants its text again */
-				return __atomic_load_n(&statement->text_whole, __ATOMIC_RELAXED) != 0;
-			}
+				return (__atomic_load_n(&set->reserved, __ATOMIC_RELAXED) & has_text(way)) != 0;
 	}
 	return false;
 }
@@ -110,6 +112,7 @@ tally_statement_remove(tally_segment *segment, uint32_t number)
 	__atomic_store_n(&set->tags[number % TALLY_WAYS], 0, __ATOMIC_RELAXED);
 	set->usage[number % TALLY_WAYS] = 0;
 	set->pins[number % TALLY_WAYS] = 0;
+	set->reserved &= ~has_text(number % TALLY_WAYS);
 	statement->state = 0;
 	statement->text = 0;
 	statement_end(statement);
@@ -157,7 +160,7 @@ reserve(tally_segment *segment, const tally_sets *sets, int which)
 		tally_count_one(&segment->header->overflow_memory);
 		return false;
 	}
-	set->reserved = 1;
+	set->reserved |= 1;
 	return true;
 }
 
@@ -287,6 +290,7 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 										   &statement->text_bytes);
 		statement->text_whole = text->whole;
 		statement->encoding = text->encoding;
+		tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
 	}
 	statement->state = 1;
 	tally_set_at(segment, number / TALLY_WAYS)->usage[number % TALLY_WAYS] = 1;
@@ -303,6 +307,7 @@ tally_statement_give_text(tally_segment *segment, uint32_t number, const tally_s
 {
 	tally_statement *statement = tally_statement_at(segment, number);
 
+	tally_set_at(segment, number / TALLY_WAYS)->reserved |= has_text(number % TALLY_WAYS);
 	if (statement->text != 0)
 		return;
 	statement_begin(statement);

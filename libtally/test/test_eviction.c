@@ -112,7 +112,7 @@ what_a_cache_holds_is_not_evicted_for_others(void **state)
 		for (uint64_t id = 1; id <= 20; id++)
 		{
 			execute(&held, id, 10, 1);
-			tally_cache_settle(&held);
+			tally_cache_lay_down_passing(&held);
 		}
 	for (uint64_t id = 1000; id < 6000; id++)
 		execute(&cache, id, 10, 1);
@@ -283,7 +283,7 @@ a_statement_begins_anew_after_a_reset(void **state)
 
 	(void) state;
 	execute(&cache, 12, 100, 1);
-	tally_cache_settle(&cache);
+	tally_cache_lay_down_passing(&cache);
 	execute(&cache, 12, 100, 4);
 	place = tally_cache_find(&cache, &key);
 	generation = place->generation;
@@ -317,7 +317,7 @@ a_late_mark_of_an_earlier_use_drops_nothing(void **state)
 
 	(void) state;
 	execute(&cache, 12, 100, 1);
-	tally_cache_settle(&cache);
+	tally_cache_lay_down_passing(&cache);
 	execute(&cache, 12, 100, 4);
 	place = tally_cache_find(&cache, &key);
 	tally_cache_empty(&cache);

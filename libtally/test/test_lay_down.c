@@ -100,7 +100,7 @@ work(tally_cache *cache)
 		{
 			execute(cache, id, 100 + id);
 			if (round % 2 == 0)
-				tally_cache_settle(cache);
+				tally_cache_lay_down_passing(cache);
 			id = neighbour(id + 1);
 		}
 	}
