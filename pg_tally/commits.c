@@ -61,12 +61,20 @@ static struct
 	uint32		index[COMMIT_PARTS];	/* in the book; TALLY_NONE until touched */
 }			commit;
 
+/* Unannounced sleeps are no longer this commit's. The postmaster's own mark is not ours to take. */
+static void
+unmark_sleeps(void)
+{
+	if (tally.unnamed_sleep == CALL_COMMIT_DELAY)
+		tally.unnamed_sleep = 0;
+}
+
 void
 commits_begin(void)
 {
 	commit.start = 0;
 	commits_pending = false;
-	tally.unnamed_sleep = 0;
+	unmark_sleeps();
 	memset(commit.index, 0xff, sizeof(commit.index));
 }
 
@@ -130,14 +138,14 @@ transaction(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 			if (commit.start == 0)
 				return;
-			tally.unnamed_sleep = 0;
+			unmark_sleeps();
 			commit.end = Max(probe_now(), commit.start);
 			commits_pending = tally.on;
 			break;
 		case XACT_EVENT_ABORT:
 			if (commit.start == 0)
 				return;
-			tally.unnamed_sleep = 0;
+			unmark_sleeps();
 			commit.start = 0;
 			commits_pending = false;
 			break;

@@ -50,3 +50,20 @@ fn the_views_add_up() {
     let after: f64 = client.query_one("select sum(seconds) from tally.ledger", &[]).unwrap().get(0);
     assert!(after < all, "{after} after a reset, {all} before");
 }
+
+/// Its loop announces no wait, and is told by a mark of ours, which a reset must leave alone.
+#[test]
+fn the_postmaster_waits_after_a_reset_as_before() {
+    let cluster = shared();
+    create_views(&cluster);
+    cluster.psql("select tally.reset()").unwrap();
+    // Each connection wakes it, and it goes back to its loop.
+    for _ in 0..4 {
+        std::thread::sleep(std::time::Duration::from_millis(250));
+        cluster.psql("select 1").unwrap();
+    }
+    let sql = "select coalesce(sum(seconds) filter (where activity = 'Activity:PostmasterMain'), 0)
+               / sum(seconds) from tally.ledger where kind = 'postmaster'";
+    let share: f64 = cluster.connect().unwrap().query_one(sql, &[]).unwrap().get(0);
+    assert!(share > 0.5, "it waits for {share} of its time");
+}
