@@ -11,7 +11,7 @@
 #include "pg_tally.h"
 
 wait_sums	pending_sums;
-uint8		pending_classes[PENDING_INDEXES];
+uint8		pending_classes[BOOK_INDEXES];
 
 /* A new slot: indexes stand for other statistics. */
 void
@@ -47,6 +47,6 @@ pending_learn(uint32 index)
 	for (int i = 0; event != NULL && i < lengthof(events); i++)
 		if (strcmp(event + strlen("::wait::"), events[i].event) == 0)
 			class = events[i].class;
-	pending_classes[index & (PENDING_INDEXES - 1)] = (uint8) class;
+	pending_classes[index & (BOOK_INDEXES - 1)] = (uint8) class;
 	return class;
 }

@@ -40,9 +40,8 @@ typedef struct wait_sums
 
 extern wait_sums pending_sums;
 
-/* By index in the book; a book has no more statistics. */
-#define PENDING_INDEXES 4096
-extern uint8 pending_classes[PENDING_INDEXES];
+/* By index in the book. */
+extern uint8 pending_classes[BOOK_INDEXES];
 
 extern void pending_begin(void);
 extern wait_class pending_learn(uint32 index);
@@ -62,7 +61,7 @@ pending_settle(void)
 	if (index != TALLY_NONE)
 	{
 		ticks = book->pend_ticks;
-		class = (wait_class) pending_classes[index & (PENDING_INDEXES - 1)];
+		class = (wait_class) pending_classes[index & (BOOK_INDEXES - 1)];
 		if (unlikely(class == WAITS_UNKNOWN))
 			class = pending_learn(index);
 		pending_sums.counts[class]++;

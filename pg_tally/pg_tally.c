@@ -224,7 +224,7 @@ static const struct
 	{"pg_tally.max_slots", "Processes that can be instrumented at a time; 0: all that can run.",
 	&setting_slots, 0, 0, 65535},
 	{"pg_tally.max_statistics", "Statistics that one process can touch.",
-	&setting_statistics, 1024, 16, 4096},
+	&setting_statistics, 1024, 16, BOOK_INDEXES},
 	{"pg_tally.max_names", "Different names of statistics.",
 	&setting_names, 4096, 64, 65536},
 	{"pg_tally.max_groups", "Groups (kind of process, database, role) kept of ended processes.",

@@ -76,6 +76,9 @@ typedef enum tally_message
 #define CALL_COMMIT_DELAY 0xF2000000u	/* nor does a commit that sleeps for others to join it */
 #define POSTMASTER_MAIN 0xF1000000u /* the postmaster announces nothing for its own loop */
 
+/* No book has more statistics (pg_tally.max_statistics). */
+#define BOOK_INDEXES 4096			/* power of two */
+
 /* Accounts of waits that this process has touched: two to a set, the latest first. */
 #define ACCOUNT_SETS 128			/* power of two */
 

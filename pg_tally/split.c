@@ -46,12 +46,9 @@ split_take(uint32 index)
 	tally_current *current = split.cache.current;
 	uint32		n = current->used;
 
+	/* the last part takes what finds no room, under the name of the ledger's overflow */
 	if (n >= TALLY_PARTS - 1)
-	{
-		/* the last part takes what finds no room, under the name of the ledger's overflow */
 		n = TALLY_PARTS - 1;
-		split.index[n] = index;
-	}
 	tally_current_begin(current);
 	current->parts[n].stat = n < TALLY_PARTS - 1 ? tally.slot.heads[index].stat : 1;
 	if (current->used <= n)
@@ -85,16 +82,34 @@ clear(void)
 	tally_current_end(split.cache.current);
 }
 
+/* Nothing is worked for any more. */
+static void
+end_current(void)
+{
+	tally_current_begin(split.cache.current);
+	split.cache.current->begun = 0;
+	split.cache.current->since = 0;
+	tally_current_end(split.cache.current);
+}
+
+/* From now on the message is for that statement, and readers see it. */
+static void
+set_owner(const tally_statement_key *key)
+{
+	split.owner = *key;
+	split.named = true;
+	tally_current_begin(split.cache.current);
+	split.cache.current->key = *key;
+	tally_current_end(split.cache.current);
+}
+
 void
 split_drop(void)
 {
 	if (!split.ready)
 		return;
 	clear();
-	tally_current_begin(split.cache.current);
-	split.cache.current->begun = 0;
-	split.cache.current->since = 0;
-	tally_current_end(split.cache.current);
+	end_current();
 	split.since = 0;
 	split.named = false;
 }
@@ -126,9 +141,9 @@ split_cut(uint64 now)
 	if (split.since == 0)
 		return;
 	elapsed = now > split.since ? now - split.since : 0;
-	part = split.part[cpu & 4095];
+	part = split.part[cpu & (BOOK_INDEXES - 1)];
 	if (part == 0)
-		part = split_take(cpu & 4095);
+		part = split_take(cpu & (BOOK_INDEXES - 1));
 	tally_current_begin(split.cache.current);
 	split.cache.current->parts[part - 1].count++;
 	split.cache.current->parts[part - 1].ticks +=
@@ -293,10 +308,7 @@ split_message_end(tally_message message, uint64 now)
 			default:
 				charge_owner();
 		}
-	tally_current_begin(split.cache.current);
-	split.cache.current->begun = 0;
-	split.cache.current->since = 0;
-	tally_current_end(split.cache.current);
+	end_current();
 	tally_cache_settle(&split.cache);
 }
 
@@ -318,6 +330,8 @@ split_settle(void)
 HOT_CODE void
 split_name(uint64 id)
 {
+	tally_statement_key key;
+
 	if (split.since == 0 || (split.named && split.owner.id == id))
 		return;
 	if (split.named)
@@ -336,23 +350,16 @@ split_name(uint64 id)
 		tally_current_end(split.cache.current);
 		split.failed = false;
 	}
-	split.owner = toplevel_key(id);
-	split.named = true;
+	key = toplevel_key(id);
 	split.carried = false;
-	tally_current_begin(split.cache.current);
-	split.cache.current->key = split.owner;
-	tally_current_end(split.cache.current);
+	set_owner(&key);
 }
 
 void
 split_rename(const tally_statement_key *key)
 {
-	if (split.since == 0 || !split.named || key->toplevel == 0 || split.owner.id != key->id)
-		return;
-	split.owner = *key;
-	tally_current_begin(split.cache.current);
-	split.cache.current->key = *key;
-	tally_current_end(split.cache.current);
+	if (split.since != 0 && split.named && key->toplevel != 0 && split.owner.id == key->id)
+		set_owner(key);
 }
 
 void
@@ -390,6 +397,7 @@ void
 split_name_worker(void)
 {
 	const tally_current *leader;
+	tally_statement_key key;
 	int32		pid = MyProc != NULL && MyProc->lockGroupLeader != NULL
 		? MyProc->lockGroupLeader->pid : tally.slot.entry->leader_pid;
 
@@ -398,11 +406,8 @@ split_name_worker(void)
 	leader = current_of(tally.slot.segment, pid);
 	if (leader == NULL || leader->begun == 0 || leader->key.id == 0)
 		return;
-	split.owner = leader->key;
-	split.named = true;
-	tally_current_begin(split.cache.current);
-	split.cache.current->key = split.owner;
-	tally_current_end(split.cache.current);
+	key = leader->key;
+	set_owner(&key);
 }
 
 void
@@ -415,9 +420,9 @@ split_begin_worker(uint64 now)
 	split.cache.current->key = (tally_statement_key) {.toplevel = 1};
 	split.cache.current->begun = now;
 	split.cache.current->since = now;
+	split.cache.current->waits = 0;
 	tally_current_end(split.cache.current);
 	split.since = now;
-	split.cache.current->waits = 0;
 	split.skip = tally.slot.book->pend != TALLY_NONE;
 }
 

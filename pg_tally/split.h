@@ -37,7 +37,7 @@ typedef struct split_state
 	void	   *top;				/* PG_exception_stack of the main loop */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
 	tally_cache cache;
-	uint8		part[4096];			/* 1 + part of current, by index in the book */
+	uint8		part[BOOK_INDEXES];	/* 1 + part of current, by index in the book */
 } split_state;
 
 extern split_state split;
@@ -98,9 +98,9 @@ split_note(uint32 index, uint64 ticks)
 		split.skip = false;
 		return;
 	}
-	part = split.part[index & 4095];
+	part = split.part[index & (BOOK_INDEXES - 1)];
 	if (unlikely(part == 0))
-		part = split_take(index & 4095);
+		part = split_take(index & (BOOK_INDEXES - 1));
 	tally_current_begin(current);
 	current->parts[part - 1].count++;
 	current->parts[part - 1].ticks += ticks;

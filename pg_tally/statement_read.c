@@ -139,18 +139,10 @@ widen(MemoryContext context, statement_figures *figures, uint32 low, uint32 end)
 }
 
 static void
-add_parts(tally_part *to, const tally_part *from)
-{
-	for (int i = 0; i < TALLY_PARTS; i++)
-		if (from[i].stat != 0)
-			tally_parts_add(to, from[i].stat, from[i].count, from[i].ticks);
-}
-
-static void
 add_figures(MemoryContext context, statement_figures *to, const statement_figures *from)
 {
 	tally_counts_add(&to->counts, &from->counts);
-	add_parts(to->parts, from->parts);
+	tally_parts_add_all(to->parts, from->parts);
 	if (from->hist == NULL)
 		return;
 	widen(context, to, from->hist_low, from->hist_end);
@@ -587,7 +579,7 @@ add_cached(reading *r)
 			add_figures(r->context, &row_of(r, &copy->key)->figures, &copy->figures);
 	for (uint32 i = 0; i < r->flight_count; i++)
 		if (!r->flights[i].laid_down)
-			add_parts(row_of(r, &r->flights[i].flight.key)->figures.parts,
+			tally_parts_add_all(row_of(r, &r->flights[i].flight.key)->figures.parts,
 					  r->flights[i].flight.parts);
 }
 

@@ -743,10 +743,7 @@ executor_end(QueryDesc *query)
 			if (query->estate->es_jit != NULL)
 				add_jit(place->counts.jit, &query->estate->es_jit->instr);
 			if (o->split)
-				for (int i = 0; i < TALLY_PARTS; i++)
-					if (o->parts[i].stat != 0)
-						tally_parts_add(place->parts, o->parts[i].stat, o->parts[i].count,
-										o->parts[i].ticks);
+				tally_parts_add_all(place->parts, o->parts);
 			tally_cached_end(place);
 		}
 	}

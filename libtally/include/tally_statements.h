@@ -433,6 +433,15 @@ tally_parts_add(tally_part *parts, uint32_t stat, uint64_t count, uint64_t ticks
 	part->ticks += ticks;
 }
 
+/* All parts of one statement to those of another, or of the same. */
+static inline void
+tally_parts_add_all(tally_part *to, const tally_part *from)
+{
+	for (int i = 0; i < TALLY_PARTS; i++)
+		if (from[i].stat != 0)
+			tally_parts_add(to, from[i].stat, from[i].count, from[i].ticks);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -410,7 +410,6 @@ adopt(tally_cache *cache, const tally_orphans *orphans)
 {
 	for (uint32_t n = 0; n < orphans->used; n++)
 	{
-		const tally_part *parts = orphans->of[n].parts;
 		tally_cached *place = tally_cache_find(cache, &orphans->of[n].key);
 
 		if (place == NULL)
@@ -418,9 +417,7 @@ adopt(tally_cache *cache, const tally_orphans *orphans)
 		if (place == NULL)
 			continue;
 		tally_cached_begin(place);
-		for (int i = 0; i < TALLY_PARTS; i++)
-			if (parts[i].stat != 0)
-				tally_parts_add(place->parts, parts[i].stat, parts[i].count, parts[i].ticks);
+		tally_parts_add_all(place->parts, orphans->of[n].parts);
 		tally_cached_end(place);
 	}
 }

@@ -22,6 +22,13 @@ has_text(uint32_t way)
 	return UINT32_C(1) << (8 + way);
 }
 
+/* Which of its two sets is the one in which a statement is looked for first. */
+static inline int
+home_of(const tally_segment *segment, uint64_t tag, const uint32_t number[2])
+{
+	return tally_set_home(segment, tag) == number[0] ? 0 : 1;
+}
+
 static inline uint32_t
 number_of(const tally_sets *sets, int which, uint32_t way)
 {
@@ -32,7 +39,7 @@ uint32_t
 tally_statement_find(const tally_segment *segment, const tally_sets *sets,
 					 const tally_statement_key *key, uint64_t tag)
 {
-	int			which = tally_set_home(segment, tag) == sets->number[0] ? 0 : 1;
+	int			which = home_of(segment, tag, sets->number);
 
 	for (int i = 0; i < 2; i++, which = 1 - which)
 		for (uint32_t way = 0; way < TALLY_WAYS; way++)
@@ -56,7 +63,7 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 	if (segment->header->sets.count == 0)
 		return false;
 	tally_sets_for(segment, tag, number);
-	which = tally_set_home(segment, tag) == number[0] ? 0 : 1;
+	which = home_of(segment, tag, number);
 	for (int i = 0; i < 2; i++, which = 1 - which)
 	{
 		const tally_set *set = tally_set_at(segment, number[which]);
@@ -253,7 +260,7 @@ find_room(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 {
 	uint32_t	first[2] = {0, 0};
 	uint32_t	room[2] = {free_ways(sets->set[0], &first[0]), free_ways(sets->set[1], &first[1])};
-	int			home = tally_set_home(segment, tag) == sets->number[0] ? 0 : 1;
+	int			home = home_of(segment, tag, sets->number);
 	int			which = room[home] >= HOME_ROOM || room[home] >= room[1 - home] ? home : 1 - home;
 
 	for (int i = 0; i < 2; i++, which = 1 - which)
@@ -357,14 +364,6 @@ tally_counts_add(tally_counts *to, const tally_counts *from)
 }
 
 static void
-add_parts(tally_part *to, const tally_part *from)
-{
-	for (int i = 0; i < TALLY_PARTS; i++)
-		if (from[i].stat != 0)
-			tally_parts_add(to, from[i].stat, from[i].count, from[i].ticks);
-}
-
-static void
 use(tally_segment *segment, uint32_t number, uint64_t times)
 {
 	uint32_t   *usage = &tally_set_at(segment, number / TALLY_WAYS)->usage[number % TALLY_WAYS];
@@ -383,7 +382,7 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_cached 
 
 	statement_begin(statement);
 	tally_counts_add(&statement->counts, &place->counts);
-	add_parts(statement->parts, place->parts);
+	tally_parts_add_all(statement->parts, place->parts);
 	if (exec->count == 1)
 		statement->hist[tally_bucket(exec->max)]++;
 	else if (exec->count > 1)
@@ -420,7 +419,7 @@ tally_statement_load(tally_segment *segment, const tally_statement *from,
 
 		statement_begin(statement);
 		tally_counts_add(&statement->counts, &from->counts);
-		add_parts(statement->parts, from->parts);
+		tally_parts_add_all(statement->parts, from->parts);
 		add_words(statement->hist, from->hist, TALLY_HIST_BUCKETS);
 		use(segment, number, from->counts.exec.count);
 		statement_end(statement);
