@@ -305,13 +305,21 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
     maker.event(1, 1, "one");
     let mut follower = Follower::start(&["--json"], &path);
     assert_eq!(follower.row()["number"], 1);
-    let mut unread =
-        events(&["--follow"], &path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(unread.stdout.take());
-    let status = unread.wait().unwrap();
-    let mut said = String::new();
-    unread.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(status.success() && said.is_empty(), "{status} {said}");
+    // Before a word was written, and after all was and nothing more comes.
+    for heard in [false, true] {
+        let mut command = events(&["--follow"], &path);
+        let mut unread = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(unread.stdout.take().unwrap());
+        if heard {
+            assert!(out.read_line(&mut String::new()).unwrap() > 0);
+        }
+        drop(out);
+        eventually("the end", || unread.try_wait().unwrap().is_some());
+        let status = unread.wait().unwrap();
+        let mut said = String::new();
+        unread.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(status.success() && said.is_empty(), "{status} {said}");
+    }
     assert!(follower.child.try_wait().unwrap().is_none());
 }
 
