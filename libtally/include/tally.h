@@ -168,7 +168,7 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	unsigned char pad6[1344 - 1312];
 
 	/* rarely written, by anyone; atomic */
-	uint64_t	overflow_files;		/* 1344: writes to files that found no room among the unsynced */
+	uint64_t	overflow_files;		/* 1344: files given up with writes not synced */
 	uint64_t	overflow_relations; /* 1352: times that a relation found no room */
 	uint64_t	relations_lost;		/* 1360: places left half laid down by a process that died */
 	unsigned char pad9[4096 - 1368];

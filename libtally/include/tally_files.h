@@ -136,8 +136,7 @@ TALLY_ASSERT(TALLY_RELATION_PLACES * sizeof(tally_relation_place) == 12288);
 extern uint64_t tally_file_hash(const char *name);
 /*
  * So many writes of so many bytes in all to that file. `hint` is what the last call for this file
- * returned, or TALLY_NONE; that is also what comes back when there is no room, which is counted
- * in overflow_files.
+ * returned, or TALLY_NONE. A file that has to give way to it is counted in overflow_files.
  */
 extern uint32_t tally_unsynced_add(tally_segment *segment, uint64_t name, uint32_t hint,
 								   uint64_t writes, uint64_t bytes);

@@ -11,6 +11,9 @@
  * whether there is nothing to be synced. A writer adds and then looks whether the name is still its
  * file's. So either sees the other, and a write is not counted for another's file. A process
  * that is killed between the two leaves a 1 behind and the set has a way less.
+ *
+ * Where every way has something to be synced one of them is given up, and counted: a file that
+ * is never synced (or not by anybody that we see) must not keep others out for good.
  */
 #include "internal.h"
 
@@ -58,18 +61,43 @@ is_clean(tally_unsynced_file *file)
 		__atomic_load_n(&file->synced_bytes, __ATOMIC_SEQ_CST);
 }
 
-/* Take a free way, or one of a file with nothing to be synced, for this file. */
+/* Bring the mark up to what was reached; what that is more than before, for one of two at once. */
+static uint64_t
+advance(uint64_t *mark, uint64_t reached)
+{
+	uint64_t	before = __atomic_load_n(mark, __ATOMIC_RELAXED);
+
+	do
+		if ((int64_t) (reached - before) <= 0)
+			return 0;
+	while (!__atomic_compare_exchange_n(mark, &before, reached, false,
+										__ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	return reached - before;
+}
+
+static void
+take(tally_unsynced_file *file, uint64_t *writes, uint64_t *bytes)
+{
+	*writes += advance(&file->synced_writes, __atomic_load_n(&file->writes, __ATOMIC_SEQ_CST));
+	*bytes += advance(&file->synced_bytes, __atomic_load_n(&file->bytes, __ATOMIC_SEQ_CST));
+}
+
+/* Take a way for this file, if its own has nothing to be synced, or must give way. */
 static bool
-take_way(tally_unsynced *set, uint32_t way, uint64_t name)
+take_way(tally_unsynced *set, uint32_t way, uint64_t name, bool must)
 {
 	uint64_t	before = __atomic_load_n(&set->names[way], __ATOMIC_SEQ_CST);
+	uint64_t	writes = 0,
+				bytes = 0;
 
-	if (before == CHANGING || !is_clean(&set->files[way]) ||
+	if (before == CHANGING || (!must && !is_clean(&set->files[way])) ||
 		!__atomic_compare_exchange_n(&set->names[way], &before, CHANGING, false,
 									 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return false;
 	TALLY_POINT("way taken");
-	if (!is_clean(&set->files[way]))
+	if (must)
+		take(&set->files[way], &writes, &bytes);
+	else if (!is_clean(&set->files[way]))
 	{
 		__atomic_store_n(&set->names[way], before, __ATOMIC_SEQ_CST);
 		return false;
@@ -88,10 +116,15 @@ way_for(tally_segment *segment, uint64_t name)
 	while (way < TALLY_FILE_WAYS && __atomic_load_n(&set->names[way], __ATOMIC_RELAXED) != name)
 		way++;
 	if (way == TALLY_FILE_WAYS)
-		for (way = 0; way < TALLY_FILE_WAYS && !take_way(set, way, name);)
+		for (way = 0; way < TALLY_FILE_WAYS && !take_way(set, way, name, false);)
 			way++;
 	if (way == TALLY_FILE_WAYS)
-		return TALLY_NONE;
+	{
+		way = (uint32_t) (__atomic_fetch_add(&segment->header->overflow_files, 1, __ATOMIC_RELAXED) %
+						  TALLY_FILE_WAYS);
+		if (!take_way(set, way, name, true))
+			return TALLY_NONE;
+	}
 	return (uint32_t) (name >> 32) % segment->header->unsynced.count * TALLY_FILE_WAYS + way;
 }
 
@@ -122,22 +155,7 @@ tally_unsynced_add(tally_segment *segment, uint64_t name, uint32_t hint, uint64_
 		__atomic_fetch_sub(&file->writes, writes, __ATOMIC_SEQ_CST);
 		number = TALLY_NONE;
 	}
-	tally_count_one(&segment->header->overflow_files);
 	return TALLY_NONE;
-}
-
-/* Bring the mark up to what was reached; what that is more than before, for one of two at once. */
-static uint64_t
-advance(uint64_t *mark, uint64_t reached)
-{
-	uint64_t	before = __atomic_load_n(mark, __ATOMIC_RELAXED);
-
-	do
-		if ((int64_t) (reached - before) <= 0)
-			return 0;
-	while (!__atomic_compare_exchange_n(mark, &before, reached, false,
-										__ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
-	return reached - before;
 }
 
 void
@@ -150,14 +168,8 @@ tally_unsynced_take(tally_segment *segment, uint64_t name, uint64_t *writes, uin
 		return;
 	set = set_of(segment, name);
 	for (uint32_t way = 0; way < TALLY_FILE_WAYS; way++)
-	{
-		tally_unsynced_file *file = &set->files[way];
-
-		if (__atomic_load_n(&set->names[way], __ATOMIC_RELAXED) != name)
-			continue;
-		*writes += advance(&file->synced_writes, __atomic_load_n(&file->writes, __ATOMIC_SEQ_CST));
-		*bytes += advance(&file->synced_bytes, __atomic_load_n(&file->bytes, __ATOMIC_SEQ_CST));
-	}
+		if (__atomic_load_n(&set->names[way], __ATOMIC_RELAXED) == name)
+			take(&set->files[way], writes, bytes);
 }
 
 void
