@@ -3,10 +3,7 @@
  * The page: finds the places that the command has left for charts, heat maps and tables, and
  * brings each to life when it comes into sight.
  */
-import type { Curves } from "./charts/curves";
-import { axisOf, drawChart } from "./charts/figure";
-import { drawHeat, type Heat } from "./charts/heat";
-import type { Landmarks } from "./charts/marks";
+import { axisOf, drawChart, drawHeat, landmarksOf, type Drawing } from "./charts/figure";
 import { Overview, type Outline } from "./charts/overview";
 import { pointsOf, stacked } from "./charts/points";
 import { whenSeen } from "./dom";
@@ -42,11 +39,12 @@ function classesOf(report: Report): Map<string, ActivityClass> {
     return classes;
 }
 
+type Draw = typeof drawChart;
+
 export class Page {
     private readonly view: View;
     private readonly overview: Overview | null;
-    private readonly charts = new Map<string, Curves>();
-    private readonly heatmaps = new Map<string, Heat>();
+    private readonly drawings = new Map<HTMLElement, { drawing: Drawing; draw: Draw; id: string }>();
     private readonly grids = new Map<string, Grid>();
 
     constructor(private report: Report) {
@@ -56,15 +54,11 @@ export class Page {
         this.view = new View(wholeOf(report), step, "local", current());
         followTheme(this.view);
         const outline = outlineOf(report);
-        this.overview = outline && new Overview(this.view, outline, this.landmarks());
+        this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
         document.body.prepend(toolbar(this.view, this.overview?.root ?? null));
-        this.places("figure.chart", "chart", (host, id) => this.drawChart(host, id));
-        this.places("figure.heatmap", "heatmap", (host, id) => this.drawHeat(host, id));
+        this.places("figure.chart", "chart", (host, id) => this.draw(host, id, drawChart));
+        this.places("figure.heatmap", "heatmap", (host, id) => this.draw(host, id, drawHeat));
         this.places("table[data-table]", "table", (host, id) => this.drawTable(host, id));
-    }
-
-    private landmarks(): Landmarks {
-        return { marks: this.report.marks, gaps: this.report.gaps };
     }
 
     private places(selector: string, key: string, draw: (host: HTMLElement, id: string) => void): void {
@@ -74,14 +68,9 @@ export class Page {
         }
     }
 
-    private drawChart(host: HTMLElement, id: string): void {
-        const chart = this.report.charts.find((one) => one.id === id);
-        if (chart) this.charts.set(id, drawChart(host, chart, this.report, this.view, this.landmarks()));
-    }
-
-    private drawHeat(host: HTMLElement, id: string): void {
-        const map = this.report.heatmaps.find((one) => one.id === id);
-        if (map) this.heatmaps.set(id, drawHeat(host, map, this.view, this.landmarks()));
+    private draw(host: HTMLElement, id: string, draw: Draw): void {
+        const drawing = draw(host, id, this.report, this.view);
+        if (drawing) this.drawings.set(host, { drawing, draw, id });
     }
 
     private drawTable(host: HTMLElement, id: string): void {
@@ -95,13 +84,14 @@ export class Page {
     update(report: Report): void {
         this.report = report;
         this.view.grow(wholeOf(report));
-        const landmarks = this.landmarks();
         const outline = outlineOf(report);
-        if (outline) this.overview?.update(outline, landmarks);
-        for (const chart of report.charts) {
-            this.charts.get(chart.id)?.update(chart, axisOf(report, chart), landmarks);
+        if (outline) this.overview?.update(outline, landmarksOf(report));
+        for (const [host, { drawing, draw, id }] of [...this.drawings]) {
+            if (drawing.update(report)) continue;
+            drawing.remove();
+            this.drawings.delete(host);
+            this.draw(host, id, draw);
         }
-        for (const map of report.heatmaps) this.heatmaps.get(map.id)?.update(map, landmarks);
         for (const table of report.tables) this.grids.get(table.id)?.update(table);
     }
 }

@@ -65,8 +65,10 @@ export class View {
         return this.shown.from > this.all.from || this.shown.to < this.all.to;
     }
 
-    on<K extends keyof Changes>(what: K, listener: Listener<Changes[K]>): void {
+    /** Listens until `until` is aborted. */
+    on<K extends keyof Changes>(what: K, listener: Listener<Changes[K]>, until?: AbortSignal): void {
         this.listeners[what].add(listener);
+        until?.addEventListener("abort", () => this.listeners[what].delete(listener));
     }
 
     private tell<K extends keyof Changes>(what: K, value: Changes[K]): void {

@@ -23,19 +23,19 @@ function text(value, unit) {
     }
 }
 
-const words = new Set(["text", "id"]);
+const words = { text: "text", id: "text id", time: "text time" };
 
 function table(it) {
-    const kind = (unit) => (words.has(unit) ? "text" : "num");
-    const query = (column) => (it.details && column === 0 ? " query" : "");
+    const kind = ({ key, unit }) => (key === "query" ? "text query" : (words[unit] ?? "num"));
     const head = it.columns.map(
-        ({ key, title, unit, help }, i) =>
-            `<th scope="col" class="${kind(unit)}${query(i)}" data-key="${key}"${help ? ` title="${escape(help)}"` : ""}>${escape(title)}</th>`,
+        (column) =>
+            `<th scope="col" class="${kind(column)}" data-key="${column.key}"` +
+            `${column.help ? ` title="${escape(column.help)}"` : ""}>${escape(column.title)}</th>`,
     );
     const rows = it.rows.map((row, i) => {
-        const cells = it.columns.map(({ unit }, j) => {
+        const cells = it.columns.map((column, j) => {
             const [tag, scope] = j ? ["td", ""] : ["th", ' scope="row"'];
-            return `<${tag}${scope} class="${kind(unit)}${query(j)}">${escape(text(row[j], unit))}</${tag}>`;
+            return `<${tag}${scope} class="${kind(column)}">${escape(text(row[j], column.unit))}</${tag}>`;
         });
         return `<tr${it.classes ? ` class="${it.classes[i]}"` : ""}>${cells.join("")}</tr>`;
     });

@@ -49,7 +49,7 @@ function table(figures: Figures, view: View): HTMLElement {
 }
 
 /** The buttons Table, CSV and JSON; the table opens below everything else in `host`. */
-export function behind(host: HTMLElement, figures: Figures, view: View): HTMLElement {
+export function behind(host: HTMLElement, figures: Figures, view: View, until: AbortSignal): HTMLElement {
     let open: HTMLElement | null = null;
     const fill = (): void => {
         const next = table(figures, view);
@@ -68,9 +68,10 @@ export function behind(host: HTMLElement, figures: Figures, view: View): HTMLEle
     });
     toggle.setAttribute("aria-expanded", "false");
     for (const what of ["range", "zone", "data"] as const) {
-        view.on(what, () => {
+        const refill = (): void => {
             if (open) fill();
-        });
+        };
+        view.on(what, refill, until);
     }
     const sheet = (): Sheet => ({
         name: figures.name,

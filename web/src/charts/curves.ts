@@ -34,6 +34,7 @@ export class Curves {
         axis: Axis,
         private readonly view: View,
         landmarks: Landmarks,
+        until: AbortSignal,
     ) {
         this.points = pointsOf(chart, axis, view.whole.to);
         this.shown = chart.series.map(() => true);
@@ -54,6 +55,7 @@ export class Curves {
                 step: (time, by) => this.step(time, by),
             },
             `${chart.title}. Arrow keys go from point to point, with Shift they move the view; plus and minus zoom, 0 shows all. The same figures are behind the button Table.`,
+            until,
         );
     }
 
@@ -173,6 +175,8 @@ export class Curves {
 
     toggle(series: number): boolean {
         this.shown[series] = !this.shown[series];
+        // The pointer is on its name still, but there is nothing left to stand out.
+        this.focused = this.shown[series] ? series : null;
         this.plot.refresh();
         return this.shown[series] ?? false;
     }
@@ -185,7 +189,7 @@ export class Curves {
     }
 
     focus(series: number | null): void {
-        if (series === this.focused) return;
+        if (series === this.focused || (series !== null && !this.shown[series])) return;
         this.focused = series;
         this.plot.u.redraw(false, false);
     }

@@ -5,11 +5,9 @@ import { element } from "../dom";
 import type { Ink } from "../look/ink";
 import { ramp } from "../look/palette";
 import type { Heatmap } from "../model";
-import { count, figure, tick } from "../units";
-import type { View } from "../view";
+import { count, duration, figure, tick } from "../units";
+import type { Range, View } from "../view";
 import { AXIS_WIDTH, FONT } from "./axes";
-import { behind } from "./behind";
-import { headOf } from "./figure";
 import type { Landmarks } from "./marks";
 import { Plot } from "./plot";
 import { pointAt, pointsIn } from "./points";
@@ -24,6 +22,8 @@ const NARROW = 2;
 type Counts = Map<number, number>;
 
 export class Heat {
+    /** What the colours mean. */
+    readonly key = element("div", { class: "key" });
     private edges: number[];
     private readonly plot: Plot;
 
@@ -32,9 +32,9 @@ export class Heat {
         private map: Heatmap,
         private readonly view: View,
         landmarks: Landmarks,
+        until: AbortSignal,
     ) {
         this.edges = edgesOf(map);
-        const [low, high] = this.span();
         this.plot = new Plot(
             host,
             view,
@@ -42,14 +42,14 @@ export class Heat {
             {
                 height: HEIGHT,
                 series: [{ scale: "y", paths: () => null, points: { show: false } }],
-                yScale: { distr: 3, log: 10, range: [low, high] },
+                yScale: { distr: 3, log: 10, range: () => this.span() },
                 yAxis: (ink) => ({
                     scale: "y",
                     stroke: () => ink().faint,
                     font: FONT,
                     size: AXIS_WIDTH,
                     gap: 6,
-                    splits: () => decades(low, high),
+                    splits: () => decades(...this.span()),
                     values: (_u, splits) => splits.map((value) => tick(value, map.unit)),
                     grid: { stroke: () => ink().grid, width: 1 },
                     ticks: { show: false },
@@ -63,6 +63,7 @@ export class Heat {
                 },
             },
             `${map.title}. Arrow keys go from column to column, with Shift they move the view; plus and minus zoom, 0 shows all. The same figures are behind the button Table.`,
+            until,
         );
     }
 
@@ -137,6 +138,15 @@ export class Heat {
             }
         }
         ctx.restore();
+        this.writeKey(colours, most);
+    }
+
+    /** From one to the most that a cell holds. */
+    private writeKey(colours: readonly string[], most: number): void {
+        const strip = element("i", {});
+        const stops = colours.filter((_, i) => i % 9 === 0);
+        strip.style.background = `linear-gradient(90deg, ${stops.join(", ")})`;
+        this.key.replaceChildren("1", strip, `${count(most)} in ${duration(this.map.step_seconds)}`);
     }
 
     private say(time: number, top: number): Said | null {
@@ -174,13 +184,13 @@ export class Heat {
         return pointAt(this.map.bounds, this.plot.u.posToVal(top, "y"));
     }
 
-    /** For the table behind it: the latencies that anything took, a column each. */
-    figures(range: { from: number; to: number }): { time: number; values: (number | null)[] }[] {
+    /** For the table behind it: a column for each of these rows. */
+    figures(range: Range, rows: readonly number[]): { time: number; values: (number | null)[] }[] {
         const [from, to] = pointsIn(this.edges, range);
         return this.edges.slice(from, to).map((time, i) => {
             const nothing = this.map.columns[from + i] === null;
             const counts = this.sum(from + i, from + i + 1);
-            return { time, values: this.rows().map((row) => (nothing ? null : (counts.get(row) ?? 0))) };
+            return { time, values: rows.map((row) => (nothing ? null : (counts.get(row) ?? 0))) };
         });
     }
 
@@ -215,19 +225,4 @@ function quantile(counts: Counts, all: number, part: number, bounds: readonly nu
         if (sum >= all * part) return bounds[row + 1] ?? NaN;
     }
     return NaN;
-}
-
-/** Draws a heat map into its figure. */
-export function drawHeat(host: HTMLElement, map: Heatmap, view: View, landmarks: Landmarks): Heat {
-    const canvas = element("div", { class: "plot" });
-    host.append(element("div", { class: "body heat" }, canvas));
-    const heat = new Heat(canvas, map, view, landmarks);
-    const names = heat.rows().map((row) => `up to ${figure(map.bounds[row + 1], map.unit)}`);
-    const tools = behind(
-        host,
-        { name: map.id, unit: "count", columns: names, rows: (range) => heat.figures(range) },
-        view,
-    );
-    headOf(host, map.title, tools);
-    return heat;
 }

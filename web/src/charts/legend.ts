@@ -30,6 +30,7 @@ export class Legend {
         private readonly chart: Chart,
         private readonly curves: Curves,
         private readonly view: View,
+        until: AbortSignal,
     ) {
         this.entries = chart.series.map((series, i) => this.entry(series.name, i));
         this.second = element("th", { scope: "col", class: "num" });
@@ -42,7 +43,9 @@ export class Legend {
             element("thead", {}, element("tr", {}, element("th", { scope: "col" }), this.head, this.second)),
             element("tbody", {}, ...rows),
         );
-        for (const what of ["range", "point", "theme", "zone", "data"] as const) view.on(what, () => this.soon());
+        for (const what of ["range", "point", "theme", "zone", "data"] as const) {
+            view.on(what, () => this.soon(), until);
+        }
         this.write();
     }
 

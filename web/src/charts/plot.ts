@@ -44,6 +44,7 @@ export class Plot {
         private landmarks: Landmarks,
         private readonly kind: Kind,
         label: string,
+        until: AbortSignal,
     ) {
         this.drawnIn = readInk(view.theme);
         const ink = (): Ink => this.drawnIn;
@@ -88,10 +89,10 @@ export class Plot {
         };
         this.u = new uPlot(options, kind.data(), host);
         this.tooltip = new Tooltip(host);
-        this.listen(label);
+        this.listen(label, until);
     }
 
-    private listen(label: string): void {
+    private listen(label: string, until: AbortSignal): void {
         const { host, view, u } = this;
         host.tabIndex = 0;
         host.setAttribute("role", "application");
@@ -101,19 +102,32 @@ export class Plot {
         host.addEventListener("blur", () => this.leave());
         u.over.addEventListener("mouseenter", () => (this.held = true));
         u.over.addEventListener("mouseleave", () => this.leave());
-        view.on("range", ({ from, to }) => u.setScale("x", { min: from, max: to }));
-        view.on("point", (time) => {
-            if (!this.held) this.follow(time);
-        });
-        view.on("zone", () => u.redraw(false, true));
-        view.on("theme", () => {
-            this.drawnIn = readInk(view.theme);
-            u.redraw(false, true);
-        });
-        new ResizeObserver(() => this.fit()).observe(host);
+        view.on("range", ({ from, to }) => u.setScale("x", { min: from, max: to }), until);
+        view.on(
+            "point",
+            (time) => {
+                if (!this.held) this.follow(time);
+            },
+            until,
+        );
+        view.on("zone", () => u.redraw(false, true), until);
+        view.on(
+            "theme",
+            () => {
+                this.drawnIn = readInk(view.theme);
+                u.redraw(false, true);
+            },
+            until,
+        );
+        const size = new ResizeObserver(() => this.fit());
+        size.observe(host);
         // The observer does not hear of a page that is laid out for paper.
-        addEventListener("beforeprint", () => this.fit());
-        addEventListener("afterprint", () => this.fit());
+        addEventListener("beforeprint", () => this.fit(), { signal: until });
+        addEventListener("afterprint", () => this.fit(), { signal: until });
+        until.addEventListener("abort", () => {
+            size.disconnect();
+            u.destroy();
+        });
     }
 
     private fit(): void {

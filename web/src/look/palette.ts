@@ -25,11 +25,11 @@ interface Hue {
 const HUES: Record<ActivityClass, Hue> = {
     cpu: { chroma: 0.13, hue: 164, light: [0.64, 0.85], dark: [0.68, 0.46] },
     io: { chroma: 0.13, hue: 245, light: [0.5, 0.85], dark: [0.58, 0.86] },
-    lwlock: { chroma: 0.16, hue: 76, light: [0.78, 0.92], dark: [0.8, 0.58] },
+    lwlock: { chroma: 0.16, hue: 76, light: [0.78, 0.92], dark: [0.78, 0.58] },
     lock: { chroma: 0.19, hue: 40, light: [0.6, 0.8], dark: [0.62, 0.44] },
-    client: { chroma: 0.12, hue: 347, light: [0.7, 0.86], dark: [0.72, 0.5] },
-    ipc: { chroma: 0.17, hue: 105, light: [0.9, 0.96], dark: [0.9, 0.7] },
-    other: { chroma: 0.01, hue: 250, light: [0.72, 0.86], dark: [0.55, 0.4] },
+    client: { chroma: 0.12, hue: 347, light: [0.76, 0.9], dark: [0.76, 0.56] },
+    ipc: { chroma: 0.17, hue: 105, light: [0.9, 0.72], dark: [0.92, 0.72] },
+    other: { chroma: 0.01, hue: 250, light: [0.56, 0.74], dark: [0.5, 0.36] },
 };
 
 /** The colour of member `index` of the `members` that a class has. */

@@ -4,9 +4,9 @@
  * the command wrote are used as they are; what is sorted, searched and saved are the raw values.
  */
 import { button, element } from "../dom";
-import type { Detail, Table } from "../model";
+import type { Column, Detail, Table } from "../model";
 import type { ActivityClass } from "../look/palette";
-import { cell, numeric } from "../units";
+import { cell } from "../units";
 import type { View } from "../view";
 import { partColumns, spanOf, sparkbar, splitbar, type Span } from "./bars";
 import { columnMenu } from "./columns";
@@ -21,6 +21,13 @@ const SEARCHED = 8;
 
 /** Columns that are in the pictures, or seldom wanted: the menu brings them back. */
 const HIDDEN_AT_FIRST = new Set(["toplevel", "queryid", "cancels", "temp_bytes", "user"]);
+
+/** As the command writes them. */
+function cellClass(column: Column | undefined): string {
+    if (!column || column.unit === "text") return column?.key === "query" ? "text query" : "text";
+    if (column.unit === "id" || column.unit === "time") return `text ${column.unit}`;
+    return "num";
+}
 
 export class Grid {
     private rows: HTMLTableRowElement[];
@@ -246,10 +253,10 @@ export class Grid {
     private row(values: Table["rows"][number], kind: ActivityClass | undefined): HTMLTableRowElement {
         const cells = this.table.columns.map(({ unit }, column) => {
             const text = cell(values[column] ?? null, unit, this.view.zone);
-            const name = numeric(unit) ? "num" : "text";
+            const kind = cellClass(this.table.columns[column]);
             return column === 0
-                ? element("th", { scope: "row", class: this.pictures ? `${name} query` : name }, text)
-                : element("td", { class: name }, text);
+                ? element("th", { scope: "row", class: kind }, text)
+                : element("td", { class: kind }, text);
         });
         return element("tr", kind ? { class: kind } : {}, ...cells);
     }

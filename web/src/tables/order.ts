@@ -21,10 +21,14 @@ export function firstWay(table: Table, column: number): Sorting {
     return { column, down: numeric(table.columns[column]?.unit ?? "text") };
 }
 
-/** The way the rows came. */
+/** The way the rows came: by the column that the report names, and as its ends tell. */
 export function asGiven(table: Table): Sorting | null {
     const column = table.columns.findIndex(({ key }) => key === table.sort);
-    return column < 0 ? null : firstWay(table, column);
+    if (column < 0) return null;
+    const first = table.rows[0]?.[column];
+    const last = table.rows[table.rows.length - 1]?.[column];
+    const rising = typeof first === "number" && typeof last === "number" && first < last;
+    return rising ? { column, down: false } : firstWay(table, column);
 }
 
 /** The rows' numbers in the order wanted; null: as they came. */
