@@ -33,6 +33,9 @@ pub struct Bench<'a> {
 pub struct Measured {
     /// All steps in the loops.
     pub steps: Steps,
+    /// What a reading took in each block of the loops, ns, by the clock of this program. It tells
+    /// the cost of a coarse clock too, and one gap in a block spoils only that.
+    pub blocks: Vec<f64>,
     /// Steps back in them, by processor; None where we could not choose one.
     pub by_processor: Vec<(Option<u32>, Backward)>,
     /// Steps back from one processor to the next.
@@ -71,6 +74,13 @@ const ROUNDS: u64 = 512;
 const BLOCK: u64 = 1024;
 /// How often pairs of readings are taken.
 const RATE_EVERY: Duration = Duration::from_millis(20);
+
+/// Read it so often in a loop; what one reading took, ns.
+pub fn block(source: &dyn Source, steps: &mut Steps, long: &mut dyn FnMut(u64)) -> f64 {
+    let began = Instant::now();
+    source.loop_over(BLOCK, steps, long);
+    began.elapsed().as_nanos() as f64 / BLOCK as f64
+}
 
 /// Test them for about so long; more where there are many processors. `progress` is told what is
 /// under way and which share is done.
@@ -199,8 +209,9 @@ impl<'a, 'p> Run<'a, 'p> {
             }
         };
         let began = Instant::now();
+        let mut blocks = Vec::new();
         while began.elapsed() < time {
-            source.loop_over(BLOCK, &mut steps, &mut long);
+            blocks.push(block(source, &mut steps, &mut long));
         }
         if gaps {
             self.findings.gaps.watched_seconds += steps.total() as f64 * ns_per_tick * 1e-9;
@@ -208,6 +219,7 @@ impl<'a, 'p> Run<'a, 'p> {
         let measured = &mut self.findings.sources[at];
         measured.by_processor.push((place, steps.backward()));
         measured.steps.merge(&steps);
+        measured.blocks.append(&mut blocks);
     }
 
     /// From processor to processor, with a reading of every clock before and after.

@@ -21,12 +21,15 @@ use std::time::{Duration, Instant};
 use crate::source::Source;
 use crate::steps::Backward;
 
+/// Looks at what the other thread does before it is given the processor, which it may need.
+const SPINS: u32 = 500;
+
 /// How long both tests of a pair last, and at least how much.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Each test's time.
     pub time: Duration,
-    /// Rounds of ping-pong, and readings in the warp test, that are made in any case.
+    /// Rounds of ping-pong, and readings compared in the warp test, that are made in any case.
     pub rounds: u64,
 }
 
@@ -34,7 +37,7 @@ impl Effort {
     /// A machine that gives us hardly any time must not hold us for ever either.
     fn over(&self, began: Instant, rounds: u64) -> bool {
         let elapsed = began.elapsed();
-        let patience = 20 * self.time + Duration::from_millis(100);
+        let patience = 20 * self.time + Duration::from_millis(300);
         (elapsed >= self.time && rounds >= self.rounds) || elapsed >= patience
     }
 }
@@ -62,7 +65,7 @@ impl Bounds {
 pub struct Found {
     /// Readings below one that was made before.
     pub warps: Backward,
-    /// Readings in the warp test.
+    /// Readings in the warp test that followed one of the other processor.
     pub readings: u64,
     /// Of the ping-pong.
     pub bounds: Bounds,
@@ -73,6 +76,8 @@ pub struct Found {
 pub struct Meeting {
     lock: AtomicBool,
     last: AtomicU64,
+    /// Whose it is: 1 or 2, or 0 before the first.
+    last_by: AtomicU64,
     turn: AtomicU64,
     reading: AtomicU64,
     over: AtomicBool,
@@ -94,7 +99,7 @@ impl Meeting {
     pub fn run(&self, side: Side, source: &dyn Source, effort: Effort) -> Found {
         self.ready.fetch_add(1, Ordering::AcqRel);
         patiently(|| self.ready.load(Ordering::Acquire) >= 2);
-        let (warps, readings) = self.warp(source, effort);
+        let (warps, readings) = self.warp(side, source, effort);
         let bounds = match side {
             Side::One => self.ping(source, effort),
             Side::Other => self.pong(source),
@@ -102,25 +107,39 @@ impl Meeting {
         Found { warps, readings, bounds }
     }
 
-    fn warp(&self, source: &dyn Source, effort: Effort) -> (Backward, u64) {
+    /// Each reading is compared with the last one, if that was the other's.
+    fn warp(&self, side: Side, source: &dyn Source, effort: Effort) -> (Backward, u64) {
+        let mine = side as u64 + 1;
         let (mut warps, mut readings) = (Backward::default(), 0);
         let began = Instant::now();
         while !effort.over(began, readings) {
             for _ in 0..64 {
                 patiently(|| !self.lock.swap(true, Ordering::Acquire)); // (B)
                 let now = source.read_in_order();
-                let last = self.last.load(Ordering::Relaxed);
-                self.last.store(now, Ordering::Relaxed);
+                let last = self.last.swap(now, Ordering::Relaxed);
+                let others = self.last_by.swap(mine, Ordering::Relaxed) + mine == 3;
                 self.lock.store(false, Ordering::Release); // (A)
-                if now < last {
-                    warps.add(last - now);
+                if others {
+                    readings += 1;
+                    if now < last {
+                        warps.add(last - now);
+                    }
                 }
-                // Let the other have it.
-                (0..8).for_each(|_| spin_loop());
+                self.give_way(mine);
             }
-            readings += 64;
         }
         (warps, readings)
+    }
+
+    /// Let the other have the lock, but do not wait for it for ever.
+    fn give_way(&self, mine: u64) {
+        for _ in 0..SPINS {
+            if self.last_by.load(Ordering::Relaxed) != mine {
+                return;
+            }
+            spin_loop();
+        }
+        std::thread::yield_now();
     }
 
     /// An odd turn is the other's.
@@ -163,13 +182,12 @@ impl Meeting {
     }
 }
 
-/// Spin until it holds; give way when it takes long, since the other thread may need this very
-/// processor.
+/// Spin until it holds.
 fn patiently(mut holds: impl FnMut() -> bool) {
     let mut spins = 0u32;
     while !holds() {
         spins += 1;
-        if spins % 10_000 == 0 {
+        if spins % SPINS == 0 {
             std::thread::yield_now();
         }
         spin_loop();

@@ -76,7 +76,7 @@ pub struct LoopCost {
     pub readings: u64,
     /// The mean, as pg_test_timing has it, gaps included.
     pub mean_seconds: f64,
-    /// The mean of the shorter 99 %: what a reading takes when nothing interferes.
+    /// The median over blocks of 1,024 readings: what one takes when nothing interferes.
     pub typical_seconds: f64,
     /// Quantiles, exact to the tick.
     pub p50_seconds: f64,
@@ -129,7 +129,7 @@ pub struct Pair {
     pub processors: [u32; 2],
     /// Readings below one that was made before on the other.
     pub warps: Back,
-    /// Readings compared for that.
+    /// Readings that were compared with the other's last one.
     pub readings: u64,
     /// By how much the second is ahead of the first, at least; negative when it may be behind.
     pub least_seconds: Option<f64>,
@@ -243,7 +243,7 @@ impl Tested {
                 .map(|(_, user)| *user)
                 .collect(),
             ticks_per_second: 1e9 / ns_per_tick,
-            loop_cost: LoopCost::new(&measured.steps, ns_per_tick)?,
+            loop_cost: LoopCost::new(measured, ns_per_tick)?,
             resolution: Resolution::new(&measured.steps, ns_per_tick),
             backward: Back::new(measured.steps.backward(), ns_per_tick),
             processors: measured
@@ -271,13 +271,14 @@ impl Tested {
 }
 
 impl LoopCost {
-    fn new(steps: &Steps, ns_per_tick: f64) -> Option<Self> {
+    fn new(measured: &Measured, ns_per_tick: f64) -> Option<Self> {
+        let steps = &measured.steps;
         let seconds = |ticks: u64| ticks as f64 * ns_per_tick * 1e-9;
         let quantile = |share| steps.quantile(share).map(seconds);
         Some(Self {
             readings: steps.count(),
             mean_seconds: seconds(steps.total()) / steps.count() as f64,
-            typical_seconds: steps.mean_up_to(0.99)? * ns_per_tick * 1e-9,
+            typical_seconds: median(&measured.blocks)? * 1e-9,
             p50_seconds: quantile(0.5)?,
             p90_seconds: quantile(0.9)?,
             p99_seconds: quantile(0.99)?,
@@ -322,4 +323,11 @@ impl Pair {
             proven: bounds.proven(),
         }
     }
+}
+
+/// The middle one; none of none.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::counter::{invariant, Ordered, Plain};
 use crate::kernel_clock::{KERNEL_CLOCKS, REFERENCE, SERVERS};
-use crate::measure::{measure, Bench};
+use crate::measure::{block, measure, Bench};
 use crate::platform::Here;
-use crate::report::Report;
+use crate::report::{median, Report};
 use crate::source::Source;
 use crate::steps::Steps;
 use crate::system::System;
@@ -85,15 +85,14 @@ pub fn here(length: Duration, progress: &mut (dyn FnMut(&'static str, f64) + Sen
     Report::new(&sources, &findings, refused, &roles, system)
 }
 
-/// What a reading of the server's clock takes at this moment, seconds: the mean of the shorter
-/// 99 % of so many readings in a loop, wherever the scheduler lets it run. None where it cannot
-/// be read.
-pub fn servers_now(readings: u64) -> Option<f64> {
+/// What a reading of the server's clock takes at this moment, seconds: the median over so many
+/// blocks of 1,024 readings, wherever the scheduler lets us run. None where it cannot be read.
+pub fn servers_now(blocks: u32) -> Option<f64> {
     let clock = KERNEL_CLOCKS.iter().find(|clock| clock.name() == SERVERS)?;
     if clock.refused().is_some() {
         return None;
     }
     let mut steps = Steps::default();
-    clock.loop_over(readings, &mut steps, &mut |_| {});
-    steps.mean_up_to(0.99).map(|ns| ns * 1e-9)
+    let each: Vec<f64> = (0..blocks).map(|_| block(clock, &mut steps, &mut |_| {})).collect();
+    median(&each).map(|ns| ns * 1e-9)
 }

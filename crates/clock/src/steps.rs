@@ -135,17 +135,6 @@ impl Steps {
         long.get((rank - seen) as usize - 1).or(long.last()).copied()
     }
 
-    /// The mean of the steps up to this quantile, ticks: what a reading takes when nothing
-    /// interferes.
-    pub fn mean_up_to(&self, share: f64) -> Option<f64> {
-        let limit = self.quantile(share)?;
-        let long = self.long.iter().map(|ticks| (*ticks, 1));
-        let kept = self.sized().chain(long).filter(|(ticks, _)| *ticks <= limit);
-        let (total, count) =
-            kept.fold((0, 0), |(t, n), (ticks, count)| (t + ticks * count, n + count));
-        Some(total as f64 / count as f64)
-    }
-
     /// How many steps took less than 1, 2, 4, 8, ... nanoseconds, but not less than half of it;
     /// up to the last that is not empty.
     pub fn powers_of_two(&self, ns_per_tick: f64) -> Vec<u64> {
@@ -216,7 +205,6 @@ mod tests {
         {
             assert_eq!(steps.quantile(share), Some(ticks), "{share}");
         }
-        assert_eq!(steps.mean_up_to(0.85), Some(100.0 / 6.0));
         assert_eq!(steps.powers_of_two(1.0)[..7], [1, 0, 0, 0, 3, 1, 1]);
         assert_eq!(steps.powers_of_two(1.0).iter().sum::<u64>(), 7);
     }
@@ -233,7 +221,7 @@ mod tests {
     fn nothing_read_is_nothing_known() {
         let none = Steps::default();
         assert_eq!((none.quantile(0.5), none.least(), none.longest()), (None, None, None));
-        assert_eq!((none.grain(), none.mean_up_to(0.9)), (None, None));
+        assert_eq!(none.grain(), None);
         assert!(none.powers_of_two(1.0).is_empty());
     }
 

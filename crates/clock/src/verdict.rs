@@ -106,7 +106,8 @@ pub fn faults(clock: &Tested) -> Vec<Fault> {
         add(FaultKind::Skewed, text);
     }
     match clock.resolution.least_step_seconds {
-        Some(step) if step <= COARSE_SECONDS => {}
+        // Without equal readings the least step is what a reading takes.
+        Some(step) if step <= COARSE_SECONDS || clock.resolution.unchanged_share == 0.0 => {}
         Some(step) => add(FaultKind::Coarse, format!("advances by {} at least", ns(step))),
         None => add(FaultKind::Coarse, "stood still all the time".into()),
     }

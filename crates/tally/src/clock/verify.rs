@@ -19,13 +19,16 @@ use crate::error::Error;
 
 /// Rows of the counted table, as in the study that first asked (docs/clock.md).
 pub const ROWS: u32 = 900_000;
+/// Readings in EXPLAIN ANALYZE of that count: the scan is asked for each row and once more, the
+/// aggregate once; before and after.
+pub const COUNT_READINGS: f64 = 2.0 * (ROWS + 2) as f64;
 /// An estimate holds when what is measured is no more than so many times as much, or as little.
 pub const TOLERANCE: f64 = 1.5;
 
 const EXPLAIN_ROUNDS: u32 = 60;
 const IO_ROUNDS: u32 = 200;
-/// Readings of the clock in each round, some milliseconds' worth.
-const READINGS: u64 = 100_000;
+/// Blocks of readings of the clock in each round, some milliseconds' worth.
+const BLOCKS: u32 = 99;
 
 /// One estimate beside its measurement.
 #[derive(Debug, Clone, Serialize)]
@@ -121,7 +124,13 @@ pub fn run(mut progress: impl FnMut(&'static str, f64)) -> Result<Verified, Erro
             Error::from(error)
         )),
     }
-    Ok(Verified { server: format!("PostgreSQL {server}"), tolerance: TOLERANCE, checks, explain, notes })
+    Ok(Verified {
+        server: format!("PostgreSQL {server}"),
+        tolerance: TOLERANCE,
+        checks,
+        explain,
+        notes,
+    })
 }
 
 /// A session whose processor time can be read.
@@ -156,7 +165,7 @@ impl Session {
 }
 
 fn reading() -> Result<f64, Error> {
-    ::clock::servers_now(READINGS)
+    ::clock::servers_now(BLOCKS)
         .ok_or_else(|| Error::Failed("the server's clock, CLOCK_MONOTONIC, cannot be read".into()))
 }
 
@@ -183,9 +192,8 @@ fn explain(client: Client, mut progress: impl FnMut(f64)) -> Result<(Check, Expl
         clock.push(reading()?);
     }
     let [plain, counting, timing] = &found;
-    // The scan is asked once for each row and once more, the aggregate once; before and after.
-    let readings = 2.0 * f64::from(ROWS + 2);
-    let check = check("EXPLAIN ANALYZE of the count, its clock alone", readings, &clock, counting, timing, 1.0)?;
+    let what = "EXPLAIN ANALYZE of the count, its clock alone";
+    let check = check(what, COUNT_READINGS, &clock, counting, timing, 1.0)?;
     let explain = Explain {
         plain_seconds: middle(plain),
         counting_seconds: estimate(plain, counting)?.mean,
@@ -250,7 +258,8 @@ fn judge(estimated: f64, measured: f64, half_width: f64) -> Verdict {
 
 /// Of the differences, round by round.
 fn estimate(without: &[f64], with: &[f64]) -> Result<Estimate, Error> {
-    let differences: Vec<f64> = with.iter().zip(without).map(|(with, without)| with - without).collect();
+    let differences: Vec<f64> =
+        with.iter().zip(without).map(|(with, without)| with - without).collect();
     Estimate::of(&differences).ok_or_else(|| Error::Failed("too few rounds were measured".into()))
 }
 
