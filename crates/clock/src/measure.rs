@@ -176,7 +176,10 @@ impl<'a, 'p> Run<'a, 'p> {
         for place in places {
             self.pin(*place);
             for (at, source) in bench.sources.iter().enumerate() {
-                (self.progress)("reading each clock in a loop", done / cells * (1.0 - PAIRS));
+                (self.progress)(
+                    "reading each clock in a loop",
+                    done / cells * (1.0 - PAIRS - MIGRATING),
+                );
                 self.rate();
                 let time = if bench.server == Some(at) {
                     each.mul_f64(servers)

@@ -43,8 +43,8 @@ pub struct Rate {
 impl Rate {
     /// The least-squares line through the pairs; None from fewer than three. Its error is that of
     /// the slope by what the pairs lie off it, twice over, and what the width of a reading at
-    /// either end leaves open.
-    pub fn of(instants: &[Instant2]) -> Option<Self> {
+    /// either end leaves open, and `step`: how many ticks the clock advances by at once.
+    pub fn of(instants: &[Instant2], step: u64) -> Option<Self> {
         let first = instants.first().filter(|_| instants.len() >= 3)?;
         let n = instants.len() as f64;
         let points = || {
@@ -66,7 +66,7 @@ impl Rate {
         let mut widths: Vec<u64> = instants.iter().map(|at| at.width).collect();
         widths.sort_unstable();
         let span = points().map(|p| p.0).fold(0.0, f64::max);
-        let open = widths[widths.len() / 2] as f64 / span;
+        let open = (widths[widths.len() / 2] as f64 + step as f64 / ticks) / span;
         Some(Self {
             ticks,
             error: 2.0 * (variance / sxx).sqrt() / ticks + open,
@@ -90,7 +90,7 @@ mod tests {
         // 2.6 ticks a nanosecond and 3 ppm more, each reading off by up to 20 ticks.
         let truth = 2.6 * (1.0 + 3e-6);
         let noise = |at: u64| (at / 100_000_000 * 7_919 % 41) as f64 - 20.0;
-        let rate = Rate::of(&instants(|at| (at as f64 * truth + noise(at)) as u64)).unwrap();
+        let rate = Rate::of(&instants(|at| (at as f64 * truth + noise(at)) as u64), 0).unwrap();
         assert!((rate.ticks / truth - 1.0).abs() < rate.error, "{rate:?}");
         assert!(rate.error < 1e-7, "{rate:?}");
         assert!(rate.off < 20.0, "{rate:?}");
@@ -99,13 +99,20 @@ mod tests {
     #[test]
     fn a_rate_that_changes_has_a_wide_error() {
         let slow_then_fast = |at: u64| at + at.saturating_sub(8_500_000_000) / 1_000;
-        let rate = Rate::of(&instants(slow_then_fast)).unwrap();
+        let rate = Rate::of(&instants(slow_then_fast), 0).unwrap();
         assert!(rate.error > 2e-5 && rate.off > 1e5, "{rate:?}");
     }
 
     #[test]
+    fn what_a_step_of_a_coarse_clock_leaves_open_is_in_the_error() {
+        let coarse = |at: u64| at / 40_000_000 * 40_000_000;
+        let rate = Rate::of(&instants(coarse), 40_000_000).unwrap();
+        assert!((rate.ticks - 1.0).abs() < rate.error && rate.error > 0.01, "{rate:?}");
+    }
+
+    #[test]
     fn too_little_gives_no_rate() {
-        assert_eq!(Rate::of(&instants(|at| at)[..2]), None);
-        assert_eq!(Rate::of(&instants(|_| 5)), None);
+        assert_eq!(Rate::of(&instants(|at| at)[..2], 0), None);
+        assert_eq!(Rate::of(&instants(|_| 5), 0), None);
     }
 }

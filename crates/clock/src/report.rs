@@ -222,7 +222,9 @@ impl Tested {
         roles: &Roles,
         nominal: Option<f64>,
     ) -> Option<Self> {
-        let rate = Rate::of(&measured.instants);
+        // Equal readings show that it stands still between its steps.
+        let step = measured.steps.least().filter(|_| measured.steps.zeros() > 0).unwrap_or(0);
+        let rate = Rate::of(&measured.instants, step);
         let found = rate.map(|rate| 1.0 / rate.ticks).or(nominal.map(|hz| 1e9 / hz));
         let ns_per_tick = source.ns_per_tick().or(found)?;
         let name = source.name().to_string();

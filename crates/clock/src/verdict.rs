@@ -16,6 +16,8 @@ pub const COARSE_SECONDS: f64 = 1e-6;
 pub const WRONG_PPM: f64 = 500.0;
 /// A rate that is not known better than this, millionths, is unsteady.
 pub const UNSTEADY_PPM: f64 = 200.0;
+/// Processors that are known to agree within this, s, agree.
+const TOLD_APART_SECONDS: f64 = 2e-6;
 /// The share of the time that others may take before it is worth a word.
 const TAKEN_SHARE: f64 = 0.01;
 
@@ -173,6 +175,7 @@ pub fn judge(tested: &[Tested], refused: &[Refused], roles: &Roles) -> Judged {
     }
     let mut wrong = Vec::new();
     let mut right = Vec::new();
+    let mut apart: Option<f64> = None;
     for (name, whose) in users {
         if let Some(no) = refused.iter().find(|no| no.name == name) {
             wrong.push(format!("{name}, {whose}, cannot be read ({})", no.reason));
@@ -185,13 +188,24 @@ pub fn judge(tested: &[Tested], refused: &[Refused], roles: &Roles) -> Judged {
             "{name} ({whose}) takes {} to read",
             ns(clock.loop_cost.typical_seconds)
         ));
+        let bounds = clock.pairs.iter().flat_map(|pair| [pair.least_seconds, pair.most_seconds]);
+        apart = bounds.flatten().map(f64::abs).chain(apart).reduce(f64::max);
     }
     if !wrong.is_empty() {
         return Judged { fit: false, sentence: format!("unfit: {}", wrong.join("; ")) };
     }
-    let compared = tested.iter().any(|clock| !clock.pairs.is_empty());
-    let (none, all) = if right.len() > 1 { ("neither", "both") } else { ("it never", "it") };
-    let agree = if compared { format!(", and processors agree on {all}") } else { String::new() };
+    let none = if right.len() > 1 { "neither" } else { "it never" };
+    let agree = match apart {
+        None => String::new(),
+        Some(apart) if apart <= TOLD_APART_SECONDS => {
+            format!(", and processors agree within {}", ns(apart))
+        }
+        Some(apart) => format!(
+            ", and processors are not found to differ (but that is known within {} only; a quiet \
+             machine or more --seconds tell more)",
+            ns(apart)
+        ),
+    };
     let sentence = format!("fit: {}; {none} went back{agree}", right.join(", "));
     Judged { fit: true, sentence }
 }

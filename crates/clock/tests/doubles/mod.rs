@@ -18,6 +18,9 @@ thread_local! {
     static PROCESSOR: Cell<u32> = const { Cell::new(0) };
 }
 
+/// What all clocks show at first, ns.
+const START: u64 = 1 << 40;
+
 /// A fault.
 #[derive(Debug, Clone, Copy)]
 pub enum Fault {
@@ -31,8 +34,8 @@ pub enum Fault {
     Coarse { step: u64 },
     /// It goes faster by so many millionths.
     Fast { ppm: f64 },
-    /// It goes faster by so many millionths, but only for every other while.
-    Unsteady { ppm: f64 },
+    /// It goes faster and faster.
+    EverFaster,
     /// It does not go.
     Still,
     /// After so many readings so many ns are gone; with or without a dispatch of the thread.
@@ -55,7 +58,7 @@ pub struct Machine {
 /// A machine of so many processors.
 pub fn machine(processors: u32) -> Machine {
     Machine {
-        ns: Arc::new(AtomicU64::new(1 << 40)),
+        ns: Arc::new(AtomicU64::new(START)),
         processors: (0..processors).collect(),
         ..Machine::default()
     }
@@ -154,14 +157,9 @@ impl Source for MadeUp {
             Fault::Skew { .. } => now,
             Fault::Coarse { step } => now - now % step,
             Fault::Fast { ppm } => now.wrapping_add_signed((now as f64 * ppm * 1e-6) as i64),
-            // A zigzag over some hundredth of a run.
-            Fault::Unsteady { ppm } => {
-                const WHILE: u64 = 20_000_000;
-                let within = now % (2 * WHILE);
-                let fast = now / (2 * WHILE) * WHILE + within.min(WHILE);
-                now + (fast as f64 * ppm * 1e-6) as u64
-            }
-            Fault::Still => 1 << 40,
+            // However long the run, the end is as much faster than the beginning.
+            Fault::EverFaster => START + ((now - START) as f64).powf(1.2) as u64,
+            Fault::Still => START,
         }
     }
 }
