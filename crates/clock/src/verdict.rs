@@ -19,7 +19,7 @@ pub const UNSTEADY_PPM: f64 = 200.0;
 /// Processors that are known to agree within this, s, agree.
 const TOLD_APART_SECONDS: f64 = 2e-6;
 /// The share of the time that others may take before it is worth a word.
-const TAKEN_SHARE: f64 = 0.01;
+const TAKEN_SHARE: f64 = 0.02;
 
 /// What kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

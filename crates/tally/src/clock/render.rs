@@ -60,6 +60,13 @@ fn machine(report: &Report) -> String {
     if system.virtual_machine {
         line += "; a virtual machine";
     }
+    // A counter's rate was found, a kernel clock's tick is a nanosecond by definition.
+    let counter = report.sources.iter().find(|clock| clock.ticks_per_second != 1e9);
+    if let Some((clock, rate)) = counter.and_then(|clock| Some((clock, clock.rate.as_ref()?))) {
+        let mhz = clock.ticks_per_second / 1e6;
+        line +=
+            &format!("\n{} found at {mhz:.6} MHz ± {:.6}", clock.name, mhz * rate.error_ppm * 1e-6);
+    }
     let tested = match report.processors.len() {
         0 => "wherever the scheduler let us run".into(),
         1 => "1 processor".into(),
@@ -118,8 +125,8 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
         let least = pairs.iter().filter_map(|pair| pair.least_seconds).reduce(f64::min);
         let most = pairs.iter().filter_map(|pair| pair.most_seconds).reduce(f64::max);
         let rate = clock.rate.as_ref().map(|rate| match rate.ppm {
-            Some(ppm) => format!("{ppm:+.2} ± {:.2}", rate.error_ppm),
-            None => format!("? ± {:.2}", rate.error_ppm),
+            Some(ppm) => format!("{ppm:+.3} ± {:.3}", rate.error_ppm),
+            None => format!("? ± {:.3}", rate.error_ppm),
         });
         let dash = || "-".to_string();
         table.push(vec![
