@@ -2,7 +2,7 @@
 //! Two processors: does a clock tell both the same time?
 //!
 //! Two tests, each a race of two threads. In the *warp* test both read the clock under one lock
-//! and compare with the last reading that either has left there; a reading below it is a warp (so
+//! and compare with the last reading, if the other left it there; one below it is a warp (so
 //! does Linux when it starts a processor, arch/x86/kernel/tsc_sync.c). In the *ping-pong* test the
 //! one reads, hands over to the other, which reads and hands back, and the one reads again. The
 //! other's reading was made between the two: so its clock is ahead of the one's by no less than
