@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
@@ -96,7 +97,6 @@ clients_text(char *text, size_t size, const char *when, const clients_sum *from,
 {
 	double		tick = tally_seconds_per_tick(tally.slot.segment);
 
-	text[0] = '\0';
 	if (!clients_whole(from, to))
 		return 0;
 	return (size_t) snprintf(text, size, " %s=%.3f %s_commands=" UINT64_FORMAT " %s_handle=%.6f", when,
@@ -105,13 +105,26 @@ clients_text(char *text, size_t size, const char *when, const clients_sum *from,
 							 (double) (to->ticks - from->ticks) * tick);
 }
 
+/* " mark=0:123:4.5:6": the sums, for who wants to know what comes after; as in clients_sum. */
+static size_t
+mark_text(char *text, size_t size, const clients_sum *now)
+{
+	double		tick = tally_seconds_per_tick(tally.slot.segment);
+
+	if (!now->known)
+		return 0;
+	return (size_t) snprintf(text, size, " mark=%u:" UINT64_FORMAT ":%.6f:" UINT64_FORMAT,
+							 now->resets, now->commands, (double) now->ticks * tick,
+							 now->off_stretches);
+}
+
 static void
 begin(XLogRecPtr redo)
 {
 	const CheckpointStatsData *c = &CheckpointStats;
 	char		path[8];
 	char		text[TEXT_SIZE];
-	int			length;
+	size_t		length;
 
 	last.reason = reason_of(redo);
 	last.redo = last.answered = redo;
@@ -122,8 +135,9 @@ begin(XLogRecPtr redo)
 	(void) files_longest_sync(path, sizeof(path));
 	checkpoint_writes_begin();
 	clients_read(tally.slot.segment, &last.begun);
-	length = snprintf(text, sizeof(text), "checkpoint begins: reason=%s", last.reason);
-	clients_text(text + length, sizeof(text) - (size_t) length, "before", &last.ended, &last.begun);
+	length = (size_t) snprintf(text, sizeof(text), "checkpoint begins: reason=%s", last.reason);
+	length += clients_text(text + length, sizeof(text) - length, "before", &last.ended, &last.begun);
+	mark_text(text + length, sizeof(text) - length, &last.begun);
 	tell(text);
 }
 
@@ -159,9 +173,8 @@ tell_writes(double write)
 	tell(text);
 }
 
-/* The sums so far, for who wants to know what came after it: resets, commands, seconds of them, seconds off. */
 static void
-tell_clients(double tick)
+tell_clients(void)
 {
 	clients_sum now;
 	char		text[TEXT_SIZE] = "checkpoint clients:";
@@ -170,9 +183,7 @@ tell_clients(double tick)
 	clients_read(tally.slot.segment, &now);
 	length += clients_text(text + length, sizeof(text) - length, "before", &last.ended, &last.begun);
 	length += clients_text(text + length, sizeof(text) - length, "during", &last.begun, &now);
-	if (now.known)
-		snprintf(text + length, sizeof(text) - length, " mark=%u:" UINT64_FORMAT ":%.6f:%.6f",
-				 now.resets, now.commands, (double) now.ticks * tick, (double) now.off_ticks * tick);
+	mark_text(text + length, sizeof(text) - length, &now);
 	tell(text);
 	last.ended = now;
 }
@@ -189,7 +200,7 @@ end(void)
 	last.open = false;
 	tell_end(write, sync, total, tick);
 	tell_writes(write);
-	tell_clients(tick);
+	tell_clients();
 	record("checkpoint::write", write, tick);
 	record("checkpoint::sync", sync, tick);
 	record("checkpoint::total", total, tick);

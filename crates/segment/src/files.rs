@@ -5,10 +5,10 @@
 //! Names are `file::<kind>::<operation>::<phase>`, where the kind may end in `@<tablespace>`
 //! and the operation of those that failed in ` failed`.
 
-use crate::book::{Book, Head, Life};
+use crate::by_process::Sums;
 use crate::clock::Clock;
-use crate::delta::{Change, Delta, Total};
-use crate::directory::{Directory, Stat, StatId, StatKind};
+use crate::delta::{Delta, Total};
+use crate::directory::{Stat, StatKind};
 use crate::interval::Timing;
 use crate::snapshot::Snapshot;
 use serde::Serialize;
@@ -227,119 +227,27 @@ pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> Vec<FileRow> {
     rows
 }
 
-/// What a statistic did, as a sum that may be put together of parts and of what is taken off.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sum {
-    count: i128,
-    ticks: i128,
-    bytes: i128,
-    follows: i128,
-}
-
-impl Sum {
-    fn add(&mut self, sign: i128, numbers: [u64; 4]) {
-        let [count, ticks, bytes, follows] = numbers.map(|n| sign * i128::from(n));
-        self.count += count;
-        self.ticks += ticks;
-        self.bytes += bytes;
-        self.follows += follows;
-    }
-}
-
-/// Sums by kind of process and statistic.
-struct Sums<'s> {
-    directory: &'s Directory,
-    /// The statistics of files ...
-    stats: Vec<StatId>,
-    /// ... and which of these a statistic is, if any.
-    places: Vec<Option<u32>>,
-    /// In the order of `stats`. There are few kinds of process.
-    sums: Vec<(&'s str, Vec<Sum>)>,
-}
-
-impl<'s> Sums<'s> {
-    fn of(directory: &'s Directory) -> Sums<'s> {
-        let mut stats = Vec::new();
-        let places = (0..directory.len() as StatId)
-            .map(|id| {
-                directory.get(id).filter(|stat| is_of_file(stat)).map(|_| {
-                    stats.push(id);
-                    stats.len() as u32 - 1
-                })
-            })
-            .collect();
-        Sums { directory, stats, places, sums: Vec::new() }
-    }
-
-    /// Add what processes of one kind did, or take it off again.
-    fn add(
-        &mut self,
-        process: &'s str,
-        sign: i128,
-        changes: impl Iterator<Item = (StatId, [u64; 4])>,
-    ) {
-        let at = self.sums.iter().position(|(kind, _)| *kind == process).unwrap_or_else(|| {
-            self.sums.push((process, vec![Sum::default(); self.stats.len()]));
-            self.sums.len() - 1
-        });
-        let sums = &mut self.sums[at].1;
-        for (stat, numbers) in changes {
-            if let Some(Some(place)) = self.places.get(stat as usize) {
-                sums[*place as usize].add(sign, numbers);
-            }
-        }
-    }
-
-    fn add_book(&mut self, book: &'s Book, sign: i128) {
-        let numbers = |head: &Head| [head.count, head.total, head.amount, head.follows];
-        let changes = book.heads.iter().map(|head| (head.stat, numbers(head)));
-        self.add(&book.identity.kind, sign, changes);
-    }
-}
-
-/// The same operations by kind of process, most time first. What ended between the snapshots is
-/// in the groups, which know the kind: their growth, less what the ended had before.
+/// The same operations by kind of process, most time first.
 pub(crate) fn by_process(
     previous: Option<&Snapshot>,
     delta: &Delta<'_>,
     clock: &Clock,
 ) -> Vec<ProcessFileRow> {
-    let snapshot = delta.snapshot;
-    let previous = previous.filter(|p| p.resets == snapshot.resets);
-    let mut sums = Sums::of(&snapshot.directory);
-    for session in &delta.sessions {
-        let numbers = |c: &Change| [c.count, c.total, c.amount, c.follows];
-        let changes = session.changes.iter().map(|(stat, change)| (*stat, numbers(change)));
-        sums.add(&session.book.identity.kind, 1, changes);
-    }
-    let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
-    for book in snapshot.groups.iter().chain(retired) {
-        sums.add_book(book, 1);
-    }
-    let goes_on =
-        |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
-    if let Some(previous) = previous {
-        let ended = previous.books.iter().filter(|p| !goes_on(p));
-        for book in previous.groups.iter().chain(ended) {
-            sums.add_book(book, -1);
-        }
-    }
-    rows_of(&sums, clock)
+    rows_of(&Sums::between(previous, delta, is_of_file), clock)
 }
 
 fn rows_of(sums: &Sums<'_>, clock: &Clock) -> Vec<ProcessFileRow> {
-    let positive = |n: i128| u64::try_from(n.max(0)).unwrap_or(u64::MAX);
     let mut rows: Vec<ProcessFileRow> = Vec::new();
-    for (process, all) in &sums.sums {
+    for (process, all) in sums.kinds() {
         let mut merged: BTreeMap<[&str; 3], ProcessFileRow> = BTreeMap::new();
-        for (stat, sum) in sums.stats.iter().zip(all) {
-            let count = positive(sum.count);
-            let Some(name) = sums.directory.get(*stat).and_then(parse).filter(|_| count > 0) else {
+        for (stat, sum) in all {
+            let count = sum.count();
+            let Some(name) = parse(stat).filter(|_| count > 0) else {
                 continue;
             };
             let [file, tablespace, operation] = name.key;
             let row = merged.entry(name.key).or_insert_with(|| ProcessFileRow {
-                process: (*process).into(),
+                process: process.into(),
                 file: file.into(),
                 tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
                 operation: operation.into(),
@@ -351,9 +259,9 @@ fn rows_of(sums: &Sums<'_>, clock: &Clock) -> Vec<ProcessFileRow> {
             });
             row.count = row.count.saturating_add(count);
             row.failed = row.failed.saturating_add(if name.failed { count } else { 0 });
-            row.bytes = row.bytes.saturating_add(positive(sum.bytes));
-            row.sequential = row.sequential.saturating_add(positive(sum.follows));
-            row.seconds += clock.seconds(positive(sum.ticks));
+            row.bytes = row.bytes.saturating_add(sum.amount());
+            row.sequential = row.sequential.saturating_add(sum.follows());
+            row.seconds += clock.seconds(sum.total());
         }
         rows.extend(merged.into_values());
     }

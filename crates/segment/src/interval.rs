@@ -6,6 +6,7 @@
 //! the seconds of the ledger are that sum, divided otherwise.
 
 use crate::book::{Book, Life};
+use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::commits::{self, Checkpoints, Commits};
 use crate::delta::{Change, Delta, SessionDelta, Total};
@@ -16,6 +17,7 @@ use crate::level::Level;
 use crate::locks::{self, LockRow, Locks, LwlockRow, PhaseRow};
 use crate::segment::{Overflows, ProbeState, Segment};
 use crate::snapshot::Snapshot;
+use crate::wal::{self, WalRow};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -94,6 +96,11 @@ pub struct Interval {
     pub commits: Commits,
     /// Checkpoints that ended.
     pub checkpoints: Checkpoints,
+    /// The WAL that was inserted, by kind of process; most bytes first.
+    pub wal: Vec<WalRow>,
+    /// What clients' messages have taken since the last reset.
+    #[serde(skip)]
+    pub clients: Clients,
     /// All other statistics, by name.
     pub statistics: Vec<StatisticRow>,
     /// What the kernel says; filled in by whoever asks it.
@@ -449,6 +456,8 @@ impl Interval {
             file_processes: files::by_process(previous, &delta, clock),
             commits,
             checkpoints,
+            wal: wal::rows(previous, &delta),
+            clients: Clients::of(snapshot),
             statistics: statistic_rows(&delta, clock),
             ledger,
             kernel: crate::kernel::Witness::default(),
@@ -633,6 +642,7 @@ fn statistic_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<StatisticRow> {
                 && !functions::is_of_function(stat)
                 && !files::is_of_file(stat)
                 && !commits::is_of_commit(stat)
+                && !wal::is_of_wal(stat)
         })
         .map(|(stat, total)| {
             let timed = stat.kind == StatKind::Timer;

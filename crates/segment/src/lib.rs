@@ -13,6 +13,8 @@
 //! `libtally/include/tally.h`; `format/golden/` holds the two to each other.
 
 pub mod book;
+mod by_process;
+pub mod clients;
 pub mod clock;
 pub mod commits;
 pub mod delta;
@@ -36,6 +38,7 @@ mod shelf;
 pub mod snapshot;
 pub mod statements;
 mod tranches;
+pub mod wal;
 
 pub use book::Book;
 pub use clock::{Clock, ClockKind};

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use device::{Devices, Problem, Reading, System};
 use segment::{Interval, Segment};
 
+use super::tablespaces::Asker;
 use crate::error::Error;
 use crate::events::{rows, Item, Tail};
 use crate::model::io::{DevicesUnder, Io, Told};
@@ -27,6 +28,7 @@ pub struct Watch {
     tail: Tail,
     told: Told,
     devices: Result<DeviceWatch, String>,
+    tablespaces: Asker,
 }
 
 impl Watch {
@@ -40,7 +42,8 @@ impl Watch {
         } else {
             Err("the segment names no data directory".to_string())
         };
-        Watch { tail: Tail::after(0), told: Told::default(), devices }
+        let tablespaces = Asker::start(header);
+        Watch { tail: Tail::after(0), told: Told::default(), devices, tablespaces }
     }
 
     /// What there is to show at the end of this interval.
@@ -61,6 +64,7 @@ impl Watch {
             Ok(devices) => (io.devices, io.devices_problem) = devices.next(),
             Err(problem) => io.devices_problem = Some(problem.clone()),
         }
+        io.tablespaces = self.tablespaces.next(interval, io.devices.as_ref());
         Ok(io)
     }
 }
