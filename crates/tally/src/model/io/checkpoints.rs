@@ -10,6 +10,7 @@ use crate::events::Row;
 /// How the events begin.
 const BEGINS: &str = "checkpoint begins: ";
 const ENDS: &str = "checkpoint ends: ";
+const FAILED: &str = "checkpoint failed: ";
 const WROTE: &str = "checkpoint wrote: ";
 const CLIENTS: &str = "checkpoint clients: ";
 
@@ -154,6 +155,11 @@ fn mark(text: &str, time: Option<f64>) -> Option<Mark> {
         off_stretches: parts.next()?.parse().ok()?,
     };
     Some(Mark { clients, time: time? })
+}
+
+/// Whether the server has given one up with this event.
+pub fn has_failed(row: &Row) -> bool {
+    row.text.starts_with(FAILED)
 }
 
 /// A checkpoint that has begun with an event.

@@ -82,6 +82,8 @@ impl Told {
                 } else if let Some(ended) = Checkpoint::of(&row) {
                     self.last = Some((event.pid, ended));
                     self.begun = None;
+                } else if checkpoints::has_failed(&row) {
+                    self.begun = None;
                 } else if let Some((_, last)) =
                     self.last.as_mut().filter(|(pid, _)| *pid == event.pid)
                 {
