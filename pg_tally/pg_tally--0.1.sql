@@ -248,6 +248,44 @@ FROM (SELECT t.*, split_part(name, '::', 2) AS file, split_part(name, '::', 3) A
 COMMENT ON VIEW tally.files IS
     'operations on files by kind of process, database, role, kind of file, tablespace and phase';
 
+CREATE FUNCTION tally.relation_rows(
+    OUT reltablespace oid, OUT datid oid, OUT relfilenode oid, OUT fork text, OUT backend integer,
+    OUT failed bigint,
+    OUT reads bigint, OUT read_bytes bigint, OUT read_seconds double precision,
+    OUT max_read_seconds double precision,
+    OUT writes bigint, OUT write_bytes bigint, OUT write_seconds double precision,
+    OUT max_write_seconds double precision,
+    OUT extends bigint, OUT extend_bytes bigint, OUT extend_seconds double precision,
+    OUT max_extend_seconds double precision,
+    OUT syncs bigint, OUT sync_bytes bigint, OUT sync_seconds double precision,
+    OUT max_sync_seconds double precision,
+    OUT truncates bigint, OUT truncate_bytes bigint, OUT truncate_seconds double precision,
+    OUT max_truncate_seconds double precision)
+RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_relations'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+COMMENT ON FUNCTION tally.relation_rows() IS
+    'operations on the files of each relation''s forks, by number; what found no room in a row without';
+
+/* Whose names can be known here: of this database and of those that all share. */
+CREATE VIEW tally.relations AS
+SELECT d.datname,
+       CASE WHEN r.relfilenode IS NULL THEN '(others)'
+            WHEN r.backend IS NULL AND (r.datid IS NULL OR d.datname = current_database())
+            THEN pg_filenode_relation(r.reltablespace, r.relfilenode)::text END AS relation,
+       r.fork, t.spcname AS tablespace, r.backend IS NOT NULL AS temporary,
+       r.reads, r.read_bytes, r.read_seconds, r.max_read_seconds,
+       r.writes, r.write_bytes, r.write_seconds, r.max_write_seconds,
+       r.extends, r.extend_bytes, r.extend_seconds, r.max_extend_seconds,
+       r.syncs, r.sync_seconds, r.max_sync_seconds,
+       r.truncates, r.truncate_seconds, r.max_truncate_seconds, r.failed,
+       r.read_seconds + r.write_seconds + r.extend_seconds + r.sync_seconds + r.truncate_seconds AS seconds,
+       r.datid, r.reltablespace, r.relfilenode
+FROM tally.relation_rows() r
+     LEFT JOIN pg_database d ON d.oid = r.datid
+     LEFT JOIN pg_tablespace t ON t.oid = r.reltablespace;
+COMMENT ON VIEW tally.relations IS
+    'operations on the files of each relation, fork by fork; (others): what found no room, and relations that are gone';
+
 CREATE VIEW tally.commits AS
 WITH part AS (
     SELECT split_part(name, '::', 2) AS part, t.*
@@ -404,6 +442,7 @@ COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls b
 
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
 GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.status,
-    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.files, tally.commits, tally.writers, tally.wal, tally.statements,
+    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.files, tally.relations,
+    tally.commits, tally.writers, tally.wal, tally.statements,
     tally.statement_activities TO PUBLIC;
 GRANT SELECT ON tally.events, tally.checkpoints TO pg_read_all_stats;

@@ -21,6 +21,7 @@
 
 #include "pg_tally.h"
 #include "probe.h"
+#include "relation_views.h"
 #include "statement_read.h"
 #include "statement_views.h"
 #include "views.h"
@@ -494,6 +495,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 			   psprintf(UINT64_FORMAT, header->overflow_memory));
 	views_status_row(rsinfo, "slots found damaged",
 			   psprintf(UINT64_FORMAT, header->lost_folds));
+	relation_status(rsinfo, segment);
 	statement_status(rsinfo, segment);
 	return (Datum) 0;
 }

@@ -5,12 +5,10 @@
 //! Names are `file::<kind>::<operation>::<phase>`, where the kind may end in `@<tablespace>`
 //! and the operation of those that failed in ` failed`.
 
-use crate::by_process::Sums;
-use crate::clock::Clock;
-use crate::delta::{Delta, Total};
+use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
+use crate::frame::{Frame, Sums};
 use crate::interval::Timing;
-use crate::snapshot::Snapshot;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -181,15 +179,16 @@ pub(crate) fn is_of_file(stat: &Stat) -> bool {
 }
 
 /// All of them, most time first.
-pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> Vec<FileRow> {
-    let mut sums: HashMap<[&str; 3], (FileTotals, Vec<FilePhase>)> = HashMap::new();
-    for (stat, total) in delta.changed() {
+pub(crate) fn rows(sums: &Sums<'_>) -> Vec<FileRow> {
+    let clock = sums.clock();
+    let mut rows: HashMap<[&str; 3], (FileTotals, Vec<FilePhase>)> = HashMap::new();
+    for (stat, total) in sums.changed() {
         let Some(name) = parse(stat) else {
             continue;
         };
         let change = &total.change;
         let failed = if name.failed { change.count } else { 0 };
-        let (totals, phases) = sums.entry(name.key).or_default();
+        let (totals, phases) = rows.entry(name.key).or_default();
         totals.all.merge(total);
         totals.failed = totals.failed.saturating_add(failed);
         let seconds = clock.seconds(change.total);
@@ -211,13 +210,13 @@ pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> Vec<FileRow> {
             }),
         }
     }
-    let mut rows: Vec<FileRow> = sums
+    let mut rows: Vec<FileRow> = rows
         .into_iter()
         .map(|(key, (totals, mut phases))| {
             phases.sort_by(|a, b| {
                 b.seconds.total_cmp(&a.seconds).then_with(|| a.phase.cmp(&b.phase))
             });
-            FileRow::of(key, totals, phases, clock.ticks_per_second())
+            FileRow::of(key, totals, phases, clock.ticks_per_second)
         })
         .collect();
     let names = |row: &FileRow| (row.file.clone(), row.tablespace.clone(), row.operation.clone());
@@ -228,43 +227,32 @@ pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> Vec<FileRow> {
 }
 
 /// The same operations by kind of process, most time first.
-pub(crate) fn by_process(
-    previous: Option<&Snapshot>,
-    delta: &Delta<'_>,
-    clock: &Clock,
-) -> Vec<ProcessFileRow> {
-    rows_of(&Sums::between(previous, delta, is_of_file), clock)
-}
-
-fn rows_of(sums: &Sums<'_>, clock: &Clock) -> Vec<ProcessFileRow> {
-    let mut rows: Vec<ProcessFileRow> = Vec::new();
-    for (process, all) in sums.kinds() {
-        let mut merged: BTreeMap<[&str; 3], ProcessFileRow> = BTreeMap::new();
-        for (stat, sum) in all {
-            let count = sum.count();
-            let Some(name) = parse(stat).filter(|_| count > 0) else {
-                continue;
-            };
-            let [file, tablespace, operation] = name.key;
-            let row = merged.entry(name.key).or_insert_with(|| ProcessFileRow {
-                process: process.into(),
-                file: file.into(),
-                tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
-                operation: operation.into(),
-                count: 0,
-                failed: 0,
-                bytes: 0,
-                sequential: 0,
-                seconds: 0.0,
-            });
-            row.count = row.count.saturating_add(count);
-            row.failed = row.failed.saturating_add(if name.failed { count } else { 0 });
-            row.bytes = row.bytes.saturating_add(sum.amount());
-            row.sequential = row.sequential.saturating_add(sum.follows());
-            row.seconds += clock.seconds(sum.total());
-        }
-        rows.extend(merged.into_values());
+pub(crate) fn by_process(frame: &Frame) -> Vec<ProcessFileRow> {
+    let mut merged: BTreeMap<(&str, [&str; 3]), ProcessFileRow> = BTreeMap::new();
+    for it in &frame.statistics {
+        let change = &it.total.change;
+        let Some(name) = parse(&it.stat).filter(|_| change.count > 0) else {
+            continue;
+        };
+        let [file, tablespace, operation] = name.key;
+        let row = merged.entry((&it.process, name.key)).or_insert_with(|| ProcessFileRow {
+            process: it.process.clone(),
+            file: file.into(),
+            tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
+            operation: operation.into(),
+            count: 0,
+            failed: 0,
+            bytes: 0,
+            sequential: 0,
+            seconds: 0.0,
+        });
+        row.count = row.count.saturating_add(change.count);
+        row.failed = row.failed.saturating_add(if name.failed { change.count } else { 0 });
+        row.bytes = row.bytes.saturating_add(change.amount);
+        row.sequential = row.sequential.saturating_add(change.follows);
+        row.seconds += frame.clock.seconds(change.total);
     }
+    let mut rows: Vec<ProcessFileRow> = merged.into_values().collect();
     // Stable: what takes the same time stays in the order of its names.
     rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.process.cmp(&b.process)));
     rows

@@ -3,11 +3,10 @@
 //!
 //! Names are `wal::<figure>`; their totals are sums of numbers, not of times.
 
-use crate::by_process::Sums;
-use crate::delta::Delta;
 use crate::directory::{Stat, StatKind};
-use crate::snapshot::Snapshot;
+use crate::frame::Frame;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What processes of one kind inserted. Parallel workers' is their leaders'.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -40,20 +39,17 @@ pub(crate) fn is_of_wal(stat: &Stat) -> bool {
 }
 
 /// All kinds that inserted any, most bytes first.
-pub(crate) fn rows(previous: Option<&Snapshot>, delta: &Delta<'_>) -> Vec<WalRow> {
-    let sums = Sums::between(previous, delta, is_of_wal);
-    let mut rows: Vec<WalRow> = Vec::new();
-    for (process, all) in sums.kinds() {
-        let mut row = WalRow { process: process.to_string(), ..WalRow::default() };
-        for (stat, sum) in all {
-            if let Some(figure) = figure(&mut row, stat) {
-                *figure = figure.saturating_add(sum.total());
-            }
-        }
-        if row.records > 0 || row.buffers_full > 0 {
-            rows.push(row);
+pub(crate) fn rows(frame: &Frame) -> Vec<WalRow> {
+    let mut kinds: BTreeMap<&str, WalRow> = BTreeMap::new();
+    for it in frame.statistics.iter().filter(|it| is_of_wal(&it.stat)) {
+        let row = kinds
+            .entry(&it.process)
+            .or_insert_with(|| WalRow { process: it.process.to_string(), ..WalRow::default() });
+        if let Some(figure) = figure(row, &it.stat) {
+            *figure = figure.saturating_add(it.total.change.total);
         }
     }
+    let mut rows: Vec<WalRow> = kinds.into_values().collect();
     rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.process.cmp(&b.process)));
     rows
 }

@@ -6,6 +6,7 @@ mod maker;
 
 use maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER, VALUE};
 use proptest::prelude::*;
+use segment::clients::Clients;
 use segment::clock::monotonic_ns;
 use segment::files::FileRow;
 use segment::layout::header;
@@ -220,7 +221,7 @@ fn wal_is_told_by_kind_of_process_and_clients_by_what_they_have_ever_done() {
     assert_eq!(rows, [("client backend", 7, 1, 700, 2), ("checkpointer", 1, 0, 100, 0)]);
     let left: Vec<&str> = interval.statistics.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(left, ["wal::other"]);
-    let clients = interval.clients;
+    let clients = Clients::of(&previous);
     assert_eq!((clients.commands, clients.off_stretches, clients.resets), (2, 1, 0));
     assert!((clients.seconds - 0.003).abs() < 1e-12);
     assert!(step(&mut segment, &mut previous).wal.is_empty());

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use device::{Devices, Problem, Reading, System};
+use segment::clients::Clients;
 use segment::{Interval, Segment};
 
 use super::tablespaces::Asker;
@@ -46,8 +47,13 @@ impl Watch {
         Watch { tail: Tail::after(0), told: Told::default(), devices, tablespaces }
     }
 
-    /// What there is to show at the end of this interval.
-    pub fn next(&mut self, segment: &Segment, interval: &Interval) -> Result<Io, Error> {
+    /// What there is to show at the end of this interval, when clients had done so much.
+    pub fn next(
+        &mut self,
+        segment: &Segment,
+        interval: &Interval,
+        clients: &Clients,
+    ) -> Result<Io, Error> {
         let found = self.tail.read(segment, Instant::now(), false)?;
         let events: Vec<segment::Event> = found
             .into_iter()
@@ -59,7 +65,7 @@ impl Watch {
         for (event, row) in events.iter().zip(rows(segment, events.clone())?) {
             self.told.note(event, row);
         }
-        let mut io = self.told.io(interval);
+        let mut io = self.told.io(interval, clients);
         match &mut self.devices {
             Ok(devices) => (io.devices, io.devices_problem) = devices.next(),
             Err(problem) => io.devices_problem = Some(problem.clone()),

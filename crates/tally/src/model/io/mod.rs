@@ -14,6 +14,7 @@ mod wal;
 
 use std::sync::Arc;
 
+use segment::clients::Clients;
 use segment::interval::{Interval, SessionRow};
 use segment::{Event, EventKind};
 use serde::Serialize;
@@ -94,9 +95,9 @@ impl Told {
         }
     }
 
-    /// What there is to show at the end of `interval`. A checkpoint runs no longer than its
+    /// What there is to show at the end of `interval`, when `clients` had been done. A checkpoint runs no longer than its
     /// process.
-    pub fn io(&self, interval: &Interval) -> Io {
+    pub fn io(&self, interval: &Interval, clients: &Clients) -> Io {
         let lives = |pid: i32| {
             let is_it = |session: &SessionRow| session.pid == pid && session.state != "dead";
             interval.sessions.iter().any(is_it)
@@ -105,10 +106,10 @@ impl Told {
         let mut checkpoint = self.last.as_ref().map(|(_, last)| last.clone());
         // What came after the last one is told when the next begins; so far, it is reckoned.
         if let Some(last) = checkpoint.as_mut().filter(|_| self.begun.is_none()) {
-            last.after = last.mark.and_then(|mark| mark.until(&interval.clients, interval.time));
+            last.after = last.mark.and_then(|mark| mark.until(clients, interval.time));
         }
         Io {
-            checkpoint_running: running.map(|r| r.running(&interval.clients, interval.time)),
+            checkpoint_running: running.map(|r| r.running(clients, interval.time)),
             checkpoint,
             slow: self.slow.clone(),
             tablespaces: Tablespaces::default(),
@@ -144,9 +145,13 @@ mod tests {
         let interval = sample::interval();
         let checkpointer = 4210;
         let mut told = Told::default();
-        assert_eq!(told.io(&interval).checkpoint_running, None);
+        assert_eq!(told.io(&interval, &Clients::default()).checkpoint_running, None);
         note(&mut told, 1, 1, EventKind::Checkpoint, "checkpoint begins: reason=time");
-        assert_eq!(told.io(&interval).checkpoint_running, None, "its process is not there");
+        assert_eq!(
+            told.io(&interval, &Clients::default()).checkpoint_running,
+            None,
+            "its process is not there"
+        );
         note(
             &mut told,
             2,
@@ -154,20 +159,22 @@ mod tests {
             EventKind::Checkpoint,
             "checkpoint begins: reason=request",
         );
-        let running = told.io(&interval).checkpoint_running.unwrap();
+        let running = told.io(&interval, &Clients::default()).checkpoint_running.unwrap();
         assert_eq!((running.reason.as_str(), running.seconds), ("request", Some(8.0)));
         note(&mut told, 3, 7, EventKind::Note, "checkpoint ends: total=1");
-        assert!(told.io(&interval).checkpoint.is_none(), "that is no event of checkpoints");
+        assert!(
+            told.io(&interval, &Clients::default()).checkpoint.is_none(),
+            "that is no event of checkpoints"
+        );
         note(&mut told, 4, checkpointer, EventKind::Checkpoint, "checkpoint ends: total=1.5");
-        let io = told.io(&interval);
+        let io = told.io(&interval, &Clients::default());
         assert_eq!((io.checkpoint_running, io.checkpoint.unwrap().seconds), (None, 1.5));
     }
 
     #[test]
     fn what_the_clients_did_after_a_checkpoint_is_what_they_did_before_the_next() {
-        let mut interval = sample::interval();
-        interval.clients =
-            segment::clients::Clients { resets: 1, commands: 700, seconds: 3.0, off_stretches: 0 };
+        let interval = sample::interval();
+        let clients = Clients { resets: 1, commands: 700, seconds: 3.0, off_stretches: 0 };
         let mut told = Told::default();
         let mut checkpointer =
             |number, pid, text: &str| note(&mut told, number, pid, EventKind::Checkpoint, text);
@@ -179,7 +186,7 @@ mod tests {
             4210,
             "checkpoint clients: during=1.0 during_commands=20 during_handle=0.2 mark=1:100:1.0:0",
         );
-        let last = told.io(&interval).checkpoint.unwrap();
+        let last = told.io(&interval, &clients).checkpoint.unwrap();
         assert_eq!(last.buffers_by_tablespace[0].buffers, 3, "another process's is not its own");
         assert_eq!((last.before, last.during.unwrap().commands), (None, 20));
         let after = last.after.unwrap();
@@ -192,7 +199,7 @@ mod tests {
             "checkpoint begins: reason=time before=5.0 before_commands=500 before_handle=1 \
              mark=1:600:2.0:0",
         );
-        let io = told.io(&interval);
+        let io = told.io(&interval, &clients);
         assert_eq!(io.checkpoint.unwrap().after.unwrap().commands, 500);
         let running = io.checkpoint_running.unwrap();
         assert_eq!(
@@ -208,7 +215,7 @@ mod tests {
             note(&mut told, number, 1, EventKind::Slow, "sync: 1.000 s: pg_xact/0000");
             note(&mut told, 100 + number, 1, EventKind::Blocked, "waiting for 1 s");
         }
-        let slow = told.io(&sample::interval()).slow;
+        let slow = told.io(&sample::interval(), &Clients::default()).slow;
         assert_eq!(
             slow.iter().map(|row| row.number).collect::<Vec<_>>(),
             [13, 14, 15, 16, 17, 18, 19, 20]
