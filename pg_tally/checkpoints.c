@@ -233,9 +233,12 @@ give_up(void)
 static void
 start(void)
 {
+	uint32		announced = *(volatile uint32 *) my_wait_event_info;
 	TimeLineID	timeline;
 
 	GetOldestRestartPoint(&last.redo, &timeline);
+	/* it may have waited for a lock of its own */
+	*(volatile uint32 *) my_wait_event_info = announced;
 	clients_read(tally.slot.segment, &last.ended);
 	last.started = true;
 }
