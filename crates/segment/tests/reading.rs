@@ -12,8 +12,8 @@ use segment::directory::StatKind;
 use segment::layout::{book, entry, header, journal, state};
 use segment::locks::LwlockRow;
 use segment::{
-    set_level, Delta, Error, Interval, Level, LevelEnd, LevelSwitch, ProbeState, Segment, Snapshot,
-    Standing,
+    set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSwitch, ProbeState, Segment,
+    Snapshot, Standing,
 };
 use std::collections::HashMap;
 use std::time::Duration;
