@@ -167,6 +167,19 @@ fn what_is_too_old_goes_and_only_that() {
 }
 
 #[test]
+fn a_clock_that_leaps_forward_lets_nothing_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let keeping = Keeping { retention: Some(Duration::from_secs(3600)), ..Keeping::default() };
+    let mut maker = Maker::keeping(folder.path(), keeping, MIDNIGHT);
+    maker.seconds(70);
+    maker.leap += 365 * 24 * 3600 * SECOND;
+    maker.seconds(130);
+    maker.writer.close().unwrap();
+    let recording = Recording::open(folder.path(), None).unwrap();
+    assert_eq!(recording.heads(Range::ALL).unwrap().len(), 200);
+}
+
+#[test]
 fn a_clock_that_is_set_back_counts_nothing_twice_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let noon = MIDNIGHT + 12 * 3600 * SECOND;
