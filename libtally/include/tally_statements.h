@@ -397,7 +397,7 @@ tally_moments_add(tally_moments *moments, uint64_t ticks)
  * All parts are taken: the least of them gives way to what is more, and goes to the last one,
  * other::overflow, directory index 0. So what matters keeps its name, whenever it came.
  */
-static inline tally_part *
+__attribute__((noinline, cold, unused)) static tally_part *
 tally_parts_room(tally_part *parts, uint32_t stat, uint64_t ticks)
 {
 	tally_part *last = parts + TALLY_PARTS - 1;
@@ -426,9 +426,12 @@ tally_parts_add(tally_part *parts, uint32_t stat, uint64_t count, uint64_t ticks
 
 	while (part < last && part->stat != stat && part->stat != 0)
 		part++;
-	if (part == last)
+	if (__builtin_expect(part == last, 0))
+	{
 		part = tally_parts_room(parts, stat, ticks);
-	part->stat = part == last ? 1 : stat;
+		stat = part == last ? 1 : stat;
+	}
+	part->stat = stat;
 	part->count += count;
 	part->ticks += ticks;
 }
