@@ -165,21 +165,28 @@ split_search(const tally_statement_key *key)
 }
 
 tally_cached *
-split_place(const tally_statement_key *key, const tally_statement_text *text)
+split_enter(const tally_statement_key *key, const tally_statement_text *text, uint32 known)
 {
 	tally_cached *place;
-	int			saved_errno;
+	int			saved_errno = errno;
+
+	if (unlikely(!get_ready()))
+		return NULL;
+	place = tally_cache_enter(&split.cache, key, text, known);
+	errno = saved_errno;
+	split.latest = place;
+	return place;
+}
+
+tally_cached *
+split_place(const tally_statement_key *key)
+{
+	tally_cached *place;
 
 	if (unlikely(!get_ready()))
 		return NULL;
 	place = split_find(key);
-	if (likely(place != NULL))
-		return place;
-	saved_errno = errno;
-	place = tally_cache_enter(&split.cache, key, text);
-	errno = saved_errno;
-	split.latest = place;
-	return place;
+	return likely(place != NULL) ? place : split_enter(key, NULL, TALLY_NONE);
 }
 
 void
@@ -223,7 +230,7 @@ charge(const tally_statement_key *key)
 
 	if (current->used == 0)
 		return;
-	place = split_place(key, NULL);
+	place = split_place(key);
 	/* a reader sees the time here or there, but not in both */
 	tally_current_begin(current);
 	if (place != NULL)

@@ -62,8 +62,11 @@ extern void split_rename(const tally_statement_key *key);
 /* An error leaves the message. */
 extern void split_error(bool cancelled);
 extern void split_settle_now(void);
-/* A place for a statement, or NULL; text may be NULL. */
-extern tally_cached *split_place(const tally_statement_key *key, const tally_statement_text *text);
+/* A place for a statement, or NULL. */
+extern tally_cached *split_place(const tally_statement_key *key);
+/* The same for one that is not cached (tally_cache_enter). */
+extern tally_cached *split_enter(const tally_statement_key *key, const tally_statement_text *text,
+								 uint32 known);
 /* The place of a statement that is cached and is not the latest, or NULL. The slot has a cache. */
 extern tally_cached *split_search(const tally_statement_key *key);
 /* A parallel worker: its life is one message, for its leader's statement. */

@@ -141,19 +141,20 @@ static pg_noinline tally_cached *
 meet(const tally_statement_key *key, const char *source, int location, int length,
 	 const JumbleState *jumble)
 {
+	uint32		known = tally_statement_known(tally.slot.segment, key);
 	tally_statement_text text;
 	tally_cached *place;
 	MemoryContext mine;
 	MemoryContext theirs;
 
-	if (source == NULL || tally_statement_known(tally.slot.segment, key))
-		return split_place(key, NULL);
+	if (likely(source == NULL || known != TALLY_NONE))
+		return split_enter(key, NULL, known);
 	mine = AllocSetContextCreate(CurrentMemoryContext, "pg_tally statement text",
 								 ALLOCSET_START_SMALL_SIZES);
 	theirs = MemoryContextSwitchTo(mine);
 	statement_text_make(source, location, length, jumble,
 						(uint32) statements_settings_now.text_limit, &text);
-	place = split_place(key, &text);
+	place = split_enter(key, &text, TALLY_NONE);
 	MemoryContextSwitchTo(theirs);
 	MemoryContextDelete(mine);
 	return place;
@@ -188,25 +189,20 @@ now_us(void)
 static inline void
 add_execution(tally_cached *place, const used *from, uint64 rows)
 {
-	tally_counts *to = &place->counts;
-
-	tally_moments_add(&to->exec, from->ticks);
-	place->hist[tally_bucket_index(from->ticks)]++;
-	to->rows += rows;
-	to->last_us = now_us();
-	if (to->first_us == 0)
-		to->first_us = to->last_us;
+	tally_cached_count(place, from->ticks, now_us());
+	place->counts.rows += rows;
 	usage_add(place, from);
 }
 
 void
 statements_count_error(const tally_statement_key *key, bool cancelled)
 {
-	tally_cached *place = split_place(key, NULL);
+	tally_cached *place = split_place(key);
 
 	if (place == NULL)
 		return;
 	tally_cached_begin(place);
+	place->more = 1;
 	if (cancelled)
 		place->counts.cancels++;
 	else
@@ -217,11 +213,12 @@ statements_count_error(const tally_statement_key *key, bool cancelled)
 void
 statements_count_worker(const tally_statement_key *key, uint64 ticks)
 {
-	tally_cached *place = split_place(key, NULL);
+	tally_cached *place = split_place(key);
 
 	if (place == NULL)
 		return;
 	tally_cached_begin(place);
+	place->more = 1;
 	place->counts.workers++;
 	place->counts.worker_ticks += ticks;
 	tally_cached_end(place);
@@ -289,6 +286,7 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	if (place != NULL)
 	{
 		tally_cached_begin(place);
+		place->more = 1;
 		tally_moments_add(&place->counts.plan, taken.ticks);
 		usage_add(place, &taken);
 		tally_cached_end(place);
@@ -464,8 +462,9 @@ executor_finish(QueryDesc *query)
 }
 
 static pg_noinline void
-add_jit(uint64 *to, const JitInstrumentation *jit)
+add_jit(tally_cached *place, const JitInstrumentation *jit)
 {
+	uint64	   *to = place->counts.jit;
 	static const instr_time zero;
 	uint64		ns[4] = {
 		usage_nanoseconds(&zero, &jit->generation_counter),
@@ -474,6 +473,7 @@ add_jit(uint64 *to, const JitInstrumentation *jit)
 		usage_nanoseconds(&zero, &jit->emission_counter),
 	};
 
+	place->more = 1;
 	to[0] += jit->created_functions;
 	to[1] += ns[0];
 	for (int i = 1; i < 4; i++)
@@ -487,11 +487,12 @@ add_jit(uint64 *to, const JitInstrumentation *jit)
 static pg_noinline void
 add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 {
-	tally_cached *place = split_place(key, NULL);
+	tally_cached *place = split_place(key);
 
 	if (place == NULL)
 		return;
 	tally_cached_begin(place);
+	place->more = 1;
 	place->counts.temp_files += temp_files_ever - files;
 	place->counts.temp_bytes += temp_bytes_ever - bytes;
 	tally_cached_end(place);
@@ -535,7 +536,7 @@ executor_end(QueryDesc *query)
 		tally_cached_begin(place);
 		add_execution(place, &o->used, query->estate->es_processed);
 		if (unlikely(query->estate->es_jit != NULL))
-			add_jit(place->counts.jit, &query->estate->es_jit->instr);
+			add_jit(place, &query->estate->es_jit->instr);
 		if (unlikely(o->split))
 			tally_parts_add_all(place->parts, o->parts);
 		tally_cached_end(place);
@@ -631,13 +632,14 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 
 	if (unlikely(GetUserId() != key.user_id))
 		follow_role(&key, source, location, length);
-	place = split_place(&key, NULL);
+	place = split_place(&key);
 	if (unlikely(place == NULL))
 		return;
 	tally_cached_begin(place);
 	add_execution(place, &taken, tells_rows(completion) ? completion->nprocessed : 0);
 	if (unlikely(temp_files_ever != temp_files))
 	{
+		place->more = 1;
 		place->counts.temp_files += temp_files_ever - temp_files;
 		place->counts.temp_bytes += temp_bytes_ever - temp_bytes;
 	}

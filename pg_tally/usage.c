@@ -60,6 +60,7 @@ usage_add_more(tally_cached *place, const used *from)
 {
 	tally_counts *to = &place->counts;
 
+	place->more = 1;
 	add_array(to->blocks, from->blocks, USAGE_BLOCKS);
 	add_array(to->wal, from->wal, USAGE_WAL);
 	add_array(to->io_ticks, from->io_ticks, USAGE_IO);
