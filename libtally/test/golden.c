@@ -102,7 +102,11 @@ write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint
 	tally_switch(slot, a, 3 * SECOND + 260000100);
 	tally_record(slot, d, 10000200);
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		tally_record(slot, e, values[i]);
+	{
+		tally_book_begin(slot->book);
+		tally_add_amount(slot, e, values[i], 8192 * (i + 1), i % 3 == 2);
+		tally_book_end(slot->book);
+	}
 	slot->book->calls[0] = 41;
 	slot->book->calls[3] = 1;
 	slot->book->holding = 1;
