@@ -71,6 +71,15 @@ nesting_split(open_query *o)
 	return true;
 }
 
+open_query *
+nesting_search(const QueryDesc *query)
+{
+	for (int i = nesting.open; i-- > 0;)
+		if (nesting.queries[i].query == query)
+			return &nesting.queries[i];
+	return NULL;
+}
+
 /* The places change hands, so that each keeps room for parts. */
 void
 nesting_forget_other(open_query *gone, open_query *last)

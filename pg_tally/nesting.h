@@ -70,16 +70,16 @@ extern bool nesting_split(open_query *o);
 extern void nesting_leave(bool all, uintptr_t stack, bool cancelled);
 extern void nesting_forget_other(open_query *gone, open_query *last);
 
-/* -1: no memory for it; the level is then not counted. */
-static inline int
-level_push(level_kind kind, const tally_statement_key *key)
+/* `place`: something in the caller's frame. -1: no memory for it; the level is then not counted. */
+static pg_attribute_always_inline int
+level_push(level_kind kind, const tally_statement_key *key, void *place)
 {
 	level	   *here;
 
 	if (unlikely(nesting.depth == nesting.size) && !nesting_more_levels())
 		return -1;
 	here = &nesting.levels[nesting.depth];
-	here->place = __builtin_frame_address(0);
+	here->place = place;
 	here->kind = kind;
 	here->key = *key;
 	if (kind == LEVEL_EXECUTOR)
@@ -98,24 +98,32 @@ level_forget(void)
 		nesting.planners--;
 }
 
-static inline void
+static pg_attribute_always_inline void
 level_pop(int level)
 {
-	while (level >= 0 && nesting.depth > level)
+	if (level < 0)
+		return;
+	/* what an error has left above it */
+	while (unlikely(nesting.depth > level + 1))
+		level_forget();
+	if (nesting.depth > level)
 		level_forget();
 }
 
-static inline open_query *
+extern open_query *nesting_search(const QueryDesc *query);
+
+static pg_attribute_always_inline open_query *
 open_find(const QueryDesc *query)
 {
-	for (int i = nesting.open; i-- > 0;)
-		if (nesting.queries[i].query == query)
-			return &nesting.queries[i];
-	return NULL;
+	open_query *o = &nesting.queries[nesting.open - 1];
+
+	if (nesting.open == 0)
+		return NULL;
+	return likely(o->query == query) ? o : nesting_search(query);
 }
 
 /* NULL: there is no memory. */
-static inline open_query *
+static pg_attribute_always_inline open_query *
 open_add(const QueryDesc *query)
 {
 	open_query *o;
@@ -129,7 +137,7 @@ open_add(const QueryDesc *query)
 	return o;
 }
 
-static inline void
+static pg_attribute_always_inline void
 open_forget(open_query *gone)
 {
 	open_query *last = &nesting.queries[--nesting.open];

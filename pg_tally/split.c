@@ -249,8 +249,13 @@ charge(const tally_statement_key *key)
 static tally_statement_key
 toplevel_key(uint64 id)
 {
-	tally_statement_key key = {.id = id,.database_id = MyDatabaseId,.toplevel = 1};
+	tally_statement_key key;
 	int			context;
+
+	key.id = id;
+	key.database_id = MyDatabaseId;
+	key.toplevel = 1;
+	key.pad = 0;
 
 	/* unlike GetUserId, this does not insist that there is one yet */
 	GetUserIdAndSecContext(&key.user_id, &context);

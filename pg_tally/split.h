@@ -85,7 +85,7 @@ extern void split_nested_begin(split_nested *before);
 extern void split_nested_end(const split_nested *before, uint64 elapsed, tally_part *parts);
 
 /* The place of a statement that is cached, or NULL. The slot has a cache, or no latest place. */
-static inline tally_cached *
+static pg_attribute_always_inline tally_cached *
 split_find(const tally_statement_key *key)
 {
 	tally_cached *place = split.latest;
@@ -96,14 +96,14 @@ split_find(const tally_statement_key *key)
 }
 
 /* Is a wait of this message over and not recorded yet? */
-static inline bool
+static pg_attribute_always_inline bool
 split_owes(void)
 {
 	return split.since != 0 && !split.skip && tally.slot.book->pend != TALLY_NONE;
 }
 
 /* Record it now rather than at the next one: before the parts, or sums of waits, are read. */
-static inline void
+static pg_attribute_always_inline void
 split_settle(void)
 {
 	if (unlikely(split_owes()))
@@ -111,14 +111,14 @@ split_settle(void)
 }
 
 /* Is it known that the message is for that statement, or is there none? */
-static inline bool
+static pg_attribute_always_inline bool
 split_is_for(uint64 id)
 {
 	return split.since == 0 || (split.named && split.owner.id == id);
 }
 
 /* What this message is for. From hooks, outside any other statement. */
-static inline void
+static pg_attribute_always_inline void
 split_name(const tally_statement_key *key)
 {
 	if (!split_is_for(key->id))
@@ -126,7 +126,7 @@ split_name(const tally_statement_key *key)
 }
 
 /* A wait of the message is over and is about to be recorded. */
-static inline void
+static pg_attribute_always_inline void
 split_note(uint32 index, uint64 ticks)
 {
 	tally_current *current = split.cache.current;

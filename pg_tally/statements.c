@@ -52,15 +52,14 @@ static ExecutorEnd_hook_type previous_end HOT_DATA = NULL;
 static ProcessUtility_hook_type previous_utility HOT_DATA = NULL;
 
 /* Workers of a parallel query count for their leader (split.h), not by themselves. */
-static inline bool
-enabled(int nesting)
+static pg_attribute_always_inline bool
+enabled(int depth)
 {
 	return statements_wanted() && !IsParallelWorker() &&
-		(statements_settings_now.track == STATEMENTS_ALL ||
-		 (statements_settings_now.track == STATEMENTS_TOP && nesting == 0));
+		(depth == 0 || statements_settings_now.track == STATEMENTS_ALL);
 }
 
-static inline tally_statement_key
+static pg_attribute_always_inline tally_statement_key
 key_of(uint64 id)
 {
 	return (tally_statement_key) {
@@ -160,7 +159,7 @@ meet(const tally_statement_key *key, const char *source, int location, int lengt
 	return place;
 }
 
-static inline tally_cached *
+static pg_attribute_always_inline tally_cached *
 place_of(const tally_statement_key *key, const char *source, int location, int length,
 		 const JumbleState *jumble)
 {
@@ -170,7 +169,7 @@ place_of(const tally_statement_key *key, const char *source, int location, int l
 }
 
 /* The client asked for this one: the message's time is its. */
-static inline void
+static pg_attribute_always_inline void
 name_message(const tally_statement_key *key)
 {
 	if (nesting.executors == 0 && nesting.planners == 0)
@@ -179,14 +178,14 @@ name_message(const tally_statement_key *key)
 
 /* ---------------------------------------------------------------- laying down in the cache */
 
-static inline int64
+static pg_attribute_always_inline int64
 now_us(void)
 {
 	return GetCurrentStatementStartTimestamp() +
 		(int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 }
 
-static inline void
+static pg_attribute_always_inline void
 add_execution(tally_cached *place, const used *from, uint64 rows)
 {
 	tally_cached_count(place, from->ticks, now_us());
@@ -255,7 +254,7 @@ analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 	name_message(&key);
 }
 
-static inline PlannedStmt *
+static pg_attribute_always_inline PlannedStmt *
 call_planner(Query *parse, const char *source, int options, ParamListInfo params)
 {
 	return previous_planner ? previous_planner(parse, source, options, params)
@@ -278,7 +277,7 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	name_message(&key);
 	used_nothing(&taken);
 	usage_begin(&before);
-	level = level_push(LEVEL_PLANNER, &key);
+	level = level_push(LEVEL_PLANNER, &key, &key);
 	result = call_planner(parse, source, options, params);
 	level_pop(level);
 	usage_end(&before, &taken);
@@ -334,7 +333,7 @@ executor_start(QueryDesc *query, int flags)
 		split_name_worker();
 }
 
-static inline void
+static pg_attribute_always_inline void
 call_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 {
 	if (previous_run)
@@ -343,7 +342,7 @@ call_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 		standard_ExecutorRun(query, direction, count, once);
 }
 
-static inline void
+static pg_attribute_always_inline void
 call_finish(QueryDesc *query)
 {
 	if (previous_finish)
@@ -353,7 +352,7 @@ call_finish(QueryDesc *query)
 }
 
 /* ExecutorRun, or ExecutorFinish where `finish`. */
-static inline void
+static pg_attribute_always_inline void
 call_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
 	if (finish)
@@ -367,47 +366,74 @@ static pg_noinline void
 step_uncounted(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
 	static const tally_statement_key none = {0};
-	int			level = level_push(LEVEL_EXECUTOR, &none);
+	int			level;
 
+	level = level_push(LEVEL_EXECUTOR, &none, &level);
 	call_step(query, finish, direction, count, once);
 	level_pop(level);
 }
 
-static inline void
-executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+/* What has been used since, by a query whose executor may be gone meanwhile. */
+static pg_attribute_always_inline open_query *
+add_step(const QueryDesc *query, const usage *before, uint64 *ticks)
 {
 	open_query *o = open_find(query);
-	tally_statement_key key;
+
+	if (unlikely(o == NULL))
+		return NULL;
+	if (!o->ran)
+		used_nothing(&o->used);
+	o->ran = true;
+	*ticks = usage_end(before, &o->used);
+	return o;
+}
+
+/* Of one within another statement, or outside of messages. */
+static pg_noinline void
+step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+{
+	tally_statement_key key = key_of(query->plannedstmt->queryId);
+	open_query *o;
 	usage		before;
 	split_nested parts;
 	bool		split_it;
 	uint64		ticks;
 	int			level;
 
-	if (unlikely(o == NULL))
-	{
-		step_uncounted(query, finish, direction, count, once);
-		return;
-	}
-	key = key_of(query->plannedstmt->queryId);
 	name_message(&key);
 	usage_begin(&before);
 	split_it = !key.toplevel && split.ready;
-	if (unlikely(split_it))
+	if (split_it)
 		split_nested_begin(&parts);
-	level = level_push(LEVEL_EXECUTOR, &key);
+	level = level_push(LEVEL_EXECUTOR, &key, &key);
 	call_step(query, finish, direction, count, once);
 	level_pop(level);
-	/* others may have come and gone meanwhile */
-	o = open_find(query);
-	if (unlikely(o == NULL))
-		return;
-	if (!o->ran)
-		used_nothing(&o->used);
-	o->ran = true;
-	ticks = usage_end(&before, &o->used);
-	if (unlikely(split_it) && nesting_split(o))
+	o = add_step(query, &before, &ticks);
+	if (o != NULL && split_it && nesting_split(o))
 		split_nested_end(&parts, ticks, o->parts);
+}
+
+static pg_attribute_always_inline void
+executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+{
+	uint64		ticks;
+	usage		before;
+	int			level;
+
+	if (unlikely(open_find(query) == NULL))
+		step_uncounted(query, finish, direction, count, once);
+	else if (unlikely(nesting.executors != 0 || split.since == 0 ||
+					  !split_is_for(query->plannedstmt->queryId)))
+		step_within(query, finish, direction, count, once);
+	else
+	{
+		/* the commonest: the message is for it already */
+		usage_begin(&before);
+		level = level_push(LEVEL_EXECUTOR, &split.owner, &before);
+		call_step(query, finish, direction, count, once);
+		level_pop(level);
+		(void) add_step(query, &before, &ticks);
+	}
 }
 
 HOT_CODE static void
@@ -426,7 +452,7 @@ finish_step(QueryDesc *query)
 }
 
 /* Has it nothing to finish: no trigger that could fire, no part that writes by itself? */
-static inline bool
+static pg_attribute_always_inline bool
 finishes_plainly(const EState *estate)
 {
 	ListCell   *cell;
@@ -498,7 +524,7 @@ add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 	tally_cached_end(place);
 }
 
-static inline void
+static pg_attribute_always_inline void
 call_end(QueryDesc *query)
 {
 	if (previous_end)
@@ -547,7 +573,7 @@ executor_end(QueryDesc *query)
 		add_temp_files(&key, temp_files, temp_bytes);
 }
 
-static inline void
+static pg_attribute_always_inline void
 call_utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
 			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
 			 QueryCompletion *completion)
@@ -625,7 +651,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	split_it = !key.toplevel && split.ready;
 	if (unlikely(split_it))
 		split_nested_begin(&parts);
-	level = level_push(LEVEL_EXECUTOR, &key);
+	level = level_push(LEVEL_EXECUTOR, &key, &key);
 	call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 	level_pop(level);
 	usage_end(&before, &taken);

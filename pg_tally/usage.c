@@ -30,7 +30,8 @@ usage_end_more(const usage *from, used *to)
 
 	split_settle();
 	if (!to->more)
-		memset(to->blocks, 0, sizeof(*to) - offsetof(used, blocks));
+		for (uint64 *word = to->blocks; word < (uint64 *) (to + 1); word++)
+			*word = 0;
 	to->more = true;
 	for (int i = 1; i < USAGE_BLOCKS; i++)
 		to->blocks[i] += blocks[i] - from->blocks[i];

@@ -346,6 +346,9 @@ extern uint32_t tally_statement_text_copy(const tally_segment *segment,
 
 /* ---------------------------------------------------------------- hot path */
 
+/* Where code is to be small, too: a call would fetch a line of its own. */
+#define TALLY_HOT static inline __attribute__((always_inline))
+
 /* Never 0. */
 static inline uint64_t
 tally_statement_hash(const tally_statement_key *key)
@@ -359,7 +362,7 @@ tally_statement_hash(const tally_statement_key *key)
 	return h | 1;
 }
 
-static inline bool
+TALLY_HOT bool
 tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 {
 	return a->id == b->id && a->database_id == b->database_id && a->user_id == b->user_id &&
@@ -373,11 +376,11 @@ tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 static inline uint32_t
 tally_cache_first(uint64_t tag)
 {
-	return TALLY_PASSING + (uint32_t) (tag >> 8) % TALLY_CACHE_GROUPS * TALLY_CACHE_WAYS;
+	return TALLY_PASSING + ((uint32_t) (tag >> 8 & 0xFFFF) * TALLY_CACHE_GROUPS >> 16) * TALLY_CACHE_WAYS;
 }
 
 /* Can the place be added to, for that statement? */
-static inline bool
+TALLY_HOT bool
 tally_cached_is(const tally_cached *place, const tally_statement_key *key)
 {
 	/* so many executions that a bucket might overflow: to be laid down first */
@@ -405,33 +408,33 @@ tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 }
 
 /* Around each change of a place. */
-static inline void
+TALLY_HOT void
 tally_cached_begin(tally_cached *place)
 {
 	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_cached_end(tally_cached *place)
 {
 	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_current_begin(tally_current *current)
 {
 	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_current_end(tally_current *current)
 {
 	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_moments_add(tally_moments *moments, uint64_t ticks)
 {
 	moments->total += ticks;
@@ -439,7 +442,7 @@ tally_moments_add(tally_moments *moments, uint64_t ticks)
 		moments->min = ticks;
 	if (ticks > moments->max)
 		moments->max = ticks;
-	moments->squares += (double) ticks * (double) ticks;
+	moments->squares += (double) (int64_t) ticks * (double) (int64_t) ticks;
 	moments->count++;
 }
 
@@ -447,7 +450,7 @@ tally_moments_add(tally_moments *moments, uint64_t ticks)
  * Count an execution that ended at now_us. The caller has begun the place. One that is met but
  * once touches no line of the histogram: its bucket is that of its time.
  */
-static inline void
+TALLY_HOT void
 tally_cached_count(tally_cached *place, uint64_t ticks, int64_t now_us)
 {
 	tally_counts *counts = &place->counts;

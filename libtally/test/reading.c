@@ -50,9 +50,24 @@ test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks,
 	tally_cached_begin(place);
 	tally_cached_count(place, ticks, 0);
 	place->counts.rows += 3;
+	/* some have more than an entry's own lines hold */
+	if (ticks % 2 == 1)
+	{
+		place->more = 1;
+		place->counts.errors++;
+	}
 	tally_parts_add(place->parts, 1 + (uint32_t) (ticks % 5), 1, ticks);
 	tally_cached_end(place);
 	return place;
+}
+
+void
+test_execute_all(tally_cache *cache, uint64_t id, uint64_t ticks, int times)
+{
+	tally_statement_key key = test_key(id);
+
+	for (int i = 0; i < times; i++)
+		assert_non_null(test_execute(cache, &key, ticks, "select $1"));
 }
 
 /* ---------------------------------------------------------------- reading */
