@@ -3,10 +3,9 @@
 //!
 //! Names are `commit::<part>` and `checkpoint::<part>`.
 
-use crate::clock::Clock;
-use crate::delta::Delta;
 use crate::directory::{Stat, StatKind};
 use crate::files::FileRow;
+use crate::frame::Sums;
 use crate::interval::Timing;
 use serde::Serialize;
 
@@ -25,6 +24,8 @@ pub struct Commits {
     pub flushes: u64,
     /// Commits that waited for a sync, by those that led one; `None` where nobody led.
     pub commits_per_flush: Option<f64>,
+    /// Inserting the commit's own WAL; only while the level is locks.
+    pub insertion: Option<Timing>,
     /// Parts of them; those that had none of a part are not counted in it: waiting for room
     /// and for others to insert their WAL,
     pub insert: Timing,
@@ -65,6 +66,7 @@ fn part(stat: &Stat) -> Option<Part> {
         "commit::led" => Part::Commit(|c| &mut c.led),
         "commit::carried" => Part::Commit(|c| &mut c.carried),
         "commit::asynchronous" => Part::Commit(|c| &mut c.asynchronous),
+        "commit::insertion" => Part::Commit(|c| c.insertion.get_or_insert_with(Timing::default)),
         "commit::insert" => Part::Commit(|c| &mut c.insert),
         "commit::queue" => Part::Commit(|c| &mut c.queue),
         "commit::delay" => Part::Commit(|c| &mut c.delay),
@@ -84,9 +86,10 @@ pub(crate) fn is_of_commit(stat: &Stat) -> bool {
 }
 
 /// Both; `files` are the operations on files of the same interval.
-pub(crate) fn rows(delta: &Delta<'_>, files: &[FileRow], clock: &Clock) -> (Commits, Checkpoints) {
+pub(crate) fn rows(sums: &Sums<'_>, files: &[FileRow]) -> (Commits, Checkpoints) {
+    let clock = sums.clock();
     let (mut commits, mut checkpoints) = (Commits::default(), Checkpoints::default());
-    for (stat, total) in delta.changed() {
+    for (stat, total) in sums.changed() {
         match part(stat) {
             Some(Part::Commit(of)) => *of(&mut commits) = Timing::of(total, clock),
             Some(Part::Checkpoint(of)) => *of(&mut checkpoints) = Timing::of(total, clock),
