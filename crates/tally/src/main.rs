@@ -22,6 +22,7 @@ mod library;
 mod library_list;
 mod ls;
 mod model;
+mod report;
 mod server;
 mod statements;
 mod status;
