@@ -9,6 +9,7 @@
 use std::fmt::Write;
 
 use jiff::tz::TimeZone;
+use jiff::Timestamp;
 
 use super::document::{Cell, Column, Document, Section, Table, Unit, Weight};
 
@@ -161,7 +162,7 @@ pub fn table(page: &mut String, table: &Table) -> std::fmt::Result {
         for (at, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
             let (tag, scope) = if at == 0 { ("th", " scope=\"row\"") } else { ("td", "") };
             write!(page, "<{tag}{scope} class=\"{}\">", class(column))?;
-            value(page, cell, column);
+            value(page, cell, column)?;
             write!(page, "</{tag}>")?;
         }
         page.push_str("</tr>\n");
@@ -182,8 +183,20 @@ fn class(column: &Column) -> &'static str {
     }
 }
 
-fn value(page: &mut String, cell: &Cell, column: &Column) {
-    push(page, &cell.shown(column.unit, &TimeZone::UTC));
+fn value(page: &mut String, cell: &Cell, column: &Column) -> std::fmt::Result {
+    let text = escape(&cell.shown(column.unit, &TimeZone::UTC));
+    match (cell, column.unit) {
+        (Cell::Number(at), Unit::Time) => {
+            write!(page, "<time datetime=\"{}\">{text}</time>", iso(*at))
+        }
+        _ => page.write_str(&text),
+    }
+}
+
+/// "2026-03-01T17:30:00.123Z".
+fn iso(seconds: f64) -> String {
+    Timestamp::from_millisecond((seconds * 1e3).floor() as i64)
+        .map_or_else(|_| String::new(), |at| at.to_string())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::events::Row;
 use crate::model::statements::Statements;
 
 /// All of it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Material {
     /// The recording's directory.
     pub recording: String,

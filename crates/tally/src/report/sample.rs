@@ -2,10 +2,13 @@
 //! A recording that never was, for tests of the report: ten minutes of two processors, with a
 //! gap, three checkpoints and a step in one wait.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::tz::TimeZone;
-use segment::{EventKind, Histogram};
+use segment::delta::{Change, Extreme, Total};
+use segment::directory::{Stat, StatKind};
+use segment::frame::{Frame, FrameStat, Population};
+use segment::{EventKind, Histogram, Interval};
 
 use super::assemble;
 use super::document::{Document, Fact, Gap, Mark};
@@ -40,60 +43,146 @@ fn noise(at: usize, of: usize) -> f64 {
     n as f64 / u64::MAX as f64
 }
 
-fn figures(at: usize) -> Figures {
-    let slow = if in_checkpoint(at) { 1.8 } else { 1.0 };
-    let step = if at >= 420 { 2.6 } else { 1.0 };
-    let base: [(&str, f64); 14] = [
-        ("cpu", 1.26 / slow),
-        ("IO:WALSync", 0.92 * slow),
-        ("LWLock:WALWrite", 0.78 * slow),
-        ("Lock:transactionid", 0.31 * step),
-        ("IO:DataFileRead", 0.24),
-        ("Client:ClientWrite", 0.19),
-        ("LWLock:ProcArray", 0.13),
-        ("LWLock:BufferContent", 0.11),
-        ("IPC:ParallelFinish", 0.09),
-        ("IO:DataFileWrite", 0.08 * slow),
-        ("Lock:tuple", 0.05 * step),
-        ("IO:WALWrite", 0.04),
-        ("Timeout:VacuumDelay", 0.02),
-        ("BufferPin:BufferPin", 0.01),
-    ];
-    let activities: Vec<(Arc<str>, f64)> = base
-        .iter()
-        .enumerate()
-        .map(|(of, (name, seconds))| ((*name).into(), seconds * (0.9 + 0.2 * noise(at, of))))
-        .collect();
-    let busy: f64 = activities.iter().map(|a| a.1).sum();
-    let commands = (4_000.0 / slow / step.sqrt() * (0.95 + 0.1 * noise(at, 99))) as u64;
-    let interval = sample::interval();
-    Figures {
-        activities,
-        commands,
-        handle_seconds: busy,
-        read_seconds: 8.0 - busy.min(8.0),
-        commits: commands / 7,
-        led: interval.commits.led,
-        sync: interval.commits.sync,
-        flushes: commands / 20,
-        read_bytes: 8_000_000,
-        written_bytes: if in_checkpoint(at) { 40_000_000 } else { 3_000_000 },
-        wal_bytes: commands * 300,
-        host: Some(Host { busy: 1.6, iowait: 0.2, waiting: Some(0.4 * noise(at, 5)) }),
-        sessions: vec![("active".to_string(), 3.0), ("idle".to_string(), 5.0)],
+/// How often and how long something was, in one second: seconds, and times.
+struct Did {
+    name: String,
+    kind: StatKind,
+    count: u64,
+    seconds: f64,
+    bytes: u64,
+    process: &'static str,
+}
+
+fn did(name: &str, kind: StatKind, count: u64, seconds: f64) -> Did {
+    Did { name: name.to_string(), kind, count, seconds, bytes: 0, process: "client backend" }
+}
+
+impl Did {
+    fn stat(self) -> FrameStat {
+        let total = (self.seconds * 1e9).round() as u64;
+        let each = total.checked_div(self.count).unwrap_or(0);
+        let mut histogram = Histogram::new();
+        // Half as long, as long, and twice as long.
+        if self.kind == StatKind::Timer || self.name.contains("::wait::") {
+            for (of, part) in [(each / 2, self.count / 2), (each, self.count / 4)] {
+                histogram.add(of, part);
+            }
+            histogram.add(each * 2, self.count - self.count / 2 - self.count / 4);
+        }
+        let (min, max) = match self.count {
+            0 => (Extreme::None, Extreme::None),
+            _ => (Extreme::Of(each / 2), Extreme::Of(each * 2)),
+        };
+        let (count, amount) = (self.count, self.bytes);
+        FrameStat {
+            process: self.process.into(),
+            stat: Arc::new(Stat::new(self.name, self.kind, "ticks".to_string())),
+            total: Total {
+                change: Change { count, total, min, max, amount, follows: 0 },
+                histogram,
+            },
+        }
     }
 }
 
-fn points() -> Vec<Point> {
-    (0..SECONDS)
-        .map(|at| {
-            let start = FROM + at as f64;
-            match GAP.contains(&at) {
-                true => Point { start, seconds: 0.0, figures: None },
-                false => Point { start, seconds: 1.0, figures: Some(figures(at)) },
-            }
-        })
-        .collect()
+/// What happened in one second.
+fn second(at: usize) -> Vec<FrameStat> {
+    let slow = if in_checkpoint(at) { 1.8 } else { 1.0 };
+    let step: f64 = if at >= 420 { 2.6 } else { 1.0 };
+    let commands = (4_000.0 / slow / step.sqrt() * (0.95 + 0.1 * noise(at, 99))) as u64;
+    let commits = commands / 7;
+    let accounts: [(&str, &str, f64, u64); 16] = [
+        ("simple query", "cpu", 0.92 / slow, commands * 3),
+        ("commit", "cpu", 0.34 / slow, commits),
+        ("commit", "wait::IO:WALSync", 0.92 * slow, commits / 3),
+        ("commit", "wait::LWLock:WALWrite", 0.78 * slow, commits / 2),
+        ("simple query", "wait::Lock:transactionid", 0.31 * step, commits / 9),
+        ("simple query", "wait::IO:DataFileRead", 0.24, 1_000),
+        ("simple query", "wait::Client:ClientWrite", 0.19, 90),
+        ("simple query", "wait::LWLock:ProcArray", 0.13, 400),
+        ("simple query", "wait::LWLock:BufferContent", 0.11, 300),
+        ("simple query", "wait::IPC:ParallelFinish", 0.09, 7),
+        ("background", "wait::IO:DataFileWrite", 0.08 * slow, 400),
+        ("simple query", "wait::Lock:tuple", 0.05 * step, 30),
+        ("commit", "wait::IO:WALWrite", 0.04, commits / 3),
+        ("background", "wait::Timeout:VacuumDelay", 0.02, 2),
+        ("simple query", "wait::BufferPin:BufferPin", 0.01, 1),
+        ("background", "wait::Activity:CheckpointerMain", 1.0, 1),
+    ];
+    let mut all: Vec<Did> = Vec::new();
+    for (of, (phase, activity, seconds, count)) in accounts.into_iter().enumerate() {
+        let seconds = seconds * (0.9 + 0.2 * noise(at, of));
+        all.push(did(&format!("{phase}::{activity}"), StatKind::Account, count, seconds));
+    }
+    let busy: f64 = all.iter().map(|it| it.seconds).sum::<f64>() - all[15].seconds;
+    let idle = 8.0 - busy.min(8.0);
+    all.push(did("idle::wait::Client:ClientRead", StatKind::Account, commands, idle));
+    let timer = |name: &str, count, seconds| did(name, StatKind::Timer, count, seconds);
+    let sync = 0.000_6 * slow;
+    all.extend([
+        timer("command::Query::handle", commands, busy),
+        timer("command::Query::read", commands, idle),
+        timer("commit::led", commits / 3, (commits / 3) as f64 * sync * 1.5),
+        timer("commit::carried", commits - commits / 3, commits as f64 * sync),
+        timer("commit::sync", commits / 3, (commits / 3) as f64 * sync),
+        timer("lwlock::WALWrite::held::commit::exclusive", commits, 0.3),
+        timer("lwlock::WALWrite::acquire::commit::exclusive", commits, 0.78 * slow),
+        timer("lwlock::WALWrite::wait::commit::exclusive", commits / 2, 0.77 * slow),
+        timer("lwlock::ProcArray::held::simple query::shared", 9 * commands, 0.012),
+        timer("lwlock::ProcArray::acquire::simple query::shared", 9 * commands, 0.001),
+        timer("lock::transactionid::wait::simple query::ShareLock", commits / 9, 0.31 * step),
+        timer("function::XLogFlush::inclusive::commit", commits, 1.6 * slow),
+        timer("function::XLogFlush::exclusive::commit", commits, 0.9 * slow),
+    ]);
+    let file = |name: &str, process, count: u64, seconds, bytes| Did {
+        bytes,
+        process,
+        ..timer(&format!("file::{name}"), count, seconds)
+    };
+    let written = if in_checkpoint(at) { 5_000 } else { 400 };
+    all.extend([
+        file("wal::sync::commit", "client backend", commits / 3, (commits / 3) as f64 * sync, 0),
+        file("wal::write::commit", "client backend", commits / 3, 0.04, commands * 300),
+        file("main::read::simple query", "client backend", 1_000, 0.24, 8_192_000),
+        file("main::write::background", "checkpointer", written, 0.08 * slow, written << 13),
+    ]);
+    all.into_iter().map(Did::stat).collect()
+}
+
+fn frame(at: usize) -> Frame {
+    let statistics = second(at);
+    let accounts = statistics.iter().filter(|it| it.stat.kind == StatKind::Account);
+    let like = sample::interval();
+    let of =
+        |process: &str, state, sessions| Population { process: process.into(), state, sessions };
+    Frame {
+        realtime_ns: ((FROM + at as f64 + 1.0) * 1e9) as u64,
+        monotonic_ns: at as u64 * 1_000_000_000,
+        ticks: 1_000_000_000,
+        clock: like.clock,
+        level: like.level,
+        level_end: None,
+        server: like.server,
+        cores: like.cores,
+        wall: accounts.map(|it| it.total.change.total).sum(),
+        locks_ticks: if at < 60 { 1_000_000_000 } else { 0 },
+        torn_sessions: 0,
+        nameless: 0,
+        overflow: like.overflow,
+        overflow_in_interval: like.overflow_in_interval,
+        functions_probed: 1,
+        sessions: Vec::new(),
+        population: vec![of("client backend", "active", 4), of("client backend", "idle", 4)],
+        ended_sessions: 0,
+        ended_ticks: 0,
+        statistics,
+        kernel: Default::default(),
+    }
+}
+
+/// A frame a second; none in the gap.
+pub fn frames() -> impl Iterator<Item = (usize, Option<Frame>)> {
+    (0..SECONDS).map(|at| (at, (!GAP.contains(&at)).then(|| frame(at))))
 }
 
 fn event(at: f64, kind: EventKind, process: &str, text: &str) -> Row {
@@ -151,9 +240,33 @@ fn latency() -> Vec<Latency> {
         .collect()
 }
 
-/// What it is all made of. The accounts of the whole are those of the points.
+/// What it is all made of.
 pub fn material() -> Material {
-    let points = points();
+    static MADE: OnceLock<Material> = OnceLock::new();
+    MADE.get_or_init(make).clone()
+}
+
+fn make() -> Material {
+    let mut whole: Option<Frame> = None;
+    let mut points = Vec::new();
+    for (at, frame) in frames() {
+        let start = FROM + at as f64;
+        let host = Some(Host { busy: 1.6, iowait: 0.2, waiting: Some(0.4 * noise(at, 5)) });
+        points.push(match &frame {
+            None => Point { start, seconds: 0.0, figures: None },
+            Some(frame) => {
+                let interval = Interval::of(frame);
+                let seconds = interval.instrumented_seconds;
+                Point { start, seconds, figures: Some(Figures { host, ..Figures::of(&interval) }) }
+            }
+        });
+        match (&mut whole, frame) {
+            (Some(whole), Some(frame)) => whole.merge(&frame),
+            (None, frame) => whole = frame,
+            (_, None) => {}
+        }
+    }
+    let whole = Interval::of(&whole.unwrap());
     let moments = points
         .iter()
         .map(|p| Moment {
@@ -163,10 +276,6 @@ pub fn material() -> Material {
             commits: p.figures.as_ref().map(|f| f.commits),
         })
         .collect();
-    let mut whole = sample::interval();
-    let covered = (SECONDS - GAP.len()) as f64;
-    (whole.time, whole.interval_seconds) = (FROM + SECONDS as f64, covered);
-    (whole.instrumented_seconds, whole.locks_seconds) = (covered, 60.0);
     let mut statements = sample::statements();
     let hostile =
         "SELECT '<script>alert(1)</script>' || '</table>' FROM \"<b>bold</b>\" WHERE a & b";

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 
-use super::document::{number, Chart, ChartKind, Document, Plain, Table, Unit, Weight};
+use super::document::{number, Chart, ChartKind, Document, Heatmap, Plain, Table, Unit, Weight};
 use crate::columns::Columns;
 use crate::model::statements::one_line;
 use crate::model::table::{self, wrap};
@@ -16,6 +16,11 @@ const ROWS: usize = 20;
 const POINTS: usize = 48;
 /// Heights of a bar, lowest first.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Rows of a heat map, at most.
+const HEIGHT: usize = 16;
+/// Of the cells of a heat map that hold anything, faintest first.
+const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
+const SHADES_ASCII: [char; 4] = ['.', ':', '+', '#'];
 const ASCII: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
 /// How it is to be drawn.
@@ -60,6 +65,9 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
         }
         for it in section.charts.iter().filter_map(|id| document.chart(id)) {
             chart(out, it, document, style)?;
+        }
+        for it in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
+            heatmap(out, it, style)?;
         }
         for it in section.tables.iter().filter_map(|id| document.table(id)) {
             // One table needs no heading beside the section's.
@@ -142,6 +150,48 @@ fn chart(
         columns.push(vec![reference.name.to_string(), value]);
     }
     columns.write(out, 1..4)
+}
+
+/// A heat map in shades, the longest times on top; a slash: nothing was measured.
+fn heatmap(out: &mut impl Write, map: &Heatmap, style: &Style) -> io::Result<()> {
+    let shades = if style.ascii { SHADES_ASCII } else { SHADES };
+    let rows = map.bounds.len().saturating_sub(1);
+    let (high, wide) = (rows.min(HEIGHT), map.columns.len().min(POINTS));
+    if high == 0 || wide == 0 {
+        return Ok(());
+    }
+    let mut cells = vec![vec![0u64; wide]; high];
+    let mut measured = vec![false; wide];
+    for (at, column) in map.columns.iter().enumerate() {
+        let x = at * wide / map.columns.len();
+        let Some(column) = column else { continue };
+        measured[x] = true;
+        let first = column.first().map_or(0, |first| *first as usize);
+        for (row, count) in (first..).zip(column.iter().skip(1)) {
+            let cell = &mut cells[(row * high / rows).min(high - 1)][x];
+            *cell = cell.saturating_add(*count);
+        }
+    }
+    let most = cells.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
+    writeln!(out, "\n{}", map.title)?;
+    for (y, row) in cells.iter().enumerate().rev() {
+        let from = number(map.bounds[y * rows / high], map.unit);
+        let line: String = row
+            .iter()
+            .zip(&measured)
+            .map(|(count, measured)| match (count, measured) {
+                (_, false) => '/',
+                (0, true) => ' ',
+                // A single one must be seen beside a million.
+                (n, true) => {
+                    let share = (*n as f64).ln_1p() / most.ln_1p();
+                    shades[((share * shades.len() as f64) as usize).min(shades.len() - 1)]
+                }
+            })
+            .collect();
+        writeln!(out, "{from:>8} |{line}|")?;
+    }
+    Ok(())
 }
 
 /// By the seconds that were measured.
