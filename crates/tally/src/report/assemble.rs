@@ -3,7 +3,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::document::{time, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
+use super::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
 use super::findings::findings;
 use super::material::Material;
 use super::{charts, facts, latency, marks, seeds, tables};
@@ -65,11 +65,10 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         format: "pgtally report",
         version: 1,
         title: format!(
-            "{} on {}, {} to {}",
+            "{} on {}, {}",
             interval.server.name,
             material.host,
-            time(material.from, zone),
-            time(material.to, zone)
+            span(material.from, material.to, zone)
         ),
         made: Made {
             time: segment::clock::realtime_ns() as f64 * 1e-9,

@@ -147,7 +147,7 @@ fn processors(points: &[Point], cores: Reference) -> Chart {
     }];
     for (name, values) in [
         ("machine: processors at work", host(|h| Some(h.busy))),
-        ("machine: ready, and no processor", host(|h| h.waiting)),
+        ("machine: processes running or ready", host(|h| h.runnable)),
         ("machine: idle, waiting for storage", host(|h| Some(h.iowait))),
     ] {
         if values.iter().any(Option::is_some) {

@@ -3,7 +3,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::document::{time, Fact};
+use super::document::{span as words, time, Fact};
 use super::material::Material;
 use crate::model::units::{duration, whole};
 
@@ -60,9 +60,8 @@ fn server(material: &Material, zone: &TimeZone) -> String {
 
 fn span(material: &Material, zone: &TimeZone) -> String {
     format!(
-        "{} to {}: {} in {} intervals of {} or more",
-        time(material.from, zone),
-        time(material.to, zone),
+        "{}: {} in {} intervals of {} or more",
+        words(material.from, material.to, zone),
         duration(material.whole.interval_seconds),
         whole(material.intervals),
         duration(material.interval_seconds)

@@ -15,6 +15,8 @@ const ROWS: usize = 64;
 pub fn heatmap(material: &Material) -> Option<Heatmap> {
     let latency = &material.latency;
     let step = step(latency);
+    // A clock that was measured again differs by a millionth; buckets are a sixteenth wide.
+    let seconds_per_tick = latency.first()?.seconds_per_tick;
     let counts = columns(latency, step);
     let buckets = counts.iter().flat_map(|(_, column)| column.iter().flatten().map(|b| b.0));
     let (lowest, highest) = buckets.fold((usize::MAX, 0), |(l, h), b| (l.min(b), h.max(b)));
@@ -24,9 +26,7 @@ pub fn heatmap(material: &Material) -> Option<Heatmap> {
     let rows = |width: usize| highest / width - lowest / width + 1;
     let width = [1, 2, 4, 8, 16].into_iter().find(|&w| rows(w) <= ROWS).unwrap_or(32);
     let begin = lowest / width;
-    let seconds = |row: usize| {
-        bucket_low((begin + row) * width) as f64 / material.whole.clock.ticks_per_second
-    };
+    let seconds = |row: usize| bucket_low((begin + row) * width) as f64 * seconds_per_tick;
     let column = |buckets: &Vec<(usize, u64)>| {
         let mut column: Vec<u64> = Vec::new();
         for (bucket, count) in buckets {
@@ -82,8 +82,8 @@ fn columns(latency: &[Latency], step: f64) -> Vec<Column> {
     let number = latency.iter().map(place).max().unwrap_or(0) + 1;
     let mut sums: Vec<Option<segment::Histogram>> = vec![None; number];
     for one in latency {
-        if let (Some(histogram), Some(sum)) = (&one.histogram, sums.get_mut(place(one))) {
-            sum.get_or_insert_default().merge(histogram);
+        if let Some(sum) = sums.get_mut(place(one)) {
+            sum.get_or_insert_default().merge(&one.histogram);
         }
     }
     sums.into_iter()
@@ -100,7 +100,7 @@ mod tests {
     fn latency(start: f64, values: &[u64]) -> Latency {
         let mut histogram = Histogram::new();
         values.iter().for_each(|v| histogram.add(*v, 1));
-        Latency { start, seconds: 10.0, histogram: Some(histogram) }
+        Latency { start, seconds: 10.0, seconds_per_tick: 1e-9, histogram }
     }
 
     #[test]
@@ -109,7 +109,6 @@ mod tests {
         material.latency = vec![
             latency(0.0, &[1_000, 1_000_000]),
             latency(10.01, &[]),
-            Latency { start: 19.9, seconds: 10.0, histogram: None },
             latency(30.0, &[2_000_000]),
         ];
         let map = heatmap(&material).unwrap();

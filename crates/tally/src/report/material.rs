@@ -74,8 +74,10 @@ pub struct Latency {
     pub start: f64,
     /// How long they are.
     pub seconds: f64,
-    /// What ended in them; `None`: a gap.
-    pub histogram: Option<Histogram>,
+    /// Of the histogram's values.
+    pub seconds_per_tick: f64,
+    /// What ended in them.
+    pub histogram: Histogram,
 }
 
 /// A setting of the server.

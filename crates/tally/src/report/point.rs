@@ -55,8 +55,8 @@ pub struct Host {
     pub busy: f64,
     /// Processors idle while something waited for storage, on average.
     pub iowait: f64,
-    /// Processes that were ready and had no processor, on average; `None`: not known.
-    pub waiting: Option<f64>,
+    /// Processes that ran or were ready to, on average; `None`: not known.
+    pub runnable: Option<f64>,
 }
 
 impl Figures {

@@ -224,18 +224,16 @@ fn events() -> Vec<Row> {
 }
 
 fn latency() -> Vec<Latency> {
-    (0..SECONDS / 10)
+    let measured = (0..SECONDS / 10).filter(|at| !GAP.contains(&(10 * at)));
+    measured
         .map(|at| {
             let mut histogram = Histogram::new();
             for command in 0..400 {
                 let skew = noise(command, at);
                 histogram.add((80_000.0 + 4_000_000.0 * skew.powi(6)) as u64, 10);
             }
-            Latency {
-                start: FROM + 10.0 * at as f64,
-                seconds: 10.0,
-                histogram: (!GAP.contains(&(10 * at))).then_some(histogram),
-            }
+            let start = FROM + 10.0 * at as f64;
+            Latency { start, seconds: 10.0, seconds_per_tick: 1e-9, histogram }
         })
         .collect()
 }
@@ -251,7 +249,7 @@ fn make() -> Material {
     let mut points = Vec::new();
     for (at, frame) in frames() {
         let start = FROM + at as f64;
-        let host = Some(Host { busy: 1.6, iowait: 0.2, waiting: Some(0.4 * noise(at, 5)) });
+        let host = Some(Host { busy: 1.6, iowait: 0.2, runnable: Some(1.0 + 2.0 * noise(at, 5)) });
         points.push(match &frame {
             None => Point { start, seconds: 0.0, figures: None },
             Some(frame) => {

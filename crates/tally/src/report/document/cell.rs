@@ -138,6 +138,19 @@ pub fn time(seconds: f64, zone: &TimeZone) -> String {
     }
 }
 
+/// "2026-03-01 17:30:00 to 18:00:00 CET": what both have in common stands once.
+pub fn span(from: f64, to: f64, zone: &TimeZone) -> String {
+    let (from, to) = (time(from, zone), time(to, zone));
+    let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
+    match (words(&from).as_slice(), words(&to).as_slice()) {
+        ([day, begin, zone], [end_day, end, end_zone]) if zone == end_zone => {
+            let end_day = if day == end_day { String::new() } else { format!("{end_day} ") };
+            format!("{day} {begin} to {end_day}{end} {zone}")
+        }
+        _ => format!("{from} to {to}"),
+    }
+}
+
 /// Six digits: more than any chart can show, and a third of the bytes.
 fn rounded(n: f64) -> Option<f64> {
     format!("{n:.5e}").parse().ok().filter(|n: &f64| n.is_finite())
@@ -195,6 +208,11 @@ mod tests {
             assert_eq!(cell.shown(unit, zone), text);
         }
         assert_eq!(time(1e30, zone), "-");
+        let at = 1_782_907_200.0;
+        assert_eq!(span(at, at + 60.0, zone), "2026-07-01 12:00:00 to 12:01:00 UTC");
+        let later = at + 86_400.0;
+        assert_eq!(span(at, later, zone), "2026-07-01 12:00:00 to 2026-07-02 12:00:00 UTC");
+        assert_eq!(span(at, 1e30, zone), "2026-07-01 12:00:00 UTC to -");
     }
 
     #[test]

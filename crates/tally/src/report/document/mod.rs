@@ -8,7 +8,7 @@ mod cell;
 
 use serde::Serialize;
 
-pub use cell::{number, time, Cell, Unit};
+pub use cell::{number, span, time, Cell, Unit};
 
 /// A report.
 #[derive(Debug, Serialize)]
