@@ -186,6 +186,13 @@ pub fn short_all<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error
     list.end()
 }
 
+/// Times to the millisecond.
+pub fn times<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
+    let mut list = to.serialize_seq(Some(values.len()))?;
+    values.iter().try_for_each(|n| list.serialize_element(&((n * 1e3).round() / 1e3)))?;
+    list.end()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

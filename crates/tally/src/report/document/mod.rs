@@ -152,8 +152,10 @@ pub struct Axes {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Axis {
     /// When each begins.
+    #[serde(serialize_with = "cell::times")]
     pub time: Vec<f64>,
     /// How much of it was measured: 0 in a gap.
+    #[serde(serialize_with = "cell::short_all")]
     pub seconds: Vec<f64>,
 }
 

@@ -109,9 +109,8 @@ pub fn points(
             stats.len() - 1
         });
     }
-    let grid = recording.grid(range, &columns.bounds, stats.len(), |series| {
-        lines.get(&*series.stat).copied()
-    })?;
+    let grid = recording
+        .grid(range, &columns.bounds, stats.len(), |series| lines.get(&*series.stat).copied())?;
     let mut beside = vec![Beside::default(); columns.len()];
     for head in heads {
         if let Some(beside) = columns.place(head).and_then(|at| beside.get_mut(at)) {
@@ -204,11 +203,7 @@ impl Beside {
         self.idle += s(head.host_idle_ns);
         self.iowait += s(head.host_iowait_ns);
         self.runnable += head.host_runnable as f64;
-        let states = [
-            head.sessions_active,
-            head.sessions_idle,
-            head.sessions_idle_in_transaction,
-        ];
+        let states = [head.sessions_active, head.sessions_idle, head.sessions_idle_in_transaction];
         for (sum, sessions) in self.sessions.iter_mut().zip(states) {
             *sum += f64::from(sessions);
         }

@@ -7,6 +7,8 @@
 
 mod beside;
 mod columns;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::path::Path;
@@ -101,9 +103,8 @@ fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {
 /// How long commands took to handle, each detail interval; between them, where there are none,
 /// are gaps.
 fn latency(recording: &Recording, range: Range) -> Result<Vec<Latency>, Error> {
-    let all = recording.latencies(range, |series| {
-        series.stat.command().is_some_and(|(_, handle)| handle)
-    })?;
+    let all = recording
+        .latencies(range, |series| series.stat.command().is_some_and(|(_, handle)| handle))?;
     Ok(all
         .into_iter()
         .map(|it| {
