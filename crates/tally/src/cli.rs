@@ -221,9 +221,9 @@ Examples:
 pub struct TopArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min)
-    #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = interval)]
-    pub interval: Duration,
+    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min); 1 s unless said otherwise
+    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
     /// Print one interval as text and end
     #[arg(long)]
     pub once: bool,
@@ -241,9 +241,10 @@ pub struct TopArgs {
     /// of level locks, and the commands below it
     #[arg(long, requires = "view", conflicts_with = "json")]
     pub per_second: bool,
-    /// Order of the rows; of statements also an activity, such as IO:DataFileRead
-    #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
-    pub sort: Sort,
+    /// Order of the rows, by time unless said otherwise; of statements also an activity, such as
+    /// IO:DataFileRead
+    #[arg(long, value_name = "KEY", value_parser = SortParser)]
+    pub sort: Option<Sort>,
     /// The other way round
     #[arg(long, short)]
     pub reverse: bool,
@@ -259,6 +260,12 @@ pub struct TopArgs {
     /// Do not compare with the kernel's own accounts (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,
+    /// Listen to the mouse: click a pane, a column (its order) or a row; key m does the same
+    #[arg(long)]
+    pub mouse: bool,
+    /// Pass over what the key W of the full-screen view saved ($XDG_CONFIG_HOME/pgtally/top.toml)
+    #[arg(long)]
+    pub no_config: bool,
     /// When the full-screen view ends by itself; `tally demo` sets it to the end of its load
     #[arg(skip)]
     pub until: Option<Instant>,
@@ -322,6 +329,24 @@ pub enum Sort {
     /// Most time in this activity first, in small letters
     #[value(skip)]
     Activity(String),
+}
+
+impl Sort {
+    /// As it is said on the command line.
+    pub fn name(&self) -> String {
+        match (self, self.to_possible_value()) {
+            (Self::Activity(name), _) => name.clone(),
+            (_, value) => value.map_or_else(String::new, |value| value.get_name().to_string()),
+        }
+    }
+
+    /// What is said so on the command line.
+    pub fn named(text: &str) -> Result<Self, String> {
+        match text.contains(':') {
+            true => Ok(Self::Activity(text.to_lowercase())),
+            false => Self::from_str(text, false).map_err(|_| format!("\"{text}\" is no order")),
+        }
+    }
 }
 
 /// One of the orders, or an activity.
@@ -700,7 +725,7 @@ pub struct CompletionsArgs {
 }
 
 /// A time as written on a command line: a number with ms, s, min or h; seconds without.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
         "ms" => 0.001,
