@@ -12,6 +12,7 @@ pub mod readings;
 pub mod slow_disk;
 pub mod storage;
 pub mod strace;
+pub mod tmux;
 pub mod witness;
 pub mod workload;
 
