@@ -76,7 +76,9 @@ fn keys_walk_through_the_panes_and_the_past_on_eighty_columns() {
     tmux.until_seen("\ncpu   ");
     tmux.press(&["?"]);
     tmux.until_seen("tally top: Up and Down for the rest");
-    tmux.press(&["Escape", "q"]);
+    tmux.press(&["y"]);
+    tmux.until("the panes", |seen| !seen.contains("for the rest"));
+    tmux.press(&["q"]);
     let after = tmux.until_seen("ended with 0");
     assert!(!after.contains("Ledger"), "the terminal is as it was: {after}");
 }
