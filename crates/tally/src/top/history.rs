@@ -35,8 +35,8 @@ pub struct History {
     seconds: f64,
     /// The one that is looked at; `None`: always the newest.
     at: Option<u64>,
-    /// What comes next does not follow on what was last.
-    gap: bool,
+    /// Why what comes next does not follow on what was last.
+    gap: Option<String>,
     most_seconds: f64,
     most_bytes: usize,
 }
@@ -45,8 +45,8 @@ pub struct History {
 struct Kept {
     reading: Box<Reading>,
     bytes: usize,
-    /// The server was gone, or somebody jumped, before it.
-    after_gap: bool,
+    /// Why it does not follow on the one before.
+    gap: Option<String>,
 }
 
 /// Where in the history one looks.
@@ -77,7 +77,7 @@ impl History {
             bytes: 0,
             seconds: 0.0,
             at: None,
-            gap: false,
+            gap: None,
             most_seconds,
             most_bytes,
         }
@@ -95,8 +95,8 @@ impl History {
         self.bytes += bytes;
         // By their lengths: a clock that is set must neither empty it nor keep them for ever.
         self.seconds += reading.interval.interval_seconds;
-        let after_gap = std::mem::take(&mut self.gap);
-        self.kept.push_back(Kept { reading, bytes, after_gap });
+        let gap = self.gap.take();
+        self.kept.push_back(Kept { reading, bytes, gap });
         let too_much = |it: &History| it.bytes > it.most_bytes || it.seconds > it.most_seconds;
         while self.kept.len() > 1 && too_much(self) {
             if let Some(oldest) = self.kept.pop_front() {
@@ -109,9 +109,15 @@ impl History {
         self.at = self.at.map(|at| at.max(self.first));
     }
 
-    /// What comes next does not follow on what was last.
-    pub fn gap(&mut self) {
-        self.gap = true;
+    /// What comes next does not follow on what was last, for this reason. Of several reasons the
+    /// first counts.
+    pub fn gap(&mut self, reason: String) {
+        self.gap.get_or_insert(reason);
+    }
+
+    /// Why the interval that is looked at does not follow on the one before.
+    pub fn gap_before(&self) -> Option<&str> {
+        self.kept.get(self.index()?)?.gap.as_deref()
     }
 
     /// Forget all of it.
@@ -119,7 +125,7 @@ impl History {
         let next = self.last() + 1;
         self.kept.clear();
         (self.bytes, self.seconds) = (0, 0.0);
-        (self.at, self.gap, self.first) = (None, false, next);
+        (self.at, self.gap, self.first) = (None, None, next);
     }
 
     /// Number of the newest.
@@ -138,6 +144,17 @@ impl History {
     /// The interval that is looked at.
     pub fn shown(&self) -> Option<&Reading> {
         self.kept.get(self.index()?).map(|kept| &*kept.reading)
+    }
+
+    /// The same, to add to it.
+    pub fn shown_mut(&mut self) -> Option<&mut Reading> {
+        let index = self.index()?;
+        self.kept.get_mut(index).map(|kept| &mut *kept.reading)
+    }
+
+    /// How many are kept that are newer than the one that is looked at.
+    pub fn newer(&self) -> u64 {
+        self.last() - self.number()
     }
 
     /// Whether the newest is looked at, now and when there will be a newer one.
@@ -200,13 +217,12 @@ impl History {
     /// `None` and counts as one.
     pub fn back(&self, n: usize) -> impl Iterator<Item = Option<&Reading>> {
         let end = self.index().map_or(0, |index| (index + 1).min(self.kept.len()));
-        let of = |kept: &'_ Kept| kept.after_gap;
         self.kept
             .iter()
             .take(end)
             .rev()
             .flat_map(move |kept| {
-                [Some(&*kept.reading)].into_iter().chain(of(kept).then_some(None))
+                [Some(&*kept.reading)].into_iter().chain(kept.gap.as_ref().map(|_| None))
             })
             .take(n)
     }
@@ -262,7 +278,12 @@ mod tests {
     }
 
     fn filled(n: u32, mut history: History) -> History {
-        (1..=n).for_each(|second| history.push(reading(f64::from(second))));
+        let sample = reading(0.0).interval;
+        for second in 1..=n {
+            let interval = segment::Interval { time: f64::from(second), ..sample.clone() };
+            let reading = Reading { interval, statements: None, io: None, asked: false };
+            history.push(Box::new(reading));
+        }
         history
     }
 
@@ -295,7 +316,7 @@ mod tests {
     fn it_is_bounded_by_time_and_by_memory() {
         let history = filled(200, History::with_room(60.0, BYTES));
         assert_eq!(history.place().unwrap().kept, (141, 200));
-        let one = weight(&reading(0.0));
+        let one = weight(filled(1, History::default()).shown().unwrap());
         let mut history = filled(200, History::with_room(SECONDS, 10 * one));
         let (first, last) = history.place().unwrap().kept;
         assert!((9..=40).contains(&(last - first)), "{first} {last}");
@@ -313,14 +334,14 @@ mod tests {
         history.push(reading(86_400.0));
         history.push(reading(-86_400.0));
         assert_eq!(history.place().unwrap().kept, (1, 52));
-        (0..100).for_each(|_| history.push(reading(40.0)));
-        assert_eq!(history.place().unwrap().kept, (93, 152));
+        (0..20).for_each(|_| history.push(reading(40.0)));
+        assert_eq!(history.place().unwrap().kept, (13, 72));
     }
 
     #[test]
     fn a_gap_is_seen_from_behind_it() {
         let mut history = filled(2, History::default());
-        history.gap();
+        history.gap("gone".into());
         history.push(reading(9.0));
         assert_eq!(times(&history, 9), [Some(9.0), None, Some(2.0), Some(1.0)]);
         assert_eq!(times(&history, 2), [Some(9.0), None]);

@@ -5,49 +5,43 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::feed::Feed;
 use super::saved::{self, Saved};
 use super::screen::{Ask, Screen};
+use super::tape::Tape;
 use super::terminal::Terminal;
-use super::{draw, export, views, NAP};
+use super::{draw, export, NAP};
 use crate::cli::TopArgs;
 use crate::error::Error;
 
-/// The first interval is short, so that there is soon something to see.
-const FIRST: Duration = Duration::from_millis(500);
-
-/// Show it until the user has seen enough.
-pub fn run(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
+/// Show it until the user has seen enough. `until`: or until then.
+pub fn run(screen: &mut Screen, tape: &mut dyn Tape, until: Option<Instant>) -> Result<(), Error> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGHUP, SIGINT] {
         signal_hook::flag::register(signal, ended.clone())?;
     }
-    let mut screen = begin(args, color);
     let mut terminal = Terminal::take(screen.mouse)?;
-    ask_for(&screen, &mut feed);
-    let mut due = Instant::now() + FIRST.min(screen.length);
     loop {
-        terminal.draw(|frame| draw::draw(frame, &mut screen))?;
+        tape.wanted(screen);
+        terminal.draw(|frame| draw::draw(frame, screen))?;
         loop {
             let now = Instant::now();
-            if ended.load(Ordering::Relaxed) || args.until.is_some_and(|until| now >= until) {
+            if ended.load(Ordering::Relaxed) || until.is_some_and(|until| now >= until) {
                 return Ok(());
             }
-            if now >= due {
-                screen.step(feed.next());
-                // What was late is not made up for.
-                due = (due + screen.length).max(Instant::now());
+            let due = tape.due(screen);
+            if due.is_some_and(|due| now >= due) {
+                tape.turn(screen);
                 break;
             }
-            if !event::poll(due.saturating_duration_since(now).min(NAP))? {
+            let wait = due.map_or(NAP, |due| due.saturating_duration_since(now));
+            if !event::poll(wait.min(NAP))? {
                 continue;
             }
-            let length = screen.length;
             let ask = match event::read()? {
                 Event::Key(key) if key.kind == KeyEventKind::Release => continue,
                 Event::Key(key) => screen.key(key),
@@ -57,14 +51,8 @@ pub fn run(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
             };
             match ask {
                 Some(Ask::Quit) => return Ok(()),
-                Some(ask) => answer(ask, &mut screen, &mut terminal)?,
+                Some(ask) => answer(ask, screen, tape, &mut terminal)?,
                 None => {}
-            }
-            if screen.length != length {
-                due = Instant::now() + screen.length;
-            }
-            if ask_for(&screen, &mut feed) {
-                due = Instant::now();
             }
             break;
         }
@@ -72,7 +60,7 @@ pub fn run(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
 }
 
 /// The screen as the command line and what was saved want it.
-fn begin(args: &TopArgs, color: bool) -> Screen {
+pub fn screen(args: &TopArgs, color: bool) -> Screen {
     let path = saved::path().filter(|_| !args.no_config);
     match path.map_or(Ok(Saved::default()), |path| saved::load(&path)) {
         Ok(saved) => Screen::new(args, &saved, color),
@@ -84,36 +72,38 @@ fn begin(args: &TopArgs, color: bool) -> Screen {
     }
 }
 
-/// Ask the feed for what this pane shows. Returns whether that is new.
-fn ask_for(screen: &Screen, feed: &mut Feed) -> bool {
-    let view = screen.view();
-    (views::of_statements(view) && feed.ask_for_statements())
-        || (views::of_io(view) && feed.ask_for_io())
-}
-
 /// Do what the screen cannot.
-fn answer(ask: Ask, screen: &mut Screen, terminal: &mut Terminal) -> Result<(), Error> {
-    screen.notice = match ask {
-        Ask::Quit => None,
-        Ask::Export(form) => Some(match export::export(screen, form, Path::new(".")) {
+fn answer(
+    ask: Ask,
+    screen: &mut Screen,
+    tape: &mut dyn Tape,
+    terminal: &mut Terminal,
+) -> Result<(), Error> {
+    let said = match ask {
+        Ask::Export(form) => match export::export(screen, form, Path::new(".")) {
             Ok(path) => format!("written: {}", path.display()),
             Err(problem) => problem,
-        }),
-        Ask::Save => Some(match saved::path() {
+        },
+        Ask::Save => match saved::path() {
             Some(path) => match saved::save(&screen.saved(), &path) {
                 Ok(()) => format!("saved: {}", path.display()),
                 Err(problem) => problem,
             },
             None => "the view is not saved: set HOME or XDG_CONFIG_HOME".to_string(),
-        }),
+        },
         Ask::Mouse => {
             screen.mouse = !screen.mouse;
             terminal.listen(screen.mouse)?;
-            Some(match screen.mouse {
+            match screen.mouse {
                 true => "the mouse is listened to; m leaves it to the terminal".to_string(),
                 false => "the mouse is the terminal's again".to_string(),
-            })
+            }
+        }
+        Ask::Quit | Ask::Further(_) | Ask::Seek(_) => {
+            tape.answer(ask, screen);
+            return Ok(());
         }
     };
+    screen.notice = Some(said);
     Ok(())
 }

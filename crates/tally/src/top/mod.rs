@@ -15,8 +15,10 @@ mod live;
 mod moment;
 mod mouse;
 mod plain;
+mod replay;
 mod saved;
 mod screen;
+mod tape;
 mod terminal;
 mod text;
 mod trend;
@@ -30,6 +32,7 @@ use crate::cli::{TopArgs, View};
 use crate::error::Error;
 use crate::target;
 use feed::Feed;
+use tape::Live;
 
 #[cfg(test)]
 pub use feed::Reading;
@@ -51,7 +54,9 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     let statements = args.json || plain && views::of_statements(first);
     let mut feed = Feed::open(path, !args.no_witness, args.leaders, statements)?;
     if !plain {
-        return live::run(args, feed, color);
+        let mut screen = live::screen(args, color);
+        let mut tape = Live::new(feed, &screen);
+        return live::run(&mut screen, &mut tape, args.until);
     }
     if args.json || views::of_io(first) {
         feed.ask_for_io();

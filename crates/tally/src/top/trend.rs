@@ -130,7 +130,7 @@ mod tests {
                 reading.statements = None;
             }
             if second == 2 {
-                history.gap();
+                history.gap("gone".into());
             }
             history.push(reading);
         }

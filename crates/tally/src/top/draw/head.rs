@@ -9,7 +9,7 @@ use super::styled;
 use crate::model::headline::{self, Weight};
 use crate::model::table::{fit, wrap};
 use crate::model::units::{count, duration, two, whole};
-use crate::top::screen::{Screen, PANES};
+use crate::top::screen::{Play, Screen, PANES};
 use crate::top::{moment, trend};
 
 /// The line with the load of the server, of those that are no warnings.
@@ -31,7 +31,9 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
         let style = loud.add_modifier(Modifier::REVERSED);
         lines.push(Line::styled(fit(&place, width, false), style));
     }
-    for text in [&screen.notice, &screen.message].into_iter().flatten() {
+    let gap = screen.history.gap_before().filter(|_| !screen.history.is_live());
+    let gap = gap.map(|reason| format!("before it: {reason}"));
+    for text in [&screen.notice, &screen.message, &gap].into_iter().flatten() {
         lines.extend(wrap(text, width).into_iter().map(|text| Line::styled(text, loud)));
     }
     let Some(reading) = screen.reading() else {
@@ -56,6 +58,9 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
 
 /// Which interval is shown, where it need not be the newest.
 fn place(screen: &Screen) -> Option<String> {
+    if let Some(play) = &screen.play {
+        return replayed(screen, play);
+    }
     let place = screen.history.place().filter(|_| !screen.history.is_live())?;
     let time = moment::of_day(place.time, &screen.zone);
     let (first, last) = place.kept;
@@ -69,6 +74,28 @@ fn place(screen: &Screen) -> Option<String> {
         number(place.number),
         number(last),
     ))
+}
+
+/// Where in a recording one is.
+fn replayed(screen: &Screen, play: &Play) -> Option<String> {
+    let time = moment::full(screen.history.place()?.time, &screen.zone);
+    let index = screen.shown_index().map_or(0, |index| index as u64);
+    Some(format!(
+        "REPLAY of {}, x{}{}: {time}, interval {} of {}",
+        play.what,
+        speed(play.speed),
+        if play.on { "" } else { ", stopped" },
+        whole(index + 1),
+        whole(play.of as u64),
+    ))
+}
+
+/// "1,024", "0.5".
+fn speed(times: f64) -> String {
+    match times.fract() == 0.0 {
+        true => whole(times as u64),
+        false => times.to_string(),
+    }
 }
 
 /// How the load of the server went.
@@ -110,7 +137,7 @@ pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
         used = end;
         spans.push(Span::styled(text, style));
     }
-    let style = if screen.history.is_live() { Style::new() } else { loud(screen) };
+    let style = if place(screen).is_none() { Style::new() } else { loud(screen) };
     spans.push(Span::styled(fit(&state, width.saturating_sub(used), true), style));
     Line::from(spans)
 }
@@ -124,11 +151,17 @@ fn state(screen: &Screen) -> String {
     if screen.wish.idle {
         state.push_str("with idle  ");
     }
-    if screen.history.is_past() {
-        state.push_str("PAST  ");
-    } else if !screen.history.is_live() {
-        state.push_str("PAUSED  ");
+    match &screen.play {
+        Some(play) if play.on => state.push_str(&format!("REPLAY x{}", speed(play.speed))),
+        Some(_) => state.push_str("STOPPED"),
+        None => {
+            if screen.history.is_past() {
+                state.push_str("PAST  ");
+            } else if !screen.history.is_live() {
+                state.push_str("PAUSED  ");
+            }
+            state.push_str(&format!("every {}", duration(screen.length.as_secs_f64())));
+        }
     }
-    state.push_str(&format!("every {}", duration(screen.length.as_secs_f64())));
     state
 }

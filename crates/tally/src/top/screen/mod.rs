@@ -6,7 +6,7 @@ mod orders;
 mod typing;
 
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -32,6 +32,9 @@ pub use orders::of_column;
 
 /// The shortest and the longest interval that can be typed, seconds.
 pub const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+
+/// The slowest and the fastest replay.
+pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;
 
 /// The panes, in order.
 pub const PANES: [(&str, View); 9] = [
@@ -72,6 +75,32 @@ pub enum Ask {
     Save,
     /// Listen to the mouse, or leave it to the terminal.
     Mouse,
+    /// Show an interval that lies by so many beyond those that are kept.
+    Further(i64),
+    /// Show a time that is not among them, seconds since 1970.
+    Seek(f64),
+}
+
+/// How a recording is played.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Play {
+    /// What is played.
+    pub what: String,
+    /// It goes on by itself.
+    pub on: bool,
+    /// Times as fast as it was.
+    pub speed: f64,
+    /// Number of the interval that comes next, from 0 on.
+    pub next: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Play {
+    /// From the first interval on.
+    pub fn new(what: String, of: usize, speed: f64) -> Play {
+        Play { what, on: true, speed, next: 0, of }
+    }
 }
 
 /// Everything that is drawn.
@@ -79,6 +108,8 @@ pub enum Ask {
 pub struct Screen {
     /// The intervals, and which of them is shown.
     pub history: History,
+    /// Where these are a recording's, how it is played.
+    pub play: Option<Play>,
     /// Of `PANES`.
     pub pane: usize,
     /// Order, filter and the like.
@@ -124,6 +155,7 @@ impl Screen {
         };
         Screen {
             history: History::default(),
+            play: None,
             pane: PANES.iter().position(|p| p.1 == view).unwrap_or(0),
             wish: Wish { sort, reverse, idle: args.idle || saved.idle, ..wish },
             cursor: 0,
@@ -209,11 +241,11 @@ impl Screen {
                 self.message = None;
             }
             Step::Attached => {
-                self.history.gap();
+                self.history.gap("the server has started anew".to_string());
                 self.message = Some("the server has started anew; figures follow".to_string());
             }
             Step::Gone(reason) => {
-                self.history.gap();
+                self.history.gap(reason.clone());
                 self.message = Some(reason);
             }
         }
@@ -244,7 +276,7 @@ impl Screen {
             },
             Mode::Time(typed) => match edit(typed, key) {
                 Edit::Going(typed) => self.mode = Mode::Time(typed),
-                Edit::Done(typed) => self.jump(&typed),
+                Edit::Done(typed) => return self.jump(&typed),
                 Edit::Dropped => {}
             },
             Mode::Normal => return action(key).and_then(|action| self.act(action)),
@@ -312,40 +344,61 @@ impl Screen {
             Action::Clear => self.wish.filter.clear(),
             Action::Interval => self.mode = Mode::Interval(String::new()),
             Action::Idle => self.wish.idle = !self.wish.idle,
-            Action::Pause if self.history.is_live() => self.history.hold(),
-            Action::Pause | Action::Live => self.history.live(),
-            Action::Step(by) => self.walk(by),
-            Action::Jump => self.mode = Mode::Time(String::new()),
-            Action::Speed(_) => {
-                self.notice =
-                    Some("+ and - are for recordings (--replay); d sets the interval".into());
+            Action::Pause => self.pause(),
+            Action::Live if self.play.is_some() => return Some(Ask::Seek(f64::INFINITY)),
+            Action::Live => self.history.live(),
+            Action::Step(by) => {
+                let beyond = self.history.step(by);
+                return (beyond != 0).then_some(Ask::Further(beyond));
             }
+            Action::Jump => self.mode = Mode::Time(String::new()),
+            Action::Speed(by) => self.speed(by),
             Action::Help => self.mode = Mode::Help(0),
         }
         None
     }
 
-    /// Look at another interval, by so many on.
-    fn walk(&mut self, by: i64) {
-        match self.history.step(by) {
-            0 => {}
-            beyond if beyond < 0 => {
-                self.notice = Some("this is the oldest interval that is kept".into());
-            }
-            _ => self.notice = Some("this is the newest interval; l goes on with it".into()),
+    fn pause(&mut self) {
+        match &mut self.play {
+            Some(play) => play.on = !play.on,
+            None if self.history.is_live() => self.history.hold(),
+            None => self.history.live(),
         }
     }
 
-    /// Look at a time that was typed.
-    fn jump(&mut self, typed: &str) {
-        let Some(place) = self.history.place() else { return };
-        match moment::parse(typed, place.time, place.time + place.ago_seconds, &self.zone) {
-            Ok(time) if self.history.seek(time) => {}
-            Ok(_) => {
-                self.notice =
-                    Some(format!("{}: not among the intervals that are kept", typed.trim()));
+    fn speed(&mut self, by: i32) {
+        match &mut self.play {
+            Some(play) => {
+                play.speed = (play.speed * 2f64.powi(by)).clamp(*SPEEDS.start(), *SPEEDS.end());
             }
-            Err(problem) => self.notice = Some(problem),
+            None => {
+                let said = "+ and - are for recordings (--replay); d sets the interval";
+                self.notice = Some(said.to_string());
+            }
+        }
+    }
+
+    /// Number of the interval of a recording that is shown, from 0 on.
+    pub fn shown_index(&self) -> Option<usize> {
+        let play = self.play.as_ref()?;
+        play.next.checked_sub(1 + self.history.newer() as usize)
+    }
+
+    /// Look at a time that was typed.
+    fn jump(&mut self, typed: &str) -> Option<Ask> {
+        let place = self.history.place()?;
+        // A recording may go on for days: there the time is of the day that is shown.
+        let last = match self.play {
+            Some(_) => f64::INFINITY,
+            None => place.time + place.ago_seconds,
+        };
+        match moment::parse(typed, place.time, last, &self.zone) {
+            Ok(time) if self.history.seek(time) => None,
+            Ok(time) => Some(Ask::Seek(time)),
+            Err(problem) => {
+                self.notice = Some(problem);
+                None
+            }
         }
     }
 

@@ -9,7 +9,8 @@ use super::*;
 use crate::model::sample;
 use crate::top::draw;
 
-fn args() -> TopArgs {
+/// As without any option.
+pub fn args() -> TopArgs {
     TopArgs {
         target: None,
         interval: None,
@@ -37,13 +38,8 @@ fn screen() -> Screen {
     screen
 }
 
-/// Whether the last of these leaves.
-fn press(screen: &mut Screen, keys: &str) -> bool {
-    asked(screen, keys) == Some(Ask::Quit)
-}
-
-/// What the last of these keys asks for.
-fn asked(screen: &mut Screen, keys: &str) -> Option<Ask> {
+/// Press keys; what the last of them asks for.
+pub fn press(screen: &mut Screen, keys: &str) -> Option<Ask> {
     let press = |c| {
         let code = match c {
             '\n' => KeyCode::Enter,
@@ -58,7 +54,8 @@ fn asked(screen: &mut Screen, keys: &str) -> Option<Ask> {
     keys.chars().map(press).last().flatten()
 }
 
-fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
+/// What is seen on a terminal of this size.
+pub fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw::draw(frame, screen)).unwrap();
     let buffer = terminal.backend().buffer();
@@ -156,12 +153,12 @@ fn one_walks_through_the_past_and_back() {
     screen.key(KeyEvent::new(KeyCode::Left, KeyModifiers::SHIFT));
     assert!(drawn(&mut screen, 100, 30).contains("interval 7 of 40"));
     press(&mut screen, "[");
-    let first = drawn(&mut screen, 100, 30);
-    assert!(first.contains("interval 1 of 40") && first.contains("the oldest interval"), "{first}");
+    assert!(drawn(&mut screen, 100, 30).contains("interval 1 of 40"));
+    assert_eq!(press(&mut screen, "["), Some(Ask::Further(-10)));
     press(&mut screen, "]→.");
     assert!(drawn(&mut screen, 100, 30).contains("interval 13 of 40"));
-    press(&mut screen, "]]]");
-    assert!(drawn(&mut screen, 100, 30).contains("this is the newest interval"));
+    assert_eq!(press(&mut screen, "]]]"), Some(Ask::Further(3)));
+    assert!(drawn(&mut screen, 100, 30).contains("PAUSED at 22:13:59, the newest interval"));
     press(&mut screen, "l");
     assert!(screen.history.is_live());
     later(&mut screen, 40.0, 5);
@@ -178,8 +175,9 @@ fn one_goes_to_a_time() {
     assert!(drawn(&mut screen, 120, 30).contains("PAST 22:13:35"));
     press(&mut screen, "t-10s\n");
     assert!(drawn(&mut screen, 120, 30).contains("PAST 22:13:25"));
-    press(&mut screen, "t-10min\n");
-    assert!(drawn(&mut screen, 120, 30).contains("not among the intervals"));
+    let time = sample::interval().time;
+    assert_eq!(press(&mut screen, "t22:13\n"), Some(Ask::Seek(time - 20.0)));
+    assert!(drawn(&mut screen, 120, 30).contains("interval 1 of 40"), "the nearest there is");
     press(&mut screen, "tnoon\n");
     assert!(drawn(&mut screen, 120, 30).contains("noon: not a time; type 14:03"));
     press(&mut screen, "t\x1b");
@@ -198,13 +196,17 @@ fn every_row_and_the_load_have_their_history() {
     let of_cpu = wide.lines().find(|line| line.starts_with("cpu   ")).unwrap();
     assert!(of_cpu.ends_with("█████████ █"), "{of_cpu}");
     // The past has its own; on a low screen there is no line for it.
+    press(&mut screen, "←");
+    assert!(!drawn(&mut screen, 200, 30).contains("before it"));
+    press(&mut screen, "→");
+    assert!(drawn(&mut screen, 200, 30).contains("before it: gone"));
     press(&mut screen, "[");
     assert!(!drawn(&mut screen, 200, 30).contains("▆▇█"));
     assert!(!drawn(&mut screen, 200, 19).contains("commands/s ▁"));
     screen.ascii = true;
     press(&mut screen, "l");
     let ascii = drawn(&mut screen, 200, 30);
-    assert!(!ascii.contains(['█', '▁']) && ascii.contains("#_"), "{ascii}");
+    assert!(!ascii.contains(['█', '▁']) && ascii.contains("*# _"), "{ascii}");
 }
 
 #[test]
@@ -307,9 +309,9 @@ fn statements_have_orders_of_their_own() {
 #[test]
 fn q_leaves_but_not_from_a_line_being_typed() {
     let mut screen = screen();
-    assert!(!press(&mut screen, "/q"));
-    assert!(!press(&mut screen, "\n?q"));
-    assert!(press(&mut screen, "q"));
+    assert_eq!(press(&mut screen, "/q"), None);
+    assert_eq!(press(&mut screen, "\n?q"), None);
+    assert_eq!(press(&mut screen, "q"), Some(Ask::Quit));
     let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(screen.key(control_c), Some(Ask::Quit));
 }
@@ -335,7 +337,7 @@ fn without_colour_there_is_none() {
 fn too_small_a_terminal_is_told_so() {
     let mut screen = screen();
     assert_eq!(drawn(&mut screen, 20, 4), "20 x 4 is too small:\n40 x 8 at least. q\nleaves.\n\n");
-    assert!(press(&mut screen, "q"));
+    assert_eq!(press(&mut screen, "q"), Some(Ask::Quit));
 }
 
 #[test]
@@ -399,10 +401,10 @@ fn what_only_the_owner_can_do_is_asked_for() {
         ("m", Ask::Mouse),
         ("q", Ask::Quit),
     ] {
-        assert_eq!(asked(&mut screen, key), Some(ask));
+        assert_eq!(press(&mut screen, key), Some(ask));
     }
-    assert_eq!(asked(&mut screen, "/x"), None);
-    assert_eq!(asked(&mut screen, "\n+"), None);
+    assert_eq!(press(&mut screen, "/x"), None);
+    assert_eq!(press(&mut screen, "\n+"), None);
     assert!(screen.notice.as_ref().unwrap().contains("--replay"));
 }
 
