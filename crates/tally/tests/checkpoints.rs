@@ -102,10 +102,10 @@ fn within(all: &[(f64, f64)], from: f64, to: f64, give: f64) -> (f64, f64) {
 
 #[test]
 fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
-    let (cluster, mut client) = start(builder().settings([
-        ("checkpoint_timeout", "30s"),
-        ("checkpoint_completion_target", "0.1"),
-    ]));
+    let (cluster, mut client) = start(
+        builder()
+            .settings([("checkpoint_timeout", "30s"), ("checkpoint_completion_target", "0.1")]),
+    );
     client.batch_execute("insert into u select generate_series(1, 20000); checkpoint").unwrap();
     let logs = cluster.dir().join("transactions");
     std::fs::create_dir(&logs).unwrap();
@@ -140,7 +140,8 @@ fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
     let (begun, over) = readings(&mut client, at(spread));
     assert!(over - begun > 1.0, "{spread}");
     // The load, and the few commands of this session.
-    for (when, from, to) in [("before", since, begun), ("during", begun, over), ("after", over, now)]
+    for (when, from, to) in
+        [("before", since, begun), ("during", begun, over), ("after", over, now)]
     {
         let of = |name: &str| number(spread, &format!("{when}_{name}"));
         // What this session waited for itself: an insert and a checkpoint before, an update; the other.
@@ -286,7 +287,10 @@ fn what_was_not_seen_whole_is_not_told_of_the_clients() {
     client.batch_execute("insert into t select 1; checkpoint").unwrap();
     let told = checkpoints(&mut client);
     let cut = &told[told.len() - 1];
-    assert_eq!((&cut["before_commands"], &told[told.len() - 2]["after_commands"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&cut["before_commands"], &told[told.len() - 2]["after_commands"]),
+        (&Value::Null, &Value::Null)
+    );
     assert!(number(cut, "during_commands") >= 0.0);
     // Sums that begin again at zero tell nothing of what was before.
     client.batch_execute("insert into t select 1; checkpoint; select tally.reset()").unwrap();

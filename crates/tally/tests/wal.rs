@@ -87,7 +87,9 @@ fn the_wal_of_all_processes_is_what_the_server_counts() {
         session.batch_execute("begin; delete from t where id < 500; rollback").unwrap();
         session.batch_execute("begin; insert into t values (0); prepare transaction 'p'").unwrap();
         session.batch_execute("commit prepared 'p'").unwrap();
-        session.batch_execute("checkpoint; update t set filler = filler || 'a'; checkpoint").unwrap();
+        session
+            .batch_execute("checkpoint; update t set filler = filler || 'a'; checkpoint")
+            .unwrap();
     });
     let (after, differs) = at_rest(&mut client);
     let figures = since(after, before);
@@ -108,7 +110,8 @@ fn what_is_inserted_while_the_level_is_off_does_not_count_and_a_reset_begins_ane
     let (cluster, mut client) = server();
     client.batch_execute("create table t (n int)").unwrap();
     let segment = house::segment(&cluster);
-    let set = |level: &str| drop(house::output(house::tally().args(["level", level]).arg(&segment)));
+    let set =
+        |level: &str| drop(house::output(house::tally().args(["level", level]).arg(&segment)));
     let before = ours(&mut client);
     set("off");
     client.batch_execute("insert into t select generate_series(1, 1000)").unwrap();

@@ -354,6 +354,7 @@ pub fn interval() -> Interval {
             session(4304, "idle in transaction", "idle in transaction", "Client:ClientRead"),
             session(4210, "background", "background", "Activity:CheckpointerMain"),
         ],
+        population: Vec::new(),
         ended: EndedRow { sessions: 3, seconds: 0.4 },
         ledger,
         waits: Vec::new(),
