@@ -221,7 +221,12 @@ Examples:
   tally top --interval 5 --view waits
   tally top --once --view lwlocks --per-second --interval 60
   tally top --once --json /var/lib/postgresql/15/main | jq '.ledger[0]'
-  tally top --json --count 60 > minute.jsonl")]
+  tally top --json --count 60 > minute.jsonl
+  tally top --replay /srv/recording --from 14:30 --speed 10
+  tally top --replay /srv/recording --from -1h --once --view statements
+
+Of a recording, --once is all of it as one interval. T is a time of day (14:30), a date (2026-03-01),
+both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or so long before its end (-10m).")]
 pub struct TopArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
@@ -264,6 +269,25 @@ pub struct TopArgs {
     /// Do not compare with the kernel's own accounts (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,
+    /// Play a recording that `tally record` has made, or is making, instead of watching a server;
+    /// --interval puts its intervals together to this length
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "leaders", "no_witness"])]
+    pub replay: Option<PathBuf>,
+    /// Of a recording: from here on
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
+          requires = "replay")]
+    pub from: Option<Edge>,
+    /// Of a recording: until then
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
+          requires = "replay")]
+    pub to: Option<Edge>,
+    /// Of a recording of several machines: this one
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    pub host: Option<String>,
+    /// Play a recording so many times as fast as it was, from 0.125 to 1024; 1 unless said
+    /// otherwise
+    #[arg(long, value_name = "TIMES", value_parser = speed, requires = "replay")]
+    pub speed: Option<f64>,
     /// Listen to the mouse: click a pane, a column (its order) or a row; key m does the same
     #[arg(long)]
     pub mouse: bool,
@@ -810,6 +834,14 @@ fn positive(text: &str, most: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= most => Ok(number),
         _ => Err(format!("must be a number above 0 and up to {most}")),
+    }
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speeds = crate::top::SPEEDS;
+    match text.parse::<f64>() {
+        Ok(times) if speeds.contains(&times) => Ok(times),
+        _ => Err(format!("must be from {} to {}", speeds.start(), speeds.end())),
     }
 }
 

@@ -106,7 +106,13 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
 
 /// The same with statements.
 pub fn reading() -> Reading {
-    Reading { interval: interval(), statements: Some(statements()), io: Some(io()), asked: true }
+    Reading {
+        interval: interval(),
+        statements: Some(statements()),
+        io: Some(io()),
+        asked: true,
+        recorded: None,
+    }
 }
 
 /// Of so many operations: microseconds of each, bytes in all, sequential ones.

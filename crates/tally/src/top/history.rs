@@ -152,11 +152,6 @@ impl History {
         self.kept.get_mut(index).map(|kept| &mut *kept.reading)
     }
 
-    /// How many are kept that are newer than the one that is looked at.
-    pub fn newer(&self) -> u64 {
-        self.last() - self.number()
-    }
-
     /// Whether the newest is looked at, now and when there will be a newer one.
     pub fn is_live(&self) -> bool {
         self.at.is_none()
@@ -281,8 +276,8 @@ mod tests {
         let sample = reading(0.0).interval;
         for second in 1..=n {
             let interval = segment::Interval { time: f64::from(second), ..sample.clone() };
-            let reading = Reading { interval, statements: None, io: None, asked: false };
-            history.push(Box::new(reading));
+            let (statements, io, asked, recorded) = (None, None, false, None);
+            history.push(Box::new(Reading { interval, statements, io, asked, recorded }));
         }
         history
     }

@@ -26,13 +26,18 @@ mod views;
 mod watch;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::cli::{TopArgs, View};
 use crate::error::Error;
 use crate::target;
 use feed::Feed;
+use replay::{Film, Player, RecordedFilm};
+use screen::Play;
 use tape::Live;
+
+pub use screen::SPEEDS;
 
 #[cfg(test)]
 pub use feed::Reading;
@@ -47,9 +52,12 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if args.per_second && args.view != Some(View::Lwlocks) {
         return Err(Error::Usage("--per-second goes with --view lwlocks".into()));
     }
-    let path = target::path(args.target.as_deref())?;
     let plain = args.once || args.json || args.count.is_some() || args.per_second;
     let plain = plain || !std::io::stdout().is_terminal();
+    if let Some(directory) = &args.replay {
+        return replay(args, directory, plain, color);
+    }
+    let path = target::path(args.target.as_deref())?;
     let first = args.view.filter(|_| plain).unwrap_or(View::All);
     let statements = args.json || plain && views::of_statements(first);
     let mut feed = Feed::open(path, !args.no_witness, args.leaders, statements)?;
@@ -62,4 +70,19 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
         feed.ask_for_io();
     }
     plain::print(args, feed, color)
+}
+
+/// The same of a recording.
+fn replay(args: &TopArgs, directory: &Path, plain: bool, color: bool) -> Result<(), Error> {
+    let (from, to) = (args.from, args.to);
+    let film = RecordedFilm::open(directory, args.host.as_deref(), from, to, args.interval)?;
+    if plain {
+        return plain::print_film(args, film, color);
+    }
+    let mut screen = live::screen(args, color);
+    screen.length = args.interval.unwrap_or_default().max(film.interval());
+    let name = directory.display().to_string();
+    screen.play = Some(Play::new(name, film.len(), args.speed.unwrap_or(1.0)));
+    let mut tape = Player::new(film, &mut screen);
+    live::run(&mut screen, &mut tape, args.until)
 }

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 use super::feed::{Feed, Reading, Step};
+use super::replay::{Film, RecordedFilm};
 use super::{text, views, INTERVAL, NAP};
 use crate::cli::{TopArgs, View};
 use crate::error::Error;
@@ -37,6 +38,32 @@ pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
             Step::Gone(reason) => note(args, &reason, &mut told),
         }
     }
+    Ok(())
+}
+
+/// So many intervals of a recording are read together.
+const TOGETHER: usize = 600;
+
+/// The same of a recording: its intervals without waiting, or all of it as one.
+pub fn print_film(args: &TopArgs, mut film: RecordedFilm, color: bool) -> Result<(), Error> {
+    let wish = views::wish(args, Open::All);
+    if args.once || args.per_second {
+        write(args, &film.whole()?, &wish, color)?;
+    } else {
+        let most = args.count.and_then(|count| usize::try_from(count).ok());
+        let end = most.map_or(film.len(), |most| most.min(film.len()));
+        for begin in (0..end).step_by(TOGETHER) {
+            let scenes = film.read(begin..(begin + TOGETHER).min(end)).map_err(Error::Failed)?;
+            for mut scene in scenes {
+                let told = &mut None;
+                scene.gap.iter().for_each(|gap| note(args, &format!("a gap: {gap}"), told));
+                let views = if args.json { View::All } else { args.view.unwrap_or(View::All) };
+                film.fill(&mut scene.reading, views).map_err(Error::Failed)?;
+                write(args, &scene.reading, &wish, color)?;
+            }
+        }
+    }
+    film.problems().iter().for_each(|problem| note(args, problem, &mut None));
     Ok(())
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What each view is made of: a table, a page of several, and what is to be said beside it.
 
-use super::feed::Reading;
+use segment::Interval;
+
+use super::feed::{Reading, Recorded};
 use crate::cli::{Sort, TopArgs, View};
 use crate::model::panes::{self, Open, Wish};
 use crate::model::statements::Section;
 use crate::model::table::Table;
-use crate::model::{functions, io, locks, statements};
+use crate::model::units::duration;
+use crate::model::{functions, io, locks, population, statements};
 
 /// Whether a view shows anything of the statements.
 pub fn of_statements(view: View) -> bool {
@@ -26,10 +29,37 @@ pub fn page(view: View, reading: &Reading, wish: &Wish) -> Option<Vec<Section>> 
 /// What is to be said of a view beside its figures.
 pub fn remark(view: View, reading: &Reading) -> Option<String> {
     let interval = &reading.interval;
+    let of_view = of_view(view, reading);
+    of_view
+        .or_else(|| reading.recorded.as_ref().and_then(|recorded| kept(view, interval, recorded)))
+}
+
+/// What a recording does not keep of what the view shows.
+fn kept(view: View, interval: &Interval, recorded: &Recorded) -> Option<String> {
+    let few = interval.sessions.is_empty();
+    match (view, recorded.spread_from_seconds) {
+        (View::Sessions, _) if few => {
+            Some("a recording keeps how many sessions there were, not each of them".to_string())
+        }
+        (View::Ledger | View::Waits | View::Commands | View::Lwlocks, Some(seconds)) => {
+            let length = duration(seconds);
+            Some(format!(
+                "minima, maxima and percentiles are recorded for {length} together: d {seconds}"
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn of_view(view: View, reading: &Reading) -> Option<String> {
+    let interval = &reading.interval;
     match view {
         View::Lwlocks | View::Locks => locks::note(interval),
         View::Functions => functions::note(interval),
         View::Statements if !reading.asked => Some("the statements are being read".to_string()),
+        View::Statements if reading.recorded.is_some() && reading.statements.is_none() => {
+            Some("no statements were recorded in this interval".to_string())
+        }
         View::Statements => statements::note(reading.statements.as_ref()),
         _ => None,
     }
@@ -41,6 +71,7 @@ pub fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
     match view {
         View::Waits => panes::waits(interval, wish),
         View::Commands => panes::commands(interval, wish),
+        View::Sessions if interval.sessions.is_empty() => population::population(interval, wish),
         View::Sessions => panes::sessions(interval, reading.statements.as_ref(), wish),
         View::Lwlocks => locks::lwlocks(interval, wish),
         View::Locks => locks::locks(interval, wish),

@@ -31,7 +31,8 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
         let style = loud.add_modifier(Modifier::REVERSED);
         lines.push(Line::styled(fit(&place, width, false), style));
     }
-    let gap = screen.history.gap_before().filter(|_| !screen.history.is_live());
+    let looks_back = screen.play.is_some() || !screen.history.is_live();
+    let gap = screen.history.gap_before().filter(|_| looks_back);
     let gap = gap.map(|reason| format!("before it: {reason}"));
     for text in [&screen.notice, &screen.message, &gap].into_iter().flatten() {
         lines.extend(wrap(text, width).into_iter().map(|text| Line::styled(text, loud)));

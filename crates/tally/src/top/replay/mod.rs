@@ -8,7 +8,11 @@ use std::time::{Duration, Instant};
 use super::feed::Reading;
 use super::screen::{Ask, Screen};
 use super::tape::Tape;
-use super::views;
+use crate::cli::View;
+
+mod film;
+
+pub use film::RecordedFilm;
 
 /// So many intervals are read together.
 const AHEAD: usize = 120;
@@ -25,10 +29,14 @@ pub trait Film {
     fn end(&self, index: usize) -> f64;
     /// How long one of them was.
     fn seconds(&self, index: usize) -> f64;
-    /// Read these.
+    /// Read these; what cannot be read is missing.
     fn read(&mut self, intervals: Range<usize>) -> Result<Vec<Scene>, String>;
-    /// The statements at the end of one of them, into its reading.
-    fn statements(&mut self, reading: &mut Reading);
+    /// What could not be read until now, in words.
+    fn problems(&self) -> Vec<String>;
+    /// Put intervals together to this length; that numbers them anew.
+    fn regroup(&mut self, length: Option<Duration>);
+    /// Add to a reading what this view shows beside the interval.
+    fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String>;
 }
 
 /// An interval of a recording.
@@ -48,12 +56,17 @@ pub struct Player<F> {
     ahead: VecDeque<Scene>,
     /// When the last was shown.
     shown: Instant,
+    /// Length of an interval.
+    length: Duration,
+    /// So many problems have been told.
+    told: usize,
 }
 
 impl<F: Film> Player<F> {
     /// Begin with its first interval.
     pub fn new(film: F, screen: &mut Screen) -> Player<F> {
-        let mut player = Player { film, ahead: VecDeque::new(), shown: Instant::now() };
+        let (shown, length) = (Instant::now(), screen.length);
+        let mut player = Player { film, ahead: VecDeque::new(), shown, length, told: 0 };
         player.go(0, screen);
         player
     }
@@ -64,7 +77,7 @@ impl<F: Film> Player<F> {
         self.ahead.clear();
         screen.history.clear();
         let Some(play) = &mut screen.play else { return };
-        play.next = index.saturating_sub(BEFORE);
+        (play.next, play.of) = (index.saturating_sub(BEFORE), self.film.len());
         while screen.play.as_ref().is_some_and(|play| play.next <= index) {
             if !self.next(screen) {
                 return;
@@ -72,30 +85,40 @@ impl<F: Film> Player<F> {
         }
     }
 
+    /// Read what comes next, if that is not done yet. Returns false where there is nothing more.
+    fn read(&mut self, next: usize) -> Result<bool, String> {
+        let mut next = next;
+        while self.ahead.is_empty() && next < self.film.len() {
+            let end = (next + AHEAD).min(self.film.len());
+            self.ahead.extend(self.film.read(next..end)?);
+            next = end;
+        }
+        Ok(!self.ahead.is_empty())
+    }
+
     /// Show the next interval. Returns false where there is none.
     fn next(&mut self, screen: &mut Screen) -> bool {
         self.shown = Instant::now();
-        let Some(play) = &mut screen.play else { return false };
-        if self.ahead.is_empty() && play.next < self.film.len() {
-            let end = (play.next + AHEAD).min(self.film.len());
-            match self.film.read(play.next..end) {
-                Ok(scenes) => self.ahead.extend(scenes),
-                Err(problem) => {
-                    play.on = false;
-                    screen.notice = Some(problem);
-                    return false;
-                }
-            }
+        let Some(next) = screen.play.as_ref().map(|play| play.next) else { return false };
+        let stop = match self.read(next) {
+            Ok(true) => None,
+            Ok(false) => Some("this is the end of what is replayed".to_string()),
+            Err(problem) => Some(problem),
+        };
+        let problems = self.film.problems();
+        if problems.len() > self.told {
+            self.told = problems.len();
+            screen.notice = problems.last().cloned();
         }
-        let Some(scene) = self.ahead.pop_front() else {
-            play.on = false;
-            screen.notice = Some("this is the end of what is replayed".into());
+        let (Some(play), Some(scene)) = (&mut screen.play, self.ahead.pop_front()) else {
+            screen.play.iter_mut().for_each(|play| (play.on, play.next) = (false, play.of));
+            screen.notice = stop.or(screen.notice.take());
             return false;
         };
-        play.next += 1;
-        if let Some(reason) = scene.gap {
-            screen.history.gap(reason);
-        }
+        let index = scene.reading.recorded.as_ref().map_or(next, |recorded| recorded.index);
+        play.next = index + 1;
+        let missing = (index > next).then(|| format!("{} intervals cannot be read", index - next));
+        missing.into_iter().chain(scene.gap).for_each(|reason| screen.history.gap(reason));
         screen.history.live();
         screen.history.push(scene.reading);
         true
@@ -144,10 +167,8 @@ impl<F: Film> Tape for Player<F> {
     }
 
     fn answer(&mut self, ask: Ask, screen: &mut Screen) {
-        let Some((index, next)) = screen.shown_index().zip(screen.play.as_ref().map(|p| p.next))
-        else {
-            return;
-        };
+        let (Some(index), Some(play)) = (screen.shown_index(), &screen.play) else { return };
+        let next = play.next;
         match ask {
             Ask::Further(by) if by < 0 && index == 0 => {
                 screen.notice = Some("this is the beginning of what is replayed".into());
@@ -172,12 +193,17 @@ impl<F: Film> Tape for Player<F> {
     }
 
     fn wanted(&mut self, screen: &mut Screen) {
-        if !views::of_statements(screen.view()) {
-            return;
+        if self.length != screen.length {
+            self.length = screen.length;
+            self.film.regroup(Some(self.length));
+            let time = screen.reading().map_or(0.0, |reading| reading.interval.time);
+            self.go(self.index_at(time), screen);
         }
-        if let Some(reading) = screen.history.shown_mut().filter(|reading| !reading.asked) {
-            self.film.statements(reading);
-            reading.asked = true;
+        let view = screen.view();
+        if let Some(reading) = screen.history.shown_mut() {
+            if let Err(problem) = self.film.fill(reading, view) {
+                screen.notice = Some(problem);
+            }
         }
     }
 }
@@ -186,6 +212,7 @@ impl<F: Film> Tape for Player<F> {
 mod tests {
     use super::*;
     use crate::model::sample;
+    use crate::top::feed::Recorded;
     use crate::top::saved::Saved;
     use crate::top::screen::tests::{args, drawn, press};
     use crate::top::screen::Play;
@@ -214,16 +241,29 @@ mod tests {
             let scene = |index| {
                 let mut interval = self.2.clone();
                 (interval.time, interval.commands_handled) = (self.end(index), index as u64);
-                let reading =
-                    Box::new(Reading { interval, statements: None, io: None, asked: false });
+                let recorded = Some(Recorded { index, spread_from_seconds: None });
+                let (statements, io, asked) = (None, None, false);
+                let reading = Box::new(Reading { interval, statements, io, asked, recorded });
                 let gap = (index == 5).then(|| "the server was gone".to_string());
                 Scene { reading, gap }
             };
-            Ok(intervals.map(scene).collect())
+            // Three of them are lost.
+            Ok(intervals.filter(|index| !(700..703).contains(index)).map(scene).collect())
         }
 
-        fn statements(&mut self, reading: &mut Reading) {
-            reading.statements = Some(sample::statements());
+        fn problems(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn regroup(&mut self, length: Option<Duration>) {
+            self.0 = 800 / length.unwrap().as_secs() as usize;
+        }
+
+        fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String> {
+            if view == View::Statements {
+                (reading.statements, reading.asked) = (Some(sample::statements()), true);
+            }
+            Ok(())
         }
     }
 
@@ -332,7 +372,11 @@ mod tests {
         act(&mut player, &mut screen, "←←←←←");
         assert_eq!(shown(&screen), 5);
         assert!(drawn(&mut screen, 120, 30).contains("before it: the server was gone"));
-        act(&mut player, &mut screen, "t-100\n");
+        act(&mut player, &mut screen, "t22:26:43\n");
+        assert_eq!(shown(&screen), 703);
+        act(&mut player, &mut screen, "p");
+        assert!(drawn(&mut screen, 120, 30).contains("before it: 3 intervals cannot be read"));
+        assert_eq!(screen.shown_index(), Some(703));
         act(&mut player, &mut screen, "l");
         assert!(drawn(&mut screen, 120, 30).contains("part 7 is damaged"));
         let (mut nothing, mut screen) = self::player(0);

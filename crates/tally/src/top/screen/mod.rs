@@ -380,8 +380,7 @@ impl Screen {
 
     /// Number of the interval of a recording that is shown, from 0 on.
     pub fn shown_index(&self) -> Option<usize> {
-        let play = self.play.as_ref()?;
-        play.next.checked_sub(1 + self.history.newer() as usize)
+        Some(self.reading()?.recorded.as_ref()?.index)
     }
 
     /// Look at a time that was typed.
