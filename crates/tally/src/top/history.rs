@@ -2,10 +2,11 @@
 //! The intervals that were seen, as far back as they are kept, and which of them is looked at.
 //!
 //! Bounded twice: by time and by memory. What is kept of an interval is what the panes show of
-//! it; the accounts of each session and the whole table of statements are of the newest only.
+//! it, of statements those with most time; the accounts of each session and the whole table of
+//! statements are of the newest only.
 
 use std::collections::VecDeque;
-use std::mem::size_of;
+use std::mem::{size_of, size_of_val};
 
 use segment::commits::Commits;
 use segment::files::{FileRow, ProcessFileRow};
@@ -20,6 +21,8 @@ use crate::model::statements::StatementRow;
 const SECONDS: f64 = 3600.0;
 /// ... unless they take more memory than this, bytes, by our own reckoning.
 const BYTES: usize = 256 << 20;
+/// So many statements are kept of an interval that is not the newest.
+pub const STATEMENTS: usize = 100;
 /// What a row holds beside itself: names, and where it has one, a histogram.
 const PLAIN: usize = 64;
 const TIMED: usize = 512;
@@ -230,6 +233,9 @@ fn slim(reading: &mut Reading) {
     }
     if let Some(statements) = &mut reading.statements {
         statements.forget_source();
+        // Most time first.
+        statements.rows.truncate(STATEMENTS);
+        statements.rows.shrink_to_fit();
     }
 }
 
@@ -241,7 +247,8 @@ fn weight(reading: &Reading) -> usize {
         interval.sessions.iter().map(|s| s.accounts.len() + s.holding.len()).sum();
     let statements = reading.statements.as_ref().map_or(0, |it| {
         let of_row = |row: &StatementRow| {
-            size_of::<StatementRow>() + PLAIN + 64 * row.activities.len() + 32 * row.histogram.len()
+            let lists = size_of_val(&*row.activities) + size_of_val(&*row.histogram);
+            size_of::<StatementRow>() + PLAIN + lists
         };
         it.rows.iter().map(of_row).sum::<usize>() + 256 * it.current.len()
     });
@@ -374,10 +381,15 @@ mod tests {
                 idle: false,
             };
             reading.interval.sessions[0].accounts.push(account);
+            let mut row = reading.statements.as_ref().unwrap().rows[0].clone();
+            row.histogram.clear();
+            reading.statements.iter_mut().for_each(|it| it.rows = vec![row.clone(); 400]);
             history.push(reading);
         }
         assert_eq!(history.shown().unwrap().interval.sessions[0].accounts.len(), 1);
+        assert_eq!(history.shown().unwrap().statements.as_ref().unwrap().rows.len(), 400);
         history.step(-1);
+        assert_eq!(history.shown().unwrap().statements.as_ref().unwrap().rows.len(), STATEMENTS);
         assert!(history.shown().unwrap().interval.sessions[0].accounts.is_empty());
     }
 }

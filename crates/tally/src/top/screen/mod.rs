@@ -17,7 +17,7 @@ use segment::StatementKey;
 
 use super::feed::{Reading, Step};
 use super::help::HELP;
-use super::history::History;
+use super::history::{History, STATEMENTS};
 use super::keys::{action, Action, Form};
 use super::mouse::{self, Spots};
 use super::views;
@@ -214,7 +214,14 @@ impl Screen {
 
     /// What is to be said of it.
     pub fn note(&self) -> Option<String> {
-        self.reading().and_then(|reading| views::remark(self.view(), reading))
+        let reading = self.reading()?;
+        let statements = reading.statements.as_ref().map_or(0, |it| it.rows.len());
+        if self.view() == View::Statements && self.history.is_past() && statements == STATEMENTS {
+            return Some(format!(
+                "of a past interval the {STATEMENTS} statements with most time are kept"
+            ));
+        }
+        views::remark(self.view(), reading)
     }
 
     /// The page that is shown in place of a table, if one is.
