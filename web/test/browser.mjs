@@ -75,8 +75,11 @@ export async function startBrowser() {
 
 /** Brings an element into sight and waits until what belongs there is drawn. */
 export async function show(page, selector, drawn = "") {
-    await page.locator(selector).scrollIntoViewIfNeeded();
+    const centre = () => page.locator(selector).evaluate((it) => it.scrollIntoView({ block: "center" }));
+    await centre();
     if (drawn) await page.locator(`${selector} ${drawn}`).waitFor();
+    // What was drawn has made it taller.
+    await centre();
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 

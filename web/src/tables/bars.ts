@@ -20,7 +20,10 @@ export function spanOf(histograms: readonly Histogram[]): Span {
         low = Math.min(low, histogram[0]?.[0] || Infinity);
         high = Math.max(high, histogram[histogram.length - 1]?.[1] ?? 0);
     }
-    return low < high ? { low, high } : { low: 1e-6, high: 1 };
+    if (low >= high) return { low: 1e-6, high: 1 };
+    // Less than a decade would make a broad block of a single bar.
+    const pad = Math.sqrt(Math.max(10 / (high / low), 1));
+    return { low: low / pad, high: high * pad };
 }
 
 /** Bars over a logarithmic scale of time, the tallest as high as the picture. */
