@@ -67,8 +67,15 @@ export async function startBrowser() {
             else if (message.type() === "error") seen.errors.push(message.text());
         });
         page.on("pageerror", (error) => seen.errors.push(String(error)));
+        const session = await context.newCDPSession(page);
+        await session.send("Performance.enable");
         await page.goto(address);
-        return Object.assign(page, { seen });
+        /** Milliseconds that scripts have run since the page was opened. */
+        const scriptTime = async () => {
+            const { metrics } = await session.send("Performance.getMetrics");
+            return 1000 * metrics.find(({ name }) => name === "ScriptDuration").value;
+        };
+        return Object.assign(page, { seen, scriptTime });
     }
 
     async function close() {
