@@ -8,13 +8,15 @@
  */
 #include "compat.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "file_names.h"
 #include "files.h"
+#include "relations.h"
 
 #define DESCRIPTORS 4096			/* those above are "other" */
 #define KINDS 250					/* different ones in a process; more are "other" */
@@ -23,25 +25,23 @@
 #define KIND_OTHER 2
 #define KIND_SIZE 40
 #define ACCOUNTS 256				/* power of two */
-#define CLOSED_FILES 256			/* power of two */
 
 typedef struct descriptor
 {
 	uint8		kind;
-	uint32		writes;				/* since the last sync */
-	uint64		written;			/* bytes */
+	uint32		unsynced;			/* where its writes are counted, or TALLY_NONE */
+	uint64		name;				/* hash; 0: its writes are not counted */
 	int64		read_end;			/* where the last read ended */
 	int64		write_end;
-	uint64		name;				/* hash of the path with which it was opened */
+	relation_name relation;			/* that it is a part of */
 } descriptor;
 
-/* Writes to a file that was closed before it was synced. */
-typedef struct closed_file
+typedef struct file_kind
 {
-	uint64		name;
-	uint32		writes;
-	uint64		written;
-} closed_file;
+	char		name[KIND_SIZE];
+	bool		slru;
+	bool		never_synced;
+} file_kind;
 
 typedef struct file_account
 {
@@ -71,9 +71,15 @@ uint64		files_slru_ticks = 0;
 static uint64 longest_sync = 0;
 static char longest_path[128];
 
+/* Of the sync that has begun: what was written since the one before. */
+static uint64 syncing_writes = 0;
+static uint64 syncing_bytes = 0;
+
+/* Of a noted operation that has a path and no descriptor. */
+static relation_name path_relation;
+
 static descriptor descriptors[DESCRIPTORS];
-static closed_file closed_files[CLOSED_FILES];
-static char kinds[KINDS][KIND_SIZE] = {"unknown", "none", "other"};
+static file_kind kinds[KINDS] = {{.name = "unknown"}, {.name = "none"}, {.name = "other"}};
 static int	kind_count = KIND_OTHER + 1;
 static file_account accounts[ACCOUNTS];
 
@@ -88,109 +94,21 @@ files_begin(void)
 {
 	files_note.pending = false;
 	memset(accounts, 0, sizeof(accounts));
+	relations_begin();
 }
 
 /* ---------------------------------------------------------------- kinds */
 
+/* Nobody waits for what was written to these. */
 static bool
-starts(const char *path, const char *with, const char **rest)
+is_never_synced(const char *kind)
 {
-	size_t		length = strlen(with);
+	static const char *const kinds_of[] = {"temporary", "shared memory", "statistics", "log"};
 
-	if (strncmp(path, with, length) != 0)
-		return false;
-	*rest = path + length;
-	return true;
-}
-
-/* "5/16384_fsm.1" or "16384", as in a tablespace's folder; NULL: no relation's file. */
-static const char *
-fork_of(const char *name)
-{
-	const char *file = strrchr(name, '/');
-	const char *suffix;
-
-	file = file != NULL ? file + 1 : name;
-	if (strstr(name, "pgsql_tmp") != NULL)
-		return "temporary";
-	if (*file == 't' && isdigit((unsigned char) file[1]))
-		return "temporary relation";
-	if (!isdigit((unsigned char) *file))
-		return NULL;
-	suffix = file + strspn(file, "0123456789");
-	if (strncmp(suffix, "_fsm", 4) == 0)
-		return "fsm";
-	if (strncmp(suffix, "_vm", 3) == 0)
-		return "vm";
-	if (strncmp(suffix, "_init", 5) == 0)
-		return "init";
-	return *suffix == '\0' || *suffix == '.' ? "main" : NULL;
-}
-
-void
-files_kind_of(const char *path, char *kind, size_t size)
-{
-	static const struct
-	{
-		const char *folder;
-		const char *kind;
-	}			folders[] = {
-		{"pg_xact/", "slru Xact"},
-		{"pg_subtrans/", "slru Subtrans"},
-		{"pg_multixact/offsets/", "slru MultiXactOffset"},
-		{"pg_multixact/members/", "slru MultiXactMember"},
-		{"pg_commit_ts/", "slru CommitTs"},
-		{"pg_serial/", "slru Serial"},
-		{"pg_notify/", "slru Notify"},
-		{"global/pg_control", "control"},
-		{"pg_stat/", "statistics"},
-		{"pg_stat_tmp/", "statistics"},
-		{"pg_replslot/", "replication"},
-		{"pg_logical/", "replication"},
-		{"pg_dynshmem/", "shared memory"},
-		{"/dev/shm/", "shared memory"},
-		{"log/", "log"},
-	};
-	const char *rest;
-	const char *fork = NULL;
-	size_t		data = DataDir != NULL ? strlen(DataDir) : 0;
-
-	if (data > 0 && strncmp(path, DataDir, data) == 0 && path[data] == '/')
-		path += data + 1;
-	if (starts(path, "./", &rest))
-		path = rest;
-
-	strlcpy(kind, "other", size);
-	if (starts(path, "pg_wal/", &rest))
-	{
-		if (strspn(rest, "0123456789ABCDEF") == 24 || strncmp(rest, "xlogtemp.", 9) == 0)
-			strlcpy(kind, "wal", size);
-		return;
-	}
-	for (int i = 0; i < lengthof(folders); i++)
-		if (starts(path, folders[i].folder, &rest))
-		{
-			strlcpy(kind, folders[i].kind, size);
-			return;
-		}
-	if (starts(path, "base/", &rest))
-	{
-		fork = fork_of(rest);
-		if (fork != NULL)
-			strlcpy(kind, fork, size);
-	}
-	else if (starts(path, "global/", &rest))
-	{
-		fork = fork_of(rest);
-		if (fork != NULL)
-			snprintf(kind, size, "%s@pg_global", fork);
-	}
-	else if (starts(path, "pg_tblspc/", &rest))
-	{
-		fork = fork_of(rest);
-		if (fork != NULL)
-			snprintf(kind, size, "%s@%.*s", fork, (int) Min(strspn(rest, "0123456789"), 10), rest);
-	}
+	for (int i = 0; i < lengthof(kinds_of); i++)
+		if (strncmp(kind, kinds_of[i], strlen(kinds_of[i])) == 0)
+			return true;
+	return false;
 }
 
 static uint8
@@ -198,91 +116,76 @@ kind_number(const char *path)
 {
 	char		name[KIND_SIZE];
 
-	files_kind_of(path, name, sizeof(name));
+	file_names_kind(path, name, sizeof(name));
 	for (int i = KIND_OTHER; i < kind_count; i++)
-		if (strcmp(kinds[i], name) == 0)
+		if (strcmp(kinds[i].name, name) == 0)
 			return (uint8) i;
 	if (kind_count == KINDS)
 		return KIND_OTHER;
-	strlcpy(kinds[kind_count], name, KIND_SIZE);
+	strlcpy(kinds[kind_count].name, name, KIND_SIZE);
+	kinds[kind_count].slru = strncmp(name, "slru ", 5) == 0;
+	kinds[kind_count].never_synced = is_never_synced(name);
 	return (uint8) kind_count++;
 }
 
-/* The path that /proc tells of a descriptor; false: it is no file. */
-static bool
-path_of(int fd, char *path, size_t size)
+/* What is known of a file by its name, and by how it was opened. */
+static void
+describe(descriptor *d, const char *path, int flags)
 {
-	char		link[32];
-	ssize_t		length;
+	const char *name = file_names_inside(path);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, size - 1);
-	if (length <= 0 || path[0] != '/')
-		return false;
-	path[length] = '\0';
-	return true;
+	*d = (descriptor) {
+		.kind = kind_number(name),
+		.read_end = -1,
+		.write_end = -1,
+		.unsynced = TALLY_NONE,
+	};
+	/* with O_DSYNC each write is a sync */
+	if (!kinds[d->kind].never_synced && (flags & O_DSYNC) == 0)
+		d->name = tally_file_hash(name);
+	relations_of(name, &d->relation);
 }
 
 static pg_noinline void
 learn(int fd)
 {
-	char		path[MAXPGPATH];
+	char		name[MAXPGPATH];
 
-	descriptors[fd] = (descriptor) {
-		.kind = path_of(fd, path, sizeof(path)) ? kind_number(path) : KIND_NONE,
-		.read_end = -1,
-		.write_end = -1,
-	};
+	if (file_names_of(fd, name, sizeof(name)))
+		describe(&descriptors[fd], name, fcntl(fd, F_GETFL));
+	else
+		descriptors[fd] = (descriptor) {.kind = KIND_NONE,.read_end = -1,.write_end = -1};
 }
 
 /* ---------------------------------------------------------------- writes until the next sync */
 
-static uint64
-hash_of(const char *path)
+/*
+ * The file is about to be synced: what must be written, by whomever, is what was before this. For
+ * an instant between this and the sync a write may count for the next one, and be written by this.
+ */
+void
+files_syncing(int fd)
 {
-	uint64		hash = UINT64CONST(14695981039346656037);
+	int			saved_errno = errno;
+	descriptor *d = fd >= 0 && fd < DESCRIPTORS ? &descriptors[fd] : NULL;
 
-	for (; *path != '\0'; path++)
-		hash = (hash ^ (unsigned char) *path) * UINT64CONST(1099511628211);
-	return hash;
+	if (d != NULL && unlikely(d->kind == KIND_UNKNOWN))
+		learn(fd);
+	syncing_writes = syncing_bytes = 0;
+	if (d != NULL && d->name != 0)
+		tally_unsynced_take(tally.slot.segment, d->name, &syncing_writes, &syncing_bytes);
+	errno = saved_errno;
 }
 
-static inline closed_file *
-closed_file_of(uint64 name)
-{
-	return &closed_files[name >> 32 & (CLOSED_FILES - 1)];
-}
-
-/* A descriptor ends with writes that were not synced through it. */
+/* What was taken for the sync that has ended; it is still to be synced if that has failed. */
 static void
-keep_writes(const descriptor *d)
+synced(descriptor *d)
 {
-	closed_file *file = closed_file_of(d->name);
-
-	if (d->writes == 0 || d->name == 0)
-		return;
-	if (file->name != d->name)
-		*file = (closed_file) {.name = d->name};
-	file->writes += d->writes;
-	file->written += d->written;
-}
-
-/* What is synced with this descriptor, of what this process has written. */
-static void
-take_writes(descriptor *d)
-{
-	closed_file *file = closed_file_of(d->name);
-
-	files_note.writes = d->writes;
-	files_note.bytes = d->written;
-	d->writes = 0;
-	d->written = 0;
-	if (d->name != 0 && file->name == d->name)
-	{
-		files_note.writes += file->writes;
-		files_note.bytes += file->written;
-		*file = (closed_file) {0};
-	}
+	files_note.writes = syncing_writes;
+	files_note.bytes = syncing_bytes;
+	if (files_note.error != 0 && syncing_writes > 0)
+		d->unsynced = tally_unsynced_add(tally.slot.segment, d->name, d->unsynced, syncing_writes,
+										 syncing_bytes);
 }
 
 /* ---------------------------------------------------------------- notes */
@@ -325,27 +228,28 @@ files_done(int fd, file_operation operation, int64 result, int64 offset)
 			files_note.follows = *end == offset;
 			*end = offset + result;
 		}
-		if (moves && operation != FILE_READ)
-		{
-			d->writes++;
-			d->written += (uint64) result;
-		}
+		if (moves && operation != FILE_READ && d->name != 0)
+			d->unsynced = tally_unsynced_add(tally.slot.segment, d->name, d->unsynced, 1,
+											 (uint64) result);
 		else if (operation == FILE_SYNC)
-			take_writes(d);
+			synced(d);
 	}
 	errno = saved_errno;
 }
 
 void
-files_opened(const char *path, int fd)
+files_opened(const char *path, int flags, int fd)
 {
 	int			saved_errno = errno;
-	uint8		kind = kind_number(path);
+	uint8		kind;
 
 	if (fd >= 0 && fd < DESCRIPTORS)
-		descriptors[fd] = (descriptor) {
-			.kind = kind,.read_end = -1,.write_end = -1,.name = hash_of(path)
-		};
+	{
+		describe(&descriptors[fd], path, flags);
+		kind = descriptors[fd].kind;
+	}
+	else
+		kind = kind_number(path);
 	note(FILE_OPEN, kind, fd, fd, saved_errno);
 	errno = saved_errno;
 }
@@ -358,10 +262,7 @@ files_closed(int fd, int result)
 	/* one that was never used: it is too late to ask */
 	note(FILE_CLOSE, kind == KIND_UNKNOWN ? KIND_NONE : kind, -1, result, errno);
 	if (fd >= 0 && fd < DESCRIPTORS)
-	{
-		keep_writes(&descriptors[fd]);
 		descriptors[fd] = (descriptor) {.kind = KIND_UNKNOWN};
-	}
 }
 
 void
@@ -375,8 +276,31 @@ void
 files_path_done(const char *path, file_operation operation, int result)
 {
 	int			saved_errno = errno;
+	uint64		writes,
+				bytes;
 
 	note(operation, kind_number(path), -1, result, saved_errno);
+	if (operation == FILE_TRUNCATE)
+		relations_of(file_names_inside(path), &path_relation);
+	else if (operation == FILE_UNLINK && result == 0)
+	{
+		/* nobody will sync it, and another may get its name */
+		tally_unsynced_take(tally.slot.segment, tally_file_hash(file_names_inside(path)), &writes,
+							&bytes);
+		relations_gone(file_names_inside(path));
+	}
+	errno = saved_errno;
+}
+
+void
+files_renamed(const char *from, const char *to, int result)
+{
+	int			saved_errno = errno;
+
+	note(FILE_RENAME, kind_number(to), -1, result, saved_errno);
+	if (result == 0)
+		tally_unsynced_rename(tally.slot.segment, tally_file_hash(file_names_inside(from)),
+							  tally_file_hash(file_names_inside(to)));
 	errno = saved_errno;
 }
 
@@ -396,14 +320,11 @@ void
 files_path(char *path, size_t size)
 {
 	char		whole[MAXPGPATH];
-	size_t		data = strlen(DataDir);
 
-	if (files_note.fd < 0 || !path_of(files_note.fd, whole, sizeof(whole)))
-		strlcpy(path, kinds[files_note.kind], size);
-	else if (strncmp(whole, DataDir, data) == 0 && whole[data] == '/')
-		fit(whole + data + 1, path, size);
+	if (files_note.fd < 0 || !file_names_path(files_note.fd, whole, sizeof(whole)))
+		strlcpy(path, kinds[files_note.kind].name, size);
 	else
-		fit(whole, path, size);
+		fit(file_names_inside(whole), path, size);
 }
 
 uint64
@@ -424,12 +345,33 @@ touch(file_account *account, uint32 key)
 {
 	char		name[TALLY_NAME_MAX];
 
-	snprintf(name, sizeof(name), "file::%s::%s%s::%s", kinds[files_note.kind],
+	snprintf(name, sizeof(name), "file::%s::%s%s::%s", kinds[files_note.kind].name,
 			 operation_names[files_note.operation], files_note.error != 0 ? " failed" : "",
 			 probe_phase_name(tally.phase));
 	account->index = probe_touch(name, TALLY_TIMER);
 	account->key = key;
 	return account->index;
+}
+
+/* The same for the relation that the file is a part of. */
+static inline void
+record_relation(uint64 ticks)
+{
+	static const int8 kept[FILE_OPERATIONS] = {
+		[FILE_READ] = 1 + TALLY_RELATION_READ,
+		[FILE_WRITE] = 1 + TALLY_RELATION_WRITE,
+		[FILE_EXTEND] = 1 + TALLY_RELATION_EXTEND,
+		[FILE_SYNC] = 1 + TALLY_RELATION_SYNC,
+		[FILE_TRUNCATE] = 1 + TALLY_RELATION_TRUNCATE,
+	};
+	int			operation = kept[files_note.operation];
+	relation_name *relation = files_note.fd < 0 ? &path_relation
+		: files_note.fd < DESCRIPTORS ? &descriptors[files_note.fd].relation : NULL;
+
+	if (operation != 0 && relation != NULL && relation->tag != 0)
+		relations_record(relation, (tally_relation_operation) (operation - 1), ticks,
+						 files_note.operation == FILE_SYNC ? 0 : files_note.bytes,
+						 files_note.error != 0);
 }
 
 HOT_CODE void
@@ -441,13 +383,14 @@ files_record(uint64 ticks)
 	uint32		index = account->key == key ? account->index : touch(account, key);
 	uint64		seq;
 
-	if (kinds[files_note.kind][0] == 's' && strncmp(kinds[files_note.kind], "slru ", 5) == 0)
+	if (kinds[files_note.kind].slru)
 		files_slru_ticks += ticks;
 	if (unlikely(tally.checkpointer) && files_note.operation == FILE_SYNC && ticks > longest_sync)
 	{
 		longest_sync = ticks;
 		files_path(longest_path, sizeof(longest_path));
 	}
+	record_relation(ticks);
 	files_note.pending = false;
 	if (index == TALLY_NONE)
 		return;

@@ -40,7 +40,7 @@ typedef struct file_note
 	uint8		kind;
 	uint8		error;				/* it failed with this errno; 0: it did not */
 	int			fd;					/* -1: of a path */
-	uint32		writes;				/* of a sync: by this process since the file's last one */
+	uint64		writes;				/* of a sync: by anybody since the file's last one */
 	uint64		bytes;				/* moved; of a sync: by these writes */
 } file_note;
 
@@ -61,14 +61,14 @@ extern const char *files_operation_name(file_operation operation);
  * Notes of what is being timed, made before its end is. They keep errno. A result below zero is a
  * failure: -1 for the reason in errno, else the reason negated.
  */
-extern void files_opened(const char *path, int fd);
+extern void files_opened(const char *path, int flags, int fd);
 extern void files_closed(int fd, int result);
 /* That descriptor is another file now, unseen. */
 extern void files_forget(int fd);
 extern void files_done(int fd, file_operation operation, int64 result, int64 offset);
 extern void files_path_done(const char *path, file_operation operation, int result);
-
-/* The kind of file that lies at that path, relative to the data directory. */
-extern void files_kind_of(const char *path, char *kind, size_t size);
+extern void files_renamed(const char *from, const char *to, int result);
+/* And one before a sync. */
+extern void files_syncing(int fd);
 
 #endif							/* PG_TALLY_FILES_H */

@@ -58,8 +58,11 @@
 	X(ssize_t, pread, true, (int fd, void *b, size_t n, off_t o), (fd, b, n, o), \
 	  files_done(fd, FILE_READ, result, o)) \
 	X(ssize_t, pwrite, true, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), \
-	  files_done(fd, FILE_WRITE, result, o)) \
-	X(int, fdatasync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0))
+	  files_done(fd, FILE_WRITE, result, o))
+
+#define SYNC_IMPORTS(X) \
+	X(int, fdatasync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0)) \
+	X(int, fsync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0))
 
 #define OTHER_IMPORTS(X) \
 	X(int, select, false, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), \
@@ -68,7 +71,6 @@
 	  files_done(fd, FILE_WRITE, result, o)) \
 	X(ssize_t, preadv, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o), \
 	  files_done(fd, FILE_READ, result, o)) \
-	X(int, fsync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0)) \
 	X(int, syncfs, true, (int fd), (fd), NOT_A_FILE) \
 	X(int, sync_file_range, true, (int fd, off_t o, off_t n, unsigned int f), (fd, o, n, f), \
 	  files_done(fd, FILE_WRITEBACK, result, 0)) \
@@ -91,7 +93,7 @@
 	X(int, lstat, true, (const char *p, struct stat *s), (p, s), NOT_A_FILE) \
 	X(int, unlink, true, (const char *p), (p), files_path_done(p, FILE_UNLINK, result)) \
 	X(int, rename, true, (const char *a, const char *b), (a, b), \
-	  files_path_done(b, FILE_RENAME, result)) \
+	  files_renamed(a, b, result)) \
 	X(int, link, true, (const char *a, const char *b), (a, b), NOT_A_FILE) \
 	X(int, mkdir, true, (const char *p, mode_t m), (p, m), NOT_A_FILE) \
 	X(int, rmdir, true, (const char *p), (p), NOT_A_FILE) \
@@ -119,7 +121,7 @@
 	  NOT_A_FILE) \
 	X(int, ldap_start_tls_s, true, (void *l, void **s, void **c), (l, s, c), NOT_A_FILE)
 
-#define TIMED_IMPORTS(X) HOT_IMPORTS(X) OTHER_IMPORTS(X)
+#define TIMED_IMPORTS(X) HOT_IMPORTS(X) SYNC_IMPORTS(X) OTHER_IMPORTS(X)
 
 /* Probed in ways of their own. */
 #define PLAIN_IMPORTS(X) \
@@ -143,23 +145,29 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 
 #define UNNAMED(call) (CALL_CLASS | (call))
 
-#define PROBE(heat_code, heat_data, ret, name, always, params, args, note) \
+#define PROBE(heat_code, heat_data, ret, name, always, params, args, before, note) \
 	static ret (*real_##name) params heat_data = NULL; \
 	heat_code static ret probe_##name params \
 	{ \
 		ret result; \
 		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : tally.unnamed_sleep, CALL_##name)) \
 			return real_##name args; \
+		before; \
 		result = real_##name args; \
 		note; \
 		probe_end_wait(); \
 		return result; \
 	}
 #define X(ret, name, always, params, args, note) \
-	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, note)
+	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, (void) 0, note)
 HOT_IMPORTS(X)
 #undef X
-#define X(ret, name, always, params, args, note) PROBE(,, ret, name, always, params, args, note)
+#define X(ret, name, always, params, args, note) \
+	PROBE(HOT_CODE, HOT_DATA, ret, name, always, params, args, files_syncing(fd), note)
+SYNC_IMPORTS(X)
+#undef X
+#define X(ret, name, always, params, args, note) \
+	PROBE(,, ret, name, always, params, args, (void) 0, note)
 OTHER_IMPORTS(X)
 #undef X
 
@@ -203,7 +211,7 @@ probe_open(const char *path, int flags, ...)
 		return fd;
 	}
 	fd = real_open(path, flags, mode);
-	files_opened(path, fd);
+	files_opened(path, flags, fd);
 	probe_end_wait();
 	return fd;
 }

@@ -63,6 +63,8 @@ static int	setting_names = 4096;
 static int	setting_groups = 64;
 static int	setting_events = 1024;
 static int	setting_statements = 5000;
+static int	setting_files = 4096;
+static int	setting_relations = 1000;
 static bool setting_statements_save = true;
 
 static const struct config_enum_entry level_options[] = {
@@ -233,6 +235,10 @@ static const struct
 	&setting_events, 1024, 16, 65536},
 	{"pg_tally.max_statements", "Different statements kept; 0: none, else at least 100.",
 	&setting_statements, 5000, 0, 1000000},
+	{"pg_tally.max_files", "Files with writes not synced yet, of which these are counted; 0: none.",
+	&setting_files, 4096, 0, 1000000},
+	{"pg_tally.max_relations", "Relations of which the operations on their files are kept apart; 0: none.",
+	&setting_relations, 1000, 0, 1000000},
 };
 
 /* Statements are known by the server's query ids. */
@@ -438,6 +444,8 @@ open_segment(int elevel)
 	options.directory = (uint32) setting_names;
 	options.events = (uint32) setting_events;
 	options.statements = setting_statements == 0 ? 0 : (uint32) Max(setting_statements, 100);
+	options.files = (uint32) setting_files;
+	options.relations = (uint32) setting_relations;
 	options.mode = (uint32) pg_file_create_mode;
 	options.level = (tally_level) setting_level;
 	options.host = DataDir;

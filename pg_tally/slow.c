@@ -55,7 +55,7 @@ operation_text(char *text, size_t size, double seconds)
 	if (n->error != 0)
 		strlcpy(what, ", failed", sizeof(what));
 	else if (n->writes > 0)
-		snprintf(what, sizeof(what), ", after %u write%s of " UINT64_FORMAT " bytes", n->writes,
+		snprintf(what, sizeof(what), ", after " UINT64_FORMAT " write%s of " UINT64_FORMAT " bytes", n->writes,
 				 n->writes == 1 ? "" : "s", n->bytes);
 	else if (n->bytes > 0)
 		snprintf(what, sizeof(what), ", " UINT64_FORMAT " bytes", n->bytes);

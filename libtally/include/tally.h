@@ -125,7 +125,12 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	tally_region statements;		/* 760: tally_statement, TALLY_WAYS a set */
 	tally_region texts;				/* 776: tally_text_block */
 	tally_region caches;			/* 792: of TALLY_CACHE_SIZE, one a slot */
-	unsigned char pad1[1024 - 808];
+	unsigned char pad1[904 - 808];
+	/* files (tally_files.h); regions of none where they are not kept */
+	tally_region unsynced;			/* 904: tally_unsynced */
+	tally_region relations;			/* 920: tally_relation */
+	tally_region relation_places;	/* 936: of TALLY_RELATION_PLACES tally_relation_place, one a slot */
+	unsigned char pad8[1024 - 952];
 
 	/* the level word, alone on its line: read at every probe, written rarely */
 	uint32_t	level_word;			/* 1024 */
@@ -160,7 +165,13 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	fold_lock_boot_ns;	/* 1288: when it was taken, CLOCK_BOOTTIME */
 	uint64_t	fold_count;			/* 1296: folds completed */
 	uint64_t	fold_active;		/* 1304: 1 while group books change */
-	unsigned char pad6[4096 - 1312];
+	unsigned char pad6[1344 - 1312];
+
+	/* rarely written, by anyone; atomic */
+	uint64_t	overflow_files;		/* 1344: files given up with writes not synced */
+	uint64_t	overflow_relations; /* 1352: times that a relation found no room */
+	uint64_t	relations_lost;		/* 1360: places left half laid down by a process that died */
+	unsigned char pad9[4096 - 1368];
 } tally_header;
 
 /*
@@ -255,7 +266,9 @@ typedef struct tally_slot_entry	/* 384 bytes: six lines, so owners do not share 
 	uint64_t	sessions;			/* 304: of a group: slots folded into it */
 	uint32_t	cached;				/* 312: places of its cache of statements that have memory */
 	uint32_t	pad0;
-	unsigned char pad[384 - 320];
+	unsigned char pad[376 - 320];
+	uint32_t	relation_places;	/* 376: places of relations that have memory */
+	uint32_t	pad1;
 } tally_slot_entry;
 
 /* One statistic: a cache line. */
@@ -348,10 +361,12 @@ TALLY_ASSERT(offsetof(tally_header, host) == 240);
 TALLY_ASSERT(offsetof(tally_header, server_pid) == 624);
 TALLY_ASSERT(offsetof(tally_header, socket_dir) == 632);
 TALLY_ASSERT(offsetof(tally_header, sets) == 744);
+TALLY_ASSERT(offsetof(tally_header, unsynced) == 904);
 TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
 TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
 TALLY_ASSERT(offsetof(tally_header, fold_lock) == 1280);
+TALLY_ASSERT(offsetof(tally_header, overflow_files) == 1344);
 TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
 TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
 TALLY_ASSERT(sizeof(tally_probe) == 192);
@@ -359,6 +374,7 @@ TALLY_ASSERT(offsetof(tally_probe, reason) == 72);
 TALLY_ASSERT(sizeof(tally_dir_entry) == 128);
 TALLY_ASSERT(sizeof(tally_event) == 256);
 TALLY_ASSERT(sizeof(tally_slot_entry) == 384);
+TALLY_ASSERT(offsetof(tally_slot_entry, relation_places) == 376);
 TALLY_ASSERT(sizeof(tally_head) == 64);
 TALLY_ASSERT(sizeof(tally_book) == 1024);
 TALLY_ASSERT(offsetof(tally_book, calls) == 64);
@@ -388,6 +404,8 @@ typedef struct tally_options
 	uint32_t	directory;			/* 64 .. 65,536 */
 	uint32_t	events;				/* 16 .. 65,536 */
 	uint32_t	statements;			/* 0: none are kept; 100 .. 1,000,000 */
+	uint32_t	files;				/* with writes not synced yet; 0: none are kept; .. 1,000,000 */
+	uint32_t	relations;			/* 0: none are kept; .. 1,000,000 */
 	uint32_t	mode;				/* file mode: 0600 or 0640 */
 	tally_level level;				/* of a new segment */
 	tally_clock_kind clock;			/* 0: the best there is */

@@ -304,6 +304,7 @@ tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
 	closing		end;
 
 	tally_cache_fold_slot(segment, index);
+	tally_relations_fold_slot(segment, index);
 	if (is_damaged(segment, book))
 	{
 		lose(segment, index);

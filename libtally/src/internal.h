@@ -9,6 +9,7 @@
 #define TALLY_INTERNAL_H
 
 #include "tally.h"
+#include "tally_files.h"
 #include "tally_statements.h"
 
 #include <sys/types.h>
@@ -142,6 +143,30 @@ tally_places_of(const tally_segment *segment, uint32_t slot)
 	return (tally_cached *) (tally_current_of(segment, slot) + 1);
 }
 
+static inline uint32_t
+tally_file_sets_of(uint32_t files)
+{
+	return (files + TALLY_FILE_WAYS - 1) / TALLY_FILE_WAYS;
+}
+
+static inline tally_unsynced *
+tally_unsynced_at(const tally_segment *segment, uint32_t set)
+{
+	return tally_at(segment, &segment->header->unsynced, set);
+}
+
+static inline tally_relation *
+tally_relation_at(const tally_segment *segment, uint32_t number)
+{
+	return tally_at(segment, &segment->header->relations, number);
+}
+
+static inline tally_relation_place *
+tally_relation_places_of(const tally_segment *segment, uint32_t slot)
+{
+	return tally_at(segment, &segment->header->relation_places, slot);
+}
+
 /* layout.c */
 extern int	tally_layout(const tally_options *options, tally_header *header);
 
@@ -246,6 +271,11 @@ extern void tally_set_mend(tally_segment *segment, uint32_t number);
 extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
 extern void tally_cache_fold_slot(tally_segment *segment, uint32_t slot);
 extern void tally_cache_release(tally_segment *segment, uint64_t item);
+
+/* relations.c: the caller of the first two holds the fold lock, or is the slot's owner */
+extern void tally_relations_fold_slot(tally_segment *segment, uint32_t slot);
+extern void tally_relations_zero_slot(tally_segment *segment, uint32_t slot);
+extern void tally_relations_zero(tally_segment *segment);
 
 /* reset.c: the caller holds the fold lock */
 extern void tally_reset_locked(tally_segment *segment);

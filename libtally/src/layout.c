@@ -54,7 +54,8 @@ tally_layout(const tally_options *options, tally_header *header)
 		options->stats_per_book < 16 || options->stats_per_book > 4096 ||
 		options->directory < 64 || options->directory > 65536 ||
 		options->events < 16 || options->events > 65536 ||
-		(options->statements != 0 && (options->statements < 100 || options->statements > 1000000)))
+		(options->statements != 0 && (options->statements < 100 || options->statements > 1000000)) ||
+		options->files > 1000000 || options->relations > 1000000)
 		return EINVAL;
 
 	stride = sizeof(tally_book) + (uint64_t) options->stats_per_book *
@@ -86,6 +87,15 @@ tally_layout(const tally_options *options, tally_header *header)
 		at = place(&header->caches, at, options->slots,
 				   (TALLY_CACHE_SIZE + PAGE - 1) / PAGE * PAGE, PAGE);
 		at = (at + PAGE - 1) / PAGE * PAGE;
+	}
+	if (options->files != 0)
+		at = place(&header->unsynced, at, tally_file_sets_of(options->files),
+				   sizeof(tally_unsynced), PAGE);
+	if (options->relations != 0)
+	{
+		at = place(&header->relations, at, 1 + options->relations, sizeof(tally_relation), PAGE);
+		at = place(&header->relation_places, at, options->slots,
+				   TALLY_RELATION_PLACES * sizeof(tally_relation_place), PAGE);
 	}
 	header->segment_size = at;
 	return 0;

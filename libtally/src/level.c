@@ -70,6 +70,8 @@ follow_reset(tally_slot *slot, uint32_t resets)
 	tally_book *book = slot->book;
 	uint64_t	reset = __atomic_load_n(&slot->segment->header->reset_tick, __ATOMIC_ACQUIRE);
 
+	/* first, for nobody looks at them while the book lags behind */
+	tally_relations_zero_slot(slot->segment, slot->index);
 	tally_book_begin(book);
 	tally_book_zero(slot->segment, book, book->used, false);
 	for (uint32_t i = 0; i < TALLY_CALLS; i++)

@@ -53,6 +53,7 @@ tally_reset_locked(tally_segment *segment)
 		else
 			tally_book_open(tally_book_at(segment, i), 0, TALLY_RESETS_OF(header->level_word));
 	}
+	tally_relations_zero(segment);
 	TALLY_STEP("groups cleared");
 	journal->active = TALLY_JOURNAL_IDLE;
 	__atomic_store_n(&header->fold_active, 0, __ATOMIC_RELEASE);

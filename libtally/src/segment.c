@@ -63,8 +63,12 @@ header_fits(const tally_header *header, uint64_t file_size)
 	options.directory = header->directory.count;
 	options.events = header->events.count;
 	options.statements = header->sets.count * TALLY_STATEMENTS_PER_SET;
+	options.files = header->unsynced.count * TALLY_FILE_WAYS;
+	options.relations = header->relations.count == 0 ? 0 : header->relations.count - 1;
 	memset(&layout, 0, sizeof(layout));
-	if (header->sets.count > UINT32_MAX / TALLY_STATEMENTS_PER_SET || tally_layout(&options, &layout) != 0)
+	if (header->unsynced.count > UINT32_MAX / TALLY_FILE_WAYS ||
+		header->sets.count > UINT32_MAX / TALLY_STATEMENTS_PER_SET ||
+		tally_layout(&options, &layout) != 0)
 		return false;
 	if (header->header_size != layout.header_size ||
 		header->hist_buckets != layout.hist_buckets ||
@@ -79,7 +83,10 @@ header_fits(const tally_header *header, uint64_t file_size)
 		!same_region(&header->sets, &layout.sets) ||
 		!same_region(&header->statements, &layout.statements) ||
 		!same_region(&header->texts, &layout.texts) ||
-		!same_region(&header->caches, &layout.caches))
+		!same_region(&header->caches, &layout.caches) ||
+		!same_region(&header->unsynced, &layout.unsynced) ||
+		!same_region(&header->relations, &layout.relations) ||
+		!same_region(&header->relation_places, &layout.relation_places))
 		return false;
 #if !defined(__x86_64__)
 	if (header->clock_kind == TALLY_CLOCK_TSC)
@@ -122,6 +129,8 @@ capacities_fit(const tally_header *header, const tally_options *options)
 		header->directory.count == options->directory &&
 		header->events.count == options->events &&
 		header->sets.count == tally_sets_of(options->statements) &&
+		header->unsynced.count == tally_file_sets_of(options->files) &&
+		header->relations.count == (options->relations == 0 ? 0 : 1 + options->relations) &&
 		(options->clock == 0 || header->clock_kind == (uint32_t) options->clock);
 }
 
@@ -215,6 +224,14 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	memcpy(header->magic, TALLY_MAGIC, sizeof(header->magic));
 }
 
+/* Memory for all of it. */
+static int
+reserve_region(const tally_segment *segment, const tally_region *region)
+{
+	return region->count == 0 ? 0
+		: tally_reserve(segment, region->offset, (uint64_t) region->count * region->stride);
+}
+
 static int
 fill(int fd, const tally_options *options, tally_segment *segment)
 {
@@ -230,9 +247,12 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 		return errno;
 	segment->fd = fd;
 	rc = tally_reserve(segment, 0, layout.books.offset);
-	if (rc == 0 && layout.sets.count != 0)
-		rc = tally_reserve(segment, layout.sets.offset,
-						   (uint64_t) layout.sets.count * layout.sets.stride);
+	if (rc == 0)
+		rc = reserve_region(segment, &layout.sets);
+	if (rc == 0)
+		rc = reserve_region(segment, &layout.unsynced);
+	if (rc == 0)
+		rc = reserve_region(segment, &layout.relations);
 	if (rc == 0)
 		rc = map(fd, layout.segment_size, segment);
 	if (rc != 0)
@@ -241,6 +261,10 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 	segment->clock = (tally_clock_kind) segment->header->clock_kind;
 	segment->created = true;
 	tally_register(segment, TALLY_OVERFLOW_NAME, TALLY_ACCOUNT, "ticks");
+	if (layout.relations.count != 0)
+		*tally_relation_at(segment, 0) = (tally_relation) {
+			.tag = TALLY_RELATION_OTHERS,.state = TALLY_RELATION_USED,
+		};
 	return tally_group_open(segment, layout.entries.count - 1, &other);
 }
 

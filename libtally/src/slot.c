@@ -157,6 +157,7 @@ tally_retire(tally_slot *slot)
 	tally_switch(slot, TALLY_NONE, tally_now(segment->clock));
 	/* here rather than under the fold lock, for which others may wait */
 	tally_cache_fold_slot(segment, index);
+	tally_relations_fold_slot(segment, index);
 	memset(slot, 0, sizeof(*slot));
 	TALLY_STEP("book closed");
 	__atomic_store_n(&entry->state, TALLY_SLOT_RETIRED, __ATOMIC_RELEASE);

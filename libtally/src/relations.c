@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * relations.c
+ *	  What was done to each relation: a slot's own places, and the table that all share.
+ *
+ * The table is open addressing on the key's hash, within WINDOW entries from where it belongs.
+ * An entry is made for a relation in the first that was never used, or whose relation is gone
+ * and that no place holds; the sums of a relation that is gone go to the others. Who wants a
+ * place pins the entry and then looks whether it is the relation's; who makes an entry of it
+ * changes its state and then looks whether it has pins. So either sees the other. Of two who
+ * make the same one at once each may make one: readers add by key.
+ *
+ * A place is laid down in these steps:
+ *
+ *	  the place LEAVING; the entry's folds + 1; add; the place FREE; pins - 1
+ *
+ * A reader notes folds, copies the places, then the entry, then reads folds again. If it is the
+ * same, and no place of that entry was LEAVING, each sum was in one of the two: what began before
+ * had left its place and was added, what began after was still there.
+ *
+ * A process killed at LEAVING may have added a part: whoever folds its slot drops the place and
+ * counts it in relations_lost. So nothing is counted twice, and what is missing is told. One that
+ * is killed between pinning and its place leaves a pin behind: that entry is not used again.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WINDOW 32u
+
+uint64_t
+tally_relation_hash(const tally_relation_key *key)
+{
+	uint64_t	hash = ((uint64_t) key->tablespace << 32 | key->database) *
+		UINT64_C(0x9E3779B97F4A7C15);
+
+	hash ^= (uint64_t) key->relation << 32 | (uint64_t) key->backend << 2 | key->fork;
+	hash = (hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+	hash = (hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+	hash ^= hash >> 32;
+	return hash <= TALLY_RELATION_OTHERS ? hash + 2 : hash;
+}
+
+/* ---------------------------------------------------------------- the table */
+
+static inline uint32_t
+state_of(tally_relation *relation)
+{
+	return __atomic_load_n(&relation->state, __ATOMIC_ACQUIRE);
+}
+
+static bool
+change_state(tally_relation *relation, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(&relation->state, &from, to, false,
+									   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* n-th of the entries in which a relation of that hash may lie; 0 is the others'. */
+static tally_relation *
+entry_in_window(const tally_segment *segment, uint64_t tag, uint32_t n, uint32_t *number)
+{
+	uint32_t	count = segment->header->relations.count - 1;
+
+	*number = 1 + (uint32_t) ((tag + n) % count);
+	return tally_relation_at(segment, *number);
+}
+
+static uint32_t
+window_of(const tally_segment *segment)
+{
+	uint32_t	count = segment->header->relations.count - 1;
+
+	return count < WINDOW ? count : WINDOW;
+}
+
+static void
+add_sums(tally_relation *to, const tally_file_sums *sums, uint64_t failed)
+{
+	for (int i = 0; i < TALLY_RELATION_OPERATIONS; i++)
+	{
+		tally_file_sums *sum = &to->of[i];
+		uint64_t	max;
+
+		if (sums[i].count == 0)
+			continue;
+		__atomic_fetch_add(&sum->count, sums[i].count, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&sum->bytes, sums[i].bytes, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&sum->ticks, sums[i].ticks, __ATOMIC_RELAXED);
+		max = __atomic_load_n(&sum->max, __ATOMIC_RELAXED);
+		while (max < sums[i].max &&
+			   !__atomic_compare_exchange_n(&sum->max, &max, sums[i].max, false,
+											__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			;
+	}
+	if (failed > 0)
+		__atomic_fetch_add(&to->failed, failed, __ATOMIC_RELAXED);
+}
+
+static void
+begin(tally_relation *relation)
+{
+	__atomic_fetch_add(&relation->folds, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The sums of an entry that nobody holds go to the others, or nowhere. */
+static void
+empty(tally_relation *relation, tally_relation *others)
+{
+	begin(relation);
+	if (others != NULL)
+	{
+		begin(others);
+		add_sums(others, relation->of, relation->failed);
+	}
+	memset(relation->of, 0, sizeof(relation->of));
+	relation->failed = 0;
+}
+
+/* Make it an entry of this relation, if nobody else makes one of it or holds it. */
+static bool
+make(tally_segment *segment, tally_relation *relation, uint32_t state, uint64_t tag,
+	 const tally_relation_key *key)
+{
+	if (!change_state(relation, state, TALLY_RELATION_MADE))
+		return false;
+	TALLY_POINT("relation being made");
+	if (__atomic_load_n(&relation->pins, __ATOMIC_SEQ_CST) != 0)
+	{
+		__atomic_store_n(&relation->state, state, __ATOMIC_RELEASE);
+		return false;
+	}
+	if (state == TALLY_RELATION_GONE)
+		empty(relation, tally_relation_at(segment, 0));
+	relation->key = *key;
+	__atomic_store_n(&relation->tag, tag, __ATOMIC_RELAXED);
+	__atomic_store_n(&relation->state, TALLY_RELATION_USED, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool
+is_of(tally_relation *relation, uint64_t tag)
+{
+	uint32_t	state = state_of(relation);
+
+	return (state == TALLY_RELATION_USED || state == TALLY_RELATION_GONE) &&
+		__atomic_load_n(&relation->tag, __ATOMIC_RELAXED) == tag;
+}
+
+uint32_t
+tally_relation_find(tally_segment *segment, const tally_relation_key *key)
+{
+	uint64_t	tag = tally_relation_hash(key);
+	uint32_t	window = window_of(segment);
+	uint32_t	number;
+
+	for (uint32_t n = 0; n < window; n++)
+	{
+		tally_relation *relation = entry_in_window(segment, tag, n, &number);
+
+		if (state_of(relation) == TALLY_RELATION_FREE)
+			break;
+		if (is_of(relation, tag))
+		{
+			/* there again under the same number */
+			if (state_of(relation) == TALLY_RELATION_GONE)
+				change_state(relation, TALLY_RELATION_GONE, TALLY_RELATION_USED);
+			return number;
+		}
+	}
+	for (uint32_t n = 0; n < window; n++)
+	{
+		tally_relation *relation = entry_in_window(segment, tag, n, &number);
+		uint32_t	state = state_of(relation);
+
+		if ((state == TALLY_RELATION_FREE || state == TALLY_RELATION_GONE) &&
+			make(segment, relation, state, tag, key))
+			return number;
+		/* another has just made it */
+		if (is_of(relation, tag))
+			return number;
+	}
+	tally_count_one(&segment->header->overflow_relations);
+	return 0;
+}
+
+void
+tally_relation_gone(tally_segment *segment, const tally_relation_key *key)
+{
+	uint64_t	tag = tally_relation_hash(key);
+	uint32_t	window = segment->header->relations.count == 0 ? 0 : window_of(segment);
+	uint32_t	number;
+
+	for (uint32_t n = 0; n < window; n++)
+	{
+		tally_relation *relation = entry_in_window(segment, tag, n, &number);
+
+		if (state_of(relation) == TALLY_RELATION_FREE)
+			break;
+		if (is_of(relation, tag))
+			change_state(relation, TALLY_RELATION_USED, TALLY_RELATION_GONE);
+	}
+}
+
+void
+tally_relations_zero(tally_segment *segment)
+{
+	for (uint32_t i = 0; i < segment->header->relations.count; i++)
+		if (state_of(tally_relation_at(segment, i)) >= TALLY_RELATION_USED)
+			empty(tally_relation_at(segment, i), NULL);
+}
+
+/* ---------------------------------------------------------------- a slot's places */
+
+/* Places of that slot that have memory. */
+static uint32_t
+places_of(const tally_segment *segment, uint32_t slot)
+{
+	if (segment->header->relation_places.count == 0 ||
+		__atomic_load_n(&tally_entry_at(segment, slot)->relation_places, __ATOMIC_ACQUIRE) == 0)
+		return 0;
+	return TALLY_RELATION_PLACES;
+}
+
+static void
+place_begin(tally_relation_place *place)
+{
+	__atomic_store_n(&place->seq, place->seq | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void
+place_end(tally_relation_place *place)
+{
+	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELEASE);
+}
+
+/* Does this slot's book count since the last reset? */
+static bool
+is_current(const tally_segment *segment, uint32_t slot)
+{
+	return tally_book_at(segment, slot)->resets ==
+		TALLY_RESETS_OF(__atomic_load_n(&segment->header->level_word, __ATOMIC_ACQUIRE));
+}
+
+/* What a place says of its entry is believed only if it can be so: its process may be dead. */
+static tally_relation *
+entry_of(const tally_segment *segment, const tally_relation_place *place)
+{
+	uint32_t	number = place->entry < segment->header->relations.count ? place->entry : 0;
+
+	return tally_relation_at(segment, number);
+}
+
+static void
+release(tally_relation_place *place)
+{
+	__atomic_store_n(&place->state, TALLY_PLACE_FREE, __ATOMIC_SEQ_CST);
+}
+
+static void
+unpin(tally_relation *relation)
+{
+	__atomic_fetch_sub(&relation->pins, 1, __ATOMIC_SEQ_CST);
+}
+
+static void
+lay_down(tally_segment *segment, uint32_t slot, tally_relation_place *place)
+{
+	tally_relation *relation = entry_of(segment, place);
+
+	__atomic_store_n(&place->state, TALLY_PLACE_LEAVING, __ATOMIC_SEQ_CST);
+	TALLY_POINT("place leaving");
+	begin(relation);
+	TALLY_POINT("laying down begun");
+	if (is_current(segment, slot))
+		add_sums(relation, place->of, place->failed);
+	TALLY_POINT("place added");
+	release(place);
+	TALLY_POINT("place released");
+	unpin(relation);
+}
+
+/* For its owner, or after its death. */
+void
+tally_relations_fold_slot(tally_segment *segment, uint32_t slot)
+{
+	uint32_t	count = places_of(segment, slot);
+
+	for (uint32_t i = 0; i < count; i++)
+	{
+		tally_relation_place *place = &tally_relation_places_of(segment, slot)[i];
+		tally_relation *relation = entry_of(segment, place);
+
+		if (place->state == TALLY_PLACE_USED)
+			lay_down(segment, slot, place);
+		else if (place->state == TALLY_PLACE_LEAVING)
+		{
+			tally_count_one(&segment->header->relations_lost);
+			release(place);
+			unpin(relation);
+		}
+		if ((place->seq & 1) != 0)
+			place_end(place);
+	}
+}
+
+/* After a reset, before the slot's book says that it knows of it. */
+void
+tally_relations_zero_slot(tally_segment *segment, uint32_t slot)
+{
+	uint32_t	count = places_of(segment, slot);
+
+	for (uint32_t i = 0; i < count; i++)
+	{
+		tally_relation_place *place = &tally_relation_places_of(segment, slot)[i];
+
+		place_begin(place);
+		place->failed = 0;
+		memset(place->of, 0, sizeof(place->of));
+		place_end(place);
+	}
+}
+
+int
+tally_relations_open(tally_slot *slot, tally_relations *relations)
+{
+	tally_segment *segment = slot->segment;
+	tally_header *header = segment->header;
+
+	memset(relations, 0, sizeof(*relations));
+	if (header->relations.count == 0)
+		return ENOENT;
+	if (places_of(segment, slot->index) == 0)
+	{
+		if (tally_reserve(segment, header->relation_places.offset +
+						  (uint64_t) slot->index * header->relation_places.stride,
+						  TALLY_RELATION_PLACES * sizeof(tally_relation_place)) != 0)
+		{
+			tally_count_one(&header->overflow_memory);
+			return ENOSPC;
+		}
+		__atomic_store_n(&slot->entry->relation_places, TALLY_RELATION_PLACES, __ATOMIC_RELEASE);
+	}
+	relations->segment = segment;
+	relations->slot = slot->index;
+	relations->places = tally_relation_places_of(segment, slot->index);
+	return 0;
+}
+
+/* Pin the entry if it is still that relation's, else the others'. */
+static uint32_t
+pin(tally_segment *segment, uint64_t *tag, uint32_t entry)
+{
+	tally_relation *relation = tally_relation_at(segment, entry);
+
+	__atomic_fetch_add(&relation->pins, 1, __ATOMIC_SEQ_CST);
+	TALLY_POINT("relation pinned");
+	if (is_of(relation, *tag))
+		return entry;
+	unpin(relation);
+	*tag = TALLY_RELATION_OTHERS;
+	__atomic_fetch_add(&tally_relation_at(segment, 0)->pins, 1, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static tally_relation_place *
+find_place(tally_relations *relations, uint64_t tag)
+{
+	for (uint32_t i = 0; i < TALLY_RELATION_PLACES; i++)
+		if (relations->tags[i] == tag)
+			return &relations->places[i];
+	return NULL;
+}
+
+tally_relation_place *
+tally_relation_place_for(tally_relations *relations, uint64_t tag, uint32_t entry)
+{
+	tally_relation_place *place = find_place(relations, tag);
+	uint32_t	index;
+
+	if (place != NULL)
+		return place;
+	entry = pin(relations->segment, &tag, entry);
+	if (tag == TALLY_RELATION_OTHERS && (place = find_place(relations, tag)) != NULL)
+	{
+		unpin(tally_relation_at(relations->segment, entry));
+		return place;
+	}
+	index = relations->next;
+	relations->next = (index + 1) % TALLY_RELATION_PLACES;
+	place = &relations->places[index];
+	if (place->state == TALLY_PLACE_USED)
+		lay_down(relations->segment, relations->slot, place);
+	place_begin(place);
+	place->tag = tag;
+	place->entry = entry;
+	place->failed = 0;
+	memset(place->of, 0, sizeof(place->of));
+	__atomic_store_n(&place->state, TALLY_PLACE_USED, __ATOMIC_RELAXED);
+	place_end(place);
+	relations->tags[index] = tag;
+	return place;
+}

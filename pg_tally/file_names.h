@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * file_names.h
+ *	  What the name of a file tells: its kind, and of which relation it is.
+ */
+#ifndef PG_TALLY_FILE_NAMES_H
+#define PG_TALLY_FILE_NAMES_H
+
+#include "postgres.h"
+
+#include "tally_files.h"
+
+/* The name as the server gives it, relative to the data directory, of a path inside of it. */
+extern const char *file_names_inside(const char *path);
+/* The path that /proc tells of a descriptor; false: it is no file. */
+extern bool file_names_path(int fd, char *path, size_t size);
+/* The same as the server would name it: through the links to the tablespaces. */
+extern bool file_names_of(int fd, char *name, size_t size);
+
+/* The kind of file that has that name. */
+extern void file_names_kind(const char *name, char *kind, size_t size);
+/* Of which relation's fork it is a part, if it is one: `segment` is the number of the part. */
+extern bool file_names_relation(const char *name, tally_relation_key *key, uint32 *segment);
+
+#endif							/* PG_TALLY_FILE_NAMES_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * relation_views.h
+ *	  Relations' part of tally.status.
+ */
+#ifndef PG_TALLY_RELATION_VIEWS_H
+#define PG_TALLY_RELATION_VIEWS_H
+
+#include "views.h"
+
+extern void relation_status(ReturnSetInfo *rsinfo, tally_segment *segment);
+
+#endif							/* PG_TALLY_RELATION_VIEWS_H */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * relations.c
+ *	  Counts what is done to the files of each relation, in the places of this process's slot.
+ *
+ * A descriptor knows its relation's entry in the segment's table since it was opened, and in which
+ * place the relation lay when it was last used; what it knows may be out of date, so the
+ * relation's tag decides.
+ */
+#include "compat.h"
+
+#include <errno.h>
+
+#include "file_names.h"
+#include "probe.h"
+#include "relations.h"
+
+static enum
+{
+	NOT_ASKED = 0,
+	KEPT,
+	NOT_KEPT
+}			state = NOT_ASKED;
+
+static tally_relations relations HOT_DATA = {0};
+
+void
+relations_begin(void)
+{
+	state = NOT_ASKED;
+}
+
+void
+relations_of(const char *name, relation_name *relation)
+{
+	tally_segment *segment = tally.slot.segment;
+	tally_relation_key key;
+	uint32		part;
+
+	*relation = (relation_name) {0};
+	if (segment == NULL || segment->header->relations.count == 0 ||
+		!file_names_relation(name, &key, &part))
+		return;
+	relation->entry = tally_relation_find(segment, &key);
+	relation->tag = relation->entry == 0 ? TALLY_RELATION_OTHERS : tally_relation_hash(&key);
+}
+
+/* A fork is gone with its first file. */
+void
+relations_gone(const char *name)
+{
+	tally_relation_key key;
+	uint32		part;
+
+	if (file_names_relation(name, &key, &part) && part == 0)
+		tally_relation_gone(tally.slot.segment, &key);
+}
+
+static bool
+ask(void)
+{
+	int			saved_errno = errno;
+
+	state = tally_relations_open(&tally.slot, &relations) == 0 ? KEPT : NOT_KEPT;
+	errno = saved_errno;
+	return state == KEPT;
+}
+
+HOT_CODE void
+relations_record(relation_name *relation, tally_relation_operation operation, uint64 ticks,
+				 uint64 bytes, bool failed)
+{
+	tally_relation_place *place;
+
+	if (unlikely(state != KEPT) && (state == NOT_KEPT || !ask()))
+		return;
+	if (likely(relations.tags[relation->place] == relation->tag))
+		place = &relations.places[relation->place];
+	else
+	{
+		place = tally_relation_place_for(&relations, relation->tag, relation->entry);
+		relation->place = (uint32) (place - relations.places);
+	}
+	tally_relation_add(place, operation, ticks, bytes, failed);
+}

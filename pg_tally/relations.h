@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * relations.h
+ *	  What was done to the files of each relation (pg_tally.max_relations).
+ */
+#ifndef PG_TALLY_RELATIONS_H
+#define PG_TALLY_RELATIONS_H
+
+#include "postgres.h"
+
+#include "tally_files.h"
+
+/* A relation's fork, as a descriptor keeps it. */
+typedef struct relation_name
+{
+	uint64		tag;				/* 0: of no relation, or none are kept */
+	uint32		entry;				/* in the segment's table */
+	uint32		place;				/* of this process, in which it may lie */
+} relation_name;
+
+/* A new slot: it has no places yet. */
+extern void relations_begin(void);
+/* The relation that the file of that name is a part of. For a claimed slot. */
+extern void relations_of(const char *name, relation_name *relation);
+/* That file is gone. */
+extern void relations_gone(const char *name);
+/* An operation on the relation, which took so many ticks. */
+extern void relations_record(relation_name *relation, tally_relation_operation operation,
+							 uint64 ticks, uint64 bytes, bool failed);
+
+#endif							/* PG_TALLY_RELATIONS_H */
