@@ -37,9 +37,9 @@ export async function startBrowser() {
     const browser = await chromium.launch({ executablePath: chromiumPath(), args });
     let pages = 0;
 
-    async function open(report, options = {}) {
+    async function open(report, options = {}, body = undefined) {
         const file = join(folder, `${pages++}.html`);
-        await writeFile(file, fill(await readFile(template, "utf8"), report));
+        await writeFile(file, fill(await readFile(template, "utf8"), report, body));
         return visit(pathToFileURL(file).href, options);
     }
 
