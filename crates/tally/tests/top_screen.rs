@@ -6,10 +6,15 @@ mod house;
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
 
+use std::fs::File;
+use std::io::Read;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use house::tmux::Tmux;
 use maker::{Maker, Shape, Who, ACCOUNT, TIMER};
+use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
 use segment::clock::monotonic_ns;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -184,4 +189,33 @@ fn the_mouse_works_where_it_is_wished_for() {
     tmux.until_seen("the terminal's again");
     tmux.press(&["q"]);
     tmux.until_seen("ended with 0");
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it_also_without_a_signal() {
+    let (_folder, path, _maker) = segment();
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+    let theirs = File::options().read(true).write(true).open(name).unwrap();
+    let other = || theirs.try_clone().unwrap();
+    // Not the terminal of its session: the kernel tells it nothing.
+    let mut top = Command::new("setsid")
+        .args([env!("CARGO_BIN_EXE_tally"), "top", "--no-config"])
+        .arg(&path)
+        .stdin(other())
+        .stdout(other())
+        .stderr(other())
+        .spawn()
+        .unwrap();
+    drop(theirs);
+    let mut seen = [0; 64];
+    assert!(File::from(ours).read(&mut seen).unwrap() > 0);
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        house::eventually("its end", || top.try_wait().unwrap().is_some());
+    }));
+    let _ = top.kill();
+    let _ = top.wait();
+    assert!(ended.is_ok());
 }

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{Event, KeyEventKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use super::input::Input;
 use super::saved::{self, Saved};
 use super::screen::{Ask, Screen};
 use super::tape::Tape;
@@ -24,6 +25,7 @@ pub fn run(screen: &mut Screen, tape: &mut dyn Tape, until: Option<Instant>) -> 
     for signal in [SIGTERM, SIGHUP, SIGINT] {
         signal_hook::flag::register(signal, ended.clone())?;
     }
+    let input = Input::open()?;
     let mut terminal = Terminal::take(screen.mouse)?;
     loop {
         tape.wanted(screen);
@@ -39,10 +41,10 @@ pub fn run(screen: &mut Screen, tape: &mut dyn Tape, until: Option<Instant>) -> 
                 break;
             }
             let wait = due.map_or(NAP, |due| due.saturating_duration_since(now));
-            if !event::poll(wait.min(NAP))? {
+            let Some(event) = input.next(wait.min(NAP))? else {
                 continue;
-            }
-            let ask = match event::read()? {
+            };
+            let ask = match event {
                 Event::Key(key) if key.kind == KeyEventKind::Release => continue,
                 Event::Key(key) => screen.key(key),
                 Event::Mouse(event) => screen.mouse(event),

@@ -2,7 +2,7 @@
 //! `tally top`: where the time goes, interval by interval; full-screen on a terminal, else as
 //! text or JSON.
 //!
-//! The way of the full-screen view: `keys` and `mouse` turn what the user does into actions,
+//! The way of the full-screen view: `input` waits for the user, `keys` and `mouse` turn what the user does into actions,
 //! `screen` is the state that they change, `draw` shows it, and `live` is the loop around them.
 
 mod draw;
@@ -10,6 +10,7 @@ mod export;
 mod feed;
 mod help;
 mod history;
+mod input;
 mod keys;
 mod live;
 mod moment;
