@@ -12,7 +12,8 @@ const units = await load("units.ts");
 /** Where point `i` lies across a plot that shows everything. */
 const across = (i) => (i + 0.5) / 600;
 /** The height of the stack up to and including `last`, at point `i`. */
-const stackedTo = (last, i) => Array.from({ length: last + 1 }, (_, s) => valueAt(s, i)).reduce((a, b) => a + b, 0);
+const stackedTo = (last, i) =>
+    Array.from({ length: last + 1 }, (_, s) => valueAt(s, i)).reduce((a, b) => a + b, 0);
 
 onPage("a stack's areas have their colours where their values are", async (page) => {
     await show(page, "#chart-activity", "canvas");
@@ -27,7 +28,10 @@ onPage("a stack's areas have their colours where their values are", async (page)
         [3, "lock", 0, 2],
     ]) {
         const middle = stackedTo(series, at) - valueAt(series, at) / 2;
-        assert.equal(await pixel(page, "chart-activity", across(at), down(middle)), shade(kind, index, members, "light"));
+        assert.equal(
+            await pixel(page, "chart-activity", across(at), down(middle)),
+            shade(kind, index, members, "light"),
+        );
     }
     const above = await pixel(page, "chart-activity", across(at), down(stackedTo(13, at) + 0.6));
     assert.notEqual(above, shade("other", 1, 2, "light"), "nothing is drawn above the sum");
@@ -36,11 +40,16 @@ onPage("a stack's areas have their colours where their values are", async (page)
 onPage("a gap has no curve, and says why", async (page) => {
     await show(page, "#chart-activity", "canvas");
     const colours = new Set();
-    for (let down = 0.3; down < 0.99; down += 0.01) colours.add(await pixel(page, "chart-activity", across(375), down));
-    for (const kind of ["cpu", "io", "lwlock", "lock"]) assert.ok(!colours.has(shade(kind, 0, 4, "light")), kind);
+    for (let down = 0.3; down < 0.99; down += 0.01)
+        colours.add(await pixel(page, "chart-activity", across(375), down));
+    for (const kind of ["cpu", "io", "lwlock", "lock"])
+        assert.ok(!colours.has(shade(kind, 0, 4, "light")), kind);
     const box = await plotBox(page, "chart-activity");
     await page.mouse.move(box.x + across(375) * box.width, box.y + 60);
-    assert.match(await page.locator("#chart-activity .tooltip").innerText(), /not measured: the server was down/);
+    assert.match(
+        await page.locator("#chart-activity .tooltip").innerText(),
+        /not measured: the server was down/,
+    );
 });
 
 onPage("lines are drawn where their values are, and not in the gap", async (page) => {
@@ -56,7 +65,8 @@ onPage("lines are drawn where their values are, and not in the gap", async (page
                 const wanted = [1, 3, 5].map((at) => parseInt(green.slice(at, at + 2), 16));
                 const rows = [];
                 for (let i = 0; i < column.length; i += 4) {
-                    if (wanted.every((v, k) => Math.abs(column[i + k] - v) < 30)) rows.push(Math.floor(i / 12) - over.offsetTop);
+                    if (wanted.every((v, k) => Math.abs(column[i + k] - v) < 30))
+                        rows.push(Math.floor(i / 12) - over.offsetTop);
                 }
                 return { rows, height: over.clientHeight };
             },
@@ -66,7 +76,10 @@ onPage("lines are drawn where their values are, and not in the gap", async (page
     const { rows, height } = await find(across(at));
     const most = Math.max(...report.charts[2].series.flatMap((s) => s.values)) * 1.06;
     const wanted = height * (1 - valueAt(0, at) / most);
-    assert.ok(rows.some((row) => Math.abs(row - wanted) <= 3), `the line is at ${rows}, not at ${wanted}`);
+    assert.ok(
+        rows.some((row) => Math.abs(row - wanted) <= 3),
+        `the line is at ${rows}, not at ${wanted}`,
+    );
     assert.deepEqual((await find(across(375))).rows, []);
 });
 
@@ -89,7 +102,10 @@ onPage("dragging zooms all charts and tables behind them, a double click shows a
     // The other chart shows the same stretch: what is at its left edge is 150 s after the beginning.
     const other = await plotBox(page, "chart-read_handle");
     await page.mouse.move(other.x + 3, other.y + 50);
-    assert.match(await page.locator("#chart-read_handle .tooltip").innerText(), /11:02:(29|30) UTC\+1\s+10:02:(29|30) UTC/);
+    assert.match(
+        await page.locator("#chart-read_handle .tooltip").innerText(),
+        /11:02:(29|30) UTC\+1\s+10:02:(29|30) UTC/,
+    );
     await page.locator("#chart-read_handle button", { hasText: "Table" }).click();
     assert.match(await page.locator("#chart-read_handle caption").innerText(), /^9[0-2] points in view/);
     await page.mouse.dblclick(other.x + 100, other.y + 50);
@@ -130,10 +146,15 @@ onPage("the box at the cursor has the figures of its point, in all linked charts
     await show(page, "#chart-read_handle", "canvas");
     const other = await plotBox(page, "chart-read_handle");
     await page.mouse.move(other.x + across(300) * other.width, other.y + 80);
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
     const clock = (await legend.innerText()).match(/11:(\d\d):(\d\d)/);
     const there = Number(clock[1]) * 60 + Number(clock[2]);
-    assert.match(await legend.innerText(), new RegExp(`handle\\s+${units.figure(valueAt(0, there), "sessions")}`));
+    assert.match(
+        await legend.innerText(),
+        new RegExp(`handle\\s+${units.figure(valueAt(0, there), "sessions")}`),
+    );
     const commands = units.figure(valueAt(0, there) * 1000, "per_second");
     assert.ok((await page.locator("#chart-throughput .legend").innerText()).includes(commands));
 });
@@ -175,9 +196,11 @@ onPage("keys walk along a chart, zoom and come back", async (page) => {
 
 onPage("a heat map is darkest where most is", async (page) => {
     await show(page, "#heatmap-latency", "canvas");
-    const light = (colour) => (colour === "none" ? 255 : parseInt(colour.slice(1, 3), 16) + parseInt(colour.slice(3, 5), 16));
+    const light = (colour) =>
+        colour === "none" ? 255 : parseInt(colour.slice(1, 3), 16) + parseInt(colour.slice(3, 5), 16);
     const column = [];
-    for (let down = 0.02; down < 1; down += 0.02) column.push(light(await pixel(page, "heatmap-latency", 0.305, down)));
+    for (let down = 0.02; down < 1; down += 0.02)
+        column.push(light(await pixel(page, "heatmap-latency", 0.305, down)));
     const darkest = column.indexOf(Math.min(...column)) / column.length;
     assert.ok(darkest > 0.4 && darkest < 0.85, `darkest at ${darkest}`);
     const box = await plotBox(page, "heatmap-latency");

@@ -12,7 +12,10 @@ const { shade } = await load("look/palette.ts");
 
 const ground = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
 
-for (const [scheme, other] of [["light", "dark"], ["dark", "light"]]) {
+for (const [scheme, other] of [
+    ["light", "dark"],
+    ["dark", "light"],
+]) {
     onPage(
         `the ${scheme} theme follows the system, and the reader may choose the other`,
         async (page) => {
@@ -35,9 +38,15 @@ for (const scheme of ["light", "dark"]) {
         `text can be read in the ${scheme} theme`,
         async (page) => {
             const contrasts = await page.evaluate(() => {
-                const parse = (css) => css.match(/[\d.]+/g).slice(0, 3).map(Number);
+                const parse = (css) =>
+                    css
+                        .match(/[\d.]+/g)
+                        .slice(0, 3)
+                        .map(Number);
                 const luminance = (rgb) => {
-                    const [r, g, b] = rgb.map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+                    const [r, g, b] = rgb.map((v) =>
+                        v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4,
+                    );
                     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
                 };
                 const probe = document.createElement("p");
@@ -53,7 +62,8 @@ for (const scheme of ["light", "dark"]) {
                     }),
                 );
             });
-            for (const { what, contrast } of contrasts) assert.ok(contrast >= 4.5, `${what}: ${contrast.toFixed(2)}`);
+            for (const { what, contrast } of contrasts)
+                assert.ok(contrast >= 4.5, `${what}: ${contrast.toFixed(2)}`);
         },
         { colorScheme: scheme },
     );
@@ -122,7 +132,10 @@ const broken = { ...report, version: 99 };
 
 test("a report of a newer form is refused in words, with its tables left as they are", async () => {
     const page = await open(broken);
-    assert.match(await page.locator(".complaint").innerText(), /version 99, and this page draws up to version 1/);
+    assert.match(
+        await page.locator(".complaint").innerText(),
+        /version 99, and this page draws up to version 1/,
+    );
     assert.equal(await page.locator("#table-statements tbody tr").count(), 40);
     await page.context().close();
 });
@@ -134,18 +147,24 @@ test("a day's report is small and its script is done at once", async () => {
     assert.ok((await stat(new URL("../../build/web/report.html", import.meta.url))).size <= 300_000);
     const page = await open(day);
     const took = await page.evaluate(
-        () => performance.getEntriesByName("pgtally-ready")[0].startTime - performance.getEntriesByName("pgtally-begin")[0].startTime,
+        () =>
+            performance.getEntriesByName("pgtally-ready")[0].startTime -
+            performance.getEntriesByName("pgtally-begin")[0].startTime,
     );
     await show(page, "#chart-activity", "canvas");
     // No limit here, where other work may take the processor; docs/results.md has the figures.
-    console.log(`script until interactive: ${took.toFixed(0)} ms; with the charts in sight: ${(await page.scriptTime()).toFixed(0)} ms`);
+    console.log(
+        `script until interactive: ${took.toFixed(0)} ms; with the charts in sight: ${(await page.scriptTime()).toFixed(0)} ms`,
+    );
     await show(page, "#chart-throughput", "canvas");
     // Of many points a pixel a line has the mean, on a pale band from 3.0k/s to 3.5k/s; the scale ends 6 % above.
     const at = (perSecond) => pixel(page, "chart-throughput", 0.3, 1 - perSecond / (3500 * 1.06));
     const line = shade("io", 0, 1, "light");
     assert.equal(await at(3250), line);
-    for (const perSecond of [3060, 3440]) assert.ok(![line, "#ffffff", "none"].includes(await at(perSecond)), String(perSecond));
-    for (const perSecond of [2900, 3600]) assert.ok(["#ffffff", "none"].includes(await at(perSecond)), String(perSecond));
+    for (const perSecond of [3060, 3440])
+        assert.ok(![line, "#ffffff", "none"].includes(await at(perSecond)), String(perSecond));
+    for (const perSecond of [2900, 3600])
+        assert.ok(["#ffffff", "none"].includes(await at(perSecond)), String(perSecond));
     await show(page, "#table-statements");
     assert.equal(await page.locator("#table-statements tbody tr").count(), 15);
     assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });

@@ -6,7 +6,8 @@ import { inView, show } from "./browser.mjs";
 import { HOSTILE, valueAt } from "./example.mjs";
 import { onPage, report } from "./on-page.mjs";
 
-const firstCells = (page, table) => page.locator(`#table-${table} tbody tr:not(.opened) > th`).allInnerTexts();
+const firstCells = (page, table) =>
+    page.locator(`#table-${table} tbody tr:not(.opened) > th`).allInnerTexts();
 
 onPage("tables are sorted by click and by Enter, missing figures last", async (page) => {
     await show(page, "#table-waits");
@@ -21,7 +22,10 @@ onPage("tables are sorted by click and by Enter, missing figures last", async (p
     const rising = await firstCells(page, "waits");
     assert.equal(rising.at(-1), "IO:DataFileRead", "still last");
     await page.locator('#table-waits th[data-key="activity"] button').press("Enter");
-    assert.deepEqual(await firstCells(page, "waits"), [...given].sort((a, b) => a.localeCompare(b, "en")));
+    assert.deepEqual(
+        await firstCells(page, "waits"),
+        [...given].sort((a, b) => a.localeCompare(b, "en")),
+    );
 });
 
 onPage("tables are filtered, and all rows are shown on demand", async (page) => {
@@ -35,13 +39,22 @@ onPage("tables are filtered, and all rows are shown on demand", async (page) => 
         (await firstCells(page, "statements")).map((text) => text.match(/t\d+/)[0]),
         ["t30", "t31", "t32", "t33", "t34", "t35", "t36", "t37", "t38", "t39"],
     );
-    assert.match(await page.locator(".shown").allInnerTexts().then((all) => all.join()), /10 of 40/);
+    assert.match(
+        await page
+            .locator(".shown")
+            .allInnerTexts()
+            .then((all) => all.join()),
+        /10 of 40/,
+    );
 });
 
 async function saved(page, table, label) {
     const [download] = await Promise.all([
         page.waitForEvent("download"),
-        page.locator(".table", { has: page.locator(`#table-${table}`) }).getByRole("button", { name: label, exact: true }).click(),
+        page
+            .locator(".table", { has: page.locator(`#table-${table}`) })
+            .getByRole("button", { name: label, exact: true })
+            .click(),
     ]);
     return { name: download.suggestedFilename(), text: await readFile(await download.path(), "utf8") };
 }
