@@ -35,7 +35,9 @@ async function classColours() {
         write: false,
         format: "esm",
     });
-    const { CLASSES, shade } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
+    const { CLASSES, shade } = await import(
+        `data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`
+    );
     const variables = (theme) => CLASSES.map((one) => `--${one}:${shade(one, 0, 1, theme)}`).join(";");
     return (
         `:root{${variables("light")}}` +

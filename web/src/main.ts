@@ -18,6 +18,7 @@ try {
     const page = new Page(source.first);
     source.follow((report) => page.update(report), complain);
 } catch (error) {
-    complain(`${error instanceof Error ? error.message : String(error)} The tables below are complete; the charts are missing.`);
+    const why = error instanceof Error ? error.message : String(error);
+    complain(`${why} The tables below are complete; the charts are missing.`);
 }
 performance.mark("pgtally-ready");

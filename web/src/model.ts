@@ -119,5 +119,10 @@ export interface Detail {
     /** Executions: from and to in seconds, and how many; the last may have no end. */
     readonly histogram: readonly (readonly [from: number, to: number | null, count: number])[];
     /** Where its time went, most first. */
-    readonly activities: readonly (readonly [phase: string, activity: string, seconds: number, count: number])[];
+    readonly activities: readonly (readonly [
+        phase: string,
+        activity: string,
+        seconds: number,
+        count: number,
+    ])[];
 }

@@ -21,7 +21,10 @@ function outlineOf(report: Report): Outline | null {
     const chart = report.charts.find(({ kind }) => kind === "stack") ?? report.charts[0];
     if (!chart) return null;
     const { edges, values } = pointsOf(chart, axisOf(report, chart), report.measured.to);
-    const tops = stacked(values, values.map(() => true));
+    const tops = stacked(
+        values,
+        values.map(() => true),
+    );
     return { edges, values: tops[tops.length - 1] ?? [] };
 }
 

@@ -19,14 +19,23 @@ export function embedded(): Source {
     const report = JSON.parse(document.getElementById("report")?.textContent ?? "null") as Report | null;
     if (report?.format !== "pgtally report") throw new Error("This page has no report in it.");
     if (report.version > VERSION) {
-        throw new Error(`The report is of version ${report.version}, and this page draws up to version ${VERSION}.`);
+        throw new Error(
+            `The report is of version ${report.version}, and this page draws up to version ${VERSION}.`,
+        );
     }
     const { live } = report;
-    return live ? { first: report, follow: (next, lost) => poll(live.url, report, next, lost) } : { first: report, follow: () => undefined };
+    return live
+        ? { first: report, follow: (next, lost) => poll(live.url, report, next, lost) }
+        : { first: report, follow: () => undefined };
 }
 
 /** Asks again and again, at the pace of the recording, and only while the page is looked at. */
-function poll(url: string, first: Report, next: (report: Report) => void, lost: (why: string | null) => void): void {
+function poll(
+    url: string,
+    first: Report,
+    next: (report: Report) => void,
+    lost: (why: string | null) => void,
+): void {
     const pause = Math.max(first.measured.interval_seconds, 0.5) * 1000;
     const ask = async (): Promise<void> => {
         try {

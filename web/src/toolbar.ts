@@ -33,7 +33,9 @@ function rangeText(view: View): HTMLElement {
 }
 
 function allButton(view: View): HTMLElement {
-    const it = button("All", "Show the whole recording (double click in a chart does the same)", () => view.reset());
+    const it = button("All", "Show the whole recording (double click in a chart does the same)", () =>
+        view.reset(),
+    );
     const write = (): void => {
         it.disabled = !view.zoomed;
     };

@@ -92,7 +92,9 @@ export async function show(page, selector, drawn = "") {
     if (drawn) await page.locator(`${selector} ${drawn}`).waitFor();
     // What was drawn has made it taller.
     await centre();
-    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
+    );
 }
 
 /** Where a chart's plot lies in the page: left, top, width, height. */

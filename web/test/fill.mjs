@@ -5,7 +5,13 @@ const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => escapes[c]);
 
 const duration = (s) =>
-    s === 0 ? "0" : s < 1e-3 ? `${(s * 1e6).toPrecision(3)} us` : s < 1 ? `${(s * 1e3).toPrecision(3)} ms` : `${s.toFixed(1)} s`;
+    s === 0
+        ? "0"
+        : s < 1e-3
+          ? `${(s * 1e6).toPrecision(3)} us`
+          : s < 1
+            ? `${(s * 1e3).toPrecision(3)} ms`
+            : `${s.toFixed(1)} s`;
 
 function text(value, unit) {
     if (value === null || typeof value === "string") return value ?? "";
@@ -63,14 +69,17 @@ function section(report, it) {
         pick(
             report.texts,
             it.texts,
-            (one) => `<div class="plain" id="text-${one.id}"><h3>${escape(one.title)}</h3><pre tabindex="0">${escape(one.text)}</pre></div>`,
+            (one) =>
+                `<div class="plain" id="text-${one.id}"><h3>${escape(one.title)}</h3><pre tabindex="0">${escape(one.text)}</pre></div>`,
         ) +
         "</section>"
     );
 }
 
 function body(report) {
-    const facts = report.measured.facts.map(({ name, text }) => `<dt>${escape(name)}</dt><dd>${escape(text)}</dd>`);
+    const facts = report.measured.facts.map(
+        ({ name, text }) => `<dt>${escape(name)}</dt><dd>${escape(text)}</dd>`,
+    );
     const title = (id) => escape(report.sections.find((one) => one.id === id)?.title ?? id);
     const findings = report.findings.map(
         ({ section, weight, text }) =>

@@ -8,7 +8,10 @@ import { inView, show, startBrowser, template } from "./browser.mjs";
 import { example } from "./example.mjs";
 import { fill } from "./fill.mjs";
 
-const live = (seconds) => ({ ...example({ points: seconds, step: 1, statements: 12 }), live: { url: "report.json" } });
+const live = (seconds) => ({
+    ...example({ points: seconds, step: 1, statements: 12 }),
+    live: { url: "report.json" },
+});
 let browser;
 let server;
 /** What the server answers with: a report, or null for an error. */
@@ -17,7 +20,10 @@ let asked = 0;
 
 before(async () => {
     // As `tally serve` does it: only the page may ask, and only where it came from.
-    const page = (await readFile(template, "utf8")).replace("default-src 'none'", "default-src 'none'; connect-src 'self'");
+    const page = (await readFile(template, "utf8")).replace(
+        "default-src 'none'",
+        "default-src 'none'; connect-src 'self'",
+    );
     server = createServer((request, response) => {
         if (request.url !== "/report.json") return response.end(fill(page, live(60)));
         asked++;
@@ -81,6 +87,9 @@ test("a live page grows, says when its server is silent, and goes on", async () 
     assert.deepEqual(page.seen.requests, []);
     assert.deepEqual(page.seen.violations, []);
     // The refusal itself is all that the browser complains of.
-    assert.ok(page.seen.errors.every((error) => /503/.test(error)), page.seen.errors.join());
+    assert.ok(
+        page.seen.errors.every((error) => /503/.test(error)),
+        page.seen.errors.join(),
+    );
     await page.context().close();
 });

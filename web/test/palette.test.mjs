@@ -16,13 +16,21 @@ const EYES = {
 };
 
 const linear = (hex) =>
-    [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    [1, 3, 5]
+        .map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
+        .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
 
 /** CIE L*a*b* of a colour as those eyes see it. */
 function lab(hex, eyes) {
     const rgb = linear(hex);
-    const [r, g, b] = [0, 3, 6].map((row) => Math.min(1, Math.max(0, eyes[row] * rgb[0] + eyes[row + 1] * rgb[1] + eyes[row + 2] * rgb[2])));
-    const xyz = [(0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047, 0.2126 * r + 0.7152 * g + 0.0722 * b, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883];
+    const [r, g, b] = [0, 3, 6].map((row) =>
+        Math.min(1, Math.max(0, eyes[row] * rgb[0] + eyes[row + 1] * rgb[1] + eyes[row + 2] * rgb[2])),
+    );
+    const xyz = [
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+        (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883,
+    ];
     const [x, y, z] = xyz.map((v) => (v > 0.008856 ? Math.cbrt(v) : 7.787 * v + 16 / 116));
     return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
 }

@@ -12,7 +12,10 @@ const edges = [0, 1, 2, 4, 5];
 const points = { edges, seconds: [1, 1, 2, 0], values: [[1, 3, 6, null]] };
 
 test("an instant belongs to the point that has begun and not ended", () => {
-    assert.deepEqual([0, 0.99, 1, 3.9, 4, 5, 5.1, -0.1].map((t) => pointAt(edges, t)), [0, 0, 1, 2, 3, 3, -1, -1]);
+    assert.deepEqual(
+        [0, 0.99, 1, 3.9, 4, 5, 5.1, -0.1].map((t) => pointAt(edges, t)),
+        [0, 0, 1, 2, 3, 3, -1, -1],
+    );
     assert.deepEqual(pointsIn(edges, { from: 0, to: 5 }), [0, 4]);
     assert.deepEqual(pointsIn(edges, { from: 1, to: 2 }), [1, 2]);
     assert.deepEqual(pointsIn(edges, { from: 1.5, to: 2.5 }), [1, 3]);
@@ -24,9 +27,21 @@ test("a mean weighs each point as long as it was measured", () => {
 });
 
 test("a stack adds what is shown and keeps gaps", () => {
-    const values = [[1, 2, null], [10, 20, null], [100, 200, null]];
-    assert.deepEqual(stacked(values, [true, true, true]), [[1, 2, null], [11, 22, null], [111, 222, null]]);
-    assert.deepEqual(stacked(values, [true, false, true]), [[1, 2, null], [1, 2, null], [101, 202, null]]);
+    const values = [
+        [1, 2, null],
+        [10, 20, null],
+        [100, 200, null],
+    ];
+    assert.deepEqual(stacked(values, [true, true, true]), [
+        [1, 2, null],
+        [11, 22, null],
+        [111, 222, null],
+    ]);
+    assert.deepEqual(stacked(values, [true, false, true]), [
+        [1, 2, null],
+        [1, 2, null],
+        [101, 202, null],
+    ]);
 });
 
 test("a view stays within what there is, and follows it when it grows", () => {
@@ -58,7 +73,13 @@ test("listeners go when they are told to", () => {
 });
 
 test("rows are ordered by value, the missing last, equals as they came", () => {
-    const rows = [["b", 2], ["a", null], ["c", 2], ["a10", 10], ["a9", 1]];
+    const rows = [
+        ["b", 2],
+        ["a", null],
+        ["c", 2],
+        ["a10", 10],
+        ["a9", 1],
+    ];
     assert.deepEqual(ordered(rows, { column: 1, down: true }), [3, 0, 2, 4, 1]);
     assert.deepEqual(ordered(rows, { column: 1, down: false }), [4, 0, 2, 3, 1]);
     assert.deepEqual(ordered(rows, { column: 0, down: false }), [1, 4, 3, 0, 2]);
@@ -67,9 +88,23 @@ test("rows are ordered by value, the missing last, equals as they came", () => {
 test("files keep every character and every digit", () => {
     const sheet = {
         name: "x",
-        columns: [{ key: "query", unit: "text" }, { key: "n", unit: "seconds" }, { key: "at", unit: "time" }],
-        rows: [['say "a",\nb', 0.1 + 0.2, 1795255200.25], [null, null, null]],
+        columns: [
+            { key: "query", unit: "text" },
+            { key: "n", unit: "seconds" },
+            { key: "at", unit: "time" },
+        ],
+        rows: [
+            ['say "a",\nb', 0.1 + 0.2, 1795255200.25],
+            [null, null, null],
+        ],
     };
-    assert.equal(csv(sheet), 'query,n,at\r\n"say ""a"",\nb",0.30000000000000004,2026-11-21T10:00:00.250Z\r\n,,\r\n');
-    assert.deepEqual(JSON.parse(json(sheet))[0], { query: 'say "a",\nb', n: 0.1 + 0.2, at: "2026-11-21T10:00:00.250Z" });
+    assert.equal(
+        csv(sheet),
+        'query,n,at\r\n"say ""a"",\nb",0.30000000000000004,2026-11-21T10:00:00.250Z\r\n,,\r\n',
+    );
+    assert.deepEqual(JSON.parse(json(sheet))[0], {
+        query: 'say "a",\nb',
+        n: 0.1 + 0.2,
+        at: "2026-11-21T10:00:00.250Z",
+    });
 });

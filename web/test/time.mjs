@@ -16,7 +16,9 @@ for (let i = 0; i < OPENED; i++) {
     await show(page, "#chart-activity", "canvas");
     times["until interactive"].push(
         await page.evaluate(() => {
-            const [begin, ready] = ["pgtally-begin", "pgtally-ready"].map((name) => performance.getEntriesByName(name)[0].startTime);
+            const [begin, ready] = ["pgtally-begin", "pgtally-ready"].map(
+                (name) => performance.getEntriesByName(name)[0].startTime,
+            );
             return ready - begin;
         }),
     );
@@ -30,5 +32,7 @@ for (const [what, all] of Object.entries(times)) {
     const mean = all.reduce((a, b) => a + b) / all.length;
     const spread = Math.sqrt(all.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (all.length - 1));
     const half = (T * spread) / Math.sqrt(all.length);
-    console.log(`${what}: ${mean.toFixed(0)} ms ± ${half.toFixed(0)} (${Math.min(...all).toFixed(0)} .. ${Math.max(...all).toFixed(0)})`);
+    console.log(
+        `${what}: ${mean.toFixed(0)} ms ± ${half.toFixed(0)} (${Math.min(...all).toFixed(0)} .. ${Math.max(...all).toFixed(0)})`,
+    );
 }

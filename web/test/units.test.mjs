@@ -10,14 +10,30 @@ const plain = (text) => text.replace(/\u00a0/g, " ");
 test("durations are written as the command writes them", () => {
     // The cases of crates/tally/src/model/units.rs.
     const cases = [
-        [0, "0"], [3.12e-7, "312 ns"], [9.996e-7, "1.00 us"], [4.3125e-6, "4.31 us"], [0.0123, "12.3 ms"], [0.5, "500 ms"],
-        [0.9996, "1.00 s"], [61.2, "61.2 s"], [186, "3.10 min"], [7200, "2 h"], [864_000, "10 d"],
+        [0, "0"],
+        [3.12e-7, "312 ns"],
+        [9.996e-7, "1.00 us"],
+        [4.3125e-6, "4.31 us"],
+        [0.0123, "12.3 ms"],
+        [0.5, "500 ms"],
+        [0.9996, "1.00 s"],
+        [61.2, "61.2 s"],
+        [186, "3.10 min"],
+        [7200, "2 h"],
+        [864_000, "10 d"],
     ];
     for (const [seconds, text] of cases) assert.equal(plain(duration(seconds)), text);
 });
 
 test("counts and sizes are short and whole ones stay whole", () => {
-    for (const [n, text] of [[0, "0"], [7, "7"], [0.25, "0.25"], [12_345, "12.3k"], [999_600, "1.00M"], [4.5e6, "4.50M"]]) {
+    for (const [n, text] of [
+        [0, "0"],
+        [7, "7"],
+        [0.25, "0.25"],
+        [12_345, "12.3k"],
+        [999_600, "1.00M"],
+        [4.5e6, "4.50M"],
+    ]) {
         assert.equal(count(n), text);
     }
     assert.equal(plain(bytes(1536)), "1.50 kB");
@@ -41,5 +57,9 @@ test("ticks have no digits that say nothing", () => {
     assert.equal(plain(tick(0, "bytes_per_second")), "0");
     assert.equal(plain(tick(0.0015, "seconds")), "1.50 ms");
     assert.equal(tick(20_000, "per_second"), "20k/s");
-    assert.deepEqual(ticks([1795255200, 1795258800, 1795305600], 3600, "UTC"), ["10:00\n2026-11-21", "11:00", "00:00\n2026-11-22"]);
+    assert.deepEqual(ticks([1795255200, 1795258800, 1795305600], 3600, "UTC"), [
+        "10:00\n2026-11-21",
+        "11:00",
+        "00:00\n2026-11-22",
+    ]);
 });

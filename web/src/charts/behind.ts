@@ -23,14 +23,16 @@ function table(figures: Figures, view: View): HTMLElement {
     const head = ["Time", ...figures.columns].map((title, i) =>
         element("th", { scope: "col", class: i ? "num" : "text" }, title),
     );
-    const body = rows.slice(0, ROWS).map(({ time, values }) =>
-        element(
-            "tr",
-            {},
-            element("th", { scope: "row", class: "text" }, instant(time, view.zone)),
-            ...values.map((value) => element("td", { class: "num" }, figure(value, figures.unit))),
-        ),
-    );
+    const body = rows
+        .slice(0, ROWS)
+        .map(({ time, values }) =>
+            element(
+                "tr",
+                {},
+                element("th", { scope: "row", class: "text" }, instant(time, view.zone)),
+                ...values.map((value) => element("td", { class: "num" }, figure(value, figures.unit))),
+            ),
+        );
     const caption =
         rows.length > ROWS
             ? `The first ${ROWS} of ${rows.length} points in view; the files have all of them`

@@ -7,7 +7,7 @@ import { figure } from "../units";
 import type { View } from "../view";
 import { FONT, fromZero, valueAxis } from "./axes";
 import type { Landmarks } from "./marks";
-import { Plot } from "./plot";
+import { KEYS, Plot } from "./plot";
 import { pointAt, pointsOf, stacked, type Points } from "./points";
 import { areaPaths, linePaths } from "./steps";
 import type { Said } from "./tooltip";
@@ -54,7 +54,7 @@ export class Curves {
                 say: (time) => this.say(time),
                 step: (time, by) => this.step(time, by),
             },
-            `${chart.title}. Arrow keys go from point to point, with Shift they move the view; plus and minus zoom, 0 shows all. The same figures are behind the button Table.`,
+            `${chart.title}. Arrow keys go from point to point. ${KEYS}`,
             until,
         );
     }
@@ -75,7 +75,14 @@ export class Curves {
         const ink = (): string => this.colourOf(index) + (faint() ? "38" : "");
         if (this.chart.kind === "lines") {
             const pale = (): string => this.colourOf(index) + (faint() ? "1c" : "60");
-            return { scale: "y", stroke: ink, fill: pale, width: 1.5, paths: linePaths, points: { show: false } };
+            return {
+                scale: "y",
+                stroke: ink,
+                fill: pale,
+                width: 1.5,
+                paths: linePaths,
+                points: { show: false },
+            };
         }
         // Colours are opaque, for each area covers the rest of the one above it; a faint one is paler.
         return {
@@ -152,7 +159,9 @@ export class Curves {
             .map((series, i) => ({ name: series.name, value: series.values[at] ?? null, i }))
             .filter(({ i }) => this.shown[i]);
         const there = values.filter((one): one is typeof one & { value: number } => one.value !== null);
-        const lines = stack ? [...there].sort((a, b) => b.value - a.value).filter(({ value }) => value > 0) : there;
+        const lines = stack
+            ? [...there].sort((a, b) => b.value - a.value).filter(({ value }) => value > 0)
+            : there;
         const hidden = lines.length - LINES;
         const sum = there.reduce((total, { value }) => total + value, 0);
         return {

@@ -13,7 +13,8 @@ import { pointsIn } from "./points";
 
 export const landmarksOf = ({ marks, gaps }: Report): Landmarks => ({ marks, gaps });
 
-export const axisOf = (report: Report, chart: Chart): Axis => report.axes[chart.axis] ?? { time: [], seconds: [] };
+export const axisOf = (report: Report, chart: Chart): Axis =>
+    report.axes[chart.axis] ?? { time: [], seconds: [] };
 
 /** Something drawn in a figure of the page, for as long as it fits. */
 export interface Drawing {

@@ -9,7 +9,7 @@ import { count, duration, figure, tick } from "../units";
 import type { Range, View } from "../view";
 import { AXIS_WIDTH, FONT } from "./axes";
 import type { Landmarks } from "./marks";
-import { Plot } from "./plot";
+import { KEYS, Plot } from "./plot";
 import { pointAt, pointsIn } from "./points";
 import type { Said } from "./tooltip";
 import { when } from "./when";
@@ -62,7 +62,7 @@ export class Heat {
                     return (this.edges[at] ?? time) + this.map.step_seconds / 2;
                 },
             },
-            `${map.title}. Arrow keys go from column to column, with Shift they move the view; plus and minus zoom, 0 shows all. The same figures are behind the button Table.`,
+            `${map.title}. Arrow keys go from column to column. ${KEYS}`,
             until,
         );
     }
@@ -105,7 +105,7 @@ export class Heat {
         // Groups of columns that are at least a cell wide.
         const groups: { left: number; right: number; counts: Counts; columns: number }[] = [];
         let most = 0;
-        for (let i = first; i < last; ) {
+        for (let i = first; i < last;) {
             const left = Math.round(u.valToPos(edges[i] ?? 0, "x", true));
             let next = i + 1;
             let right = left;
@@ -170,7 +170,12 @@ export class Heat {
             ["median up to", 0.5],
             ["99 % up to", 0.99],
         ] as const) {
-            if (all > 0) lines.push({ name, value: figure(quantile(counts, all, part, map.bounds), map.unit), colour: null });
+            if (all > 0)
+                lines.push({
+                    name,
+                    value: figure(quantile(counts, all, part, map.bounds), map.unit),
+                    colour: null,
+                });
         }
         return {
             ...when(begin, map.step_seconds, this.view.zone),

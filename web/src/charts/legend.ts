@@ -51,10 +51,15 @@ export class Legend {
 
     private entry(name: string, series: number): Entry {
         const dot = element("i", { class: "dot" });
-        const toggle = button("", "Click: hide or show. Double click: only this one.", () => {
-            this.curves.toggle(series);
-            this.write();
-        }, "entry");
+        const toggle = button(
+            "",
+            "Click: hide or show. Double click: only this one.",
+            () => {
+                this.curves.toggle(series);
+                this.write();
+            },
+            "entry",
+        );
         toggle.append(dot, name);
         toggle.addEventListener("dblclick", () => {
             // Its two clicks have taken it away and brought it back.
@@ -64,8 +69,10 @@ export class Legend {
         const first = element("td", { class: "num" });
         const second = element("td", { class: "num" });
         const row = element("tr", {}, element("th", { scope: "row" }, toggle), first, second);
-        for (const event of ["mouseenter", "focusin"]) row.addEventListener(event, () => this.curves.focus(series));
-        for (const event of ["mouseleave", "focusout"]) row.addEventListener(event, () => this.curves.focus(null));
+        for (const event of ["mouseenter", "focusin"])
+            row.addEventListener(event, () => this.curves.focus(series));
+        for (const event of ["mouseleave", "focusout"])
+            row.addEventListener(event, () => this.curves.focus(null));
         return { row, toggle, dot, first, second };
     }
 
@@ -95,7 +102,10 @@ export class Legend {
         const values = summaries.map(({ mean }, i) =>
             pointed ? (curves.points.values[i]?.[at] ?? null) : averaged ? mean : null,
         );
-        const sum = values.reduce<number>((total, value, i) => total + (curves.shown[i] ? (value ?? 0) : 0), 0);
+        const sum = values.reduce<number>(
+            (total, value, i) => total + (curves.shown[i] ? (value ?? 0) : 0),
+            0,
+        );
         this.entries.forEach((entry, i) => {
             const on = curves.shown[i] ?? true;
             const value = values[i] ?? null;

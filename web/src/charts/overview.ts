@@ -34,9 +34,17 @@ export class Overview {
         private outline: Outline,
         private landmarks: Landmarks,
     ) {
-        this.grips = { from: this.grip("from", "Beginning of the view"), to: this.grip("to", "End of the view") };
+        this.grips = {
+            from: this.grip("from", "Beginning of the view"),
+            to: this.grip("to", "End of the view"),
+        };
         this.window.append(this.grips.from, this.grips.to);
-        this.root = element("div", { class: "overview", title: "Drag to choose what all charts show; double click shows all" }, this.canvas, this.window);
+        this.root = element(
+            "div",
+            { class: "overview", title: "Drag to choose what all charts show; double click shows all" },
+            this.canvas,
+            this.window,
+        );
         this.root.addEventListener("pointerdown", (event) => this.drag(event));
         this.root.addEventListener("dblclick", () => view.reset());
         for (const what of ["range", "zone"] as const) view.on(what, () => this.place());
@@ -46,7 +54,12 @@ export class Overview {
     }
 
     private grip(edge: "from" | "to", label: string): HTMLElement {
-        const it = element("div", { class: `grip ${edge}`, role: "slider", tabindex: "0", "aria-label": label });
+        const it = element("div", {
+            class: `grip ${edge}`,
+            role: "slider",
+            tabindex: "0",
+            "aria-label": label,
+        });
         it.addEventListener("keydown", (event) => {
             const { whole, range } = this.view;
             const step = (whole.to - whole.from) * KEY_STEP * (event.shiftKey ? 10 : 1);
@@ -93,7 +106,8 @@ export class Overview {
             const time = this.timeAt(next.clientX);
             if (grip === "window") view.zoom(before.from + time - begun, before.to + time - begun);
             else if (grip !== "new") this.set(grip, time);
-            else if (Math.abs(next.clientX - x) > NEAR / 2) view.zoom(Math.min(begun, time), Math.max(begun, time));
+            else if (Math.abs(next.clientX - x) > NEAR / 2)
+                view.zoom(Math.min(begun, time), Math.max(begun, time));
         };
         const end = (): void => {
             root.removeEventListener("pointermove", move);

@@ -29,6 +29,10 @@ export interface Kind {
     readonly step: (time: number, by: number) => number;
 }
 
+/** What all plots say of their keys to those who do not see them. */
+export const KEYS =
+    "With Shift they move the view; plus and minus zoom, 0 shows all. " +
+    "The same figures are behind the button Table.";
 /** No plot is narrower, in pixels, whatever its place. */
 const NARROWEST = 120;
 /** About as wide as a sheet between its margins. */
@@ -202,7 +206,8 @@ export class Plot {
         const walk = (by: number): void => {
             const { from, to } = view.range;
             const time = this.kind.step(view.point ?? (from + to) / 2, view.point === null ? 0 : by);
-            if (time < from || time > to) view.zoom(from + time - (time < from ? from : to), to + time - (time < from ? from : to));
+            if (time < from || time > to)
+                view.zoom(from + time - (time < from ? from : to), to + time - (time < from ? from : to));
             this.held = true;
             u.setCursor({ left: u.valToPos(time, "x"), top: u.over.clientHeight / 3 });
         };

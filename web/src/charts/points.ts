@@ -71,7 +71,10 @@ export function summary(points: Points, series: number, range: Range): Summary {
 }
 
 /** Each of the shown series on top of those before it; null where all of them are. */
-export function stacked(values: readonly (readonly (number | null)[])[], shown: readonly boolean[]): Values[] {
+export function stacked(
+    values: readonly (readonly (number | null)[])[],
+    shown: readonly boolean[],
+): Values[] {
     const length = values[0]?.length ?? 0;
     const below = new Array<number>(length).fill(0);
     return values.map((one, series) => {

@@ -32,7 +32,13 @@ function frame(u: uPlot, scale: string, from: number, to: number): Frame | undef
 /** Several points a pixel from here on. */
 const CROWDED = 2;
 
-function lineOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | null>, from: number, to: number): Path2D {
+function lineOf(
+    f: Frame,
+    times: ArrayLike<number>,
+    values: ArrayLike<number | null>,
+    from: number,
+    to: number,
+): Path2D {
     const path = new Path2D();
     let drawing = false;
     for (let i = from; i <= to; i++) {
@@ -53,7 +59,13 @@ function lineOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | n
 }
 
 /** Of each pixel's points, from the least to the greatest as a bar, and their mean as a line. */
-function crowdOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | null>, from: number, to: number): [mean: Path2D, spread: Path2D] {
+function crowdOf(
+    f: Frame,
+    times: ArrayLike<number>,
+    values: ArrayLike<number | null>,
+    from: number,
+    to: number,
+): [mean: Path2D, spread: Path2D] {
     const mean = new Path2D();
     const spread = new Path2D();
     let column = NaN;
@@ -130,7 +142,12 @@ export function areaPaths(u: uPlot, series: number, first: number, last: number)
     }
     close();
     // Where the steps are wide, their upper edges are drawn, so that neighbours part even in grey.
-    return { stroke: f.perPixel < 0.3 ? lineOf(f, times, values, from, last) : null, fill, clip: null, flags: 1 };
+    return {
+        stroke: f.perPixel < 0.3 ? lineOf(f, times, values, from, last) : null,
+        fill,
+        clip: null,
+        flags: 1,
+    };
 }
 
 /** For uPlot: the steps as a line. */
@@ -141,7 +158,8 @@ export function linePaths(u: uPlot, series: number, first: number, last: number)
     const f = frame(u, scale, first, last);
     if (!f || !values) return null;
     const from = Math.max(0, first - 1);
-    if (f.perPixel <= CROWDED) return { stroke: lineOf(f, times, values, from, last), fill: null, clip: null, flags: 1 };
+    if (f.perPixel <= CROWDED)
+        return { stroke: lineOf(f, times, values, from, last), fill: null, clip: null, flags: 1 };
     const [mean, spread] = crowdOf(f, times, values, from, last);
     return { stroke: mean, fill: spread, clip: null, flags: 1 };
 }

@@ -42,7 +42,12 @@ export class Tooltip {
         });
         if (said.total !== null) {
             rows.push(
-                element("tr", { class: "sum" }, element("th", { scope: "row" }, "all"), element("td", {}, said.total)),
+                element(
+                    "tr",
+                    { class: "sum" },
+                    element("th", { scope: "row" }, "all"),
+                    element("td", {}, said.total),
+                ),
             );
         }
         this.box.replaceChildren(

@@ -52,11 +52,16 @@ export function paints(series: readonly { class: ActivityClass | null; shade: nu
     return series.map((one) => {
         if (one.class === null) {
             const index = borrowed++;
-            return { class: free[index % free.length] ?? "other", index: Math.floor(index / free.length), members: rounds };
+            return {
+                class: free[index % free.length] ?? "other",
+                index: Math.floor(index / free.length),
+                members: rounds,
+            };
         }
         const shades = series.filter((other) => other.class === one.class).map((other) => other.shade);
         return { class: one.class, index: one.shade, members: Math.max(...shades) + 1 };
     });
 }
 
-export const colour = ({ class: of, index, members }: Paint, theme: ThemeName): string => shade(of, index, members, theme);
+export const colour = ({ class: of, index, members }: Paint, theme: ThemeName): string =>
+    shade(of, index, members, theme);

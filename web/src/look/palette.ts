@@ -60,7 +60,8 @@ export function ramp(theme: ThemeName, steps = 64): string[] {
               ];
     return Array.from({ length: steps }, (_, i) => {
         const p = i / (steps - 1);
-        const hue = theme === "light" ? from[2] + (to[2] - from[2]) * p : from[2] + (to[2] + 360 - from[2] - 360) * p;
+        const hue =
+            theme === "light" ? from[2] + (to[2] - from[2]) * p : from[2] + (to[2] + 360 - from[2] - 360) * p;
         return hex([from[0] + (to[0] - from[0]) * p, from[1] + (to[1] - from[1]) * p, hue]);
     });
 }

@@ -31,7 +31,12 @@ export function spanOf(histograms: readonly Histogram[]): Span {
 }
 
 /** Bars over a logarithmic scale of time, the tallest as high as the picture. */
-export function histogramPath(histogram: Histogram, { low, high }: Span, width: number, height: number): string {
+export function histogramPath(
+    histogram: Histogram,
+    { low, high }: Span,
+    width: number,
+    height: number,
+): string {
     const scale = width / Math.log(high / low);
     const x = (seconds: number): number => Math.log(Math.max(seconds, low) / low) * scale;
     const density = (bar: Histogram[number]): number => bar[2] / Math.max(x(endOf(bar)) - x(bar[0]), 1e-6);
@@ -60,7 +65,14 @@ export function sparkbar(histogram: Histogram, span: Span): SVGElement {
             : "nothing";
     return drawn(
         "svg",
-        { class: "spark", width: String(WIDE), height: String(HIGH), viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": said },
+        {
+            class: "spark",
+            width: String(WIDE),
+            height: String(HIGH),
+            viewBox: `0 0 ${WIDE} ${HIGH}`,
+            role: "img",
+            "aria-label": said,
+        },
         drawn("title", {}, said),
         drawn("path", { d: histogramPath(histogram, span, WIDE, HIGH) }),
     );
@@ -97,7 +109,14 @@ export function splitbar(parts: readonly { class: ActivityClass; share: number }
     });
     return drawn(
         "svg",
-        { class: "split", width: String(WIDE), height: String(HIGH), viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": said },
+        {
+            class: "split",
+            width: String(WIDE),
+            height: String(HIGH),
+            viewBox: `0 0 ${WIDE} ${HIGH}`,
+            role: "img",
+            "aria-label": said,
+        },
         drawn("title", {}, said),
         ...bars,
     );

@@ -24,7 +24,13 @@ function text({ text, cut }: Detail): HTMLElement {
 function histogram({ histogram }: Detail): HTMLElement | null {
     if (!histogram.length) return null;
     const span = spanOf([histogram]);
-    const picture = drawn("svg", { class: "spark", viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img", "aria-label": "Histogram of executions" });
+    const picture = drawn("svg", {
+        class: "spark",
+        viewBox: `0 0 ${WIDE} ${HIGH}`,
+        preserveAspectRatio: "none",
+        role: "img",
+        "aria-label": "Histogram of executions",
+    });
     picture.append(drawn("path", { d: histogramPath(histogram, span, WIDE, HIGH) }));
     // A decade further to the right each.
     const marks: HTMLElement[] = [];
@@ -50,17 +56,19 @@ function activities({ activities }: Detail, classes: ReadonlyMap<string, Activit
     const head = ["Where its time went", "Phase", "Time", "Share", "Count"].map((title, i) =>
         element("th", { scope: "col", class: i > 1 ? "num" : "text" }, title),
     );
-    const rows = activities.slice(0, ACTIVITIES).map(([phase, activity, seconds, count]) =>
-        element(
-            "tr",
-            { class: classes.get(activity) ?? "other" },
-            element("th", { scope: "row", class: "text" }, activity),
-            element("td", { class: "text" }, phase),
-            element("td", { class: "num" }, figure(seconds, "seconds")),
-            element("td", { class: "num" }, all > 0 ? percent(seconds / all) : ""),
-            element("td", { class: "num" }, whole(count)),
-        ),
-    );
+    const rows = activities
+        .slice(0, ACTIVITIES)
+        .map(([phase, activity, seconds, count]) =>
+            element(
+                "tr",
+                { class: classes.get(activity) ?? "other" },
+                element("th", { scope: "row", class: "text" }, activity),
+                element("td", { class: "text" }, phase),
+                element("td", { class: "num" }, figure(seconds, "seconds")),
+                element("td", { class: "num" }, all > 0 ? percent(seconds / all) : ""),
+                element("td", { class: "num" }, whole(count)),
+            ),
+        );
     return element(
         "table",
         {},

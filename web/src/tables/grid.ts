@@ -59,12 +59,19 @@ export class Grid {
         this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));
         const parts = new Set(this.pictures ? partColumns(table).map(({ column }) => column) : []);
         this.hidden = new Set(
-            table.columns.flatMap(({ key }, i) => (this.pictures && (parts.has(i) || HIDDEN_AT_FIRST.has(key)) ? [i] : [])),
+            table.columns.flatMap(({ key }, i) =>
+                this.pictures && (parts.has(i) || HIDDEN_AT_FIRST.has(key)) ? [i] : [],
+            ),
         );
-        this.more = button("", "", () => {
-            this.all = !this.all;
-            this.render();
-        }, "more");
+        this.more = button(
+            "",
+            "",
+            () => {
+                this.all = !this.all;
+                this.render();
+            },
+            "more",
+        );
         // Moving a table about is quick while it has no rows.
         this.body.replaceChildren();
         this.frame();
@@ -80,7 +87,11 @@ export class Grid {
         it.caption?.classList.add("unseen");
         const tools = element("div", { class: "tools" });
         if (table.rows.length > SEARCHED) {
-            const search = element("input", { type: "search", placeholder: "Filter", "aria-label": `Filter ${title}` });
+            const search = element("input", {
+                type: "search",
+                placeholder: "Filter",
+                "aria-label": `Filter ${title}`,
+            });
             search.addEventListener("input", () => {
                 this.wanted = search.value.trim();
                 this.render();
@@ -114,11 +125,15 @@ export class Grid {
     private sortable(): void {
         this.heads.forEach((head, column) => {
             const label = head.textContent ?? "";
-            head.replaceChildren(button(label, head.title || `Sort by ${label}`, () => this.sortBy(column), "sort"));
+            head.replaceChildren(
+                button(label, head.title || `Sort by ${label}`, () => this.sortBy(column), "sort"),
+            );
         });
         if (!this.pictures) return;
         const second = this.heads[0];
-        const extra = ["Latency", "Where"].map((title) => element("th", { scope: "col", class: "text picture" }, title));
+        const extra = ["Latency", "Where"].map((title) =>
+            element("th", { scope: "col", class: "text picture" }, title),
+        );
         second?.after(...extra);
     }
 
@@ -195,7 +210,12 @@ export class Grid {
             element("td", { class: "picture" }, splitbar(parts)),
         );
         const text = element("span", { class: "clamp" }, ...first.childNodes);
-        const toggle = button("", "Its text, histogram and split", () => this.open(i, detail, toggle), "opener");
+        const toggle = button(
+            "",
+            "Its text, histogram and split",
+            () => this.open(i, detail, toggle),
+            "opener",
+        );
         toggle.setAttribute("aria-expanded", "false");
         toggle.append(text);
         first.replaceChildren(toggle);
@@ -209,7 +229,11 @@ export class Grid {
             row.remove();
             this.opened.delete(i);
         } else {
-            const box = element("td", { colspan: String(this.table.columns.length + 2) }, detailOf(detail, this.classes));
+            const box = element(
+                "td",
+                { colspan: String(this.table.columns.length + 2) },
+                detailOf(detail, this.classes),
+            );
             const next = element("tr", { class: "opened" }, box);
             this.rows[i]?.after(next);
             this.opened.set(i, next);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: PostgreSQL
+// Tests of the example's page, each held to what no page may ever do.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startBrowser } from "./browser.mjs";
+import { example } from "./example.mjs";
+
+export const report = example();
+let browser;
+
+before(async () => {
+    browser = await startBrowser();
+});
+after(() => browser?.close());
+
+/** Opens any other page. */
+export const open = (...what) => browser.open(...what);
+
+/** Opens the example's page and hands it to `use`. */
+export function onPage(name, use, options = {}) {
+    test(name, async () => {
+        const page = await browser.open(report, options);
+        await use(page);
+        assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });
+        assert.equal(await page.evaluate(() => window.ran), undefined, "a statement's text ran");
+        await page.context().close();
+    });
+}
