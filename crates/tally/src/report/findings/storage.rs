@@ -68,6 +68,7 @@ fn throttled(material: &Material) -> Option<Finding> {
         (s > 0.0 && n > 0.0).then(|| n / s)
     };
     let all: Vec<(f64, f64)> = checkpoints(&material.events, material.from)
+        .into_iter()
         .filter_map(|it| Some((it.ended? - it.seconds, it.ended?)))
         .collect();
     let ratios: Vec<f64> = all
