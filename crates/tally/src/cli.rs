@@ -114,6 +114,9 @@ pub struct DemoArgs {
     /// Print one interval as text and end; without a terminal all of them are printed
     #[arg(long)]
     pub once: bool,
+    /// Write the report of it all into this file; without it, into the temporary directory
+    #[arg(long, value_name = "FILE", conflicts_with = "once")]
+    pub report: Option<PathBuf>,
 }
 
 /// Arguments of `tally enable`.

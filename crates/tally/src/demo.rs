@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally demo`: a scratch server, a load, the live view, and a summary; then it is all gone.
+//! `tally demo`: a scratch server, a load, the live view, a summary and a report; then all but the
+//! report is gone.
+
+mod recorder;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +17,7 @@ use crate::cli::{DemoArgs, TopArgs, View, Workload};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::{instrumented, top};
+use recorder::Recorder;
 
 /// Of pgbench's tables: 15 MB each. With fewer branches than clients, TPC-B would show
 /// little but row locks.
@@ -48,6 +52,7 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         .duration(args.seconds + TAIL)
         .spawn()?;
     wait_for_load(&cluster, &mut load, args.clients)?;
+    let recorder = (!args.once).then(|| Recorder::start(&path));
     let end = Instant::now() + args.seconds;
     let first = segment.snapshot(None)?;
     let mut watch = Watch::start(&segment);
@@ -63,7 +68,11 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         load.kill();
         None
     };
-    summary(args, &interval, result.as_ref(), &mut std::io::stdout().lock())
+    summary(args, &interval, result.as_ref(), &mut std::io::stdout().lock())?;
+    match recorder {
+        Some(recorder) => recorder?.report(args.report.as_deref()),
+        None => Ok(()),
+    }
 }
 
 /// Until all connections are there; a load that has ended shows why.

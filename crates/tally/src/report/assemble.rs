@@ -19,7 +19,7 @@ const SECTIONS: [(&str, &str, &[&str]); 14] = [
     ("locks", "Locks", &["lwlocks", "locks"]),
     ("statements", "Statements", &["statements"]),
     ("files", "Files", &["files", "file_processes", "devices"]),
-    ("commits", "Commits", &["commits"]),
+    ("commits", "Commits", &["commits", "wal"]),
     ("checkpoints", "Checkpoints and slow operations", &["checkpoints", "slow"]),
     ("functions", "Functions", &["functions", "edges", "statistics"]),
     ("latency", "Latency", &[]),

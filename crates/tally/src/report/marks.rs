@@ -14,6 +14,7 @@ const SLOW: usize = 200;
 /// All of them, in order of time.
 pub fn marks(material: &Material) -> Vec<Mark> {
     let mut marks: Vec<Mark> = checkpoints(&material.events, material.from)
+        .into_iter()
         .filter_map(|it| {
             let ended = it.ended?;
             Some(Mark {

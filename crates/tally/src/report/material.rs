@@ -44,7 +44,7 @@ pub struct Material {
     pub gaps: Vec<Gap>,
     /// Facts that the intervals do not tell: the machine, the level over time, ...
     pub facts: Vec<Fact>,
-    /// The server's settings.
+    /// Settings of the server, the machine and the recorder.
     pub settings: Vec<Setting>,
     /// Commands that were run beside it.
     pub runs: Vec<Run>,
@@ -80,9 +80,11 @@ pub struct Latency {
     pub histogram: Histogram,
 }
 
-/// A setting of the server.
+/// A setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
+    /// Whose: "server", "machine", "recorder".
+    pub group: String,
     /// Its name.
     pub name: String,
     /// Its value, in the server's own words.

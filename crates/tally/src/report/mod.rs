@@ -27,6 +27,7 @@ mod tests;
 mod text;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
@@ -45,7 +46,12 @@ const WIDTH: usize = 132;
 
 /// Make it, and print it or write it into a file.
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
-    let document = make(args)?;
+    let document = make(&Wanted {
+        directory: &args.directory,
+        host: args.host.as_deref(),
+        from: args.from,
+        to: args.to,
+    })?;
     let Some(path) = &args.output else {
         let mut out = BufWriter::new(io::stdout().lock());
         if args.json {
@@ -69,17 +75,17 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     output::write(path, &whole)
 }
 
+/// Write the page of all of a recording into `file`.
+pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
+    let document = make(&Wanted { directory, host: None, from: None, to: None })?;
+    output::write(file, page::page(&document)?.as_bytes())
+}
+
 /// Read the recording and say what there is to say.
-fn make(args: &ReportArgs) -> Result<Document, Error> {
+fn make(wanted: &Wanted<'_>) -> Result<Document, Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
-    let wanted = Wanted {
-        directory: &args.directory,
-        host: args.host.as_deref(),
-        from: args.from,
-        to: args.to,
-    };
-    let material = source::read(&wanted, &|what| progress.set_message(what));
+    let material = source::read(wanted, &|what| progress.set_message(what));
     progress.finish_and_clear();
     assemble::document(material?, &TimeZone::system())
 }

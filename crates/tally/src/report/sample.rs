@@ -308,8 +308,18 @@ fn make() -> Material {
             Fact { name: "Level", text: "waits for 510 s, locks for 60 s".to_string() },
         ],
         settings: vec![
-            Setting { name: "commit_delay".into(), value: "0".into(), changed: Some(FROM + 420.0) },
-            Setting { name: "shared_buffers".into(), value: "256MB".into(), changed: None },
+            Setting {
+                group: "server".into(),
+                name: "commit_delay".into(),
+                value: "0".into(),
+                changed: Some(FROM + 420.0),
+            },
+            Setting {
+                group: "server".into(),
+                name: "shared_buffers".into(),
+                value: "256MB".into(),
+                changed: None,
+            },
         ],
         runs: vec![Run {
             command: "pgbench -c 8 -T 600".to_string(),

@@ -19,6 +19,8 @@ use jiff::tz::TimeZone;
 
 /// Activities that are looked at for a step.
 const LOOKS: usize = 12;
+/// Processors of which no more than this part is at work are not full.
+const FULL: f64 = 0.95;
 /// A step smaller than this part of all busy time is not worth a sentence.
 const WORTH: f64 = 0.01;
 
@@ -151,8 +153,17 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
         let seconds: f64 = busy.iter().map(|b| b.0).sum();
         (seconds > 0.0).then(|| busy.iter().map(|(s, b)| s * b).sum::<f64>() / seconds)
     };
-    let machine = machine()
-        .map_or(String::new(), |busy| format!("; the whole machine kept {} busy", two(busy)));
+    let full = measured.iter().filter(|m| m.2.host.is_some_and(|h| h.busy > FULL * cores));
+    let full = full.map(|m| m.0).sum::<f64>() / all;
+    let machine = machine().map_or(String::new(), |busy| {
+        let full = match full {
+            share if share >= WORTH => {
+                format!(", all of them for {} % of the time", percent(share))
+            }
+            _ => String::new(),
+        };
+        format!("; the whole machine kept {} busy{full}", two(busy.min(cores)))
+    });
     let cores_text = if interval.cores == 1 { "the one core" } else { "cores" };
     let of = if interval.cores == 1 {
         cores_text.to_string()
@@ -174,7 +185,8 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
         two(mean),
         two(most)
     );
-    Some(note("processors", text))
+    let weigh = if full >= WORTH { warning } else { note };
+    Some(weigh("processors", text))
 }
 
 fn told(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {
@@ -274,9 +286,13 @@ fn statement(material: &Material) -> Option<Finding> {
     if shown.len() < words.len() {
         shown.push('…');
     }
-    let mean = row.execution.mean_seconds.map_or(String::new(), |m| {
-        format!(", {} calls of {}", count(row.calls as f64), duration(m))
-    });
+    let mean = match row.calls {
+        0 => String::new(),
+        calls => {
+            let each = duration(row.seconds / calls as f64);
+            format!(", {} calls of {each}", count(calls as f64))
+        }
+    };
     let text =
         format!("The statement with most time takes {} %{mean}: {shown}", percent(row.share));
     Some(note("statements", text))

@@ -44,22 +44,22 @@ pub fn gaps(recording: &Recording, range: Range) -> Result<Vec<Gap>, Error> {
     Ok(cut.filter(|gap| gap.to > gap.from).collect())
 }
 
-/// The server's settings.
+/// The settings of server, machine and recorder.
 pub fn settings(rows: &[SettingRow], range: Range) -> Vec<Setting> {
-    let mut seen = BTreeMap::<&str, usize>::new();
+    let mut seen = BTreeMap::<(&str, &str), usize>::new();
     for row in rows {
-        *seen.entry(&row.name).or_default() += 1;
+        *seen.entry((&row.group, &row.name)).or_default() += 1;
     }
+    let again = |row: &SettingRow| seen.get(&(&*row.group, &*row.name)).is_some_and(|n| *n > 1);
     rows.iter()
-        .filter(|row| &*row.group == "server")
         .map(|row| Setting {
+            group: row.group.to_string(),
             name: row.name.to_string(),
             value: match &*row.unit {
                 "" => row.value.to_string(),
                 unit => format!("{} {unit}", row.value),
             },
-            changed: (range.contains(row.time_us) && seen.get(&*row.name).is_some_and(|n| *n > 1))
-                .then(|| seconds(row.time_us)),
+            changed: (range.contains(row.time_us) && again(row)).then(|| seconds(row.time_us)),
         })
         .collect()
 }

@@ -8,17 +8,22 @@ use recording::{FrameRow, SettingRow};
 use crate::model::units::duration;
 use crate::report::document::Fact;
 
+/// What stands in the head of a report; the table of settings has the rest.
+const HEAD: [(&str, &str, &[&str]); 2] = [
+    ("Machine", "machine", &["processors", "processor", "memory", "kernel", "clock source"]),
+    ("Recorder", "recorder", &["version", "interval", "detail"]),
+];
+
 /// All of them.
 pub fn facts(heads: &[FrameRow], settings: &[SettingRow]) -> Vec<Fact> {
     let mut facts = Vec::new();
-    for (name, group) in [("Machine", "machine"), ("Recorder", "recorder")] {
-        let words: Vec<String> = settings
-            .iter()
-            .filter(|row| &*row.group == group && !row.value.is_empty())
-            .map(|row| match &*row.unit {
-                "" => format!("{} {}", row.name, row.value),
-                unit => format!("{} {} {unit}", row.name, row.value),
-            })
+    for (name, group, wanted) in HEAD {
+        let rows = wanted.iter().filter_map(|wanted| {
+            settings.iter().rfind(|row| &*row.group == group && &*row.name == *wanted)
+        });
+        let words: Vec<String> = rows
+            .filter(|row| !row.value.is_empty())
+            .map(|row| format!("{} {} {}", row.name, row.value, row.unit).trim_end().to_string())
             .collect();
         if !words.is_empty() {
             facts.push(Fact { name, text: words.join(", ") });

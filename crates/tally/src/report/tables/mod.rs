@@ -31,6 +31,7 @@ pub fn tables(material: &Material) -> Vec<Table> {
         storage::files(interval),
         storage::processes(interval),
         storage::commits(interval),
+        storage::wal(interval),
         storage::checkpoints(&material.events, material.from),
         storage::slow(&material.events, material.from),
         storage::devices(&material.devices),

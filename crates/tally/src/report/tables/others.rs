@@ -165,17 +165,25 @@ pub fn gaps(gaps: &[Gap]) -> Table {
     table
 }
 
-/// The server's settings.
+/// The settings of server, machine and recorder.
 pub fn settings(settings: &[Setting]) -> Table {
     let columns = vec![
+        Column::new("group", "Of", Unit::Text),
         Column::new("name", "Setting", Unit::Text),
         Column::new("value", "Value", Unit::Text),
         Column::new("changed", "Changed", Unit::Time).help("empty: it was so from the beginning"),
     ];
-    let mut table = Table::new("settings", "Settings", columns).sorted("name");
+    let mut table = Table::new("settings", "Settings", columns);
     for it in settings {
-        table
-            .push(None, vec![it.name.as_str().into(), it.value.as_str().into(), it.changed.into()]);
+        table.push(
+            None,
+            vec![
+                it.group.as_str().into(),
+                it.name.as_str().into(),
+                it.value.as_str().into(),
+                it.changed.into(),
+            ],
+        );
     }
     table
 }

@@ -136,6 +136,7 @@ pub fn commits(interval: &Interval) -> Table {
 pub fn checkpoints(events: &[Row], from: f64) -> Table {
     let seconds = |key, title| Column::new(key, title, Unit::Seconds);
     let count = |key, title| Column::new(key, title, Unit::Count);
+    let rate = |key, title| Column::new(key, title, Unit::PerSecond);
     let columns = vec![
         Column::new("begun", "Begun", Unit::Time).expendable(9),
         Column::new("ended", "Ended", Unit::Time),
@@ -148,9 +149,18 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
         count("files_synced", "Files synced").expendable(3),
         seconds("longest_sync_seconds", "Longest sync").expendable(1),
         Column::new("longest_sync_file", "Of file", Unit::Text).expendable(2),
-        count("wal_added", "WAL added").expendable(6),
-        count("wal_removed", "WAL removed").expendable(5),
-        count("wal_recycled", "WAL recycled").expendable(4),
+        Column::new("spread", "Spread", Unit::Share)
+            .help("writing, as a part of checkpoint_timeout")
+            .expendable(13),
+        rate("before_commands_per_second", "Commands before")
+            .help("of the clients, from the end of the checkpoint before to its begin")
+            .expendable(5),
+        rate("during_commands_per_second", "Commands during").expendable(5),
+        seconds("before_handle_seconds", "Handling before").expendable(11),
+        seconds("during_handle_seconds", "Handling during").expendable(11),
+        count("wal_added", "WAL added").expendable(10),
+        count("wal_removed", "WAL removed").expendable(9),
+        count("wal_recycled", "WAL recycled").expendable(8),
     ];
     let mut table = Table::new("checkpoints", "Checkpoints that ended", columns).sorted("ended");
     for it in ended(events, from) {
@@ -166,6 +176,11 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
             it.files_synced.into(),
             it.longest_sync_seconds.into(),
             it.longest_sync_file.as_deref().into(),
+            it.spread.into(),
+            it.before.and_then(|m| m.commands_per_second).into(),
+            it.during.and_then(|m| m.commands_per_second).into(),
+            it.before.and_then(|m| m.mean_handle_seconds).into(),
+            it.during.and_then(|m| m.mean_handle_seconds).into(),
             it.wal_added.into(),
             it.wal_removed.into(),
             it.wal_recycled.into(),
@@ -176,9 +191,45 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
 }
 
 /// The checkpoints that ended after `from`, oldest first.
-pub fn ended(events: &[Row], from: f64) -> impl Iterator<Item = Checkpoint> + '_ {
-    let told = events.iter().filter(move |row| row.time.is_some_and(|time| time >= from));
-    told.filter(|row| row.kind == EventKind::Checkpoint).filter_map(Checkpoint::of)
+pub fn ended(events: &[Row], from: f64) -> Vec<Checkpoint> {
+    let mut all: Vec<Checkpoint> = Vec::new();
+    let told = events.iter().filter(|row| {
+        row.kind == EventKind::Checkpoint && row.time.is_some_and(|time| time >= from)
+    });
+    for row in told {
+        match (Checkpoint::of(row), all.last_mut()) {
+            (Some(ended), _) => all.push(ended),
+            (None, Some(last)) => last.add(row),
+            (None, None) => {}
+        }
+    }
+    all
+}
+
+/// The WAL that each kind of process inserted.
+pub fn wal(interval: &Interval) -> Table {
+    let columns = vec![
+        Column::new("process", "Processes", Unit::Text),
+        Column::new("bytes", "WAL", Unit::Bytes),
+        BYTES_RATE.expendable(0),
+        Column::new("records", "Records", Unit::Count),
+        Column::new("full_page_images", "Full-page images", Unit::Count),
+        Column::new("buffers_full", "Buffers full", Unit::Count)
+            .help("how often it had to write WAL itself because its buffers were full"),
+    ];
+    let mut table = Table::new("wal", "WAL inserted, by kind of process", columns);
+    for row in &interval.wal {
+        let cells = vec![
+            row.process.as_str().into(),
+            row.bytes.into(),
+            rate(row.bytes as f64, interval).into(),
+            row.records.into(),
+            row.full_page_images.into(),
+            row.buffers_full.into(),
+        ];
+        table.push(Some("io"), cells);
+    }
+    table
 }
 
 /// What was slow.

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally report` of recordings of real servers: what it says is what the command that was
+//! recorded says of itself, and its parts agree.
+
+mod house;
+
+use std::path::Path;
+
+use house::{complaint, output, segment, shared, tally};
+use scratch::{Cluster, Load};
+use serde_json::Value;
+
+const CLIENTS: &str = "4";
+
+/// A recording of pgbench, and what pgbench said.
+fn record(cluster: &Cluster, directory: &Path) -> String {
+    cluster.fill(&Load::TpcB, 1).unwrap();
+    let pgbench = cluster.binaries().program("pgbench").display().to_string();
+    let (host, port) = (cluster.host().display().to_string(), cluster.port().to_string());
+    let mut command = tally();
+    command.arg("record").arg(segment(cluster)).arg("-o").arg(directory);
+    command.args(["--interval", "200ms", "--detail", "1s", "--", &pgbench, "-n", "-T", "5"]);
+    command.args(["-c", CLIENTS, "-h", &host, "-p", &port, "-U", cluster.user(), "postgres"]);
+    output(&mut command)
+}
+
+fn report(directory: &Path, more: &[&str]) -> Value {
+    let text = output(tally().arg("report").arg(directory).arg("--json").args(more));
+    serde_json::from_str(&text).unwrap()
+}
+
+fn table<'r>(report: &'r Value, id: &str) -> &'r Value {
+    let tables = report["tables"].as_array().unwrap();
+    tables.iter().find(|table| table["id"] == id).unwrap_or_else(|| panic!("no table {id}"))
+}
+
+fn column(table: &Value, key: &str) -> Vec<f64> {
+    let columns = table["columns"].as_array().unwrap();
+    let at = columns.iter().position(|column| column["key"] == key).unwrap();
+    let rows = table["rows"].as_array().unwrap();
+    rows.iter().map(|row| row[at].as_f64().unwrap_or(0.0)).collect()
+}
+
+/// The number after these words.
+fn said(text: &str, words: &str) -> f64 {
+    let (_, rest) = text.split_once(words).unwrap_or_else(|| panic!("{words}: {text}"));
+    rest.split_whitespace().next().unwrap().trim_end_matches('/').parse().unwrap()
+}
+
+fn close(a: f64, b: f64, within: f64) {
+    assert!((a - b).abs() <= within * b.abs(), "{a} is not {b}");
+}
+
+#[test]
+fn a_report_of_pgbench_agrees_with_pgbench_and_with_itself() {
+    let cluster = shared();
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("recording");
+    let pgbench = record(&cluster, &directory);
+    let report = report(&directory, &[]);
+    let transactions = said(&pgbench, "number of transactions actually processed: ");
+    // Each ends in an UPDATE, or an INSERT, of its own, so each writes WAL.
+    assert_eq!(report["totals"]["commits"].as_f64().unwrap(), transactions);
+    let statements = table(&report, "statements");
+    let texts: Vec<&str> =
+        statements["rows"].as_array().unwrap().iter().map(|row| row[0].as_str().unwrap()).collect();
+    let update = texts.iter().position(|text| text.contains("UPDATE pgbench_accounts")).unwrap();
+    assert_eq!(column(statements, "calls")[update], transactions);
+    assert_eq!(report["text"], Value::Null);
+
+    let busy = report["totals"]["busy_seconds"].as_f64().unwrap();
+    close(column(table(&report, "ledger"), "seconds").iter().sum(), busy, 1e-9);
+    let charts = report["charts"].as_array().unwrap();
+    let activity = charts.iter().find(|chart| chart["id"] == "activity").unwrap();
+    let seconds = report["axes"]["main"]["seconds"].as_array().unwrap();
+    let area: f64 = activity["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|series| series["values"].as_array().unwrap().iter().zip(seconds))
+        .filter_map(|(value, seconds)| Some(value.as_f64()? * seconds.as_f64()?))
+        .sum();
+    // Charts are written in six digits.
+    close(area, busy, 1e-5);
+    let handled: f64 = column(table(&report, "commands"), "handle_count").iter().sum();
+    let map = &report["heatmaps"][0]["columns"];
+    let counted: f64 = map
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_array)
+        .flat_map(|column| column.iter().skip(1).filter_map(Value::as_f64))
+        .sum();
+    assert_eq!((report["totals"]["commands"].as_f64().unwrap(), counted), (handled, handled));
+    let run = report["texts"].as_array().unwrap().iter().find(|text| text["id"] == "run-1");
+    assert!(run.unwrap()["text"].as_str().unwrap().contains("tps = "));
+
+    let text = output(tally().arg("report").arg(&directory));
+    for part in ["Findings", "The largest account is", "UPDATE pgbench_accounts", "exit code 0"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_page_is_one_file_that_is_there_whole_or_not_at_all() {
+    let cluster = shared();
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("recording");
+    record(&cluster, &directory);
+    let page = place.path().join("report.html");
+    assert_eq!(output(tally().arg("report").arg(&directory).arg("-o").arg(&page)), "");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.starts_with("<!") && html.trim_end().ends_with("</html>"));
+    assert!(html.contains("UPDATE pgbench_accounts") && html.contains("table-ledger"));
+    let nowhere = place.path().join("nowhere/report.html");
+    let said = complaint(tally().arg("report").arg(&directory).arg("-o").arg(&nowhere), 1);
+    assert!(said.contains("nowhere/report.html") && said.contains("-o"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_reported_is_said_with_what_to_do() {
+    let place = tempfile::tempdir().unwrap();
+    let said = complaint(tally().arg("report").arg(place.path()), 1);
+    assert!(said.contains("not a recording") && said.contains("tally record -o"), "{said}");
+    let said = complaint(tally().arg("report").arg(place.path()).args(["--from", "noon"]), 2);
+    assert!(said.contains("noon") && said.contains("14:30"), "{said}");
+    let newer = "{\"format\": 9, \"made_by\": \"\"}";
+    std::fs::write(place.path().join("recording.json"), newer).unwrap();
+    let said = complaint(tally().arg("report").arg(place.path()), 1);
+    assert!(said.contains("format 9"), "{said}");
+}
+
+#[test]
+fn a_range_of_nothing_and_a_range_backwards_are_wrong_usage() {
+    let cluster = shared();
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("recording");
+    let mut command = tally();
+    command.arg("record").arg(segment(&cluster)).arg("-o").arg(&directory);
+    output(command.args(["--interval", "100ms", "--duration", "2s"]));
+    let said = |more: &[&str]| complaint(tally().arg("report").arg(&directory).args(more), 2);
+    let text = said(&["--from", "-0.5s", "--to", "-1s"]);
+    assert!(text.contains("--from"), "{text}");
+    let text = said(&["--from", "2001-01-01", "--to", "2001-01-02"]);
+    assert!(text.contains("nothing was recorded from 2001-01-01"), "{text}");
+    let text = said(&["--host", "elsewhere"]);
+    assert!(text.contains("elsewhere"), "{text}");
+    // A damaged part is told, and the rest is read.
+    let mut parts = Vec::new();
+    find(&directory, &mut parts);
+    let part = parts.iter().find(|path| path.to_string_lossy().contains("/statistics/")).unwrap();
+    let bytes = std::fs::read(part).unwrap();
+    std::fs::write(part, &bytes[..bytes.len() / 2]).unwrap();
+    let report = report(&directory, &[]);
+    let findings = report["findings"].to_string();
+    assert!(findings.contains(part.file_name().unwrap().to_str().unwrap()), "{findings}");
+}
+
+fn find(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => find(&path, found),
+            path if path.extension().is_some_and(|it| it == "parquet") => found.push(path),
+            _ => {}
+        }
+    }
+}
