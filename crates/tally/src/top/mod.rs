@@ -18,6 +18,7 @@ mod plain;
 mod replay;
 mod saved;
 mod screen;
+mod tablespaces;
 mod tape;
 mod terminal;
 mod text;
