@@ -185,8 +185,9 @@ impl RecordedFilm {
             let (number, pid, kind, text) = (row.number, row.pid, row.kind, row.text.clone());
             told.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
         }
-        // A recording has no sums since the reset: what came after a checkpoint is told by the next.
-        let mut io = told.io(&reading.interval, &Clients::default());
+        // A recording does not know their sums: a number of resets that never was says so.
+        let unknown = Clients { resets: u32::MAX, ..Clients::default() };
+        let mut io = told.io(&reading.interval, &unknown);
         io.devices_problem = Some("of a recording tally report shows them".to_string());
         reading.io = Some(io);
         Ok(())
