@@ -9,7 +9,7 @@ mod caches;
 mod delta;
 mod figures;
 mod key;
-mod quiet;
+pub(crate) mod quiet;
 mod settle;
 mod split;
 mod sums;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use device::{Devices, Problem, Reading, System};
-use segment::{Interval, Segment};
+use segment::{Interval, Relations, Segment};
 
 use crate::error::Error;
 use crate::events::{rows, Item, Tail};
@@ -26,11 +26,12 @@ const ANEW_AT_ONCE: Duration = Duration::from_secs(1);
 pub struct Watch {
     tail: Tail,
     told: Told,
+    relations: Option<Relations>,
     devices: Result<DeviceWatch, String>,
 }
 
 impl Watch {
-    /// Begin.
+    /// Begin. Relations that cannot be read now are an error of the first interval.
     pub fn start(segment: &Segment) -> Watch {
         let header = segment.header();
         let directory = PathBuf::from(&header.host);
@@ -40,7 +41,8 @@ impl Watch {
         } else {
             Err("the segment names no data directory".to_string())
         };
-        Watch { tail: Tail::after(0), told: Told::default(), devices }
+        let relations = segment.relations().ok().flatten();
+        Watch { tail: Tail::after(0), told: Told::default(), relations, devices }
     }
 
     /// What there is to show at the end of this interval.
@@ -57,6 +59,9 @@ impl Watch {
             self.told.note(event, row);
         }
         let mut io = self.told.io(interval);
+        let relations = segment.relations()?;
+        io.relations = relations.as_ref().map(|now| now.since(self.relations.as_ref()));
+        self.relations = relations;
         match &mut self.devices {
             Ok(devices) => (io.devices, io.devices_problem) = devices.next(),
             Err(problem) => io.devices_problem = Some(problem.clone()),

@@ -7,11 +7,12 @@ mod commits;
 mod devices;
 mod files;
 mod page;
+mod relations;
 
 use std::sync::Arc;
 
 use segment::interval::{Interval, SessionRow};
-use segment::{Event, EventKind};
+use segment::{Event, EventKind, RelationRow};
 use serde::Serialize;
 
 use crate::events::Row;
@@ -31,6 +32,8 @@ pub struct Io {
     pub checkpoint: Option<Checkpoint>,
     /// The latest slow operations, oldest first, as `tally events` has them.
     pub slow: Vec<Row>,
+    /// Operations on the files of each relation, most time first; `None`: none are kept.
+    pub relations: Option<Vec<RelationRow>>,
     /// The devices under the server.
     pub devices: Option<DevicesUnder>,
     /// Why nothing is known of them, or not of this interval.
@@ -101,6 +104,7 @@ impl Told {
             checkpoint_running: running,
             checkpoint: self.last.clone(),
             slow: self.slow.clone(),
+            relations: None,
             devices: None,
             devices_problem: None,
         }
