@@ -244,7 +244,7 @@ impl Relations {
                 count: sum.count,
                 bytes: sum.bytes,
                 seconds: sum.ticks as f64 * self.second,
-                max_seconds: (sum.max > 0).then(|| sum.max as f64 * self.second),
+                max_seconds: (sum.max > 0).then_some(sum.max as f64 * self.second),
             }
         };
         let one = !key.is_others();
