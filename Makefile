@@ -12,6 +12,8 @@ DESTDIR ?=
 TALLY = target/release/tally
 EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
+# The page of the reports, which the command carries within itself.
+PAGE = build/web/report.html
 # For the programs that the tests start: the same server as the extension's.
 export PG_CONFIG
 
@@ -22,16 +24,25 @@ build/bootstrapped: script/bootstrap
 	script/bootstrap
 	@mkdir -p build && touch $@
 
-build: build/bootstrapped
+build: build/bootstrapped $(PAGE)
 	+$(LIBTALLY)
 	+$(EXTENSION)
 	$(CARGO) build --release --locked
+
+# The packages' own install scripts are not run: nothing here needs them.
+web/node_modules/.package-lock.json: web/package-lock.json | build/bootstrapped
+	cd web && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+$(PAGE): $(shell find web/src -type f) web/build.mjs web/node_modules/.package-lock.json
+	cd web && node build.mjs
 
 demo: build
 	$(TALLY) demo
 
 test: build
 	+$(LIBTALLY) test
+	cd web && npm test
 	$(CARGO) test --workspace --locked
 
 # PostgreSQL's own tests without and with the extension; some minutes.
@@ -51,11 +62,12 @@ bench: build
 	$(TALLY) cost --workload select
 	$(TALLY) cost --workload tpcb
 
-lint: build/bootstrapped
+lint: build/bootstrapped $(PAGE)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	+$(LIBTALLY)
 	+$(EXTENSION)
+	cd web && npm run check
 
 # What was built is copied; nothing is built as root.
 install:
@@ -84,6 +96,6 @@ clean:
 	-+$(LIBTALLY) clean
 	-+$(EXTENSION) clean
 	$(CARGO) clean
-	rm -rf build
+	rm -rf build web/node_modules
 
 .PHONY: all build demo test check-server check-statements stress bench lint install uninstall clean

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * checkpoints.c
- *	  Checkpoints, as the checkpointer itself keeps them in CheckpointStats (xlog.c).
+ *	  Checkpoints, as the checkpointer itself keeps them in CheckpointStats (xlog.c), and what the
+ *	  clients did meanwhile.
  *
  * No probe of its own: a checkpoint is a long row of calls that may block, and at each we look
- * whether the server has begun a new account of itself, or closed it.
+ * whether the server has begun a new account of itself, or closed it. Not before a wait for a
+ * lightweight lock: then others may be held, and what we do here takes up to a millisecond.
+ *
+ * An event each tells of its begin, its end, what it wrote where, and the clients. They are what
+ * tally.checkpoints and the command read again.
  */
 #include "compat.h"
 
@@ -12,20 +17,33 @@
 #include <stdio.h>
 
 #include "access/xlog.h"
-#include "pgstat.h"
+#include "access/xlog_internal.h"
+#include "postmaster/bgwriter.h"
+#include "postmaster/interrupt.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
+#include "checkpoint_writes.h"
 #include "checkpoints.h"
+#include "clients.h"
 #include "files.h"
 #include "pending.h"
 #include "probe.h"
 
+#define TEXT_SIZE sizeof(((tally_event *) NULL)->text)
+
 static struct
 {
 	TimestampTz start;				/* of the last one seen; 0 none */
+	bool		started;			/* the main loop has */
 	bool		open;				/* it has not ended */
-	bool		requested;
+	const char *reason;
+	double		interval;			/* seconds since the one before it began; 0 unknown */
+	XLogRecPtr	redo;				/* where recovery would begin after it */
+	XLogRecPtr	answered;			/* what asked for checkpoints up to there has had its own */
 	uint64		slru_ticks;			/* running sum at its start */
+	clients_sum ended;				/* of the one before it */
+	clients_sum begun;
 }			last;
 
 static double
@@ -41,19 +59,122 @@ record(const char *name, double seconds, double tick)
 }
 
 static void
-begin(void)
+tell(const char *text)
 {
-	char		path[8];
-	char		text[64];
+	tally_event_add(tally.slot.segment, TALLY_EVENT_CHECKPOINT, text);
+}
 
-	last.start = CheckpointStats.ckpt_start_t;
-	last.open = true;
+static uint64
+segment_of(XLogRecPtr at)
+{
+	return at / (uint64) wal_segment_size;
+}
+
+/*
+ * Why it was begun. The server keeps that to itself, but counts those by the clock; and who finishes
+ * a file of WAL asks for a checkpoint when so many have been finished since the last one's redo
+ * (XLogCheckpointNeeded, xlog.c).
+ */
+static const char *
+reason_of(XLogRecPtr redo)
+{
+	if (ShutdownRequestPending)
+		return "shutdown";
 	/* counted by the server before it begins, and sent off when it is done */
-	last.requested = PendingCheckpointerStats.timed_checkpoints == 0;
+	if (PendingCheckpointerStats.timed_checkpoints > 0)
+		return "time";
+	if (last.redo != InvalidXLogRecPtr && !RecoveryInProgress() &&
+		segment_of(redo) >= segment_of(last.redo) + (uint64) CheckPointSegments &&
+		segment_of(redo) > segment_of(last.answered))
+		return "wal";
+	return "request";
+}
+
+/* " before=30.012 before_commands=51234 before_handle=40.123", or nothing where that is not known. */
+static size_t
+clients_text(char *text, size_t size, const char *when, const clients_sum *from, const clients_sum *to)
+{
+	double		tick = tally_seconds_per_tick(tally.slot.segment);
+
+	text[0] = '\0';
+	if (!clients_whole(from, to))
+		return 0;
+	return (size_t) snprintf(text, size, " %s=%.3f %s_commands=" UINT64_FORMAT " %s_handle=%.6f", when,
+							 (double) (to->tick - from->tick) * tick, when,
+							 to->commands - from->commands, when,
+							 (double) (to->ticks - from->ticks) * tick);
+}
+
+static void
+begin(XLogRecPtr redo)
+{
+	const CheckpointStatsData *c = &CheckpointStats;
+	char		path[8];
+	char		text[TEXT_SIZE];
+	int			length;
+
+	last.reason = reason_of(redo);
+	last.redo = last.answered = redo;
+	last.interval = seconds_between(last.start, c->ckpt_start_t);
+	last.start = c->ckpt_start_t;
+	last.open = true;
 	last.slru_ticks = files_slru_ticks;
 	(void) files_longest_sync(path, sizeof(path));
-	snprintf(text, sizeof(text), "checkpoint begins: reason=%s", last.requested ? "request" : "time");
-	tally_event_add(tally.slot.segment, TALLY_EVENT_CHECKPOINT, text);
+	checkpoint_writes_begin();
+	clients_read(tally.slot.segment, &last.begun);
+	length = snprintf(text, sizeof(text), "checkpoint begins: reason=%s", last.reason);
+	clients_text(text + length, sizeof(text) - (size_t) length, "before", &last.ended, &last.begun);
+	tell(text);
+}
+
+static void
+tell_end(double write, double sync, double total, double tick)
+{
+	const CheckpointStatsData *c = &CheckpointStats;
+	char		path[100];
+	char		text[TEXT_SIZE];
+	double		longest = (double) files_longest_sync(path, sizeof(path)) * tick;
+
+	snprintf(text, sizeof(text), "checkpoint ends: reason=%s total=%.3f slru=%.3f write=%.3f sync=%.3f "
+			 "buffers=%d files=%d longest=%.3f added=%d removed=%d recycled=%d file=%s",
+			 last.reason, total, (double) (files_slru_ticks - last.slru_ticks) * tick, write, sync,
+			 c->ckpt_bufs_written, c->ckpt_sync_rels, longest, c->ckpt_segs_added,
+			 c->ckpt_segs_removed, c->ckpt_segs_recycled, path);
+	tell(text);
+}
+
+/* The part of checkpoint_timeout that it took to write, beside the part that it is to take unless hurried. */
+static void
+tell_writes(double write)
+{
+	char		text[TEXT_SIZE];
+	int			length;
+
+	length = snprintf(text, sizeof(text), "checkpoint wrote: target=%.3f spread=%.3f",
+					  CheckPointCompletionTarget, write / CheckPointTimeout);
+	if (last.interval > 0)
+		length += snprintf(text + length, sizeof(text) - (size_t) length, " interval=%.3f",
+						   last.interval);
+	checkpoint_writes_tell(text + length, sizeof(text) - (size_t) length);
+	tell(text);
+}
+
+/* The sums so far, for who wants to know what came after it: resets, commands, seconds of them, seconds off. */
+static void
+tell_clients(double tick)
+{
+	clients_sum now;
+	char		text[TEXT_SIZE] = "checkpoint clients:";
+	size_t		length = strlen(text);
+
+	clients_read(tally.slot.segment, &now);
+	length += clients_text(text + length, sizeof(text) - length, "before", &last.ended, &last.begun);
+	length += clients_text(text + length, sizeof(text) - length, "during", &last.begun, &now);
+	if (now.known)
+		snprintf(text + length, sizeof(text) - length, " mark=%u:" UINT64_FORMAT ":%.6f:%.6f",
+				 now.resets, now.commands, (double) now.ticks * tick, (double) now.off_ticks * tick);
+	tell(text);
+	last.ended = now;
 }
 
 static void
@@ -64,22 +185,44 @@ end(void)
 	double		write = seconds_between(c->ckpt_write_t, c->ckpt_sync_t);
 	double		sync = seconds_between(c->ckpt_sync_t, c->ckpt_sync_end_t);
 	double		total = seconds_between(c->ckpt_start_t, c->ckpt_end_t);
-	char		path[100];
-	char		text[232];
-	double		longest;
 
 	last.open = false;
-	longest = (double) files_longest_sync(path, sizeof(path)) * tick;
-	snprintf(text, sizeof(text), "checkpoint ends: reason=%s total=%.3f slru=%.3f write=%.3f sync=%.3f "
-			 "buffers=%d files=%d longest=%.3f added=%d removed=%d recycled=%d file=%s",
-			 last.requested ? "request" : "time", total,
-			 (double) (files_slru_ticks - last.slru_ticks) * tick, write, sync,
-			 c->ckpt_bufs_written, c->ckpt_sync_rels, longest, c->ckpt_segs_added,
-			 c->ckpt_segs_removed, c->ckpt_segs_recycled, path);
-	tally_event_add(tally.slot.segment, TALLY_EVENT_CHECKPOINT, text);
+	tell_end(write, sync, total, tick);
+	tell_writes(write);
+	tell_clients(tick);
 	record("checkpoint::write", write, tick);
 	record("checkpoint::sync", sync, tick);
 	record("checkpoint::total", total, tick);
+}
+
+/* The main loop waits for the first time: what the first checkpoint is compared with. No lock is held. */
+static void
+start(void)
+{
+	TimeLineID	timeline;
+
+	GetOldestRestartPoint(&last.redo, &timeline);
+	clients_read(tally.slot.segment, &last.ended);
+	last.started = true;
+}
+
+/*
+ * The server has begun an account. Where nothing has happened since the last checkpoint it leaves
+ * it at that; else WAL is to be read from another place.
+ */
+static void
+look_at_begin(uint32 event)
+{
+	XLogRecPtr	redo = GetRedoRecPtr();
+
+	if (redo != last.redo || ShutdownRequestPending)
+		begin(redo);
+	else if (event == WAIT_EVENT_CHECKPOINTER_MAIN)
+	{
+		last.start = CheckpointStats.ckpt_start_t;
+		if (!RecoveryInProgress())
+			last.answered = GetXLogInsertRecPtr();
+	}
 }
 
 /* The caller has cleared tally.on. */
@@ -87,9 +230,14 @@ void
 checkpoints_look(void)
 {
 	int			saved_errno = errno;
+	uint32		event = *(volatile uint32 *) my_wait_event_info;
 
+	if ((event & 0xFF000000U) == PG_WAIT_LWLOCK)
+		return;
+	if (unlikely(!last.started) && event == WAIT_EVENT_CHECKPOINTER_MAIN)
+		start();
 	if (CheckpointStats.ckpt_start_t != last.start && CheckpointStats.ckpt_start_t != 0)
-		begin();
+		look_at_begin(event);
 	else if (last.open && CheckpointStats.ckpt_end_t != 0)
 	{
 		/* the last sync's time is still pending */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * checkpoints.h
- *	  Each checkpoint and restartpoint as two events and three statistics.
+ *	  Each checkpoint and restartpoint as four events and three statistics.
  */
 #ifndef PG_TALLY_CHECKPOINTS_H
 #define PG_TALLY_CHECKPOINTS_H

@@ -18,7 +18,9 @@
 #include "access/xlog.h"
 
 #include "commits.h"
+#include "locks.h"
 #include "pending.h"
+#include "wal.h"
 
 typedef enum commit_part
 {
@@ -31,6 +33,7 @@ typedef enum commit_part
 	COMMIT_WRITE,
 	COMMIT_SYNC,
 	COMMIT_REPLICATION,
+	COMMIT_INSERTION,				/* no wait: at level locks */
 	COMMIT_PARTS
 } commit_part;
 
@@ -48,6 +51,7 @@ static const struct
 	[COMMIT_WRITE] = {"commit::write", WAITS_WAL_WRITE},
 	[COMMIT_SYNC] = {"commit::sync", WAITS_WAL_SYNC},
 	[COMMIT_REPLICATION] = {"commit::replication", WAITS_REPLICATION},
+	[COMMIT_INSERTION] = {"commit::insertion", WAITS_UNKNOWN},
 };
 
 bool		commits_pending HOT_DATA = false;
@@ -58,6 +62,9 @@ static struct
 	uint64		end;				/* of one that is to be recorded */
 	bool		asynchronous;		/* it waits for no flush, unless the server insists */
 	wait_sums	before;
+	bool		inserts;			/* insertions into the WAL are known */
+	uint64		insertions;			/* before it; then its own */
+	uint64		insertion_ticks;
 	uint32		index[COMMIT_PARTS];	/* in the book; TALLY_NONE until touched */
 }			commit;
 
@@ -97,7 +104,9 @@ commits_record(void)
 	commits_pending = false;
 	record(led ? COMMIT_LED : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_CARRIED,
 		   commit.end - commit.start);
-	for (commit_part part = COMMIT_INSERT; part < COMMIT_PARTS; part++)
+	if (commit.inserts && commit.insertions > 0)
+		record(COMMIT_INSERTION, commit.insertion_ticks);
+	for (commit_part part = COMMIT_INSERT; part < COMMIT_INSERTION; part++)
 	{
 		wait_class	class = parts[part].class;
 
@@ -117,9 +126,53 @@ settle(void)
 	tally.on = true;
 }
 
+/*
+ * Inserting its WAL is timed by the locks that it holds meanwhile, so at level locks: an entry of its
+ * own at each insertion would be one more probe to each of them.
+ */
+static void
+begin_insertions(void)
+{
+	commit.inserts = locks_in_place && tally.on;
+	if (!commit.inserts)
+		return;
+	tally.on = false;
+	lwlocks_wal_insertions(&commit.insertions, &commit.insertion_ticks);
+	tally.on = true;
+}
+
+static void
+end_insertions(void)
+{
+	uint64		count;
+	uint64		ticks;
+
+	commit.inserts = commit.inserts && locks_in_place && tally.on;
+	if (!commit.inserts)
+		return;
+	tally.on = false;
+	lwlocks_wal_insertions(&count, &ticks);
+	tally.on = true;
+	commit.insertions = count - commit.insertions;
+	commit.insertion_ticks = ticks - commit.insertion_ticks;
+}
+
+/* A transaction's end: what it has inserted is known, and the server has not told it yet (wal.c). */
+static void
+look_at_wal(void)
+{
+	if (!tally.on)
+		return;
+	tally.on = false;
+	wal_look();
+	tally.on = true;
+}
+
 static void
 transaction(XactEvent event, void *arg)
 {
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+		look_at_wal();
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
@@ -129,6 +182,7 @@ transaction(XactEvent event, void *arg)
 			if (tally.slot.book->pend != TALLY_NONE || commits_pending)
 				settle();
 			commit.before = pending_sums;
+			begin_insertions();
 			if (CommitDelay > 0)
 				tally.unnamed_sleep = CALL_COMMIT_DELAY;
 			/* as it is now: SET LOCAL ends with the transaction */
@@ -140,6 +194,7 @@ transaction(XactEvent event, void *arg)
 				return;
 			unmark_sleeps();
 			commit.end = Max(probe_now(), commit.start);
+			end_insertions();
 			commits_pending = tally.on;
 			break;
 		case XACT_EVENT_ABORT:

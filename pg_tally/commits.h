@@ -4,7 +4,8 @@
  *	  Where the time of a commit goes: commit::<part>.
  *
  * From the server's own callbacks before and after it makes a transaction's end durable. The
- * parts are the waits between the two; what is left is processor time.
+ * parts are the waits between the two; what is left is processor time. Of that, inserting the
+ * commit's own WAL is told at level locks.
  */
 #ifndef PG_TALLY_COMMITS_H
 #define PG_TALLY_COMMITS_H

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "pgstat.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
 #error "pg_tally supports PostgreSQL 15"
@@ -19,6 +20,13 @@
 
 /* Exported by the server, declared in none of its headers (xlog.c). */
 extern int	CommitDelay;
+
+/* How often this process found the WAL's buffers full since it last told the server's statistics. */
+static inline int64
+compat_wal_buffers_full(void)
+{
+	return PendingWalStats.wal_buffers_full;
+}
 
 /* Types of process, in the words of pg_stat_activity's backend_type. */
 static inline const char *

@@ -36,6 +36,8 @@ extern void lwlocks_begin(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);
 extern void lwlocks_before_wait(void);
 extern void lwlocks_follow(uint32 before, uint32 word);
+/* What this process has inserted into the WAL in this phase, since any time: how often, and ticks. */
+extern void lwlocks_wal_insertions(uint64 *count, uint64 *ticks);
 ENTRY_HANDLER extern void lwlocks_settle(void);
 
 /* heavylocks.c: heavyweight locks, deadlock checks, spinlocks */

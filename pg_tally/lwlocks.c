@@ -93,6 +93,7 @@ static lock_account accounts[ACCOUNTS];
 static tally_hold others[MAX_HOLDS];	/* past the first TALLY_HOLDS */
 static trouble waited[WAITED_BITS]; /* of the holds whose bit is set */
 static trouble done;				/* of the hold or the failure being settled */
+static uint32 insertions[PHASE_COUNT];	/* held times of the locks on inserting WAL; by phase */
 
 /* A new slot, or the probes are in place again: nothing is known to be held. */
 void
@@ -100,6 +101,7 @@ lwlocks_begin(void)
 {
 	memset(&lwlocks, 0, sizeof(lwlocks));
 	memset(accounts, 0, sizeof(accounts));
+	memset(insertions, 0xff, sizeof(insertions));
 	if (tally.claimed)
 		tally.slot.book->holding = 0;
 }
@@ -313,6 +315,29 @@ lwlocks_settle(void)
 		tally_book_publish(book, seq);
 	}
 	lwlocks.logged = 0;
+}
+
+/* From the place in the WAL to the end of the copying a process holds one of the locks WALInsert. */
+void
+lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
+{
+	uint32		key = KEY(LWTRANCHE_WAL_INSERT, tally.phase, 0);
+	uint32	   *index = &insertions[tally.phase];
+
+	*count = *ticks = 0;
+	if (*index == TALLY_NONE)
+		*index = touch("held", key);
+	if (*index != TALLY_NONE)
+	{
+		*count = tally.slot.heads[*index].count;
+		*ticks = tally.slot.heads[*index].total;
+	}
+	for (uint32 i = 0; i < lwlocks.logged; i++)
+		if (releases[i].key == key)
+		{
+			(*count)++;
+			*ticks += releases[i].ticks;
+		}
 }
 
 /* The level word has changed: what was noted before a reset is not to be counted after it. */

@@ -9,7 +9,7 @@ CREATE FUNCTION tally.totals(
     OUT name text, OUT type text, OUT count bigint, OUT seconds double precision,
     OUT min_seconds double precision, OUT max_seconds double precision,
     OUT p50_seconds double precision, OUT p95_seconds double precision,
-    OUT p99_seconds double precision, OUT bytes bigint, OUT sequential bigint)
+    OUT p99_seconds double precision, OUT bytes bigint, OUT sequential bigint, OUT total bigint)
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_totals'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tally.totals(boolean) IS
@@ -306,6 +306,8 @@ SELECT coalesce(sum(count) FILTER (WHERE part IN ('led', 'carried', 'asynchronou
            / nullif(sum(count) FILTER (WHERE part = 'led'), 0) AS mean_led_seconds,
        sum(seconds) FILTER (WHERE part = 'carried')
            / nullif(sum(count) FILTER (WHERE part = 'carried'), 0) AS mean_carried_seconds,
+       sum(count) FILTER (WHERE part = 'insertion')::bigint AS insertions,
+       sum(seconds) FILTER (WHERE part = 'insertion') AS insertion_seconds,
        coalesce(sum(seconds) FILTER (WHERE part = 'insert'), 0) AS insert_wait_seconds,
        coalesce(sum(seconds) FILTER (WHERE part = 'queue'), 0) AS queue_seconds,
        coalesce(sum(count) FILTER (WHERE part = 'delay'), 0)::bigint AS delays,
@@ -319,7 +321,46 @@ FROM part, flush;
 COMMENT ON VIEW tally.commits IS
     'commits that wrote WAL: who flushed and who was carried, and where their time went';
 
+/*
+ * A checkpoint's events: its begin, its end, and right after that what it wrote where and what the
+ * clients did. What they did after it comes with the begin of the next one; until then it is
+ * reckoned from the sums now and those at its end.
+ */
 CREATE VIEW tally.checkpoints AS
+WITH e AS (
+    SELECT number, at, pid, text, substring(text FROM '^checkpoint (\w+)') AS what,
+           (SELECT jsonb_object_agg(pair[1], pair[2])
+            FROM regexp_matches(split_part(text, ' file=', 1), '(\w+)=(\S*)', 'g') AS pair) AS f
+    FROM tally.event_rows()
+    WHERE kind = 'checkpoint'),
+present AS MATERIALIZED (
+    SELECT clock_timestamp() AS at,
+           (SELECT value FROM tally.status_rows() WHERE name = 'resets') AS resets,
+           coalesce(sum(count) FILTER (WHERE name LIKE 'command::%'), 0) AS commands,
+           coalesce(sum(seconds) FILTER (WHERE name LIKE 'command::%'), 0) AS handle,
+           coalesce(sum(seconds) FILTER (WHERE name LIKE 'off::%' AND count > 0), 0) AS off
+    FROM tally.totals(false)
+    WHERE name LIKE 'command::%::handle' OR name = 'off::uninstrumented'),
+c AS (
+    SELECT ends.number, ends.at, ends.text, ends.f, w.f AS w, coalesce(c.f, '{}') AS c,
+           CASE WHEN next.f IS NOT NULL THEN next.f
+                WHEN mark.at IS NULL OR mark.at[1] <> present.resets
+                     OR mark.at[4]::double precision < present.off - 0.001 THEN '{}'
+                ELSE jsonb_build_object(
+                    'before', round(extract(epoch FROM present.at - c.at), 3),
+                    'before_commands', present.commands - mark.at[2]::bigint,
+                    'before_handle', present.handle - mark.at[3]::double precision)
+           END AS a
+    FROM e ends
+         LEFT JOIN LATERAL (SELECT * FROM e WHERE what = 'wrote' AND pid = ends.pid
+                            AND number > ends.number ORDER BY number LIMIT 1) w ON true
+         LEFT JOIN LATERAL (SELECT * FROM e WHERE what = 'clients' AND pid = ends.pid
+                            AND number > ends.number ORDER BY number LIMIT 1) c ON true
+         LEFT JOIN LATERAL (SELECT * FROM e WHERE what = 'begins'
+                            AND number > ends.number ORDER BY number LIMIT 1) next ON true
+         CROSS JOIN present
+         CROSS JOIN LATERAL (SELECT string_to_array(c.f ->> 'mark', ':') AS at) mark
+    WHERE ends.what = 'ends')
 SELECT number, at - make_interval(secs => (f ->> 'total')::double precision) AS started, at AS ended,
        f ->> 'reason' AS reason,
        (f ->> 'total')::double precision AS seconds,
@@ -328,17 +369,67 @@ SELECT number, at - make_interval(secs => (f ->> 'total')::double precision) AS 
        (f ->> 'sync')::double precision AS sync_seconds,
        (f ->> 'buffers')::bigint AS buffers,
        (f ->> 'buffers')::bigint * current_setting('block_size')::bigint AS bytes,
+       (SELECT jsonb_object_agg(coalesce(spcname::text, key), value::bigint)
+        FROM jsonb_each_text(w - '{target,spread,interval}'::text[])
+             LEFT JOIN pg_tablespace ON pg_tablespace.oid::text = key) AS buffers_by_tablespace,
+       (w ->> 'interval')::double precision AS interval_seconds,
+       (w ->> 'spread')::double precision AS spread,
+       (w ->> 'target')::double precision AS target,
        (f ->> 'files')::integer AS files_synced,
        (f ->> 'longest')::double precision AS longest_sync_seconds,
-       nullif(substring(e.text FROM ' file=(.*)$'), '') AS longest_sync_file,
+       nullif(substring(text FROM ' file=(.*)$'), '') AS longest_sync_file,
        (f ->> 'added')::integer AS wal_added, (f ->> 'removed')::integer AS wal_removed,
-       (f ->> 'recycled')::integer AS wal_recycled
-FROM tally.event_rows() e,
-     LATERAL (SELECT jsonb_object_agg(pair[1], pair[2]) AS f
-              FROM regexp_matches(split_part(e.text, ' file=', 1), '(\w+)=(\S*)', 'g') AS pair) fields
-WHERE e.kind = 'checkpoint' AND e.text LIKE 'checkpoint ends:%';
+       (f ->> 'recycled')::integer AS wal_recycled,
+       (c ->> 'before')::double precision AS before_seconds,
+       (c ->> 'before_commands')::bigint AS before_commands,
+       (c ->> 'before_commands')::bigint / nullif((c ->> 'before')::double precision, 0) AS before_commands_per_second,
+       (c ->> 'before_handle')::double precision / nullif((c ->> 'before_commands')::bigint, 0) AS before_mean_handle_seconds,
+       (c ->> 'during')::double precision AS during_seconds,
+       (c ->> 'during_commands')::bigint AS during_commands,
+       (c ->> 'during_commands')::bigint / nullif((c ->> 'during')::double precision, 0) AS during_commands_per_second,
+       (c ->> 'during_handle')::double precision / nullif((c ->> 'during_commands')::bigint, 0) AS during_mean_handle_seconds,
+       (a ->> 'before')::double precision AS after_seconds,
+       (a ->> 'before_commands')::bigint AS after_commands,
+       (a ->> 'before_commands')::bigint / nullif((a ->> 'before')::double precision, 0) AS after_commands_per_second,
+       (a ->> 'before_handle')::double precision / nullif((a ->> 'before_commands')::bigint, 0) AS after_mean_handle_seconds
+FROM c;
 COMMENT ON VIEW tally.checkpoints IS
-    'checkpoints and restartpoints whose events are still in the ring, with their phases';
+    'checkpoints and restartpoints whose events are still in the ring: phases, buffers, and the clients before, during and after';
+
+CREATE VIEW tally.writers AS
+SELECT process,
+       coalesce(sum(count) FILTER (WHERE relation AND operation = 'write'), 0)::bigint AS blocks_written,
+       coalesce(sum(count) FILTER (WHERE relation AND operation = 'extend'), 0)::bigint AS extensions,
+       coalesce(sum(bytes) FILTER (WHERE relation), 0)::bigint AS bytes,
+       coalesce(sum(seconds) FILTER (WHERE relation AND operation IN ('write', 'extend')), 0) AS write_seconds,
+       coalesce(sum(count) FILTER (WHERE relation AND operation = 'sync'), 0)::bigint AS syncs,
+       coalesce(sum(seconds) FILTER (WHERE relation AND operation = 'sync'), 0) AS sync_seconds,
+       coalesce(sum(count) FILTER (WHERE file LIKE 'slru %' AND operation = 'write'), 0)::bigint AS slru_pages_written
+FROM (SELECT *, file IN ('main', 'fsm', 'vm', 'init') AS relation FROM tally.files) f
+WHERE operation IN ('write', 'extend', 'sync') AND NOT failed AND (relation OR file LIKE 'slru %')
+GROUP BY process;
+COMMENT ON VIEW tally.writers IS
+    'who writes relations and SLRUs, by kind of process: checkpointer, background writer, sessions themselves';
+
+CREATE VIEW tally.wal AS
+SELECT kind AS process,
+       coalesce(sum(total) FILTER (WHERE name = 'wal::records'), 0)::bigint AS records,
+       coalesce(sum(total) FILTER (WHERE name = 'wal::full_page_images'), 0)::bigint AS fpi,
+       coalesce(sum(total) FILTER (WHERE name = 'wal::bytes'), 0)::numeric AS bytes,
+       coalesce(sum(total) FILTER (WHERE name = 'wal::buffers_full'), 0)::bigint AS buffers_full,
+       sum(count) FILTER (WHERE name LIKE 'lwlock::%')::bigint AS insertions,
+       sum(seconds) FILTER (WHERE name LIKE 'lwlock::%') AS insertion_seconds,
+       coalesce(sum(count) FILTER (WHERE name LIKE 'file::wal::write::%'), 0)::bigint AS writes,
+       coalesce(sum(bytes) FILTER (WHERE name LIKE 'file::wal::write::%'), 0)::bigint AS written_bytes,
+       coalesce(sum(seconds) FILTER (WHERE name LIKE 'file::wal::write::%'), 0) AS write_seconds,
+       coalesce(sum(count) FILTER (WHERE name LIKE 'file::wal::sync::%'), 0)::bigint AS syncs,
+       coalesce(sum(seconds) FILTER (WHERE name LIKE 'file::wal::sync::%'), 0) AS sync_seconds
+FROM tally.totals(true)
+WHERE name LIKE 'wal::%' OR name LIKE 'file::wal::write::%' OR name LIKE 'file::wal::sync::%'
+      OR name LIKE 'lwlock::WALInsert::held::%::exclusive'
+GROUP BY kind;
+COMMENT ON VIEW tally.wal IS
+    'WAL by kind of process: what it inserted, wrote and synced; insertions are timed while the level is locks';
 
 CREATE VIEW tally.sessions AS SELECT * FROM tally.session_rows();
 COMMENT ON VIEW tally.sessions IS 'instrumented processes and what they are doing now';
@@ -351,7 +442,7 @@ COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls b
 
 GRANT USAGE ON SCHEMA tally TO PUBLIC;
 GRANT SELECT ON tally.ledger, tally.waits, tally.commands, tally.sessions, tally.status,
-    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.files, tally.relations, tally.commits,
-    tally.statements,
+    tally.probes, tally.lwlocks, tally.locks, tally.functions, tally.function_calls, tally.files, tally.relations,
+    tally.commits, tally.writers, tally.wal, tally.statements,
     tally.statement_activities TO PUBLIC;
 GRANT SELECT ON tally.events, tally.checkpoints TO pg_read_all_stats;

@@ -29,6 +29,7 @@
 #include "pg_tally.h"
 #include "probe.h"
 #include "statements.h"
+#include "wal.h"
 
 static const uint32 no_level = 0;
 
@@ -70,6 +71,7 @@ forget(void)
 	files_begin();
 	pending_begin();
 	commits_begin();
+	wal_begin();
 }
 
 /*
@@ -131,6 +133,7 @@ probe_retire(void)
 
 		tally.on = false;
 		pending_settle();
+		wal_look();
 		split_end_process(now);
 		if (IsParallelWorker())
 		{
@@ -160,7 +163,12 @@ probe_follow(void)
 		return;
 	tally.on = false;
 	if (was_on)
+	{
 		pending_settle();
+		wal_look();
+	}
+	else
+		wal_skip();
 	tally_follow(&tally.slot, now_on ? tally.cpu : tally.off_index, probe_now());
 	functions_follow(tally.word_seen, tally.slot.word);
 	lwlocks_follow(tally.word_seen, tally.slot.word);
@@ -307,6 +315,8 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
 		messages_guess_begin();
 	pending_settle();
+	if (event == WAIT_EVENT_WAL_WRITE || tally.phase == PHASE_BACKGROUND)
+		wal_look();
 	now = probe_now();
 	if (tally.read == READ_BEGUN)
 		begin_read_wait(now);

@@ -314,9 +314,10 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 	{
 		tally_dir_entry *dir = pg_tally_directory(segment, t->key.stat);
 		char		name[TALLY_NAME_MAX];
-		Datum		values[16];
-		bool		nulls[16] = {false};
+		Datum		values[17];
+		bool		nulls[17] = {false};
 		bool		updated = t->count > 0;
+		bool		timed = dir->kind != TALLY_VALUE;
 		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->count,
 		.min = t->min,.max = t->max};
 
@@ -335,7 +336,8 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 										dir->kind == TALLY_TIMER ? "timer" : "value");
 		values[7] = Int64GetDatum((int64) t->count);
 		values[8] = Float8GetDatum((double) t->ticks * tick);
-		nulls[9] = nulls[10] = !updated;
+		nulls[8] = !timed;
+		nulls[9] = nulls[10] = !updated || !timed;
 		values[9] = Float8GetDatum((double) t->min * tick);
 		values[10] = Float8GetDatum((double) t->max * tick);
 		values[11] = Float8GetDatum(views_quantile(&h, 0.50, &nulls[11]) * tick);
@@ -343,6 +345,8 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 		values[13] = Float8GetDatum(views_quantile(&h, 0.99, &nulls[13]) * tick);
 		values[14] = Int64GetDatum((int64) t->amount);
 		values[15] = Int64GetDatum((int64) t->follows);
+		nulls[16] = timed;
+		values[16] = Int64GetDatum((int64) t->ticks);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	hash_destroy(table);

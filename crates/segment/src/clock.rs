@@ -20,6 +20,11 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
+    /// The kind of that name; `None`: there is none.
+    pub fn of_name(name: &str) -> Option<ClockKind> {
+        [ClockKind::Monotonic, ClockKind::Tsc].into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Its name in JSON: "monotonic" or "tsc".
     pub fn name(self) -> &'static str {
         match self {
@@ -96,6 +101,11 @@ impl Clock {
             clock.measure();
         }
         Ok(clock)
+    }
+
+    /// A clock of which only the length of a tick is known: that of a recording.
+    pub fn recorded(kind: ClockKind, ticks_per_second: f64) -> Clock {
+        Clock { kind, tick0: 0, ns0: 0, ns_per_tick: 1e9 / ticks_per_second }
     }
 
     /// Take the second pair again.

@@ -3,10 +3,9 @@
 //!
 //! Names are `commit::<part>` and `checkpoint::<part>`.
 
-use crate::clock::Clock;
-use crate::delta::Delta;
 use crate::directory::{Stat, StatKind};
 use crate::files::FileRow;
+use crate::frame::Sums;
 use crate::interval::Timing;
 use serde::Serialize;
 
@@ -84,9 +83,10 @@ pub(crate) fn is_of_commit(stat: &Stat) -> bool {
 }
 
 /// Both; `files` are the operations on files of the same interval.
-pub(crate) fn rows(delta: &Delta<'_>, files: &[FileRow], clock: &Clock) -> (Commits, Checkpoints) {
+pub(crate) fn rows(sums: &Sums<'_>, files: &[FileRow]) -> (Commits, Checkpoints) {
+    let clock = sums.clock();
     let (mut commits, mut checkpoints) = (Commits::default(), Checkpoints::default());
-    for (stat, total) in delta.changed() {
+    for (stat, total) in sums.changed() {
         match part(stat) {
             Some(Part::Commit(of)) => *of(&mut commits) = Timing::of(total, clock),
             Some(Part::Checkpoint(of)) => *of(&mut checkpoints) = Timing::of(total, clock),

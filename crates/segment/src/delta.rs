@@ -12,7 +12,10 @@ use crate::histogram::{Counts, Histogram};
 use crate::layout::{self, bucket_middle};
 use crate::process;
 use crate::snapshot::Snapshot;
+use std::borrow::Cow;
 use std::sync::Arc;
+
+mod ended;
 
 /// What one statistic did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -101,6 +104,35 @@ impl Total {
         self.histogram.quantile(q, min, max)
     }
 
+    /// The same in the ticks of a clock that has `ratio` times as many. Nearly equal clocks,
+    /// as one that has been measured again, keep the buckets as they are.
+    pub(crate) fn rescaled(&self, ratio: f64, kind: StatKind) -> Cow<'_, Total> {
+        if ratio == 1.0 || kind == StatKind::Value {
+            return Cow::Borrowed(self);
+        }
+        let ticks = |n| crate::frame::scaled(n, ratio);
+        let extreme = |it| match it {
+            Extreme::Of(n) => Extreme::Of(ticks(n)),
+            other => other,
+        };
+        let mut histogram = Histogram::new();
+        if (ratio - 1.0).abs() < 0.01 {
+            histogram.clone_from(&self.histogram);
+        } else {
+            for (bucket, n) in self.histogram.buckets() {
+                histogram.add(ticks(bucket_middle(bucket)), n);
+            }
+        }
+        let change = &self.change;
+        let change = Change {
+            total: ticks(change.total),
+            min: extreme(change.min),
+            max: extreme(change.max),
+            ..*change
+        };
+        Cow::Owned(Total { change, histogram })
+    }
+
     /// Add another one.
     pub fn merge(&mut self, other: &Total) {
         self.change.add(&other.change);
@@ -119,6 +151,15 @@ pub struct SessionDelta<'a> {
     pub changes: Vec<(StatId, Change)>,
 }
 
+/// What the processes of one kind did.
+#[derive(Debug, Clone)]
+pub struct KindTotals {
+    /// "client backend", ...
+    pub kind: Arc<str>,
+    /// By statistic.
+    pub totals: Vec<Total>,
+}
+
 /// What happened between two snapshots.
 #[derive(Debug, Clone)]
 pub struct Delta<'a> {
@@ -130,8 +171,10 @@ pub struct Delta<'a> {
     pub sessions: Vec<SessionDelta<'a>>,
     /// How many have ended.
     pub ended_sessions: u64,
-    /// What they did, by statistic.
-    pub ended: Vec<Total>,
+    /// Ticks of the interval that these lived.
+    pub ended_ticks: u64,
+    /// What all did, by kind of process.
+    pub kinds: Vec<KindTotals>,
     /// What all did, by statistic.
     pub totals: Vec<Total>,
     /// Calls through each probe.
@@ -144,10 +187,19 @@ impl<'a> Delta<'a> {
     pub fn between(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Delta<'a> {
         let previous = previous.filter(|p| p.resets == snapshot.resets);
         let since = previous.map_or(snapshot.reset_tick, |p| p.tick);
-        let Part { sessions, mut totals, mut calls } = sessions(previous, snapshot);
-        let ended = ended(previous, snapshot, &mut calls);
-        for (total, ended) in totals.iter_mut().zip(&ended) {
-            total.merge(ended);
+        let Part { sessions, mut kinds, mut calls } = sessions(previous, snapshot);
+        let ended = ended::ended(previous, snapshot, &mut calls);
+        let ended_ticks = ended.iter().fold(0, |sum: u64, kind| {
+            let accounts = kind.totals.iter().enumerate();
+            let accounts =
+                accounts.filter(|(id, _)| is_account(&snapshot.directory, *id as StatId));
+            accounts.fold(sum, |sum, (_, total)| sum.saturating_add(total.change.total))
+        });
+        merge_kinds(&mut kinds, ended);
+        let mut totals = vec![Total::default(); snapshot.directory.len()];
+        for kind in &kinds {
+            let changed = totals.iter_mut().zip(&kind.totals).filter(|(_, t)| !t.change.is_zero());
+            changed.for_each(|(sum, part)| sum.merge(part));
         }
         let gone = |s: &Snapshot| {
             s.groups.iter().fold(0u64, |n, g| n.saturating_add(g.sessions))
@@ -158,7 +210,8 @@ impl<'a> Delta<'a> {
             ticks: snapshot.tick.saturating_sub(since),
             sessions,
             ended_sessions: gone(snapshot).saturating_sub(previous.map_or(0, gone)),
-            ended,
+            ended_ticks,
+            kinds,
             totals,
             calls,
         }
@@ -177,8 +230,29 @@ impl<'a> Delta<'a> {
 /// What some of the sessions did.
 struct Part<'a> {
     sessions: Vec<SessionDelta<'a>>,
-    totals: Vec<Total>,
+    kinds: Vec<KindTotals>,
     calls: Vec<u64>,
+}
+
+/// The totals of a kind of process among `kinds`, new ones if need be. There are few kinds.
+fn totals_of<'k>(kinds: &'k mut Vec<KindTotals>, kind: &str, size: usize) -> &'k mut [Total] {
+    let at = kinds.iter().position(|k| &*k.kind == kind).unwrap_or_else(|| {
+        kinds.push(KindTotals { kind: kind.into(), totals: vec![Total::default(); size] });
+        kinds.len() - 1
+    });
+    &mut kinds[at].totals
+}
+
+fn merge_kinds(kinds: &mut Vec<KindTotals>, more: Vec<KindTotals>) {
+    for part in more {
+        match kinds.iter_mut().find(|k| k.kind == part.kind) {
+            Some(known) => {
+                let changed = known.totals.iter_mut().zip(&part.totals);
+                changed.filter(|(_, t)| !t.change.is_zero()).for_each(|(sum, t)| sum.merge(t));
+            }
+            None => kinds.push(part),
+        }
+    }
 }
 
 /// What the sessions did. With many of them, part of the work is done beside us: it is mostly
@@ -187,13 +261,14 @@ fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Part<'a>
     let part = |books: &'a [Book]| {
         let mut part = Part {
             sessions: Vec::with_capacity(books.len()),
-            totals: vec![Total::default(); snapshot.directory.len()],
+            kinds: Vec::new(),
             calls: vec![0u64; layout::CALLS],
         };
         for book in books.iter().filter(|b| b.life != Life::Retired) {
             let before = previous.and_then(|p| p.book(book.slot, book.generation));
             add_calls(&mut part.calls, book, before);
-            part.sessions.push(session(book, before, &mut part.totals, &snapshot.directory));
+            let totals = totals_of(&mut part.kinds, &book.identity.kind, snapshot.directory.len());
+            part.sessions.push(session(book, before, totals, &snapshot.directory));
         }
         part
     };
@@ -207,7 +282,7 @@ fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Part<'a>
             // A panic of the worker is a panic of ours.
             let other = other.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
             all.sessions.extend(other.sessions);
-            all.totals.iter_mut().zip(&other.totals).for_each(|(sum, part)| sum.merge(part));
+            merge_kinds(&mut all.kinds, other.kinds);
             for (sum, part) in all.calls.iter_mut().zip(&other.calls) {
                 *sum = sum.saturating_add(*part);
             }
@@ -353,91 +428,4 @@ fn extremes(
         _ => Extreme::Of(now.1),
     };
     (min, max)
-}
-
-/// What the sessions did that are no more: by statistic, the growth of the groups and of
-/// the slots that are not folded yet, less what these sessions had before.
-fn ended(previous: Option<&Snapshot>, snapshot: &Snapshot, calls: &mut [u64]) -> Vec<Total> {
-    #[derive(Clone, Default)]
-    struct Sum {
-        count: i128,
-        total: i128,
-        amount: i128,
-        follows: i128,
-        now: Option<(u64, u64)>,
-        then: Option<(u64, u64)>,
-    }
-    let widen = |span: &mut Option<(u64, u64)>, head: &Head| {
-        if head.count > 0 {
-            let (min, max) = span.unwrap_or((u64::MAX, 0));
-            *span = Some((min.min(head.min), max.max(head.max)));
-        }
-    };
-    let size = snapshot.directory.len();
-    let mut sums = vec![Sum::default(); size];
-    let mut totals = vec![Total::default(); size];
-    let mut call_sums = vec![0i128; calls.len()];
-
-    let is_session =
-        |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
-    let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
-    for book in snapshot.groups.iter().chain(retired) {
-        for head in &book.heads {
-            let Some(sum) = sums.get_mut(head.stat as usize) else {
-                continue;
-            };
-            sum.count += i128::from(head.count);
-            sum.total += i128::from(head.total);
-            sum.amount += i128::from(head.amount);
-            sum.follows += i128::from(head.follows);
-            widen(&mut sum.now, head);
-            let (first, counts) = book.shelf.get(head.place);
-            totals[head.stat as usize].histogram.add_counts(first, counts);
-        }
-        for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
-            *sum += i128::from(n);
-        }
-    }
-    if let Some(previous) = previous {
-        let ended = previous.books.iter().filter(|p| !is_session(p));
-        for book in previous.groups.iter().chain(ended) {
-            for head in &book.heads {
-                let Some(sum) = sums.get_mut(head.stat as usize) else {
-                    continue;
-                };
-                sum.count -= i128::from(head.count);
-                sum.total -= i128::from(head.total);
-                sum.amount -= i128::from(head.amount);
-                sum.follows -= i128::from(head.follows);
-                widen(&mut sum.then, head);
-                let (first, counts) = book.shelf.get(head.place);
-                totals[head.stat as usize].histogram.subtract_counts(first, counts);
-            }
-            for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
-                *sum -= i128::from(n);
-            }
-        }
-    }
-    let positive = |n: i128| u64::try_from(n.max(0)).unwrap_or(u64::MAX);
-    for (total, sum) in totals.iter_mut().zip(&sums) {
-        total.change.count = positive(sum.count);
-        total.change.total = positive(sum.total);
-        total.change.amount = positive(sum.amount);
-        total.change.follows = positive(sum.follows);
-        if total.change.count == 0 {
-            total.histogram = Histogram::new();
-        } else if let Some(now) = sum.now {
-            let growth = (total.histogram.lowest(), total.histogram.highest());
-            (total.change.min, total.change.max) = extremes(growth, now, sum.then);
-        }
-    }
-    let is_account = |stat: usize| is_account(&snapshot.directory, stat as StatId);
-    let moved = sums.iter().enumerate().filter(|(stat, _)| is_account(*stat));
-    let moved = moved.fold(0u64, |n, (_, sum)| n.saturating_add(positive(-sum.total)));
-    let accounts = totals.iter_mut().enumerate().filter(|(stat, _)| is_account(*stat));
-    take_back(moved, accounts.map(|(at, t)| (at as StatId, &mut t.change.total)), |_, _| ());
-    for (call, &sum) in calls.iter_mut().zip(&call_sums) {
-        *call = call.saturating_add(positive(sum));
-    }
-    totals
 }

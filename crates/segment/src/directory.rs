@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub type StatId = u32;
 
 /// What a statistic counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatKind {
     /// Time of the closed ledger, in ticks.
     Account,
@@ -23,8 +23,8 @@ pub enum StatKind {
     Value,
 }
 
-/// One statistic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One statistic. Name and kind tell it from others.
+#[derive(Debug, Clone)]
 pub struct Stat {
     /// The whole name.
     pub name: String,
@@ -34,6 +34,20 @@ pub struct Stat {
     pub unit: String,
     phase: Arc<str>,
     activity: Arc<str>,
+}
+
+impl PartialEq for Stat {
+    fn eq(&self, other: &Stat) -> bool {
+        self.name == other.name && self.kind == other.kind
+    }
+}
+
+impl Eq for Stat {}
+
+impl std::hash::Hash for Stat {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (&self.name, self.kind).hash(state);
+    }
 }
 
 impl Stat {
@@ -75,7 +89,7 @@ impl Stat {
 /// of the same segment.
 #[derive(Debug, Clone, Default)]
 pub struct Directory {
-    stats: Vec<Stat>,
+    stats: Vec<Arc<Stat>>,
     by_name: HashMap<(String, u8), StatId>,
 }
 
@@ -89,12 +103,17 @@ impl Directory {
         let directory = Arc::make_mut(this);
         let id = directory.stats.len() as StatId;
         directory.by_name.insert(key, id);
-        directory.stats.push(stat);
+        directory.stats.push(Arc::new(stat));
         id
     }
 
     /// The statistic of this number.
     pub fn get(&self, id: StatId) -> Option<&Stat> {
+        self.stats.get(id as usize).map(|stat| &**stat)
+    }
+
+    /// The same, to be kept.
+    pub fn shared(&self, id: StatId) -> Option<&Arc<Stat>> {
         self.stats.get(id as usize)
     }
 

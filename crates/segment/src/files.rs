@@ -5,12 +5,10 @@
 //! Names are `file::<kind>::<operation>::<phase>`, where the kind may end in `@<tablespace>`
 //! and the operation of those that failed in ` failed`.
 
-use crate::book::{Book, Head, Life};
-use crate::clock::Clock;
-use crate::delta::{Change, Delta, Total};
-use crate::directory::{Directory, Stat, StatId, StatKind};
+use crate::delta::Total;
+use crate::directory::{Stat, StatKind};
+use crate::frame::{Frame, Sums};
 use crate::interval::Timing;
-use crate::snapshot::Snapshot;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -181,15 +179,16 @@ pub(crate) fn is_of_file(stat: &Stat) -> bool {
 }
 
 /// All of them, most time first.
-pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> Vec<FileRow> {
-    let mut sums: HashMap<[&str; 3], (FileTotals, Vec<FilePhase>)> = HashMap::new();
-    for (stat, total) in delta.changed() {
+pub(crate) fn rows(sums: &Sums<'_>) -> Vec<FileRow> {
+    let clock = sums.clock();
+    let mut rows: HashMap<[&str; 3], (FileTotals, Vec<FilePhase>)> = HashMap::new();
+    for (stat, total) in sums.changed() {
         let Some(name) = parse(stat) else {
             continue;
         };
         let change = &total.change;
         let failed = if name.failed { change.count } else { 0 };
-        let (totals, phases) = sums.entry(name.key).or_default();
+        let (totals, phases) = rows.entry(name.key).or_default();
         totals.all.merge(total);
         totals.failed = totals.failed.saturating_add(failed);
         let seconds = clock.seconds(change.total);
@@ -211,13 +210,13 @@ pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> Vec<FileRow> {
             }),
         }
     }
-    let mut rows: Vec<FileRow> = sums
+    let mut rows: Vec<FileRow> = rows
         .into_iter()
         .map(|(key, (totals, mut phases))| {
             phases.sort_by(|a, b| {
                 b.seconds.total_cmp(&a.seconds).then_with(|| a.phase.cmp(&b.phase))
             });
-            FileRow::of(key, totals, phases, clock.ticks_per_second())
+            FileRow::of(key, totals, phases, clock.ticks_per_second)
         })
         .collect();
     let names = |row: &FileRow| (row.file.clone(), row.tablespace.clone(), row.operation.clone());
@@ -227,136 +226,33 @@ pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> Vec<FileRow> {
     rows
 }
 
-/// What a statistic did, as a sum that may be put together of parts and of what is taken off.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sum {
-    count: i128,
-    ticks: i128,
-    bytes: i128,
-    follows: i128,
-}
-
-impl Sum {
-    fn add(&mut self, sign: i128, numbers: [u64; 4]) {
-        let [count, ticks, bytes, follows] = numbers.map(|n| sign * i128::from(n));
-        self.count += count;
-        self.ticks += ticks;
-        self.bytes += bytes;
-        self.follows += follows;
-    }
-}
-
-/// Sums by kind of process and statistic.
-struct Sums<'s> {
-    directory: &'s Directory,
-    /// The statistics of files ...
-    stats: Vec<StatId>,
-    /// ... and which of these a statistic is, if any.
-    places: Vec<Option<u32>>,
-    /// In the order of `stats`. There are few kinds of process.
-    sums: Vec<(&'s str, Vec<Sum>)>,
-}
-
-impl<'s> Sums<'s> {
-    fn of(directory: &'s Directory) -> Sums<'s> {
-        let mut stats = Vec::new();
-        let places = (0..directory.len() as StatId)
-            .map(|id| {
-                directory.get(id).filter(|stat| is_of_file(stat)).map(|_| {
-                    stats.push(id);
-                    stats.len() as u32 - 1
-                })
-            })
-            .collect();
-        Sums { directory, stats, places, sums: Vec::new() }
-    }
-
-    /// Add what processes of one kind did, or take it off again.
-    fn add(
-        &mut self,
-        process: &'s str,
-        sign: i128,
-        changes: impl Iterator<Item = (StatId, [u64; 4])>,
-    ) {
-        let at = self.sums.iter().position(|(kind, _)| *kind == process).unwrap_or_else(|| {
-            self.sums.push((process, vec![Sum::default(); self.stats.len()]));
-            self.sums.len() - 1
+/// The same operations by kind of process, most time first.
+pub(crate) fn by_process(frame: &Frame) -> Vec<ProcessFileRow> {
+    let mut merged: BTreeMap<(&str, [&str; 3]), ProcessFileRow> = BTreeMap::new();
+    for it in &frame.statistics {
+        let change = &it.total.change;
+        let Some(name) = parse(&it.stat).filter(|_| change.count > 0) else {
+            continue;
+        };
+        let [file, tablespace, operation] = name.key;
+        let row = merged.entry((&it.process, name.key)).or_insert_with(|| ProcessFileRow {
+            process: it.process.clone(),
+            file: file.into(),
+            tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
+            operation: operation.into(),
+            count: 0,
+            failed: 0,
+            bytes: 0,
+            sequential: 0,
+            seconds: 0.0,
         });
-        let sums = &mut self.sums[at].1;
-        for (stat, numbers) in changes {
-            if let Some(Some(place)) = self.places.get(stat as usize) {
-                sums[*place as usize].add(sign, numbers);
-            }
-        }
+        row.count = row.count.saturating_add(change.count);
+        row.failed = row.failed.saturating_add(if name.failed { change.count } else { 0 });
+        row.bytes = row.bytes.saturating_add(change.amount);
+        row.sequential = row.sequential.saturating_add(change.follows);
+        row.seconds += frame.clock.seconds(change.total);
     }
-
-    fn add_book(&mut self, book: &'s Book, sign: i128) {
-        let numbers = |head: &Head| [head.count, head.total, head.amount, head.follows];
-        let changes = book.heads.iter().map(|head| (head.stat, numbers(head)));
-        self.add(&book.identity.kind, sign, changes);
-    }
-}
-
-/// The same operations by kind of process, most time first. What ended between the snapshots is
-/// in the groups, which know the kind: their growth, less what the ended had before.
-pub(crate) fn by_process(
-    previous: Option<&Snapshot>,
-    delta: &Delta<'_>,
-    clock: &Clock,
-) -> Vec<ProcessFileRow> {
-    let snapshot = delta.snapshot;
-    let previous = previous.filter(|p| p.resets == snapshot.resets);
-    let mut sums = Sums::of(&snapshot.directory);
-    for session in &delta.sessions {
-        let numbers = |c: &Change| [c.count, c.total, c.amount, c.follows];
-        let changes = session.changes.iter().map(|(stat, change)| (*stat, numbers(change)));
-        sums.add(&session.book.identity.kind, 1, changes);
-    }
-    let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
-    for book in snapshot.groups.iter().chain(retired) {
-        sums.add_book(book, 1);
-    }
-    let goes_on =
-        |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
-    if let Some(previous) = previous {
-        let ended = previous.books.iter().filter(|p| !goes_on(p));
-        for book in previous.groups.iter().chain(ended) {
-            sums.add_book(book, -1);
-        }
-    }
-    rows_of(&sums, clock)
-}
-
-fn rows_of(sums: &Sums<'_>, clock: &Clock) -> Vec<ProcessFileRow> {
-    let positive = |n: i128| u64::try_from(n.max(0)).unwrap_or(u64::MAX);
-    let mut rows: Vec<ProcessFileRow> = Vec::new();
-    for (process, all) in &sums.sums {
-        let mut merged: BTreeMap<[&str; 3], ProcessFileRow> = BTreeMap::new();
-        for (stat, sum) in sums.stats.iter().zip(all) {
-            let count = positive(sum.count);
-            let Some(name) = sums.directory.get(*stat).and_then(parse).filter(|_| count > 0) else {
-                continue;
-            };
-            let [file, tablespace, operation] = name.key;
-            let row = merged.entry(name.key).or_insert_with(|| ProcessFileRow {
-                process: (*process).into(),
-                file: file.into(),
-                tablespace: (!tablespace.is_empty()).then(|| tablespace.into()),
-                operation: operation.into(),
-                count: 0,
-                failed: 0,
-                bytes: 0,
-                sequential: 0,
-                seconds: 0.0,
-            });
-            row.count = row.count.saturating_add(count);
-            row.failed = row.failed.saturating_add(if name.failed { count } else { 0 });
-            row.bytes = row.bytes.saturating_add(positive(sum.bytes));
-            row.sequential = row.sequential.saturating_add(positive(sum.follows));
-            row.seconds += clock.seconds(positive(sum.ticks));
-        }
-        rows.extend(merged.into_values());
-    }
+    let mut rows: Vec<ProcessFileRow> = merged.into_values().collect();
     // Stable: what takes the same time stays in the order of its names.
     rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.process.cmp(&b.process)));
     rows

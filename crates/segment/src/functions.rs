@@ -3,9 +3,9 @@
 //!
 //! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`.
 
-use crate::clock::Clock;
-use crate::delta::{Delta, Total};
+use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
+use crate::frame::Sums;
 use crate::interval::Timing;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -130,10 +130,11 @@ pub(crate) fn is_of_function(stat: &Stat) -> bool {
 }
 
 /// The functions and the edges between them, most time first.
-pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
+pub(crate) fn rows(sums: &Sums<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
+    let clock = sums.clock();
     let mut functions: HashMap<[&str; 2], FunctionTotals> = HashMap::new();
     let mut edges = Vec::new();
-    for (stat, total) in delta.changed() {
+    for (stat, total) in sums.changed() {
         match parse(stat) {
             Some(Name::Function { key, part }) => {
                 let totals = functions.entry(key).or_default();
@@ -153,7 +154,7 @@ pub(crate) fn rows(delta: &Delta<'_>, clock: &Clock) -> (Vec<FunctionRow>, Vec<E
     }
     let mut functions: Vec<FunctionRow> = functions
         .into_iter()
-        .map(|(key, totals)| FunctionRow::of(key, totals, clock.ticks_per_second()))
+        .map(|(key, totals)| FunctionRow::of(key, totals, clock.ticks_per_second))
         .collect();
     functions.sort_by(|a, b| {
         (b.inclusive.seconds)

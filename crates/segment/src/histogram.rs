@@ -78,6 +78,15 @@ impl Histogram {
         Histogram::default()
     }
 
+    /// One of these buckets and counts; buckets that no histogram has are left out.
+    pub fn of_buckets(buckets: impl IntoIterator<Item = (usize, u64)>) -> Histogram {
+        let mut histogram = Histogram::new();
+        for (bucket, n) in buckets {
+            histogram.add_counts(bucket, Counts::Wide(&[n]));
+        }
+        histogram
+    }
+
     /// Values in it.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, &n| sum.saturating_add(n))

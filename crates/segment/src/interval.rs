@@ -5,16 +5,15 @@
 //! Conservation: `wall_seconds` is the sum of what all sessions lived in the interval, and
 //! the seconds of the ledger are that sum, divided otherwise.
 
-use crate::book::{Book, Life};
-use crate::clock::Clock;
 use crate::commits::{self, Checkpoints, Commits};
-use crate::delta::{Change, Delta, SessionDelta, Total};
+use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
 use crate::files::{self, FileRow, ProcessFileRow};
+use crate::frame::{Frame, Sums};
 use crate::functions::{self, EdgeRow, FunctionRow};
 use crate::level::Level;
 use crate::locks::{self, LockRow, Locks, LwlockRow, PhaseRow};
-use crate::segment::{Overflows, ProbeState, Segment};
+use crate::segment::{Overflows, Segment};
 use crate::snapshot::Snapshot;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -107,6 +106,13 @@ pub struct ClockInfo {
     pub kind: &'static str,
     /// Ticks in a second.
     pub ticks_per_second: f64,
+}
+
+impl ClockInfo {
+    /// A number of ticks in seconds.
+    pub fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_second
+    }
 }
 
 /// What a segment tells of.
@@ -229,7 +235,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    pub(crate) fn of(total: &Total, clock: &Clock) -> Timing {
+    pub(crate) fn of(total: &Total, clock: &ClockInfo) -> Timing {
         Timing::with(total, |ticks| clock.seconds(ticks))
     }
 
@@ -266,7 +272,7 @@ pub struct AccountRow {
 
 impl AccountRow {
     /// What `total` of the account `stat` means.
-    pub fn of(stat: &Stat, total: Total, clock: &Clock) -> AccountRow {
+    pub fn of(stat: &Stat, total: Total, clock: &ClockInfo) -> AccountRow {
         AccountRow {
             phase: stat.phase().clone(),
             activity: stat.activity().clone(),
@@ -330,39 +336,6 @@ pub fn is_idle(stat: &Stat) -> bool {
         || phase == "off"
 }
 
-/// Names of databases and users by number, from whoever knows them.
-#[derive(Default)]
-struct Names {
-    databases: HashMap<u32, String>,
-    users: HashMap<u32, String>,
-}
-
-impl Names {
-    fn of(snapshot: &Snapshot) -> Names {
-        let mut names = Names::default();
-        for book in snapshot.books.iter().chain(&snapshot.groups) {
-            let mut learn = |map: fn(&mut Names) -> &mut HashMap<u32, String>, id, name: &str| {
-                if id != 0 && !name.is_empty() {
-                    map(&mut names).insert(id, name.to_string());
-                }
-            };
-            learn(|n| &mut n.databases, book.database_id, &book.identity.database);
-            learn(|n| &mut n.users, book.user_id, &book.identity.user);
-        }
-        names
-    }
-
-    fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
-        if !own.is_empty() {
-            return Some(own.to_string());
-        }
-        if id == 0 {
-            return None;
-        }
-        Some(known.get(&id).cloned().unwrap_or_else(|| id.to_string()))
-    }
-}
-
 impl Interval {
     /// What happened between two snapshots of a segment; without a first one, since the last
     /// reset or since the segment was made.
@@ -371,15 +344,14 @@ impl Interval {
         previous: Option<&Snapshot>,
         snapshot: &Snapshot,
     ) -> Interval {
-        let delta = Delta::between(previous, snapshot);
-        let clock = &snapshot.clock;
-        let names = Names::of(snapshot);
-        let sessions: Vec<SessionRow> =
-            delta.sessions.iter().map(|s| session_row(s, snapshot, &names)).collect();
-        let ended_ticks = accounted(snapshot, delta.ended.iter().map(|t| &t.change).enumerate());
-        let wall = delta.sessions.iter().fold(ended_ticks, |sum, s| sum.saturating_add(s.lived));
+        Interval::from(Frame::between(segment, previous, snapshot))
+    }
 
-        let mut ledger: Vec<AccountRow> = delta
+    /// What a frame says, or the sum of some.
+    pub fn of(frame: &Frame) -> Interval {
+        let sums = Sums::of(frame);
+        let clock = &frame.clock;
+        let mut ledger: Vec<AccountRow> = sums
             .changed()
             .filter(|(stat, _)| stat.kind == StatKind::Account)
             .map(|(stat, total)| AccountRow::of(stat, total.clone(), clock))
@@ -389,69 +361,58 @@ impl Interval {
                 .total_cmp(&a.timing.seconds)
                 .then_with(|| (&a.phase, &a.activity).cmp(&(&b.phase, &b.activity)))
         });
-        let commands = command_rows(&delta, clock);
+        let commands = command_rows(&sums);
         let sum = |f: fn(&AccountRow) -> bool| -> f64 {
             ledger.iter().filter(|a| f(a)).map(|a| a.timing.seconds).fold(0.0, |sum, s| sum + s)
         };
         let uninstrumented_seconds = sum(|a| &*a.phase == "off");
-        let overflow_in_interval =
-            previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
-        let interval_seconds = clock.seconds(delta.ticks);
-        let wall_seconds = clock.seconds(wall);
-        let off = if wall > 0 { uninstrumented_seconds / wall_seconds } else { 0.0 };
-        let locks_before = previous.filter(|p| p.resets == snapshot.resets);
-        let locks_ticks =
-            snapshot.locks_ticks.saturating_sub(locks_before.map_or(0, |p| p.locks_ticks));
-        let locks = Locks::of(&delta, clock);
-        let (functions, edges) = functions::rows(&delta, clock);
-        let files = files::rows(&delta, clock);
-        let (commits, checkpoints) = commits::rows(&delta, &files, clock);
-        let torn_sessions = snapshot.books.iter().filter(|b| b.torn).count();
+        let interval_seconds = clock.seconds(frame.ticks);
+        let wall_seconds = clock.seconds(frame.wall);
+        let off = if frame.wall > 0 { uninstrumented_seconds / wall_seconds } else { 0.0 };
+        let locks = Locks::of(&sums);
+        let (functions, edges) = functions::rows(&sums);
+        let files = files::rows(&sums);
+        let (commits, checkpoints) = commits::rows(&sums, &files);
         let mut interval = Interval {
-            time: snapshot.realtime_ns as f64 * 1e-9,
+            time: frame.realtime_ns as f64 * 1e-9,
             interval_seconds,
-            level: snapshot.level,
-            level_left_seconds: snapshot
-                .level_end
-                .map(|end| clock.seconds(end.tick.saturating_sub(snapshot.tick))),
-            level_then: snapshot.level_end.map(|end| end.then),
-            clock: ClockInfo {
-                kind: clock.kind().name(),
-                ticks_per_second: clock.ticks_per_second(),
-            },
-            server: ServerInfo::of(segment),
-            cores: crate::process::cores(),
+            level: frame.level,
+            level_left_seconds: frame.level_end.map(|end| clock.seconds(end.left)),
+            level_then: frame.level_end.map(|end| end.then),
+            clock: *clock,
+            server: frame.server.clone(),
+            cores: frame.cores,
             wall_seconds,
             busy_seconds: sum(|a| !a.idle),
             commands_handled: commands.iter().map(|c| c.handle.count).sum(),
-            exact: uninstrumented_seconds == 0.0
-                && overflow_in_interval.is_zero()
-                && snapshot.nameless == 0
-                && torn_sessions == 0,
-            torn_sessions,
+            exact: uninstrumented_seconds == 0.0 && frame.is_whole(),
+            torn_sessions: frame.torn_sessions,
             uninstrumented_seconds,
             instrumented_seconds: interval_seconds * (1.0 - off).max(0.0),
-            locks_seconds: clock.seconds(locks_ticks.min(delta.ticks)),
-            overflow: snapshot.overflows,
-            overflow_in_interval,
-            sessions,
-            ended: EndedRow { sessions: delta.ended_sessions, seconds: clock.seconds(ended_ticks) },
+            locks_seconds: clock.seconds(frame.locks_ticks),
+            overflow: frame.overflow,
+            overflow_in_interval: frame.overflow_in_interval,
+            sessions: frame.sessions.clone(),
+            ended: EndedRow {
+                sessions: frame.ended_sessions,
+                seconds: clock.seconds(frame.ended_ticks),
+            },
             waits: Vec::new(),
             commands,
             lwlocks: locks.lwlocks,
             locks: locks.locks,
             deadlock_checks: locks.deadlock_checks,
             spin_delays: locks.spin_delays,
-            functions_probed: functions_probed(segment),
+            functions_probed: frame.functions_probed,
             functions,
             edges,
             files,
-            file_processes: files::by_process(previous, &delta, clock),
+            file_processes: files::by_process(frame),
             commits,
             checkpoints,
-            statistics: statistic_rows(&delta, clock),
+            statistics: statistic_rows(&sums),
             ledger,
-            kernel: crate::kernel::Witness::default(),
+            kernel: frame.kernel.clone(),
         };
         interval.waits = interval.waits_of_ledger();
         interval
@@ -493,114 +454,17 @@ impl Interval {
     }
 }
 
-impl ServerInfo {
-    fn of(segment: &Segment) -> ServerInfo {
-        let header = segment.header();
-        let known = |n: u32| (n != 0).then_some(n);
-        let name = if header.server.is_empty() { &header.producer } else { &header.server };
-        ServerInfo {
-            name: name.clone(),
-            host: header.host.clone(),
-            segment: segment.path().display().to_string(),
-            pid: known(header.server_pid),
-            port: known(header.server_port),
-            producer: header.producer.clone(),
-            created: header.created_realtime_ns as f64 * 1e-9,
-        }
+impl From<Frame> for Interval {
+    fn from(mut frame: Frame) -> Interval {
+        // There may be many.
+        let sessions = std::mem::take(&mut frame.sessions);
+        Interval { sessions, ..Interval::of(&frame) }
     }
 }
 
-/// Ticks in the accounts among these changes.
-fn accounted<'c>(snapshot: &Snapshot, changes: impl Iterator<Item = (usize, &'c Change)>) -> u64 {
-    changes
-        .filter(|(id, _)| {
-            snapshot.directory.get(*id as u32).is_some_and(|s| s.kind == StatKind::Account)
-        })
-        .fold(0, |sum, (_, c)| sum.saturating_add(c.total))
-}
-
-fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -> SessionRow {
-    let clock = &snapshot.clock;
-    let book = session.book;
-    let mut commands = 0;
-    let mut accounts = Vec::with_capacity(session.changes.len());
-    for (id, change) in &session.changes {
-        let Some(stat) = snapshot.directory.get(*id) else {
-            continue;
-        };
-        match stat.kind {
-            StatKind::Account => accounts.push(SessionAccount {
-                phase: stat.phase().clone(),
-                activity: stat.activity().clone(),
-                count: change.count,
-                seconds: clock.seconds(change.total),
-                idle: is_idle(stat),
-            }),
-            _ if stat.command().is_some_and(|(_, handle)| handle) => commands += change.count,
-            _ => {}
-        }
-    }
-    accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let sum = |f: fn(&SessionAccount) -> bool| -> f64 {
-        accounts.iter().filter(|a| f(a)).map(|a| a.seconds).fold(0.0, |sum, s| sum + s)
-    };
-    let running = book.run().and_then(|id| snapshot.directory.get(id));
-    SessionRow {
-        pid: book.pid,
-        leader_pid: (book.leader_pid != 0).then_some(book.leader_pid),
-        kind: book.identity.kind.clone(),
-        database: Names::name(&names.databases, book.database_id, &book.identity.database),
-        user: Names::name(&names.users, book.user_id, &book.identity.user),
-        application: book.identity.application.clone(),
-        phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
-        activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
-        since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
-        state: state(book, running),
-        lived_seconds: clock.seconds(session.lived),
-        busy_seconds: sum(|a| !a.idle),
-        cpu_seconds: sum(|a| &*a.activity == "cpu"),
-        commands,
-        slot: book.slot,
-        generation: book.generation,
-        holding_count: book.holding,
-        holding: book
-            .holds
-            .iter()
-            .map(|hold| HoldingRow {
-                lock: snapshot.tranches.name(hold.tranche),
-                mode: if hold.shared { "shared" } else { "exclusive" },
-                seconds: clock.seconds(book.now.saturating_sub(hold.since)),
-            })
-            .collect(),
-        accounts,
-    }
-}
-
-fn state(book: &Book, running: Option<&Stat>) -> &'static str {
-    let Some(stat) = running.filter(|_| book.life == Life::Alive) else {
-        return if book.life == Life::Alive { "background" } else { "dead" };
-    };
-    match &**stat.phase() {
-        "background" => "background",
-        "idle" => "idle",
-        "idle in transaction" => "idle in transaction",
-        _ if is_idle(stat) => "idle",
-        _ => "active",
-    }
-}
-
-/// What cannot be read is counted by nobody: the table of probes only tells why there are no
-/// calls.
-fn functions_probed(segment: &Segment) -> usize {
-    let is_function = |probe: &crate::Probe| {
-        probe.state == ProbeState::Installed && probe.name.starts_with(functions::PROBE_PREFIX)
-    };
-    segment.probes().map_or(0, |probes| probes.iter().filter(|p| is_function(p)).count())
-}
-
-fn command_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<CommandRow> {
+fn command_rows(sums: &Sums<'_>) -> Vec<CommandRow> {
     let mut rows: HashMap<&str, CommandRow> = HashMap::new();
-    for (stat, total) in delta.changed() {
+    for (stat, total) in sums.changed() {
         let Some((kind, is_handle)) = stat.command() else {
             continue;
         };
@@ -609,7 +473,7 @@ fn command_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<CommandRow> {
             read: Timing::default(),
             handle: Timing::default(),
         });
-        let timing = Timing::of(total, clock);
+        let timing = Timing::of(total, sums.clock());
         if is_handle {
             row.handle = timing;
         } else {
@@ -623,8 +487,9 @@ fn command_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<CommandRow> {
     rows
 }
 
-fn statistic_rows(delta: &Delta<'_>, clock: &Clock) -> Vec<StatisticRow> {
-    let mut rows: Vec<StatisticRow> = delta
+fn statistic_rows(sums: &Sums<'_>) -> Vec<StatisticRow> {
+    let clock = sums.clock();
+    let mut rows: Vec<StatisticRow> = sums
         .changed()
         .filter(|(stat, _)| {
             stat.kind != StatKind::Account

@@ -2,8 +2,9 @@
 //! The reader of segments: attach, take consistent snapshots, and say what one interval
 //! between two of them holds.
 //!
-//! The way of the data is one line: [`Segment`] → [`Snapshot`] → [`Delta`] → [`Interval`].
-//! Every view of the command is made from an [`Interval`]; none computes its own. Statements,
+//! The way of the data is one line: [`Segment`] → [`Snapshot`] → [`Delta`] → [`Frame`] →
+//! [`Interval`]. Frames add up to a frame, and are what recordings keep. Every view of the
+//! command is made from an [`Interval`]; none computes its own. Statements,
 //! of which there may be thousands, go beside it: [`Segment`] → [`Statements`] →
 //! [`StatementsDelta`].
 //!
@@ -19,6 +20,7 @@ pub mod delta;
 pub mod directory;
 mod error;
 pub mod files;
+pub mod frame;
 pub mod functions;
 mod groups;
 pub mod histogram;
@@ -42,6 +44,7 @@ pub use book::Book;
 pub use clock::{Clock, ClockKind};
 pub use delta::Delta;
 pub use error::Error;
+pub use frame::{Frame, FrameStat, Population};
 pub use histogram::Histogram;
 pub use interval::Interval;
 pub use level::{set_level, Level, LevelEnd, LevelSwitch, Standing};

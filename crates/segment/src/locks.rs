@@ -5,9 +5,9 @@
 //! Names are `lwlock::<lock>::<part>::<phase>::<mode>`, `lock::<type>::wait::<phase>::<mode>`,
 //! `lock::deadlock::check::<phase>` and `spin::delay::<phase>`.
 
-use crate::clock::Clock;
-use crate::delta::{Delta, Total};
+use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
+use crate::frame::Sums;
 use crate::interval::Timing;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -168,10 +168,11 @@ pub(crate) fn is_of_lock(stat: &Stat) -> bool {
 }
 
 impl Locks {
-    pub fn of(delta: &Delta<'_>, clock: &Clock) -> Locks {
+    pub fn of(sums: &Sums<'_>) -> Locks {
+        let clock = sums.clock();
         let mut locks = Locks::default();
         let mut lwlocks: HashMap<[&str; 3], LwlockTotals> = HashMap::new();
-        for (stat, total) in delta.changed() {
+        for (stat, total) in sums.changed() {
             let timing = || Timing::of(total, clock);
             match parse(stat) {
                 Some(Name::Lwlock { key, part }) => {
@@ -200,7 +201,7 @@ impl Locks {
         }
         locks.lwlocks = lwlocks
             .into_iter()
-            .map(|(key, totals)| LwlockRow::of(key, totals, clock.ticks_per_second()))
+            .map(|(key, totals)| LwlockRow::of(key, totals, clock.ticks_per_second))
             .collect();
         locks.sort();
         locks

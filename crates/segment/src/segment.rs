@@ -138,6 +138,24 @@ impl Overflows {
         *self == Overflows::default()
     }
 
+    /// Add others.
+    pub fn add(&mut self, other: &Overflows) {
+        let pairs = [
+            (&mut self.slots, other.slots),
+            (&mut self.statistics, other.statistics),
+            (&mut self.directory, other.directory),
+            (&mut self.groups, other.groups),
+            (&mut self.memory, other.memory),
+            (&mut self.lost_folds, other.lost_folds),
+            (&mut self.statements_dropped, other.statements_dropped),
+            (&mut self.statements_lost, other.statements_lost),
+            (&mut self.texts_cut, other.texts_cut),
+        ];
+        for (sum, more) in pairs {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
     /// Those since an earlier reading.
     pub fn since(&self, earlier: &Overflows) -> Overflows {
         Overflows {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Recordings: the frames of a server, interval by interval, as Parquet files that pandas,
+//! DuckDB or Spark read without us. docs/recording.md describes the data set.
+//!
+//! A [`Writer`] puts each interval into a journal, turns the journal into parts every minute,
+//! and minutes into hours (`upkeep`). A [`Recording`] reads parts and journal, gives back
+//! [`segment::Frame`]s, alone or added up over a range, and everything that was noted beside
+//! them. Nothing here knows how to look at a server, nor what the figures mean.
+
+mod error;
+mod part;
+mod range;
+mod rows;
+mod series;
+mod table;
+
+pub use error::Error;
+pub use range::{in_words, Range};
+pub use rows::{
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RunRow, ServerIoRow,
+    ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+};
+pub use series::{Series, SpreadRow, StatRow};
+pub use table::{Column, Shape, Table, Unit};

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A range of time, and instants in words.
+
+/// The intervals that end after `from_us` and not after `to_us`, microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Range {
+    /// Its begin.
+    pub from_us: i64,
+    /// Its end.
+    pub to_us: i64,
+}
+
+impl Range {
+    /// All of time.
+    pub const ALL: Range = Range { from_us: i64::MIN, to_us: i64::MAX };
+
+    /// Whether what ended, or happened, at this time is in it.
+    pub fn contains(&self, time_us: i64) -> bool {
+        self.from_us < time_us && time_us <= self.to_us
+    }
+
+    /// Whether anything in `from_us ..= to_us` may be in it.
+    pub(crate) fn meets(&self, from_us: i64, to_us: i64) -> bool {
+        self.from_us < to_us && from_us <= self.to_us
+    }
+
+    /// Its length, seconds.
+    pub fn seconds(&self) -> f64 {
+        self.to_us.saturating_sub(self.from_us) as f64 * 1e-6
+    }
+}
+
+/// "2026-03-01 17:30:00 UTC".
+pub fn in_words(time_us: i64) -> String {
+    match jiff::Timestamp::from_microsecond(time_us) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => format!("{time_us} us"),
+    }
+}

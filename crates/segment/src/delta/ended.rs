@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the sessions did that are no more: by kind of process and statistic, the growth of the
+//! groups and of the slots that are not folded yet, less what these sessions had before.
+
+use super::{extremes, is_account, take_back, KindTotals, Total};
+use crate::book::{Book, Head, Life};
+use crate::directory::StatId;
+use crate::histogram::Histogram;
+use crate::snapshot::Snapshot;
+
+/// A sum that is put together of parts and of what is taken off.
+#[derive(Clone, Default)]
+struct Sum {
+    /// Count, total, amount, follows.
+    numbers: [i128; 4],
+    now: Option<(u64, u64)>,
+    then: Option<(u64, u64)>,
+}
+
+/// The sums of the processes of one kind.
+struct Kind<'s> {
+    name: &'s str,
+    sums: Vec<Sum>,
+    totals: Vec<Total>,
+}
+
+fn positive(n: i128) -> u64 {
+    u64::try_from(n.max(0)).unwrap_or(u64::MAX)
+}
+
+fn widen(span: &mut Option<(u64, u64)>, head: &Head) {
+    if head.count > 0 {
+        let (min, max) = span.unwrap_or((u64::MAX, 0));
+        *span = Some((min.min(head.min), max.max(head.max)));
+    }
+}
+
+impl Kind<'_> {
+    /// Add what is in `book` now, or take off what was in it then.
+    fn add(&mut self, book: &Book, now: bool) {
+        for head in &book.heads {
+            let at = head.stat as usize;
+            let (Some(sum), Some(total)) = (self.sums.get_mut(at), self.totals.get_mut(at)) else {
+                continue;
+            };
+            let (first, counts) = book.shelf.get(head.place);
+            let numbers = [head.count, head.total, head.amount, head.follows].map(i128::from);
+            for (sum, number) in sum.numbers.iter_mut().zip(numbers) {
+                *sum += if now { number } else { -number };
+            }
+            if now {
+                widen(&mut sum.now, head);
+                total.histogram.add_counts(first, counts);
+            } else {
+                widen(&mut sum.then, head);
+                total.histogram.subtract_counts(first, counts);
+            }
+        }
+    }
+}
+
+fn kind_of<'k, 's>(kinds: &'k mut Vec<Kind<'s>>, book: &'s Book, size: usize) -> &'k mut Kind<'s> {
+    let name = book.identity.kind.as_str();
+    let at = kinds.iter().position(|k| k.name == name).unwrap_or_else(|| {
+        let sums = vec![Sum::default(); size];
+        kinds.push(Kind { name, sums, totals: vec![Total::default(); size] });
+        kinds.len() - 1
+    });
+    &mut kinds[at]
+}
+
+/// What they did. Their calls are added to `calls`.
+pub(super) fn ended(
+    previous: Option<&Snapshot>,
+    snapshot: &Snapshot,
+    calls: &mut [u64],
+) -> Vec<KindTotals> {
+    let size = snapshot.directory.len();
+    let mut kinds: Vec<Kind<'_>> = Vec::new();
+    let mut call_sums = vec![0i128; calls.len()];
+    let is_session =
+        |p: &Book| snapshot.book(p.slot, p.generation).is_some_and(|b| b.life != Life::Retired);
+    let retired = snapshot.books.iter().filter(|b| b.life == Life::Retired);
+    // Each pair of histograms is added and taken off in this order: none falls below zero.
+    for book in snapshot.groups.iter().chain(retired) {
+        kind_of(&mut kinds, book, size).add(book, true);
+        for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
+            *sum += i128::from(n);
+        }
+    }
+    if let Some(previous) = previous {
+        let gone = previous.books.iter().filter(|p| !is_session(p));
+        for book in previous.groups.iter().chain(gone) {
+            kind_of(&mut kinds, book, size).add(book, false);
+            for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
+                *sum -= i128::from(n);
+            }
+        }
+    }
+    for (call, &sum) in calls.iter_mut().zip(&call_sums) {
+        *call = call.saturating_add(positive(sum));
+    }
+    for kind in &mut kinds {
+        return_moved(kind, snapshot);
+    }
+    share_deficits(&mut kinds, snapshot);
+    kinds.into_iter().map(settle).collect()
+}
+
+/// Within a kind, what a writer moved late from one account to another: see [`take_back`].
+fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
+    let owed = |sums: &[Sum]| -> i128 {
+        let accounts = sums.iter().enumerate();
+        let accounts = accounts.filter(|(id, _)| is_account(&snapshot.directory, *id as StatId));
+        accounts.map(|(_, sum)| (-sum.numbers[1]).max(0)).sum()
+    };
+    let moved = owed(&kind.sums);
+    if moved == 0 {
+        return;
+    }
+    let mut held: Vec<(StatId, u64)> = (0..)
+        .zip(&kind.sums)
+        .filter(|(id, _)| is_account(&snapshot.directory, *id))
+        .map(|(id, sum)| (id, positive(sum.numbers[1])))
+        .collect();
+    let whole: i128 = held.iter().map(|(_, total)| i128::from(*total)).sum();
+    if whole < moved {
+        // Not moved: these processes have changed their kind.
+        return;
+    }
+    take_back(positive(moved), held.iter_mut().map(|(id, total)| (*id, total)), |_, _| ());
+    for (id, total) in held {
+        kind.sums[id as usize].numbers[1] = i128::from(total);
+    }
+}
+
+/// A process that changed its kind was taken off the one and added to the other: what the one
+/// lacks the other has too much, of the same statistic or, if it was moved besides, of another
+/// account.
+fn share_deficits(kinds: &mut [Kind<'_>], snapshot: &Snapshot) {
+    if kinds.iter().all(|kind| kind.sums.iter().all(|s| s.numbers.iter().all(|n| *n >= 0))) {
+        return;
+    }
+    let mut owed = 0;
+    for stat in 0..snapshot.directory.len() {
+        for number in 0..4 {
+            let mut lacking = 0;
+            for kind in kinds.iter_mut() {
+                let n = &mut kind.sums[stat].numbers[number];
+                lacking -= (*n).min(0);
+                *n = (*n).max(0);
+            }
+            for kind in kinds.iter_mut() {
+                let n = &mut kind.sums[stat].numbers[number];
+                let part = lacking.min(*n);
+                *n -= part;
+                lacking -= part;
+            }
+            if number == 1 && is_account(&snapshot.directory, stat as StatId) {
+                owed += lacking;
+            }
+        }
+    }
+    let accounts = kinds.iter_mut().flat_map(|kind| (0..).zip(&mut kind.sums));
+    let mut held: Vec<(StatId, &mut i128)> = accounts
+        .filter(|(id, _)| is_account(&snapshot.directory, *id))
+        .map(|(id, sum)| (id, &mut sum.numbers[1]))
+        .collect();
+    held.sort_by_key(|(_, ticks)| std::cmp::Reverse(**ticks));
+    for (_, ticks) in held {
+        let part = owed.min(*ticks);
+        *ticks -= part;
+        owed -= part;
+    }
+}
+
+fn settle(mut kind: Kind<'_>) -> KindTotals {
+    for (total, sum) in kind.totals.iter_mut().zip(&kind.sums) {
+        let [count, ticks, amount, follows] = sum.numbers.map(positive);
+        total.change.count = count;
+        total.change.total = ticks;
+        total.change.amount = amount;
+        total.change.follows = follows;
+        if count == 0 {
+            total.histogram = Histogram::new();
+        } else if let Some(now) = sum.now {
+            let growth = (total.histogram.lowest(), total.histogram.highest());
+            (total.change.min, total.change.max) = extremes(growth, now, sum.then);
+        }
+    }
+    KindTotals { kind: kind.name.into(), totals: kind.totals }
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A frame: what one interval holds, free of the live segment. Frames of intervals that follow
+//! each other add up to the frame of them all, so that an [`crate::Interval`] of any length,
+//! live or recorded, is made by the same code.
+
+mod sessions;
+mod sums;
+
+use crate::delta::{Delta, Total};
+use crate::directory::{Stat, StatKind};
+use crate::functions;
+use crate::interval::{ClockInfo, ServerInfo, SessionRow};
+use crate::kernel::Witness;
+use crate::level::Level;
+use crate::segment::{Overflows, ProbeState, Segment};
+use crate::snapshot::Snapshot;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use sums::Sums;
+
+/// What one interval holds. Times are in ticks of `clock`.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// When it ended, ns since 1970, as the machine's clock had it.
+    pub realtime_ns: u64,
+    /// When it ended, ns of CLOCK_MONOTONIC.
+    pub monotonic_ns: u64,
+    /// Its length; of a sum, that of its parts together.
+    pub ticks: u64,
+    /// The clock by which it was measured.
+    pub clock: ClockInfo,
+    /// The level in force at its end.
+    pub level: Level,
+    /// When that ends by itself.
+    pub level_end: Option<LevelLeft>,
+    /// What was measured.
+    pub server: ServerInfo,
+    /// Processors of the machine.
+    pub cores: usize,
+    /// The time that all sessions lived in it, together.
+    pub wall: u64,
+    /// The part of its length in which the level was locks.
+    pub locks_ticks: u64,
+    /// Sessions that stand still inside an update and were read as they are.
+    pub torn_sessions: usize,
+    /// Heads that name no statistic.
+    pub nameless: u64,
+    /// What found no room, since the segment was made.
+    pub overflow: Overflows,
+    /// What found no room in the interval.
+    pub overflow_in_interval: Overflows,
+    /// Functions with a probe, called or not.
+    pub functions_probed: usize,
+    /// The sessions at its end; of a sum and of a recording there are none.
+    pub sessions: Vec<SessionRow>,
+    /// How many of them there are.
+    pub population: Vec<Population>,
+    /// Sessions that ended within it ...
+    pub ended_sessions: u64,
+    /// ... and the time that they lived in it.
+    pub ended_ticks: u64,
+    /// What was done, by kind of process and statistic; only what is not zero, in no order.
+    pub statistics: Vec<FrameStat>,
+    /// What the kernel says; filled in by whoever asks it.
+    pub kernel: Witness,
+}
+
+/// How a level ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LevelLeft {
+    /// In so many ticks.
+    pub left: u64,
+    /// Then this is the level.
+    pub then: Level,
+}
+
+/// How many sessions of a kind are in a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Population {
+    /// "client backend", ...
+    pub process: Arc<str>,
+    /// As in [`SessionRow::state`].
+    pub state: &'static str,
+    /// How many.
+    pub sessions: u32,
+}
+
+/// What the processes of one kind did of one statistic.
+#[derive(Debug, Clone)]
+pub struct FrameStat {
+    /// "client backend", ...
+    pub process: Arc<str>,
+    /// Which.
+    pub stat: Arc<Stat>,
+    /// How often, how long, how much.
+    pub total: Total,
+}
+
+impl Frame {
+    /// What happened between two snapshots of a segment; without a first one, since the last
+    /// reset or since the segment was made.
+    pub fn between(segment: &Segment, previous: Option<&Snapshot>, snapshot: &Snapshot) -> Frame {
+        let delta = Delta::between(previous, snapshot);
+        let clock = &snapshot.clock;
+        let lived = delta.sessions.iter().map(|s| s.lived);
+        let before = previous.filter(|p| p.resets == snapshot.resets);
+        let locks = snapshot.locks_ticks.saturating_sub(before.map_or(0, |p| p.locks_ticks));
+        let sessions = sessions::rows(&delta);
+        Frame {
+            realtime_ns: snapshot.realtime_ns,
+            monotonic_ns: clock.ns_of(snapshot.tick),
+            ticks: delta.ticks,
+            clock: ClockInfo {
+                kind: clock.kind().name(),
+                ticks_per_second: clock.ticks_per_second(),
+            },
+            level: snapshot.level,
+            level_end: snapshot.level_end.map(|end| LevelLeft {
+                left: end.tick.saturating_sub(snapshot.tick),
+                then: end.then,
+            }),
+            server: ServerInfo::of(segment),
+            cores: crate::process::cores(),
+            wall: lived.fold(delta.ended_ticks, u64::saturating_add),
+            locks_ticks: locks.min(delta.ticks),
+            torn_sessions: snapshot.books.iter().filter(|b| b.torn).count(),
+            nameless: snapshot.nameless,
+            overflow: snapshot.overflows,
+            overflow_in_interval: previous
+                .map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows)),
+            functions_probed: functions_probed(segment),
+            population: sessions::population(&sessions),
+            sessions,
+            ended_sessions: delta.ended_sessions,
+            ended_ticks: delta.ended_ticks,
+            statistics: statistics(delta),
+            kernel: Witness::default(),
+        }
+    }
+
+    /// Whether nothing is missing but perhaps time at level off.
+    pub fn is_whole(&self) -> bool {
+        self.overflow_in_interval.is_zero() && self.nameless == 0 && self.torn_sessions == 0
+    }
+
+    /// Ticks of sessions while the level was off.
+    pub fn uninstrumented_ticks(&self) -> u64 {
+        let off = self
+            .statistics
+            .iter()
+            .filter(|it| it.stat.kind == StatKind::Account && &**it.stat.phase() == "off");
+        off.fold(0, |sum, it| sum.saturating_add(it.total.change.total))
+    }
+
+    /// Add the frame of a later interval. What stands for an instant (sessions, level) is then
+    /// that of the later one, without the rows of single sessions.
+    pub fn merge(&mut self, later: &Frame) {
+        let ratio = self.clock.ticks_per_second / later.clock.ticks_per_second;
+        let scale = |ticks: u64| scaled(ticks, ratio);
+        self.ticks = self.ticks.saturating_add(scale(later.ticks));
+        self.wall = self.wall.saturating_add(scale(later.wall));
+        self.locks_ticks = self.locks_ticks.saturating_add(scale(later.locks_ticks));
+        self.ended_ticks = self.ended_ticks.saturating_add(scale(later.ended_ticks));
+        self.ended_sessions = self.ended_sessions.saturating_add(later.ended_sessions);
+        self.torn_sessions = self.torn_sessions.max(later.torn_sessions);
+        self.nameless = self.nameless.max(later.nameless);
+        self.overflow_in_interval.add(&later.overflow_in_interval);
+        self.merge_statistics(later, ratio);
+        self.sessions.clear();
+        (self.realtime_ns, self.monotonic_ns) = (later.realtime_ns, later.monotonic_ns);
+        (self.level, self.overflow) = (later.level, later.overflow);
+        self.level_end = later.level_end.map(|end| LevelLeft { left: scale(end.left), ..end });
+        self.server = later.server.clone();
+        (self.cores, self.functions_probed) = (later.cores, later.functions_probed);
+        self.population = later.population.clone();
+        self.kernel = later.kernel.clone();
+    }
+
+    fn merge_statistics(&mut self, later: &Frame, ratio: f64) {
+        let known: HashMap<_, usize> =
+            self.statistics.iter().enumerate().map(|(at, it)| (it.key(), at)).collect();
+        let places: Vec<Option<usize>> =
+            later.statistics.iter().map(|it| known.get(&it.key()).copied()).collect();
+        for (it, place) in later.statistics.iter().zip(places) {
+            let total = it.total.rescaled(ratio, it.stat.kind);
+            match place.and_then(|at| self.statistics.get_mut(at)) {
+                Some(sum) => sum.total.merge(&total),
+                None => self.statistics.push(FrameStat { total: total.into_owned(), ..it.clone() }),
+            }
+        }
+    }
+}
+
+impl FrameStat {
+    fn key(&self) -> (Arc<str>, Arc<Stat>) {
+        (self.process.clone(), self.stat.clone())
+    }
+}
+
+/// A number of ticks in those of another clock.
+pub(crate) fn scaled(ticks: u64, ratio: f64) -> u64 {
+    if ratio == 1.0 {
+        ticks
+    } else {
+        (ticks as f64 * ratio).round() as u64
+    }
+}
+
+fn statistics(delta: Delta<'_>) -> Vec<FrameStat> {
+    let directory = &delta.snapshot.directory;
+    let mut statistics = Vec::new();
+    for kind in delta.kinds {
+        for (id, total) in (0..).zip(kind.totals) {
+            if total.change.is_zero() {
+                continue;
+            }
+            if let Some(stat) = directory.shared(id) {
+                let (process, stat) = (kind.kind.clone(), stat.clone());
+                statistics.push(FrameStat { process, stat, total });
+            }
+        }
+    }
+    statistics
+}
+
+/// What cannot be read is counted by nobody: the table of probes only tells why there are no
+/// calls.
+fn functions_probed(segment: &Segment) -> usize {
+    let is_function = |probe: &crate::Probe| {
+        probe.state == ProbeState::Installed && probe.name.starts_with(functions::PROBE_PREFIX)
+    };
+    segment.probes().map_or(0, |probes| probes.iter().filter(|p| is_function(p)).count())
+}
+
+impl ServerInfo {
+    fn of(segment: &Segment) -> ServerInfo {
+        let header = segment.header();
+        let known = |n: u32| (n != 0).then_some(n);
+        let name = if header.server.is_empty() { &header.producer } else { &header.server };
+        ServerInfo {
+            name: name.clone(),
+            host: header.host.clone(),
+            segment: segment.path().display().to_string(),
+            pid: known(header.server_pid),
+            port: known(header.server_port),
+            producer: header.producer.clone(),
+            created: header.created_realtime_ns as f64 * 1e-9,
+        }
+    }
+}

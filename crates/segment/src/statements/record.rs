@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Statements as they are kept on disk: what each did in an interval, in plain numbers, and
+//! back again from the sums of many intervals.
+
+use super::figures::{Part, Statement};
+use super::sums::{Sums, Times, WORDS};
+use super::{StatementKey, Statements, StatementsDelta, Text};
+use crate::clock::Clock;
+use crate::directory::{Directory, Stat, StatKind};
+use crate::histogram::Histogram;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a number of a [`StatementRecord`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain number.
+    Count,
+    /// Time, in ticks.
+    Ticks,
+    /// Time, in nanoseconds.
+    Nanoseconds,
+}
+
+/// The numbers of a [`StatementRecord`] by name, in its order.
+pub const COUNTERS: [(&str, Unit); WORDS] = [
+    ("rows", Unit::Count),
+    ("shared_hit", Unit::Count),
+    ("shared_read", Unit::Count),
+    ("shared_dirtied", Unit::Count),
+    ("shared_written", Unit::Count),
+    ("local_hit", Unit::Count),
+    ("local_read", Unit::Count),
+    ("local_dirtied", Unit::Count),
+    ("local_written", Unit::Count),
+    ("temp_read", Unit::Count),
+    ("temp_written", Unit::Count),
+    ("wal_records", Unit::Count),
+    ("wal_fpi", Unit::Count),
+    ("wal_bytes", Unit::Count),
+    ("read_time", Unit::Ticks),
+    ("write_time", Unit::Ticks),
+    ("temp_read_time", Unit::Ticks),
+    ("temp_write_time", Unit::Ticks),
+    ("server_read_time", Unit::Nanoseconds),
+    ("server_write_time", Unit::Nanoseconds),
+    ("server_temp_read_time", Unit::Nanoseconds),
+    ("server_temp_write_time", Unit::Nanoseconds),
+    ("temp_files", Unit::Count),
+    ("temp_bytes", Unit::Count),
+    ("errors", Unit::Count),
+    ("cancels", Unit::Count),
+    ("workers", Unit::Count),
+    ("worker_time", Unit::Ticks),
+    ("jit_functions", Unit::Count),
+    ("jit_generation_time", Unit::Nanoseconds),
+    ("jit_inlinings", Unit::Count),
+    ("jit_inlining_time", Unit::Nanoseconds),
+    ("jit_optimizations", Unit::Count),
+    ("jit_optimization_time", Unit::Nanoseconds),
+    ("jit_emissions", Unit::Count),
+    ("jit_emission_time", Unit::Nanoseconds),
+];
+
+/// Count, sum and extremes of times, in ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TimesRecord {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub total: u64,
+    /// The least; `None` where there were none, or where it cannot be known.
+    pub min: Option<u64>,
+    /// The greatest, likewise.
+    pub max: Option<u64>,
+    /// The sum of their squares.
+    pub squares: f64,
+}
+
+/// What went to one account of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartRecord {
+    /// Its name: `execute::wait::IO:DataFileRead`.
+    pub account: Arc<str>,
+    /// How often.
+    pub count: u64,
+    /// How long. Below zero where what had been counted of a message under way went to another
+    /// statement when that was known.
+    pub ticks: i64,
+}
+
+/// A statement in an interval.
+#[derive(Debug, Clone)]
+pub struct StatementRecord {
+    /// What names it.
+    pub key: StatementKey,
+    /// Its database's name, or empty.
+    pub database: Arc<str>,
+    /// Who ran it, or empty.
+    pub user: Arc<str>,
+    /// Its text, where one is known.
+    pub text: Option<Text>,
+    /// Executions.
+    pub exec: TimesRecord,
+    /// Plannings.
+    pub plan: TimesRecord,
+    /// The numbers that [`COUNTERS`] names.
+    pub counters: [u64; WORDS],
+    /// When it was first executed, microseconds since 1970; 0 unknown.
+    pub first_us: i64,
+    /// When it was last executed.
+    pub last_us: i64,
+    /// Execution times.
+    pub histogram: Histogram,
+    /// Where its time went; what is under way counts up to the interval's end.
+    pub parts: Vec<PartRecord>,
+}
+
+impl From<Times> for TimesRecord {
+    fn from(it: Times) -> Self {
+        let Times { count, total, min, max, squares } = it;
+        Self { count, total, min, max, squares }
+    }
+}
+
+impl From<TimesRecord> for Times {
+    fn from(it: TimesRecord) -> Self {
+        let TimesRecord { count, total, min, max, squares } = it;
+        Self { count, total, min, max, squares }
+    }
+}
+
+impl StatementRecord {
+    fn empty(key: StatementKey, source: &Statements) -> StatementRecord {
+        let name = |known: Option<&str>| known.unwrap_or_default().into();
+        StatementRecord {
+            key,
+            database: name(source.database(key.database_id)),
+            user: name(source.user(key.user_id)),
+            text: source.get(&key).and_then(|it| it.text.clone()),
+            exec: TimesRecord::default(),
+            plan: TimesRecord::default(),
+            counters: [0; WORDS],
+            first_us: 0,
+            last_us: 0,
+            histogram: Histogram::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    fn of(it: &Statement, source: &Statements) -> StatementRecord {
+        let mut record = StatementRecord {
+            exec: it.sums.exec.into(),
+            plan: it.sums.plan.into(),
+            counters: it.sums.words,
+            first_us: it.sums.first_us,
+            last_us: it.sums.last_us,
+            histogram: it.sums.histogram.clone(),
+            ..StatementRecord::empty(it.key, source)
+        };
+        record.change(&it.parts, &source.directory, 1);
+        record
+    }
+
+    fn change(&mut self, parts: &[Part], directory: &Directory, sign: i64) {
+        for part in parts {
+            let account = directory.get(part.stat).map_or("", |stat| stat.name.as_str());
+            let ticks = i64::try_from(part.ticks).unwrap_or(i64::MAX).saturating_mul(sign);
+            // What is under way has not been counted yet.
+            let count = if sign > 0 { part.count } else { 0 };
+            match self.parts.iter_mut().find(|known| *known.account == *account) {
+                Some(known) => {
+                    known.count = known.count.saturating_add(count);
+                    known.ticks = known.ticks.saturating_add(ticks);
+                }
+                None => self.parts.push(PartRecord { account: account.into(), count, ticks }),
+            }
+        }
+    }
+
+    /// Add the same statement of a later interval, in ticks of the same clock.
+    pub fn merge(&mut self, later: &StatementRecord) {
+        let mut sums = self.sums();
+        sums.add(&later.sums());
+        (self.exec, self.plan) = (sums.exec.into(), sums.plan.into());
+        (self.counters, self.histogram) = (sums.words, sums.histogram);
+        (self.first_us, self.last_us) = (sums.first_us, sums.last_us);
+        for part in &later.parts {
+            match self.parts.iter_mut().find(|known| known.account == part.account) {
+                Some(known) => {
+                    known.count = known.count.saturating_add(part.count);
+                    known.ticks = known.ticks.saturating_add(part.ticks);
+                }
+                None => self.parts.push(part.clone()),
+            }
+        }
+        if self.text.is_none() {
+            self.text.clone_from(&later.text);
+        }
+    }
+
+    fn sums(&self) -> Sums {
+        Sums {
+            exec: self.exec.into(),
+            plan: self.plan.into(),
+            words: self.counters,
+            first_us: self.first_us,
+            last_us: self.last_us,
+            histogram: self.histogram.clone(),
+        }
+    }
+
+    /// Whether it says nothing.
+    pub fn is_zero(&self) -> bool {
+        self.sums().is_zero() && self.parts.iter().all(|part| part.count == 0 && part.ticks == 0)
+    }
+}
+
+impl Statements {
+    /// What each statement did between two readings, the work under way included.
+    pub fn records(earlier: &Statements, later: &Statements) -> Vec<StatementRecord> {
+        let delta = StatementsDelta::between(Some(earlier), later);
+        let mut records: Vec<StatementRecord> =
+            delta.statements().iter().map(|it| StatementRecord::of(it, later)).collect();
+        let mut places: HashMap<StatementKey, usize> =
+            records.iter().enumerate().map(|(at, record)| (record.key, at)).collect();
+        for (reading, sign) in [(later, 1), (earlier, -1)] {
+            for it in reading.in_flight.iter().filter(|it| it.key.is_identified()) {
+                let at = *places.entry(it.key).or_insert_with(|| {
+                    records.push(StatementRecord::empty(it.key, later));
+                    records.len() - 1
+                });
+                let parts: Vec<Part> =
+                    it.parts.iter().map(|part| Part { count: 0, ..*part }).collect();
+                records[at].change(&parts, &reading.directory, sign);
+            }
+        }
+        for record in &mut records {
+            record.parts.retain(|part| part.count > 0 || part.ticks != 0);
+        }
+        records.retain(|record| !record.is_zero());
+        records
+    }
+
+    /// The statements of these records, which add up some intervals: as a reading of a segment
+    /// that began with the first of them. Each key is there once.
+    pub fn of_records(realtime_ns: u64, clock: Clock, records: Vec<StatementRecord>) -> Statements {
+        let second = 1.0 / clock.ticks_per_second();
+        let mut directory = Arc::default();
+        let (mut databases, mut users) = (HashMap::new(), HashMap::new());
+        let mut statements = Vec::with_capacity(records.len());
+        for record in records {
+            for (names, id, name) in [
+                (&mut databases, record.key.database_id, &record.database),
+                (&mut users, record.key.user_id, &record.user),
+            ] {
+                if !name.is_empty() {
+                    names.insert(id, name.to_string());
+                }
+            }
+            let parts = record.parts.iter().filter(|part| part.count > 0 || part.ticks > 0);
+            let parts = parts.map(|part| {
+                let name = part.account.to_string();
+                let stat = Stat::new(name, StatKind::Account, "ticks".to_string());
+                Part {
+                    stat: Directory::intern(&mut directory, stat),
+                    count: part.count,
+                    ticks: u64::try_from(part.ticks).unwrap_or(0),
+                }
+            });
+            statements.push(Statement {
+                key: record.key,
+                parts: parts.collect(),
+                sums: record.sums(),
+                text: record.text,
+                born: 0,
+                second,
+            });
+        }
+        let by_key = statements.iter().enumerate().map(|(at, it)| (it.key, at)).collect();
+        let count = u32::try_from(statements.len()).unwrap_or(u32::MAX);
+        Statements {
+            tick: 0,
+            realtime_ns,
+            clock,
+            directory,
+            statements,
+            by_key,
+            in_flight: Vec::new(),
+            capacity: 0,
+            entries: count,
+            evicted: 0,
+            dropped: 0,
+            lost: 0,
+            texts_cut: 0,
+            paused: false,
+            torn: 0,
+            databases,
+            users,
+        }
+    }
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: PostgreSQL
+//! tally.checkpoints and tally.writers: why and how long, what was written where, and what the clients
+//! did before, during and after. Against the server's log and views, and each transaction in pgbench's.
+#![allow(missing_docs)]
+
+mod house;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use house::{create_views, eventually};
+use postgres::Client;
+use scratch::{Builder, Cluster, Load};
+use serde_json::Value;
+
+const CLIENTS: u32 = 4;
+
+fn builder() -> Builder {
+    house::plain().settings([
+        ("shared_preload_libraries", "pg_tally"),
+        ("log_checkpoints", "on"),
+        ("autovacuum", "off"),
+        // Nobody but checkpoints writes.
+        ("bgwriter_lru_maxpages", "0"),
+    ])
+}
+
+/// With the views, and a table in a tablespace of its own.
+fn start(builder: Builder) -> (Cluster, Client) {
+    let cluster = house::start(builder);
+    create_views(&cluster);
+    let space = cluster.dir().join("elsewhere");
+    std::fs::create_dir(&space).unwrap();
+    cluster.account().own(&space).unwrap();
+    cluster.psql(&format!("create tablespace elsewhere location '{}'", space.display())).unwrap();
+    let mut client = cluster.connect().unwrap();
+    client
+        .batch_execute("create table t (n int); create table u (n int) tablespace elsewhere")
+        .unwrap();
+    (cluster, client)
+}
+
+/// Checkpoints in the order in which they ended; every column.
+fn checkpoints(client: &mut Client) -> Vec<Value> {
+    let sql = "select row_to_json(c)::text from tally.checkpoints c order by number";
+    let rows = client.query(sql, &[]).unwrap();
+    rows.iter().map(|row| serde_json::from_str(row.get(0)).unwrap()).collect()
+}
+
+fn ended(client: &mut Client) -> usize {
+    checkpoints(client).len()
+}
+
+fn number(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or_else(|| panic!("{name} in {row}"))
+}
+
+/// The lines of the log that begin and end checkpoints: reasons, and "wrote 12 buffers ...".
+fn told_by_the_log(cluster: &Cluster) -> Vec<(String, String)> {
+    let log = cluster.log();
+    let after = |text: &str| -> Vec<String> {
+        log.lines().filter_map(|l| l.split_once(text)).map(|(_, rest)| rest.to_string()).collect()
+    };
+    after("checkpoint starting:").into_iter().zip(after("checkpoint complete: ")).collect()
+}
+
+/// "write=0.123 s" and the like.
+fn figure(line: &str, name: &str) -> f64 {
+    let (_, rest) = line.split_once(name).unwrap_or_else(|| panic!("{name} in {line}"));
+    let digits = rest.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().unwrap()
+}
+
+/// Ends and durations of pgbench's transactions, seconds.
+fn transactions(folder: &Path) -> Vec<(f64, f64)> {
+    let files = std::fs::read_dir(folder).unwrap().flatten();
+    let texts = files.map(|file| std::fs::read_to_string(file.path()).unwrap());
+    let line = |line: &str| {
+        let field = |n| line.split(' ').nth(n).unwrap().parse::<f64>().unwrap();
+        (field(4) + field(5) * 1e-6, field(2) * 1e-6)
+    };
+    texts.flat_map(|text| text.lines().map(line).collect::<Vec<_>>()).collect()
+}
+
+/// When a checkpoint's readings of the clients were made: at its begin and after its end.
+fn readings(client: &mut Client, number: i64) -> (f64, f64) {
+    let sql = "select extract(epoch from max(at) filter (where text like 'checkpoint begins:%' and \
+                                             number < $1))::float8, \
+                      extract(epoch from min(at) filter (where text like 'checkpoint clients:%' and \
+                                             number > $1))::float8 from tally.events";
+    let row = client.query_one(sql, &[&number]).unwrap();
+    (row.get(0), row.get(1))
+}
+
+/// A part of the load, by pgbench: how many transactions ended within, give or take so much, and
+/// what they took.
+fn within(all: &[(f64, f64)], from: f64, to: f64, give: f64) -> (f64, f64) {
+    let in_it = all.iter().filter(|(end, _)| (from - give..to + give).contains(end));
+    in_it.fold((0.0, 0.0), |(count, sum), (_, took)| (count + 1.0, sum + took))
+}
+
+#[test]
+fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
+    let (cluster, mut client) = start(builder().settings([
+        ("checkpoint_timeout", "30s"),
+        ("checkpoint_completion_target", "0.1"),
+    ]));
+    client.batch_execute("insert into u select generate_series(1, 20000); checkpoint").unwrap();
+    let logs = cluster.dir().join("transactions");
+    std::fs::create_dir(&logs).unwrap();
+    cluster.account().own(&logs).unwrap();
+    let load = Load::Script("insert into t select 1 from pg_sleep(0.004);\n".into());
+    let pgbench = cluster.pgbench().load(load).clients(CLIENTS).duration(Duration::from_secs(9));
+    let prefix = format!("--log-prefix={}", logs.join("log").display());
+    let running = pgbench.arg("--log").arg(&prefix).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    let watch = Instant::now();
+    client.batch_execute("update u set n = n + 1").unwrap();
+    let updated = watch.elapsed().as_secs_f64();
+    // One that takes its time: a tenth of the interval.
+    let before = ended(&mut client);
+    let watch = Instant::now();
+    client.batch_execute("select pg_backup_start('spread'); select pg_backup_stop()").unwrap();
+    let spread_took = watch.elapsed().as_secs_f64();
+    eventually("it is told", || ended(&mut client) > before);
+    std::thread::sleep(Duration::from_millis(1500));
+    let told = checkpoints(&mut client);
+    let now: f64 = client
+        .query_one("select extract(epoch from clock_timestamp())::float8", &[])
+        .unwrap()
+        .get(0);
+    running.wait().unwrap();
+    let all = transactions(&logs);
+
+    let (anchor, spread) = (&told[before - 1], &told[before]);
+    assert_eq!(spread["reason"], "request");
+    let at = |row: &Value| row["number"].as_i64().unwrap();
+    let (_, since) = readings(&mut client, at(anchor));
+    let (begun, over) = readings(&mut client, at(spread));
+    assert!(over - begun > 1.0, "{spread}");
+    // The load, and the few commands of this session.
+    for (when, from, to) in [("before", since, begun), ("during", begun, over), ("after", over, now)]
+    {
+        let of = |name: &str| number(spread, &format!("{when}_{name}"));
+        // What this session waited for itself: an insert and a checkpoint before, an update; the other.
+        let own = match when {
+            "before" => updated,
+            "after" => spread_took,
+            _ => 0.0,
+        };
+        let (least, _) = within(&all, from, to, -0.05);
+        let (most, took) = within(&all, from, to, 0.05);
+        println!(
+            "{when}: {} commands in {} s of {:.3} ms each; pgbench {least} to {most}, {:.3} ms each",
+            of("commands"),
+            of("seconds"),
+            of("mean_handle_seconds") * 1e3,
+            took / most * 1e3,
+        );
+        assert!((of("seconds") - (to - from)).abs() < 0.05, "{when}: {from} to {to}, {spread}");
+        assert!((least..=most + 40.0).contains(&of("commands")), "{when}: {spread}");
+        let per_second = of("commands") / of("seconds");
+        assert!((of("commands_per_second") - per_second).abs() < 0.01 * per_second, "{when}");
+        // pgbench also waits for the network and its turn; this session's own commands are few, but
+        // may be long ones.
+        let share = (of("mean_handle_seconds") * of("commands") - own) / took;
+        assert!((0.5..1.1).contains(&share), "{when}: {share} of the latency");
+    }
+
+    // The next one comes by the clock, and what was after the last is before it.
+    let count = told.len();
+    for _ in 0..3 {
+        if ended(&mut client) == count {
+            std::thread::sleep(Duration::from_secs(9));
+        }
+    }
+    eventually("one by the clock", || ended(&mut client) > count);
+    let told = checkpoints(&mut client);
+    let (last, timed) = (&told[count - 1], &told[count]);
+    assert_eq!(timed["reason"], "time", "{timed}");
+    for part in ["seconds", "commands", "mean_handle_seconds"] {
+        assert_eq!(last[format!("after_{part}")], timed[format!("before_{part}")]);
+    }
+    assert!((number(timed, "interval_seconds") - 30.0).abs() < 2.0, "{timed}");
+    assert_eq!(number(timed, "target"), 0.1);
+    let spread = number(timed, "write_seconds") / 30.0;
+    assert!((number(timed, "spread") - spread).abs() < 0.01, "{timed}");
+    let log = told_by_the_log(&cluster);
+    let flags: Vec<&str> = log.iter().map(|(flags, _)| flags.trim()).collect();
+    assert_eq!(flags[flags.len() - 1], "time", "{flags:?}");
+}
+
+#[test]
+fn a_checkpoint_tells_why_what_it_wrote_where_and_what_the_log_tells_of_it() {
+    let (cluster, mut client) = start(builder().settings([
+        ("checkpoint_timeout", "1h"),
+        ("max_wal_size", "32MB"),
+        ("min_wal_size", "32MB"),
+        ("wal_level", "minimal"),
+        ("max_wal_senders", "0"),
+    ]));
+    client.batch_execute("create extension pg_buffercache").unwrap();
+    let dirty = "select count(*) from pg_buffercache where isdirty and reltablespace = \
+                 (select oid from pg_tablespace where spcname = 'elsewhere')";
+    let buffers = |client: &mut Client| -> i64 {
+        client.batch_execute("select pg_stat_force_next_flush()").unwrap();
+        std::thread::sleep(Duration::from_millis(1200));
+        let sql = "select buffers_checkpoint from pg_stat_bgwriter";
+        client.query_one(sql, &[]).unwrap().get(0)
+    };
+    client.batch_execute("insert into u select generate_series(1, 100); checkpoint").unwrap();
+    let before = (ended(&mut client), buffers(&mut client));
+    client.batch_execute("insert into u select generate_series(1, 50000)").unwrap();
+    client.batch_execute("insert into t select 1; delete from pg_shdescription").unwrap();
+    let expected: i64 = client.query_one(dirty, &[]).unwrap().get(0);
+    assert!(expected > 200, "{expected}");
+    client.batch_execute("checkpoint").unwrap();
+    eventually("it is told", || ended(&mut client) > before.0);
+    let told = checkpoints(&mut client);
+    let row = &told[before.0];
+    let by: BTreeMap<String, i64> =
+        serde_json::from_value(row["buffers_by_tablespace"].clone()).unwrap();
+    println!("{by:?}, {expected} dirty elsewhere");
+    assert_eq!(by["elsewhere"], expected);
+    assert!(by["pg_default"] > 0 && by["slru"] > 0);
+    let slru = by["slru"];
+    assert_eq!(by.values().sum::<i64>(), row["buffers"].as_i64().unwrap(), "SLRUs included");
+    assert_eq!(by.values().sum::<i64>() - slru, buffers(&mut client) - before.1, "without them");
+    assert_eq!(row["reason"], "request");
+
+    // Those who wrote are told apart.
+    let writer = |client: &mut Client, process: &str| -> (i64, i64) {
+        let sql = "select coalesce(sum(blocks_written), 0)::bigint, \
+                          coalesce(sum(extensions), 0)::bigint from tally.writers where process = $1";
+        let row = client.query_one(sql, &[&process]).unwrap();
+        (row.get(0), row.get(1))
+    };
+    let bgwriter = "select buffers_checkpoint, buffers_clean from pg_stat_bgwriter";
+    let theirs = client.query_one(bgwriter, &[]).unwrap();
+    assert_eq!(writer(&mut client, "checkpointer").0, theirs.get::<_, i64>(0));
+    assert_eq!(writer(&mut client, "background writer").0, theirs.get::<_, i64>(1));
+    assert!(writer(&mut client, "client backend").1 > 200, "the session added blocks itself");
+
+    // WAL that is more than it should be brings one about.
+    let count = ended(&mut client);
+    client.batch_execute("insert into t select generate_series(1, 400000)").unwrap();
+    eventually("one for WAL", || ended(&mut client) > count);
+    client.batch_execute("checkpoint").unwrap();
+    let told = checkpoints(&mut client);
+    let log = told_by_the_log(&cluster);
+    println!("{log:?}");
+    assert_eq!(told.len(), log.len(), "all are told");
+    // One that the server leaves, since nothing has happened since the last, has not begun.
+    let begun = "select count(*) from tally.events where text like 'checkpoint begins:%'";
+    assert_eq!(client.query_one(begun, &[]).unwrap().get::<_, i64>(0), told.len() as i64);
+    let reasons: Vec<&str> = told.iter().map(|row| row["reason"].as_str().unwrap()).collect();
+    assert!(reasons.contains(&"wal") && reasons.contains(&"request"), "{reasons:?}");
+    for (row, (flags, line)) in told.iter().zip(&log) {
+        let reason = row["reason"].as_str().unwrap();
+        let expected = ["time", "wal"].into_iter().find(|word| flags.contains(word));
+        assert_eq!(reason, expected.unwrap_or("request"), "{flags}");
+        assert_eq!(number(row, "buffers"), figure(line, "wrote "));
+        assert_eq!(number(row, "wal_recycled"), figure(line, "removed, "));
+        assert_eq!(number(row, "files_synced"), figure(line, "sync files="));
+        for (ours, theirs) in [("write_seconds", "write="), ("sync_seconds", " sync=")] {
+            assert!((number(row, ours) - figure(line, theirs)).abs() < 0.002, "{ours}: {line}");
+        }
+    }
+}
+
+#[test]
+fn what_was_not_seen_whole_is_not_told_of_the_clients() {
+    let (cluster, mut client) = start(builder().setting("checkpoint_timeout", "1h"));
+    let mut other = cluster.connect().unwrap();
+    client.batch_execute("checkpoint; insert into t select 1; checkpoint").unwrap();
+    let told = checkpoints(&mut client);
+    let whole = told.last().unwrap();
+    assert!(number(whole, "before_commands") >= 0.0 && number(whole, "after_commands") >= 1.0);
+    // A session that works while the level is off is missed.
+    let segment = house::segment(&cluster);
+    for level in ["off", "waits"] {
+        house::output(house::tally().args(["level", level]).arg(&segment));
+        other.batch_execute("select pg_sleep(0.01)").unwrap();
+    }
+    client.batch_execute("insert into t select 1; checkpoint").unwrap();
+    let told = checkpoints(&mut client);
+    let cut = &told[told.len() - 1];
+    assert_eq!((&cut["before_commands"], &told[told.len() - 2]["after_commands"]), (&Value::Null, &Value::Null));
+    assert!(number(cut, "during_commands") >= 0.0);
+    // Sums that begin again at zero tell nothing of what was before.
+    client.batch_execute("insert into t select 1; checkpoint; select tally.reset()").unwrap();
+    let told = checkpoints(&mut client);
+    let last = told.last().unwrap();
+    assert_eq!(last["after_commands"], Value::Null);
+    assert!(number(last, "before_commands") >= 0.0, "{last}");
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * wal.c
+ *	  The WAL that a process inserts (wal.h).
+ *
+ * pgWalUsage only grows. How often the WAL's buffers were full the server puts back to zero when it
+ * tells its own statistics. It does so between transactions, and each time that buffers are full
+ * comes right after a write of WAL; so we have looked since the one and look again before the other.
+ */
+#include "compat.h"
+
+#include <string.h>
+
+#include "access/parallel.h"
+
+#include "probe.h"
+#include "wal.h"
+
+enum
+{
+	WAL_RECORDS,
+	WAL_IMAGES,
+	WAL_BYTES,
+	WAL_BUFFERS_FULL,
+	WAL_FIGURES
+};
+
+static const struct
+{
+	const char *name;
+	const char *unit;
+}			figures[WAL_FIGURES] = {
+	[WAL_RECORDS] = {"wal::records", "records"},
+	[WAL_IMAGES] = {"wal::full_page_images", "images"},
+	[WAL_BYTES] = {"wal::bytes", "bytes"},
+	[WAL_BUFFERS_FULL] = {"wal::buffers_full", "times"},
+};
+
+wal_seen	wal_last;
+
+static uint32 indexes[WAL_FIGURES];	/* in the book; TALLY_NONE until touched */
+
+void
+wal_begin(void)
+{
+	memset(indexes, 0xff, sizeof(indexes));
+	wal_skip();
+}
+
+void
+wal_skip(void)
+{
+	wal_last.usage = pgWalUsage;
+	wal_last.buffers_full = compat_wal_buffers_full();
+}
+
+static void
+touch(int figure)
+{
+	int			saved_errno = errno;
+	uint32		stat = tally_register(tally.slot.segment, figures[figure].name, TALLY_VALUE,
+									  figures[figure].unit);
+
+	indexes[figure] = tally_touch(&tally.slot, stat);
+	errno = saved_errno;
+}
+
+void
+wal_tell(void)
+{
+	wal_seen	then = wal_last;
+	int64		full = compat_wal_buffers_full();
+	uint64		grown[WAL_FIGURES];
+
+	wal_skip();
+	/* its leader adds a parallel worker's to its own */
+	if (IsParallelWorker())
+		return;
+	grown[WAL_RECORDS] = (uint64) (wal_last.usage.wal_records - then.usage.wal_records);
+	grown[WAL_IMAGES] = (uint64) (wal_last.usage.wal_fpi - then.usage.wal_fpi);
+	grown[WAL_BYTES] = wal_last.usage.wal_bytes - then.usage.wal_bytes;
+	grown[WAL_BUFFERS_FULL] = (uint64) (full >= then.buffers_full ? full - then.buffers_full : full);
+	for (int i = 0; i < WAL_FIGURES; i++)
+	{
+		if (grown[i] == 0)
+			continue;
+		if (unlikely(indexes[i] == TALLY_NONE))
+			touch(i);
+		tally_record_plain(&tally.slot, indexes[i], grown[i]);
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: PostgreSQL
+// Makes the page's template: one file with script and style inside, which the command fills with a
+// report. Usage: node build.mjs OUTPUT
+import { createHash } from "node:crypto";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const output = process.argv[2] ?? `${here}/../build/web/report.html`;
+
+/** What a reader's browser must understand; all of it is from 2021 or before. */
+const browsers = ["chrome94", "firefox93", "safari15"];
+
+async function bundle(entry) {
+    const { outputFiles } = await build({
+        entryPoints: [`${here}/src/${entry}`],
+        bundle: true,
+        minify: true,
+        write: false,
+        charset: "utf8",
+        format: "iife",
+        target: browsers,
+        legalComments: "none",
+    });
+    return outputFiles[0].text.trim();
+}
+
+/** The palette's own colours as the style sheet's variables, so that they are written down once. */
+async function classColours() {
+    const { outputFiles } = await build({
+        entryPoints: [`${here}/src/look/palette.ts`],
+        bundle: true,
+        write: false,
+        format: "esm",
+    });
+    const { CLASSES, shade } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
+    const variables = (theme) => CLASSES.map((one) => `--${one}:${shade(one, 0, 1, theme)}`).join(";");
+    return (
+        `:root{${variables("light")}}` +
+        `@media(prefers-color-scheme:dark){:root:not([data-theme=light]){${variables("dark")}}}` +
+        `:root[data-theme=dark]{${variables("dark")}}`
+    );
+}
+
+// What is in the page goes wherever the page goes, and so does its licence.
+const licence = await readFile(`${here}/node_modules/uplot/LICENSE`, "utf8");
+const [code, sheet, colours, template] = await Promise.all([
+    bundle("main.ts"),
+    bundle("page.css"),
+    classColours(),
+    readFile(`${here}/src/template.html`, "utf8"),
+]);
+const script = `/* pgtally, PostgreSQL Licence. With uPlot:\n${licence.replace(/\*\//g, "")}*/\n${code}`;
+const style = sheet + colours;
+if (/<\/(script|style)/i.test(script + style)) throw new Error("the bundle would end its own element");
+
+const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+const parts = { script, style, "script-hash": hash(script), "style-hash": hash(style) };
+const page = template.replace(/<!--build:([a-z-]+)-->/g, (_, name) => {
+    if (!(name in parts)) throw new Error(`the template asks for ${name}`);
+    return parts[name];
+});
+
+await mkdir(dirname(output), { recursive: true });
+await writeFile(`${output}.new`, page);
+await rename(`${output}.new`, output);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: PostgreSQL
+/** Where ticks stand and what they say. */
+import type uPlot from "uplot";
+import { ticks, offsetSeconds, type Zone } from "../clock";
+import type { Ink } from "../look/ink";
+import { tick, type Unit } from "../units";
+
+/** Of all charts alike, so that their plots begin at the same place. */
+export const AXIS_WIDTH = 62;
+export const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
+
+const MINUTE = 60;
+const HOUR = 3600;
+const DAY = 86_400;
+
+// prettier-ignore
+const TIME_STEPS = [
+    0.1, 0.5, 1, 2, 5, 10, 15, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE,
+    HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY,
+];
+
+/** Round times of the zone's own clock, `step` apart. */
+function timeTicks(min: number, max: number, step: number, zone: Zone): number[] {
+    const ahead = zone === "UTC" ? 0 : offsetSeconds(min);
+    const found: number[] = [];
+    for (let n = Math.ceil((min + ahead) / step); n * step - ahead <= max; n++) found.push(n * step - ahead);
+    return found;
+}
+
+export function timeAxis(ink: () => Ink, zone: () => Zone): uPlot.Axis {
+    return {
+        scale: "x",
+        stroke: () => ink().faint,
+        font: FONT,
+        size: 34,
+        gap: 4,
+        space: 76,
+        incrs: TIME_STEPS,
+        splits: (_u, _axis, min, max, step) => timeTicks(min, max, step, zone()),
+        values: (_u, splits, _axis, _space, step) => ticks(splits, step, zone()),
+        grid: { show: false },
+        ticks: { stroke: () => ink().grid, width: 1, size: 4 },
+    };
+}
+
+// Bytes go up by powers of two, so their round figures are others.
+const BYTE_STEPS = Array.from({ length: 46 }, (_, power) => 2 ** power);
+
+export function valueAxis(unit: Unit, ink: () => Ink): uPlot.Axis {
+    const binary = unit === "bytes" || unit === "bytes_per_second";
+    return {
+        scale: "y",
+        stroke: () => ink().faint,
+        font: FONT,
+        size: AXIS_WIDTH,
+        gap: 6,
+        space: 34,
+        ...(binary ? { incrs: BYTE_STEPS } : {}),
+        values: (_u, splits) => splits.map((value) => tick(value, unit)),
+        grid: { stroke: () => ink().grid, width: 1 },
+        ticks: { show: false },
+    };
+}
+
+/** From zero to a little above what is there. */
+export function fromZero(_u: uPlot, _min: number, max: number): uPlot.Range.MinMax {
+    return [0, max > 0 ? max * 1.06 : 1];
+}

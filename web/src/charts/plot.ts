@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: PostgreSQL
+/**
+ * What all plots do alike, curves and heat maps: they show the view's range, zoom by dragging,
+ * reset by a double click, point where the others point, obey the keyboard, and say in a box what
+ * is under the cursor.
+ */
+import uPlot from "uplot";
+import { readInk, type Ink } from "../look/ink";
+import type { View } from "../view";
+import { timeAxis } from "./axes";
+import { drawOver, drawUnder, saidAt, type Landmarks } from "./marks";
+import { Tooltip, type Said } from "./tooltip";
+
+/** What one kind of plot adds. */
+export interface Kind {
+    readonly height: number;
+    readonly series: uPlot.Series[];
+    readonly yScale: uPlot.Scale;
+    readonly yAxis: (ink: () => Ink) => uPlot.Axis;
+    readonly data: () => uPlot.AlignedData;
+    /** Drawn above the grid and the gaps, below the curves. */
+    readonly ground?: (u: uPlot, ink: Ink) => void;
+    /** Drawn above the curves. */
+    readonly overlay?: (u: uPlot, ink: Ink) => void;
+    /** What there is to say of an instant; `top` is the cursor's height in the plot. */
+    readonly say: (time: number, top: number) => Said | null;
+    /** The instant that many points further. */
+    readonly step: (time: number, by: number) => number;
+}
+
+/** Least distance, in pixels, that makes a drag of a click. */
+const DRAG = 4;
+
+export class Plot {
+    readonly u: uPlot;
+    private readonly tooltip: Tooltip;
+    private drawnIn: Ink;
+    /** The cursor is over this plot, or its keys move it. */
+    private held = false;
+
+    constructor(
+        private readonly host: HTMLElement,
+        private readonly view: View,
+        private landmarks: Landmarks,
+        private readonly kind: Kind,
+        label: string,
+        until: AbortSignal,
+    ) {
+        this.drawnIn = readInk(view.theme);
+        const ink = (): Ink => this.drawnIn;
+        const options: uPlot.Options = {
+            width: Math.max(120, host.clientWidth),
+            height: kind.height,
+            padding: [10, 18, 0, 0],
+            legend: { show: false },
+            scales: {
+                x: { time: false, range: () => [view.range.from, view.range.to] },
+                y: kind.yScale,
+            },
+            series: [{}, ...kind.series],
+            axes: [timeAxis(ink, () => view.zone), kind.yAxis(ink)],
+            cursor: {
+                y: false,
+                points: { show: false },
+                drag: { x: true, y: false, setScale: false, dist: DRAG },
+                bind: {
+                    dblclick: () => () => {
+                        view.reset();
+                        return null;
+                    },
+                },
+            },
+            hooks: {
+                drawAxes: [
+                    (u) => {
+                        drawUnder(u, this.landmarks, ink());
+                        kind.ground?.(u, ink());
+                    },
+                ],
+                draw: [
+                    (u) => {
+                        drawOver(u, this.landmarks, ink());
+                        kind.overlay?.(u, ink());
+                    },
+                ],
+                setSelect: [(u) => this.selected(u)],
+                setCursor: [(u) => this.moved(u)],
+            },
+        };
+        this.u = new uPlot(options, kind.data(), host);
+        this.tooltip = new Tooltip(host);
+        this.listen(label, until);
+    }
+
+    private listen(label: string, until: AbortSignal): void {
+        const { host, view, u } = this;
+        host.tabIndex = 0;
+        host.setAttribute("role", "application");
+        host.setAttribute("aria-roledescription", "chart");
+        host.setAttribute("aria-label", label);
+        host.addEventListener("keydown", (event) => this.key(event));
+        host.addEventListener("blur", () => this.leave());
+        u.over.addEventListener("mouseenter", () => (this.held = true));
+        u.over.addEventListener("mouseleave", () => this.leave());
+        view.on("range", ({ from, to }) => u.setScale("x", { min: from, max: to }), until);
+        view.on(
+            "point",
+            (time) => {
+                if (!this.held) this.follow(time);
+            },
+            until,
+        );
+        view.on("zone", () => u.redraw(false, true), until);
+        view.on(
+            "theme",
+            () => {
+                this.drawnIn = readInk(view.theme);
+                u.redraw(false, true);
+            },
+            until,
+        );
+        const size = new ResizeObserver(() => this.fit());
+        size.observe(host);
+        // The observer does not hear of a page that is laid out for paper.
+        addEventListener("beforeprint", () => this.fit(), { signal: until });
+        addEventListener("afterprint", () => this.fit(), { signal: until });
+        until.addEventListener("abort", () => {
+            size.disconnect();
+            u.destroy();
+        });
+    }
+
+    private fit(): void {
+        const width = Math.max(120, this.host.clientWidth);
+        if (width !== this.u.width) this.u.setSize({ width, height: this.kind.height });
+    }
+
+    /** New data or new landmarks. */
+    refresh(landmarks: Landmarks = this.landmarks): void {
+        this.landmarks = landmarks;
+        const { from, to } = this.view.range;
+        this.u.batch(() => {
+            this.u.setData(this.kind.data(), false);
+            this.u.setScale("x", { min: from, max: to });
+        });
+    }
+
+    private selected(u: uPlot): void {
+        const { left, width } = u.select;
+        if (width < DRAG) return;
+        const from = u.posToVal(left, "x");
+        const to = u.posToVal(left + width, "x");
+        u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        this.view.zoom(from, to);
+    }
+
+    private moved(u: uPlot): void {
+        if (!this.held) return;
+        const { left = -1, top = -1 } = u.cursor;
+        if (left < 0) {
+            this.tooltip.hide();
+            this.view.pointAt(null);
+            return;
+        }
+        const time = u.posToVal(left, "x");
+        this.view.pointAt(time);
+        const said = this.kind.say(time, top);
+        if (!said) {
+            this.tooltip.hide();
+            return;
+        }
+        const notes = saidAt(u, left, this.landmarks);
+        this.tooltip.show({ ...said, notes: [...notes, ...said.notes] }, u.over, left, top);
+    }
+
+    /** Another plot points there. */
+    private follow(time: number | null): void {
+        const left = time === null ? -10 : this.u.valToPos(time, "x");
+        const inside = left >= 0 && left <= this.u.over.clientWidth;
+        this.u.setCursor({ left: inside ? left : -10, top: inside ? 0 : -10 }, false);
+    }
+
+    private leave(): void {
+        this.held = false;
+        this.tooltip.hide();
+        this.u.setCursor({ left: -10, top: -10 }, false);
+        this.view.pointAt(null);
+    }
+
+    /** Arrows point from one point to the next; with Shift they move the view. */
+    private key(event: KeyboardEvent): void {
+        if (event.target !== this.host || event.ctrlKey || event.metaKey || event.altKey) return;
+        const { view, u } = this;
+        const walk = (by: number): void => {
+            const { from, to } = view.range;
+            const time = this.kind.step(view.point ?? (from + to) / 2, view.point === null ? 0 : by);
+            if (time < from || time > to) view.zoom(from + time - (time < from ? from : to), to + time - (time < from ? from : to));
+            this.held = true;
+            u.setCursor({ left: u.valToPos(time, "x"), top: u.over.clientHeight / 3 });
+        };
+        const acts: Record<string, () => void> = {
+            ArrowLeft: () => (event.shiftKey ? view.pan(-0.25) : walk(-1)),
+            ArrowRight: () => (event.shiftKey ? view.pan(0.25) : walk(1)),
+            PageUp: () => walk(-10),
+            PageDown: () => walk(10),
+            "+": () => view.scale(0.5),
+            "=": () => view.scale(0.5),
+            "-": () => view.scale(2),
+            "0": () => view.reset(),
+            Escape: () => (this.held ? this.leave() : view.reset()),
+        };
+        const act = acts[event.key];
+        if (!act) return;
+        event.preventDefault();
+        act();
+    }
+}

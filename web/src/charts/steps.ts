@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: PostgreSQL
+/**
+ * Curves as steps: each point holds until the next, which is what was measured, and a gap stays
+ * empty. Where several points share a pixel, a line shows the least and the greatest of them.
+ */
+import type uPlot from "uplot";
+
+interface Frame {
+    /** Canvas pixels of a time, and of a value. */
+    x(time: number): number;
+    y(value: number): number;
+    floor: number;
+    perPixel: number;
+}
+
+function frame(u: uPlot, scale: string, from: number, to: number): Frame | undefined {
+    const { left, top, width, height } = u.bbox;
+    const { min: x0, max: x1 } = u.scales["x"] ?? {};
+    const { min: y0, max: y1 } = u.scales[scale] ?? {};
+    if (x0 === undefined || x1 === undefined || y0 === undefined || y1 === undefined) return undefined;
+    const perTime = width / (x1 - x0);
+    const perValue = height / (y1 - y0);
+    return {
+        x: (time) => left + (time - x0) * perTime,
+        y: (value) => top + height - (value - y0) * perValue,
+        floor: top + height,
+        perPixel: (to - from) / width,
+    };
+}
+
+/** Several points a pixel from here on. */
+const CROWDED = 2;
+
+function lineOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | null>, from: number, to: number): Path2D {
+    const path = new Path2D();
+    let drawing = false;
+    for (let i = from; i <= to; i++) {
+        const value = values[i];
+        const begin = times[i];
+        const end = times[i + 1];
+        if (value === null || value === undefined || begin === undefined || end === undefined) {
+            drawing = false;
+            continue;
+        }
+        const y = f.y(value);
+        if (drawing) path.lineTo(f.x(begin), y);
+        else path.moveTo(f.x(begin), y);
+        path.lineTo(f.x(end), y);
+        drawing = true;
+    }
+    return path;
+}
+
+/** One vertical stroke per pixel, from the least to the greatest of its points. */
+function crowdOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | null>, from: number, to: number): Path2D {
+    const path = new Path2D();
+    let column = NaN;
+    let least = 0;
+    let greatest = 0;
+    let drawing = false;
+    const flush = (): void => {
+        if (Number.isNaN(column)) return;
+        if (drawing) path.lineTo(column, f.y(greatest));
+        else path.moveTo(column, f.y(greatest));
+        path.lineTo(column, f.y(least));
+        drawing = true;
+        column = NaN;
+    };
+    for (let i = from; i <= to; i++) {
+        const value = values[i];
+        const begin = times[i];
+        if (value === null || value === undefined || begin === undefined) {
+            flush();
+            drawing = false;
+            continue;
+        }
+        const x = Math.round(f.x(begin));
+        if (x !== column) {
+            flush();
+            column = x;
+            least = greatest = value;
+        } else {
+            least = Math.min(least, value);
+            greatest = Math.max(greatest, value);
+        }
+    }
+    flush();
+    return path;
+}
+
+/** For uPlot: the area under the steps, down to the floor. */
+export function areaPaths(u: uPlot, series: number, first: number, last: number): uPlot.Series.Paths | null {
+    const scale = u.series[series]?.scale ?? "y";
+    const times = u.data[0];
+    const values = u.data[series] as ArrayLike<number | null> | undefined;
+    const f = frame(u, scale, first, last);
+    if (!f || !values) return null;
+    const from = Math.max(0, first - 1);
+    const fill = new Path2D();
+    let open = false;
+    let edge = 0;
+    const close = (): void => {
+        if (open) {
+            fill.lineTo(edge, f.floor);
+            fill.closePath();
+        }
+        open = false;
+    };
+    for (let i = from; i <= last; i++) {
+        const value = values[i];
+        const begin = times[i];
+        const end = times[i + 1];
+        if (value === null || value === undefined || begin === undefined || end === undefined) {
+            close();
+            continue;
+        }
+        const y = f.y(value);
+        if (!open) fill.moveTo(f.x(begin), f.floor);
+        fill.lineTo(f.x(begin), y);
+        edge = f.x(end);
+        fill.lineTo(edge, y);
+        open = true;
+    }
+    close();
+    // Where the steps are wide, their upper edges are drawn, so that neighbours part even in grey.
+    return { stroke: f.perPixel < 0.3 ? lineOf(f, times, values, from, last) : null, fill, clip: null, flags: 1 };
+}
+
+/** For uPlot: the steps as a line. */
+export function linePaths(u: uPlot, series: number, first: number, last: number): uPlot.Series.Paths | null {
+    const scale = u.series[series]?.scale ?? "y";
+    const times = u.data[0];
+    const values = u.data[series] as ArrayLike<number | null> | undefined;
+    const f = frame(u, scale, first, last);
+    if (!f || !values) return null;
+    const from = Math.max(0, first - 1);
+    const draw = f.perPixel > CROWDED ? crowdOf : lineOf;
+    return { stroke: draw(f, times, values, from, last), fill: null, clip: null, flags: 1 };
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: PostgreSQL
+/** An instant as boxes and tables have it: the chosen zone first, the other one beside it. */
+import * as clock from "../clock";
+
+export interface When {
+    readonly title: string;
+    readonly subtitle: string;
+}
+
+/** A point that begins at `time` and lasts `seconds`. */
+export function when(time: number, seconds: number, zone: clock.Zone): When {
+    const write = seconds < 1 ? clock.fine : clock.seconds;
+    const same = clock.offsetSeconds(time) === 0;
+    const local = `${write(time, "local")} ${clock.offset(time)}`;
+    const utc = `${write(time, "UTC")} UTC`;
+    const [first, second] = zone === "UTC" ? [utc, local] : [local, utc];
+    return { title: first, subtitle: same ? clock.date(time, zone) : second };
+}

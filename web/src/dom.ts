@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: PostgreSQL
+/** Elements are made here and nowhere from text that would be parsed as HTML. */
+
+type Child = Node | string | null;
+
+/** An element with attributes (`class`, `type`, `aria-…`) and children; strings become text. */
+export function element<K extends keyof HTMLElementTagNameMap>(
+    name: K,
+    attributes: Readonly<Record<string, string>> = {},
+    ...children: readonly Child[]
+): HTMLElementTagNameMap[K] {
+    const it = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) it.setAttribute(key, value);
+    it.append(...children.filter((child): child is Node | string => child !== null));
+    return it;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** The same for SVG. */
+export function drawn(
+    name: "svg" | "rect" | "path" | "title",
+    attributes: Readonly<Record<string, string>> = {},
+    ...children: readonly (Node | string)[]
+): SVGElement {
+    const it = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) it.setAttribute(key, value);
+    it.append(...children);
+    return it;
+}
+
+/** A button that does something. */
+export function button(label: string, title: string, act: () => void, kind = "plain"): HTMLButtonElement {
+    const it = element("button", { type: "button", class: kind, title }, label);
+    it.addEventListener("click", act);
+    return it;
+}
+
+/** Runs `act` once `target` is nearly in sight; at once where that cannot be told. */
+export function whenSeen(target: Element, act: () => void): void {
+    const watcher = new IntersectionObserver(
+        (entries) => {
+            if (!entries.some((entry) => entry.isIntersecting)) return;
+            watcher.disconnect();
+            removeEventListener("beforeprint", now);
+            act();
+        },
+        { rootMargin: "300px" },
+    );
+    // What is printed is seen.
+    const now = (): void => {
+        watcher.disconnect();
+        act();
+    };
+    addEventListener("beforeprint", now, { once: true });
+    watcher.observe(target);
+}

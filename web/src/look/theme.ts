@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: PostgreSQL
+/**
+ * Light or dark: as the system has it, until the reader chooses. Paper is always light.
+ */
+import type { View } from "../view";
+import type { ThemeName } from "./palette";
+
+/** What the reader chose; "system" follows the system. */
+export type Choice = "system" | ThemeName;
+
+const CHOICES: readonly Choice[] = ["system", "light", "dark"];
+const KEPT_AS = "pgtally.theme";
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+let choice: Choice = remembered();
+let printing = false;
+
+/** A page opened from a file may have no storage; then nothing is remembered. */
+function remembered(): Choice {
+    try {
+        const kept = localStorage.getItem(KEPT_AS);
+        return CHOICES.find((one) => one === kept) ?? "system";
+    } catch {
+        return "system";
+    }
+}
+
+function remember(): void {
+    try {
+        localStorage.setItem(KEPT_AS, choice);
+    } catch {
+        // See remembered().
+    }
+}
+
+/** The theme that holds now. */
+export function current(): ThemeName {
+    if (printing) return "light";
+    if (choice !== "system") return choice;
+    return systemDark.matches ? "dark" : "light";
+}
+
+function apply(view: View): void {
+    // The style sheet knows the system's wish itself; it must be told only of another one.
+    const root = document.documentElement;
+    if (choice === "system" && !printing) delete root.dataset["theme"];
+    else root.dataset["theme"] = current();
+    if (view.theme !== current()) view.setTheme(current());
+}
+
+/** Follows the system and the printer. */
+export function followTheme(view: View): void {
+    apply(view);
+    systemDark.addEventListener("change", () => apply(view));
+    const print = (on: boolean) => () => {
+        printing = on;
+        apply(view);
+    };
+    addEventListener("beforeprint", print(true));
+    addEventListener("afterprint", print(false));
+}
+
+export const chosen = (): Choice => choice;
+
+/** The next choice in turn. */
+export function turn(view: View): Choice {
+    choice = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length] ?? "system";
+    remember();
+    apply(view);
+    return choice;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: PostgreSQL
+/**
+ * The report as the command writes it into the page (docs/json.md, "The JSON of tally report").
+ * All figures are raw, in seconds, bytes and counts; instants are seconds since 1970. Strings are
+ * not to be trusted: they are shown as text, never parsed as HTML.
+ */
+import type { ActivityClass } from "./look/palette";
+import type { Unit } from "./units";
+
+export type Value = number | string | null;
+
+export interface Report {
+    readonly format: string;
+    readonly version: number;
+    readonly title: string;
+    readonly live: { readonly url: string } | null;
+    readonly measured: Measured;
+    readonly axes: Readonly<Record<string, Axis>>;
+    readonly charts: readonly Chart[];
+    readonly heatmaps: readonly Heatmap[];
+    readonly marks: readonly Mark[];
+    readonly gaps: readonly Gap[];
+    readonly sections: readonly Section[];
+    readonly tables: readonly Table[];
+}
+
+export interface Measured {
+    readonly from: number;
+    readonly to: number;
+    readonly interval_seconds: number;
+}
+
+/** Points of time: where each begins, and how many seconds of it were measured (0 in a gap). */
+export interface Axis {
+    readonly time: readonly number[];
+    readonly seconds: readonly number[];
+}
+
+export interface Chart {
+    readonly id: string;
+    readonly section: string;
+    readonly title: string;
+    readonly kind: "stack" | "lines";
+    readonly axis: string;
+    readonly unit: Unit;
+    readonly reference: { readonly name: string; readonly value: number } | null;
+    readonly series: readonly Series[];
+}
+
+export interface Series {
+    readonly name: string;
+    /** null: no activity; the next neutral colour. */
+    readonly class: ActivityClass | null;
+    /** Which of its class's shades. */
+    readonly shade: number;
+    /** As many as the axis has points; null where nothing was measured. */
+    readonly values: readonly (number | null)[];
+}
+
+export interface Heatmap {
+    readonly id: string;
+    readonly title: string;
+    readonly unit: Unit;
+    /** Where the columns begin. */
+    readonly time: readonly number[];
+    readonly step_seconds: number;
+    /** The edges of the rows, rising, one more than there are rows. */
+    readonly bounds: readonly number[];
+    /** Per column: the first row that has a count, then the counts from there on; null in a gap. */
+    readonly columns: readonly (readonly number[] | null)[];
+}
+
+export type MarkKind = "checkpoint" | "slow" | "start" | "level" | "reset" | "clock" | "suspend" | "segment" | "run";
+
+/** What happened: a stretch of time when it has an end, else an instant. */
+export interface Mark {
+    readonly time: number;
+    readonly until: number | null;
+    readonly kind: MarkKind;
+    readonly text: string;
+}
+
+/** Nothing was measured from here to there. */
+export interface Gap {
+    readonly from: number;
+    readonly to: number;
+    readonly reason: string;
+}
+
+export interface Section {
+    readonly id: string;
+    readonly title: string;
+}
+
+export interface Column {
+    readonly key: string;
+    readonly title: string;
+    readonly unit: Unit;
+    readonly help: string | null;
+}
+
+export interface Table {
+    readonly id: string;
+    readonly title: string;
+    readonly columns: readonly Column[];
+    /** The key by which the rows come sorted. */
+    readonly sort: string | null;
+    readonly rows: readonly (readonly Value[])[];
+    /** Of each row, for its coloured dot. */
+    readonly classes: readonly ActivityClass[] | null;
+    /** Of each row, what stands behind it. */
+    readonly details: readonly (Detail | null)[] | null;
+}
+
+/** What stands behind a statement's row. */
+export interface Detail {
+    readonly text: string | null;
+    /** Whether the text was too long to be kept whole. */
+    readonly cut: boolean;
+    /** Executions: from and to in seconds, and how many. */
+    readonly histogram: readonly (readonly [from: number, to: number, count: number])[];
+    /** Where its time went, most first. */
+    readonly activities: readonly (readonly [phase: string, activity: string, seconds: number, count: number])[];
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: PostgreSQL
+/**
+ * The page: finds the places that the command has left for charts, heat maps and tables, and
+ * brings each to life when it comes into sight.
+ */
+import { axisOf, drawChart, drawHeat, landmarksOf, type Drawing } from "./charts/figure";
+import { Overview, type Outline } from "./charts/overview";
+import { pointsOf, stacked } from "./charts/points";
+import { whenSeen } from "./dom";
+import type { ActivityClass } from "./look/palette";
+import { current, followTheme } from "./look/theme";
+import type { Report } from "./model";
+import { Grid } from "./tables/grid";
+import { toolbar } from "./toolbar";
+import { View, type Range } from "./view";
+
+const wholeOf = ({ measured: { from, to } }: Report): Range => ({ from, to: Math.max(to, from + 1e-3) });
+
+/** The total of the first stack, for the brush. */
+function outlineOf(report: Report): Outline | null {
+    const chart = report.charts.find(({ kind }) => kind === "stack") ?? report.charts[0];
+    if (!chart) return null;
+    const { edges, values } = pointsOf(chart, axisOf(report, chart), report.measured.to);
+    const tops = stacked(values, values.map(() => true));
+    return { edges, values: tops[tops.length - 1] ?? [] };
+}
+
+/** The classes of activities, as the tables that list them have them. */
+function classesOf(report: Report): Map<string, ActivityClass> {
+    const classes = new Map<string, ActivityClass>();
+    for (const table of report.tables) {
+        const column = table.columns.findIndex(({ key }) => key === "activity");
+        if (column < 0 || !table.classes) continue;
+        table.rows.forEach((row, i) => {
+            const kind = table.classes?.[i];
+            if (kind) classes.set(String(row[column]), kind);
+        });
+    }
+    return classes;
+}
+
+type Draw = typeof drawChart;
+
+export class Page {
+    private readonly view: View;
+    private readonly overview: Overview | null;
+    private readonly drawings = new Map<HTMLElement, { drawing: Drawing; draw: Draw; id: string }>();
+    private readonly grids = new Map<string, Grid>();
+
+    constructor(private report: Report) {
+        document.documentElement.classList.add("scripted");
+        const times = report.axes["main"]?.time ?? [];
+        const step = (times[1] ?? 1) - (times[0] ?? 0);
+        this.view = new View(wholeOf(report), step, "local", current());
+        followTheme(this.view);
+        const outline = outlineOf(report);
+        this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
+        document.body.prepend(toolbar(this.view, this.overview?.root ?? null));
+        this.places("figure.chart", "chart", (host, id) => this.draw(host, id, drawChart));
+        this.places("figure.heatmap", "heatmap", (host, id) => this.draw(host, id, drawHeat));
+        this.places("table[data-table]", "table", (host, id) => this.drawTable(host, id));
+    }
+
+    private places(selector: string, key: string, draw: (host: HTMLElement, id: string) => void): void {
+        for (const host of document.querySelectorAll<HTMLElement>(selector)) {
+            const id = host.dataset[key];
+            if (id !== undefined) whenSeen(host, () => draw(host, id));
+        }
+    }
+
+    private draw(host: HTMLElement, id: string, draw: Draw): void {
+        const drawing = draw(host, id, this.report, this.view);
+        if (drawing) this.drawings.set(host, { drawing, draw, id });
+    }
+
+    private drawTable(host: HTMLElement, id: string): void {
+        const table = this.report.tables.find((one) => one.id === id);
+        if (table && host instanceof HTMLTableElement) {
+            this.grids.set(id, new Grid(host, table, this.view, classesOf(this.report)));
+        }
+    }
+
+    /** A newer report of the same server. What is not in sight yet is drawn from it later. */
+    update(report: Report): void {
+        this.report = report;
+        this.view.grow(wholeOf(report));
+        const outline = outlineOf(report);
+        if (outline) this.overview?.update(outline, landmarksOf(report));
+        for (const [host, { drawing, draw, id }] of [...this.drawings]) {
+            if (drawing.update(report)) continue;
+            drawing.remove();
+            this.drawings.delete(host);
+            this.draw(host, id, draw);
+        }
+        for (const table of report.tables) this.grids.get(table.id)?.update(table);
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: PostgreSQL
+/** What stands behind a statement's row: its whole text, how long it took, where its time went. */
+import { drawn, element } from "../dom";
+import type { Detail } from "../model";
+import type { ActivityClass } from "../look/palette";
+import { figure, percent, whole } from "../units";
+import { histogramPath, spanOf } from "./bars";
+
+const WIDE = 480;
+const HIGH = 96;
+/** So many activities of it are listed. */
+const ACTIVITIES = 12;
+
+function text({ text, cut }: Detail): HTMLElement {
+    if (text === null) return element("p", { class: "note" }, "The text is not known.");
+    return element(
+        "div",
+        {},
+        element("pre", { tabindex: "0" }, text),
+        cut ? element("p", { class: "note" }, "Cut: the segment keeps no more of it.") : null,
+    );
+}
+
+function histogram({ histogram }: Detail): HTMLElement | null {
+    if (!histogram.length) return null;
+    const span = spanOf([histogram]);
+    const picture = drawn("svg", { class: "spark", viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img", "aria-label": "Histogram of executions" });
+    picture.append(drawn("path", { d: histogramPath(histogram, span, WIDE, HIGH) }));
+    // A decade further to the right each.
+    const marks: HTMLElement[] = [];
+    const scale = 100 / Math.log(span.high / span.low);
+    for (let power = Math.ceil(Math.log10(span.low)); 10 ** power <= span.high; power++) {
+        const mark = element("span", {}, figure(10 ** power, "seconds"));
+        mark.style.left = `${Math.log(10 ** power / span.low) * scale}%`;
+        marks.push(mark);
+    }
+    const all = histogram.reduce((sum, [, , count]) => sum + count, 0);
+    return element(
+        "figure",
+        { class: "histogram" },
+        element("figcaption", {}, `${whole(all)} executions, by how long they took`),
+        picture,
+        element("div", { class: "scale" }, ...marks),
+    );
+}
+
+function activities({ activities }: Detail, classes: ReadonlyMap<string, ActivityClass>): HTMLElement | null {
+    if (!activities.length) return null;
+    const all = activities.reduce((sum, [, , seconds]) => sum + seconds, 0);
+    const head = ["Where its time went", "Phase", "Time", "Share", "Count"].map((title, i) =>
+        element("th", { scope: "col", class: i > 1 ? "num" : "text" }, title),
+    );
+    const rows = activities.slice(0, ACTIVITIES).map(([phase, activity, seconds, count]) =>
+        element(
+            "tr",
+            { class: classes.get(activity) ?? "other" },
+            element("th", { scope: "row", class: "text" }, activity),
+            element("td", { class: "text" }, phase),
+            element("td", { class: "num" }, figure(seconds, "seconds")),
+            element("td", { class: "num" }, all > 0 ? percent(seconds / all) : ""),
+            element("td", { class: "num" }, whole(count)),
+        ),
+    );
+    return element(
+        "table",
+        {},
+        element("thead", {}, element("tr", {}, ...head)),
+        element("tbody", {}, ...rows),
+    );
+}
+
+export function detailOf(detail: Detail, classes: ReadonlyMap<string, ActivityClass>): HTMLElement {
+    const parts = [text(detail), histogram(detail), activities(detail, classes)];
+    return element("div", { class: "detail" }, ...parts);
+}

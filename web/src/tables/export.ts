@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: PostgreSQL
+/** Tables as files: raw figures in base units, instants as ISO 8601 in UTC. */
+import { iso } from "../clock";
+import { element } from "../dom";
+import type { Value } from "../model";
+import type { Unit } from "../units";
+
+/** What is written: the columns' keys and units, and the rows. */
+export interface Sheet {
+    readonly name: string;
+    readonly columns: readonly { readonly key: string; readonly unit: Unit }[];
+    readonly rows: readonly (readonly Value[])[];
+}
+
+/** As RFC 4180 has it. */
+export function csv({ columns, rows }: Sheet): string {
+    const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
+    const field = (value: Value, unit: Unit): string => {
+        if (value === null) return "";
+        if (typeof value === "string") return quoted(value);
+        return unit === "time" ? iso(value) : String(value);
+    };
+    const lines = [columns.map(({ key }) => quoted(key)).join(",")];
+    for (const row of rows) lines.push(columns.map(({ unit }, i) => field(row[i] ?? null, unit)).join(","));
+    return lines.join("\r\n") + "\r\n";
+}
+
+/** A list of objects, one a row. */
+export function json({ columns, rows }: Sheet): string {
+    const objects = rows.map((row) =>
+        Object.fromEntries(
+            columns.map(({ key, unit }, i) => {
+                const value = row[i] ?? null;
+                return [key, unit === "time" && typeof value === "number" ? iso(value) : value];
+            }),
+        ),
+    );
+    return JSON.stringify(objects, null, 1) + "\n";
+}
+
+/** Hands a file to the reader without asking anybody for it. */
+export function download(name: string, type: string, content: string): void {
+    const url = URL.createObjectURL(new Blob([content], { type }));
+    element("a", { href: url, download: name }).click();
+    // The browser has taken hold of it by then.
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** The two buttons; the sheet is made when one is pressed. */
+export function exportButtons(sheet: () => Sheet): HTMLButtonElement[] {
+    const one = (label: string, type: string, write: (sheet: Sheet) => string): HTMLButtonElement => {
+        const it = element("button", { type: "button", class: "plain", title: `Save as ${label}` }, label);
+        it.addEventListener("click", () => {
+            const it = sheet();
+            download(`${it.name}.${label.toLowerCase()}`, type, write(it));
+        });
+        return it;
+    };
+    return [one("CSV", "text/csv;charset=utf-8", csv), one("JSON", "application/json", json)];
+}

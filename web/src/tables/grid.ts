@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: PostgreSQL
+/**
+ * A table of the page, made sortable, searchable, and shortened to its first rows. The rows that
+ * the command wrote are used as they are; what is sorted, searched and saved are the raw values.
+ */
+import { button, element } from "../dom";
+import type { Column, Detail, Table } from "../model";
+import type { ActivityClass } from "../look/palette";
+import { cell } from "../units";
+import type { View } from "../view";
+import { partColumns, spanOf, sparkbar, splitbar, type Span } from "./bars";
+import { columnMenu } from "./columns";
+import { detailOf } from "./detail";
+import { exportButtons } from "./export";
+import { asGiven, firstWay, matches, ordered, type Sorting } from "./order";
+
+/** So many rows are shown before the reader asks for all. */
+const FIRST = 15;
+/** Tables with fewer rows need no search. */
+const SEARCHED = 8;
+
+/** Columns that are in the pictures, or seldom wanted: the menu brings them back. */
+const HIDDEN_AT_FIRST = new Set(["toplevel", "queryid", "cancels", "temp_bytes", "user"]);
+
+/** As the command writes them. */
+function cellClass(column: Column | undefined): string {
+    if (!column || column.unit === "text") return column?.key === "query" ? "text query" : "text";
+    if (column.unit === "id" || column.unit === "time") return `text ${column.unit}`;
+    return "num";
+}
+
+export class Grid {
+    private rows: HTMLTableRowElement[];
+    private readonly body: HTMLTableSectionElement;
+    private readonly heads: HTMLTableCellElement[];
+    private readonly hidden: Set<number>;
+    /** Rows whose cells have their bars, pictures and buttons. */
+    private dressed = new Set<number>();
+    private readonly opened = new Map<number, HTMLTableRowElement>();
+    private sorting: Sorting | null;
+    private wanted = "";
+    private all = false;
+    private span: Span;
+    private readonly pictures: boolean;
+    private readonly shown = element("span", { class: "shown", role: "status" });
+    private readonly more: HTMLButtonElement;
+
+    constructor(
+        private readonly host: HTMLTableElement,
+        private table: Table,
+        private readonly view: View,
+        private readonly classes: ReadonlyMap<string, ActivityClass>,
+    ) {
+        this.body = host.tBodies[0] ?? host.createTBody();
+        this.rows = [...this.body.rows];
+        this.heads = [...(host.tHead?.rows[0]?.cells ?? [])];
+        this.sorting = asGiven(table);
+        this.pictures = table.details !== null;
+        this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));
+        const parts = new Set(this.pictures ? partColumns(table).map(({ column }) => column) : []);
+        this.hidden = new Set(
+            table.columns.flatMap(({ key }, i) => (this.pictures && (parts.has(i) || HIDDEN_AT_FIRST.has(key)) ? [i] : [])),
+        );
+        this.more = button("", "", () => {
+            this.all = !this.all;
+            this.render();
+        }, "more");
+        this.frame();
+        this.sortable();
+        this.render();
+        view.on("zone", () => this.retime());
+    }
+
+    /** Title and tools above, the table in a box that scrolls sideways, the button below. */
+    private frame(): void {
+        const { host: it, table } = this;
+        const title = it.caption?.textContent ?? table.title;
+        it.caption?.classList.add("unseen");
+        const tools = element("div", { class: "tools" });
+        if (table.rows.length > SEARCHED) {
+            const search = element("input", { type: "search", placeholder: "Filter", "aria-label": `Filter ${title}` });
+            search.addEventListener("input", () => {
+                this.wanted = search.value.trim();
+                this.render();
+            });
+            tools.append(this.shown, search);
+        }
+        if (this.hidden.size) {
+            tools.append(
+                columnMenu(table.columns, this.hidden, (column, on) => {
+                    if (on) this.hidden.delete(column);
+                    else this.hidden.add(column);
+                    this.hideColumns();
+                }),
+            );
+        }
+        tools.append(
+            ...exportButtons(() => ({
+                name: table.id,
+                columns: this.table.columns,
+                rows: this.order().map((i) => this.table.rows[i] ?? []),
+            })),
+        );
+        const head = element("div", { class: "head" }, element("h3", {}, title), tools);
+        const box = element("div", { class: "sideways" });
+        it.replaceWith(box);
+        box.append(it);
+        box.before(head);
+        box.after(this.more);
+    }
+
+    private sortable(): void {
+        this.heads.forEach((head, column) => {
+            const label = head.textContent ?? "";
+            head.replaceChildren(button(label, head.title || `Sort by ${label}`, () => this.sortBy(column), "sort"));
+        });
+        if (!this.pictures) return;
+        const second = this.heads[0];
+        const extra = ["Latency", "Where"].map((title) => element("th", { scope: "col", class: "text picture" }, title));
+        second?.after(...extra);
+    }
+
+    private sortBy(column: number): void {
+        const first = firstWay(this.table, column);
+        const again = this.sorting?.column === column;
+        this.sorting = again && this.sorting ? { column, down: !this.sorting.down } : first;
+        this.render();
+    }
+
+    private order(): number[] {
+        const { table, wanted } = this;
+        const given = asGiven(table);
+        const asCame = given?.column === this.sorting?.column && given?.down === this.sorting?.down;
+        const order = ordered(table.rows, asCame ? null : this.sorting);
+        return wanted ? order.filter((i) => matches(table.rows[i] ?? [], table, wanted)) : order;
+    }
+
+    private render(): void {
+        const order = this.order();
+        const rows = this.all ? order : order.slice(0, FIRST);
+        const shown: HTMLTableRowElement[] = [];
+        for (const i of rows) {
+            const row = this.rows[i];
+            if (!row) continue;
+            this.dress(i, row);
+            shown.push(row);
+            const detail = this.opened.get(i);
+            if (detail) shown.push(detail);
+        }
+        this.body.replaceChildren(...shown);
+        this.heads.forEach((head, column) => {
+            if (this.sorting?.column !== column) head.removeAttribute("aria-sort");
+            else head.setAttribute("aria-sort", this.sorting.down ? "descending" : "ascending");
+        });
+        const total = this.table.rows.length;
+        this.shown.textContent = this.wanted ? `${order.length} of ${total}` : "";
+        this.more.hidden = order.length <= FIRST;
+        this.more.textContent = this.all ? `Show the first ${FIRST} only` : `Show all ${order.length} rows`;
+        this.hideColumns();
+    }
+
+    /** A row's bars, pictures and button, once. */
+    private dress(i: number, row: HTMLTableRowElement): void {
+        if (this.dressed.has(i)) return;
+        this.dressed.add(i);
+        const { table, view } = this;
+        const values = table.rows[i] ?? [];
+        const cells = [...row.cells];
+        table.columns.forEach(({ unit }, column) => {
+            const value = values[column] ?? null;
+            const td = cells[column];
+            if (!td || typeof value !== "number") return;
+            if (unit === "share") {
+                td.classList.add("bar");
+                td.style.setProperty("--part", `${Math.min(Math.max(value, 0), 1) * 100}%`);
+            } else if (unit === "time") {
+                td.textContent = cell(value, unit, view.zone);
+            }
+        });
+        const detail = table.details?.[i];
+        if (this.pictures && detail) this.illustrate(i, cells[0], detail);
+    }
+
+    private illustrate(i: number, first: HTMLTableCellElement | undefined, detail: Detail): void {
+        if (!first) return;
+        const values = this.table.rows[i] ?? [];
+        const parts = partColumns(this.table).map(({ class: one, column }) => ({
+            class: one,
+            share: Number(values[column] ?? 0),
+        }));
+        first.after(
+            element("td", { class: "picture" }, sparkbar(detail.histogram, this.span)),
+            element("td", { class: "picture" }, splitbar(parts)),
+        );
+        const text = element("span", { class: "clamp" }, ...first.childNodes);
+        const toggle = button("", "Its text, histogram and split", () => this.open(i, detail, toggle), "opener");
+        toggle.setAttribute("aria-expanded", "false");
+        toggle.append(text);
+        first.replaceChildren(toggle);
+    }
+
+    private open(i: number, detail: Detail, toggle: HTMLElement): void {
+        const row = this.opened.get(i);
+        // Selecting some of the text is no click on it.
+        if (getSelection()?.toString()) return;
+        if (row) {
+            row.remove();
+            this.opened.delete(i);
+        } else {
+            const box = element("td", { colspan: String(this.table.columns.length + 2) }, detailOf(detail, this.classes));
+            const next = element("tr", { class: "opened" }, box);
+            this.rows[i]?.after(next);
+            this.opened.set(i, next);
+        }
+        toggle.setAttribute("aria-expanded", String(!row));
+    }
+
+    private hideColumns(): void {
+        if (!this.hidden.size && !this.pictures) return;
+        const shift = (column: number): number => (this.pictures && column > 0 ? column + 2 : column);
+        const rows = [this.host.tHead?.rows[0], ...this.body.rows];
+        for (const row of rows) {
+            if (!row || row.classList.contains("opened")) continue;
+            this.table.columns.forEach((_, column) => {
+                const at = row.cells[shift(column)];
+                if (at) at.hidden = this.hidden.has(column);
+            });
+        }
+    }
+
+    /** Instants in another zone. */
+    private retime(): void {
+        this.table.columns.forEach(({ unit }, column) => {
+            if (unit !== "time") return;
+            for (const i of this.dressed) {
+                const value = this.table.rows[i]?.[column];
+                const at = this.rows[i]?.cells[column];
+                if (at && typeof value === "number") at.textContent = cell(value, unit, this.view.zone);
+            }
+        });
+    }
+
+    /** Other rows in the same columns. */
+    update(table: Table): void {
+        this.table = table;
+        this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));
+        this.dressed = new Set();
+        this.opened.clear();
+        this.rows = table.rows.map((values, i) => this.row(values, table.classes?.[i]));
+        this.render();
+    }
+
+    private row(values: Table["rows"][number], kind: ActivityClass | undefined): HTMLTableRowElement {
+        const cells = this.table.columns.map(({ unit }, column) => {
+            const text = cell(values[column] ?? null, unit, this.view.zone);
+            const kind = cellClass(this.table.columns[column]);
+            return column === 0
+                ? element("th", { scope: "row", class: kind }, text)
+                : element("td", { class: kind }, text);
+        });
+        return element("tr", kind ? { class: kind } : {}, ...cells);
+    }
+}

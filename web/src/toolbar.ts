@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: PostgreSQL
+/** The bar at the top of the page: the brush, what is in view, zone and theme. */
+import { clock, date, offset, offsetSeconds, seconds, type Zone } from "./clock";
+import { button, element } from "./dom";
+import { chosen, turn } from "./look/theme";
+import { duration } from "./units";
+import type { View } from "./view";
+
+/** "2026-11-21 10:00:00 – 10:10:00", the date once where it is one. */
+function span(from: number, to: number, zone: Zone): string {
+    const write = to - from > 6 * 3600 ? clock : seconds;
+    const [first, last] = [date(from, zone), date(to, zone)];
+    const end = write(to, zone);
+    return `${first} ${write(from, zone)} – ${first === last ? end : `${last} ${end}`}`;
+}
+
+function rangeText(view: View): HTMLElement {
+    const first = element("b", {});
+    const second = element("span", {});
+    const box = element("p", { class: "range", "aria-live": "off" }, first, second);
+    const write = (): void => {
+        const { from, to } = view.range;
+        const other: Zone = view.zone === "UTC" ? "local" : "UTC";
+        const name = (zone: Zone): string => (zone === "UTC" ? "UTC" : offset(from));
+        first.textContent = `${span(from, to, view.zone)} ${name(view.zone)}`;
+        const same = offsetSeconds(from) === 0;
+        second.textContent = `${same ? "" : `${span(from, to, other)} ${name(other)}, `}${duration(to - from)}`;
+    };
+    view.on("range", write);
+    view.on("zone", write);
+    write();
+    return box;
+}
+
+function allButton(view: View): HTMLElement {
+    const it = button("All", "Show the whole recording (double click in a chart does the same)", () => view.reset());
+    const write = (): void => {
+        it.disabled = !view.zoomed;
+    };
+    view.on("range", write);
+    write();
+    return it;
+}
+
+function zoneButton(view: View): HTMLElement {
+    const label = (): string => (view.zone === "UTC" ? "UTC" : "Local");
+    const it = button(label(), "Times in UTC or in this browser's time zone", () => {
+        view.setZone(view.zone === "UTC" ? "local" : "UTC");
+        it.textContent = label();
+    });
+    return it;
+}
+
+function themeButton(view: View): HTMLElement {
+    const label = (): string => ({ system: "Auto", light: "Light", dark: "Dark" })[chosen()];
+    const it = button(label(), "Colours: as the system has them, light, dark", () => {
+        turn(view);
+        it.textContent = label();
+    });
+    return it;
+}
+
+export function toolbar(view: View, overview: HTMLElement | null): HTMLElement {
+    return element(
+        "div",
+        { class: "toolbar", role: "region", "aria-label": "View" },
+        rangeText(view),
+        overview ?? element("span", {}),
+        element("div", { class: "tools" }, allButton(view), zoneButton(view), themeButton(view)),
+    );
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: PostgreSQL
+/**
+ * Figures for people: three digits that matter, and a unit. The only place where a quantity
+ * becomes text; the rules are those of the command's own tables (crates/tally/src/model/units.rs).
+ */
+import { instant } from "./clock";
+import type { Zone } from "./clock";
+
+/** What a column or a curve counts. Durations are in seconds, shares from 0 to 1. */
+export type Unit =
+    | "text"
+    | "id"
+    | "time"
+    | "count"
+    | "number"
+    | "seconds"
+    | "share"
+    | "per_second"
+    | "bytes"
+    | "bytes_per_second"
+    | "sessions";
+
+/** Between a figure and its unit: a space that does not break. */
+const SPACE = "\u00a0";
+/** What stands where there is no figure. */
+export const NOTHING = "–";
+
+/** Whether figures of this unit are compared as numbers and stand to the right. */
+export function numeric(unit: Unit): boolean {
+    return unit !== "text" && unit !== "id";
+}
+
+function digits(value: number): string {
+    // 0.002 * 1000 is not quite 2.
+    const n = Number(value.toPrecision(12));
+    const a = Math.abs(n);
+    if (Number.isInteger(n) && a < 1000) return n.toFixed(0);
+    if (a < 9.995) return n.toFixed(2);
+    if (a < 99.95) return n.toFixed(1);
+    return n.toFixed(0);
+}
+
+/** Steps: below which limit, what one of it is, its name. */
+type Ladder = readonly (readonly [limit: number, one: number, name: string])[];
+
+// The limits are where three digits would round up to the next unit.
+const DURATIONS: Ladder = [
+    [999.5e-9, 1e-9, "ns"],
+    [999.5e-6, 1e-6, "us"],
+    [999.5e-3, 1e-3, "ms"],
+    [119.5, 1, "s"],
+    [7_170, 60, "min"],
+    [172_000, 3_600, "h"],
+    [Infinity, 86_400, "d"],
+];
+
+const COUNTS: Ladder = [
+    [999.5, 1, ""],
+    [999.5e3, 1e3, "k"],
+    [999.5e6, 1e6, "M"],
+    [Infinity, 1e9, "G"],
+];
+
+// A kB has 1024 bytes, as PostgreSQL's has.
+const BYTES: Ladder = [
+    [999.5, 1, "B"],
+    [999.5 * 1024, 1024, "kB"],
+    [999.5 * 1024 ** 2, 1024 ** 2, "MB"],
+    [999.5 * 1024 ** 3, 1024 ** 3, "GB"],
+    [Infinity, 1024 ** 4, "TB"],
+];
+
+function climb(n: number, ladder: Ladder, space: string): string {
+    if (n === 0) return "0";
+    const step = ladder.find(([limit]) => Math.abs(n) < limit);
+    if (!step) return NOTHING;
+    const [, one, name] = step;
+    return digits(n / one) + (name ? space + name : "");
+}
+
+/** "312 ns", "4.31 us", "12.3 ms", "1.24 s", "3.10 min". */
+export const duration = (seconds: number): string => climb(seconds, DURATIONS, SPACE);
+
+/** "7", "0.25", "12.3k", "4.50M". */
+export const count = (n: number): string => climb(n, COUNTS, "");
+
+/** "512 B", "1.50 kB". */
+export const bytes = (n: number): string => climb(n, BYTES, SPACE);
+
+/** "12.3 %". */
+export const percent = (share: number): string => (share * 100).toFixed(1) + SPACE + "%";
+
+/** "1,234,567". */
+export const whole = (n: number): string => n.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",");
+
+/** A figure with its unit, as charts have it; a dash where there is none. */
+export function figure(value: number | null | undefined, unit: Unit): string {
+    if (value === null || value === undefined || !Number.isFinite(value)) return NOTHING;
+    switch (unit) {
+        case "seconds":
+            return duration(value);
+        case "count":
+        case "number":
+            return count(value);
+        case "per_second":
+            return count(value) + "/s";
+        case "sessions":
+            return value.toFixed(2);
+        case "bytes":
+            return bytes(value);
+        case "bytes_per_second":
+            return value === 0 ? "0" : bytes(value) + "/s";
+        case "share":
+            return percent(value);
+        case "time":
+        case "text":
+        case "id":
+            return String(value);
+    }
+}
+
+/** A value as a table's cell has it: counts in full, nothing where there is nothing. */
+export function cell(value: number | string | null, unit: Unit, zone: Zone): string {
+    if (value === null) return "";
+    if (typeof value === "string") return value;
+    if (unit === "count") return whole(value);
+    if (unit === "time") return instant(value, zone);
+    return figure(value, unit);
+}
+
+/** A figure on an axis: without the zeros that all of its ticks would have. */
+export function tick(value: number, unit: Unit): string {
+    if (unit === "sessions") return String(Number(value.toPrecision(6)));
+    if (unit === "per_second" && value === 0) return "0";
+    return figure(value, unit);
+}

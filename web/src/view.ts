@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: PostgreSQL
+/** What all charts share: the range of time in view, the time pointed at, zone and theme. */
+import type { Zone } from "./clock";
+import type { ThemeName } from "./look/palette";
+
+export interface Range {
+    readonly from: number;
+    readonly to: number;
+}
+
+/** What may change, and so what may be listened for. */
+export interface Changes {
+    /** Another range is in view. */
+    range: Range;
+    /** The recording has grown (live page). */
+    data: undefined;
+    /** Another instant is pointed at, or none. */
+    point: number | null;
+    zone: Zone;
+    theme: ThemeName;
+}
+
+type Listener<T> = (value: T) => void;
+
+/** The narrowest range that can be zoomed to, in points of the recording. */
+const LEAST_POINTS = 4;
+
+export class View {
+    private shown: Range;
+    private pointed: number | null = null;
+    private listeners: { [K in keyof Changes]: Set<Listener<Changes[K]>> } = {
+        range: new Set(),
+        data: new Set(),
+        point: new Set(),
+        zone: new Set(),
+        theme: new Set(),
+    };
+
+    /** `step` is the usual distance of two points, in seconds. */
+    constructor(
+        private all: Range,
+        private readonly step: number,
+        private timeZone: Zone,
+        private look: ThemeName,
+    ) {
+        this.shown = all;
+    }
+
+    get range(): Range {
+        return this.shown;
+    }
+    get whole(): Range {
+        return this.all;
+    }
+    get zone(): Zone {
+        return this.timeZone;
+    }
+    get theme(): ThemeName {
+        return this.look;
+    }
+    get point(): number | null {
+        return this.pointed;
+    }
+    get zoomed(): boolean {
+        return this.shown.from > this.all.from || this.shown.to < this.all.to;
+    }
+
+    /** Listens until `until` is aborted. */
+    on<K extends keyof Changes>(what: K, listener: Listener<Changes[K]>, until?: AbortSignal): void {
+        this.listeners[what].add(listener);
+        until?.addEventListener("abort", () => this.listeners[what].delete(listener));
+    }
+
+    private tell<K extends keyof Changes>(what: K, value: Changes[K]): void {
+        for (const listener of this.listeners[what]) listener(value);
+    }
+
+    /** Shows a range, kept within what there is and wide enough to see something. */
+    zoom(from: number, to: number): void {
+        const { all } = this;
+        const least = Math.min(all.to - all.from, LEAST_POINTS * this.step);
+        const width = Math.min(Math.max(to - from, least), all.to - all.from);
+        const middle = (from + to) / 2;
+        const start = Math.min(Math.max(middle - width / 2, all.from), all.to - width);
+        if (start === this.shown.from && start + width === this.shown.to) return;
+        this.shown = { from: start, to: start + width };
+        this.tell("range", this.shown);
+    }
+
+    /** Points at an instant in all charts. */
+    pointAt(time: number | null): void {
+        if (time === this.pointed) return;
+        this.pointed = time;
+        this.tell("point", time);
+    }
+
+    /** Shows everything. */
+    reset(): void {
+        this.zoom(this.all.from, this.all.to);
+    }
+
+    /** Moves by a part of what is in view. */
+    pan(part: number): void {
+        const by = (this.shown.to - this.shown.from) * part;
+        this.zoom(this.shown.from + by, this.shown.to + by);
+    }
+
+    /** Shows `factor` times as much, around the middle. */
+    scale(factor: number): void {
+        const half = ((this.shown.to - this.shown.from) / 2) * factor;
+        const middle = (this.shown.from + this.shown.to) / 2;
+        this.zoom(middle - half, middle + half);
+    }
+
+    /** The recording has grown: who looks at all of it, or at its end, goes on doing so. */
+    grow(all: Range): void {
+        const { shown, zoomed, all: before } = this;
+        this.all = all;
+        this.tell("data", undefined);
+        if (!zoomed) this.reset();
+        else if (shown.to >= before.to) this.zoom(shown.from + all.to - before.to, all.to);
+        else this.zoom(shown.from, shown.to);
+    }
+
+    setZone(zone: Zone): void {
+        this.timeZone = zone;
+        this.tell("zone", zone);
+    }
+
+    setTheme(theme: ThemeName): void {
+        this.look = theme;
+        this.tell("theme", theme);
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: PostgreSQL
+// A real browser that opens pages from files, and notes all that a page must not do.
+import { chromium } from "playwright-core";
+import { accessSync, constants } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { fill } from "./fill.mjs";
+
+const template = fileURLToPath(new URL("../../build/web/report.html", import.meta.url));
+
+/** PGTALLY_CHROMIUM, or what is on the path. */
+function chromiumPath() {
+    const named = process.env.PGTALLY_CHROMIUM;
+    if (named) return named;
+    const names = ["chromium", "chromium-browser", "google-chrome"];
+    for (const folder of (process.env.PATH ?? "").split(delimiter)) {
+        for (const name of names) {
+            const path = join(folder, name);
+            try {
+                accessSync(path, constants.X_OK);
+                return path;
+            } catch {
+                // Not here.
+            }
+        }
+    }
+    throw new Error("no chromium on the path: install it (script/bootstrap does), or set PGTALLY_CHROMIUM");
+}
+
+/** `close` it at the end; `open(report, options)` gives a page with `requests`, `violations`, `errors`. */
+export async function startBrowser() {
+    const folder = await mkdtemp(join(tmpdir(), "pgtally-web-"));
+    // Its sandbox does not work for root.
+    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+    const browser = await chromium.launch({ executablePath: chromiumPath(), args });
+    let pages = 0;
+
+    async function open(report, options = {}) {
+        const file = join(folder, `${pages++}.html`);
+        await writeFile(file, fill(await readFile(template, "utf8"), report));
+        const context = await browser.newContext({
+            viewport: { width: 1280, height: 900 },
+            deviceScaleFactor: 1,
+            timezoneId: "Europe/Berlin",
+            colorScheme: "light",
+            acceptDownloads: true,
+            ...options,
+        });
+        const page = await context.newPage();
+        const seen = { requests: [], violations: [], errors: [] };
+        // Whatever leaves the file is counted and stopped.
+        await context.route("**/*", (route) => {
+            const url = route.request().url();
+            if (url === pathToFileURL(file).href) return route.continue();
+            seen.requests.push(url);
+            return route.abort();
+        });
+        page.on("console", (message) => {
+            if (/content security policy/i.test(message.text())) seen.violations.push(message.text());
+            else if (message.type() === "error") seen.errors.push(message.text());
+        });
+        page.on("pageerror", (error) => seen.errors.push(String(error)));
+        await page.goto(pathToFileURL(file).href);
+        return Object.assign(page, { seen });
+    }
+
+    async function close() {
+        await browser.close();
+        await rm(folder, { recursive: true, force: true });
+    }
+    return { open, close };
+}
+
+/** Brings an element into sight and waits until what belongs there is drawn. */
+export async function show(page, selector, drawn = "") {
+    await page.locator(selector).scrollIntoViewIfNeeded();
+    if (drawn) await page.locator(`${selector} ${drawn}`).waitFor();
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+/** Where a chart's plot lies in the page: left, top, width, height. */
+export async function plotBox(page, id) {
+    return page.locator(`#${id} .u-over`).boundingBox();
+}
+
+/** The colour of a chart's canvas, `across` from the left and `down` from the top (0 to 1) of its plot, as #rrggbb. */
+export async function pixel(page, id, across, down) {
+    return page.evaluate(
+        ([id, across, down]) => {
+            const canvas = document.querySelector(`#${id} canvas`);
+            const over = document.querySelector(`#${id} .u-over`);
+            const scale = canvas.width / canvas.clientWidth;
+            const x = Math.round((over.offsetLeft + across * over.clientWidth) * scale);
+            const y = Math.round((over.offsetTop + down * over.clientHeight) * scale);
+            const [r, g, b, a] = canvas.getContext("2d").getImageData(x, y, 1, 1).data;
+            return a ? "#" + [r, g, b].map((v) => v.toString(16).padStart(2, "0")).join("") : "none";
+        },
+        [id, across, down],
+    );
+}
+
+/** The texts of a chart's time axis cannot be read from a canvas; the bar says what is in view. */
+export const inView = (page) => page.locator(".range").innerText();

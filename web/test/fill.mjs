@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: PostgreSQL
+// Fills the page's template as the command does (crates/tally/src/report/html.rs): the report as
+// JSON, and all of its tables as plain HTML.
+const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escape = (text) => String(text).replace(/[&<>"]/g, (c) => escapes[c]);
+
+const duration = (s) =>
+    s === 0 ? "0" : s < 1e-3 ? `${(s * 1e6).toPrecision(3)} us` : s < 1 ? `${(s * 1e3).toPrecision(3)} ms` : `${s.toFixed(1)} s`;
+
+function text(value, unit) {
+    if (value === null || typeof value === "string") return value ?? "";
+    switch (unit) {
+        case "seconds":
+            return duration(value);
+        case "share":
+            return `${(value * 100).toFixed(1)} %`;
+        case "count":
+            return Math.round(value).toLocaleString("en-US");
+        case "time":
+            return new Date(value * 1000).toISOString().slice(0, 19).replace("T", " ");
+        default:
+            return String(Number(value.toPrecision(3)));
+    }
+}
+
+const words = { text: "text", id: "text id", time: "text time" };
+
+function table(it) {
+    const kind = ({ key, unit }) => (key === "query" ? "text query" : (words[unit] ?? "num"));
+    const head = it.columns.map(
+        (column) =>
+            `<th scope="col" class="${kind(column)}" data-key="${column.key}"` +
+            `${column.help ? ` title="${escape(column.help)}"` : ""}>${escape(column.title)}</th>`,
+    );
+    const rows = it.rows.map((row, i) => {
+        const cells = it.columns.map((column, j) => {
+            const [tag, scope] = j ? ["td", ""] : ["th", ' scope="row"'];
+            return `<${tag}${scope} class="${kind(column)}">${escape(text(row[j], column.unit))}</${tag}>`;
+        });
+        return `<tr${it.classes ? ` class="${it.classes[i]}"` : ""}>${cells.join("")}</tr>`;
+    });
+    return (
+        `<div class="table"><table id="table-${it.id}" data-table="${it.id}"><caption>${escape(it.title)}</caption>` +
+        `<thead><tr>${head.join("")}</tr></thead><tbody>${rows.join("\n")}</tbody></table>` +
+        `${it.note ? `<p class="note">${escape(it.note)}</p>` : ""}</div>`
+    );
+}
+
+function figure(it, kind) {
+    return (
+        `<figure class="${kind}" id="${kind}-${it.id}" data-${kind}="${it.id}"><figcaption>${escape(it.title)}</figcaption>` +
+        `${it.note ? `<p class="note">${escape(it.note)}</p>` : ""}<p class="without-script">This chart needs JavaScript.</p></figure>`
+    );
+}
+
+function section(report, it) {
+    const pick = (all, ids, draw) => ids.map((id) => draw(all.find((one) => one.id === id))).join("\n");
+    return (
+        `<section id="${it.id}"><h2>${escape(it.title)}</h2>${it.note ? `<p class="note">${escape(it.note)}</p>` : ""}\n` +
+        pick(report.charts, it.charts, (one) => figure(one, "chart")) +
+        pick(report.heatmaps, it.heatmaps, (one) => figure(one, "heatmap")) +
+        pick(report.tables, it.tables, table) +
+        pick(
+            report.texts,
+            it.texts,
+            (one) => `<div class="plain" id="text-${one.id}"><h3>${escape(one.title)}</h3><pre tabindex="0">${escape(one.text)}</pre></div>`,
+        ) +
+        "</section>"
+    );
+}
+
+function body(report) {
+    const facts = report.measured.facts.map(({ name, text }) => `<dt>${escape(name)}</dt><dd>${escape(text)}</dd>`);
+    const title = (id) => escape(report.sections.find((one) => one.id === id)?.title ?? id);
+    const findings = report.findings.map(
+        ({ section, weight, text }) =>
+            `<li class="${weight}"><a href="#${section}">${title(section)}</a> <span>${escape(text)}</span></li>`,
+    );
+    const contents = report.sections.map(({ id }) => `<li><a href="#${id}">${title(id)}</a></li>`);
+    return [
+        `<header class="measured" id="measured"><h1>${escape(report.title)}</h1><dl>${facts.join("")}</dl></header>`,
+        `<section id="findings"><h2>Findings</h2><ul>${findings.join("")}</ul></section>`,
+        `<nav id="contents" aria-label="Contents"><ul>${contents.join("")}</ul></nav>`,
+        ...report.sections.map((it) => section(report, it)),
+    ].join("\n");
+}
+
+/** The whole page. */
+export function fill(template, report) {
+    const parts = {
+        title: escape(report.title),
+        body: body(report),
+        data: JSON.stringify(report).replace(/</g, "\\u003c"),
+    };
+    return template.replace(/<!--pgtally:([a-z]+)-->/g, (_, name) => parts[name]);
+}
