@@ -6,6 +6,7 @@
 //! and numbers), `error` (what failed and how the process ends).
 
 mod cli;
+mod clock;
 mod columns;
 mod cost;
 mod coverage;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Statements(args) => statements::run(args, color),
         Verb::Events(args) => events::run(args, color),
         Verb::Cost(args) => cost::run(args),
+        Verb::Clock(args) => clock::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
         Verb::Man(args) => generate::man(args),

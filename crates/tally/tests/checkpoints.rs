@@ -102,10 +102,10 @@ fn within(all: &[(f64, f64)], from: f64, to: f64, give: f64) -> (f64, f64) {
 
 #[test]
 fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
-    let (cluster, mut client) = start(builder().settings([
-        ("checkpoint_timeout", "30s"),
-        ("checkpoint_completion_target", "0.1"),
-    ]));
+    let (cluster, mut client) = start(
+        builder()
+            .settings([("checkpoint_timeout", "30s"), ("checkpoint_completion_target", "0.1")]),
+    );
     client.batch_execute("insert into u select generate_series(1, 20000); checkpoint").unwrap();
     let logs = cluster.dir().join("transactions");
     std::fs::create_dir(&logs).unwrap();
@@ -140,7 +140,8 @@ fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
     let (begun, over) = readings(&mut client, at(spread));
     assert!(over - begun > 1.0, "{spread}");
     // The load, and the few commands of this session.
-    for (when, from, to) in [("before", since, begun), ("during", begun, over), ("after", over, now)]
+    for (when, from, to) in
+        [("before", since, begun), ("during", begun, over), ("after", over, now)]
     {
         let of = |name: &str| number(spread, &format!("{when}_{name}"));
         // What this session waited for itself: an insert and a checkpoint before, an update; the other.
@@ -286,7 +287,10 @@ fn what_was_not_seen_whole_is_not_told_of_the_clients() {
     client.batch_execute("insert into t select 1; checkpoint").unwrap();
     let told = checkpoints(&mut client);
     let cut = &told[told.len() - 1];
-    assert_eq!((&cut["before_commands"], &told[told.len() - 2]["after_commands"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&cut["before_commands"], &told[told.len() - 2]["after_commands"]),
+        (&Value::Null, &Value::Null)
+    );
     assert!(number(cut, "during_commands") >= 0.0);
     // Sums that begin again at zero tell nothing of what was before.
     client.batch_execute("insert into t select 1; checkpoint; select tally.reset()").unwrap();
@@ -294,4 +298,27 @@ fn what_was_not_seen_whole_is_not_told_of_the_clients() {
     let last = told.last().unwrap();
     assert_eq!(last["after_commands"], Value::Null);
     assert!(number(last, "before_commands") >= 0.0, "{last}");
+}
+
+#[test]
+fn one_that_fails_is_told_and_is_not_under_way_any_more() {
+    let (cluster, mut client) = start(builder().setting("checkpoint_timeout", "1h"));
+    client.batch_execute("checkpoint; insert into t select 1").unwrap();
+    let count = ended(&mut client);
+    let folder = cluster.data_dir().join("pg_logical/snapshots");
+    let aside = cluster.data_dir().join("pg_logical/aside");
+    std::fs::rename(&folder, &aside).unwrap();
+    client.batch_execute("checkpoint").unwrap_err();
+    let failed = "select count(*) from tally.events where kind = 'checkpoint' and \
+                  text like 'checkpoint failed: reason=request total=%'";
+    eventually("it is told", || client.query_one(failed, &[]).unwrap().get::<_, i64>(0) == 1);
+    assert_eq!(ended(&mut client), count);
+    let segment = house::segment(&cluster);
+    let mut top = house::tally();
+    top.args(["top", "--once", "--json", "--interval", "0.2", "--no-witness"]).arg(&segment);
+    let interval: Value = serde_json::from_str(&house::output(&mut top)).unwrap();
+    assert_eq!(interval["io"]["checkpoint_running"], Value::Null);
+    std::fs::rename(&aside, &folder).unwrap();
+    client.batch_execute("checkpoint").unwrap();
+    eventually("the next one is told", || ended(&mut client) == count + 1);
 }

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use device::{Devices, Problem, Reading, System};
+use segment::clients::Clients;
 use segment::{Interval, Relations, Segment};
 
+use super::tablespaces::Asker;
 use crate::error::Error;
 use crate::events::{rows, Item, Tail};
 use crate::model::io::{DevicesUnder, Io, Told};
@@ -28,6 +30,7 @@ pub struct Watch {
     told: Told,
     relations: Option<Relations>,
     devices: Result<DeviceWatch, String>,
+    tablespaces: Asker,
 }
 
 impl Watch {
@@ -42,11 +45,17 @@ impl Watch {
             Err("the segment names no data directory".to_string())
         };
         let relations = segment.relations().ok().flatten();
-        Watch { tail: Tail::after(0), told: Told::default(), relations, devices }
+        let tablespaces = Asker::start(header);
+        Watch { tail: Tail::after(0), told: Told::default(), relations, devices, tablespaces }
     }
 
-    /// What there is to show at the end of this interval.
-    pub fn next(&mut self, segment: &Segment, interval: &Interval) -> Result<Io, Error> {
+    /// What there is to show at the end of this interval, when clients had done so much.
+    pub fn next(
+        &mut self,
+        segment: &Segment,
+        interval: &Interval,
+        clients: &Clients,
+    ) -> Result<Io, Error> {
         let found = self.tail.read(segment, Instant::now(), false)?;
         let events: Vec<segment::Event> = found
             .into_iter()
@@ -58,7 +67,7 @@ impl Watch {
         for (event, row) in events.iter().zip(rows(segment, events.clone())?) {
             self.told.note(event, row);
         }
-        let mut io = self.told.io(interval);
+        let mut io = self.told.io(interval, clients);
         let relations = segment.relations()?;
         io.relations = relations.as_ref().map(|now| now.since(self.relations.as_ref()));
         self.relations = relations;
@@ -66,6 +75,7 @@ impl Watch {
             Ok(devices) => (io.devices, io.devices_problem) = devices.next(),
             Err(problem) => io.devices_problem = Some(problem.clone()),
         }
+        io.tablespaces = self.tablespaces.next(interval, io.devices.as_ref());
         Ok(io)
     }
 }
