@@ -27,12 +27,30 @@ pub enum Error {
     /// Reading, or writing the output, failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// A recording cannot be written or read.
+    #[error(transparent)]
+    Recording(#[from] recording::Error),
+    /// A command that was run for the caller ended so; it has said why.
+    #[error("the command ended with exit status {0}")]
+    Command(u8),
     /// JSON could not be written.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
 }
 
 impl Error {
+    fn is_usage(&self) -> bool {
+        use recording::Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
+        match self {
+            Self::Usage(_) => true,
+            Self::Recording(error) => matches!(
+                error,
+                Backwards { .. } | EmptyRange { .. } | NoSuchHost { .. } | SeveralHosts { .. }
+            ),
+            _ => false,
+        }
+    }
+
     fn is_broken_pipe(&self) -> bool {
         match self {
             Self::Io(error) => error.kind() == ErrorKind::BrokenPipe,
@@ -59,9 +77,10 @@ pub fn exit_code(result: Result<(), Error>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(Error::Command(status)) => ExitCode::from(status),
         Err(error) => {
             eprint_quietly(&format!("tally: {error}\n"));
-            ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
+            ExitCode::from(if error.is_usage() { 2 } else { 1 })
         }
     }
 }

@@ -163,7 +163,7 @@ impl Segment {
             let at = regions.places.entry(slot);
             let used = |bytes: &[u8]| u32_at(bytes, relation_place::STATE) != 0;
             let (count, size) = (layout::RELATION_PLACES, relation_place::SIZE);
-            self.read_twice(at, count, size, used, &mut copies)?;
+            self.read_twice(at, count, size, used, &mut copies, |_| Ok(()))?;
             for (place, (bytes, rests)) in (0u64..).zip(copies.each(size)) {
                 if rests {
                     kept.add(bytes);
