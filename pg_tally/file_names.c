@@ -25,6 +25,8 @@
 #define TABLESPACES "pg_tblspc"
 #define DELETED " (deleted)"		/* what /proc says of a file that was unlinked */
 
+static const char *const forks[] = {"main", "fsm", "vm", "init"};
+
 /* What comes after a folder's name in a path, if it begins with that. */
 static const char *
 within(const char *path, const char *folder)
@@ -134,30 +136,6 @@ starts(const char *path, const char *with, const char **rest)
 	return true;
 }
 
-/* "5/16384_fsm.1" or "16384", as in a tablespace's folder; NULL: no relation's file. */
-static const char *
-fork_of(const char *name)
-{
-	const char *file = strrchr(name, '/');
-	const char *suffix;
-
-	file = file != NULL ? file + 1 : name;
-	if (strstr(name, "pgsql_tmp") != NULL)
-		return "temporary";
-	if (*file == 't' && isdigit((unsigned char) file[1]))
-		return "temporary relation";
-	if (!isdigit((unsigned char) *file))
-		return NULL;
-	suffix = file + strspn(file, "0123456789");
-	if (strncmp(suffix, "_fsm", 4) == 0)
-		return "fsm";
-	if (strncmp(suffix, "_vm", 3) == 0)
-		return "vm";
-	if (strncmp(suffix, "_init", 5) == 0)
-		return "init";
-	return *suffix == '\0' || *suffix == '.' ? "main" : NULL;
-}
-
 void
 file_names_kind(const char *name, char *kind, size_t size)
 {
@@ -184,7 +162,8 @@ file_names_kind(const char *name, char *kind, size_t size)
 	};
 	const char *path = file_names_inside(name);
 	const char *rest;
-	const char *fork = NULL;
+	tally_relation_key key;
+	uint32		part;
 
 	strlcpy(kind, "other", size);
 	if (starts(path, "pg_wal/", &rest))
@@ -199,23 +178,20 @@ file_names_kind(const char *name, char *kind, size_t size)
 			strlcpy(kind, folders[i].kind, size);
 			return;
 		}
-	if (starts(path, "base/", &rest))
+	if (file_names_relation(path, &key, &part))
+		snprintf(kind, size, "%s", key.backend != 0 ? "temporary relation" : forks[key.fork]);
+	else if (strstr(path, "pgsql_tmp") != NULL &&
+			 (starts(path, "base/", &rest) || starts(path, TABLESPACES "/", &rest)))
+		strlcpy(kind, "temporary", size);
+	else
+		return;
+	if (starts(path, "global/", &rest))
+		strlcat(kind, "@pg_global", size);
+	else if (starts(path, TABLESPACES "/", &rest))
 	{
-		fork = fork_of(rest);
-		if (fork != NULL)
-			strlcpy(kind, fork, size);
-	}
-	else if (starts(path, "global/", &rest))
-	{
-		fork = fork_of(rest);
-		if (fork != NULL)
-			snprintf(kind, size, "%s@pg_global", fork);
-	}
-	else if (starts(path, "pg_tblspc/", &rest))
-	{
-		fork = fork_of(rest);
-		if (fork != NULL)
-			snprintf(kind, size, "%s@%.*s", fork, (int) Min(strspn(rest, "0123456789"), 10), rest);
+		size_t		length = strlen(kind);
+
+		snprintf(kind + length, size - length, "@%.*s", (int) Min(strspn(rest, "0123456789"), 10), rest);
 	}
 }
 
@@ -238,8 +214,6 @@ number(const char **at, uint32 *n)
 static bool
 relation_of(const char *file, tally_relation_key *key, uint32 *segment)
 {
-	static const char *const forks[] = {"", "_fsm", "_vm", "_init"};
-
 	if (*file == 't')
 	{
 		file++;
@@ -249,12 +223,11 @@ relation_of(const char *file, tally_relation_key *key, uint32 *segment)
 	}
 	if (!number(&file, &key->relation))
 		return false;
-	for (uint32 i = lengthof(forks) - 1; i > 0; i--)
-		if (strncmp(file, forks[i], strlen(forks[i])) == 0)
+	for (uint32 i = lengthof(forks) - 1; *file == '_' && i > 0; i--)
+		if (strncmp(file + 1, forks[i], strlen(forks[i])) == 0)
 		{
 			key->fork = i;
-			file += strlen(forks[i]);
-			break;
+			file += 1 + strlen(forks[i]);
 		}
 	*segment = 0;
 	if (*file == '.')

@@ -9,6 +9,7 @@
  * median of the rounds and the half-width of its 95 % confidence interval from the order
  * statistics; what has a baseline is shown less the baseline of the same round.
  */
+#include "tally_files.h"
 #include "tally_statements.h"
 
 #include <math.h>
@@ -26,6 +27,8 @@
 #define SCATTER 4096
 #define STATS 16
 #define MISSES 2000					/* of a cache of statements in a round */
+#define RELATIONS 200				/* more than a slot has places */
+#define FILE_NAME UINT64_C(0x123456789ABCDEF)
 #define CACHED 32					/* of which some push others out */
 #define KNOWN 2000					/* statements of the table with room */
 #define TEXT 100					/* bytes of a statement's text */
@@ -214,6 +217,55 @@ statement_new_long(void)
 	run_through(&small_cache, &next, UINT32_MAX, &given);
 }
 
+static tally_relations relations;
+static uint64_t tags[RELATIONS];
+static uint32_t entries[RELATIONS];
+static uint32_t file = TALLY_NONE;
+
+static void
+relation_hit(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+		tally_relation_add(&relations.places[indexes[i % SCATTER]], TALLY_RELATION_READ, values[i % SCATTER],
+						   8192, false);
+}
+
+/* One that has no place: another is laid down for it. */
+static void
+relation_miss(void)
+{
+	static uint32_t next;
+
+	for (uint32_t i = 0; i < MISSES; i++)
+	{
+		uint32_t	n = next++ % RELATIONS;
+
+		tally_relation_add(tally_relation_place_for(&relations, tags[n], entries[n]), TALLY_RELATION_READ,
+						   values[i], 8192, false);
+	}
+}
+
+static void
+unsynced_write(void)
+{
+	for (uint32_t i = 0; i < STEPS; i++)
+		file = tally_unsynced_add(&segment, FILE_NAME, file, 1, 8192);
+}
+
+/* A write and its sync, as of the WAL. */
+static void
+unsynced_sync(void)
+{
+	uint64_t	writes,
+				bytes;
+
+	for (uint32_t i = 0; i < STEPS; i++)
+	{
+		file = tally_unsynced_add(&segment, FILE_NAME, file, 1, 8192);
+		tally_unsynced_take(&segment, FILE_NAME, &writes, &bytes);
+	}
+}
+
 #ifdef HDR_HISTOGRAM
 typedef struct peer
 {
@@ -273,6 +325,10 @@ static measurement measurements[] = {
 	{.name = "not cached: another laid down for it",.run = statement_miss,.steps = MISSES,.less = -1},
 	{.name = "new: another evicted for it, text of 100 B",.run = statement_new,.steps = MISSES,.less = -1},
 	{.name = "the same, text of 2,000 B",.run = statement_new_long,.steps = MISSES,.less = -1},
+	{.name = "operation on a relation",.run = relation_hit,.steps = STEPS,.less = 0},
+	{.name = "the same, another laid down for it",.run = relation_miss,.steps = MISSES,.less = -1},
+	{.name = "write to be synced",.run = unsynced_write,.steps = STEPS,.less = 0},
+	{.name = "the same and a sync",.run = unsynced_sync,.steps = STEPS,.less = 0},
 };
 
 #define MEASUREMENTS ((int) (sizeof(measurements) / sizeof(measurements[0])))
@@ -304,12 +360,23 @@ prepare(const char *path)
 
 	tally_options_init(&options);
 	options.statements = 5000;
+	options.files = 4096;
+	options.relations = 4 * RELATIONS;
 	if (tally_open(path, &options, &segment) != 0 || tally_claim(&segment, &identity, &slot) != 0 ||
-		tally_cache_open(&slot, &cache) != 0 || tally_claim(&segment, &identity, &busy_slot) != 0 ||
+		tally_cache_open(&slot, &cache) != 0 || tally_relations_open(&slot, &relations) != 0 ||
+		tally_claim(&segment, &identity, &busy_slot) != 0 ||
 		tally_cache_open(&busy_slot, &busy_cache) != 0)
 	{
 		fprintf(stderr, "bench: cannot make a segment at \"%s\"\n", path);
 		exit(1);
+	}
+	for (uint32_t i = 0; i < RELATIONS; i++)
+	{
+		tally_relation_key key = {.tablespace = 1663,.database = 5,.relation = 16384 + i};
+
+		tags[i] = tally_relation_hash(&key);
+		entries[i] = tally_relation_find(&segment, &key);
+		tally_relation_place_for(&relations, tags[i], entries[i]);
 	}
 	srandom(1);
 	for (uint32_t i = 0; i < STATS; i++)

@@ -4,8 +4,8 @@
  *	  What was done to each relation: a slot's own places, and the table that all share.
  *
  * The table is open addressing on the key's hash, within WINDOW entries from where it belongs.
- * An entry is made for a relation in the first that was never used, or whose relation is gone
- * and that no place holds; the sums of a relation that is gone go to the others. Who wants a
+ * An entry is made for a relation in the first that was never used, or else whose relation is
+ * gone and that no place holds; the sums of the one that is gone go to the others then. Who wants a
  * place pins the entry and then looks whether it is the relation's; who makes an entry of it
  * changes its state and then looks whether it has pins. So either sees the other. Of two who
  * make the same one at once each may make one: readers add by key.
@@ -169,17 +169,19 @@ tally_relation_find(tally_segment *segment, const tally_relation_key *key)
 			return number;
 		}
 	}
-	for (uint32_t n = 0; n < window; n++)
+	/* what is gone is kept while there is room */
+	for (uint32_t wanted = TALLY_RELATION_FREE;; wanted = TALLY_RELATION_GONE)
 	{
-		tally_relation *relation = entry_in_window(segment, tag, n, &number);
-		uint32_t	state = state_of(relation);
+		for (uint32_t n = 0; n < window; n++)
+		{
+			tally_relation *relation = entry_in_window(segment, tag, n, &number);
 
-		if ((state == TALLY_RELATION_FREE || state == TALLY_RELATION_GONE) &&
-			make(segment, relation, state, tag, key))
-			return number;
-		/* another has just made it */
-		if (is_of(relation, tag))
-			return number;
+			if ((state_of(relation) == wanted && make(segment, relation, wanted, tag, key)) ||
+				is_of(relation, tag))	/* another has just made it */
+				return number;
+		}
+		if (wanted == TALLY_RELATION_GONE)
+			break;
 	}
 	tally_count_one(&segment->header->overflow_relations);
 	return 0;

@@ -17,7 +17,11 @@
  * And of statements: 1 with a text of 300 bytes, laid down by slot 1 and cached again by slot
  * 0; 2 in the table with nothing counted yet but in slot 0's cache, which also works for it
  * now; 3 cached by slot 0, but dropped by a reset of its own.
+ *
+ * And of files: one with two writes not synced, one that was synced since; a relation laid down by
+ * slot 2 and in a place of slot 0, one in a place only, and one that is gone.
  */
+#include "tally_files.h"
 #include "tally_statements.h"
 
 #include <stdio.h>
@@ -68,6 +72,9 @@ fixed_machine(void)
 	header->statements_dropped = 8;
 	header->statements_lost = 9;
 	header->texts_cut = 10;
+	header->overflow_files = 11;
+	header->overflow_relations = 12;
+	header->relations_lost = 13;
 	for (uint32_t i = 0; i < header->statements.count; i++)
 		if (((tally_set *) at(&header->sets, i / TALLY_WAYS))->reserved != 0)
 		{
@@ -207,6 +214,51 @@ write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
 	tally_current_end(current);
 }
 
+/* An operation of each kind, of ever more ticks and bytes. */
+static void
+work_on(tally_relations *relations, const tally_relation_key *key, uint64_t seed)
+{
+	uint32_t	entry = tally_relation_find(&segment, key);
+	tally_relation_place *place = tally_relation_place_for(relations, tally_relation_hash(key), entry);
+
+	for (uint32_t i = 0; i < TALLY_RELATION_OPERATIONS; i++)
+		tally_relation_add(place, (tally_relation_operation) i, seed + i, 8192 * (seed + i), i == 3);
+}
+
+static const tally_relation_key table = {.tablespace = 1663,.database = 16384,.relation = 16400};
+
+/* By a slot that ends after it. */
+static void
+lay_down_relations(tally_slot *slot)
+{
+	static const tally_relation_key gone = {.tablespace = 1663,.database = 16384,.relation = 16500,.backend = 4};
+	tally_relations relations;
+
+	if (tally_relations_open(slot, &relations) != 0)
+		_exit(1);
+	work_on(&relations, &table, 100);
+	work_on(&relations, &gone, 200);
+	tally_relation_gone(&segment, &gone);
+}
+
+static void
+write_files(tally_slot *slot)
+{
+	static const tally_relation_key map = {.tablespace = 16390,.database = 16384,.relation = 16403,.fork = 1};
+	tally_relations relations;
+	uint64_t	writes,
+				bytes;
+
+	tally_unsynced_add(&segment, tally_file_hash("base/16384/16400"), TALLY_NONE, 2, 16384);
+	tally_unsynced_add(&segment, tally_file_hash("pg_xact/0000"), TALLY_NONE, 1, 8192);
+	tally_unsynced_take(&segment, tally_file_hash("pg_xact/0000"), &writes, &bytes);
+	if (tally_relations_open(slot, &relations) != 0)
+		_exit(1);
+	work_on(&relations, &table, 300);
+	work_on(&relations, &map, 400);
+	work_on(&relations, &map, 410);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -238,6 +290,8 @@ main(int argc, char **argv)
 	options.directory = 64;
 	options.events = 16;
 	options.statements = 100;
+	options.files = 32;
+	options.relations = 20;
 	options.clock = TALLY_CLOCK_MONOTONIC;
 	options.host = "/var/lib/postgresql/15/main";
 	options.producer = "golden 1";
@@ -278,10 +332,13 @@ main(int argc, char **argv)
 		tally_switch(&c, tally_touch(&c, sync), 0);
 		tally_switch(&c, TALLY_NONE, 3 * SECOND + 100000000 + i * 250000000);
 		c.book->calls[0] = 10 + i;
+		if (i == 0)
+			lay_down_relations(&c);
 		tally_retire(&c);
 	}
 	write_backend(&a, cpu, read, idle, handle, bytes);
 	write_statements(&a, &b, cpu, read);
+	write_files(&a);
 	tally_event_add(&segment, TALLY_EVENT_NOTE, "segment made");
 	tally_event_add(&segment, TALLY_EVENT_WARNING, "probe left out: entry pq_getbyte");
 	fixed_machine();

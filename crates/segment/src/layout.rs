@@ -36,6 +36,12 @@ pub const NEAR_PARTS: usize = 2;
 pub const NEAR_BUCKETS: usize = 14;
 /// Statements in a slot's cache.
 pub const CACHED: usize = 64;
+/// Unsynced files of a set.
+pub const FILE_WAYS: usize = 8;
+/// Relations that a slot keeps for itself.
+pub const RELATION_PLACES: usize = 64;
+/// Operations that are kept apart for each relation: read, write, extend, sync, truncate.
+pub const RELATION_OPERATIONS: usize = 5;
 /// "No statistic" as an index.
 pub const NONE: u32 = u32::MAX;
 
@@ -105,6 +111,12 @@ pub mod header {
     pub const TEXTS: usize = 776;
     /// Region.
     pub const CACHES: usize = 792;
+    /// Region; of none where unsynced files are not counted.
+    pub const UNSYNCED: usize = 904;
+    /// Region; of none where no relations are kept, as the next one.
+    pub const RELATIONS: usize = 920;
+    /// Region.
+    pub const RELATION_PLACES: usize = 936;
     /// U32: level in the low 8 bits, resets above; the live part of the header begins here.
     pub const LEVEL_WORD: usize = 1024;
     /// U64.
@@ -151,8 +163,14 @@ pub mod header {
     pub const FOLD_COUNT: usize = 1296;
     /// U64: 1 while group books change.
     pub const FOLD_ACTIVE: usize = 1304;
+    /// U64: files given up with writes not synced.
+    pub const OVERFLOW_FILES: usize = 1344;
+    /// U64: times that a relation found no room.
+    pub const OVERFLOW_RELATIONS: usize = 1352;
+    /// U64: places of relations left half laid down by a process that died.
+    pub const RELATIONS_LOST: usize = 1360;
     /// Where the live part ends.
-    pub const LIVE_END: usize = 1312;
+    pub const LIVE_END: usize = 1368;
 }
 
 /// Offsets in the entry of a slot or group.
@@ -191,6 +209,8 @@ pub mod entry {
     pub const SESSIONS: usize = 304;
     /// U32: places of its cache of statements that have memory.
     pub const CACHED: usize = 312;
+    /// U32: its places of relations that have memory.
+    pub const RELATION_PLACES: usize = 376;
 }
 
 /// States of a slot.
@@ -507,6 +527,68 @@ pub mod cached {
     pub const PARTS: usize = 448;
     /// U32 a bucket; not written before the second execution.
     pub const HIST: usize = 1024;
+}
+
+/// Offsets in a set of unsynced files.
+pub mod unsynced {
+    /// Bytes.
+    pub const SIZE: usize = 320;
+    /// [`super::FILE_WAYS`] times u64: hash of each file's name, 0 free, 1 changing hands.
+    pub const NAMES: usize = 0;
+    /// [`super::FILE_WAYS`] times four u64: writes, bytes, synced writes, synced bytes.
+    pub const FILES: usize = 64;
+}
+
+/// Offsets in an entry of the table of relations.
+pub mod relation {
+    /// Bytes.
+    pub const SIZE: usize = 256;
+    /// U64: hash of the key.
+    pub const TAG: usize = 0;
+    /// U32: 0 free, 1 being made, 2 used, 3 its relation is gone.
+    pub const STATE: usize = 8;
+    /// U32: places that hold it.
+    pub const PINS: usize = 12;
+    /// Five times u32: tablespace, database, relation, fork, 1 + number of a temporary one's session.
+    pub const KEY: usize = 16;
+    /// U64: layings-down into it that have begun.
+    pub const FOLDS: usize = 40;
+    /// U64: operations that failed.
+    pub const FAILED: usize = 48;
+    /// [`super::RELATION_OPERATIONS`] entries of [`super::file_sums`].
+    pub const SUMS: usize = 64;
+}
+
+/// Offsets in a slot's own place of a relation.
+pub mod relation_place {
+    /// Bytes.
+    pub const SIZE: usize = 192;
+    /// U64: odd while it changes.
+    pub const SEQ: usize = 0;
+    /// U64: hash of the key.
+    pub const TAG: usize = 8;
+    /// U32: 0 free, 1 used, 2 being laid down.
+    pub const STATE: usize = 16;
+    /// U32: its entry in the table.
+    pub const ENTRY: usize = 20;
+    /// U64: operations that failed.
+    pub const FAILED: usize = 24;
+    /// [`super::RELATION_OPERATIONS`] entries of [`super::file_sums`].
+    pub const SUMS: usize = 32;
+}
+
+/// Offsets in what was done to the files of a relation by one operation.
+pub mod file_sums {
+    /// Bytes.
+    pub const SIZE: usize = 32;
+    /// U64.
+    pub const COUNT: usize = 0;
+    /// U64.
+    pub const BYTES: usize = 8;
+    /// U64.
+    pub const TICKS: usize = 16;
+    /// U64: of the longest.
+    pub const MAX: usize = 24;
 }
 
 /// Offsets in the head of a slot's cache: what is being worked for. The places follow.

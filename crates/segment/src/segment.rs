@@ -72,6 +72,8 @@ pub(crate) struct Regions {
     pub books: Region,
     /// Where statements are kept.
     pub statements: Option<StatementRegions>,
+    /// Where relations are kept.
+    pub relations: Option<RelationRegions>,
 }
 
 /// Where the statements lie.
@@ -83,6 +85,13 @@ pub(crate) struct StatementRegions {
     pub rests: Region,
     pub texts: Region,
     pub caches: Region,
+}
+
+/// Where the relations lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RelationRegions {
+    pub table: Region,
+    pub places: Region,
 }
 
 /// What found no room, since the segment was made.
@@ -106,6 +115,8 @@ pub struct Overflows {
     pub statements_lost: u64,
     /// Texts of statements cut for want of room.
     pub texts_cut: u64,
+    /// What was counted of a relation and left half laid down by a process that died.
+    pub relations_lost: u64,
 }
 
 impl Overflows {
@@ -120,6 +131,7 @@ impl Overflows {
             statements_dropped: u64_at(live, header::STATEMENTS_DROPPED),
             statements_lost: u64_at(live, header::STATEMENTS_LOST),
             texts_cut: u64_at(live, header::TEXTS_CUT),
+            relations_lost: u64_at(live, header::RELATIONS_LOST),
         }
     }
 
@@ -158,6 +170,7 @@ impl Overflows {
             statements_dropped: self.statements_dropped.saturating_sub(earlier.statements_dropped),
             statements_lost: self.statements_lost.saturating_sub(earlier.statements_lost),
             texts_cut: self.texts_cut.saturating_sub(earlier.texts_cut),
+            relations_lost: self.relations_lost.saturating_sub(earlier.relations_lost),
         }
     }
 }
@@ -475,6 +488,12 @@ impl Segment {
         Ok(Overflows::of(&self.read_live()?))
     }
 
+    /// Files that had to give way to others before their writes were synced: the next sync of
+    /// such a one is told with fewer writes than there were.
+    pub fn files_given_up(&self) -> Result<u64, Error> {
+        self.read_u64(header::OVERFLOW_FILES as u64)
+    }
+
     /// Slots that are claimed now.
     pub fn population(&self) -> Result<u32, Error> {
         let region = self.regions.entries;
@@ -717,6 +736,15 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
             caches: region("caches", header::CACHES, (slots, slots), cache)?,
         })
     };
+    let relations = if u32_at(head, header::RELATIONS + 8) == 0 {
+        None
+    } else {
+        let places = layout::RELATION_PLACES * layout::relation_place::SIZE;
+        Some(RelationRegions {
+            table: region("relations", header::RELATIONS, (1, 1 << 20), layout::relation::SIZE)?,
+            places: region("places", header::RELATION_PLACES, (slots, slots), places)?,
+        })
+    };
     let entries = (slots + groups, slots + groups);
     let book_size =
         layout::book::SIZE + stats_per_book as usize * (layout::head::SIZE + layout::HIST_SIZE);
@@ -729,6 +757,7 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
         entries: region("slots", header::ENTRIES, entries, layout::entry::SIZE)?,
         books: region("books", header::BOOKS, entries, book_size)?,
         statements,
+        relations,
     };
     Ok((
         Header {

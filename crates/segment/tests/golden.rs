@@ -53,6 +53,8 @@ fn the_header_reads_as_it_was_written() {
         "statements_dropped": overflows.statements_dropped,
         "statements_lost": overflows.statements_lost,
         "texts_cut": overflows.texts_cut,
+        "overflow_files": segment.files_given_up().unwrap(),
+        "relations_lost": overflows.relations_lost,
     });
     for (key, value) in read.as_object().unwrap() {
         assert_eq!(value, &golden["header"][key], "{key}");
@@ -291,4 +293,37 @@ fn statements_read_as_they_were_written() {
     let number = |key: &str| current[key].as_u64().unwrap();
     assert_eq!(ticks(flight.age_seconds), number("since") - number("begun"));
     assert_eq!(statements.database(16384), Some("app"));
+}
+
+#[test]
+fn relations_read_as_they_were_written() {
+    let (_place, segment, golden) = golden();
+    let relations = segment.relations().unwrap().unwrap();
+    assert_eq!(json!(relations.without_room()), golden["header"]["overflow_relations"]);
+    assert_eq!(json!(relations.capacity() + 1), golden["regions"]["relations"]["count"]);
+    assert_eq!(relations.restless(), 0);
+    let mut rows = relations.since(None);
+    rows.sort_by_key(|row| row.key);
+    let read: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            let all = [&row.read, &row.write, &row.extend, &row.sync, &row.truncate];
+            let of = all.map(|timing| {
+                let max = timing.max_seconds.map(ticks);
+                json!({"count": timing.count, "bytes": timing.bytes, "ticks": ticks(timing.seconds), "max": max})
+            });
+            json!({
+                "tablespace": row.key.tablespace,
+                "database": row.key.database,
+                "relation": row.key.relfilenode,
+                "fork": row.key.fork,
+                "backend": row.key.backend,
+                "failed": row.failed,
+                "of": of,
+            })
+        })
+        .collect();
+    assert_eq!(Value::from(read), golden["relations"]["reading"]);
+    assert_eq!(json!(relations.entries()), json!(rows.len()));
+    assert!(rows.iter().all(|row| row.database.as_deref() == Some("app")));
 }

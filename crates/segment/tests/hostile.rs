@@ -11,7 +11,7 @@ mod maker;
 use maker::{Counted, Maker, Shape, Who, ACCOUNT, TIMER};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
-use segment::{layout, Interval, Segment, Snapshot, Statements, StatementsDelta};
+use segment::{layout, Interval, Relations, Segment, Snapshot, Statements, StatementsDelta};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const SHAPE: Shape = Shape { slots: 3, groups: 2, stats_per_book: 16 };
 
 /// A segment with two sessions and a group that holds a third; of statements there are some
-/// in the table, with texts, and some in the sessions' caches.
+/// in the table, with texts, and some in the sessions' caches; and so of relations.
 fn real(path: &Path) -> Vec<u8> {
     let mut maker = Maker::with_statements(path, SHAPE, 3);
     let stats: Vec<u32> = ["execute::cpu", "execute::wait::IO:WALSync", "idle::cpu"]
@@ -61,6 +61,12 @@ fn real(path: &Path) -> Vec<u8> {
     }
     let counted = Counted::new(3, &[]).parts(&[(stats[0], 1, 1000), (stats[1], 1, 10)]);
     maker.work(0, &counted, start, start + 1000);
+    maker.with_relations(20);
+    for number in 1..15 {
+        maker.relation(number, &maker::relations::Reads::of(16384 + number, u64::from(number)));
+        let reads = maker::relations::Reads::of(16384 + number, 5);
+        maker.relation_place(number % 2, number, 1, number, &reads);
+    }
     std::fs::read(path).unwrap()
 }
 
@@ -82,6 +88,7 @@ struct Bench {
     file: std::fs::File,
     snapshot: Option<Snapshot>,
     statements: Option<Statements>,
+    relations: Option<Relations>,
 }
 
 impl Bench {
@@ -153,7 +160,7 @@ impl Bench {
     fn spot(&self, random: &mut StdRng) -> u64 {
         loop {
             let at = match random.random_range(0..4) {
-                0 => random.random_range(0..1312),
+                0 => random.random_range(0..layout::header::LIVE_END),
                 1 => random.random_range(4096..self.whole.len() / 2),
                 _ => random.random_range(0..self.whole.len()),
             };
@@ -175,6 +182,11 @@ impl Bench {
                 let interval = Interval::between(&segment, previous, &snapshot);
                 assert!(serde_json::to_vec(&interval).is_ok());
             }
+        }
+        if let Ok(Some(relations)) = segment.relations() {
+            let rows = relations.since(self.relations.as_ref());
+            assert!(serde_json::to_vec(&rows).is_ok());
+            let _ = relations.since(None);
         }
         let Ok(Some(now)) = segment.statements() else { return };
         for earlier in [self.statements.as_ref(), None] {
@@ -222,8 +234,9 @@ fn no_content_makes_the_reader_panic() {
         let statements = Segment::open(&path).unwrap().statements().unwrap();
         assert_eq!(statements.as_ref().map_or(0, |s| s.statements().len()), 20);
         let file = file.try_clone().unwrap();
-        let mut bench =
-            Bench { path: path.clone(), whole: whole.clone(), file, snapshot, statements };
+        let relations = Segment::open(&path).unwrap().relations().unwrap();
+        let whole = whole.clone();
+        let mut bench = Bench { path: path.clone(), whole, file, snapshot, statements, relations };
         // A session that seems to write for ever is waited for, so fewer of those.
         let inputs = if boot.is_empty() { inputs.min(500) } else { inputs };
         let mut slowest = Duration::ZERO;

@@ -660,10 +660,11 @@ pub struct CostArgs {
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
     pub minutes: f64,
     /// What the scratch server's clients do: select, tpcb, txid (one contended lock), distinct
-    /// (5,000 statements at random), evicting (10,000, of which 5,000 find room), or a pgbench script
+    /// (5,000 statements at random), evicting (10,000, of which 5,000 find room), misses (select with
+    /// 2 MB of buffers), or a pgbench script
     #[arg(
         long,
-        value_name = "select|tpcb|txid|distinct|evicting|FILE",
+        value_name = "select|tpcb|txid|distinct|evicting|misses|FILE",
         default_value = "tpcb",
         conflicts_with = "target"
     )]
@@ -822,6 +823,8 @@ pub enum Workload {
     Distinct,
     /// 10,000, of which 5,000 do
     Evicting,
+    /// The select-only one, with next to no buffers: the kernel has the table
+    Misses,
     /// A script of the user's
     File(PathBuf),
 }
@@ -835,6 +838,7 @@ impl Workload {
             Self::Txid => "txid".into(),
             Self::Distinct => "distinct".into(),
             Self::Evicting => "evicting".into(),
+            Self::Misses => "misses".into(),
             Self::File(path) => path.display().to_string(),
         }
     }
@@ -859,8 +863,10 @@ impl std::str::FromStr for Workload {
             "txid" => Ok(Self::Txid),
             "distinct" => Ok(Self::Distinct),
             "evicting" => Ok(Self::Evicting),
+            "misses" => Ok(Self::Misses),
             file if std::path::Path::new(file).is_file() => Ok(Self::File(file.into())),
-            _ => Err("none of select, tpcb, txid, distinct, evicting, nor a readable file".into()),
+            _ => Err("none of select, tpcb, txid, distinct, evicting, misses, nor a readable file"
+                .into()),
         }
     }
 }
@@ -868,7 +874,7 @@ impl std::str::FromStr for Workload {
 impl From<&Workload> for scratch::Load {
     fn from(workload: &Workload) -> Self {
         match workload {
-            Workload::Select => Self::Select,
+            Workload::Select | Workload::Misses => Self::Select,
             Workload::TpcB => Self::TpcB,
             Workload::Txid => Self::Script("select txid_current();\n".into()),
             Workload::Distinct => Self::Distinct { hundreds: 50 },

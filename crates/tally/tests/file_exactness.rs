@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use house::gate::{self, Gate};
+use house::places::Places;
 use house::readings::{differences, get, Counts, OfProcess, Readings};
 use house::storage;
 use house::strace::{Call, Strace};
-use scratch::Cluster;
-use segment::Segment;
+use segment::{RelationRow, Relations, Segment};
 
 const SESSIONS: u32 = 4;
 const CALLS: &str = "pread64,pwrite64,preadv,pwritev,preadv2,pwritev2,read,write,readv,writev,fsync,fdatasync,\
@@ -91,97 +91,6 @@ fn ours(segment: &mut Segment) -> Counts<Key> {
     counts
 }
 
-/// Where the kinds of files lie.
-struct Places {
-    data: PathBuf,
-    /// The folder of the database that all are connected to.
-    database: PathBuf,
-    /// Folders of tablespaces and their names in the statistics.
-    spaces: Vec<(PathBuf, String)>,
-}
-
-impl Places {
-    fn of(cluster: &Cluster, space: PathBuf) -> Self {
-        let sql = "select t.oid::text, d.oid::text from pg_tablespace t, pg_database d \
-                   where spcname = 'elsewhere' and datname = current_database()";
-        let row = cluster.connect().unwrap().query_one(sql, &[]).unwrap();
-        let data = cluster.data_dir().canonicalize().unwrap();
-        let database = data.join("base").join(row.get::<_, String>(1));
-        Self { data, database, spaces: vec![(space.canonicalize().unwrap(), row.get(0))] }
-    }
-
-    /// A name that the server gave, with its tablespace's symbolic link followed.
-    fn whole(&self, name: &str) -> PathBuf {
-        let path = self.data.join(name);
-        for (folder, oid) in &self.spaces {
-            if let Ok(rest) = path.strip_prefix(self.data.join("pg_tblspc").join(oid)) {
-                return folder.join(rest);
-            }
-        }
-        path
-    }
-
-    /// Whether the server reads or writes it as a C stream, which we do not look into.
-    fn is_stream(&self, path: &Path) -> bool {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-        // Elsewhere such a file is copied, by reads and writes.
-        let own = path.starts_with(&self.database) || path.parent() == Some(&self.data);
-        name.starts_with("pg_internal.init")
-            || (name == "PG_VERSION" && own)
-            || name == "out.copy"
-            || path.parent().is_some_and(|folder| folder.ends_with("timezonesets"))
-    }
-
-    /// The kind of a file by its place.
-    fn kind(&self, path: &Path) -> String {
-        for (folder, oid) in &self.spaces {
-            if let Ok(rest) = path.strip_prefix(folder) {
-                let fork = fork(rest);
-                return fork.map_or("other".into(), |fork| format!("{fork}@{oid}"));
-            }
-        }
-        if path.starts_with("/dev/shm") {
-            return "shared memory".into();
-        }
-        let Ok(path) = path.strip_prefix(&self.data) else { return "other".into() };
-        let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
-        let name = parts.last().copied().unwrap_or("");
-        match parts[..] {
-            ["base", _, ..] => fork(path).map_or("other".into(), String::from),
-            ["global", "pg_control"] => "control".into(),
-            ["global", _] => fork(path).map_or("other".into(), |fork| format!("{fork}@pg_global")),
-            ["pg_wal", _] if name.len() == 24 || name.starts_with("xlogtemp") => "wal".into(),
-            ["pg_logical" | "pg_replslot", _, ..] => "replication".into(),
-            ["pg_xact", _] => "slru Xact".into(),
-            ["pg_subtrans", _] => "slru Subtrans".into(),
-            ["pg_multixact", "offsets", _] => "slru MultiXactOffset".into(),
-            ["pg_multixact", "members", _] => "slru MultiXactMember".into(),
-            _ => "other".into(),
-        }
-    }
-}
-
-/// A relation's fork, or what else lies among them.
-fn fork(path: &Path) -> Option<&'static str> {
-    if path.iter().any(|part| part.to_str().is_some_and(|part| part.starts_with("pgsql_tmp"))) {
-        return Some("temporary");
-    }
-    let name = path.file_name()?.to_str()?;
-    let (name, _) = name.split_once('.').unwrap_or((name, ""));
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some((session, rest)) = name.strip_prefix('t').and_then(|name| name.split_once('_')) {
-        let relation = rest.split('_').next().unwrap_or(rest);
-        return (number(session) && number(relation)).then_some("temporary relation");
-    }
-    match name.split_once('_') {
-        None => number(name).then_some("main"),
-        Some((name, fork)) if number(name) => {
-            ["fsm", "vm", "init"].into_iter().find(|&known| known == fork)
-        }
-        Some(_) => None,
-    }
-}
-
 /// How a descriptor came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
@@ -204,6 +113,42 @@ struct Descriptor {
     write_end: Option<i64>,
 }
 
+/// What was done to a relation's fork: its name, the operation, what is counted.
+type OfRelation = BTreeMap<(String, &'static str, What), u64>;
+
+/// Operations that are told of each relation.
+const OF_RELATIONS: [&str; 5] = ["read", "write", "extend", "sync", "truncate"];
+
+/// The name of its files.
+fn name_of(row: &RelationRow) -> String {
+    let key = row.key;
+    let folder = match key.tablespace {
+        0 => return "(others)".into(),
+        1663 => format!("base/{}", key.database),
+        1664 => "global".into(),
+        other => format!("{other}/{}", key.database),
+    };
+    let temporary = key.backend.checked_sub(1).map_or(String::new(), |n| format!("t{n}_"));
+    let fork = ["", "_fsm", "_vm", "_init"][key.fork as usize];
+    format!("{folder}/{temporary}{}{fork}", key.relfilenode)
+}
+
+/// What we have counted of each relation since then.
+fn of_relations(now: &Relations, then: &Relations) -> OfRelation {
+    let mut counts = OfRelation::new();
+    for row in now.since(Some(then)) {
+        let name = name_of(&row);
+        let all = [&row.read, &row.write, &row.extend, &row.sync, &row.truncate];
+        for (operation, timing) in OF_RELATIONS.into_iter().zip(all) {
+            counts.insert((name.clone(), operation, What::Done), timing.count);
+            counts.insert((name.clone(), operation, What::Bytes), timing.bytes);
+        }
+        counts.insert((name, "", What::Failed), row.failed);
+    }
+    counts.retain(|_, count| *count > 0);
+    counts
+}
+
 /// strace's calls in our terms.
 struct Reckoning<'a> {
     places: &'a Places,
@@ -211,6 +156,7 @@ struct Reckoning<'a> {
     open: HashMap<(i32, i32), Descriptor>,
     sizes: HashMap<PathBuf, i64>,
     counts: Counts<Key>,
+    relations: OfRelation,
     /// Sequential ones that the trace cannot tell: the first through a descriptor from before.
     unknown: Counts<Key>,
     /// Calls that are none of the server's own, by what they are.
@@ -220,7 +166,8 @@ struct Reckoning<'a> {
 impl<'a> Reckoning<'a> {
     fn new(places: &'a Places, sizes: HashMap<PathBuf, i64>, living: BTreeSet<i32>) -> Self {
         let (open, counts, unknown) = (HashMap::new(), Counts::new(), Counts::new());
-        Self { places, living, open, sizes, counts, unknown, others: BTreeMap::new() }
+        let relations = OfRelation::new();
+        Self { places, living, open, sizes, counts, relations, unknown, others: BTreeMap::new() }
     }
 
     /// The trace cannot tell of the first operation through a descriptor that was open before
@@ -248,6 +195,17 @@ impl<'a> Reckoning<'a> {
     fn add(&mut self, call: &Call, path: &Path, operation: &str) {
         let what = if call.result.is_some_and(|n| n >= 0) { What::Done } else { What::Failed };
         *self.counts.entry(self.key(call.pid, path, operation, what)).or_default() += 1;
+        self.add_of_relation(path, operation, What::Done, 1);
+        if what == What::Failed {
+            self.add_of_relation(path, operation, What::Failed, 1);
+        }
+    }
+
+    fn add_of_relation(&mut self, path: &Path, operation: &str, what: What, count: u64) {
+        let operation = OF_RELATIONS.into_iter().find(|known| *known == operation);
+        let (Some(operation), Some(name)) = (operation, self.places.relation(path)) else { return };
+        let operation = if what == What::Failed { "" } else { operation };
+        *self.relations.entry((name, operation, what)).or_default() += count;
     }
 
     fn other(&mut self, call: &Call, path: &Path) {
@@ -384,6 +342,7 @@ impl<'a> Reckoning<'a> {
         let Some(bytes) = bytes else { return };
         *self.counts.entry(self.key(call.pid, &path, operation, What::Bytes)).or_default() +=
             bytes as u64;
+        self.add_of_relation(&path, operation, What::Bytes, bytes as u64);
         let Some(offset) = offset else { return };
         let descriptor = self.open.get_mut(&at).unwrap();
         let end =
@@ -428,6 +387,30 @@ fn descriptors(pid: i32) -> Vec<(i32, i32, PathBuf)> {
         .collect()
 }
 
+/// Every relation's counts, by whomever.
+fn same_relations(ours: &OfRelation, theirs: &OfRelation) {
+    let keys: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
+    let wrong: Vec<String> = keys
+        .iter()
+        .filter(|key| get(ours, *key) != get(theirs, *key))
+        .map(|key| format!("{key:?}: {}, the witness {}", get(ours, *key), get(theirs, *key)))
+        .collect();
+    assert!(wrong.is_empty(), "{} of relations differ\n{}", wrong.len(), wrong.join("\n"));
+    let names: BTreeSet<&String> = ours.keys().map(|(name, _, _)| name).collect();
+    let done: u64 =
+        ours.iter().filter(|((_, _, what), _)| *what == What::Done).map(|(_, n)| n).sum();
+    println!("{done} operations on the files of {} relations' forks", names.len());
+    assert!(names.len() > 100, "only {} relations", names.len());
+    for operation in OF_RELATIONS {
+        let told = ours.keys().any(|(_, of, what)| *of == operation && *what == What::Done);
+        assert!(told, "no {operation}");
+    }
+    for start in ["base/", "global/"] {
+        assert!(names.iter().any(|name| name.starts_with(start)), "none in {start}");
+    }
+    assert!(names.iter().any(|name| name.contains("/t")), "no temporary one");
+}
+
 #[test]
 fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
     let least: u64 =
@@ -436,6 +419,8 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
     let space = storage::fill(&cluster);
     let places = Places::of(&cluster, space);
     let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let of_all = Segment::open(&house::segment(&cluster)).unwrap();
+    let mut relations = Vec::new();
     let mut gate = Gate::new(&cluster);
     let mut churner = cluster.connect().unwrap();
     churner.batch_execute("checkpoint").unwrap();
@@ -458,6 +443,7 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
             strace
         },
         |counted| {
+            relations.push(of_all.relations().unwrap().unwrap());
             // Sessions from their first moment on.
             pgbench = Some(gate::pgbench(&cluster, SESSIONS, &storage::script()));
             gate.assembled(SESSIONS as usize);
@@ -474,6 +460,7 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
                 let now = counted();
                 std::mem::replace(&mut last, now.clone()) == now
             });
+            relations.push(of_all.relations().unwrap().unwrap());
         },
         Strace::stop,
     );
@@ -498,6 +485,12 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
     let total = done(&ours);
     println!("{total} operations of {} processes and of ended ones", judged.len());
     assert!(total >= least, "only {total} operations");
+    if readings.all_still() {
+        same_relations(&of_relations(&relations[1], &relations[0]), &theirs.relations);
+        assert_eq!((relations[1].without_room(), relations[1].restless()), (0, 0));
+    } else {
+        println!("not tested of relations: somebody did not stand still");
+    }
     let mut by_kind = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
     for (key, count) in ours.iter().filter(|(key, _)| key.what == What::Done) {
         *by_kind.entry(&key.kind).or_default().entry(&key.operation).or_default() += count;

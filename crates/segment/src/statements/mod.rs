@@ -9,7 +9,7 @@ mod caches;
 mod delta;
 mod figures;
 mod key;
-mod quiet;
+pub(crate) mod quiet;
 mod record;
 mod settle;
 mod split;

@@ -25,7 +25,7 @@ const ALL_SLEEPS: u32 = 5000;
 
 /// What it took to come by a consistent reading.
 #[derive(Debug)]
-pub(super) struct Tries {
+pub(crate) struct Tries {
     /// That are left.
     sleeps: Cell<u32>,
     torn: Cell<u32>,
@@ -61,7 +61,7 @@ impl Tries {
 
 /// Two copies of the same things, one taken after the other.
 #[derive(Debug, Default)]
-pub(super) struct TwoCopies {
+pub(crate) struct TwoCopies {
     first: Vec<u8>,
     second: Vec<u8>,
 }
@@ -79,7 +79,7 @@ impl TwoCopies {
 impl Segment {
     /// Copy `count` things of `size` bytes from `at` on twice. Where none is `used` there is
     /// nothing to be seen in either copy. What their seqs guard elsewhere is copied in between.
-    pub(super) fn read_twice(
+    pub(crate) fn read_twice(
         &self,
         at: u64,
         count: usize,
@@ -104,7 +104,7 @@ impl Segment {
 
     /// Copy what begins with its seq at `at` while it does not change. False: it did not come
     /// to rest, and is copied as it is.
-    pub(super) fn read_under_seq(
+    pub(crate) fn read_under_seq(
         &self,
         at: u64,
         bytes: &mut [u8],

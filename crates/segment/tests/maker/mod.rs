@@ -3,6 +3,8 @@
 //! Ticks are nanoseconds of CLOCK_MONOTONIC.
 #![allow(dead_code, missing_docs)]
 
+pub mod relations;
+
 use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
 use segment::layout::{
     self, block, book, bucket, cached, counts, current, directory, entry, event, head, header,

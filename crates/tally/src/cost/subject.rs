@@ -14,6 +14,9 @@ use crate::{instrumented, target};
 /// Scale of pgbench's tables: 150 MB, which fit into [`SHARED_BUFFERS`].
 const SCALE: u32 = 10;
 const SHARED_BUFFERS: &str = "256MB";
+/// Or hardly at all: of the rows that are asked for at random nearly every page is read anew, from
+/// the kernel's page cache.
+const FEW_BUFFERS: &str = "2MB";
 /// How long the load runs before the first slice.
 const WARM_UP: Duration = Duration::from_secs(5);
 /// How long its connections may take to come up.
@@ -50,9 +53,10 @@ impl Subject {
     pub(crate) fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
         say("starting a scratch server");
         let connections = args.clients + 20;
+        let buffers = if args.workload == Workload::Misses { FEW_BUFFERS } else { SHARED_BUFFERS };
         let mut builder = Cluster::builder()
             .fsync(true)
-            .setting("shared_buffers", SHARED_BUFFERS)
+            .setting("shared_buffers", buffers)
             .setting("max_connections", &connections.to_string());
         if args.of == CostOf::Statements {
             // On both sides, so that it is not part of the figure.
@@ -63,9 +67,11 @@ impl Subject {
         }
         let (cluster, segment) = instrumented::start(builder)?;
         let (unit, commands_per_unit) = match &args.workload {
-            Workload::Select | Workload::Txid | Workload::Distinct | Workload::Evicting => {
-                ("transaction", 1.0)
-            }
+            Workload::Select
+            | Workload::Txid
+            | Workload::Distinct
+            | Workload::Evicting
+            | Workload::Misses => ("transaction", 1.0),
             // begin, update, select, update, update, insert, end
             Workload::TpcB => ("transaction", 7.0),
             Workload::File(_) => ("command", 1.0),

@@ -14,9 +14,12 @@ use segment::interval::{
 };
 use segment::kernel::Witness;
 use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
+use segment::relations::{RelationKey, RelationTiming};
 use segment::statements::{Blocks, Wal};
 use segment::wal::WalRow;
-use segment::{Clock, ClockKind, EventKind, Histogram, Level, Overflows, StatementKey};
+use segment::{
+    Clock, ClockKind, EventKind, Histogram, Level, Overflows, RelationRow, StatementKey,
+};
 
 use super::io::{Checkpoint, Io, Running, Tablespaces};
 use super::statements::{
@@ -191,10 +194,45 @@ pub fn io() -> Io {
             row(EventKind::Slow, 75.0, "client backend", "Lock:transactionid: 1.500 s"),
             row(EventKind::Slow, 2.5, "checkpointer", "sync: 7.020 s: pg_xact/000C"),
         ],
+        relations: Some(relations()),
         tablespaces: Tablespaces::default(),
         devices: None,
         devices_problem: Some("the segment names no data directory".to_string()),
     }
+}
+
+/// A table, its index in another tablespace, and what found no room.
+fn relations() -> Vec<RelationRow> {
+    let timing = |count: u64, bytes: u64, max_seconds: Option<f64>| RelationTiming {
+        count,
+        bytes,
+        seconds: count as f64 * 0.0002,
+        max_seconds,
+    };
+    let row = |tablespace, relfilenode, read, write| {
+        let none = timing(0, 0, None);
+        RelationRow {
+            key: RelationKey::default(),
+            tablespace,
+            database_id: tablespace.map(|_| 5),
+            database: tablespace.map(|_| "shop".to_string()),
+            relfilenode,
+            fork: tablespace.map(|_| "main"),
+            temporary: false,
+            seconds: 0.12,
+            failed: 0,
+            read,
+            write,
+            extend: none,
+            sync: none,
+            truncate: none,
+        }
+    };
+    vec![
+        row(Some(1663), Some(16384), timing(400, 400 * 8192, Some(0.004)), timing(0, 0, None)),
+        row(Some(16390), Some(16387), timing(100, 819_200, None), timing(30, 245_760, Some(0.02))),
+        row(None, None, timing(2, 16384, None), timing(0, 0, None)),
+    ]
 }
 
 fn activity(phase: &str, activity: &str, count: u64, seconds: f64) -> ActivityRow {

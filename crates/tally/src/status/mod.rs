@@ -41,6 +41,10 @@ struct Status {
     slots: Slots,
     /// `null` when the segment keeps no statements.
     statements: Option<TableRow>,
+    /// `null` when the segment keeps no relations.
+    relations: Option<RelationTable>,
+    /// Files that had to give way to others before their writes were synced.
+    files_given_up: u64,
     /// `tally cost` is at work, or was killed.
     statements_paused: bool,
     /// `null` when the processes cannot be seen.
@@ -76,6 +80,24 @@ struct File {
 struct Slots {
     used: u32,
     capacity: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct RelationTable {
+    used: u32,
+    capacity: u32,
+    /// How often one found no room and went with the others.
+    without_room: u64,
+}
+
+impl RelationTable {
+    fn of(relations: &segment::Relations) -> Self {
+        Self {
+            used: relations.entries(),
+            capacity: relations.capacity(),
+            without_room: relations.without_room(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -153,6 +175,8 @@ impl Status {
             },
             slots: Slots { used: segment.population()?, capacity: header.slots },
             statements,
+            relations: segment.relations()?.map(|it| RelationTable::of(&it)),
+            files_given_up: segment.files_given_up()?,
             statements_paused,
             processes: coverage.map(|it| Processes {
                 covered: it.covered.len(),

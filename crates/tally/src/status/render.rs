@@ -113,6 +113,7 @@ fn covered<W: Write>(
              `tally level waits` lets them go on",
         )?;
     }
+    sheet.line("relations", relations(status))?;
     let Some(coverage) = coverage else { return Ok(()) };
     let how = match status.mode {
         Some(Mode::Shared) => "all processes, by shared_preload_libraries",
@@ -141,6 +142,26 @@ fn statements(table: Option<&TableRow>) -> String {
     text
 }
 
+fn relations(status: &Status) -> String {
+    let mut text = match &status.relations {
+        None => "none are kept (pg_tally.max_relations)".to_string(),
+        Some(table) => {
+            let room = match table.without_room {
+                0 => String::new(),
+                n => format!(", {n} times one found no room (pg_tally.max_relations)"),
+            };
+            format!("{} in a table of {}{room}", table.used, table.capacity)
+        }
+    };
+    if status.files_given_up > 0 {
+        text.push_str(&format!(
+            "; of {} files the writes to be synced are not known (pg_tally.max_files)",
+            status.files_given_up
+        ));
+    }
+    text
+}
+
 fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(), Error> {
     if found.is_zero() {
         return sheet.line("overflow", "none");
@@ -163,6 +184,11 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
             "their counts are missing",
         ),
         (found.texts_cut, "texts of statements found no room", "raise pg_tally.max_statements"),
+        (
+            found.relations_lost,
+            "relations were left half counted by a process that died",
+            "some of their operations are missing",
+        ),
     ] {
         if count > 0 {
             sheet.amiss("overflow", format!("{count} {what}: {remedy}"))?;

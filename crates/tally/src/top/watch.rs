@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use device::{Devices, Problem, Reading, System};
 use segment::clients::Clients;
-use segment::{Interval, Segment};
+use segment::{Interval, Relations, Segment};
 
 use super::tablespaces::Asker;
 use crate::error::Error;
@@ -28,12 +28,13 @@ const ANEW_AT_ONCE: Duration = Duration::from_secs(1);
 pub struct Watch {
     tail: Tail,
     told: Told,
+    relations: Option<Relations>,
     devices: Result<DeviceWatch, String>,
     tablespaces: Asker,
 }
 
 impl Watch {
-    /// Begin.
+    /// Begin. Relations that cannot be read now are an error of the first interval.
     pub fn start(segment: &Segment) -> Watch {
         let header = segment.header();
         let directory = PathBuf::from(&header.host);
@@ -43,8 +44,9 @@ impl Watch {
         } else {
             Err("the segment names no data directory".to_string())
         };
+        let relations = segment.relations().ok().flatten();
         let tablespaces = Asker::start(header);
-        Watch { tail: Tail::after(0), told: Told::default(), devices, tablespaces }
+        Watch { tail: Tail::after(0), told: Told::default(), relations, devices, tablespaces }
     }
 
     /// What there is to show at the end of this interval, when clients had done so much.
@@ -66,6 +68,9 @@ impl Watch {
             self.told.note(event, row);
         }
         let mut io = self.told.io(interval, clients);
+        let relations = segment.relations()?;
+        io.relations = relations.as_ref().map(|now| now.since(self.relations.as_ref()));
+        self.relations = relations;
         match &mut self.devices {
             Ok(devices) => (io.devices, io.devices_problem) = devices.next(),
             Err(problem) => io.devices_problem = Some(problem.clone()),

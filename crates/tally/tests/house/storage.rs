@@ -13,6 +13,8 @@ use super::gate;
 pub fn server() -> Builder {
     super::plain().fsync(true).settings([
         ("shared_preload_libraries", "pg_tally"),
+        // Temporary tables come and go; none of them is to make room for another.
+        ("pg_tally.max_relations", "20000"),
         ("shared_buffers", "1MB"),
         ("work_mem", "64kB"),
         ("maintenance_work_mem", "1MB"),

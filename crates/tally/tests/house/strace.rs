@@ -18,6 +18,8 @@ use tempfile::TempDir;
 pub struct Call {
     /// When it began, seconds.
     pub at: f64,
+    /// When it had ended; never, for one that did not.
+    pub ended: f64,
     /// The process.
     pub pid: i32,
     /// Its name.
@@ -42,7 +44,7 @@ impl Strace {
     pub fn start(calls: &str, pids: &[i32]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("strace");
-        command.args(["-f", "-ff", "-ttt", "-y", "-s", "0", "-e", "signal=none"]);
+        command.args(["-f", "-ff", "-ttt", "-T", "-y", "-s", "0", "-e", "signal=none"]);
         command.arg("-e").arg(format!("trace={calls}")).arg("-o").arg(folder.path().join("calls"));
         for pid in pids {
             command.arg("-p").arg(pid.to_string());
@@ -116,16 +118,22 @@ fn read(path: &Path, pid: i32) -> Vec<Call> {
     lines.map(|line| parse(line, pid).unwrap_or_else(|| panic!("strace: {line}"))).collect()
 }
 
-/// A line: `1763740800.123456 pread64(5</a/file>, ""..., 8192, 16384) = 8192`.
+/// A line: `1763740800.123456 pread64(5</a/file>, ""..., 8192, 16384) = 8192 <0.000123>`.
 fn parse(line: &str, pid: i32) -> Option<Call> {
     let (at, line) = line.trim_start().split_once(' ')?;
+    let at: f64 = at.parse().ok()?;
+    // How long it took comes last: ` <0.000123>`.
+    let timed = line.strip_suffix('>').and_then(|line| line.rsplit_once(" <"));
+    let timed = timed.and_then(|(line, took)| Some((line, took.parse().ok()?)));
+    let (line, took) = timed.unwrap_or((line, f64::INFINITY));
     let (name, line) = line.split_once('(')?;
     let (text, result) = line.rsplit_once(" = ").unwrap_or((line, "?"));
     let text = text.trim_end();
     let text = text.strip_suffix(')').unwrap_or(text);
     let number = result.split([' ', '<']).next()?;
     Some(Call {
-        at: at.parse().ok()?,
+        at,
+        ended: at + took,
         pid,
         name: name.to_string(),
         arguments: arguments(text),

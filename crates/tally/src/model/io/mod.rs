@@ -9,6 +9,7 @@ mod devices;
 mod files;
 mod page;
 mod processes;
+mod relations;
 mod tablespaces;
 mod wal;
 
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use segment::clients::Clients;
 use segment::interval::{Interval, SessionRow};
-use segment::{Event, EventKind};
+use segment::{Event, EventKind, RelationRow};
 use serde::Serialize;
 
 use crate::events::Row;
@@ -38,6 +39,8 @@ pub struct Io {
     pub checkpoint: Option<Checkpoint>,
     /// The latest slow operations, oldest first, as `tally events` has them.
     pub slow: Vec<Row>,
+    /// Operations on the files of each relation, most time first; `None`: none are kept.
+    pub relations: Option<Vec<RelationRow>>,
     /// Tablespaces by number.
     pub tablespaces: Tablespaces,
     /// The devices under the server.
@@ -112,6 +115,7 @@ impl Told {
             checkpoint_running: running.map(|r| r.running(clients, interval.time)),
             checkpoint,
             slow: self.slow.clone(),
+            relations: None,
             tablespaces: Tablespaces::default(),
             devices: None,
             devices_problem: None,

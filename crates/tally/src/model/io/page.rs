@@ -4,7 +4,7 @@
 
 use segment::interval::Interval;
 
-use super::{checkpoint_text, commits, devices, files, processes, wal, Io};
+use super::{checkpoint_text, commits, devices, files, processes, relations, wal, Io};
 use crate::events::Row;
 use crate::model::panes::{accepts, Wish};
 use crate::model::statements::Section;
@@ -30,6 +30,10 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
     let processes = files::processes(interval, wish);
     if !processes.rows.is_empty() {
         sections.push(section("By kind of process", Vec::new(), Some(processes)));
+    }
+    let relations = io.and_then(|io| io.relations.as_deref());
+    if let Some(table) = relations.and_then(|rows| relations::table(rows, interval, wish)) {
+        sections.push(section("Relations, busiest first", relations::notes(wish), Some(table)));
     }
     sections.push(section("Commits", commits::lines(interval), None));
     let inserted = wal::table(interval, wish);

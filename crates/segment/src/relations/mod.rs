@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Relations: what was done to the files of each, since the last reset or in an interval.
+//!
+//! Every session counts in places of its own; what leaves these is added to one table. A reading
+//! is table and places together (`read`).
+
+mod read;
+
+use crate::layout::{file_sums, relation, u32_at, u64_at, RELATION_OPERATIONS};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// What names a relation's fork. All zero: what found no room, and relations that are gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelationKey {
+    /// The tablespace's number.
+    pub tablespace: u32,
+    /// The database's number; 0: shared by all.
+    pub database: u32,
+    /// The number in the file's name.
+    pub relfilenode: u32,
+    /// 0 main, 1 fsm, 2 vm, 3 init.
+    pub fork: u32,
+    /// Of a temporary one: 1 + its session's number; 0 of others.
+    pub backend: u32,
+}
+
+impl RelationKey {
+    fn of(bytes: &[u8]) -> RelationKey {
+        let word = |n: usize| u32_at(bytes, relation::KEY + 4 * n);
+        RelationKey {
+            tablespace: word(0),
+            database: word(1),
+            relfilenode: word(2),
+            fork: word(3),
+            backend: word(4),
+        }
+    }
+
+    /// Whether it is not one relation, but all that have no entry of their own.
+    pub fn is_others(&self) -> bool {
+        *self == RelationKey::default()
+    }
+
+    /// The fork's name.
+    pub fn fork_name(&self) -> &'static str {
+        match self.fork {
+            0 => "main",
+            1 => "fsm",
+            2 => "vm",
+            3 => "init",
+            _ => "unknown",
+        }
+    }
+}
+
+/// What one operation did, in ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    count: u64,
+    bytes: u64,
+    ticks: u64,
+    max: u64,
+}
+
+/// What was done to the files of a relation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sums {
+    of: [Sum; RELATION_OPERATIONS],
+    failed: u64,
+}
+
+impl Sums {
+    fn of(bytes: &[u8], sums: usize, failed: usize) -> Sums {
+        let sum = |n: usize| {
+            let at = sums + n * file_sums::SIZE;
+            Sum {
+                count: u64_at(bytes, at + file_sums::COUNT),
+                bytes: u64_at(bytes, at + file_sums::BYTES),
+                ticks: u64_at(bytes, at + file_sums::TICKS),
+                max: u64_at(bytes, at + file_sums::MAX),
+            }
+        };
+        Sums { of: std::array::from_fn(sum), failed: u64_at(bytes, failed) }
+    }
+
+    fn add(&mut self, other: &Sums) {
+        for (sum, more) in self.of.iter_mut().zip(other.of) {
+            sum.count = sum.count.saturating_add(more.count);
+            sum.bytes = sum.bytes.saturating_add(more.bytes);
+            sum.ticks = sum.ticks.saturating_add(more.ticks);
+            sum.max = sum.max.max(more.max);
+        }
+        self.failed = self.failed.saturating_add(other.failed);
+    }
+
+    /// Whether these may be `earlier` and what came since.
+    fn continues(&self, earlier: &Sums) -> bool {
+        self.of.iter().zip(earlier.of).all(|(now, then)| now.count >= then.count)
+    }
+
+    /// What came since `earlier`; the longest is 0 where it is not known.
+    fn since(&self, earlier: &Sums) -> Sums {
+        let mut sums = *self;
+        for (sum, then) in sums.of.iter_mut().zip(earlier.of) {
+            let grown = sum.max > then.max;
+            sum.count = sum.count.saturating_sub(then.count);
+            sum.bytes = sum.bytes.saturating_sub(then.bytes);
+            sum.ticks = sum.ticks.saturating_sub(then.ticks);
+            sum.max = match sum.count {
+                1 => sum.ticks,
+                _ if grown => sum.max,
+                _ => 0,
+            };
+        }
+        sums.failed = self.failed.saturating_sub(earlier.failed);
+        sums
+    }
+
+    fn is_zero(&self) -> bool {
+        self.of.iter().all(|sum| sum.count == 0)
+    }
+}
+
+/// All relations of a segment, as of nearly one instant.
+#[derive(Debug, Clone)]
+pub struct Relations {
+    sums: HashMap<RelationKey, Sums>,
+    resets: u32,
+    second: f64,
+    capacity: u32,
+    entries: u32,
+    without_room: u64,
+    restless: u32,
+    databases: HashMap<u32, String>,
+}
+
+/// One operation on the files of a relation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct RelationTiming {
+    /// How many ended, the failed ones included.
+    pub count: u64,
+    /// Bytes that they moved.
+    pub bytes: u64,
+    /// Their time.
+    pub seconds: f64,
+    /// The longest one's; `None` where there was none, or none longer than in earlier intervals.
+    pub max_seconds: Option<f64>,
+}
+
+/// What was done to the files of one relation's fork.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RelationRow {
+    /// What names it.
+    #[serde(skip)]
+    pub key: RelationKey,
+    /// The tablespace's number; `None` of the others together, as all numbers.
+    pub tablespace: Option<u32>,
+    /// The database's number; `None` also where all share it.
+    pub database_id: Option<u32>,
+    /// Its name, as a session has told it.
+    pub database: Option<String>,
+    /// The number in the file's name.
+    pub relfilenode: Option<u32>,
+    /// "main", "fsm", "vm" or "init".
+    pub fork: Option<&'static str>,
+    /// Whether it is a session's temporary relation.
+    pub temporary: bool,
+    /// All of its time.
+    pub seconds: f64,
+    /// Of all, those that failed.
+    pub failed: u64,
+    /// Reads.
+    pub read: RelationTiming,
+    /// Writes of what was there.
+    pub write: RelationTiming,
+    /// Writes behind the end.
+    pub extend: RelationTiming,
+    /// Syncs.
+    pub sync: RelationTiming,
+    /// Truncations.
+    pub truncate: RelationTiming,
+}
+
+impl Relations {
+    /// Relations for which the table has room.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Relations in the table, those that are gone included.
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// How often a relation found no room, since the segment was made; it goes with the others.
+    pub fn without_room(&self) -> u64 {
+        self.without_room
+    }
+
+    /// Relations that did not come to rest and were read as they are.
+    pub fn restless(&self) -> u32 {
+        self.restless
+    }
+
+    /// What was done since `earlier`, or since the last reset; most time first.
+    ///
+    /// A relation that was there and is not has gone to the others, with all it had.
+    pub fn since(&self, earlier: Option<&Relations>) -> Vec<RelationRow> {
+        let earlier = earlier.filter(|earlier| earlier.resets == self.resets);
+        let mut moved = Sums::default();
+        let then = |key: &RelationKey| -> Sums {
+            earlier.and_then(|e| e.sums.get(key)).copied().unwrap_or_default()
+        };
+        let goes_on = |key: &RelationKey, then: &Sums| {
+            self.sums.get(key).is_some_and(|now| now.continues(then))
+        };
+        for (key, then) in earlier.iter().flat_map(|e| &e.sums) {
+            if !key.is_others() && !goes_on(key, then) {
+                moved.add(then);
+            }
+        }
+        let rows = self.sums.iter().map(|(key, now)| {
+            let mut then = then(key);
+            if key.is_others() {
+                then.add(&moved);
+            } else if !now.continues(&then) {
+                then = Sums::default();
+            }
+            (key, now.since(&then))
+        });
+        let mut rows: Vec<RelationRow> = rows
+            .filter(|(_, sums)| !sums.is_zero())
+            .map(|(key, sums)| self.row(key, &sums))
+            .collect();
+        rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
+        rows
+    }
+
+    fn row(&self, key: &RelationKey, sums: &Sums) -> RelationRow {
+        let timing = |n: usize| {
+            let sum = &sums.of[n];
+            RelationTiming {
+                count: sum.count,
+                bytes: sum.bytes,
+                seconds: sum.ticks as f64 * self.second,
+                max_seconds: (sum.max > 0).then_some(sum.max as f64 * self.second),
+            }
+        };
+        let one = !key.is_others();
+        let ticks = sums.of.iter().fold(0u64, |all, sum| all.saturating_add(sum.ticks));
+        RelationRow {
+            key: *key,
+            tablespace: one.then_some(key.tablespace),
+            database_id: (key.database != 0).then_some(key.database),
+            database: self.databases.get(&key.database).cloned(),
+            relfilenode: one.then_some(key.relfilenode),
+            fork: one.then(|| key.fork_name()),
+            temporary: key.backend != 0,
+            seconds: ticks as f64 * self.second,
+            failed: sums.failed,
+            read: timing(0),
+            write: timing(1),
+            extend: timing(2),
+            sync: timing(3),
+            truncate: timing(4),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(count: u64, max: u64) -> Sums {
+        let mut sums = Sums::default();
+        sums.of[0] = Sum { count, bytes: 8192 * count, ticks: 10 * count, max };
+        sums
+    }
+
+    fn relations(all: &[(u32, u64, u64)]) -> Relations {
+        let key = |relfilenode| match relfilenode {
+            0 => RelationKey::default(),
+            _ => RelationKey { tablespace: 1663, database: 5, relfilenode, ..Default::default() },
+        };
+        let all = all.iter().map(|&(n, count, max)| (key(n), sums(count, max)));
+        Relations {
+            sums: all.collect(),
+            resets: 0,
+            second: 1.0,
+            capacity: 10,
+            entries: 0,
+            without_room: 0,
+            restless: 0,
+            databases: HashMap::from([(5, "shop".to_string())]),
+        }
+    }
+
+    fn reads(rows: &[RelationRow]) -> Vec<(Option<u32>, u64)> {
+        rows.iter().map(|row| (row.relfilenode, row.read.count)).collect()
+    }
+
+    #[test]
+    fn an_interval_has_what_came_since_and_the_longest_where_it_is_new() {
+        let before = relations(&[(0, 0, 0), (16384, 10, 50), (16385, 7, 9)]);
+        let now = relations(&[(0, 0, 0), (16384, 15, 60), (16385, 9, 9), (16386, 1, 10)]);
+        let rows = now.since(Some(&before));
+        assert_eq!(reads(&rows), [(Some(16384), 5), (Some(16385), 2), (Some(16386), 1)]);
+        let max: Vec<_> = rows.iter().map(|row| row.read.max_seconds).collect();
+        assert_eq!(max, [Some(60.0), None, Some(10.0)]);
+        assert_eq!(rows[0].database.as_deref(), Some("shop"));
+        assert!(now.since(Some(&now)).is_empty());
+        assert_eq!(now.since(None).len(), 3);
+    }
+
+    #[test]
+    fn what_has_gone_to_the_others_is_not_theirs_anew() {
+        let before = relations(&[(0, 3, 5), (16384, 100, 50), (16385, 7, 9)]);
+        // 16384 did two more reads before its entry served another; 16385's begins again
+        let now = relations(&[(0, 3 + 102 + 7, 50), (16385, 1, 9)]);
+        let rows = now.since(Some(&before));
+        assert_eq!(reads(&rows), [(None, 2), (Some(16385), 1)]);
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How table and places are read together, each operation counted once.
+//!
+//! Concurrency contract. A place says that it is leaving before the entry's `folds` grows, and is
+//! free only when all of it was added. So `folds` is noted, the places are copied, then the entry;
+//! where `folds` is the same then, and no place was leaving, each sum was in one of the two. What
+//! did not come to rest is read again.
+
+use super::{RelationKey, Relations, Sums};
+use crate::error::Error;
+use crate::layout::{self, book, entry, header, relation, relation_place, text_at, u32_at, u64_at};
+use crate::level::resets_of_word;
+use crate::segment::{RelationRegions, Segment};
+use crate::statements::quiet::{Tries, TwoCopies};
+use std::collections::HashMap;
+use std::sync::atomic::{fence, Ordering};
+use std::time::Duration;
+
+/// Readings of what did not come to rest.
+const ROUNDS: u32 = 20;
+/// Between two of them.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// What the slots keep for themselves, by entry of the table.
+#[derive(Default)]
+struct Kept {
+    sums: HashMap<u32, Sums>,
+    /// Entries of which a place is being laid down.
+    leaving: Vec<u32>,
+}
+
+impl Kept {
+    fn add(&mut self, place: &[u8]) {
+        let entry = u32_at(place, relation_place::ENTRY);
+        match u32_at(place, relation_place::STATE) {
+            0 => {}
+            1 => {
+                let sums = Sums::of(place, relation_place::SUMS, relation_place::FAILED);
+                self.sums.entry(entry).or_default().add(&sums);
+            }
+            _ => self.leaving.push(entry),
+        }
+    }
+}
+
+impl Segment {
+    /// Read all relations; `None`: the segment keeps none.
+    pub fn relations(&self) -> Result<Option<Relations>, Error> {
+        let Some(regions) = self.regions.relations else {
+            return Ok(None);
+        };
+        let live = self.read_live()?;
+        let resets = resets_of_word(u32_at(&live, header::LEVEL_WORD));
+        let mut relations = Relations {
+            sums: HashMap::new(),
+            resets,
+            second: 1.0 / self.clock.ticks_per_second(),
+            capacity: regions.table.count - 1,
+            entries: 0,
+            without_room: u64_at(&live, header::OVERFLOW_RELATIONS),
+            restless: 0,
+            databases: HashMap::new(),
+        };
+        let mut slots = Vec::new();
+        let count = self.header().slots;
+        self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
+            let id = u32_at(bytes, entry::DATABASE_ID);
+            if id != 0 && u32_at(bytes, entry::IDENTITY_SEQ) % 2 == 0 && bytes[entry::DATABASE] != 0
+            {
+                relations.databases.insert(id, text_at(bytes, entry::DATABASE, 64));
+            }
+            if index < count && u32_at(bytes, entry::RELATION_PLACES) != 0 {
+                slots.push(index);
+            }
+        })?;
+        let tries = Tries::new(self.is_of_this_boot());
+        let mut wanted = vec![true; regions.table.count as usize];
+        for round in 1..=ROUNDS {
+            let last = round == ROUNDS || !self.is_of_this_boot();
+            let left =
+                self.read_round(&regions, &slots, &tries, &mut wanted, last, &mut relations)?;
+            if last {
+                relations.restless = left;
+            }
+            if left == 0 || last {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(Some(relations))
+    }
+
+    /// Read those of the wanted entries that are at rest; in the last round, all. Returns how
+    /// many were not at rest.
+    fn read_round(
+        &self,
+        regions: &RelationRegions,
+        slots: &[u32],
+        tries: &Tries,
+        wanted: &mut [bool],
+        last: bool,
+        into: &mut Relations,
+    ) -> Result<u32, Error> {
+        let mut before = Vec::with_capacity(wanted.len());
+        self.each_entry(regions.table, relation::FOLDS + 8, |_, bytes| {
+            before.push(u64_at(bytes, relation::FOLDS));
+        })?;
+        fence(Ordering::Acquire);
+        let kept = self.read_places(regions, slots, into.resets, tries)?;
+        fence(Ordering::Acquire);
+        let mut entries = Vec::new();
+        self.each_entry(regions.table, relation::SIZE, |number, bytes| {
+            if wanted[number as usize] {
+                let key = RelationKey::of(bytes);
+                let used = matches!(u32_at(bytes, relation::STATE), 2 | 3);
+                let sums = Sums::of(bytes, relation::SUMS, relation::FAILED);
+                entries.push((number, used.then_some((key, sums))));
+            }
+        })?;
+        fence(Ordering::Acquire);
+        let mut after = Vec::with_capacity(wanted.len());
+        self.each_entry(regions.table, relation::FOLDS + 8, |_, bytes| {
+            after.push(u64_at(bytes, relation::FOLDS));
+        })?;
+        let mut left = 0;
+        for (number, entry) in entries {
+            let at = number as usize;
+            let rests = before.get(at) == after.get(at) && !kept.leaving.contains(&number);
+            if !rests {
+                left += 1;
+                if !last {
+                    continue;
+                }
+            }
+            wanted[at] = false;
+            let Some((key, mut sums)) = entry else { continue };
+            if let Some(more) = kept.sums.get(&number) {
+                sums.add(more);
+            }
+            into.entries += u32::from(!key.is_others());
+            // Made twice, it is added up.
+            into.sums.entry(key).or_default().add(&sums);
+        }
+        Ok(left)
+    }
+
+    fn read_places(
+        &self,
+        regions: &RelationRegions,
+        slots: &[u32],
+        resets: u32,
+        tries: &Tries,
+    ) -> Result<Kept, Error> {
+        let mut kept = Kept::default();
+        let mut copies = TwoCopies::default();
+        for &slot in slots {
+            // Before its owner has followed a reset what it holds does not count.
+            let mut seen = [0u8; 4];
+            self.read(self.regions.books.entry(slot) + book::RESETS as u64, &mut seen)?;
+            if u32_at(&seen, 0) != resets {
+                continue;
+            }
+            let at = regions.places.entry(slot);
+            let used = |bytes: &[u8]| u32_at(bytes, relation_place::STATE) != 0;
+            let (count, size) = (layout::RELATION_PLACES, relation_place::SIZE);
+            self.read_twice(at, count, size, used, &mut copies, |_| Ok(()))?;
+            for (place, (bytes, rests)) in (0u64..).zip(copies.each(size)) {
+                if rests {
+                    kept.add(bytes);
+                } else if used(bytes) {
+                    let mut bytes = [0u8; relation_place::SIZE];
+                    self.read_under_seq(at + place * size as u64, &mut bytes, tries)?;
+                    kept.add(&bytes);
+                }
+            }
+        }
+        Ok(kept)
+    }
+}

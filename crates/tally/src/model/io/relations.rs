@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Operations on the files of single relations, as a table of the busiest.
+
+use segment::interval::{Interval, Timing};
+use segment::relations::RelationTiming;
+use segment::RelationRow;
+
+use super::files::{megabytes, rate};
+use crate::model::panes::{accepts, by, left, right, sorted, Wish};
+use crate::model::table::{Row, Table, Tone};
+use crate::model::units::{count, duration, maybe_duration, two};
+
+/// How many are shown where nothing is filtered.
+const BUSIEST: usize = 12;
+
+/// The tablespaces that every server has.
+const DEFAULT: u32 = 1663;
+const GLOBAL: u32 = 1664;
+
+/// "shop/16384", "shop/16384_fsm@16390", "global/1262", "(others)"
+fn name(row: &RelationRow) -> String {
+    let (Some(tablespace), Some(relfilenode)) = (row.tablespace, row.relfilenode) else {
+        return "(others)".to_string();
+    };
+    let folder = match (tablespace, row.database_id) {
+        (GLOBAL, _) | (_, None) => "global".to_string(),
+        (_, Some(id)) => row.database.clone().unwrap_or_else(|| id.to_string()),
+    };
+    let fork = match row.fork {
+        None | Some("main") => String::new(),
+        Some(fork) => format!("_{fork}"),
+    };
+    let temporary = if row.temporary { " temporary" } else { "" };
+    match tablespace {
+        DEFAULT | GLOBAL => format!("{folder}/{relfilenode}{fork}{temporary}"),
+        _ => format!("{folder}/{relfilenode}{fork}@{tablespace}{temporary}"),
+    }
+}
+
+/// What the names do not say.
+pub fn notes(wish: &Wish) -> Vec<String> {
+    let names = "database/number of the file; the view tally.relations has their names".to_string();
+    if wish.filter.is_empty() {
+        vec![names]
+    } else {
+        Vec::new()
+    }
+}
+
+/// The busiest of those that contain the filter; `None`: there is none.
+pub fn table(rows: &[RelationRow], interval: &Interval, wish: &Wish) -> Option<Table> {
+    let columns = vec![
+        left("RELATION", 0),
+        right("R/S", 0),
+        right("R MB/S", 0),
+        right("R MEAN", 2),
+        right("W/S", 0),
+        right("W MB/S", 0),
+        right("W MEAN", 3),
+        right("EXT/S", 0),
+        right("EXT MB/S", 4),
+        right("SYNC/S", 0),
+        right("SYNC MEAN", 0),
+        right("TRUNC/S", 6),
+        right("MAX", 5),
+        right("S/S", 1),
+        right("FAILED", 7),
+    ];
+    let named: Vec<(String, Timing, &RelationRow)> = rows
+        .iter()
+        .map(|row| (name(row), timing(row), row))
+        .filter(|(name, _, _)| accepts(wish, &[name]))
+        .collect();
+    let named = sorted(named, wish, |a, b| by(&wish.sort, (&a.1, &a.0), (&b.1, &b.0)));
+    let shown = if wish.filter.is_empty() { BUSIEST } else { named.len() };
+    let rows: Vec<Row> = named
+        .into_iter()
+        .take(shown)
+        .map(|(name, all, row)| {
+            let per_second = |timing: &RelationTiming| match timing.count {
+                0 => String::new(),
+                n => count(rate(n as f64, interval)),
+            };
+            let moved = |timing: &RelationTiming| match timing.count {
+                0 => String::new(),
+                _ => megabytes(rate(timing.bytes as f64, interval)),
+            };
+            let mean = |timing: &RelationTiming| match timing.count {
+                0 => String::new(),
+                n => duration(timing.seconds / n as f64),
+            };
+            Row {
+                key: format!("relation {name}"),
+                cells: vec![
+                    name,
+                    per_second(&row.read),
+                    moved(&row.read),
+                    mean(&row.read),
+                    per_second(&row.write),
+                    moved(&row.write),
+                    mean(&row.write),
+                    per_second(&row.extend),
+                    moved(&row.extend),
+                    per_second(&row.sync),
+                    mean(&row.sync),
+                    per_second(&row.truncate),
+                    maybe_duration(all.max_seconds),
+                    two(rate(row.seconds, interval)),
+                    count(row.failed as f64),
+                ],
+                bar: None,
+                tone: if row.failed > 0 { Tone::Lock } else { Tone::Io },
+                branches: false,
+            }
+        })
+        .collect();
+    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+}
+
+/// All operations together, as far as their order wants it.
+fn timing(row: &RelationRow) -> Timing {
+    let all = [&row.read, &row.write, &row.extend, &row.sync, &row.truncate];
+    let count = all.iter().fold(0u64, |sum, timing| sum.saturating_add(timing.count));
+    Timing {
+        count,
+        seconds: row.seconds,
+        mean_seconds: (count > 0).then(|| row.seconds / count as f64),
+        max_seconds: all.iter().filter_map(|timing| timing.max_seconds).reduce(f64::max),
+        ..Timing::default()
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a sync had to write: the number and the bytes of the writes to its file since the file's sync
+//! before, by whomever, are those that strace saw all processes make.
+//!
+//! A write and a sync of two processes that come at nearly the same time are in an order that neither
+//! we nor strace can tell for certain, so each count has a lower and an upper bound; nearly always
+//! they are the same, and after the last checkpoint they are so for every file. Where strace may not
+//! trace the test says so and passes.
+
+mod house;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+
+use house::gate::{self, Gate};
+use house::places::Places;
+use house::storage;
+use house::strace::{Call, Strace};
+use segment::{EventKind, Segment};
+
+const CALLS: &str = "pwrite64,pwritev,write,fsync,fdatasync,open,openat,unlink,rename";
+const SESSIONS: u32 = 4;
+/// How long the tracer may take to hold a process, or to let it go.
+const DELAY: f64 = 0.02;
+
+/// Writes and bytes.
+type Sum = (u64, u64);
+
+/// One write, by strace.
+#[derive(Debug)]
+struct Write {
+    pid: i32,
+    at: f64,
+    ended: f64,
+    bytes: u64,
+}
+
+/// One sync: since the beginning of the trace, what its file's syncs up to it had to write.
+#[derive(Debug)]
+struct Sync {
+    path: PathBuf,
+    least: Sum,
+    most: Sum,
+    /// Of the writes so far, those of other processes.
+    others: u64,
+}
+
+/// Syncs by process, in order.
+fn theirs(calls: &[Call], places: &Places) -> BTreeMap<i32, Vec<Sync>> {
+    let mut writes: HashMap<PathBuf, Vec<Write>> = HashMap::new();
+    let mut syncs: BTreeMap<i32, Vec<Sync>> = BTreeMap::new();
+    for call in calls {
+        match call.name.as_str() {
+            "unlink" if call.result == Some(0) => {
+                writes.remove(&places.whole(call.text(0).unwrap()));
+            }
+            // What is renamed here was synced before, and is synced again.
+            "open" | "openat" | "unlink" | "rename" => (),
+            name => {
+                let Some(file) = call.descriptor_file().filter(|file| file.starts_with('/')) else {
+                    continue;
+                };
+                let path = PathBuf::from(file);
+                if !name.ends_with("sync") {
+                    let Some(bytes) = call.result.filter(|&n| n > 0) else { continue };
+                    let (pid, at, ended) = (call.pid, call.at, call.ended);
+                    let write = Write { pid, at, ended, bytes: bytes as u64 };
+                    writes.entry(path).or_default().push(write);
+                    continue;
+                }
+                let all = writes.get(&path).map_or(&[][..], Vec::as_slice);
+                let sum = |wanted: &dyn Fn(&Write) -> bool| {
+                    let add = |sum: Sum, write: &Write| (sum.0 + 1, sum.1 + write.bytes);
+                    all.iter().filter(|write| wanted(write)).fold((0, 0), add)
+                };
+                let least = sum(&|write| {
+                    let sure = if write.pid == call.pid { 0.0 } else { DELAY };
+                    write.ended <= call.at - sure
+                });
+                let most = sum(&|write| {
+                    let sure = if write.pid == call.pid { 0.0 } else { DELAY };
+                    write.at <= call.at + sure
+                });
+                let others = sum(&|write| write.pid != call.pid && write.at < call.at).0;
+                let sync = Sync { path, least, most, others };
+                syncs.entry(call.pid).or_default().push(sync);
+            }
+        }
+    }
+    syncs
+}
+
+/// "sync: 0.000 s, after 2 writes of 16384 bytes: base/5/16384"
+fn parse(text: &str) -> Option<(Sum, &str)> {
+    let rest = text.strip_prefix("sync: ")?;
+    let (what, path) = rest.split_once(" s").and_then(|(_, rest)| rest.split_once(": "))?;
+    let Some(what) = what.strip_prefix(", after ") else { return Some(((0, 0), path)) };
+    let mut words = what.split(' ');
+    let writes = words.next()?.parse().ok()?;
+    let bytes = words.nth(2)?.parse().ok()?;
+    Some(((writes, bytes), path))
+}
+
+#[test]
+fn a_sync_is_told_with_all_that_anybody_has_written_since_the_one_before() {
+    let server = storage::server().settings([
+        // Every wait is slow, so that each sync is told.
+        ("pg_tally.slow_threshold", "0"),
+        ("pg_tally.max_events", "65536"),
+        ("bgwriter_delay", "50ms"),
+    ]);
+    let cluster = house::start(server);
+    let space = storage::fill(&cluster);
+    let places = Places::of(&cluster, space);
+    let mut gate = Gate::new(&cluster);
+    let mut other = cluster.connect().unwrap();
+    other.batch_execute("checkpoint").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let segment = Segment::open(&house::segment(&cluster)).unwrap();
+
+    let mut traced: Vec<i32> = cluster.processes().iter().map(|p| p.pid as i32).collect();
+    traced.push(cluster.postmaster_pid().unwrap() as i32);
+    let begun = segment.event_count().unwrap();
+    let Some(strace) = Strace::start(CALLS, &traced) else { return };
+    let pgbench = gate::pgbench(&cluster, SESSIONS, &gate::tpcb());
+    gate.assembled(SESSIONS as usize);
+    gate.open();
+    for sql in [
+        "create table again (like pgbench_accounts)",
+        "insert into again select * from pgbench_accounts limit 2000",
+        "checkpoint",
+        "begin; create table once (like again); insert into once select * from again; commit",
+        "alter table again set tablespace elsewhere",
+        "insert into again select * from once",
+        "drop table once",
+        "checkpoint",
+        "update again set bid = 0 where aid < 500",
+    ] {
+        other.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+    gate.close();
+    gate.assembled(SESSIONS as usize);
+    // Now nobody else writes.
+    other.batch_execute("checkpoint").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    // Each tells of its last operation when the next one begins.
+    other.batch_execute("checkpoint; select pg_switch_wal()").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let calls = strace.stop();
+    let told = segment.events(begun).unwrap();
+    drop(pgbench);
+
+    let lost = segment.event_count().unwrap() - begun - told.len() as u64;
+    assert_eq!(lost, 0, "of {} events", told.len());
+    let mut ours: BTreeMap<i32, Vec<(Sum, PathBuf)>> = BTreeMap::new();
+    for event in told.iter().filter(|event| event.kind == EventKind::Slow) {
+        let Some((sum, path)) = parse(&event.text) else { continue };
+        ours.entry(event.pid).or_default().push((sum, places.data.join(path)));
+    }
+
+    // In the order in which the file's syncs began, ours add up to what strace's bounds say.
+    let theirs = theirs(&calls, &places);
+    let mut wrong = Vec::new();
+    let mut taken: HashMap<&PathBuf, Vec<(Sum, &Sync)>> = HashMap::new();
+    for (pid, syncs) in &theirs {
+        let told = ours.get(pid).map_or(&[][..], Vec::as_slice);
+        // The last of a process may be untold: it is settled at its next wait.
+        if told.len() < syncs.len().saturating_sub(1) {
+            wrong.push(format!("{pid}: {} of {} syncs are told", told.len(), syncs.len()));
+        }
+        for ((sum, path), sync) in told.iter().zip(syncs) {
+            if *path != sync.path {
+                wrong.push(format!("{pid}: {} is told as {}", sync.path.display(), path.display()));
+            }
+            taken.entry(&sync.path).or_default().push((*sum, sync));
+        }
+    }
+    let (mut exact, mut by_others) = (0, 0);
+    let mut files = BTreeSet::new();
+    for (path, mut syncs) in taken {
+        syncs.sort_by_key(|(_, sync)| sync.most);
+        let mut all = (0, 0);
+        for (sum, sync) in syncs {
+            all = (all.0 + sum.0, all.1 + sum.1);
+            if all < sync.least || all > sync.most {
+                wrong.push(format!("{}: {all:?}, the witness {sync:?}", path.display()));
+            }
+            let certain = sync.least == sync.most && sum.0 > 0;
+            exact += u64::from(certain);
+            by_others += u64::from(certain && sync.others > 0);
+        }
+        files.insert(places.kind(path));
+    }
+    let syncs = theirs.values().flatten().count();
+    println!("{exact} of {syncs} syncs have certain counts, {by_others} of files others wrote to: {files:?}");
+    assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
+    assert!(exact >= 30 && by_others >= 10, "only {exact}, {by_others} of files others wrote to");
+    for kind in ["main", "wal", "slru Xact", "control"] {
+        assert!(files.contains(kind), "no sync of {kind}");
+    }
+}

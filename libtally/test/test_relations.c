@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_relations.c
+ *	  What was done to each relation: places and table together hold it once, whoever is killed.
+ */
+#include "support.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROOM 400					/* relations that the table can take */
+#define MANY 200					/* more than a slot has places */
+#define WRITERS 3
+#define ROUNDS 60000
+
+static tally_segment segment;
+static tally_slot slot;
+static tally_relations relations;
+
+static int
+setup(void **state)
+{
+	tally_options options;
+
+	(void) state;
+	test_options(&options);
+	options.relations = ROOM;
+	test_open(&segment, &options);
+	test_claim(&segment, "writer", &slot);
+	assert_int_equal(tally_relations_open(&slot, &relations), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	tally_test_hook = NULL;
+	test_close(&segment);
+	return 0;
+}
+
+static tally_relation_key
+key_of(uint32_t n)
+{
+	return (tally_relation_key) {.tablespace = 1663,.database = 5,.relation = 16384 + n};
+}
+
+static void
+add(tally_relations *to, uint32_t n, tally_relation_operation operation, uint64_t ticks)
+{
+	tally_relation_key key = key_of(n);
+	uint32_t	entry = tally_relation_find(to->segment, &key);
+	uint64_t	tag = entry == 0 ? TALLY_RELATION_OTHERS : tally_relation_hash(&key);
+
+	tally_relation_add(tally_relation_place_for(to, tag, entry), operation, ticks, 8192, ticks == 13);
+}
+
+static void
+add_sums(tally_file_sums *to, const tally_file_sums *from)
+{
+	to->count += from->count;
+	to->bytes += from->bytes;
+	to->ticks += from->ticks;
+	if (from->max > to->max)
+		to->max = from->max;
+}
+
+/* As the reader's protocol has it (format/FORMAT.md); false: it did not come to rest. */
+static bool
+try_read(uint32_t entry, tally_relation_operation operation, tally_file_sums *sums)
+{
+	tally_relation *relation = tally_relation_at(&segment, entry);
+	uint64_t	folds = __atomic_load_n(&relation->folds, __ATOMIC_SEQ_CST);
+
+	memset(sums, 0, sizeof(*sums));
+	for (uint32_t s = 0; s < segment.header->slots; s++)
+	{
+		if (tally_entry_at(&segment, s)->relation_places == 0)
+			continue;
+		for (int i = 0; i < TALLY_RELATION_PLACES; i++)
+		{
+			tally_relation_place *place = &tally_relation_places_of(&segment, s)[i];
+			tally_relation_place copy;
+			uint64_t	seq;
+
+			do
+			{
+				seq = __atomic_load_n(&place->seq, __ATOMIC_ACQUIRE);
+				memcpy(&copy, place, sizeof(copy));
+				__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			} while ((seq & 1) != 0 || __atomic_load_n(&place->seq, __ATOMIC_RELAXED) != seq);
+			if (copy.entry != entry || copy.state == TALLY_PLACE_FREE)
+				continue;
+			if (copy.state == TALLY_PLACE_LEAVING)
+				return false;
+			add_sums(sums, &copy.of[operation]);
+		}
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	add_sums(sums, &relation->of[operation]);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&relation->folds, __ATOMIC_SEQ_CST) == folds;
+}
+
+static tally_file_sums
+sums_of_entry(uint32_t entry, tally_relation_operation operation)
+{
+	tally_file_sums sums;
+
+	while (!try_read(entry, operation, &sums))
+		;
+	return sums;
+}
+
+static tally_file_sums
+sums_of(uint32_t n, tally_relation_operation operation)
+{
+	tally_relation_key key = key_of(n);
+
+	return sums_of_entry(tally_relation_find(&segment, &key), operation);
+}
+
+static uint64_t
+pins(void)
+{
+	uint64_t	sum = 0;
+
+	for (uint32_t i = 0; i < segment.header->relations.count; i++)
+		sum += tally_relation_at(&segment, i)->pins;
+	return sum;
+}
+
+/* ---------------------------------------------------------------- counting */
+
+static void
+operations_are_counted_with_bytes_time_and_the_longest(void **state)
+{
+	tally_file_sums sums;
+
+	(void) state;
+	add(&relations, 1, TALLY_RELATION_READ, 10);
+	add(&relations, 1, TALLY_RELATION_READ, 13);
+	add(&relations, 1, TALLY_RELATION_EXTEND, 5);
+	sums = sums_of(1, TALLY_RELATION_READ);
+	assert_int_equal(sums.count, 2);
+	assert_int_equal(sums.bytes, 2 * 8192);
+	assert_int_equal(sums.ticks, 23);
+	assert_int_equal(sums.max, 13);
+	assert_int_equal(sums_of(1, TALLY_RELATION_EXTEND).count, 1);
+	assert_int_equal(sums_of(1, TALLY_RELATION_SYNC).count, 0);
+	tally_retire(&slot);
+	assert_int_equal(sums_of(1, TALLY_RELATION_READ).count, 2);
+	assert_int_equal(sums_of(1, TALLY_RELATION_READ).max, 13);
+	assert_int_equal(pins(), 0);
+}
+
+static void
+what_finds_no_place_is_laid_down_and_nothing_is_lost(void **state)
+{
+	uint64_t	counts[MANY] = {0};
+	uint64_t	seed = 3;
+
+	(void) state;
+	for (int i = 0; i < 20000; i++)
+	{
+		uint32_t	n = (uint32_t) (test_random(&seed) % MANY);
+
+		add(&relations, n, TALLY_RELATION_WRITE, 1);
+		counts[n]++;
+	}
+	for (uint32_t n = 0; n < MANY; n++)
+		assert_int_equal(sums_of(n, TALLY_RELATION_WRITE).count, counts[n]);
+	assert_int_equal(segment.header->overflow_relations, 0);
+	assert_int_equal(pins(), TALLY_RELATION_PLACES);
+	tally_retire(&slot);
+	for (uint32_t n = 0; n < MANY; n++)
+		assert_int_equal(sums_of(n, TALLY_RELATION_WRITE).count, counts[n]);
+	assert_int_equal(pins(), 0);
+}
+
+static void
+relations_without_room_go_with_the_others(void **state)
+{
+	uint64_t	apart = 0;
+
+	(void) state;
+	for (uint32_t n = 0; n < 3 * ROOM; n++)
+		add(&relations, n, TALLY_RELATION_READ, 1);
+	for (uint32_t i = 1; i <= ROOM; i++)
+		apart += sums_of_entry(i, TALLY_RELATION_READ).count;
+	assert_true(apart >= ROOM * 9 / 10);
+	assert_int_equal(apart + sums_of_entry(0, TALLY_RELATION_READ).count, 3 * ROOM);
+	assert_int_equal(segment.header->overflow_relations, 3 * ROOM - apart);
+}
+
+static void
+one_that_is_gone_makes_room_when_nobody_holds_it_and_its_sums_go_to_the_others(void **state)
+{
+	(void) state;
+	for (uint32_t n = 0; n < 20 * ROOM; n++)
+	{
+		tally_relation_key key = key_of(n);
+
+		add(&relations, n, TALLY_RELATION_READ, 1);
+		if (n >= 5)
+			tally_relation_gone(&segment, &key);
+	}
+	assert_int_equal(segment.header->overflow_relations, 0);
+	for (uint32_t n = 0; n < 5; n++)
+		assert_int_equal(sums_of(n, TALLY_RELATION_READ).count, 1);
+	uint64_t	all = 0;
+
+	for (uint32_t i = 0; i <= ROOM; i++)
+		all += sums_of_entry(i, TALLY_RELATION_READ).count;
+	assert_int_equal(all, 20 * ROOM);
+}
+
+/* Its file is unlinked while this process still has it open, and its entry serves another. */
+static void
+who_is_out_of_date_counts_for_the_others(void **state)
+{
+	tally_relation_key key = key_of(1);
+	uint32_t	entry = tally_relation_find(&segment, &key);
+
+	(void) state;
+	tally_relation_gone(&segment, &key);
+	tally_relation_at(&segment, entry)->tag = 4711;
+	tally_relation_add(tally_relation_place_for(&relations, tally_relation_hash(&key), entry),
+					   TALLY_RELATION_READ, 1, 0, false);
+	assert_int_equal(sums_of_entry(0, TALLY_RELATION_READ).count, 1);
+	assert_int_equal(sums_of_entry(entry, TALLY_RELATION_READ).count, 0);
+	assert_int_equal(pins(), 1);
+}
+
+static void
+a_reset_begins_all_of_them_again(void **state)
+{
+	tally_slot	other;
+	tally_relations others;
+
+	(void) state;
+	test_claim(&segment, "other", &other);
+	assert_int_equal(tally_relations_open(&other, &others), 0);
+	for (uint32_t n = 0; n < MANY; n++)
+	{
+		add(&relations, n, TALLY_RELATION_READ, 1);
+		add(&others, n, TALLY_RELATION_READ, 1);
+	}
+	assert_int_equal(tally_reset(&segment), 0);
+	tally_follow(&slot, TALLY_NONE, 0);
+	add(&relations, 7, TALLY_RELATION_READ, 1);
+	/* the other one ends without having noticed it */
+	tally_relations_fold_slot(&segment, other.index);
+	tally_retire(&slot);
+	for (uint32_t n = 0; n < MANY; n++)
+		assert_int_equal(sums_of(n, TALLY_RELATION_READ).count, n == 7);
+}
+
+static void
+a_segment_without_relations_says_so(void **state)
+{
+	tally_options options;
+	tally_segment none;
+	tally_slot	its;
+	tally_relation_key key = key_of(1);
+
+	(void) state;
+	test_options(&options);
+	assert_int_equal(tally_open(test_path("none"), &options, &none), 0);
+	test_claim(&none, "writer", &its);
+	assert_int_equal(tally_relations_open(&its, &relations), ENOENT);
+	tally_relation_gone(&none, &key);
+	tally_retire(&its);
+	tally_close(&none);
+}
+
+/* ---------------------------------------------------------------- at once, and killed */
+
+static uint64_t *oracle;
+
+static int
+work(void *argument)
+{
+	uint64_t	seed = (uint64_t) (uintptr_t) argument;
+	tally_slot	its;
+	tally_relations lately;
+
+	test_claim(&segment, "writer", &its);
+	if (tally_relations_open(&its, &lately) != 0)
+		return 1;
+	for (int i = 0; i < ROUNDS; i++)
+	{
+		uint32_t	n = (uint32_t) (test_random(&seed) % MANY);
+
+		add(&lately, n, TALLY_RELATION_READ, 1);
+		__atomic_fetch_add(&oracle[n], 1, __ATOMIC_SEQ_CST);
+	}
+	tally_retire(&its);
+	return 0;
+}
+
+static void
+a_reader_finds_each_operation_once_while_places_are_laid_down(void **state)
+{
+	pid_t		children[WRITERS];
+	uint64_t	seed = 5;
+	uint32_t	read = 0;
+
+	(void) state;
+	oracle = test_shared(MANY * sizeof(*oracle));
+	for (int i = 0; i < WRITERS; i++)
+		children[i] = test_child(work, (void *) (uintptr_t) (i + 1));
+	for (int i = 0; i < 3000; i++)
+	{
+		uint32_t	n = (uint32_t) (test_random(&seed) % MANY);
+		tally_relation_key key = key_of(n);
+		uint32_t	entry = tally_relation_find(&segment, &key);
+		uint64_t	before = __atomic_load_n(&oracle[n], __ATOMIC_SEQ_CST);
+		tally_file_sums sums;
+		bool		rested = try_read(entry, TALLY_RELATION_READ, &sums);
+		uint64_t	after = __atomic_load_n(&oracle[n], __ATOMIC_SEQ_CST);
+
+		if (!rested)
+			continue;
+		read++;
+		assert_true(sums.count >= before);
+		assert_true(sums.count <= after + WRITERS);
+	}
+	for (int i = 0; i < WRITERS; i++)
+		assert_int_equal(test_wait(children[i]), 0);
+	assert_true(read > 100);
+	for (uint32_t n = 0; n < MANY; n++)
+		assert_int_equal(sums_of(n, TALLY_RELATION_READ).count, oracle[n]);
+	assert_int_equal(pins(), 0);
+}
+
+static const char *death;
+
+static void
+die_there(const char *where)
+{
+	if (strcmp(where, death) == 0)
+		raise(SIGKILL);
+}
+
+static int
+fill_and_die(void *argument)
+{
+	tally_slot	its;
+	tally_relations lately;
+
+	test_claim(&segment, "killed", &its);
+	if (tally_relations_open(&its, &lately) != 0)
+		return 1;
+	for (uint32_t n = 0; n < TALLY_RELATION_PLACES; n++)
+		add(&lately, n, TALLY_RELATION_READ, 1);
+	tally_test_hook = die_there;
+	add(&lately, MANY + (uint32_t) (uintptr_t) argument, TALLY_RELATION_READ, 1);
+	return 0;
+}
+
+static void
+who_is_killed_laying_down_is_counted_once_or_as_lost(void **state)
+{
+	static const char *const deaths[] = {
+		"place leaving", "laying down begun", "place added", "place released", "relation pinned",
+		"relation being made",
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++)
+	{
+		uint64_t	lost = segment.header->relations_lost;
+		uint64_t	found = 0;
+
+		death = deaths[i];
+		assert_int_equal(test_wait(test_child(fill_and_die, (void *) (uintptr_t) i)), 256 + SIGKILL);
+		tally_sweep(&segment);
+		for (uint32_t n = 0; n < TALLY_RELATION_PLACES; n++)
+		{
+			uint64_t	count = sums_of(n, TALLY_RELATION_READ).count;
+
+			assert_true(count <= 1);
+			found += count;
+		}
+		lost = segment.header->relations_lost - lost;
+		/* what was added and not released yet is told as lost: nothing is counted twice */
+		assert_int_equal(lost, i < 3);
+		assert_int_equal(found + (i < 2), TALLY_RELATION_PLACES);
+		assert_int_equal(tally_reset(&segment), 0);
+		tally_follow(&slot, TALLY_NONE, 0);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(operations_are_counted_with_bytes_time_and_the_longest, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_finds_no_place_is_laid_down_and_nothing_is_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(relations_without_room_go_with_the_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_is_gone_makes_room_when_nobody_holds_it_and_its_sums_go_to_the_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_is_out_of_date_counts_for_the_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_reset_begins_all_of_them_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_segment_without_relations_says_so, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_reader_finds_each_operation_once_while_places_are_laid_down, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_is_killed_laying_down_is_counted_once_or_as_lost, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("relations", tests, NULL, NULL);
+}
