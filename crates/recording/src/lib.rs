@@ -7,18 +7,42 @@
 //! [`segment::Frame`]s, alone or added up over a range, and everything that was noted beside
 //! them. Nothing here knows how to look at a server, nor what the figures mean.
 
+mod about;
+mod batch;
+mod commit;
 mod error;
+mod frames;
+mod grid;
+mod index;
+mod intake;
+mod journal;
 mod part;
 mod range;
+mod recording;
+mod rollup;
 mod rows;
 mod series;
+mod statement;
+mod statements;
+mod store;
+mod sum;
 mod table;
+mod upkeep;
+mod writer;
 
+pub use about::{About, FORMAT};
+pub use batch::{Batch, TABLES};
 pub use error::Error;
+pub use frames::Frames;
+pub use grid::{Amount, Grid};
+pub use intake::{statements, Intake};
 pub use range::{in_words, Range};
+pub use recording::Recording;
 pub use rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RunRow, ServerIoRow,
     ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
 };
 pub use series::{Series, SpreadRow, StatRow};
+pub use sum::Latency;
 pub use table::{Column, Shape, Table, Unit};
+pub use writer::{Keeping, Writer};

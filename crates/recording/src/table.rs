@@ -180,7 +180,7 @@ impl Columns {
 }
 
 /// A row of a table.
-pub trait Table: Sized + Clone {
+pub trait Table: Sized + Clone + 'static {
     /// The table's name: that of its folder.
     const NAME: &'static str;
     /// Its columns.

@@ -115,14 +115,11 @@ impl Total {
             Extreme::Of(n) => Extreme::Of(ticks(n)),
             other => other,
         };
-        let mut histogram = Histogram::new();
-        if (ratio - 1.0).abs() < 0.01 {
-            histogram.clone_from(&self.histogram);
+        let histogram = if (ratio - 1.0).abs() < 0.01 {
+            self.histogram.clone()
         } else {
-            for (bucket, n) in self.histogram.buckets() {
-                histogram.add(ticks(bucket_middle(bucket)), n);
-            }
-        }
+            self.histogram.rescaled(ratio)
+        };
         let change = &self.change;
         let change = Change {
             total: ticks(change.total),

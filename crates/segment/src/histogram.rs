@@ -175,6 +175,16 @@ impl Histogram {
         self.add_counts(other.first, Counts::Wide(&other.counts));
     }
 
+    /// One of values `ratio` times as great. Each bucket goes to where its middle does, so what
+    /// is within 6.25 % is within 13 % then.
+    pub fn rescaled(&self, ratio: f64) -> Histogram {
+        let mut histogram = Histogram::new();
+        for (bucket, n) in self.buckets() {
+            histogram.add((bucket_middle(bucket) as f64 * ratio).round() as u64, n);
+        }
+        histogram
+    }
+
     /// The buckets that hold something, with their counts.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
         self.counts.iter().enumerate().filter(|(_, &n)| n > 0).map(|(i, &n)| (self.first + i, n))

@@ -21,6 +21,9 @@ pub enum Error {
     /// A scratch cluster or its load failed.
     #[error(transparent)]
     Scratch(#[from] scratch::Error),
+    /// A recording cannot be read or written.
+    #[error(transparent)]
+    Recording(#[from] recording::Error),
     /// The server refused.
     #[error("{}", server_says(.0))]
     Postgres(#[from] postgres::Error),
@@ -33,6 +36,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the command line is at fault.
+    fn is_usage(&self) -> bool {
+        use recording::Error as R;
+        match self {
+            Self::Usage(_) => true,
+            Self::Recording(error) => matches!(
+                error,
+                R::Backwards { .. }
+                    | R::EmptyRange { .. }
+                    | R::SeveralHosts { .. }
+                    | R::NoSuchHost { .. }
+            ),
+            _ => false,
+        }
+    }
+
     fn is_broken_pipe(&self) -> bool {
         match self {
             Self::Io(error) => error.kind() == ErrorKind::BrokenPipe,
@@ -61,7 +80,7 @@ pub fn exit_code(result: Result<(), Error>) -> ExitCode {
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             eprint_quietly(&format!("tally: {error}\n"));
-            ExitCode::from(if matches!(error, Error::Usage(_)) { 2 } else { 1 })
+            ExitCode::from(if error.is_usage() { 2 } else { 1 })
         }
     }
 }

@@ -23,6 +23,7 @@ mod library;
 mod library_list;
 mod ls;
 mod model;
+mod report;
 mod server;
 mod statements;
 mod status;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Verb::Top(args) => top::run(args, color),
         Verb::Statements(args) => statements::run(args, color),
         Verb::Events(args) => events::run(args, color),
+        Verb::Report(args) => report::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
         Verb::Level(args) => level::run(args),

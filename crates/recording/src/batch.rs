@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Rows of all tables, as they are put down together.
+
+use crate::error::Error;
+use crate::rows::{
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RunRow, ServerIoRow,
+    ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+};
+use crate::series::{SpreadRow, StatRow};
+use crate::table::Table;
+use serde::{Deserialize, Serialize};
+
+macro_rules! batch {
+    ($($field:ident: $row:ty,)*) => {
+        /// Rows of all tables. What is pushed together is kept together or not at all.
+        #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Batch {
+            /// Of `statistics`; the journal has its own form for them.
+            #[serde(skip)]
+            pub statistics: Vec<StatRow>,
+            /// Of `histograms`, likewise.
+            #[serde(skip)]
+            pub histograms: Vec<SpreadRow>,
+            $(
+                #[doc = concat!("Of the table of [`", stringify!($row), "`]s.")]
+                #[serde(skip_serializing_if = "Vec::is_empty")]
+                pub $field: Vec<$row>,
+            )*
+        }
+
+        impl Batch {
+            /// Show the rows of each table; the intervals last.
+            pub(crate) fn each(&mut self, visit: &mut impl Visit) -> Result<(), Error> {
+                visit.table(&mut self.statistics)?;
+                visit.table(&mut self.histograms)?;
+                $(visit.table(&mut self.$field)?;)*
+                Ok(())
+            }
+
+            /// Add the rows of another one.
+            pub fn append(&mut self, mut other: Batch) {
+                self.statistics.append(&mut other.statistics);
+                self.histograms.append(&mut other.histograms);
+                $(self.$field.append(&mut other.$field);)*
+            }
+
+            /// Whether there are no rows.
+            pub fn is_empty(&self) -> bool {
+                self.statistics.is_empty() && self.histograms.is_empty()
+                    $(&& self.$field.is_empty())*
+            }
+        }
+
+        /// The names of all tables.
+        pub const TABLES: &[&str] =
+            &[StatRow::NAME, SpreadRow::NAME, $(<$row as Table>::NAME),*];
+    };
+}
+
+batch! {
+    sessions: SessionsRow,
+    kernel: KernelRow,
+    statements: StatementRow,
+    statement_accounts: PartRow,
+    statement_texts: TextRow,
+    events: EventRow,
+    devices: DeviceRow,
+    server_io: ServerIoRow,
+    settings: SettingRow,
+    gaps: GapRow,
+    marks: MarkRow,
+    runs: RunRow,
+    servers: ServerRow,
+    frames: FrameRow,
+}
+
+/// Who looks at the rows of each table.
+pub(crate) trait Visit {
+    /// The rows of one of them.
+    fn table<T: Table>(&mut self, rows: &mut Vec<T>) -> Result<(), Error>;
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The intervals of a range one after the other, as frames.
+
+use crate::error::Error;
+use crate::index::Index;
+use crate::part;
+use crate::range::Range;
+use crate::recording::{lost, OpenPart, Recording};
+use crate::rows::{FrameRow, SessionsRow};
+use crate::series::{Series, StatRow};
+use crate::sum::Sum;
+use crate::table::Table;
+use segment::delta::Extreme;
+use segment::frame::FrameStat;
+use segment::{Frame, Population};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// So many intervals are read at once.
+const CHUNK: usize = 3600;
+const HOUR_US: i64 = 3_600_000_000;
+
+/// Frames in the order of time.
+#[derive(Debug)]
+pub struct Frames<'r> {
+    recording: &'r Recording,
+    index: Index,
+    /// Microseconds that become one frame.
+    step: Option<i64>,
+    /// The next interval to be read.
+    next: usize,
+    ready: VecDeque<Frame>,
+    /// What the next frame of the same step is added to.
+    open: Option<(i64, Frame)>,
+}
+
+impl Recording {
+    /// The frames of a range. With a step, the intervals that end in one step of time, counted
+    /// from 1970, become one frame; from the length of a detail on its quantiles are known.
+    pub fn frames(&self, range: Range, step: Option<Duration>) -> Result<Frames<'_>, Error> {
+        Ok(Frames {
+            recording: self,
+            index: self.index(range)?,
+            step: step.map(|step| i64::try_from(step.as_micros()).unwrap_or(i64::MAX).max(1)),
+            next: 0,
+            ready: VecDeque::new(),
+            open: None,
+        })
+    }
+}
+
+/// The name of a state that a frame may have.
+fn state(name: &str) -> &'static str {
+    let states = ["active", "idle", "idle in transaction", "background"];
+    states.into_iter().find(|known| *known == name).unwrap_or("dead")
+}
+
+/// What is known of some intervals, by number.
+#[derive(Default)]
+struct Chunk {
+    statistics: HashMap<u64, Vec<StatRow>>,
+    spreads: HashMap<u64, Vec<(Arc<Series>, Sum)>>,
+    population: HashMap<u64, Vec<Population>>,
+}
+
+impl Frames<'_> {
+    /// Intervals to come, those that are read already included.
+    pub fn len(&self) -> usize {
+        self.ready.len() + self.index.heads.len() - self.next
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0 && self.open.is_none()
+    }
+
+    fn has_spread(&self) -> bool {
+        let detail = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(i64::MAX);
+        self.step.is_some_and(|step| step >= detail)
+    }
+
+    fn read_chunk(&mut self) -> Result<(), Error> {
+        let heads = &self.index.heads[self.next..];
+        let Some(first) = heads.first() else { return Ok(()) };
+        let hour = |row: &FrameRow| row.time_us.div_euclid(HOUR_US);
+        let length = heads.iter().take(CHUNK).take_while(|row| hour(row) == hour(first)).count();
+        let heads = &heads[..length.max(1)];
+        let chunk = self.chunk(heads)?;
+        self.next += heads.len();
+        let frames: Vec<(i64, Frame)> =
+            heads.iter().filter_map(|row| Some((row.time_us, self.frame(row, &chunk)?))).collect();
+        for (time_us, frame) in frames {
+            self.take(time_us, frame);
+        }
+        Ok(())
+    }
+
+    fn chunk(&self, heads: &[FrameRow]) -> Result<Chunk, Error> {
+        let times = || heads.iter().map(|row| row.time_us);
+        let range =
+            Range { from_us: times().min().unwrap_or(0) - 1, to_us: times().max().unwrap_or(0) };
+        let numbers = (heads.first(), heads.last());
+        let (Some(first), Some(last)) = numbers else { return Ok(Chunk::default()) };
+        let within = |frame: u64| (first.frame..=last.frame).contains(&frame);
+        let mut chunk = Chunk::default();
+        let mut add = |row: StatRow| {
+            if within(row.frame) {
+                chunk.statistics.entry(row.frame).or_default().push(row);
+            }
+        };
+        let mut view = self.recording.view(&[StatRow::NAME], range)?;
+        for OpenPart { path, file } in view.parts.drain(..) {
+            match part::read::<StatRow>(file, &path) {
+                Ok(rows) => rows.into_iter().for_each(&mut add),
+                Err(error) => self.recording.problem(lost(&error)),
+            }
+        }
+        view.journal.statistics.drain(..).for_each(add);
+        for row in self.recording.rows::<SessionsRow>(range)? {
+            chunk.population.entry(row.frame).or_default().push(Population {
+                process: row.process,
+                state: state(&row.state),
+                sessions: row.sessions,
+            });
+        }
+        if self.has_spread() {
+            self.recording.each_spread(range, |row| {
+                let mut sum = Sum::default();
+                sum.add_spread(row);
+                chunk.spreads.entry(row.frame).or_default().push((row.series.clone(), sum));
+            })?;
+        }
+        Ok(chunk)
+    }
+
+    fn frame(&self, row: &FrameRow, chunk: &Chunk) -> Option<Frame> {
+        let mut frame = self.index.frame_of(&[row])?;
+        let rate = frame.clock.ticks_per_second;
+        let has_spread = self.has_spread();
+        let mut spreads: HashMap<&Arc<Series>, &Sum> =
+            chunk.spreads.get(&row.frame).into_iter().flatten().map(|(s, sum)| (s, sum)).collect();
+        let rows = chunk.statistics.get(&row.frame).into_iter().flatten();
+        let mut add = |series: &Arc<Series>, sum: Sum| {
+            let mut total = sum.total(series, rate);
+            // The extremes come with the last interval of the detail.
+            for extreme in [&mut total.change.min, &mut total.change.max] {
+                if has_spread && *extreme == Extreme::Unknown {
+                    *extreme = Extreme::None;
+                }
+            }
+            let (process, stat) = (series.process.clone(), series.stat.clone());
+            frame.statistics.push(FrameStat { process, stat, total });
+        };
+        for row in rows {
+            let mut sum = spreads.remove(&row.series).cloned().unwrap_or_default();
+            sum.count = row.count;
+            sum.total = row.total;
+            sum.amount = row.amount;
+            sum.follows = row.follows;
+            add(&row.series, sum);
+        }
+        // The spread of earlier intervals of the detail, in whose last one nothing happened.
+        for (series, sum) in spreads {
+            add(series, sum.clone());
+        }
+        if let Some(population) = chunk.population.get(&row.frame) {
+            frame.population.clone_from(population);
+        }
+        Some(frame)
+    }
+
+    fn take(&mut self, time_us: i64, frame: Frame) {
+        let Some(step) = self.step else {
+            self.ready.push_back(frame);
+            return;
+        };
+        let number = (time_us - 1).div_euclid(step);
+        match &mut self.open {
+            Some((known, open)) if *known == number => open.merge(&frame),
+            open => self.ready.extend(open.replace((number, frame)).map(|(_, frame)| frame)),
+        }
+    }
+}
+
+impl Iterator for Frames<'_> {
+    type Item = Result<Frame, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() && self.next < self.index.heads.len() {
+            if let Err(error) = self.read_chunk() {
+                // What cannot be read now will not be later.
+                self.next = self.index.heads.len();
+                return Some(Err(error));
+            }
+        }
+        self.ready.pop_front().or_else(|| self.open.take().map(|(_, frame)| frame)).map(Ok)
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Statistics over time: lines of series, in columns of time.
+
+use crate::error::Error;
+use crate::index::Index;
+use crate::part;
+use crate::range::Range;
+use crate::recording::{lost, OpenPart, Recording};
+use crate::series::{Series, StatRow};
+use crate::sum::{number_columns, Numbers};
+use crate::table::{Columns, Table};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What some series did in some intervals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Events that ended.
+    pub count: u64,
+    /// Time in ns, or what the unit says.
+    pub total: u64,
+    /// Bytes.
+    pub amount: u64,
+    /// How many went on where the one before had ended.
+    pub follows: u64,
+}
+
+/// Lines over time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grid {
+    /// By line, then by column.
+    pub cells: Vec<Vec<Amount>>,
+    /// Time of each column of which something is known, ns; 0: it is a gap.
+    pub covered_ns: Vec<u64>,
+}
+
+/// Where the rows of each interval and series go.
+struct Places<'i, P> {
+    index: &'i Index,
+    /// By place in the index.
+    columns: Vec<Option<usize>>,
+    place: P,
+    lines: HashMap<Arc<Series>, Option<usize>>,
+}
+
+impl<P: Fn(&Series) -> Option<usize>> Places<'_, P> {
+    fn line(&mut self, series: &Arc<Series>) -> Option<usize> {
+        if let Some(line) = self.lines.get(series) {
+            return *line;
+        }
+        let line = (self.place)(series);
+        self.lines.insert(series.clone(), line);
+        line
+    }
+
+    fn column(&self, frame: u64) -> Option<usize> {
+        self.columns.get(self.index.place(frame)?).copied().flatten()
+    }
+}
+
+impl Grid {
+    fn add(&mut self, line: usize, column: usize, more: Amount) {
+        let Some(cell) = self.cells.get_mut(line).and_then(|line| line.get_mut(column)) else {
+            return;
+        };
+        cell.count = cell.count.saturating_add(more.count);
+        cell.total = cell.total.saturating_add(more.total);
+        cell.amount = cell.amount.saturating_add(more.amount);
+        cell.follows = cell.follows.saturating_add(more.follows);
+    }
+
+    fn add_columns<P: Fn(&Series) -> Option<usize>>(
+        &mut self,
+        places: &mut Places<'_, P>,
+        columns: &Columns,
+    ) {
+        let Some(numbers) = Numbers::of(columns) else { return };
+        let lines: Vec<Option<usize>> =
+            columns.series.iter().map(|series| places.line(series)).collect();
+        let natural = |n: i64| u64::try_from(n).unwrap_or(0);
+        for row in 0..columns.rows {
+            let line = lines.get(natural(numbers.series[row]) as usize).copied().flatten();
+            let Some(line) = line else { continue };
+            let Some(column) = places.column(natural(numbers.frame[row])) else { continue };
+            let more = Amount {
+                count: natural(numbers.count[row]),
+                total: natural(numbers.total[row]),
+                amount: natural(numbers.amount[row]),
+                follows: natural(numbers.follows[row]),
+            };
+            self.add(line, column, more);
+        }
+    }
+}
+
+impl Recording {
+    /// Lines over time, all in one pass. `place` says to which of `lines` lines a series
+    /// belongs, if to any. Column `i` has the intervals that end after `bounds[i]` and not after
+    /// `bounds[i + 1]`, microseconds since 1970; the bounds ascend.
+    pub fn grid(
+        &self,
+        range: Range,
+        bounds_us: &[i64],
+        lines: usize,
+        place: impl Fn(&Series) -> Option<usize>,
+    ) -> Result<Grid, Error> {
+        let index = self.index(range)?;
+        let width = bounds_us.len().saturating_sub(1);
+        let column = |time_us: i64| {
+            let at = bounds_us.partition_point(|bound| *bound < time_us);
+            at.checked_sub(1).filter(|at| *at < width)
+        };
+        let mut grid =
+            Grid { cells: vec![vec![Amount::default(); width]; lines], covered_ns: vec![0; width] };
+        let columns: Vec<Option<usize>> =
+            index.heads.iter().map(|row| column(row.time_us)).collect();
+        for (row, column) in index.heads.iter().zip(&columns) {
+            if let Some(covered) = column.and_then(|at| grid.covered_ns.get_mut(at)) {
+                *covered = covered.saturating_add(row.interval_ns);
+            }
+        }
+        let mut places = Places { index: &index, columns, place, lines: HashMap::new() };
+        let mut view = self.view(&[StatRow::NAME], range)?;
+        for OpenPart { path, file } in view.parts.drain(..) {
+            let see = |columns: &Columns| grid.add_columns(&mut places, columns);
+            if let Err(error) = part::read_columns(file, &path, &number_columns(), see) {
+                self.problem(lost(&error));
+            }
+        }
+        for row in &view.journal.statistics {
+            let to = places.line(&row.series).zip(places.column(row.frame));
+            if let Some((line, column)) = to {
+                let more = Amount {
+                    count: row.count,
+                    total: row.total,
+                    amount: row.amount,
+                    follows: row.follows,
+                };
+                grid.add(line, column, more);
+            }
+        }
+        Ok(grid)
+    }
+}

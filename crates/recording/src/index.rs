@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The intervals of a range, by number; and what a frame has of them.
+
+use crate::error::Error;
+use crate::range::Range;
+use crate::recording::Recording;
+use crate::rows::{FrameRow, ServerRow};
+use segment::interval::{ClockInfo, ServerInfo};
+use segment::kernel::Witness;
+use segment::{ClockKind, Frame, Level, Overflows, Population};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Intervals by number, and the runs of the server that they are of.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// In the order of their numbers.
+    pub heads: Vec<FrameRow>,
+    pub servers: HashMap<u32, ServerRow>,
+    first: u64,
+    /// The place of each number among `heads`, plus one; empty where numbers lie too far apart.
+    places: Vec<u32>,
+}
+
+impl Index {
+    fn new(mut heads: Vec<FrameRow>, servers: Vec<ServerRow>) -> Index {
+        heads.sort_by_key(|row| row.frame);
+        heads.dedup_by_key(|row| row.frame);
+        let first = heads.first().map_or(0, |row| row.frame);
+        let span = heads.last().map_or(0, |row| row.frame - first) as usize + 1;
+        let mut places = Vec::new();
+        if span <= 64 * heads.len() + 1024 {
+            places.resize(span, 0);
+            for (at, row) in (1u32..).zip(&heads) {
+                if let Some(place) = places.get_mut((row.frame - first) as usize) {
+                    *place = at;
+                }
+            }
+        }
+        let servers = servers.into_iter().map(|row| (row.server, row)).collect();
+        Index { heads, servers, first, places }
+    }
+
+    /// The place of an interval among `heads`.
+    pub fn place(&self, frame: u64) -> Option<usize> {
+        if self.places.is_empty() {
+            return self.heads.binary_search_by_key(&frame, |row| row.frame).ok();
+        }
+        let at = usize::try_from(frame.checked_sub(self.first)?).ok()?;
+        (*self.places.get(at)? as usize).checked_sub(1)
+    }
+
+    /// The interval of a number.
+    pub fn get(&self, frame: u64) -> Option<&FrameRow> {
+        self.heads.get(self.place(frame)?)
+    }
+
+    /// Ticks in a second in the interval of a number.
+    pub fn ticks_per_second(&self, frame: u64) -> f64 {
+        self.get(frame).map_or(1e9, rate)
+    }
+
+    /// A frame of the intervals in `heads`, which are of one run of a server and follow each
+    /// other, without statistics. `None`: there are none.
+    pub fn frame_of(&self, heads: &[&FrameRow]) -> Option<Frame> {
+        let last = heads.last()?;
+        let server = self.servers.get(&last.server);
+        let rate = rate(last);
+        let sum = |of: fn(&FrameRow) -> u64| {
+            heads.iter().fold(0u64, |sum, row| sum.saturating_add(of(row)))
+        };
+        let ticks = |of| ticks(sum(of), rate);
+        Some(Frame {
+            realtime_ns: u64::try_from(last.time_us).unwrap_or(0).saturating_mul(1000),
+            monotonic_ns: last.monotonic_ns,
+            ticks: ticks(|row| row.interval_ns),
+            clock: ClockInfo { kind: clock_kind(server).name(), ticks_per_second: rate },
+            level: level(&last.level),
+            level_end: last.level_left_ns.map(|left| segment::frame::LevelLeft {
+                left: self::ticks(left, rate),
+                then: level(last.level_then.as_deref().unwrap_or_default()),
+            }),
+            server: server_info(server),
+            cores: last.cores as usize,
+            wall: ticks(|row| row.wall_ns),
+            locks_ticks: ticks(|row| row.locks_ns),
+            torn_sessions: heads.iter().map(|row| row.torn_sessions).max().unwrap_or(0) as usize,
+            nameless: heads.iter().map(|row| row.nameless).max().unwrap_or(0),
+            overflow: Overflows::default(),
+            overflow_in_interval: Overflows {
+                slots: sum(|row| row.overflow_slots),
+                statistics: sum(|row| row.overflow_statistics),
+                directory: sum(|row| row.overflow_directory),
+                groups: sum(|row| row.overflow_groups),
+                memory: sum(|row| row.overflow_memory),
+                lost_folds: sum(|row| row.overflow_lost_folds),
+                statements_dropped: sum(|row| row.overflow_statements_dropped),
+                statements_lost: sum(|row| row.overflow_statements_lost),
+                texts_cut: sum(|row| row.overflow_texts_cut),
+            },
+            functions_probed: last.functions_probed as usize,
+            sessions: Vec::new(),
+            population: population(last),
+            ended_sessions: sum(|row| row.ended_sessions),
+            ended_ticks: ticks(|row| row.ended_ns),
+            statistics: Vec::new(),
+            kernel: Witness::not_asked("a recording has the kernel's view beside the intervals"),
+        })
+    }
+}
+
+fn rate(row: &FrameRow) -> f64 {
+    // Anything else is damage.
+    Some(row.ticks_per_second).filter(|rate| *rate >= 1.0 && rate.is_finite()).unwrap_or(1e9)
+}
+
+/// Nanoseconds as ticks.
+pub(crate) fn ticks(ns: u64, ticks_per_second: f64) -> u64 {
+    if ticks_per_second == 1e9 {
+        return ns;
+    }
+    (ns as f64 * ticks_per_second * 1e-9).round() as u64
+}
+
+fn level(name: &str) -> Level {
+    name.parse().unwrap_or_else(|_| {
+        let number = name.strip_prefix("level ").and_then(|number| number.parse().ok());
+        Level::Other(number.unwrap_or(u8::MAX))
+    })
+}
+
+/// The clock of a run of a server.
+pub(crate) fn clock_kind(server: Option<&ServerRow>) -> ClockKind {
+    server.and_then(|row| ClockKind::of_name(&row.clock)).unwrap_or(ClockKind::Monotonic)
+}
+
+fn server_info(server: Option<&ServerRow>) -> ServerInfo {
+    let known = |n: u32| (n != 0).then_some(n);
+    let text = |of: fn(&ServerRow) -> &Arc<str>| server.map_or("", |row| &**of(row)).to_string();
+    ServerInfo {
+        name: text(|row| &row.name),
+        host: text(|row| &row.data_directory),
+        segment: text(|row| &row.segment),
+        pid: server.and_then(|row| known(row.pid)),
+        port: server.and_then(|row| known(row.port)),
+        producer: text(|row| &row.producer),
+        created: server.map_or(0.0, |row| row.created_us as f64 * 1e-6),
+    }
+}
+
+/// What the interval's own row says of its sessions; their kinds are in a table of their own.
+fn population(row: &FrameRow) -> Vec<Population> {
+    [
+        ("client backend", "active", row.sessions_active),
+        ("client backend", "idle", row.sessions_idle),
+        ("client backend", "idle in transaction", row.sessions_idle_in_transaction),
+        ("background", "background", row.sessions_background),
+        ("client backend", "dead", row.sessions_dead),
+    ]
+    .into_iter()
+    .filter(|(.., sessions)| *sessions > 0)
+    .map(|(process, state, sessions)| Population { process: process.into(), state, sessions })
+    .collect()
+}
+
+impl Recording {
+    /// The intervals of a range.
+    pub(crate) fn index(&self, range: Range) -> Result<Index, Error> {
+        Ok(Index::new(self.heads(range)?, self.servers()?))
+    }
+}

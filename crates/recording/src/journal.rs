@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The journal: what was recorded since the last parts were made, one batch a line.
+//!
+//! A line is the CRC-32 of the rest of it, a blank, and JSON. A recorder that is killed leaves
+//! a torn last line, which is not read; so no interval is ever read in part. Statistics and
+//! histograms are most of it, and name their series by numbers that earlier lines have given.
+
+use crate::batch::Batch;
+use crate::error::Error;
+use crate::series::{Series, SeriesText, SpreadRow, StatRow};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    numbers: HashMap<Arc<Series>, u32>,
+    line: Vec<u8>,
+}
+
+/// A line.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Line<B> {
+    /// Series that are new: their numbers follow those of the lines before.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    series: Vec<SeriesText>,
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    statistics: Vec<Statistics>,
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    histograms: Vec<Spread>,
+    batch: B,
+}
+
+/// The statistics of an interval: its number, its end; and of each series its number, count,
+/// total, bytes, follows.
+#[derive(Debug, Serialize, Deserialize)]
+struct Statistics(u64, i64, Vec<(u32, u64, u64, u64, u64)>);
+
+/// Interval, its end, series, least, greatest, buckets, counts.
+#[derive(Debug, Serialize, Deserialize)]
+struct Spread(u64, i64, u32, Option<u64>, Option<u64>, Vec<u64>, Vec<u64>);
+
+/// Length of the checksum and the blank behind it.
+const PREFIX: usize = 9;
+
+impl Journal {
+    /// Begin a new one; the file must not exist.
+    pub fn begin(path: PathBuf) -> Result<Journal, Error> {
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let file = file.map_err(Error::io(&path))?;
+        Ok(Journal { path, file, length: 0, numbers: HashMap::new(), line: Vec::new() })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its size, bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Add a batch, whole or not at all.
+    pub fn append(&mut self, batch: &Batch) -> Result<(), Error> {
+        let known = self.numbers.len();
+        let line = self.line_of(batch);
+        let mut bytes = std::mem::take(&mut self.line);
+        bytes.clear();
+        bytes.resize(PREFIX, b' ');
+        let written = serde_json::to_writer(&mut bytes, &line).map_err(std::io::Error::from);
+        let written = written.and_then(|()| {
+            let checksum = format!("{:08x}", crc32fast::hash(&bytes[PREFIX..]));
+            bytes[..PREFIX - 1].copy_from_slice(checksum.as_bytes());
+            bytes.push(b'\n');
+            self.file.write_all(&bytes)
+        });
+        match written {
+            Ok(()) => self.length += bytes.len() as u64,
+            Err(_) => {
+                // What of the line came to lie there is taken away, where that is possible; a
+                // torn line does no harm at the end of the file.
+                let _ = self.file.set_len(self.length);
+                self.numbers.retain(|_, number| (*number as usize) < known);
+            }
+        }
+        self.line = bytes;
+        written.map_err(Error::io(&self.path))
+    }
+
+    fn line_of<'b>(&mut self, batch: &'b Batch) -> Line<&'b Batch> {
+        let mut line =
+            Line { series: Vec::new(), statistics: Vec::new(), histograms: Vec::new(), batch };
+        for row in &batch.statistics {
+            let number = self.number(&row.series, &mut line.series);
+            let of_frame = match line.statistics.last_mut() {
+                Some(last) if last.0 == row.frame => last,
+                _ => {
+                    line.statistics.push(Statistics(row.frame, row.time_us, Vec::new()));
+                    match line.statistics.last_mut() {
+                        Some(last) => last,
+                        None => continue,
+                    }
+                }
+            };
+            of_frame.2.push((number, row.count, row.total, row.amount, row.follows));
+        }
+        for row in &batch.histograms {
+            let number = self.number(&row.series, &mut line.series);
+            let (buckets, counts) = (row.buckets.clone(), row.counts.clone());
+            let spread = Spread(row.frame, row.time_us, number, row.min, row.max, buckets, counts);
+            line.histograms.push(spread);
+        }
+        line
+    }
+
+    fn number(&mut self, series: &Arc<Series>, new: &mut Vec<SeriesText>) -> u32 {
+        if let Some(number) = self.numbers.get(series) {
+            return *number;
+        }
+        let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        self.numbers.insert(series.clone(), number);
+        new.push(series.text());
+        number
+    }
+}
+
+/// What a journal holds, and what is wrong with it, if anything but a torn last line is.
+pub(crate) fn read(path: &Path) -> Result<(Batch, Option<String>), Error> {
+    let bytes = std::fs::read(path).map_err(Error::io(path))?;
+    let mut all = Batch::default();
+    let mut series: Vec<Arc<Series>> = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let Some(line) = end.and_then(|end| parse(&rest[..end])) else {
+            let last = end.is_none_or(|end| at + end + 1 == bytes.len());
+            let lost = bytes.len() - at;
+            let problem = format!("{}: damaged; its last {lost} bytes are lost", path.display());
+            return Ok((all, (!last).then_some(problem)));
+        };
+        series.extend(line.series.iter().map(|text| Arc::new(Series::of_text(text))));
+        let known = |number: u32| series.get(number as usize).cloned();
+        for Statistics(frame, time_us, rows) in line.statistics {
+            let row = |(number, count, total, amount, follows)| {
+                let series = known(number)?;
+                Some(StatRow { frame, time_us, series, count, total, amount, follows })
+            };
+            all.statistics.extend(rows.into_iter().filter_map(row));
+        }
+        for Spread(frame, time_us, number, min, max, buckets, counts) in line.histograms {
+            if let Some(series) = known(number) {
+                all.histograms.push(SpreadRow {
+                    frame,
+                    time_us,
+                    series,
+                    min,
+                    max,
+                    buckets,
+                    counts,
+                });
+            }
+        }
+        all.append(line.batch);
+        at += end.unwrap_or(0) + 1;
+    }
+    Ok((all, None))
+}
+
+fn parse(line: &[u8]) -> Option<Line<Batch>> {
+    let (checksum, json) = line.split_at_checked(PREFIX)?;
+    let checksum = std::str::from_utf8(checksum).ok()?.trim_end();
+    if u32::from_str_radix(checksum, 16).ok()? != crc32fast::hash(json) {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}

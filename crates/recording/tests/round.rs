@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What is written comes back.
+
+mod house;
+
+use house::{assert_same, assert_same_spread, Maker, MIDNIGHT, SECOND};
+use recording::{Error, Range, Recording};
+use segment::directory::StatKind;
+use segment::Interval;
+use std::time::Duration;
+
+#[test]
+fn the_sum_of_a_recording_is_the_sum_of_its_frames() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut maker = Maker::new(folder.path());
+    maker.seconds(150);
+    // While it is being written: two minutes in parts, the rest in the journal.
+    let recording = Recording::open(folder.path(), None).unwrap();
+    let sum = recording.sum(recording.range()).unwrap();
+    assert_same(maker.sum.as_ref().unwrap(), &sum, 1.0);
+    assert_same_spread(maker.sum.as_ref().unwrap(), &sum);
+    maker.seconds(50);
+    let whole = maker.sum.take().unwrap();
+    maker.writer.close().unwrap();
+    let recording = Recording::open(folder.path(), None).unwrap();
+    assert_eq!(recording.range(), Range { from_us: MIDNIGHT, to_us: MIDNIGHT + 200 * SECOND });
+    let sum = recording.sum(recording.range()).unwrap();
+    assert_same(&whole, &sum, 1.0);
+    assert_same_spread(&whole, &sum);
+    let (a, b) = (Interval::of(&whole), Interval::of(&sum));
+    assert!((a.busy_seconds - b.busy_seconds).abs() < 1e-8);
+    assert_eq!(a.commands_handled, b.commands_handled);
+    assert_eq!(recording.heads(recording.range()).unwrap().len(), 200);
+    assert_eq!(recording.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn any_range_is_the_sum_of_its_frames_and_steps_and_lines_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut maker = Maker::new(folder.path());
+    maker.seconds(130);
+    let range = Range { from_us: MIDNIGHT + 20 * SECOND, to_us: MIDNIGHT + 110 * SECOND };
+    let recording = Recording::open(folder.path(), None).unwrap();
+    let sum = recording.sum(range).unwrap();
+    for step in [None, Some(1), Some(7), Some(10), Some(60)] {
+        let frames = recording.frames(range, step.map(Duration::from_secs)).unwrap();
+        let frames: Vec<_> = frames.map(Result::unwrap).collect();
+        let mut whole = frames[0].clone();
+        frames[1..].iter().for_each(|frame| whole.merge(frame));
+        assert_same(&sum, &whole, 90.0);
+        if step >= Some(10) {
+            assert_same_spread(&sum, &whole);
+        }
+        if step.is_none() {
+            assert_eq!(frames.len(), 90);
+        }
+    }
+    let bounds: Vec<i64> = (0..=9).map(|i| range.from_us + i * 10 * SECOND).collect();
+    let lines = ["execute::cpu", "execute::wait::IO:DataFileRead"];
+    let grid = recording
+        .grid(range, &bounds, 2, |series| lines.iter().position(|l| *l == series.stat.name))
+        .unwrap();
+    for (line, name) in grid.cells.iter().zip(lines) {
+        let told = house::told(&sum);
+        let whole: f64 = told.iter().filter(|it| it.1 == name).map(|it| it.3).sum();
+        let seconds: f64 = line.iter().map(|cell| cell.total as f64 * 1e-9).sum();
+        assert!((whole - seconds).abs() < 1e-8, "{whole} {seconds}");
+    }
+    assert!(grid.covered_ns.iter().all(|ns| ns.abs_diff(10_000_000_000) < 20));
+}
+
+#[test]
+fn latencies_are_the_histograms_of_the_detail_intervals() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut maker = Maker::new(folder.path());
+    maker.seconds(100);
+    maker.writer.close().unwrap();
+    let recording = Recording::open(folder.path(), None).unwrap();
+    let wanted = |series: &recording::Series| {
+        series.stat.kind == StatKind::Timer && series.stat.command().is_some()
+    };
+    let latencies = recording.latencies(recording.range(), wanted).unwrap();
+    assert_eq!(latencies.len(), 10);
+    assert!(latencies.iter().all(|it| it.interval_ns.abs_diff(10_000_000_000) < 20));
+    let values: u64 = latencies.iter().map(|it| it.histogram.count()).sum();
+    let sum = Interval::of(&recording.sum(recording.range()).unwrap());
+    assert_eq!(values, sum.commands_handled);
+}
+
+#[test]
+fn bad_ranges_and_directories_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let not = Recording::open(folder.path(), None).unwrap_err();
+    assert!(matches!(not, Error::NotARecording { .. }), "{not}");
+    let nothing = Recording::open(&folder.path().join("no"), None).unwrap_err();
+    assert!(matches!(nothing, Error::NotARecording { .. }), "{nothing}");
+    let mut maker = Maker::new(folder.path());
+    let empty = Recording::open(folder.path(), None).unwrap_err();
+    assert!(matches!(empty, Error::Empty { .. }), "{empty}");
+    maker.seconds(3);
+    let recording = Recording::open(folder.path(), None).unwrap();
+    let (begin, end) = (MIDNIGHT, MIDNIGHT + 3 * SECOND);
+    assert!(matches!(recording.clip(Some(end), Some(begin)), Err(Error::Backwards { .. })));
+    assert!(matches!(recording.clip(Some(end), None), Err(Error::EmptyRange { .. })));
+    assert!(matches!(recording.clip(None, Some(begin)), Err(Error::EmptyRange { .. })));
+    assert_eq!(recording.clip(Some(begin - 9), None).unwrap(), recording.range());
+    let elsewhere = Recording::open(folder.path(), Some("elsewhere")).unwrap_err();
+    assert!(matches!(elsewhere, Error::NoSuchHost { .. }), "{elsewhere}");
+    let file = folder.path().join("recording.json");
+    let about = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, about.replace("\"format\": 1", "\"format\": 99")).unwrap();
+    let newer = Recording::open(folder.path(), None).unwrap_err();
+    assert!(matches!(newer, Error::Newer { found: 99, .. }), "{newer}");
+    std::fs::write(&file, "{").unwrap();
+    let damaged = Recording::open(folder.path(), None).unwrap_err();
+    assert!(matches!(damaged, Error::Damaged { .. }), "{damaged}");
+}
