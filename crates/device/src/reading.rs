@@ -60,6 +60,22 @@ impl Reading {
     }
 }
 
+impl Reading {
+    /// Read those of the devices only, which takes reading one file.
+    pub fn of_devices(devices: &Devices) -> Reading {
+        let devices_ns = nanoseconds(ClockId::Monotonic);
+        Reading {
+            time: nanoseconds(ClockId::Realtime) as f64 * 1e-9,
+            devices_ns,
+            processes_ns: devices_ns,
+            devices: disks(devices),
+            spaces: HashMap::new(),
+            server: Err(Problem::NoPid),
+            tops: devices.tops(),
+        }
+    }
+}
+
 fn disks(devices: &Devices) -> BTreeMap<DeviceNumber, Result<DiskCounters, Problem>> {
     let mut disks = BTreeMap::new();
     if devices.devices.is_empty() {

@@ -45,6 +45,18 @@ macro_rules! batch {
                 $(self.$field.append(&mut other.$field);)*
             }
 
+            /// Give rows that have no interval or no time yet these.
+            pub fn stamp(&mut self, frame: u64, time_us: i64) {
+                $(for row in &mut self.$field {
+                    if row.frame == 0 {
+                        row.frame = frame;
+                    }
+                    if row.time_us == 0 {
+                        row.time_us = time_us;
+                    }
+                })*
+            }
+
             /// Whether there are no rows.
             pub fn is_empty(&self) -> bool {
                 self.statistics.is_empty() && self.histograms.is_empty()

@@ -45,4 +45,4 @@ pub use rows::{
 pub use series::{Series, SpreadRow, StatRow};
 pub use sum::Latency;
 pub use table::{Column, Shape, Table, Unit};
-pub use writer::{Keeping, Writer};
+pub use writer::{Keeping, Last, Writer};

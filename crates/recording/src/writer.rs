@@ -9,7 +9,7 @@ use crate::journal::{self, Journal};
 use crate::part;
 use crate::rows::FrameRow;
 use crate::store::{Grade, Store, ABOUT};
-use crate::table::{Column, Shape, Table, Unit};
+use crate::table::{Column, Table};
 use crate::upkeep;
 use rustix::fs::{flock, FlockOperation};
 use std::collections::HashSet;
@@ -38,6 +38,17 @@ impl Default for Keeping {
     }
 }
 
+/// The last interval of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Last {
+    /// Its number.
+    pub frame: u64,
+    /// When it ended, microseconds since 1970.
+    pub time_us: i64,
+    /// The server's run that it is of.
+    pub server: u32,
+}
+
 /// Writes a recording.
 #[derive(Debug)]
 pub struct Writer {
@@ -49,6 +60,7 @@ pub struct Writer {
     pending: Batch,
     minute: i64,
     next_frame: u64,
+    resumed: Option<Last>,
     /// The day, and the statements whose texts it has.
     told: (i64, HashSet<(i64, u32, u32, bool)>),
     /// Held while files are exchanged.
@@ -94,7 +106,8 @@ impl Writer {
         Commit::recover(&store)?;
         sweep(&store);
         adopt(&store)?;
-        let next_frame = last_frame(&store) + 1;
+        let resumed = last(&store);
+        let next_frame = resumed.map_or(0, |last| last.frame) + 1;
         let (journal, minute) = begin_journal(&store, now_us())?;
         Ok(Writer {
             store,
@@ -104,6 +117,7 @@ impl Writer {
             pending: Batch::default(),
             minute,
             next_frame,
+            resumed,
             told: (0, HashSet::new()),
             turn: Arc::new(Mutex::new(())),
             upkeep: None,
@@ -115,6 +129,11 @@ impl Writer {
     /// What the recording is of.
     pub fn about(&self) -> &About {
         &self.about
+    }
+
+    /// Where an earlier recorder ended, if this goes on with its recording.
+    pub fn resumed(&self) -> Option<Last> {
+        self.resumed
     }
 
     /// The number of the interval that comes next.
@@ -244,18 +263,25 @@ fn begin_journal(store: &Store, time_us: i64) -> Result<(Journal, i64), Error> {
     Ok((Journal::begin(path)?, time_us.div_euclid(MINUTE_US)))
 }
 
-/// The highest number of an interval.
-fn last_frame(store: &Store) -> u64 {
-    let column = [Column { name: "frame", shape: Shape::Long, unit: Unit::Id }];
-    let mut last = 0;
+/// The interval of the highest number.
+fn last(store: &Store) -> Option<Last> {
+    let names = ["frame", "time", "server"];
+    let wanted: Vec<Column> =
+        FrameRow::columns().into_iter().filter(|column| names.contains(&column.name)).collect();
+    let mut last: Option<Last> = None;
     for part in store.parts(FrameRow::NAME) {
         let Ok(file) = File::open(&part.path) else { continue };
         // One that cannot be read is told of by who reads the recording.
-        let _ = part::read_columns(file, &part.path, &column, |columns| {
-            last = columns.longs("frame").iter().copied().fold(last, i64::max);
+        let _ = part::read_columns(file, &part.path, &wanted, |columns| {
+            for row in FrameRow::load(columns) {
+                if last.is_none_or(|last| last.frame < row.frame) {
+                    let FrameRow { frame, time_us, server, .. } = row;
+                    last = Some(Last { frame, time_us, server });
+                }
+            }
         });
     }
-    u64::try_from(last).unwrap_or(0)
+    last
 }
 
 /// Make parts of a batch and let its journal go. Returns the bytes written.

@@ -119,6 +119,11 @@ pub struct Watch {
 impl Watch {
     /// Begin to watch. What stands in the way is told by every [`Witness`].
     pub fn start(segment: &Segment) -> Watch {
+        let watch = Watch::unsampled(segment);
+        Watch { sampler: watch.reason.is_none().then(|| Sampler::start(segment)), ..watch }
+    }
+
+    fn unsampled(segment: &Segment) -> Watch {
         let reason = if !segment.is_of_this_boot() {
             Some("the segment is of an earlier boot")
         } else if !segment.knows_pids() {
@@ -129,11 +134,17 @@ impl Watch {
             None
         };
         Watch {
-            sampler: reason.is_none().then(|| Sampler::start(segment)),
+            sampler: None,
             reason: reason.map(str::to_string),
             readings: HashMap::new(),
             sums: Sums::default(),
         }
+    }
+
+    /// The same without the thread that samples: only what the kernel has summed up is told,
+    /// for who looks all the time and shall cost next to nothing.
+    pub fn without_samples(segment: &Segment) -> Watch {
+        Watch::unsampled(segment)
     }
 
     /// Compare the interval between two snapshots, of which `busy_seconds` were not idle, and

@@ -208,6 +208,11 @@ impl LevelSwitch {
         Ok(LevelSwitch { page, clock: *segment.clock() })
     }
 
+    /// The clock in whose ticks an end is told.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     fn u32(&self, offset: usize) -> &AtomicU32 {
         debug_assert!(offset % 4 == 0 && offset + 4 <= HEADER_SIZE);
         // SAFETY: within the page, which stays mapped as long as self lives, and aligned. All

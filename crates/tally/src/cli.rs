@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::report::Edge;
+use crate::serve::Place;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
@@ -49,7 +50,9 @@ Examples:
   tally statements                the statements that take most time
   tally events --follow           what is notable, as it happens
   tally level locks --for 60s     look at every lightweight lock, for a minute
+  tally record -o run1 -- pgbench -T 60   keep all of it while a command runs
   tally report DIR -o report.html a recording as one page
+  tally serve                     the same live for the browser, and metrics for Prometheus
   tally cost                      what the watching costs
   tally clock                     whether the clock behind it all can be relied on";
 
@@ -72,8 +75,12 @@ pub enum Verb {
     Statements(StatementsArgs),
     /// What was notable: slow operations, who kept whom waiting, checkpoints, warnings
     Events(EventsArgs),
+    /// Keep all of it on disk, as Parquet files; for good, for a while, or while a command runs
+    Record(RecordArgs),
     /// What a recording holds, as one page for the browser, as text or as JSON
     Report(ReportArgs),
+    /// Serve the report's charts live to browsers, and metrics to Prometheus
+    Serve(ServeArgs),
     /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
     /// Test the clocks that times are taken with: cost, resolution, steps back, skew, drift, gaps
@@ -429,6 +436,73 @@ pub struct EventsArgs {
     pub json: bool,
 }
 
+/// Arguments of `tally record`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The directory may be new, empty, or hold a recording of the same server, which is then gone on
+with. It can be read while it grows: by `tally report`, and by pandas, DuckDB or Spark, which
+need nothing of ours (docs/recording.md).
+
+Exit status: 0 done, 1 failed, 2 wrong usage; with a COMMAND, that of the command.
+
+Examples:
+  tally record -o /var/lib/pgtally/main --retention 30d
+  tally record -o run1 --duration 10min /var/lib/postgresql/15/main
+  tally record -o run1 -- pgbench -c 8 -T 60 bench
+  tally record -o light --duty 60s/300s")]
+pub struct RecordArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// The directory to record into
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Length of an interval
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = recorded_interval)]
+    pub interval: Duration,
+    /// How often histograms, statements and what the kernel says are kept
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = recorded_interval)]
+    pub detail: Duration,
+    /// End after this time; without it, at an interrupt or with the command
+    #[arg(long, value_name = "TIME", value_parser = recorded_length)]
+    pub duration: Option<Duration>,
+    /// Let go what is older; without it nothing goes
+    #[arg(long, value_name = "TIME", value_parser = retention)]
+    pub retention: Option<Duration>,
+    /// Switch the level on for the first of every second time, and off for the rest
+    #[arg(long, value_name = "ON/EVERY")]
+    pub duty: Option<Duty>,
+    /// Print what was recorded as JSON at the end (docs/json.md)
+    #[arg(long, conflicts_with = "command")]
+    pub json: bool,
+    /// Record while this command runs; its output is kept as well, and its exit status is ours
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// A part of each period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Duty {
+    /// So long of it ...
+    pub on: Duration,
+    /// ... of so long.
+    pub every: Duration,
+}
+
+impl std::str::FromStr for Duty {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (on, every) = text.split_once('/').ok_or("two times are needed, as in 60s/300s")?;
+        let second = Duration::from_secs(1);
+        let day = Duration::from_secs(86_400);
+        let duty = Self { on: within(on, second, day)?, every: within(every, second, day)? };
+        if duty.on >= duty.every {
+            return Err("the first time must be less than the second".into());
+        }
+        Ok(duty)
+    }
+}
+
 /// Where events begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
@@ -508,6 +582,42 @@ pub struct ReportArgs {
     #[arg(long, conflicts_with = "json")]
     pub text: bool,
     /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tally serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The page shows the last minutes, which are kept in memory; /metrics has everything since the
+segment was made (docs/metrics.md). Nothing can be changed by what is served. Only this machine
+can reach it, unless --listen names another address; then --token-file is needed.
+
+Examples:
+  tally serve
+  tally serve --listen 127.0.0.1:0 --history 30m /var/lib/postgresql/15/main
+  tally serve --statements 20
+  openssl rand -hex 32 >token; chmod 600 token; tally serve --listen 0.0.0.0:9188 --token-file token
+  tally serve --listen unix:/run/pgtally.sock")]
+pub struct ServeArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// The address to listen on, or unix:PATH; port 0: one that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
+    pub listen: Place,
+    /// Let in only who knows the secret in this file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Length of an interval
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = served_interval)]
+    pub interval: Duration,
+    /// How long intervals are kept for the page, at least
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = served_history)]
+    pub history: Duration,
+    /// Tell of so many statements by name in the metrics, and of all others together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub statements: Option<u32>,
+    /// Print where it is served as JSON (docs/json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -778,7 +888,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "min" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("\"{unit}\" is not a unit; use ms, s, min or h")),
+        "d" => 86_400.0,
+        unit => return Err(format!("\"{unit}\" is not a unit; use ms, s, min, h or d")),
     };
     let number: f64 = digits.parse().map_err(|_| "not a number with a unit, as in 500ms")?;
     Duration::try_from_secs_f64(number * factor).map_err(|_| "not a length of time".into())
@@ -794,6 +905,26 @@ fn within(text: &str, least: Duration, most: Duration) -> Result<Duration, Strin
 
 fn interval(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_millis(100), Duration::from_secs(3600))
+}
+
+fn recorded_interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(600))
+}
+
+fn recorded_length(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(3650 * 86_400))
+}
+
+fn retention(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(3600), Duration::from_secs(3650 * 86_400))
+}
+
+fn served_interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(60))
+}
+
+fn served_history(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(60), Duration::from_secs(3600))
 }
 
 fn period(text: &str) -> Result<Duration, String> {

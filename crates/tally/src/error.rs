@@ -30,6 +30,9 @@ pub enum Error {
     /// Reading, or writing the output, failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// A command that was run for the caller ended so; it has said why.
+    #[error("the command ended with exit status {0}")]
+    Command(u8),
     /// JSON could not be written.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
@@ -78,6 +81,7 @@ pub fn exit_code(result: Result<(), Error>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(Error::Command(status)) => ExitCode::from(status),
         Err(error) => {
             eprint_quietly(&format!("tally: {error}\n"));
             ExitCode::from(if error.is_usage() { 2 } else { 1 })

@@ -23,7 +23,9 @@ mod library;
 mod library_list;
 mod ls;
 mod model;
+mod record;
 mod report;
+mod serve;
 mod server;
 mod statements;
 mod status;
@@ -51,7 +53,9 @@ fn main() -> ExitCode {
         Verb::Top(args) => top::run(args, color),
         Verb::Statements(args) => statements::run(args, color),
         Verb::Events(args) => events::run(args, color),
+        Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, color),
+        Verb::Serve(args) => serve::run(args),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
         Verb::Level(args) => level::run(args),

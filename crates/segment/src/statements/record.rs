@@ -217,14 +217,16 @@ impl StatementRecord {
 }
 
 impl Statements {
-    /// What each statement did between two readings, the work under way included.
-    pub fn records(earlier: &Statements, later: &Statements) -> Vec<StatementRecord> {
-        let delta = StatementsDelta::between(Some(earlier), later);
+    /// What each statement did between two readings, the work under way included; without an
+    /// earlier one, since the figures began.
+    pub fn records(earlier: Option<&Statements>, later: &Statements) -> Vec<StatementRecord> {
+        let delta = StatementsDelta::between(earlier, later);
         let mut records: Vec<StatementRecord> =
             delta.statements().iter().map(|it| StatementRecord::of(it, later)).collect();
         let mut places: HashMap<StatementKey, usize> =
             records.iter().enumerate().map(|(at, record)| (record.key, at)).collect();
-        for (reading, sign) in [(later, 1), (earlier, -1)] {
+        let readings = [(Some(later), 1), (earlier, -1)];
+        for (reading, sign) in readings.into_iter().filter_map(|(r, sign)| Some((r?, sign))) {
             for it in reading.in_flight.iter().filter(|it| it.key.is_identified()) {
                 let at = *places.entry(it.key).or_insert_with(|| {
                     records.push(StatementRecord::empty(it.key, later));

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The command that is recorded: run, its output passed on and noted, its end told.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use recording::RunRow;
+use rustix::process::{kill_process, Pid, Signal};
+
+use crate::error::Error;
+
+/// How long the rest of the output is waited for after the end.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// So much of the output is kept, bytes ...
+const MOST: usize = 1 << 20;
+/// ... and of one line.
+const LONGEST: usize = 4096;
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct Command {
+    words: String,
+    child: Child,
+    notes: Arc<Mutex<Notes>>,
+    copiers: Vec<JoinHandle<()>>,
+}
+
+/// What it has printed.
+#[derive(Debug, Default)]
+struct Notes {
+    rows: Vec<RunRow>,
+    kept: usize,
+    dropped: u64,
+}
+
+impl Notes {
+    fn line(&mut self, what: &'static str, line: &[u8]) {
+        if self.kept + line.len() > MOST {
+            self.dropped += 1;
+            return;
+        }
+        self.kept += line.len();
+        let line = &line[..line.len().min(LONGEST)];
+        let text = String::from_utf8_lossy(line);
+        self.rows.push(row(what, &text));
+    }
+}
+
+fn row(what: &'static str, text: &str) -> RunRow {
+    RunRow { what: what.into(), text: text.into(), ..RunRow::default() }
+}
+
+impl Command {
+    /// Start it. Its standard input is ours.
+    pub fn start(words: &[OsString]) -> Result<Command, Error> {
+        let (program, args) =
+            words.split_first().ok_or_else(|| Error::Usage("no command".into()))?;
+        let mut child = std::process::Command::new(program)
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| {
+                Error::Failed(format!("{}: cannot be run: {error}", program.to_string_lossy()))
+            })?;
+        let notes = Arc::new(Mutex::new(Notes::default()));
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let words = words.join(" ");
+        notes.lock().unwrap_or_else(PoisonError::into_inner).rows.push(row("begin", &words));
+        let mut copiers = Vec::new();
+        if let Some(out) = child.stdout.take() {
+            copiers.extend(copier(out, std::io::stdout(), "stdout", &notes));
+        }
+        if let Some(err) = child.stderr.take() {
+            copiers.extend(copier(err, std::io::stderr(), "stderr", &notes));
+        }
+        Ok(Command { words, child, notes, copiers })
+    }
+
+    /// What it has printed since the last call.
+    pub fn news(&self) -> Vec<RunRow> {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = std::mem::take(&mut notes.rows);
+        rows.iter_mut().for_each(|row| row.command = self.words.as_str().into());
+        rows
+    }
+
+    /// Whether it has ended, and how.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>, Error> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Pass a signal on.
+    pub fn signal(&self, signal: i32) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+            // It may have ended just now.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// The rest of what it printed, and its end.
+    pub fn finish(mut self, status: ExitStatus) -> Vec<RunRow> {
+        // What holds its output open after it, a server that it started for one, is not waited
+        // for longer than this.
+        let until = Instant::now() + PATIENCE;
+        while self.copiers.iter().any(|copier| !copier.is_finished()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.copiers.clear();
+        let dropped = {
+            let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut notes.dropped)
+        };
+        let mut rows = self.news();
+        let text = match dropped {
+            0 => String::new(),
+            n => format!("{n} more lines were not kept"),
+        };
+        let mut end = row("end", &text);
+        end.command = self.words.as_str().into();
+        end.exit_code = Some(i64::from(exit_code(status)));
+        rows.push(end);
+        rows
+    }
+}
+
+/// As a shell tells it: of a signal, 128 and its number.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Pass on what comes, and note it line by line.
+fn copier(
+    mut from: impl Read + Send + 'static,
+    mut to: impl Write + Send + 'static,
+    what: &'static str,
+    notes: &Arc<Mutex<Notes>>,
+) -> Option<JoinHandle<()>> {
+    let notes = notes.clone();
+    let work = move || {
+        let mut buffer = [0u8; 16 * 1024];
+        let mut line: Vec<u8> = Vec::new();
+        loop {
+            let read = match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            // Nobody may be listening; the command goes on all the same.
+            let _ = to.write_all(&buffer[..read]).and_then(|()| to.flush());
+            let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+            for &byte in &buffer[..read] {
+                if byte == b'\n' {
+                    notes.line(what, &line);
+                    line.clear();
+                } else if line.len() < LONGEST {
+                    line.push(byte);
+                }
+            }
+        }
+        if !line.is_empty() {
+            notes.lock().unwrap_or_else(PoisonError::into_inner).line(what, &line);
+        }
+    };
+    std::thread::Builder::new().name(what.to_string()).spawn(work).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str) -> (Vec<RunRow>, u8) {
+        let mut command = Command::start(&["sh".into(), "-c".into(), script.into()]).unwrap();
+        let status = loop {
+            match command.ended().unwrap() {
+                Some(status) => break status,
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        let rows = command.finish(status);
+        (rows, exit_code(status))
+    }
+
+    #[test]
+    fn what_a_command_prints_is_noted_and_its_end_told() {
+        let (rows, code) = run("echo one; echo two; printf three; exit 7");
+        let told: Vec<_> = rows.iter().map(|row| (&*row.what, &*row.text)).collect();
+        assert_eq!(told[1..4], [("stdout", "one"), ("stdout", "two"), ("stdout", "three")]);
+        assert_eq!((told[0].0, told[4].0, rows[4].exit_code, code), ("begin", "end", Some(7), 7));
+        let (rows, code) = run("kill -9 $$");
+        assert_eq!((rows.last().unwrap().exit_code, code), (Some(137), 137));
+    }
+
+    #[test]
+    fn more_than_enough_is_counted_and_not_kept() {
+        let (rows, _) = run("yes 0123456789012345678901234567890123456789 | head -n 60000");
+        assert!(rows.iter().map(|row| row.text.len()).sum::<usize>() <= MOST + LONGEST);
+        assert!(rows.last().unwrap().text.contains("more lines were not kept"));
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_said() {
+        let error = Command::start(&["/no/such/program".into()]).unwrap_err().to_string();
+        assert!(error.contains("/no/such/program"), "{error}");
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally record`: everything that a segment tells, interval by interval, on disk.
+
+mod clocks;
+mod command;
+mod devices;
+mod duty;
+pub mod machine;
+mod recorder;
+mod settings;
+mod signals;
+pub mod source;
+mod summary;
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+
+use crate::cli::RecordArgs;
+use crate::error::Error;
+use crate::model::units;
+use crate::target;
+use clocks::Clocks;
+use command::Command;
+use recorder::Recorder;
+use signals::Signals;
+use source::Source;
+
+/// How long a signal or the command's end may go unseen.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Record.
+pub fn run(args: &RecordArgs) -> Result<(), Error> {
+    if args.detail < args.interval {
+        return Err(Error::Usage("--detail must not be shorter than --interval".into()));
+    }
+    let mut signals = Signals::catch()?;
+    let path = target::path(args.target.as_deref())?;
+    let mut recorder = Recorder::new(args, Source::new(path));
+    recorder.look(false)?;
+    if !recorder.has_begun() && !args.command.is_empty() {
+        let why = recorder.waiting().unwrap_or("nothing to record").to_string();
+        return Err(Error::Failed(format!("{why}; the command was not run")));
+    }
+    let mut command = match args.command.as_slice() {
+        [] => None,
+        words => Some(Command::start(words)?),
+    };
+    let teller = Teller::new(args);
+    let outcome = record(args, &mut recorder, &mut signals, &mut command, &teller);
+    teller.clear();
+    if let Err(error) = outcome {
+        // What was recorded until now is there. A command that runs is not our business to end.
+        drop(recorder);
+        if let Some(mut command) = command {
+            teller.say(args, &error.to_string());
+            while command.ended()?.is_none() {
+                signals.stop(Some(&command));
+                std::thread::sleep(NAP);
+            }
+        }
+        return Err(error);
+    }
+    let status = outcome?;
+    let summary = recorder.close()?;
+    if args.json {
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer(&mut out, &summary)?;
+        writeln!(out)?;
+    } else {
+        teller.say(args, &summary.line());
+    }
+    match status {
+        Some(status) if status != 0 => Err(Error::Command(status)),
+        _ => Ok(()),
+    }
+}
+
+/// Interval by interval until the end. Returns the command's exit status.
+fn record(
+    args: &RecordArgs,
+    recorder: &mut Recorder<'_>,
+    signals: &mut Signals,
+    command: &mut Option<Command>,
+    teller: &Teller,
+) -> Result<Option<u8>, Error> {
+    let begun = Instant::now();
+    let until = args.duration.map(|length| begun + length);
+    loop {
+        let due = next(args.interval, until);
+        let mut ended = None;
+        while Instant::now() < due {
+            if signals.stop(command.as_ref()) {
+                recorder.look(true)?;
+                return Ok(None);
+            }
+            if let Some(command) = command {
+                ended = command.ended()?;
+                if ended.is_some() {
+                    break;
+                }
+            }
+            std::thread::sleep(NAP.min(due.saturating_duration_since(Instant::now())));
+        }
+        if let (Some(status), Some(command)) = (ended, command.take_if(|_| ended.is_some())) {
+            recorder.ran(command.finish(status));
+            recorder.look(true)?;
+            return Ok(Some(command::exit_code(status)));
+        }
+        if let Some(command) = command {
+            recorder.ran(command.news());
+        }
+        let last = until.is_some_and(|until| Instant::now() >= until);
+        recorder.look(last)?;
+        for text in recorder.told.drain(..) {
+            teller.say(args, &text);
+        }
+        teller.progress(begun, recorder);
+        if last {
+            if let Some(command) = command {
+                // It goes on alone.
+                recorder.ran(command.news());
+            }
+            return Ok(None);
+        }
+    }
+}
+
+/// When the next interval ends: with a whole multiple of its length since 1970, so that
+/// recordings of several machines have the same intervals.
+fn next(interval: Duration, until: Option<Instant>) -> Instant {
+    let (now, clocks) = (Instant::now(), Clocks::now());
+    let length = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+    let due = now + Duration::from_nanos(length - clocks.realtime % length);
+    until.map_or(due, |until| due.min(until))
+}
+
+/// Tells the user what happens, on standard error.
+struct Teller {
+    bar: Option<ProgressBar>,
+}
+
+impl Teller {
+    fn new(args: &RecordArgs) -> Teller {
+        // A command's own output comes there.
+        let shown = args.command.is_empty() && std::io::stderr().is_terminal();
+        Teller { bar: shown.then(ProgressBar::new_spinner) }
+    }
+
+    fn progress(&self, begun: Instant, recorder: &Recorder<'_>) {
+        let Some(bar) = &self.bar else { return };
+        let state = recorder.waiting().unwrap_or("recording");
+        let (length, size) = (begun.elapsed().as_secs_f64(), recorder.size() as f64);
+        let intervals = units::whole(recorder.summary.intervals);
+        bar.set_message(format!(
+            "{state}: {}, {intervals} intervals, {}",
+            units::duration(length.floor()),
+            units::bytes(size)
+        ));
+        bar.tick();
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn say(&self, args: &RecordArgs, text: &str) {
+        let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
+        let say = || {
+            // Nobody may be listening; the recording matters.
+            let _ = writeln!(std::io::stderr(), "tally: {target}{text}");
+        };
+        match &self.bar {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+}

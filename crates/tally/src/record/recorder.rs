@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One interval after the other into a recording, with all that is noted beside it.
+
+use std::time::Duration;
+
+use recording::{
+    About, Batch, EventRow, GapRow, Intake, Keeping, KernelRow, MarkRow, RunRow, ServerRow,
+    SettingRow, Writer,
+};
+use segment::Level;
+
+use super::clocks::{Clocks, Happening};
+use super::devices;
+use super::duty::Duty;
+use super::machine::{self, Processors};
+use super::settings::Settings;
+use super::source::{Found, Server, Source, Taken};
+use super::summary::Summary;
+use crate::cli::RecordArgs;
+use crate::error::Error;
+use crate::events::Row;
+
+/// How often the files of the server's configuration are looked at.
+const SETTINGS_EVERY: Duration = Duration::from_secs(60);
+
+/// Records one server.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    args: &'a RecordArgs,
+    source: Source,
+    writer: Option<Writer>,
+    intake: Intake,
+    /// The run of the server that is read, by number.
+    server: u32,
+    clocks: Clocks,
+    processors: Option<Processors>,
+    level: Option<Level>,
+    /// Up to when there is something, and the clocks then.
+    last: Option<Clocks>,
+    /// Since when there is nothing, and why.
+    gap: Option<(Clocks, String)>,
+    devices: Option<devices::Watch>,
+    settings: Option<Settings>,
+    settings_asked: u64,
+    duty: Option<Duty>,
+    detail_at: u64,
+    /// What goes with the next interval.
+    beside: Batch,
+    /// What is to be told the user, once.
+    pub told: Vec<String>,
+    /// What was recorded.
+    pub summary: Summary,
+}
+
+fn mark(kind: &str, text: String) -> MarkRow {
+    MarkRow { kind: kind.into(), text: text.into(), ..MarkRow::default() }
+}
+
+fn note(name: &str, value: &str) -> SettingRow {
+    SettingRow {
+        group: "recorder".into(),
+        name: name.into(),
+        value: value.into(),
+        source: "tally".into(),
+        ..SettingRow::default()
+    }
+}
+
+impl<'a> Recorder<'a> {
+    /// Of the segment at the source's path.
+    pub fn new(args: &'a RecordArgs, source: Source) -> Recorder<'a> {
+        Recorder {
+            args,
+            source,
+            writer: None,
+            intake: Intake::new(),
+            server: 0,
+            clocks: Clocks::now(),
+            processors: Processors::now(),
+            level: None,
+            last: None,
+            gap: None,
+            devices: None,
+            settings: None,
+            settings_asked: 0,
+            duty: args.duty.map(Duty::new),
+            detail_at: 0,
+            beside: Batch::default(),
+            told: Vec::new(),
+            summary: Summary::new(&args.output),
+        }
+    }
+
+    /// Whether the recording has begun: there was a server.
+    pub fn has_begun(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Bytes that have been written.
+    pub fn size(&self) -> u64 {
+        self.writer.as_ref().map_or(0, Writer::size)
+    }
+
+    /// Why there is nothing to record for the moment.
+    pub fn waiting(&self) -> Option<&str> {
+        self.gap.as_ref().map(|(_, why)| why.as_str())
+    }
+
+    /// What a command has printed goes with the next interval.
+    pub fn ran(&mut self, rows: Vec<RunRow>) {
+        self.beside.runs.extend(rows);
+    }
+
+    /// Look at the server and put down what has happened since the last look.
+    pub fn look(&mut self, last: bool) -> Result<(), Error> {
+        let now = Clocks::now();
+        for happening in now.since(&self.clocks, self.args.interval) {
+            self.happened(&happening, now);
+        }
+        self.clocks = now;
+        let detail = last || now.monotonic >= self.detail_at;
+        if detail {
+            self.detail_at = now.monotonic + self.args.detail.as_nanos() as u64;
+        }
+        for found in self.source.look(detail) {
+            match found {
+                Found::Server(server) => self.attached(&server)?,
+                Found::Taken(taken) => self.take(*taken, detail)?,
+                Found::Ended(why) => self.ended(why),
+                Found::Nothing(why) => self.nothing(why),
+            }
+        }
+        self.turn_level();
+        if self.gap.is_some() && !self.beside.is_empty() {
+            // There is no interval to go with.
+            self.push(Batch::default())?;
+        }
+        Ok(())
+    }
+
+    fn happened(&mut self, happening: &Happening, now: Clocks) {
+        let (kind, text) = match happening {
+            Happening::Set { by, back } => {
+                let to = if *back { "back" } else { "forward" };
+                ("clock step", format!("the time of day was set {to} by {:.3} s", by.as_secs_f64()))
+            }
+            Happening::Slept(length) => {
+                let text = format!("the machine slept for {:.3} s", length.as_secs_f64());
+                let length_us = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+                self.beside.gaps.push(GapRow {
+                    time_us: now.micros(),
+                    from_us: now.micros().saturating_sub(length_us),
+                    length_ns: length.as_nanos() as u64,
+                    reason: "the machine slept".into(),
+                    ..GapRow::default()
+                });
+                ("suspend", text)
+            }
+            Happening::Late(by) => (
+                "late",
+                format!(
+                    "tally did not get to run for {:.3} s; one interval has all of it",
+                    by.as_secs_f64()
+                ),
+            ),
+        };
+        self.beside.marks.push(mark(kind, text));
+    }
+
+    /// A run of the server begins to be read.
+    fn attached(&mut self, server: &Server) -> Result<(), Error> {
+        if self.writer.is_none() {
+            self.begin(server)?;
+        }
+        self.server += 1;
+        let header = &server.header;
+        let name = if header.server.is_empty() { &header.producer } else { &header.server };
+        let made_us = i64::try_from(header.created_realtime_ns / 1000).unwrap_or(0);
+        self.beside.servers.push(ServerRow {
+            server: self.server,
+            name: name.as_str().into(),
+            data_directory: header.host.as_str().into(),
+            segment: server.path.display().to_string().into(),
+            pid: header.server_pid,
+            port: header.server_port,
+            producer: header.producer.as_str().into(),
+            created_us: made_us,
+            clock: header.clock_kind.name().into(),
+            boot: header.boot_id.as_str().into(),
+            ..ServerRow::default()
+        });
+        if self.server > 1 && self.last.is_some() {
+            self.beside.marks.push(mark("server start", format!("{name}, {}", header.host)));
+        }
+        self.intake.forget();
+        // What a fresh one did since its begin comes with its first interval.
+        let until = if server.fresh { made_us } else { Clocks::now().micros() };
+        self.end_gap(until);
+        let directory = std::path::PathBuf::from(&header.host);
+        if directory.is_absolute() {
+            let pid = Some(header.server_pid).filter(|pid| *pid != 0);
+            self.devices = devices::Watch::start(directory.clone(), pid);
+            self.settings = Settings::start(self.args.target.clone(), &server.path, &directory);
+        }
+        if let Some(duty) = &mut self.duty {
+            duty.attach(&server.path)?;
+        }
+        self.settings_asked = 0;
+        Ok(())
+    }
+
+    fn begin(&mut self, server: &Server) -> Result<(), Error> {
+        let header = &server.header;
+        let about = About {
+            format: recording::FORMAT,
+            made_by: concat!("pgtally ", env!("CARGO_PKG_VERSION")).to_string(),
+            host: machine::host(),
+            server: if header.server.is_empty() { &header.producer } else { &header.server }
+                .clone(),
+            data_directory: header.host.clone(),
+            interval_ns: self.args.interval.as_nanos() as u64,
+            detail_ns: self.args.detail.as_nanos() as u64,
+            begun_us: self.clocks.micros(),
+        };
+        let keeping = Keeping { retention: self.args.retention, ..Keeping::default() };
+        let writer = Writer::open(&self.args.output, about, keeping)?;
+        if let Some(last) = writer.resumed() {
+            self.server = last.server;
+            let now = self.clocks.micros();
+            self.beside.gaps.push(GapRow {
+                time_us: now,
+                from_us: last.time_us.min(now),
+                reason: "nobody recorded".into(),
+                ..GapRow::default()
+            });
+        }
+        self.writer = Some(writer);
+        self.beside.marks.push(mark("begin", format!("tally record, {}", header.host)));
+        self.beside.settings.extend(machine::settings());
+        let every = |length: Duration| format!("{} s", length.as_secs_f64());
+        for (name, value) in [
+            ("version", env!("CARGO_PKG_VERSION").to_string()),
+            ("interval", every(self.args.interval)),
+            ("detail", every(self.args.detail)),
+        ] {
+            self.beside.settings.push(note(name, &value));
+        }
+        if let Some(duty) = self.args.duty {
+            let text = format!("{} of {}", every(duty.on), every(duty.every));
+            self.beside.settings.push(note("duty", &text));
+        }
+        let clock = format!("{}, {} ticks per second", header.clock_kind.name(), self.rate());
+        self.beside.settings.push(note("clock of the segment", &clock));
+        Ok(())
+    }
+
+    fn rate(&self) -> String {
+        let rate = segment::Segment::open(self.source.path()).map(|s| s.clock().ticks_per_second());
+        rate.map_or("unknown".to_string(), |rate| format!("{rate:.0}"))
+    }
+
+    /// The run that was read has ended.
+    fn ended(&mut self, why: &'static str) {
+        self.beside.marks.push(mark("server end", why.to_string()));
+        self.told.push(why.to_string());
+        let begin = self.last.unwrap_or(self.clocks);
+        self.gap = Some((begin, why.to_string()));
+        self.level = None;
+        (self.devices, self.settings) = (None, None);
+    }
+
+    fn nothing(&mut self, why: String) {
+        match &mut self.gap {
+            Some((_, known)) => *known = why,
+            None => {
+                self.told.push(why.clone());
+                self.gap = Some((self.last.unwrap_or(self.clocks), why));
+            }
+        }
+    }
+
+    fn end_gap(&mut self, until_us: i64) {
+        let Some((begin, reason)) = self.gap.take() else { return };
+        if self.last.is_none() {
+            // Nothing has been recorded before it.
+            return;
+        }
+        self.told.push("recording again".to_string());
+        let length = Clocks::now().monotonic.saturating_sub(begin.monotonic);
+        self.beside.gaps.push(GapRow {
+            time_us: until_us,
+            from_us: begin.micros().min(until_us),
+            length_ns: length,
+            reason: reason.into(),
+            ..GapRow::default()
+        });
+        self.summary.gaps += 1;
+    }
+
+    /// Put an interval down.
+    fn take(&mut self, taken: Taken, detail: bool) -> Result<(), Error> {
+        let Some(number) = self.writer.as_ref().map(Writer::next_frame) else { return Ok(()) };
+        let frame = &taken.frame;
+        let time_us = i64::try_from(frame.realtime_ns / 1000).unwrap_or(i64::MAX);
+        let mut batch = self.intake.frame(frame, number, self.server);
+        if taken.reset {
+            self.reset(frame.ticks, frame.clock.ticks_per_second, time_us);
+        }
+        if self.level.is_some_and(|level| level != frame.level) {
+            self.beside.marks.push(mark("level", frame.level.to_string()));
+        }
+        self.level = Some(frame.level);
+        let processors = Processors::now();
+        for row in &mut batch.frames {
+            row.partial = self.duty.is_some();
+            if let (Some(before), Some(now)) = (&self.processors, &processors) {
+                now.fill(before, row);
+            }
+            self.summary.interval(row);
+        }
+        self.processors = processors;
+        if detail || taken.statements.is_some() {
+            batch.histograms = self.intake.detail(number);
+        }
+        if let Some((records, length)) = &taken.statements {
+            let rate = frame.clock.ticks_per_second;
+            batch.append(recording::statements(records, rate, (number, time_us), *length));
+        }
+        if let Some((witness, interval_ns)) = &taken.kernel {
+            let ns = |seconds: f64| (seconds * 1e9) as u64;
+            batch.kernel.push(KernelRow {
+                interval_ns: *interval_ns,
+                sessions: witness.sessions as u64,
+                cpu_account_ns: ns(witness.cpu_account_seconds),
+                on_cpu_ns: ns(witness.on_cpu_seconds),
+                run_queue_ns: ns(witness.run_queue_seconds),
+                ..KernelRow::default()
+            });
+        }
+        batch.events = taken.events.iter().map(|row| event(row, self.server, time_us)).collect();
+        if let Some(devices) = &mut self.devices {
+            let seen = devices.look(detail);
+            batch.devices = seen.devices;
+            batch.server_io = seen.server.into_iter().collect();
+            batch.settings = seen.places;
+        }
+        self.ask_settings(&mut batch);
+        self.push(batch)?;
+        self.last = Some(Clocks::now());
+        Ok(())
+    }
+
+    fn reset(&mut self, ticks: u64, rate: f64, time_us: i64) {
+        let text = "everything was set to zero; what was counted since the interval before is lost";
+        self.beside.marks.push(mark("reset", text.to_string()));
+        let since_reset = (ticks as f64 / rate * 1e6) as i64;
+        let at = time_us.saturating_sub(since_reset);
+        let from_us = self.last.map_or(at, |last| last.micros());
+        self.beside.gaps.push(GapRow {
+            time_us: at,
+            from_us: from_us.min(at),
+            length_ns: u64::try_from(at.saturating_sub(from_us)).unwrap_or(0).saturating_mul(1000),
+            reason: "reset".into(),
+            ..GapRow::default()
+        });
+    }
+
+    fn ask_settings(&mut self, batch: &mut Batch) {
+        let Some(settings) = &mut self.settings else { return };
+        let now = self.clocks.monotonic;
+        let first = self.settings_asked == 0;
+        if first || now - self.settings_asked >= SETTINGS_EVERY.as_nanos() as u64 {
+            settings.ask(first);
+            self.settings_asked = now;
+        }
+        for answer in settings.news() {
+            batch.settings.extend(answer.rows);
+            if let Some(text) = answer.note {
+                batch.settings.push(note("settings of the server", &text));
+                if self.summary.note(&text) {
+                    self.told.push(text);
+                }
+            }
+        }
+    }
+
+    fn turn_level(&mut self) {
+        let Some(duty) = &mut self.duty else { return };
+        if self.gap.is_some() {
+            return;
+        }
+        if let Some(level) = duty.turn(Duration::from_nanos(self.clocks.realtime)) {
+            self.beside.marks.push(mark("duty", format!("level {level}")));
+        }
+    }
+
+    /// Put a batch down with what was to go beside it.
+    fn push(&mut self, mut batch: Batch) -> Result<(), Error> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        batch.append(std::mem::take(&mut self.beside));
+        let (number, time_us) = batch
+            .frames
+            .last()
+            .map_or((writer.next_frame(), self.clocks.micros()), |row| (row.frame, row.time_us));
+        batch.stamp(number, time_us);
+        writer.push(batch)?;
+        Ok(())
+    }
+
+    /// End the recording in good order.
+    pub fn close(mut self) -> Result<Summary, Error> {
+        // The level is as it was.
+        self.duty = None;
+        let now = Clocks::now().micros();
+        self.end_gap(now);
+        self.beside.marks.push(mark("end", "tally record ends".to_string()));
+        self.push(Batch::default())?;
+        if let Some(writer) = self.writer.take() {
+            self.summary.bytes = writer.close()?;
+        }
+        Ok(self.summary)
+    }
+}
+
+fn event(row: &Row, server: u32, time_us: i64) -> EventRow {
+    let text = |text: &Option<String>| text.as_deref().map(Into::into);
+    EventRow {
+        time_us: row.time.map_or(time_us, |seconds| (seconds * 1e6) as i64),
+        server,
+        number: row.number,
+        pid: i64::from(row.pid),
+        process: text(&row.process),
+        database: text(&row.database),
+        user: text(&row.user),
+        kind: row.kind.to_string().into(),
+        text: row.text.as_str().into(),
+        lost: row.lost,
+        ..EventRow::default()
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The settings of the server, in a thread of its own: a server that is busy or starting may
+//! let who asks it wait.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::time::SystemTime;
+
+use recording::SettingRow;
+
+use crate::error::Error;
+use crate::server;
+
+/// What was found out.
+#[derive(Debug)]
+pub struct Answer {
+    /// The settings.
+    pub rows: Vec<SettingRow>,
+    /// Why they are not the server's own answer, if they are not.
+    pub note: Option<String>,
+}
+
+/// Finds out the settings of a server.
+#[derive(Debug)]
+pub struct Settings {
+    ask: Sender<()>,
+    answers: Receiver<Answer>,
+    data_directory: PathBuf,
+    /// When the files of the configuration were last changed.
+    changed: Option<[Option<SystemTime>; 2]>,
+    /// What was told.
+    known: HashMap<String, String>,
+}
+
+const FILES: [&str; 2] = ["postgresql.conf", "postgresql.auto.conf"];
+
+fn row(name: &str, value: &str, unit: &str, source: &str) -> SettingRow {
+    SettingRow {
+        group: "server".into(),
+        name: name.into(),
+        value: value.into(),
+        unit: unit.into(),
+        source: source.into(),
+        ..SettingRow::default()
+    }
+}
+
+impl Settings {
+    /// Of the server that `target` (or its segment) leads to.
+    pub fn start(
+        target: Option<String>,
+        segment: &Path,
+        data_directory: &Path,
+    ) -> Option<Settings> {
+        let (ask, questions) = channel();
+        let (answer, answers) = channel();
+        let segment = segment.display().to_string();
+        let data = data_directory.to_path_buf();
+        let work = move || {
+            while questions.recv().is_ok() {
+                let found = find_out(target.as_deref(), &segment, &data);
+                if answer.send(found).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("settings".to_string()).spawn(work).ok()?;
+        let data_directory = data_directory.to_path_buf();
+        Some(Settings { ask, answers, data_directory, changed: None, known: HashMap::new() })
+    }
+
+    /// Ask if the configuration has changed since it was last asked, or `anyway`.
+    pub fn ask(&mut self, anyway: bool) {
+        let time = |name| std::fs::metadata(self.data_directory.join(name)).ok()?.modified().ok();
+        let changed = Some(FILES.map(time));
+        if anyway || changed != self.changed {
+            self.changed = changed;
+            // A thread that has ended gives no answers.
+            let _ = self.ask.send(());
+        }
+    }
+
+    /// What is new of what has been answered.
+    pub fn news(&mut self) -> Vec<Answer> {
+        let mut news: Vec<Answer> = self.answers.try_iter().collect();
+        for answer in &mut news {
+            answer.rows.retain(|row| {
+                let value = format!("{} {}", row.value, row.unit);
+                self.known.insert(row.name.to_string(), value.clone()) != Some(value)
+            });
+        }
+        news
+    }
+}
+
+fn find_out(target: Option<&str>, segment: &str, data: &Path) -> Answer {
+    match by_sql(target.unwrap_or(segment)) {
+        Ok(rows) => Answer { rows, note: None },
+        Err(error) => {
+            let (rows, read) = from_files(data);
+            let read = if read.is_empty() { "nor are its files" } else { "read from its files" };
+            let note = format!("the server was not asked for its settings ({error}); {read}");
+            Answer { rows, note: Some(note) }
+        }
+    }
+}
+
+fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
+    let mut client = server::connect_target(Some(target))?;
+    let rows = client.query(
+        "select name, setting, coalesce(unit, ''), source from pg_settings order by name",
+        &[],
+    )?;
+    let mut settings: Vec<SettingRow> = rows
+        .iter()
+        .map(|it| {
+            let source = match it.get::<_, &str>(3) {
+                "default" => "sql: default".to_string(),
+                source => format!("sql: {source}"),
+            };
+            row(it.get(0), it.get(1), it.get(2), &source)
+        })
+        .collect();
+    let version = client.query_one("select version()", &[])?;
+    settings.push(row("version", version.get(0), "", "sql"));
+    Ok(settings)
+}
+
+/// What the files say, later lines and files over earlier; and which could be read.
+fn from_files(data: &Path) -> (Vec<SettingRow>, Vec<&'static str>) {
+    let mut found: HashMap<String, SettingRow> = HashMap::new();
+    let mut read = Vec::new();
+    for file in FILES {
+        let Ok(text) = std::fs::read_to_string(data.join(file)) else { continue };
+        read.push(file);
+        for (name, value) in text.lines().filter_map(assignment) {
+            found.insert(name.to_string(), row(name, &value, "", file));
+        }
+    }
+    let mut rows: Vec<SettingRow> = found.into_values().collect();
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    (rows, read)
+}
+
+/// `name = value`, `name value`, the value in quotes or not.
+fn assignment(line: &str) -> Option<(&str, String)> {
+    let line = line.trim_start();
+    let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'))?;
+    let (name, rest) = line.split_at(end);
+    if name.is_empty() || name.starts_with("include") {
+        return None;
+    }
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix('=').unwrap_or(rest).trim_start();
+    let value = match rest.strip_prefix('\'') {
+        Some(quoted) => quoted.split('\'').next().unwrap_or("").to_string(),
+        None => rest.split(['#', ' ', '\t']).next().unwrap_or("").to_string(),
+    };
+    Some((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_file_is_read_as_the_server_reads_it() {
+        for (line, expected) in [
+            ("shared_buffers = 128MB  # min 128kB", Some(("shared_buffers", "128MB"))),
+            ("  log_line_prefix = '%m [%p] '", Some(("log_line_prefix", "%m [%p] "))),
+            ("port 5433", Some(("port", "5433"))),
+            ("pg_tally.level='waits'", Some(("pg_tally.level", "waits"))),
+            ("#port = 5432", None),
+            ("", None),
+            ("include 'other.conf'", None),
+        ] {
+            let found = assignment(line);
+            assert_eq!(found.as_ref().map(|(n, v)| (*n, v.as_str())), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn later_files_count() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILES[0]), "a = 1\nb = 2\na = 3\n").unwrap();
+        std::fs::write(folder.path().join(FILES[1]), "b = '4'\n").unwrap();
+        let (rows, read) = from_files(folder.path());
+        assert_eq!(read, FILES);
+        let told: Vec<_> = rows.iter().map(|row| (&*row.name, &*row.value)).collect();
+        assert_eq!(told, [("a", "3"), ("b", "4")]);
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What was recorded, for who asks at the end.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use recording::FrameRow;
+use serde::Serialize;
+
+use crate::model::units;
+
+/// What was recorded (docs/json.md).
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Begin of the first interval, seconds since 1970; `None` without any.
+    pub begin: Option<f64>,
+    /// End of the last.
+    pub end: Option<f64>,
+    /// Intervals.
+    pub intervals: u64,
+    /// Their length, together.
+    pub seconds: f64,
+    /// Of them, those in which nothing is missing.
+    pub exact_intervals: u64,
+    /// Times of which nothing is known.
+    pub gaps: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// What could not be found out.
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    known: HashSet<String>,
+}
+
+impl Summary {
+    /// Of nothing yet.
+    pub fn new(directory: &Path) -> Summary {
+        Summary {
+            directory: directory.to_path_buf(),
+            begin: None,
+            end: None,
+            intervals: 0,
+            seconds: 0.0,
+            exact_intervals: 0,
+            gaps: 0,
+            bytes: 0,
+            notes: Vec::new(),
+            known: HashSet::new(),
+        }
+    }
+
+    /// One more.
+    pub fn interval(&mut self, row: &FrameRow) {
+        let (end, length) = (row.time_us as f64 * 1e-6, row.interval_ns as f64 * 1e-9);
+        self.begin = self.begin.or(Some(end - length));
+        self.end = Some(end);
+        self.intervals += 1;
+        self.exact_intervals += u64::from(row.exact);
+        self.seconds += length;
+    }
+
+    /// Something that could not be found out. Returns whether that is new.
+    pub fn note(&mut self, text: &str) -> bool {
+        let new = self.known.insert(text.to_string());
+        if new {
+            self.notes.push(text.to_string());
+        }
+        new
+    }
+
+    /// In a line.
+    pub fn line(&self) -> String {
+        let s = |n: u64| if n == 1 { "" } else { "s" };
+        let mut line = format!(
+            "recorded {} in {} interval{}",
+            units::duration(self.seconds),
+            units::whole(self.intervals),
+            s(self.intervals)
+        );
+        if self.gaps > 0 {
+            line.push_str(&format!(", {} gap{}", self.gaps, s(self.gaps)));
+        }
+        let bytes = units::bytes(self.bytes as f64);
+        line.push_str(&format!(" into {} ({bytes})", self.directory.display()));
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_summed_up_in_a_line() {
+        let mut summary = Summary::new(Path::new("run1"));
+        for n in 1..=3 {
+            summary.interval(&FrameRow {
+                time_us: n * 1_000_000,
+                interval_ns: 1_000_000_000,
+                exact: n < 3,
+                ..FrameRow::default()
+            });
+        }
+        assert_eq!((summary.begin, summary.end), (Some(0.0), Some(3.0)));
+        assert_eq!((summary.intervals, summary.exact_intervals), (3, 2));
+        assert!(summary.note("x") && !summary.note("x"));
+        (summary.gaps, summary.bytes) = (1, 2048);
+        assert_eq!(summary.line(), "recorded 3 s in 3 intervals, 1 gap into run1 (2 kB)");
+    }
+}
