@@ -595,7 +595,7 @@ can reach it, unless --listen names another address; then --token-file is needed
 
 Examples:
   tally serve
-  tally serve --listen 127.0.0.1:0 --history 30m /var/lib/postgresql/15/main
+  tally serve --listen 127.0.0.1:0 --history 30min /var/lib/postgresql/15/main
   tally serve --statements 20
   openssl rand -hex 32 >token; chmod 600 token; tally serve --listen 0.0.0.0:9188 --token-file token
   tally serve --listen unix:/run/pgtally.sock")]
@@ -612,7 +612,7 @@ pub struct ServeArgs {
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = served_interval)]
     pub interval: Duration,
     /// How long intervals are kept for the page, at least
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = served_history)]
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = served_history)]
     pub history: Duration,
     /// Tell of so many statements by name in the metrics, and of all others together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]

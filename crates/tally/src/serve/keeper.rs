@@ -117,7 +117,9 @@ impl Keeper {
 
     /// Until nobody can ask any more.
     pub fn work(mut self, questions: &Receiver<Question>) {
-        let mut due = Instant::now();
+        // Who asks first is told of what is there already.
+        self.look();
+        let mut due = Instant::now() + self.interval;
         loop {
             match questions.recv_timeout(due.saturating_duration_since(Instant::now())) {
                 Ok(question) => {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 pub mod gate;
 pub mod readings;
+pub mod serving;
 pub mod slow_disk;
 pub mod storage;
 pub mod strace;
