@@ -28,7 +28,7 @@ function outlineOf(report: Report): Outline | null {
 
 /** The classes of activities, as the tables that list them have them. */
 function classesOf(report: Report): Map<string, ActivityClass> {
-    const classes = new Map<string, ActivityClass>();
+    const classes = new Map<string, ActivityClass>([["cpu", "cpu"]]);
     for (const table of report.tables) {
         const column = table.columns.findIndex(({ key }) => key === "activity");
         if (column < 0 || !table.classes) continue;

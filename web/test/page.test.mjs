@@ -439,6 +439,12 @@ test("a day's report is small and its script is done at once", async () => {
     // No limit here, where other work may take the processor; docs/results.md has the figures.
     console.log(`script until interactive: ${took.toFixed(0)} ms; with the charts in sight: ${(await page.scriptTime()).toFixed(0)} ms`);
     await show(page, "#chart-throughput", "canvas");
+    // Of many points a pixel a line has the mean, on a pale band from 3.0k/s to 3.5k/s; the scale ends 6 % above.
+    const at = (perSecond) => pixel(page, "chart-throughput", 0.3, 1 - perSecond / (3500 * 1.06));
+    const line = shade("io", 0, 1, "light");
+    assert.equal(await at(3250), line);
+    for (const perSecond of [3060, 3440]) assert.ok(![line, "#ffffff", "none"].includes(await at(perSecond)), String(perSecond));
+    for (const perSecond of [2900, 3600]) assert.ok(["#ffffff", "none"].includes(await at(perSecond)), String(perSecond));
     await show(page, "#table-statements");
     assert.equal(await page.locator("#table-statements tbody tr").count(), 15);
     assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });

@@ -21,9 +21,6 @@ pub enum Error {
     /// A scratch cluster or its load failed.
     #[error(transparent)]
     Scratch(#[from] scratch::Error),
-    /// A recording cannot be read or written.
-    #[error(transparent)]
-    Recording(#[from] recording::Error),
     /// The server refused.
     #[error("{}", server_says(.0))]
     Postgres(#[from] postgres::Error),
@@ -39,17 +36,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the command line is at fault.
     fn is_usage(&self) -> bool {
-        use recording::Error as R;
+        use recording::Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
         match self {
             Self::Usage(_) => true,
             Self::Recording(error) => matches!(
                 error,
-                R::Backwards { .. }
-                    | R::EmptyRange { .. }
-                    | R::SeveralHosts { .. }
-                    | R::NoSuchHost { .. }
+                Backwards { .. } | EmptyRange { .. } | NoSuchHost { .. } | SeveralHosts { .. }
             ),
             _ => false,
         }

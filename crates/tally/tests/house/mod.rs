@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub mod gate;
+pub mod pty;
 pub mod readings;
 pub mod serving;
 pub mod slow_disk;
 pub mod storage;
 pub mod strace;
+pub mod tmux;
 pub mod witness;
 pub mod workload;
 
