@@ -22,12 +22,29 @@ export interface Report {
     readonly gaps: readonly Gap[];
     readonly sections: readonly Section[];
     readonly tables: readonly Table[];
+    readonly findings: readonly Finding[];
+    readonly texts: readonly Plain[];
+}
+
+/** A sentence, and the section that has its figures. */
+export interface Finding {
+    readonly section: string;
+    readonly weight: "note" | "warning";
+    readonly text: string;
+}
+
+/** A text that stands as it is. */
+export interface Plain {
+    readonly id: string;
+    readonly text: string;
 }
 
 export interface Measured {
     readonly from: number;
     readonly to: number;
     readonly interval_seconds: number;
+    /** The same in words, and the server, the machine, the level. */
+    readonly facts: readonly { readonly name: string; readonly text: string }[];
 }
 
 /** Points of time: where each begins, and how many seconds of it were measured (0 in a gap). */

@@ -7,6 +7,7 @@ import { axisOf, drawChart, drawHeat, landmarksOf, type Drawing } from "./charts
 import { Overview, type Outline } from "./charts/overview";
 import { pointsOf, stacked } from "./charts/points";
 import { whenSeen } from "./dom";
+import { again, rewrite } from "./live";
 import type { ActivityClass } from "./look/palette";
 import { current, followTheme } from "./look/theme";
 import type { Report } from "./model";
@@ -102,5 +103,6 @@ export class Page {
             this.draw(host, id, draw);
         }
         for (const table of report.tables) this.grids.get(table.id)?.update(table);
+        if (!rewrite(report)) again(this.view.zoomed);
     }
 }

@@ -8,6 +8,7 @@
 use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
 use crate::frame::{Frame, Sums};
+use crate::histogram::Histogram;
 use crate::interval::Timing;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -133,6 +134,11 @@ impl FileRow {
             same(rows, |row| &row.operation),
         ];
         Self::of(names, totals, Vec::new(), ticks_per_second)
+    }
+
+    /// How long they took, in ticks.
+    pub fn histogram(&self) -> &Histogram {
+        &self.totals.all.histogram
     }
 
     /// The part of the reads, writes and extensions that went on where the one before had

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::report::Edge;
+use crate::serve::Place;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
@@ -51,6 +52,7 @@ Examples:
   tally level locks --for 60s     look at every lightweight lock, for a minute
   tally record -o run1 -- pgbench -T 60   keep all of it while a command runs
   tally report DIR -o report.html a recording as one page
+  tally serve                     the same live for the browser, and metrics for Prometheus
   tally cost                      what the watching costs
   tally clock                     whether the clock behind it all can be relied on";
 
@@ -77,6 +79,8 @@ pub enum Verb {
     Record(RecordArgs),
     /// What a recording holds, as one page for the browser, as text or as JSON
     Report(ReportArgs),
+    /// Serve the report's charts live to browsers, and metrics to Prometheus
+    Serve(ServeArgs),
     /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
     /// Test the clocks that times are taken with: cost, resolution, steps back, skew, drift, gaps
@@ -634,6 +638,42 @@ pub struct ReportArgs {
     pub json: bool,
 }
 
+/// Arguments of `tally serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The page shows the last minutes, which are kept in memory; /metrics has everything since the
+segment was made (docs/metrics.md). Nothing can be changed by what is served. Only this machine
+can reach it, unless --listen names another address; then --token-file is needed.
+
+Examples:
+  tally serve
+  tally serve --listen 127.0.0.1:0 --history 30min /var/lib/postgresql/15/main
+  tally serve --statements 20
+  openssl rand -hex 32 >token; chmod 600 token; tally serve --listen 0.0.0.0:9188 --token-file token
+  tally serve --listen unix:/run/pgtally.sock")]
+pub struct ServeArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// The address to listen on, or unix:PATH; port 0: one that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
+    pub listen: Place,
+    /// Let in only who knows the secret in this file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Length of an interval
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = served_interval)]
+    pub interval: Duration,
+    /// How long intervals are kept for the page, at least
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = served_history)]
+    pub history: Duration,
+    /// Tell of so many statements by name in the metrics, and of all others together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub statements: Option<u32>,
+    /// Print where it is served as JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `tally cost`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -935,6 +975,14 @@ fn recorded_length(text: &str) -> Result<Duration, String> {
 
 fn retention(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_secs(3600), Duration::from_secs(3650 * 86_400))
+}
+
+fn served_interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(60))
+}
+
+fn served_history(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(60), Duration::from_secs(3600))
 }
 
 fn period(text: &str) -> Result<Duration, String> {

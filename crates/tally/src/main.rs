@@ -25,6 +25,7 @@ mod ls;
 mod model;
 mod record;
 mod report;
+mod serve;
 mod server;
 mod statements;
 mod status;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, color),
+        Verb::Serve(args) => serve::run(args),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
         Verb::Level(args) => level::run(args),

@@ -268,6 +268,8 @@ export class Grid {
 
     /** Other rows in the same columns. */
     update(table: Table): void {
+        // What somebody has opened to read stays as it is.
+        if (this.opened.size > 0) return;
         this.table = table;
         this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));
         this.dressed = new Set();

@@ -5,6 +5,8 @@ use std::fs::read_to_string;
 
 use recording::{FrameRow, SettingRow};
 
+use crate::report::point::Host;
+
 /// The kernel's count of what all processors did, in its clock ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Processors {
@@ -48,6 +50,18 @@ impl Processors {
         row.host_iowait_ns = ns(self.iowait, before.iowait);
         row.host_steal_ns = ns(self.steal, before.steal);
         row.host_runnable = self.runnable;
+    }
+
+    /// The same as averages over so many seconds.
+    pub fn used(&self, before: &Processors, seconds: f64) -> Host {
+        let mut row = FrameRow::default();
+        self.fill(before, &mut row);
+        let mean = |ns: u64| ns as f64 * 1e-9 / seconds.max(1e-9);
+        Host {
+            busy: mean(row.host_user_ns.saturating_add(row.host_system_ns)),
+            iowait: mean(row.host_iowait_ns),
+            runnable: Some(self.runnable as f64),
+        }
     }
 }
 

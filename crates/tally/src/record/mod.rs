@@ -5,11 +5,11 @@ mod clocks;
 mod command;
 mod devices;
 mod duty;
-mod machine;
+pub mod machine;
 mod recorder;
 mod settings;
 mod signals;
-mod source;
+pub mod source;
 mod summary;
 
 use std::io::{IsTerminal, Write};

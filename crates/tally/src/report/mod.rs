@@ -4,18 +4,18 @@
 //! [`source`] reads the recording into [`material`]; [`assemble`] makes the [`document`] of it,
 //! which says everything there is to say; [`html`] with [`page`], [`text`] and serde write it.
 
-mod assemble;
+pub mod assemble;
 mod charts;
-mod document;
+pub mod document;
 mod facts;
 mod findings;
-mod html;
+pub mod html;
 mod latency;
 mod marks;
-mod material;
+pub mod material;
 mod output;
-mod page;
-mod point;
+pub mod page;
+pub mod point;
 mod range;
 #[cfg(test)]
 mod sample;

@@ -11,6 +11,7 @@ pub mod gate;
 pub mod places;
 pub mod pty;
 pub mod readings;
+pub mod serving;
 pub mod slow_disk;
 pub mod storage;
 pub mod strace;

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Who is let in, and with what: methods that change nothing, hosts that a browser of this
+//! machine would name, and a token where one is wanted.
+
+use hyper::header::{HeaderMap, HeaderValue, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST};
+use hyper::{Method, StatusCode, Uri, Version};
+
+/// The cookie that holds the token.
+const COOKIE_NAME: &str = "pgtally_token";
+/// A token is not guessed.
+const LEAST_TOKEN: usize = 16;
+
+/// What is asked of who comes.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    /// The name of a host must be one of this machine's own: else any page in a browser here
+    /// could read us under a name of its own that leads here (DNS rebinding).
+    pub own_names_only: bool,
+    /// What has to be known.
+    pub token: Option<String>,
+}
+
+/// How it is decided.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Come in.
+    Pass,
+    /// Come in by this path, with this cookie.
+    Welcome {
+        /// The same without the token.
+        location: String,
+        /// To be sent along from now on.
+        cookie: String,
+    },
+    /// Not so.
+    Refuse(StatusCode, &'static str),
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'r> {
+    /// How.
+    pub method: &'r Method,
+    /// For what.
+    pub uri: &'r Uri,
+    /// In which version.
+    pub version: Version,
+    /// With what besides.
+    pub headers: &'r HeaderMap<HeaderValue>,
+}
+
+impl Gate {
+    /// Decide.
+    pub fn verdict(&self, request: Request<'_>) -> Verdict {
+        let headers = request.headers;
+        if !matches!(*request.method, Method::GET | Method::HEAD) {
+            return Verdict::Refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+        }
+        let no_body = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0");
+        if !no_body || headers.contains_key("transfer-encoding") {
+            return Verdict::Refuse(StatusCode::PAYLOAD_TOO_LARGE, "a request has no content here");
+        }
+        let mut hosts = headers.get_all(HOST).iter();
+        let (host, more) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next());
+        if more.is_some() || (host.is_none() && request.version >= Version::HTTP_11) {
+            return Verdict::Refuse(StatusCode::BAD_REQUEST, "one Host is needed");
+        }
+        let named = [host, request.uri.authority().map(|authority| authority.as_str())];
+        if self.own_names_only && !named.iter().flatten().all(|name| is_own(name)) {
+            return Verdict::Refuse(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this is served as localhost, 127.0.0.1 or [::1] only",
+            );
+        }
+        match &self.token {
+            None => Verdict::Pass,
+            Some(token) => identify(token, request),
+        }
+    }
+}
+
+/// Whether a name, with or without a port, is one of this machine's own.
+fn is_own(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+fn identify(token: &str, request: Request<'_>) -> Verdict {
+    let headers = request.headers;
+    let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let bearer = bearer.and_then(|value| value.split_once(' '));
+    if bearer.is_some_and(|(kind, value)| {
+        kind.eq_ignore_ascii_case("bearer") && same(value.trim(), token)
+    }) {
+        return Verdict::Pass;
+    }
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|it| it.split_once('='));
+    if pairs.any(|(name, value)| name.trim() == COOKIE_NAME && same(value.trim(), token)) {
+        return Verdict::Pass;
+    }
+    let query = request.uri.query().unwrap_or("");
+    let given = query.split('&').find_map(|pair| pair.strip_prefix("token="));
+    if given.is_some_and(|given| same(given, token)) {
+        // Out of the address, so that it stays in no list of pages that were visited. A path
+        // that begins with two slashes would lead to another host.
+        let path = request.uri.path().trim_start_matches('/');
+        return Verdict::Welcome {
+            location: format!("/{path}"),
+            cookie: format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict"),
+        };
+    }
+    Verdict::Refuse(
+        StatusCode::UNAUTHORIZED,
+        "a token is needed: in the address once, as ?token=..., or as Authorization: Bearer ...",
+    )
+}
+
+/// Whether two texts are the same, in a time that does not tell where they differ.
+fn same(given: &str, token: &str) -> bool {
+    let (given, token) = (given.as_bytes(), token.as_bytes());
+    let mut differ = u8::from(given.len() != token.len());
+    for (at, byte) in token.iter().enumerate() {
+        differ |= byte ^ given.get(at).copied().unwrap_or(!byte);
+    }
+    std::hint::black_box(differ) == 0
+}
+
+/// The token in a file's text. It goes into headers and addresses as it is.
+pub fn token(text: &str) -> Result<String, String> {
+    let token = text.trim();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if token.len() < LEAST_TOKEN {
+        return Err(format!("a token of {LEAST_TOKEN} characters or more is needed"));
+    }
+    if !token.bytes().all(plain) {
+        return Err("a token is of letters, digits, and any of - . _ ~".to_string());
+    }
+    Ok(token.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    fn ask(gate: &Gate, method: Method, uri: &str, headers: &[(&'static str, &str)]) -> Verdict {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        let uri: Uri = uri.parse().unwrap();
+        gate.verdict(Request {
+            method: &method,
+            uri: &uri,
+            version: Version::HTTP_11,
+            headers: &map,
+        })
+    }
+
+    fn status(verdict: &Verdict) -> u16 {
+        match verdict {
+            Verdict::Pass => 200,
+            Verdict::Welcome { .. } => 303,
+            Verdict::Refuse(status, _) => status.as_u16(),
+        }
+    }
+
+    #[test]
+    fn only_reading_under_a_name_of_this_machine_is_let_in() {
+        let gate = Gate { own_names_only: true, token: None };
+        let get = |host| status(&ask(&gate, Method::GET, "/", &[("host", host)]));
+        for host in ["localhost", "LOCALHOST:9188", "127.0.0.1:1", "[::1]", "[::1]:9188"] {
+            assert_eq!(get(host), 200, "{host}");
+        }
+        for host in
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:9188", "", "[::1]x"]
+        {
+            assert_eq!(get(host), 421, "{host}");
+        }
+        let host = ("host", "localhost");
+        for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE] {
+            assert_eq!(status(&ask(&gate, method, "/", &[host])), 405);
+        }
+        let get = |uri, headers: &[_]| status(&ask(&gate, Method::GET, uri, headers));
+        assert_eq!(get("/", &[]), 400);
+        assert_eq!(get("/", &[host, host]), 400);
+        assert_eq!(get("/", &[host, ("content-length", "7")]), 413);
+        assert_eq!(get("/", &[host, ("transfer-encoding", "chunked")]), 413);
+        assert_eq!(get("http://evil.example/", &[host]), 421);
+    }
+
+    #[test]
+    fn a_token_is_taken_from_the_header_the_cookie_or_once_from_the_address() {
+        let gate = Gate { own_names_only: false, token: Some(TOKEN.to_string()) };
+        let get = |uri, header: (&'static str, &str)| {
+            ask(&gate, Method::GET, uri, &[("host", "db1"), header])
+        };
+        let bearer = format!("bearer {TOKEN}");
+        let cookie = format!("a=b; pgtally_token={TOKEN}");
+        assert_eq!(get("/", ("authorization", &bearer)), Verdict::Pass);
+        assert_eq!(get("/", ("cookie", &cookie)), Verdict::Pass);
+        let welcome = get(&format!("//evil.example/x?a=b&token={TOKEN}"), ("a", "b"));
+        let Verdict::Welcome { location, cookie } = welcome else { panic!("{welcome:?}") };
+        assert_eq!(location, "/evil.example/x");
+        assert!(cookie.contains("HttpOnly; SameSite=Strict"));
+        for header in [
+            ("a", "b"),
+            ("authorization", "Bearer"),
+            ("authorization", "Bearer 0123456789abcdeX"),
+            ("authorization", "Basic 0123456789abcdef"),
+            ("cookie", "pgtally_token=0123456789abcdef0"),
+            ("cookie", "pgtally_token="),
+            ("cookie", "xpgtally_token=0123456789abcdef"),
+        ] {
+            assert_eq!(status(&get("/?token=0123", header)), 401, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_too_short_or_does_not_fit_into_a_header_is_refused() {
+        assert_eq!(token(&format!(" {TOKEN}\n")).as_deref(), Ok(TOKEN));
+        assert!(token("short").is_err());
+        assert!(token("0123456789 abcdef; x").is_err());
+    }
+}

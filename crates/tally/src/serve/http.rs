@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: PostgreSQL
+//! HTTP: connections, their limits, and what is answered.
+//!
+//! One thread drives all connections. Each has so long for the head of a request, so much room
+//! for it, and so long to live; who is cut off comes again.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::mpsc::Sender;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::signal::unix::{signal, SignalKind};
+use tokio::sync::{oneshot, watch, Semaphore};
+use tokio::time::timeout;
+
+use super::gate::{self, Gate, Verdict};
+use super::keeper::{Answer, Question, What};
+use super::listen::Listener;
+use super::metrics::Form;
+use super::page::FIGURES;
+use crate::error::Error;
+
+/// Connections at a time.
+const CONNECTIONS: usize = 64;
+/// For the head of a request, and for the next one to begin.
+const HEAD: Duration = Duration::from_secs(10);
+/// Bytes of it.
+const ROOM: usize = 16 * 1024;
+/// How long a connection lives; a reader that does not read holds its place no longer.
+const LIFE: Duration = Duration::from_secs(60);
+/// How long it may take to end in good order.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// How long an answer may take to be made.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where questions go, and who may ask.
+#[derive(Debug, Clone)]
+struct Desk {
+    questions: Sender<Question>,
+    gate: Arc<Gate>,
+}
+
+/// Serve until a signal asks for the end.
+pub fn serve(listener: Listener, gate: Gate, questions: Sender<Question>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let desk = Desk { questions, gate: Arc::new(gate) };
+    let served = runtime.block_on(async {
+        match listener {
+            Listener::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                accept(desk, || async { listener.accept().await.map(|(stream, _)| stream) }).await
+            }
+            Listener::Unix(listener, _file) => {
+                listener.set_nonblocking(true)?;
+                let listener = tokio::net::UnixListener::from_std(listener)?;
+                accept(desk, || async { listener.accept().await.map(|(stream, _)| stream) }).await
+            }
+        }
+    });
+    // Connections that are still there are of clients that do not read.
+    runtime.shutdown_background();
+    Ok(served?)
+}
+
+async fn accept<S, F>(desk: Desk, mut next: impl FnMut() -> F) -> std::io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = std::io::Result<S>>,
+{
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let (stop, stopped) = watch::channel(false);
+    loop {
+        let stream = tokio::select! {
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+            stream = next() => stream,
+        };
+        let Ok(stream) = stream else {
+            // Out of descriptors, perhaps: not for ever.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        // Who comes while there are too many is turned away.
+        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
+        let (desk, stopped) = (desk.clone(), stopped.clone());
+        tokio::spawn(async move {
+            talk(stream, desk, stopped).await;
+            drop(permit);
+        });
+    }
+    // The receivers are gone only if there are no connections.
+    let _ = stop.send(true);
+    let all = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
+    let _ = timeout(FAREWELL, room.acquire_many(all)).await;
+    Ok(())
+}
+
+/// One connection, until its end.
+async fn talk<S>(stream: S, desk: Desk, mut stopped: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| {
+        let desk = desk.clone();
+        async move { Ok::<_, Infallible>(desk.respond(request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(ROOM)
+        .max_headers(64)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    // A client that breaks off, or breaks the protocol, is its own affair.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = tokio::time::sleep(LIFE) => {}
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = timeout(FAREWELL, connection).await;
+}
+
+impl Desk {
+    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let asked = gate::Request {
+            method: request.method(),
+            uri: request.uri(),
+            version: request.version(),
+            headers: request.headers(),
+        };
+        let mut response = match self.gate.verdict(asked) {
+            Verdict::Pass => self.answer(request.uri().path(), request.headers()).await,
+            Verdict::Welcome { location, cookie } => {
+                let mut response = text(StatusCode::SEE_OTHER, "this way");
+                set(&mut response, header::LOCATION, &location);
+                set(&mut response, header::SET_COOKIE, &cookie);
+                response
+            }
+            Verdict::Refuse(status, why) => {
+                let mut response = text(status, why);
+                match status {
+                    StatusCode::METHOD_NOT_ALLOWED => {
+                        set(&mut response, header::ALLOW, "GET, HEAD");
+                    }
+                    StatusCode::UNAUTHORIZED => {
+                        set(&mut response, header::WWW_AUTHENTICATE, "Bearer");
+                    }
+                    _ => {}
+                }
+                // What else it has sent is not read.
+                set(&mut response, header::CONNECTION, "close");
+                response
+            }
+        };
+        for (name, value) in SAFETY {
+            response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    async fn answer(&self, path: &str, headers: &HeaderMap) -> Response<Full<Bytes>> {
+        let (what, kind) = match path.strip_prefix('/') {
+            Some("") => (What::Page, "text/html; charset=utf-8"),
+            Some(FIGURES) => (What::Report, "application/json"),
+            Some("metrics") => {
+                let values = headers.get_all(header::ACCEPT).iter();
+                let accept: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+                let form = Form::wanted(&accept.join(","));
+                (What::Metrics(form), form.content_type())
+            }
+            _ => return text(StatusCode::NOT_FOUND, "there are /, /report.json and /metrics"),
+        };
+        let answer = match self.ask(what).await {
+            Ok(answer) => answer,
+            Err(why) => return text(StatusCode::SERVICE_UNAVAILABLE, &why),
+        };
+        let known = |tag: &str| {
+            let values = headers.get_all(header::IF_NONE_MATCH).iter();
+            values.filter_map(|value| value.to_str().ok()).any(|value| value.contains(tag))
+        };
+        let mut response = match &answer.tag {
+            Some(tag) if known(tag) => {
+                let mut response = Response::new(Full::default());
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+                response
+            }
+            _ => Response::new(Full::new(Bytes::from_owner(answer.body))),
+        };
+        set(&mut response, header::CONTENT_TYPE, kind);
+        if let Some(tag) = &answer.tag {
+            set(&mut response, header::ETAG, tag);
+            set(&mut response, header::CACHE_CONTROL, "no-cache");
+        }
+        if let Some(policy) = &answer.policy {
+            set(&mut response, header::CONTENT_SECURITY_POLICY, policy);
+        }
+        response
+    }
+
+    async fn ask(&self, what: What) -> Result<Answer, String> {
+        let (answer, answered) = oneshot::channel();
+        let silent = || "nobody looks at the server any more; start `tally serve` anew".to_string();
+        self.questions.send(Question { what, answer }).map_err(|_| silent())?;
+        match timeout(PATIENCE, answered).await {
+            Ok(answer) => answer.map_err(|_| silent())?,
+            Err(_) => Err("making the answer takes too long".to_string()),
+        }
+    }
+}
+
+/// What every answer says, unless it says something else.
+const SAFETY: [(header::HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+fn text(status: StatusCode, words: &str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(format!("{words}\n"))));
+    *response.status_mut() = status;
+    set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
+    response
+}
+
+/// What does not fit into a header is left out.
+fn set(response: &mut Response<Full<Bytes>>, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}

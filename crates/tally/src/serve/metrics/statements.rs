@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Statements as metrics: some of them by name, all others together, so that the number of
+//! series is bounded.
+//!
+//! The named ones have *seats*. A seat is kept until a statement has clearly more time than the
+//! one that sits there: series that come and go are of little use. What stands under a name is
+//! since the statement was first counted. What all others do is added up from the begin of this
+//! command on, so that it never falls when a seat changes hands.
+
+use std::collections::{HashMap, HashSet};
+
+use segment::StatementKey;
+
+use super::family::{Family, Kind};
+use crate::model::statements::{StatementRow, Statements};
+
+/// So much more time a statement needs to take another's seat.
+const CLEARLY: f64 = 1.25;
+/// Calls, seconds, rows, errors.
+type Figures = [f64; 4];
+
+/// Who is named, and what the others did.
+#[derive(Debug)]
+pub struct Seats {
+    number: usize,
+    seated: HashSet<StatementKey>,
+    /// What was read last of those without a seat.
+    last: HashMap<StatementKey, Figures>,
+    others: Figures,
+    /// Whether something has been read before.
+    begun: bool,
+}
+
+fn figures(row: &StatementRow) -> Figures {
+    [row.calls as f64, row.seconds, row.rows as f64, (row.errors + row.cancels) as f64]
+}
+
+impl Seats {
+    /// For so many statements.
+    pub fn new(number: usize) -> Seats {
+        Seats {
+            number,
+            seated: HashSet::new(),
+            last: HashMap::new(),
+            others: Figures::default(),
+            begun: false,
+        }
+    }
+
+    /// Note what statements have done until now.
+    pub fn note(&mut self, statements: &Statements) {
+        // Most time first.
+        let rows = &statements.rows;
+        let there: HashSet<&StatementKey> = rows.iter().map(|row| &row.key).collect();
+        self.seated.retain(|key| there.contains(key));
+        for row in rows.iter().filter(|row| !self.seated.contains(&row.key)) {
+            let now = figures(row);
+            let before = match self.last.get(&row.key) {
+                Some(before) => *before,
+                // What was there before the first reading is not from then on.
+                None if !self.begun => now,
+                None => Figures::default(),
+            };
+            for ((sum, now), before) in self.others.iter_mut().zip(now).zip(before) {
+                // A reset lets them fall.
+                *sum += if now >= before { now - before } else { now };
+            }
+        }
+        let seconds: HashMap<StatementKey, f64> =
+            rows.iter().map(|row| (row.key, row.seconds)).collect();
+        for row in rows {
+            if self.seated.contains(&row.key) {
+                continue;
+            }
+            if self.seated.len() < self.number {
+                self.seated.insert(row.key);
+                continue;
+            }
+            let of = |key: &StatementKey| seconds.get(key).copied().unwrap_or(0.0);
+            let least = self.seated.iter().min_by(|a, b| of(a).total_cmp(&of(b))).copied();
+            match least.filter(|least| row.seconds > of(least) * CLEARLY) {
+                Some(least) => {
+                    self.seated.remove(&least);
+                    self.seated.insert(row.key);
+                }
+                // Those that follow have less.
+                None => break,
+            }
+        }
+        self.last = rows
+            .iter()
+            .filter(|row| !self.seated.contains(&row.key))
+            .map(|row| (row.key, figures(row)))
+            .collect();
+        self.begun = true;
+    }
+
+    /// What there is to say of them.
+    pub fn metrics(&self, statements: &Statements, families: &mut Vec<Family>) {
+        let mut own = [
+            Family::new(
+                "pgtally_statement_calls_total",
+                Kind::Counter,
+                "Executions that ended well, of the statements named and of all others.",
+            ),
+            Family::new(
+                "pgtally_statement_seconds_total",
+                Kind::Counter,
+                "Time that the server worked for them.",
+            ),
+            Family::new(
+                "pgtally_statement_rows_total",
+                Kind::Counter,
+                "Rows returned or changed by them.",
+            ),
+            Family::new(
+                "pgtally_statement_failures_total",
+                Kind::Counter,
+                "Executions that an error or a cancellation ended.",
+            ),
+        ];
+        for row in statements.rows.iter().filter(|row| self.seated.contains(&row.key)) {
+            let id = row.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
+            let labels = [
+                ("queryid", id.as_str()),
+                ("database", &row.database),
+                ("user", &row.user),
+                ("toplevel", if row.toplevel { "true" } else { "false" }),
+            ];
+            for (family, value) in own.iter_mut().zip(figures(row)) {
+                family.number(labels, value);
+            }
+        }
+        let other = [("queryid", "other"), ("database", ""), ("user", ""), ("toplevel", "")];
+        for (family, value) in own.iter_mut().zip(self.others) {
+            family.number(other, value);
+        }
+        families.extend(own);
+        let mut known = Family::new(
+            "pgtally_statements_known",
+            Kind::Gauge,
+            "Statements that the server's table holds.",
+        );
+        known.number([], f64::from(statements.table.used));
+        families.push(known);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(rows: &[(u64, f64)]) -> Statements {
+        let mut rows: Vec<StatementRow> = rows
+            .iter()
+            .map(|&(id, seconds)| StatementRow {
+                key: StatementKey { id, ..StatementKey::default() },
+                queryid: Some(id as i64),
+                calls: seconds as u64 * 10,
+                seconds,
+                ..StatementRow::default()
+            })
+            .collect();
+        rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        Statements { rows, ..Statements::default() }
+    }
+
+    fn told(seats: &Seats, reading: &Statements) -> Vec<(String, f64)> {
+        let mut families = Vec::new();
+        seats.metrics(reading, &mut families);
+        let seconds = families.iter().find(|f| f.name == "pgtally_statement_seconds_total");
+        let samples = seconds.unwrap().samples.iter().map(|sample| match sample.value {
+            super::super::family::Value::Number(value) => (sample.labels[0].1.clone(), value),
+            _ => unreachable!(),
+        });
+        samples.collect()
+    }
+
+    #[test]
+    fn so_many_are_named_and_the_others_add_up() {
+        let mut seats = Seats::new(2);
+        let first = reading(&[(1, 9.0), (2, 8.0), (3, 5.0), (4, 1.0)]);
+        seats.note(&first);
+        let named = |id: &str, seconds| (id.to_string(), seconds);
+        assert_eq!(told(&seats, &first), [named("1", 9.0), named("2", 8.0), named("other", 0.0)]);
+        // 3 has more than 2 now, but not clearly; 5 is new.
+        let second = reading(&[(1, 9.0), (2, 8.0), (3, 9.5), (4, 1.5), (5, 0.25)]);
+        seats.note(&second);
+        assert_eq!(told(&seats, &second)[2], named("other", 5.25));
+        assert_eq!(told(&seats, &second)[1], named("2", 8.0));
+        let third = reading(&[(1, 9.0), (2, 8.0), (3, 10.5), (4, 1.5), (5, 0.25)]);
+        seats.note(&third);
+        let now = told(&seats, &third);
+        assert_eq!(now, [named("3", 10.5), named("1", 9.0), named("other", 6.25)]);
+        // The one that lost its seat goes on among the others.
+        let fourth = reading(&[(1, 9.0), (2, 8.5), (3, 10.5), (4, 1.5), (5, 0.25)]);
+        seats.note(&fourth);
+        assert_eq!(told(&seats, &fourth)[2], named("other", 6.75));
+        // After a reset everything begins anew; what others did is kept.
+        let fifth = reading(&[(1, 0.5), (4, 0.25)]);
+        seats.note(&fifth);
+        assert_eq!(told(&seats, &fifth), [named("1", 0.5), named("4", 0.25), named("other", 7.0)]);
+    }
+}

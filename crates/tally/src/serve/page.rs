@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The live page: the report of the last minutes, made anew as often as it is asked for.
+
+use jiff::tz::TimeZone;
+use segment::Interval;
+
+use super::history::{History, Kept};
+use crate::error::Error;
+use crate::model::statements::Statements;
+use crate::model::units::duration;
+use crate::report::document::{Document, Fact, Live};
+use crate::report::material::Material;
+use crate::report::{assemble, page};
+
+/// Where the page asks for newer figures, on the server that it came from.
+pub const FIGURES: &str = "report.json";
+
+/// What the command line says of the page.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Length of an interval, seconds.
+    pub interval: f64,
+    /// Length of a column of the heat map, seconds.
+    pub detail: f64,
+}
+
+/// The report of what is kept; `None`: there is nothing yet.
+pub fn document(
+    history: &History,
+    latest: Option<&std::sync::Arc<segment::Statements>>,
+    pace: Pace,
+) -> Result<Option<Document>, Error> {
+    let Some(kept) = history.all() else { return Ok(None) };
+    let material = material(kept, history, latest, pace);
+    let mut document = assemble::document(material, &TimeZone::system())?;
+    document.live = Some(Live { url: FIGURES.to_string() });
+    Ok(Some(document))
+}
+
+fn material(
+    kept: Kept<'_>,
+    history: &History,
+    latest: Option<&std::sync::Arc<segment::Statements>>,
+    pace: Pace,
+) -> Material {
+    let whole = Interval::of(&kept.sum);
+    let statements = latest.map(|latest| {
+        let mut all = Statements::between(kept.statements, latest);
+        all.interval_seconds = Some(whole.interval_seconds);
+        all
+    });
+    let mut facts = vec![
+        Fact { name: "Machine", text: format!("{} processors", whole.cores) },
+        Fact { name: "Level", text: whole.level.to_string() },
+        Fact {
+            name: "Live",
+            text: format!(
+                "the last minutes, each interval of {} as it ends; nothing is kept on disk \
+                 (`tally record` does that)",
+                duration(pace.interval)
+            ),
+        },
+    ];
+    if let Some(why) = history.silence() {
+        facts.push(Fact { name: "Now", text: format!("nothing to read: {why}") });
+    }
+    let measured = kept.points.iter().filter(|point| point.seconds > 0.0).count();
+    Material {
+        recording: whole.server.segment.clone(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        from: kept.from,
+        to: kept.to,
+        interval_seconds: pace.interval,
+        detail_seconds: Some(pace.detail),
+        intervals: measured as u64,
+        statements,
+        points: kept.points,
+        moments: kept.moments,
+        latency: kept.latency,
+        events: history.events.iter().cloned().collect(),
+        marks: history.marks.iter().cloned().collect(),
+        gaps: kept.gaps,
+        facts,
+        settings: Vec::new(),
+        runs: Vec::new(),
+        devices: Vec::new(),
+        problems: Vec::new(),
+        whole,
+    }
+}
+
+/// A page that may ask the server that it came from, and no other, and its policy.
+#[derive(Debug, Clone)]
+pub struct Page {
+    /// HTML.
+    pub html: String,
+    /// Of its own header; it also says that no other page may have this one in a frame, which
+    /// a policy within a page cannot say.
+    pub policy: String,
+}
+
+const NOTHING: &str = "default-src 'none'";
+const ONLY_HERE: &str = "default-src 'none'; connect-src 'self'";
+
+impl Page {
+    /// The page of a report.
+    pub fn of(document: &Document) -> Result<Page, Error> {
+        let html = page::page(document)?.replacen(NOTHING, ONLY_HERE, 1);
+        let policy = html
+            .split_once(ONLY_HERE)
+            .and_then(|(_, rest)| rest.split_once('"'))
+            .map_or("", |(rest, _)| rest);
+        let policy = format!("{ONLY_HERE}{policy}; frame-ancestors 'none'");
+        Ok(Page { html, policy })
+    }
+
+    /// One that says why there is nothing to see yet, and looks again.
+    pub fn waiting(why: &str) -> Page {
+        let html = format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta \
+             http-equiv=\"refresh\" content=\"2\">\n<title>pgtally</title></head>\n<body><p>Nothing \
+             to show yet: {}. This page looks again every two seconds.</p></body></html>\n",
+            crate::report::html::escape(why)
+        );
+        Page { html, policy: format!("{NOTHING}; frame-ancestors 'none'") }
+    }
+}

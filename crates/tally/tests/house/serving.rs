@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally serve` as a child process, and a Prometheus that scrapes it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use scratch::Cluster;
+
+use super as house;
+
+/// A server in which nobody but its clients commits.
+pub fn quiet() -> Cluster {
+    let quiet = house::plain().setting("shared_preload_libraries", "pg_tally");
+    // Commits wait for their syncs.
+    house::start(quiet.setting("autovacuum", "off").fsync(true))
+}
+
+/// So many transactions of so many clients; how many pgbench says they were.
+pub fn load(cluster: &Cluster, clients: u32, transactions: u64) -> u64 {
+    let load = cluster.pgbench().clients(clients).transactions(transactions).arg("-n");
+    load.run().unwrap().transactions
+}
+
+/// A running `tally serve`.
+pub struct Serving {
+    child: Child,
+    address: String,
+}
+
+impl Serving {
+    /// On a port that is free.
+    pub fn start(cluster: &Cluster, arguments: &[&str]) -> Serving {
+        Self::at(cluster, "127.0.0.1:0", arguments)
+    }
+
+    pub fn at(cluster: &Cluster, listen: &str, arguments: &[&str]) -> Serving {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
+            .arg("serve")
+            .arg(cluster.data_dir())
+            .args(["--json", "--listen", listen])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let page = told["page"].as_str().unwrap();
+        let address = page.trim_start_matches("http://").trim_end_matches('/').to_string();
+        Serving { child, address }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).unwrap()
+    }
+
+    /// What comes back for these very bytes.
+    pub fn raw(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        // A connection that is reset has answered before.
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// The content behind a path, if there is any.
+    pub fn get(&self, path: &str) -> Option<String> {
+        let answer = self
+            .raw(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
+        head.starts_with("HTTP/1.1 200").then(|| body.to_string())
+    }
+
+    pub fn metrics(&self) -> String {
+        self.get("/metrics").unwrap()
+    }
+
+    pub fn report(&self) -> Option<serde_json::Value> {
+        Some(serde_json::from_str(&self.get("/report.json")?).unwrap())
+    }
+
+    /// It ends well when it is asked to.
+    pub fn stop(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The value at the end of a sample's line.
+pub fn value(line: &str) -> f64 {
+    line.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+/// The value of the sample of this name and labels.
+pub fn find(metrics: &str, name: &str) -> Option<f64> {
+    let found = metrics
+        .lines()
+        .find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+    found.map(value)
+}
+
+pub fn field(metrics: &str, name: &str) -> f64 {
+    find(metrics, name).unwrap_or(0.0)
+}
+
+/// Names and labels of what must not fall.
+pub fn counters(metrics: &str) -> Vec<&str> {
+    let lines = metrics.lines().filter(|line| !line.starts_with('#'));
+    let names = lines.filter_map(|line| line.rsplit_once(' ')).map(|(name, _)| name);
+    names
+        .filter(|name| {
+            let bare = name.split('{').next().unwrap();
+            ["_total", "_count", "_sum", "_bucket"].iter().any(|end| bare.ends_with(end))
+        })
+        .collect()
+}
+
+/// A Prometheus that scrapes one address each second.
+pub struct Prometheus {
+    child: Child,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Prometheus {
+    pub fn start(serving: &Serving, options: &[&str]) -> Prometheus {
+        let folder = tempfile::tempdir().unwrap();
+        let configuration = format!(
+            "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: pgtally\n    \
+             static_configs:\n      - targets: ['{}']\n",
+            serving.address()
+        );
+        let file = folder.path().join("prometheus.yml");
+        std::fs::write(&file, configuration).unwrap();
+        // It takes no port 0: one that was free a moment ago.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let child = Command::new("prometheus")
+            .arg(format!("--config.file={}", file.display()))
+            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .args(options)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("prometheus is not installed; script/bootstrap does that");
+        let prometheus = Prometheus { child, port, _folder: folder };
+        house::eventually("Prometheus listens", || {
+            TcpStream::connect(("127.0.0.1", prometheus.port)).is_ok()
+        });
+        prometheus
+    }
+
+    /// The value of an expression that has one.
+    pub fn query(&self, expression: &str) -> Option<f64> {
+        let letter = |byte: u8| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        };
+        let query: String = expression.bytes().map(letter).collect();
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        let request =
+            format!("GET /api/v1/query?query={query} HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let body = answer.split_once("\r\n\r\n")?.1;
+        let json: serde_json::Value = serde_json::from_str(body).ok()?;
+        let results = json["data"]["result"].as_array()?;
+        assert!(results.len() <= 1, "{expression}: {body}");
+        results.first()?["value"][1].as_str()?.parse().ok()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

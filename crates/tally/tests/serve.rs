@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally serve` on a real server: metrics that are exactly what pgbench did, a real Prometheus,
+//! requests that mean no good, a server that goes and comes back.
+
+mod house;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use house::serving::{self as serve, field, Serving};
+
+#[test]
+fn counters_of_two_scrapes_differ_by_exactly_what_was_done() {
+    let cluster = serve::quiet();
+    cluster.pgbench_init(1).unwrap();
+    let serving = Serving::start(&cluster, &["--statements", "3"]);
+    let before = serving.metrics();
+    assert_eq!(serve::load(&cluster, 3, 40), 120);
+    let after = serving.metrics();
+    let grown = |name: &str| field(&after, name) - field(&before, name);
+    assert_eq!(grown("pgtally_commits_total"), 120.0);
+    assert_eq!(
+        grown("pgtally_commit_seconds_count{how=\"led\"}")
+            + grown("pgtally_commit_seconds_count{how=\"carried\"}"),
+        120.0
+    );
+    // Seven commands a transaction.
+    let query = "pgtally_command_seconds_count{command=\"Query\"}";
+    assert!(grown(query) >= 840.0, "{}", grown(query));
+    // Everything is there: the parts are the whole, before and after.
+    for text in [&before, &after] {
+        let sum = |name: &str| -> f64 {
+            text.lines().filter(|line| line.starts_with(name)).map(serve::value).sum()
+        };
+        let (parts, whole) =
+            (sum("pgtally_time_seconds_total{"), field(text, "pgtally_session_seconds_total"));
+        assert!((parts - whole).abs() < 1e-6 * whole, "{parts} of {whole}");
+        assert_eq!(sum("pgtally_overflow_total{"), 0.0);
+    }
+    // The three with most time, and the others.
+    let named = after.lines().filter(|line| line.starts_with("pgtally_statement_calls_total{"));
+    assert_eq!(named.count(), 4, "{after}");
+    // No counter has fallen.
+    let counters: Vec<&str> = serve::counters(&before);
+    assert!(counters.len() > 50);
+    for name in counters {
+        let now = serve::find(&after, name);
+        let fell = now.is_some_and(|now| now < field(&before, name));
+        assert!(!fell, "{name}: {} -> {now:?}", field(&before, name));
+    }
+}
+
+#[test]
+fn names_and_labels_are_the_documented_ones() {
+    let cluster = serve::quiet();
+    cluster.pgbench_init(1).unwrap();
+    let serving = Serving::start(&cluster, &["--statements", "2"]);
+    let documented = include_str!("../../../docs/metrics.md");
+    let mut names: Vec<(String, String)> = Vec::new();
+    for line in serving.metrics().lines().filter(|line| !line.starts_with('#')) {
+        let (name, rest) = line.split_once(['{', ' ']).unwrap();
+        let labels: Vec<&str> =
+            rest.split("\",").filter_map(|pair| Some(pair.split_once("=\"")?.0)).collect();
+        let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+        let labels: Vec<&str> = labels.into_iter().filter(|label| *label != "le").collect();
+        names.push((base.unwrap_or(name).to_string(), labels.join(", ")));
+    }
+    names.sort();
+    names.dedup();
+    assert!(names.len() > 25, "{names:?}");
+    for (name, labels) in names {
+        let row = documented.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = row.unwrap_or_else(|| panic!("docs/metrics.md lacks {name}"));
+        let told = row.split('|').nth(3).unwrap().trim().replace('`', "");
+        assert_eq!(told, labels, "labels of {name}");
+    }
+}
+
+#[test]
+fn promtool_accepts_the_metrics_and_prometheus_keeps_the_same_figures() {
+    let cluster = serve::quiet();
+    cluster.pgbench_init(1).unwrap();
+    let serving = Serving::start(&cluster, &[]);
+    let mut check = assert_cmd::Command::new("promtool");
+    check.args(["check", "metrics"]).write_stdin(serving.metrics()).assert().success();
+    for options in [&[][..], &["--enable-feature=native-histograms"]] {
+        let prometheus = serve::Prometheus::start(&serving, options);
+        let native = !options.is_empty();
+        let ours = serving.metrics();
+        let commits = field(&ours, "pgtally_commits_total");
+        assert!(commits > 0.0);
+        house::eventually("Prometheus has scraped", || {
+            prometheus.query("pgtally_commits_total") == Some(commits)
+        });
+        let led = field(&ours, "pgtally_commit_seconds_count{how=\"led\"}");
+        let sum = field(&ours, "pgtally_commit_seconds_sum{how=\"led\"}");
+        let name = "pgtally_commit_seconds";
+        let (count, seconds) = if native {
+            (
+                format!("histogram_count({name}{{how=\"led\"}})"),
+                format!("histogram_sum({name}{{how=\"led\"}})"),
+            )
+        } else {
+            (format!("{name}_count{{how=\"led\"}}"), format!("{name}_sum{{how=\"led\"}}"))
+        };
+        assert_eq!(prometheus.query(&count), Some(led));
+        assert_eq!(prometheus.query(&seconds), Some(sum));
+        let median = if native {
+            format!("histogram_quantile(0.5, {name}{{how=\"led\"}})")
+        } else {
+            format!("histogram_quantile(0.5, sum by (le) ({name}_bucket{{how=\"led\"}}))")
+        };
+        let median = prometheus.query(&median).unwrap();
+        assert!(median > 0.0 && median < sum, "{median}");
+    }
+}
+
+#[test]
+fn nobody_gets_in_who_should_not() {
+    let cluster = serve::quiet();
+    let serving = Serving::start(&cluster, &[]);
+    let first = |request: &str| serving.raw(request).lines().next().unwrap_or("").to_string();
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "200"),
+        ("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", "421"),
+        ("GET / HTTP/1.1\r\nConnection: close\r\n\r\n", "400"),
+        ("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", "405"),
+        ("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "405"),
+        ("GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "404"),
+        ("GET /%2e%2e/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "404"),
+        ("nonsense\r\n\r\n", "400"),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", "413"),
+    ] {
+        let line = first(request);
+        assert!(line.contains(status), "{request:?}: {line}");
+    }
+    let head = serving.raw("HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert!(head.ends_with("\r\n\r\n"), "HEAD has no content: {head}");
+    for header in [
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "frame-ancestors 'none'",
+        "default-src 'none'",
+    ] {
+        assert!(head.contains(header), "{header} is missing: {head}");
+    }
+    // A head of a megabyte is cut off.
+    let mut stream = serving.connect();
+    let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
+    let refused = (0..64).any(|_| stream.write_all(&[b'x'; 16 * 1024]).is_err());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(refused || answer.contains("431"), "{answer}");
+    // Who says nothing keeps nobody else out, and no more than so many are let in.
+    let idle: Vec<TcpStream> = (0..40).map(|_| serving.connect()).collect();
+    assert!(serving.metrics().contains("pgtally_up 1"));
+    drop(idle);
+    serving.stop();
+}
+
+#[test]
+fn other_addresses_need_a_token() {
+    use std::os::unix::fs::PermissionsExt;
+    let cluster = serve::quiet();
+    let data = cluster.data_dir().to_str().unwrap().to_string();
+    let complaint =
+        house::complaint(house::tally().args(["serve", &data, "--listen", "0.0.0.0:0"]), 2);
+    assert!(complaint.contains("--token-file"), "{complaint}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "0123456789abcdef0123456789abcdef\n").unwrap();
+    let path = file.to_str().unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let all = ["serve", &data, "--listen", "0.0.0.0:0", "--token-file", path];
+    let complaint = house::complaint(house::tally().args(all), 1);
+    assert!(complaint.contains("chmod 600"), "{complaint}");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let serving = Serving::start(&cluster, &["--token-file", path]);
+    let ask = |extra: &str| {
+        serving.raw(&format!(
+            "GET /metrics HTTP/1.1\r\nHost: localhost\r\n{extra}Connection: close\r\n\r\n"
+        ))
+    };
+    assert!(ask("").starts_with("HTTP/1.1 401"));
+    assert!(ask("Authorization: Bearer 0123456789abcdef0123456789abcdeX\r\n").contains(" 401"));
+    let token = "0123456789abcdef0123456789abcdef";
+    assert!(ask(&format!("Authorization: Bearer {token}\r\n")).contains("pgtally_up 1"));
+    assert!(ask(&format!("Cookie: pgtally_token={token}\r\n")).contains("pgtally_up 1"));
+    let welcome = serving.raw(&format!(
+        "GET /?token={token} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    ));
+    assert!(
+        welcome.starts_with("HTTP/1.1 303") && welcome.contains("location: /\r\n"),
+        "{welcome}"
+    );
+}
+
+#[test]
+fn a_port_in_use_is_said_with_the_remedy() {
+    let cluster = serve::quiet();
+    let data = cluster.data_dir().to_str().unwrap().to_string();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let complaint =
+        house::complaint(house::tally().args(["serve", &data, "--listen", &address]), 1);
+    assert!(complaint.contains(&address) && complaint.contains("--listen"), "{complaint}");
+}
+
+#[test]
+fn a_socket_of_the_file_system_serves_as_well_and_goes_at_the_end() {
+    let cluster = serve::quiet();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tally.sock");
+    let serving = Serving::at(&cluster, &format!("unix:{}", path.display()), &[]);
+    let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: any\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("pgtally_up 1"), "{answer}");
+    serving.stop();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_server_that_goes_leaves_a_gap_and_is_followed_when_it_comes_back() {
+    let mut cluster = serve::quiet();
+    cluster.pgbench_init(1).unwrap();
+    let serving = Serving::start(&cluster, &["--interval", "200ms"]);
+    let report = || serving.report();
+    house::eventually("there is a report", || report().is_some());
+    serve::load(&cluster, 2, 20);
+    house::eventually("it has what pgbench did", || {
+        report().unwrap()["totals"]["commits"].as_u64() == Some(40)
+    });
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    house::eventually("the metrics say that it has gone", || {
+        serving.metrics().contains("pgtally_up 0\n")
+    });
+    assert!(!serving.metrics().contains("pgtally_commits_total"));
+    let gone = report().unwrap();
+    assert_eq!(gone["gaps"].as_array().unwrap().len(), 1, "{}", gone["gaps"]);
+    std::thread::sleep(Duration::from_millis(500));
+    cluster.start().unwrap();
+    serve::load(&cluster, 1, 10);
+    house::eventually("it is followed again", || {
+        report().unwrap()["totals"]["commits"].as_u64() == Some(50)
+    });
+    let back = report().unwrap();
+    assert_eq!(back["gaps"].as_array().unwrap().len(), 1, "{}", back["gaps"]);
+    assert_eq!(field(&serving.metrics(), "pgtally_commits_total"), 10.0);
+    // What charts show adds up to what the tables say.
+    let axis = &back["axes"]["main"]["seconds"];
+    let stack = back["charts"].as_array().unwrap().iter().find(|c| c["id"] == "activity").unwrap();
+    let mut sum = 0.0;
+    for series in stack["series"].as_array().unwrap() {
+        for (value, seconds) in
+            series["values"].as_array().unwrap().iter().zip(axis.as_array().unwrap())
+        {
+            sum += value.as_f64().unwrap_or(0.0) * seconds.as_f64().unwrap();
+        }
+    }
+    let busy = back["totals"]["busy_seconds"].as_f64().unwrap();
+    assert!((sum - busy).abs() < 0.001 * busy, "{sum} of {busy}");
+    serving.stop();
+}
+
+#[test]
+fn a_browser_sees_the_load_as_it_runs() {
+    let cluster = serve::quiet();
+    cluster.pgbench_init(1).unwrap();
+    let serving = Serving::start(&cluster, &[]);
+    let load = cluster.pgbench().clients(2).rate(100.0).duration(Duration::from_secs(30));
+    let mut load = load.arg("-n").spawn().unwrap();
+    let script =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/test/serving.mjs");
+    let address = format!("http://{}/", serving.address());
+    let mut browser = std::process::Command::new("node");
+    browser.arg(script).arg(address);
+    if let Some(picture) = std::env::var_os("PGTALLY_PICTURE") {
+        browser.arg(picture);
+    }
+    let output = browser.output().unwrap();
+    assert!(load.running(), "the load has ended before the browser had seen enough");
+    let told = load.wait().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["moved"], true, "the charts stand still: {seen}");
+    assert!(seen["colours"].as_u64().unwrap() > 1, "the chart is blank: {seen}");
+    for nothing in ["requests", "violations", "errors"] {
+        assert_eq!(seen[nothing], serde_json::json!([]), "{nothing}");
+    }
+    // The seconds in which all of it ran, against what pgbench says of all of its own.
+    let commits: Vec<f64> =
+        seen["commits"].as_array().unwrap().iter().map(|n| n.as_f64().unwrap_or(0.0)).collect();
+    let begun = commits.iter().position(|n| *n > 0.0).unwrap();
+    let during = &commits[(begun + 1).min(commits.len() - 1)..];
+    let mean = during.iter().sum::<f64>() / during.len() as f64;
+    assert!((mean / told.tps - 1.0).abs() < 0.15, "{mean}/s, and pgbench says {}", told.tps);
+}
