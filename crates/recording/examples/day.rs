@@ -144,7 +144,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     .map(|(id, it)| vary_statement(it, id, &mut dice))
                     .collect();
                 let rate = frame.clock.ticks_per_second;
-                let time_us = (frame.realtime_ns / 1000) as i64;
+                let time_us = recording::time_us(frame.realtime_ns);
                 let stamp = (number, time_us);
                 batch.append(recording::statements(&rows, rate, stamp, 10_000_000_000));
             }

@@ -140,3 +140,65 @@ impl Commit {
         self.remove.contains(&relative) && !self.rename.iter().any(|(_, to)| *to == relative)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Grade;
+
+    const TABLE: &str = "frames";
+
+    /// Two minutes that shall become an hour, as it is when commit.json has just been put in
+    /// its place.
+    fn begun() -> (tempfile::TempDir, Store, Commit) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path(), "machine");
+        std::fs::create_dir_all(store.journals()).unwrap();
+        let mut commit = Commit::default();
+        for time in ["170000", "170100"] {
+            let path = store.part(TABLE, "2026-03-01", time, Grade::Minute);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, time).unwrap();
+            commit.remove(&store, &path);
+        }
+        let hour = store.part(TABLE, "2026-03-01", "170000", Grade::Hour);
+        std::fs::write(commit.stage(&store, &hour).unwrap(), "the hour").unwrap();
+        let text = serde_json::to_vec(&commit).unwrap();
+        store::replace(&store.journals().join(NAME), &text).unwrap();
+        (folder, store, commit)
+    }
+
+    /// The contents of the parts as a reader finds them.
+    fn read(store: &Store) -> Vec<String> {
+        let commit = Commit::left(store).unwrap_or_default();
+        let parts = commit.foresee(store, TABLE, store.parts(TABLE));
+        parts.iter().map(|(_, path)| std::fs::read_to_string(path).unwrap()).collect()
+    }
+
+    #[test]
+    fn at_every_step_a_reader_finds_everything_once() {
+        let (_folder, store, commit) = begun();
+        assert_eq!(read(&store), ["the hour"]);
+        let (from, to) = &commit.rename[0];
+        std::fs::rename(store.absolute(from), store.absolute(to)).unwrap();
+        assert_eq!(read(&store), ["the hour"]);
+        std::fs::remove_file(store.absolute(&commit.remove[0])).unwrap();
+        assert_eq!(read(&store), ["the hour"]);
+        Commit::recover(&store).unwrap();
+        assert_eq!(read(&store), ["the hour"]);
+        assert_eq!(store.parts(TABLE).len(), 1);
+        assert_eq!(Commit::left(&store), None);
+        Commit::recover(&store).unwrap();
+    }
+
+    #[test]
+    fn what_is_given_up_leaves_everything_as_it_was() {
+        let (_folder, store, commit) = begun();
+        std::fs::remove_file(store.journals().join(NAME)).unwrap();
+        assert_eq!(read(&store), ["170000", "170100"]);
+        commit.give_up(&store);
+        assert_eq!(read(&store), ["170000", "170100"]);
+        let left = std::fs::read_dir(store.table(TABLE).join("date=2026-03-01")).unwrap();
+        assert_eq!(left.count(), 2);
+    }
+}

@@ -5,6 +5,7 @@
 //! next one of the same series, so that the sum over any time is off by less than one.
 
 use crate::batch::Batch;
+use crate::range::time_us;
 use crate::rows::{FrameRow, PartRow, SessionsRow, StatementRow, TextRow};
 use crate::series::{Series, SpreadRow, StatRow};
 use crate::statement;
@@ -51,7 +52,7 @@ impl Intake {
     /// The rows of an interval: of `frames`, `sessions` and `statistics`. The kernel's view of
     /// the machine is filled in by who has it.
     pub fn frame(&mut self, frame: &Frame, number: u64, server: u32) -> Batch {
-        let time_us = i64::try_from(frame.realtime_ns / 1000).unwrap_or(i64::MAX);
+        let time_us = time_us(frame.realtime_ns);
         let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
         let mut batch = Batch::default();
         let mut row = FrameRow {
@@ -161,7 +162,7 @@ impl Intake {
         let Some(frame) = self.detail.take() else {
             return Vec::new();
         };
-        let time_us = i64::try_from(frame.realtime_ns / 1000).unwrap_or(i64::MAX);
+        let time_us = time_us(frame.realtime_ns);
         let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
         let row = |it: &FrameStat| {
             let scale = if it.stat.kind == StatKind::Value { 1.0 } else { ns_per_tick };

@@ -36,7 +36,7 @@ pub use error::Error;
 pub use frames::Frames;
 pub use grid::{Amount, Grid};
 pub use intake::{statements, Intake};
-pub use range::{in_words, Range};
+pub use range::{in_words, time_us, Range};
 pub use recording::Recording;
 pub use rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RunRow, ServerIoRow,

@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Where the metadata names the series.
 const SERIES_KEY: &str = "pgtally.series";
+/// Times are kept in milliseconds: the rest of a time of day is chance, which takes room.
+const MILLISECOND_US: i64 = 1000;
 /// Rows that are handed over at once.
 const BATCH: usize = 1 << 16;
 
@@ -37,7 +39,7 @@ fn failed(path: &Path) -> impl Fn(ParquetError) -> Error + '_ {
 }
 
 fn field(column: &Column) -> Result<Type, ParquetError> {
-    let time = LogicalType::Timestamp { is_adjusted_to_u_t_c: true, unit: TimeUnit::MICROS };
+    let time = LogicalType::Timestamp { is_adjusted_to_u_t_c: true, unit: TimeUnit::MILLIS };
     let (physical, repetition) = match column.shape {
         Shape::Long => (Physical::INT64, Repetition::REQUIRED),
         Shape::OptLong => (Physical::INT64, Repetition::OPTIONAL),
@@ -110,7 +112,10 @@ pub(crate) fn write<T: Table>(path: &Path, rows: &[T]) -> Result<(), Error> {
             .map_err(|e| ParquetError::General(e.to_string()))?;
         let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
         let mut group = writer.next_row_group()?;
-        for cells in T::store(rows) {
+        for (mut cells, column) in T::store(rows).into_iter().zip(&columns) {
+            if column.unit == Unit::Time {
+                scale(&mut cells, |us| us.div_euclid(MILLISECOND_US));
+            }
             if let Some(mut column) = group.next_column()? {
                 put(column.untyped(), cells)?;
                 column.close()?;
@@ -121,6 +126,12 @@ pub(crate) fn write<T: Table>(path: &Path, rows: &[T]) -> Result<(), Error> {
         Ok(())
     };
     write().map_err(failed(path))
+}
+
+fn scale(cells: &mut Cells, by: impl Fn(i64) -> i64) {
+    if let Cells::Long(cells) = cells {
+        cells.iter_mut().for_each(|cell| *cell = by(*cell));
+    }
 }
 
 fn put(column: &mut ColumnWriter<'_>, cells: Cells) -> Result<(), ParquetError> {
@@ -204,7 +215,10 @@ pub(crate) fn read_columns(
             let mut columns = Columns { rows, cells: Vec::new(), series: series.clone() };
             for column in wanted {
                 if let Some(&at) = places.get(column.name) {
-                    let cells = get(&*group, at, column.shape, rows)?;
+                    let mut cells = get(&*group, at, column.shape, rows)?;
+                    if column.unit == Unit::Time {
+                        scale(&mut cells, |ms| ms.saturating_mul(MILLISECOND_US));
+                    }
                     columns.cells.push((column.name.to_string(), cells));
                 }
             }

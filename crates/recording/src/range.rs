@@ -30,6 +30,11 @@ impl Range {
     }
 }
 
+/// Nanoseconds since 1970 as a recording has them: microseconds, in whole milliseconds.
+pub fn time_us(realtime_ns: u64) -> i64 {
+    i64::try_from(realtime_ns / 1_000_000).unwrap_or(i64::MAX / 1000).saturating_mul(1000)
+}
+
 /// "2026-03-01 17:30:00 UTC".
 pub fn in_words(time_us: i64) -> String {
     match jiff::Timestamp::from_microsecond(time_us) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// What a column holds, as docs/recording.md describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Microseconds since 1970, UTC.
+    /// Time of day, UTC: microseconds since 1970 here, milliseconds in files.
     Time,
     /// Nanoseconds.
     Ns,

@@ -52,7 +52,7 @@ impl Clocks {
 
     /// Time of day, microseconds since 1970.
     pub fn micros(&self) -> i64 {
-        i64::try_from(self.realtime / 1000).unwrap_or(i64::MAX)
+        recording::time_us(self.realtime)
     }
 
     /// What happened since an earlier reading, after which the next was to follow in `interval`.

@@ -301,7 +301,7 @@ impl<'a> Recorder<'a> {
     fn take(&mut self, taken: Taken, detail: bool) -> Result<(), Error> {
         let Some(number) = self.writer.as_ref().map(Writer::next_frame) else { return Ok(()) };
         let frame = &taken.frame;
-        let time_us = i64::try_from(frame.realtime_ns / 1000).unwrap_or(i64::MAX);
+        let time_us = recording::time_us(frame.realtime_ns);
         let mut batch = self.intake.frame(frame, number, self.server);
         if taken.reset {
             self.reset(frame.ticks, frame.clock.ticks_per_second, time_us);
