@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::report::Edge;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
@@ -49,6 +50,7 @@ Examples:
   tally events --follow           what is notable, as it happens
   tally level locks --for 60s     look at every lightweight lock, for a minute
   tally record -o run1 -- pgbench -T 60   keep all of it while a command runs
+  tally report DIR -o report.html a recording as one page
   tally cost                      what the watching costs";
 
 /// The verbs.
@@ -72,6 +74,8 @@ pub enum Verb {
     Events(EventsArgs),
     /// Keep all of it on disk, as Parquet files; for good, for a while, or while a command runs
     Record(RecordArgs),
+    /// What a recording holds, as one page for the browser, as text or as JSON
+    Report(ReportArgs),
     /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
     /// Set how much is looked at, for good, for a while or now and then; or say it
@@ -537,6 +541,42 @@ impl From<EventKind> for segment::EventKind {
             EventKind::Checkpoint => Self::Checkpoint,
         }
     }
+}
+
+/// Arguments of `tally report`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+DIR is what `tally record -o DIR` has written, or is writing. T is a time of day (14:30), a date
+(2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or so long before
+the recording's end (-10m). A page holds everything that it needs and can be sent as it is.
+
+Examples:
+  tally report /srv/recording
+  tally report /srv/recording -o report.html
+  tally report /srv/recording --from -1h -o last-hour.html
+  tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
+pub struct ReportArgs {
+    /// The recording's directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Tell of the time from here on
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub from: Option<Edge>,
+    /// Tell of the time until then
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub to: Option<Edge>,
+    /// Of a recording of several machines, tell of this one
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Write it into this file: a page, unless --text or --json is given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print text, as without -o
+    #[arg(long, conflicts_with = "json")]
+    pub text: bool,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `tally cost`.

@@ -23,6 +23,7 @@ mod library_list;
 mod ls;
 mod model;
 mod record;
+mod report;
 mod server;
 mod statements;
 mod status;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Statements(args) => statements::run(args, color),
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),
+        Verb::Report(args) => report::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
