@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::diff::{Per, Place};
 use crate::report::Edge;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
@@ -51,6 +52,7 @@ Examples:
   tally level locks --for 60s     look at every lightweight lock, for a minute
   tally record -o run1 -- pgbench -T 60   keep all of it while a command runs
   tally report DIR -o report.html a recording as one page
+  tally diff A B                  what differs between two recordings
   tally cost                      what the watching costs";
 
 /// The verbs.
@@ -76,6 +78,8 @@ pub enum Verb {
     Record(RecordArgs),
     /// What a recording holds, as one page for the browser, as text or as JSON
     Report(ReportArgs),
+    /// What differs between two recordings, and what of that is more than noise
+    Diff(DiffArgs),
     /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
     /// Set how much is looked at, for good, for a while or now and then; or say it
@@ -568,6 +572,45 @@ pub struct ReportArgs {
     /// Of a recording of several machines, tell of this one
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// Write it into this file: a page, unless --text or --json is given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print text, as without -o
+    #[arg(long, conflicts_with = "json")]
+    pub text: bool,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tally diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A and B are recordings (`tally record -o DIR`), or parts of them: DIR@FROM..TO, where FROM and TO are
+as for `tally report` and either may be left out. What differs by more than the recordings' own
+noise is told apart from what does not.
+
+Examples:
+  tally diff before after
+  tally diff before after -o diff.html
+  tally diff recording@14:00..14:30 recording@15:00..15:30
+  tally diff before after --per command --json | jq '.accounts[0]'")]
+pub struct DiffArgs {
+    /// What B is compared with
+    #[arg(value_name = "A", value_parser = Place::parse)]
+    pub a: Place,
+    /// What is compared
+    #[arg(value_name = "B", value_parser = Place::parse)]
+    pub b: Place,
+    /// Count time by these; without it by commits where there are enough of them, else by commands
+    #[arg(long, value_enum)]
+    pub per: Option<Per>,
+    /// Of recordings of several machines, compare this one
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// The same of B alone
+    #[arg(long, value_name = "NAME")]
+    pub host_b: Option<String>,
     /// Write it into this file: a page, unless --text or --json is given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -5,11 +5,13 @@
 //! `target` (which segment), `server` (a connection to it), `model` (an interval in words
 //! and numbers), `error` (what failed and how the process ends).
 
+mod chance;
 mod cli;
 mod columns;
 mod cost;
 mod coverage;
 mod demo;
+mod diff;
 mod disable;
 mod enable;
 mod error;
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, color),
+        Verb::Diff(args) => diff::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),

@@ -6,15 +6,15 @@
 
 mod assemble;
 mod charts;
-mod document;
+pub mod document;
 mod facts;
 mod findings;
 mod html;
 mod latency;
 mod marks;
 mod material;
-mod output;
-mod page;
+pub mod output;
+pub mod page;
 mod point;
 mod range;
 #[cfg(test)]
@@ -24,7 +24,7 @@ mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod text;
+pub mod text;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::time::Duration;
@@ -41,7 +41,7 @@ use source::Wanted;
 pub use range::Edge;
 
 /// Characters in a line where there is no terminal.
-const WIDTH: usize = 132;
+pub const WIDTH: usize = 132;
 
 /// Make it, and print it or write it into a file.
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
@@ -84,7 +84,8 @@ fn make(args: &ReportArgs) -> Result<Document, Error> {
     assemble::document(material?, &TimeZone::system())
 }
 
-fn style(color: bool) -> text::Style {
+/// As standard output can show it.
+pub fn style(color: bool) -> text::Style {
     let on_terminal = io::stdout().is_terminal();
     let size = on_terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
     text::Style {
