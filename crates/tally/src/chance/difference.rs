@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn independent_noise_rarely_gives_a_false_alarm() {
         let normal = |dice: &mut Normal, n| (0..n).map(|_| 10.0 + dice.next()).collect();
-        let found = false_alarms(300, 20, 30, normal);
-        assert!(found <= 6, "{found} of 300");
+        let found = false_alarms(100, 20, 30, normal);
+        assert!(found <= 3, "{found} of 100");
     }
 
     #[test]
@@ -98,8 +98,8 @@ mod tests {
         let skewed = |dice: &mut Normal, n| {
             (0..n).map(|_| if dice.uniform() < 0.1 { (2.0 * dice.next()).exp() } else { 0.0 }).collect()
         };
-        let found = false_alarms(300, 20, 30, skewed);
-        assert!(found <= 6, "{found} of 300");
+        let found = false_alarms(100, 20, 30, skewed);
+        assert!(found <= 3, "{found} of 100");
     }
 
     #[test]
@@ -113,8 +113,8 @@ mod tests {
                 })
                 .collect()
         };
-        let found = false_alarms(300, 20, 60, slow);
-        assert!(found <= 9, "{found} of 300");
+        let found = false_alarms(100, 20, 60, slow);
+        assert!(found <= 4, "{found} of 100");
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
     }
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
         if t_cdf(middle, df) < p {
             low = middle;
         } else {
