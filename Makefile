@@ -75,6 +75,9 @@ install:
 		echo "nothing to install yet; run make first, as an ordinary user" >&2; exit 1; }
 	+$(EXTENSION) install DESTDIR=$(DESTDIR)
 	install -D -m 755 $(TALLY) $(DESTDIR)$(PREFIX)/bin/tally
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's,/usr/local,$(PREFIX),' systemd/pgtally-record@.service > \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/pgtally-record@.service
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	$(TALLY) man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
@@ -86,7 +89,8 @@ install:
 
 uninstall:
 	+$(EXTENSION) uninstall DESTDIR=$(DESTDIR)
-	rm -f $(DESTDIR)$(PREFIX)/bin/tally $(DESTDIR)$(PREFIX)/share/man/man1/tally.1 \
+	rm -f $(DESTDIR)$(PREFIX)/bin/tally $(DESTDIR)$(PREFIX)/lib/systemd/system/pgtally-record@.service \
+		$(DESTDIR)$(PREFIX)/share/man/man1/tally.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tally-*.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tally \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_tally \

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
@@ -37,6 +38,7 @@ static struct
 	TimestampTz start;				/* of the last one seen; 0 none */
 	bool		started;			/* the main loop has */
 	bool		open;				/* it has not ended */
+	bool		failed;				/* nothing has been recorded since its redo */
 	const char *reason;
 	double		interval;			/* seconds since the one before it began; 0 unknown */
 	XLogRecPtr	redo;				/* where recovery would begin after it */
@@ -90,19 +92,42 @@ reason_of(XLogRecPtr redo)
 	return "request";
 }
 
+/* Add to an event's text; what finds no room is left out. */
+static void append(char *text, const char *format,...) pg_attribute_printf(2, 3);
+
+static void
+append(char *text, const char *format,...)
+{
+	size_t		used = strlen(text);
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(text + used, TEXT_SIZE - used, format, args);
+	va_end(args);
+}
+
 /* " before=30.012 before_commands=51234 before_handle=40.123", or nothing where that is not known. */
-static size_t
-clients_text(char *text, size_t size, const char *when, const clients_sum *from, const clients_sum *to)
+static void
+append_clients(char *text, const char *when, const clients_sum *from, const clients_sum *to)
 {
 	double		tick = tally_seconds_per_tick(tally.slot.segment);
 
-	text[0] = '\0';
-	if (!clients_whole(from, to))
-		return 0;
-	return (size_t) snprintf(text, size, " %s=%.3f %s_commands=" UINT64_FORMAT " %s_handle=%.6f", when,
-							 (double) (to->tick - from->tick) * tick, when,
-							 to->commands - from->commands, when,
-							 (double) (to->ticks - from->ticks) * tick);
+	if (clients_whole(from, to))
+		append(text, " %s=%.3f %s_commands=" UINT64_FORMAT " %s_handle=%.6f",
+			   when, (double) (to->tick - from->tick) * tick,
+			   when, to->commands - from->commands,
+			   when, (double) (to->ticks - from->ticks) * tick);
+}
+
+/* " mark=0:123:4.5:6": the sums, for who wants to know what comes after; as in clients_sum. */
+static void
+append_mark(char *text, const clients_sum *now)
+{
+	double		tick = tally_seconds_per_tick(tally.slot.segment);
+
+	if (now->known)
+		append(text, " mark=%u:" UINT64_FORMAT ":%.6f:" UINT64_FORMAT, now->resets, now->commands,
+			   (double) now->ticks * tick, now->off_stretches);
 }
 
 static void
@@ -110,20 +135,21 @@ begin(XLogRecPtr redo)
 {
 	const CheckpointStatsData *c = &CheckpointStats;
 	char		path[8];
-	char		text[TEXT_SIZE];
-	int			length;
+	char		text[TEXT_SIZE] = "checkpoint begins:";
 
 	last.reason = reason_of(redo);
 	last.redo = last.answered = redo;
 	last.interval = seconds_between(last.start, c->ckpt_start_t);
 	last.start = c->ckpt_start_t;
 	last.open = true;
+	last.failed = false;
 	last.slru_ticks = files_slru_ticks;
 	(void) files_longest_sync(path, sizeof(path));
 	checkpoint_writes_begin();
 	clients_read(tally.slot.segment, &last.begun);
-	length = snprintf(text, sizeof(text), "checkpoint begins: reason=%s", last.reason);
-	clients_text(text + length, sizeof(text) - (size_t) length, "before", &last.ended, &last.begun);
+	append(text, " reason=%s", last.reason);
+	append_clients(text, "before", &last.ended, &last.begun);
+	append_mark(text, &last.begun);
 	tell(text);
 }
 
@@ -132,14 +158,14 @@ tell_end(double write, double sync, double total, double tick)
 {
 	const CheckpointStatsData *c = &CheckpointStats;
 	char		path[100];
-	char		text[TEXT_SIZE];
+	char		text[TEXT_SIZE] = "checkpoint ends:";
 	double		longest = (double) files_longest_sync(path, sizeof(path)) * tick;
 
-	snprintf(text, sizeof(text), "checkpoint ends: reason=%s total=%.3f slru=%.3f write=%.3f sync=%.3f "
-			 "buffers=%d files=%d longest=%.3f added=%d removed=%d recycled=%d file=%s",
-			 last.reason, total, (double) (files_slru_ticks - last.slru_ticks) * tick, write, sync,
-			 c->ckpt_bufs_written, c->ckpt_sync_rels, longest, c->ckpt_segs_added,
-			 c->ckpt_segs_removed, c->ckpt_segs_recycled, path);
+	append(text, " reason=%s total=%.3f slru=%.3f write=%.3f sync=%.3f buffers=%d files=%d longest=%.3f "
+		   "added=%d removed=%d recycled=%d file=%s", last.reason, total,
+		   (double) (files_slru_ticks - last.slru_ticks) * tick, write, sync, c->ckpt_bufs_written,
+		   c->ckpt_sync_rels, longest, c->ckpt_segs_added, c->ckpt_segs_removed,
+		   c->ckpt_segs_recycled, path);
 	tell(text);
 }
 
@@ -147,32 +173,27 @@ tell_end(double write, double sync, double total, double tick)
 static void
 tell_writes(double write)
 {
-	char		text[TEXT_SIZE];
-	int			length;
+	char		text[TEXT_SIZE] = "checkpoint wrote:";
+	size_t		used;
 
-	length = snprintf(text, sizeof(text), "checkpoint wrote: target=%.3f spread=%.3f",
-					  CheckPointCompletionTarget, write / CheckPointTimeout);
+	append(text, " target=%.3f spread=%.3f", CheckPointCompletionTarget, write / CheckPointTimeout);
 	if (last.interval > 0)
-		length += snprintf(text + length, sizeof(text) - (size_t) length, " interval=%.3f",
-						   last.interval);
-	checkpoint_writes_tell(text + length, sizeof(text) - (size_t) length);
+		append(text, " interval=%.3f", last.interval);
+	used = strlen(text);
+	checkpoint_writes_tell(text + used, sizeof(text) - used);
 	tell(text);
 }
 
-/* The sums so far, for who wants to know what came after it: resets, commands, seconds of them, seconds off. */
 static void
-tell_clients(double tick)
+tell_clients(void)
 {
 	clients_sum now;
 	char		text[TEXT_SIZE] = "checkpoint clients:";
-	size_t		length = strlen(text);
 
 	clients_read(tally.slot.segment, &now);
-	length += clients_text(text + length, sizeof(text) - length, "before", &last.ended, &last.begun);
-	length += clients_text(text + length, sizeof(text) - length, "during", &last.begun, &now);
-	if (now.known)
-		snprintf(text + length, sizeof(text) - length, " mark=%u:" UINT64_FORMAT ":%.6f:%.6f",
-				 now.resets, now.commands, (double) now.ticks * tick, (double) now.off_ticks * tick);
+	append_clients(text, "before", &last.ended, &last.begun);
+	append_clients(text, "during", &last.begun, &now);
+	append_mark(text, &now);
 	tell(text);
 	last.ended = now;
 }
@@ -189,19 +210,35 @@ end(void)
 	last.open = false;
 	tell_end(write, sync, total, tick);
 	tell_writes(write);
-	tell_clients(tick);
+	tell_clients();
 	record("checkpoint::write", write, tick);
 	record("checkpoint::sync", sync, tick);
 	record("checkpoint::total", total, tick);
+}
+
+/* The server has given up an account that it had begun. */
+static void
+give_up(void)
+{
+	char		text[TEXT_SIZE] = "checkpoint failed:";
+
+	last.open = false;
+	last.failed = true;
+	append(text, " reason=%s total=%.3f", last.reason,
+		   seconds_between(last.start, GetCurrentTimestamp()));
+	tell(text);
 }
 
 /* The main loop waits for the first time: what the first checkpoint is compared with. No lock is held. */
 static void
 start(void)
 {
+	uint32		announced = *(volatile uint32 *) my_wait_event_info;
 	TimeLineID	timeline;
 
 	GetOldestRestartPoint(&last.redo, &timeline);
+	/* it may have waited for a lock of its own */
+	*(volatile uint32 *) my_wait_event_info = announced;
 	clients_read(tally.slot.segment, &last.ended);
 	last.started = true;
 }
@@ -215,7 +252,7 @@ look_at_begin(uint32 event)
 {
 	XLogRecPtr	redo = GetRedoRecPtr();
 
-	if (redo != last.redo || ShutdownRequestPending)
+	if (redo != last.redo || last.failed || ShutdownRequestPending)
 		begin(redo);
 	else if (event == WAIT_EVENT_CHECKPOINTER_MAIN)
 	{
@@ -245,5 +282,7 @@ checkpoints_look(void)
 		tally_switch_plain(&tally.slot, tally.cpu, probe_now());
 		end();
 	}
+	else if (last.open && event == WAIT_EVENT_CHECKPOINTER_MAIN)
+		give_up();
 	errno = saved_errno;
 }

@@ -20,7 +20,7 @@ typedef struct book_sum
 {
 	uint64		commands;
 	uint64		ticks;
-	uint64		off_ticks;
+	uint64		off_stretches;
 } book_sum;
 
 static bool
@@ -53,7 +53,7 @@ sum_heads(tally_segment *segment, const tally_book *book)
 			sum.ticks += heads[i].total;
 		}
 		else if (strcmp(name, "off::uninstrumented") == 0)
-			sum.off_ticks += heads[i].total;
+			sum.off_stretches += heads[i].count;
 	}
 	return sum;
 }
@@ -110,7 +110,7 @@ clients_read(tally_segment *segment, clients_sum *sum)
 			of = sum_book(segment, pg_tally_book(segment, s));
 			sum->commands += of.commands;
 			sum->ticks += of.ticks;
-			sum->off_ticks += of.off_ticks;
+			sum->off_stretches += of.off_stretches;
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		sum->known = !folding && __atomic_load_n(&header->fold_active, __ATOMIC_ACQUIRE) == 0 &&
@@ -122,6 +122,6 @@ bool
 clients_whole(const clients_sum *from, const clients_sum *to)
 {
 	return from->known && to->known && from->resets == to->resets &&
-		from->off_ticks == to->off_ticks && to->commands >= from->commands &&
+		from->off_stretches == to->off_stretches && to->commands >= from->commands &&
 		to->ticks >= from->ticks && to->tick > from->tick;
 }

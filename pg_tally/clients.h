@@ -18,7 +18,7 @@ typedef struct clients_sum
 	uint64		tick;				/* of the reading */
 	uint64		commands;			/* messages handled */
 	uint64		ticks;				/* of handling them */
-	uint64		off_ticks;			/* in which processes were not looked at, up to when they noticed the end */
+	uint64		off_stretches;		/* in which a process was not looked at, and that it has seen the end of */
 } clients_sum;
 
 /*

@@ -338,14 +338,14 @@ present AS MATERIALIZED (
            (SELECT value FROM tally.status_rows() WHERE name = 'resets') AS resets,
            coalesce(sum(count) FILTER (WHERE name LIKE 'command::%'), 0) AS commands,
            coalesce(sum(seconds) FILTER (WHERE name LIKE 'command::%'), 0) AS handle,
-           coalesce(sum(seconds) FILTER (WHERE name LIKE 'off::%' AND count > 0), 0) AS off
+           coalesce(sum(count) FILTER (WHERE name LIKE 'off::%'), 0) AS off
     FROM tally.totals(false)
     WHERE name LIKE 'command::%::handle' OR name = 'off::uninstrumented'),
 c AS (
     SELECT ends.number, ends.at, ends.text, ends.f, w.f AS w, coalesce(c.f, '{}') AS c,
            CASE WHEN next.f IS NOT NULL THEN next.f
                 WHEN mark.at IS NULL OR mark.at[1] <> present.resets
-                     OR mark.at[4]::double precision < present.off - 0.001 THEN '{}'
+                     OR mark.at[4]::bigint <> present.off THEN '{}'
                 ELSE jsonb_build_object(
                     'before', round(extract(epoch FROM present.at - c.at), 3),
                     'before_commands', present.commands - mark.at[2]::bigint,

@@ -105,6 +105,7 @@ impl Recording {
         place: impl Fn(&Series) -> Option<usize>,
     ) -> Result<Grid, Error> {
         let index = self.index(range)?;
+        self.miss(&index, range);
         let width = bounds_us.len().saturating_sub(1);
         let column = |time_us: i64| {
             let at = bounds_us.partition_point(|bound| *bound < time_us);

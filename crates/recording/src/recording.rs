@@ -9,6 +9,7 @@ use crate::about::About;
 use crate::batch::{Batch, Visit};
 use crate::commit::Commit;
 use crate::error::Error;
+use crate::index::Index;
 use crate::journal;
 use crate::part;
 use crate::range::{in_words, Range};
@@ -188,6 +189,28 @@ impl Recording {
         let same = self.store.journal_files() == before
             && Commit::left(&self.store).unwrap_or_default() == commit;
         Ok(same.then_some(View { parts, journal }))
+    }
+
+    /// Tell of parts that are missing: intervals in which somebody lived, and whose statistics
+    /// are not there.
+    pub(crate) fn miss(&self, index: &Index, range: Range) {
+        let commit = Commit::left(&self.store).unwrap_or_default();
+        let parts = |table| commit.foresee(&self.store, table, self.store.parts(table));
+        let statistics = parts(crate::series::StatRow::NAME);
+        for (part, path) in parts(FrameRow::NAME) {
+            let same = statistics.iter().any(|(other, _)| {
+                (&other.date, &other.time, other.grade) == (&part.date, &part.time, part.grade)
+            });
+            let meant = |row: &FrameRow| {
+                row.wall_ns > 0 && (part.begin_us..=part.end_us()).contains(&row.time_us)
+            };
+            // The recorder may be exchanging them at this moment.
+            let wanted = !same && range.meets(part.begin_us, part.end_us()) && path.exists();
+            if wanted && index.heads.iter().any(meant) {
+                let place = format!("{}, {}", part.date, part.time);
+                self.problem(format!("the part of statistics that begins at {place} is missing"));
+            }
+        }
     }
 
     /// The rows of a table in a range, in the order of their intervals.

@@ -120,7 +120,7 @@ table! {
     on_cpu_ns: u64, Ns;
     /// Ready to run and not running.
     run_queue_ns: u64, Ns;
-    /// Busy time that neither explains: blocked where nobody looked.
+    /// What the `cpu` account has beyond these two: blocked where nobody looked.
     unexplained_ns: u64, Ns;
 }
 

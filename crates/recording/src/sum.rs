@@ -140,6 +140,7 @@ impl Recording {
     /// Everything that the intervals of a range hold, histograms too.
     pub fn sum(&self, range: Range) -> Result<Frame, Error> {
         let index = self.index(range)?;
+        self.miss(&index, range);
         let mut sums: BTreeMap<u32, Sums> = BTreeMap::new();
         let mut view = self.view(&[StatRow::NAME], range)?;
         for OpenPart { path, file } in view.parts.drain(..) {

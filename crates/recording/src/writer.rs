@@ -61,6 +61,8 @@ pub struct Writer {
     minute: i64,
     next_frame: u64,
     resumed: Option<Last>,
+    /// What upkeep takes for now, and CLOCK_MONOTONIC then.
+    trusted: Option<(i64, u64)>,
     /// The day, and the statements whose texts it has.
     told: (i64, HashSet<(i64, u32, u32, bool)>),
     /// Held while files are exchanged.
@@ -74,6 +76,8 @@ pub struct Writer {
 
 const MINUTE_US: i64 = 60_000_000;
 const DAY_US: i64 = 24 * 60 * MINUTE_US;
+/// A clock that is corrected moves by less.
+const LEAP_US: i64 = 10 * MINUTE_US;
 
 impl Writer {
     /// Begin a recording in a new or empty directory, or go on with one of the same server.
@@ -118,6 +122,7 @@ impl Writer {
             minute,
             next_frame,
             resumed,
+            trusted: None,
             told: (0, HashSet::new()),
             turn: Arc::new(Mutex::new(())),
             upkeep: None,
@@ -148,8 +153,9 @@ impl Writer {
 
     /// Put a batch down. After a failure it is not there, and what was before is.
     pub fn push(&mut self, mut batch: Batch) -> Result<(), Error> {
-        let time_us = batch.frames.last().map(|row| row.time_us);
-        if let Some(time_us) = time_us {
+        if let Some(row) = batch.frames.last() {
+            let time_us = row.time_us;
+            self.trust(row);
             if time_us.div_euclid(MINUTE_US) != self.minute {
                 self.turn_minute(time_us)?;
             }
@@ -175,7 +181,26 @@ impl Writer {
         self.minute = minute;
         let mut pending = std::mem::take(&mut self.pending);
         self.written += self.exchange(&mut pending, old.path())?;
-        self.look_after(time_us)
+        self.look_after(self.trusted.map_or(time_us, |(now, _)| now))
+    }
+
+    /// A time of day that leaps forward does not make old what was recorded just before: nothing
+    /// is let go for that while this recorder runs.
+    fn trust(&mut self, row: &FrameRow) {
+        let FrameRow { time_us, monotonic_ns, .. } = *row;
+        let now = match self.trusted {
+            Some((then, ns)) => {
+                let ran = i64::try_from(monotonic_ns.saturating_sub(ns) / 1000).unwrap_or(0);
+                let expected = then.saturating_add(ran);
+                if time_us > expected.saturating_add(LEAP_US) {
+                    expected
+                } else {
+                    time_us
+                }
+            }
+            None => time_us,
+        };
+        self.trusted = Some((now, monotonic_ns));
     }
 
     fn exchange(&self, pending: &mut Batch, journal: &Path) -> Result<u64, Error> {

@@ -24,6 +24,8 @@ pub struct Commits {
     pub flushes: u64,
     /// Commits that waited for a sync, by those that led one; `None` where nobody led.
     pub commits_per_flush: Option<f64>,
+    /// Inserting the commit's own WAL; only while the level is locks.
+    pub insertion: Option<Timing>,
     /// Parts of them; those that had none of a part are not counted in it: waiting for room
     /// and for others to insert their WAL,
     pub insert: Timing,
@@ -64,6 +66,7 @@ fn part(stat: &Stat) -> Option<Part> {
         "commit::led" => Part::Commit(|c| &mut c.led),
         "commit::carried" => Part::Commit(|c| &mut c.carried),
         "commit::asynchronous" => Part::Commit(|c| &mut c.asynchronous),
+        "commit::insertion" => Part::Commit(|c| c.insertion.get_or_insert_with(Timing::default)),
         "commit::insert" => Part::Commit(|c| &mut c.insert),
         "commit::queue" => Part::Commit(|c| &mut c.queue),
         "commit::delay" => Part::Commit(|c| &mut c.delay),

@@ -15,6 +15,7 @@ use crate::level::Level;
 use crate::locks::{self, LockRow, Locks, LwlockRow, PhaseRow};
 use crate::segment::{Overflows, Segment};
 use crate::snapshot::Snapshot;
+use crate::wal::{self, WalRow};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,6 +94,8 @@ pub struct Interval {
     pub commits: Commits,
     /// Checkpoints that ended.
     pub checkpoints: Checkpoints,
+    /// The WAL that was inserted, by kind of process; most bytes first.
+    pub wal: Vec<WalRow>,
     /// All other statistics, by name.
     pub statistics: Vec<StatisticRow>,
     /// What the kernel says; filled in by whoever asks it.
@@ -410,6 +413,7 @@ impl Interval {
             file_processes: files::by_process(frame),
             commits,
             checkpoints,
+            wal: wal::rows(frame),
             statistics: statistic_rows(&sums),
             ledger,
             kernel: frame.kernel.clone(),
@@ -498,6 +502,7 @@ fn statistic_rows(sums: &Sums<'_>) -> Vec<StatisticRow> {
                 && !functions::is_of_function(stat)
                 && !files::is_of_file(stat)
                 && !commits::is_of_commit(stat)
+                && !wal::is_of_wal(stat)
         })
         .map(|(stat, total)| {
             let timed = stat.kind == StatKind::Timer;

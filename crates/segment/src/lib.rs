@@ -14,6 +14,7 @@
 //! `libtally/include/tally.h`; `format/golden/` holds the two to each other.
 
 pub mod book;
+pub mod clients;
 pub mod clock;
 pub mod commits;
 pub mod delta;
@@ -38,6 +39,7 @@ mod shelf;
 pub mod snapshot;
 pub mod statements;
 mod tranches;
+pub mod wal;
 
 pub use book::Book;
 pub use clock::{Clock, ClockKind};

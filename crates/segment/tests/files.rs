@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Operations on files, commits and checkpoints of intervals, on segments written by the layout.
+//! Operations on files, WAL, commits and checkpoints of intervals, on segments written by the layout.
 #![allow(missing_docs)]
 
 mod maker;
 
-use maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER};
+use maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER, VALUE};
 use proptest::prelude::*;
+use segment::clients::Clients;
 use segment::clock::monotonic_ns;
 use segment::files::FileRow;
 use segment::layout::header;
@@ -137,11 +138,13 @@ fn commits_and_checkpoints_are_told_with_their_parts() {
     let mut previous = segment.snapshot(None).unwrap();
     let none = step(&mut segment, &mut previous);
     assert_eq!((none.commits.count, none.commits.commits_per_flush), (0, None));
+    assert_eq!(none.commits.insertion, None);
     for (name, times) in [
         ("commit::led", &[900_000u64, 1_100_000][..]),
         ("commit::carried", &[400_000, 500_000, 600_000]),
         ("commit::asynchronous", &[1_000]),
         ("commit::insert", &[10_000]),
+        ("commit::insertion", &[2_000, 4_000]),
         ("commit::queue", &[300_000, 300_000, 300_000]),
         ("commit::delay", &[100_000]),
         ("commit::write", &[20_000, 40_000]),
@@ -168,11 +171,60 @@ fn commits_and_checkpoints_are_told_with_their_parts() {
     let means = parts.map(|part| (part.mean_seconds.unwrap() * 1e9).round() as u64);
     assert_eq!(means, [1_000_000, 500_000, 1_000, 10_000, 300_000, 100_000, 30_000, 800_000]);
     assert_eq!(c.replication.count, 1);
+    assert_eq!(c.insertion.unwrap().mean_seconds.map(|s| (s * 1e9).round()), Some(3_000.0));
     let p = &interval.checkpoints;
     let seconds = [p.total, p.write, p.sync].map(|part| (part.seconds * 1e9).round() as u64);
     assert_eq!(seconds, [27_000_000, 26_000_000, 500_000]);
     let left: Vec<&str> = interval.statistics.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(left, ["commit::other"]);
+}
+
+#[test]
+fn wal_is_told_by_kind_of_process_and_clients_by_what_they_have_ever_done() {
+    let (_folder, mut maker) = make();
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let off = maker.stat("off::uninstrumented", ACCOUNT);
+    let handle = maker.stat("command::Query::handle", TIMER);
+    let read = maker.stat("command::Query::read", TIMER);
+    let [records, images, bytes, full] = ["records", "full_page_images", "bytes", "buffers_full"]
+        .map(|name| maker.stat(&format!("wal::{name}"), VALUE));
+    let other = maker.stat("wal::other", VALUE);
+    let mut group = maker.group(0);
+    maker.group_kind(&group, "client backend");
+    let mut client = maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
+    client.record(records, 40);
+    client.record(handle, 1_000_000);
+    maker.write(&client);
+    let mut process = maker.claim(1, 1, checkpointer(), cpu, monotonic_ns());
+    maker.write(&process);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let mut previous = segment.snapshot(None).unwrap();
+
+    for (stat, value) in [(records, 3), (records, 4), (bytes, 700), (images, 1), (full, 2)] {
+        client.record(stat, value);
+    }
+    client.record(handle, 2_000_000);
+    client.record(read, 9_000_000);
+    client.record(off, 5);
+    maker.fold(client, &mut group, monotonic_ns());
+    process.record(records, 1);
+    process.record(bytes, 100);
+    process.record(other, 5);
+    maker.write(&process);
+
+    let interval = step(&mut segment, &mut previous);
+    let rows: Vec<_> = interval
+        .wal
+        .iter()
+        .map(|r| (&*r.process, r.records, r.full_page_images, r.bytes, r.buffers_full))
+        .collect();
+    assert_eq!(rows, [("client backend", 7, 1, 700, 2), ("checkpointer", 1, 0, 100, 0)]);
+    let left: Vec<&str> = interval.statistics.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(left, ["wal::other"]);
+    let clients = Clients::of(&previous);
+    assert_eq!((clients.commands, clients.off_stretches, clients.resets), (2, 1, 0));
+    assert!((clients.seconds - 0.003).abs() < 1e-12);
+    assert!(step(&mut segment, &mut previous).wal.is_empty());
 }
 
 const NAMES: [&str; 5] = [

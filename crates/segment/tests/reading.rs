@@ -12,8 +12,8 @@ use segment::directory::StatKind;
 use segment::layout::{book, entry, header, journal, state};
 use segment::locks::LwlockRow;
 use segment::{
-    set_level, Delta, Error, Interval, Level, LevelEnd, LevelSwitch, ProbeState, Segment, Snapshot,
-    Standing,
+    set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSwitch, ProbeState, Segment,
+    Snapshot, Standing,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -675,6 +675,7 @@ proptest! {
         let mut previous = segment.snapshot(None).unwrap();
         // Sums of the intervals since the last reset, to compare with the totals.
         let mut sums: HashMap<String, (u64, u64)> = HashMap::new();
+        let mut frames: Option<Frame> = None;
         for step in steps.iter().chain([&Step::Snapshot]) {
             let now = monotonic_ns();
             let mut touched = None;
@@ -722,6 +723,7 @@ proptest! {
                     maker.write(&group);
                     maker.u64(maker.entry_at(group.index) + entry::SESSIONS as u64, 0);
                     sums.clear();
+                    frames = None;
                 }
                 Step::Snapshot => {
                     let snapshot = segment.snapshot(Some(&previous)).unwrap();
@@ -746,6 +748,20 @@ proptest! {
                     let mut expected = totals(&snapshot);
                     expected.retain(|_, sum| *sum != (0, 0));
                     prop_assert_eq!(&sums, &expected);
+                    // Frames add up to the same; the length of a tick has been measured anew for each.
+                    let mut frame = Frame::between(&segment, Some(&previous), &snapshot);
+                    frame.clock.ticks_per_second = 1e9;
+                    match &mut frames {
+                        Some(frames) => frames.merge(&frame),
+                        None => frames = Some(frame),
+                    }
+                    let mut added: HashMap<String, (u64, u64)> = HashMap::new();
+                    for it in frames.iter().flat_map(|frame| &frame.statistics) {
+                        let sum = added.entry(it.stat.name.clone()).or_default();
+                        sum.0 += it.total.change.count;
+                        sum.1 += it.total.change.total;
+                    }
+                    prop_assert_eq!(&added, &expected);
                     previous = snapshot;
                 }
             }

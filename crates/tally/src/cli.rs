@@ -54,6 +54,8 @@ Examples:
   tally report DIR -o report.html a recording as one page
   tally diff A B                  what differs between two recordings
   tally cost                      what the watching costs";
+  tally cost                      what the watching costs
+  tally clock                     whether the clock behind it all can be relied on";
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -82,6 +84,8 @@ pub enum Verb {
     Diff(DiffArgs),
     /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
+    /// Test the clocks that times are taken with: cost, resolution, steps back, skew, drift, gaps
+    Clock(ClockArgs),
     /// Set how much is looked at, for good, for a while or now and then; or say it
     Level(LevelArgs),
     /// Time functions of the server: what they took, what can be timed, and which are
@@ -698,6 +702,34 @@ impl CostOf {
             Self::Outside => "outside",
         }
     }
+}
+
+/// Arguments of `tally clock`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Needs no server, and no right; the tested processors are busy meanwhile, one or two at a time. Where
+there are many processors it takes longer than --seconds: every two are compared.
+
+--verify makes a scratch server and measures there what was estimated; that takes some 40 s more.
+
+Exit status: 0 fit, 1 unfit (or failed), 2 wrong usage.
+
+Examples:
+  tally clock
+  tally clock --seconds 30
+  tally clock --verify
+  tally clock --json | jq '.sources[] | {name, cost: .loop_cost.typical_seconds}'
+  taskset -c 0,1 tally clock        only these processors")]
+pub struct ClockArgs {
+    /// How long to test, in seconds or with a unit (500ms, 1min)
+    #[arg(long, short, value_name = "TIME", default_value = "3", value_parser = interval)]
+    pub seconds: Duration,
+    /// Check the estimates of what timing costs against a scratch server
+    #[arg(long)]
+    pub verify: bool,
+    /// Print JSON (docs/clock.md)
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `tally level`.

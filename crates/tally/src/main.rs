@@ -7,6 +7,7 @@
 
 mod chance;
 mod cli;
+mod clock;
 mod columns;
 mod cost;
 mod coverage;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Report(args) => report::run(args, color),
         Verb::Diff(args) => diff::run(args, color),
         Verb::Cost(args) => cost::run(args),
+        Verb::Clock(args) => clock::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
         Verb::Man(args) => generate::man(args),

@@ -90,7 +90,7 @@ fn config_of(target: Option<&str>) -> Result<Config, Error> {
 }
 
 /// A connection string for a server of this machine.
-fn socket_string(folder: &str, port: u16) -> String {
+pub fn socket_string(folder: &str, port: u16) -> String {
     let host = if folder.is_empty() { "localhost" } else { folder };
     format!("host='{}' port={port}", host.replace('\\', "\\\\").replace('\'', "\\'"))
 }

@@ -299,3 +299,26 @@ fn what_was_not_seen_whole_is_not_told_of_the_clients() {
     assert_eq!(last["after_commands"], Value::Null);
     assert!(number(last, "before_commands") >= 0.0, "{last}");
 }
+
+#[test]
+fn one_that_fails_is_told_and_is_not_under_way_any_more() {
+    let (cluster, mut client) = start(builder().setting("checkpoint_timeout", "1h"));
+    client.batch_execute("checkpoint; insert into t select 1").unwrap();
+    let count = ended(&mut client);
+    let folder = cluster.data_dir().join("pg_logical/snapshots");
+    let aside = cluster.data_dir().join("pg_logical/aside");
+    std::fs::rename(&folder, &aside).unwrap();
+    client.batch_execute("checkpoint").unwrap_err();
+    let failed = "select count(*) from tally.events where kind = 'checkpoint' and \
+                  text like 'checkpoint failed: reason=request total=%'";
+    eventually("it is told", || client.query_one(failed, &[]).unwrap().get::<_, i64>(0) == 1);
+    assert_eq!(ended(&mut client), count);
+    let segment = house::segment(&cluster);
+    let mut top = house::tally();
+    top.args(["top", "--once", "--json", "--interval", "0.2", "--no-witness"]).arg(&segment);
+    let interval: Value = serde_json::from_str(&house::output(&mut top)).unwrap();
+    assert_eq!(interval["io"]["checkpoint_running"], Value::Null);
+    std::fs::rename(&aside, &folder).unwrap();
+    client.batch_execute("checkpoint").unwrap();
+    eventually("the next one is told", || ended(&mut client) == count + 1);
+}

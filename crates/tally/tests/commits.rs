@@ -189,3 +189,39 @@ fn commits_that_do_not_wait_and_transactions_that_write_nothing_are_told_apart()
     assert_eq!((led + carried, asynchronous), (3, 0));
     assert_eq!(counts("select txid_current()", 5), (0, 0, 0), "a number, and nothing written");
 }
+
+#[test]
+fn inserting_a_commits_wal_is_timed_while_the_level_is_locks_and_unknown_before() {
+    let (cluster, mut client) = server();
+    let mut session = cluster.connect().unwrap();
+    // Insertions of commits, their seconds; holds of the locks on inserting WAL, theirs; commits.
+    let mut read = || -> (Option<i64>, Option<f64>, i64, f64, i64) {
+        let sql = "select insertions, insertion_seconds, \
+                          coalesce((select sum(held_count) from tally.lwlocks \
+                                    where lock = 'WALInsert' and mode = 'exclusive'), 0)::bigint, \
+                          coalesce((select sum(held_seconds) from tally.lwlocks \
+                                    where lock = 'WALInsert' and mode = 'exclusive'), 0), \
+                          commits from tally.commits";
+        let row = client.query_one(sql, &[]).unwrap();
+        (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4))
+    };
+    session.batch_execute("insert into t values (1)").unwrap();
+    let (insertions, seconds, ..) = read();
+    assert_eq!((insertions, seconds), (None, None));
+    let segment = house::segment(&cluster);
+    house::output(house::tally().args(["level", "locks"]).arg(&segment));
+    session.batch_execute("select 1").unwrap();
+    let (_, _, held_before, held_seconds_before, commits) = read();
+    const TIMES: i64 = 50;
+    for _ in 0..TIMES {
+        session.batch_execute("insert into t select generate_series(1, 10)").unwrap();
+    }
+    let (insertions, seconds, held, held_seconds, commits_now) = read();
+    assert_eq!(commits_now - commits, TIMES);
+    assert_eq!(insertions, Some(TIMES), "one each");
+    let (seconds, all) = (seconds.unwrap(), held_seconds - held_seconds_before);
+    println!("{TIMES} commits' own {seconds} s of {all} s for {} insertions", held - held_before);
+    // Ten rows and a commit each: a commit's own is one insertion of eleven.
+    assert!(held - held_before >= 11 * TIMES);
+    assert!(seconds > 0.0 && seconds < 0.6 * all, "{seconds} s of {all} s");
+}

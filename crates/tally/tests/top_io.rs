@@ -69,6 +69,7 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
     let segment = house::segment(&cluster);
     let top = std::process::Command::new(env!("CARGO_BIN_EXE_tally"))
         .args(["top", "--json", "--count", "2", "--interval", "3", "--no-witness"])
+        .env("PGUSER", "postgres")
         .arg(&segment)
         .stdout(Stdio::piped())
         .spawn()
@@ -152,6 +153,20 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
         .collect();
     assert!(slow.iter().any(|text| text.starts_with("Lock:transactionid: 0.")), "{slow:?}");
 
+    // What the clients did before and during it, where its buffers went, and what name that place has.
+    for when in ["before", "during", "after"] {
+        assert!(checkpoint[when]["commands"].as_u64().is_some(), "{when}: {checkpoint}");
+    }
+    assert!(checkpoint["before"]["commands"].as_u64().unwrap() >= COMMITS - 3, "{checkpoint}");
+    let written = checkpoint["buffers_by_tablespace"].as_array().unwrap();
+    assert!(written.iter().any(|w| w["tablespace"] == number.as_str()), "{checkpoint}");
+    let spaces = last["io"]["tablespaces"].as_array().unwrap();
+    let space = spaces.iter().find(|space| space["oid"] == tablespace).unwrap();
+    assert_eq!(space["name"], "other", "{space}");
+    assert!(space["location"].as_str().unwrap().ends_with(&number), "{space}");
+    let wal = total("wal", &[("process", "client backend")], "records");
+    assert!(wal >= 5000.0, "{wal}");
+
     devices(last, cluster.data_dir(), tablespace);
     text_of(&segment);
 }
@@ -188,7 +203,14 @@ fn text_of(segment: &std::path::Path) {
     let text = house::output(
         house::tally().args(["top", "--once", "--view", "io", "--interval", "0.5"]).arg(segment),
     );
-    for title in ["Files", "Commits", "Checkpoints", "Devices", "Slow operations, latest last"] {
+    for title in [
+        "Files",
+        "Commits",
+        "Checkpoints",
+        "Devices",
+        "Page cache and devices, by process",
+        "Slow operations, latest last",
+    ] {
         assert!(text.lines().any(|line| line == title), "{title}: {text}");
     }
     assert!(text.contains("on request, took"), "{text}");

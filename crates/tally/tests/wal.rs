@@ -127,3 +127,34 @@ fn what_is_inserted_while_the_level_is_off_does_not_count_and_a_reset_begins_ane
     let records = ours(&mut client)[0];
     assert!((100..300).contains(&records), "{records} records since the reset");
 }
+
+#[test]
+fn what_parallel_workers_insert_is_counted_once_with_their_leader() {
+    let (_cluster, mut client) = server();
+    client
+        .batch_execute(
+            "create table t (a int, b int, c int) with (autovacuum_enabled = off); \
+             insert into t select n, n, n from generate_series(1, 50000) n; \
+             create index on t (a); create index on t (b); create index on t (c); \
+             delete from t where a % 3 = 0; checkpoint",
+        )
+        .unwrap();
+    let (before, _) = at_rest(&mut client);
+    // Where the log ends, and what we have counted.
+    let both = |client: &mut Client| -> [i64; 2] {
+        let sql = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
+        [client.query_one(sql, &[]).unwrap().get(0), ours(client)[2]]
+    };
+    let from = both(&mut client);
+    client.batch_execute("vacuum (parallel 2) t").unwrap();
+    let to = both(&mut client);
+    let (log, bytes) = (to[0] - from[0], to[1] - from[1]);
+    let theirs = since(at_rest(&mut client).0, before)[2];
+    println!("{log} bytes of the log, {bytes} by us, {theirs} by the server");
+    let workers = "select coalesce(sum(records), 0)::bigint from tally.wal \
+                   where process = 'parallel worker'";
+    assert_eq!(client.query_one(workers, &[]).unwrap().get::<_, i64>(0), 0);
+    // The log also has headers of its pages, and pads its records.
+    assert!((0.95..=1.0).contains(&(bytes as f64 / log as f64)), "{bytes} of {log}");
+    assert!(theirs as f64 > 1.1 * log as f64, "the server counts workers twice, {theirs} of {log}");
+}

@@ -137,6 +137,8 @@ pub struct Maker {
     /// What was written.
     pub sum: Option<Frame>,
     pub time_us: i64,
+    /// How far the time of day has been set forward.
+    pub leap: i64,
 }
 
 impl Maker {
@@ -150,13 +152,21 @@ impl Maker {
             let servers = vec![server(1, begin_us)];
             writer.push(Batch { servers, ..Batch::default() }).unwrap();
         }
-        Maker { writer, intake: Intake::new(), dice: Dice(7), sum: None, time_us: begin_us }
+        Maker {
+            writer,
+            intake: Intake::new(),
+            dice: Dice(7),
+            sum: None,
+            time_us: begin_us,
+            leap: 0,
+        }
     }
 
     /// The batch of the next second.
     pub fn batch(&mut self) -> (Frame, Batch) {
         self.time_us += SECOND;
-        let frame = frame(self.time_us, &mut self.dice);
+        let mut frame = frame(self.time_us, &mut self.dice);
+        frame.realtime_ns += self.leap as u64 * 1000;
         let number = self.writer.next_frame();
         let mut batch = self.intake.frame(&frame, number, 1);
         if number % 10 == 0 {

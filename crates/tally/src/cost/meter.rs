@@ -158,7 +158,7 @@ impl Meter {
 }
 
 /// First number of a schedstat file; none when the process has gone.
-fn on_cpu_ns(schedstat: &File) -> Option<u64> {
+pub(crate) fn on_cpu_ns(schedstat: &File) -> Option<u64> {
     let mut bytes = [0u8; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
     let text = std::str::from_utf8(&bytes[..length]).ok()?;

@@ -8,9 +8,9 @@
 
 mod contrast;
 mod design;
-mod estimate;
+pub(crate) mod estimate;
 mod host;
-mod meter;
+pub(crate) mod meter;
 mod outcome;
 mod render;
 mod runner;

@@ -15,9 +15,10 @@ use segment::interval::{
 use segment::kernel::Witness;
 use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
 use segment::statements::{Blocks, Wal};
+use segment::wal::WalRow;
 use segment::{Clock, ClockKind, EventKind, Histogram, Level, Overflows, StatementKey};
 
-use super::io::{Checkpoint, Io, Running};
+use super::io::{Checkpoint, Io, Running, Tablespaces};
 use super::statements::{
     ActivityRow, Bucket, CurrentRow, Moments, Quantiles, Split, StatementRow, Statements, TableRow,
 };
@@ -176,12 +177,15 @@ pub fn io() -> Io {
             begun: Some(1_700_000_000.0 - 3.2),
             reason: "request".to_string(),
             seconds: Some(3.2),
+            before: None,
+            during: None,
         }),
         checkpoint: Checkpoint::of(&row(EventKind::Checkpoint, 301.0, "checkpointer", ended)),
         slow: vec![
             row(EventKind::Slow, 75.0, "client backend", "Lock:transactionid: 1.500 s"),
             row(EventKind::Slow, 2.5, "checkpointer", "sync: 7.020 s: pg_xact/000C"),
         ],
+        tablespaces: Tablespaces::default(),
         devices: None,
         devices_problem: Some("the segment names no data directory".to_string()),
     }
@@ -410,6 +414,13 @@ pub fn interval() -> Interval {
             ..Commits::default()
         },
         checkpoints: Checkpoints::default(),
+        wal: vec![WalRow {
+            process: "client backend".to_string(),
+            records: 40_000,
+            full_page_images: 200,
+            bytes: 6_291_456,
+            buffers_full: 3,
+        }],
         statistics: Vec::new(),
         kernel: Witness {
             available: true,

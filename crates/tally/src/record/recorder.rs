@@ -334,6 +334,10 @@ impl<'a> Recorder<'a> {
                 cpu_account_ns: ns(witness.cpu_account_seconds),
                 on_cpu_ns: ns(witness.on_cpu_seconds),
                 run_queue_ns: ns(witness.run_queue_seconds),
+                unexplained_ns: ns((witness.cpu_account_seconds
+                    - witness.on_cpu_seconds
+                    - witness.run_queue_seconds)
+                    .max(0.0)),
                 ..KernelRow::default()
             });
         }

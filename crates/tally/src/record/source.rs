@@ -213,8 +213,7 @@ impl Detail {
     ) -> Result<(), Error> {
         let now = segment::clock::monotonic_ns();
         let length = now.saturating_sub(self.since);
-        let busy = 0.0;
-        let witness = self.watch.observe(self.snapshot.as_ref(), snapshot, busy);
+        let witness = self.watch.observe(self.snapshot.as_ref(), snapshot, 0.0);
         if witness.available && self.snapshot.is_some() {
             taken.kernel = Some((witness, length));
         }

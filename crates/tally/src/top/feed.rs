@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use segment::clients::Clients;
 use segment::kernel::{Watch, Witness};
 use segment::{Interval, Segment, Snapshot};
 use serde::Serialize;
@@ -79,7 +80,7 @@ impl Source {
             None => Witness::not_asked("--no-witness was given"),
         };
         let io = match &mut self.io {
-            Some(io) => Some(io.next(&self.segment, &interval)?),
+            Some(io) => Some(io.next(&self.segment, &interval, &Clients::of(&snapshot))?),
             None => None,
         };
         self.previous = snapshot;

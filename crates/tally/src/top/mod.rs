@@ -6,6 +6,7 @@ mod draw;
 mod feed;
 mod keys;
 mod live;
+mod tablespaces;
 mod text;
 mod watch;
 

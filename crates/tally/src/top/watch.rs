@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use device::{Devices, Problem, Reading, System};
+use segment::clients::Clients;
 use segment::{Interval, Segment};
 
+use super::tablespaces::Asker;
 use crate::error::Error;
 use crate::events::{rows, Item, Tail};
 use crate::model::io::{DevicesUnder, Io, Told};
@@ -27,6 +29,7 @@ pub struct Watch {
     tail: Tail,
     told: Told,
     devices: Result<DeviceWatch, String>,
+    tablespaces: Asker,
 }
 
 impl Watch {
@@ -40,11 +43,17 @@ impl Watch {
         } else {
             Err("the segment names no data directory".to_string())
         };
-        Watch { tail: Tail::after(0), told: Told::default(), devices }
+        let tablespaces = Asker::start(header);
+        Watch { tail: Tail::after(0), told: Told::default(), devices, tablespaces }
     }
 
-    /// What there is to show at the end of this interval.
-    pub fn next(&mut self, segment: &Segment, interval: &Interval) -> Result<Io, Error> {
+    /// What there is to show at the end of this interval, when clients had done so much.
+    pub fn next(
+        &mut self,
+        segment: &Segment,
+        interval: &Interval,
+        clients: &Clients,
+    ) -> Result<Io, Error> {
         let found = self.tail.read(segment, Instant::now(), false)?;
         let events: Vec<segment::Event> = found
             .into_iter()
@@ -56,11 +65,12 @@ impl Watch {
         for (event, row) in events.iter().zip(rows(segment, events.clone())?) {
             self.told.note(event, row);
         }
-        let mut io = self.told.io(interval);
+        let mut io = self.told.io(interval, clients);
         match &mut self.devices {
             Ok(devices) => (io.devices, io.devices_problem) = devices.next(),
             Err(problem) => io.devices_problem = Some(problem.clone()),
         }
+        io.tablespaces = self.tablespaces.next(interval, io.devices.as_ref());
         Ok(io)
     }
 }

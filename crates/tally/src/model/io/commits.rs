@@ -47,5 +47,10 @@ pub fn lines(interval: &Interval) -> Vec<String> {
     if !spent.is_empty() {
         lines.push(format!("mean waits: {}", spent.join(", ")));
     }
+    if let Some(insertion) = &commits.insertion {
+        let mean = maybe_duration(insertion.mean_seconds);
+        let p99 = maybe_duration(insertion.p99_seconds);
+        lines.push(format!("inserting their own WAL: mean {mean}, p99 {p99}"));
+    }
     lines
 }

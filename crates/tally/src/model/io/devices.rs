@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use device::{BlockDevice, DeviceFigures, DeviceKind, DeviceNumber, Devices, Place, PlaceKind};
 
 use super::files::megabytes;
-use super::{DevicesUnder, Io};
+use super::{DevicesUnder, Io, Tablespaces};
 use crate::model::panes::{accepts, left, right, Wish};
 use crate::model::table::{Row, Table, Tone};
 use crate::model::units::{bytes, count, percent};
 
 /// What is kept in a place, in a word.
-fn what(place: &Place) -> String {
+fn what(place: &Place, names: &Tablespaces) -> String {
     match &place.kind {
         PlaceKind::Data => "data".to_string(),
         PlaceKind::Wal => "wal".to_string(),
-        PlaceKind::Tablespace { oid } => oid.to_string(),
+        PlaceKind::Tablespace { oid } => one_line(names.name(&oid.to_string())),
         PlaceKind::Log => "log".to_string(),
         PlaceKind::Below { name } => one_line(&name.to_string_lossy()),
     }
@@ -44,11 +44,11 @@ struct Line<'d> {
 }
 
 /// The devices that hold files, each followed by those that it is made of.
-fn lines(found: &Devices) -> Vec<Line<'_>> {
+fn lines<'d>(found: &'d Devices, names: &Tablespaces) -> Vec<Line<'d>> {
     let mut holds: BTreeMap<DeviceNumber, Vec<String>> = BTreeMap::new();
     for place in &found.places {
         for device in found.under(place) {
-            holds.entry(device.number).or_default().push(what(place));
+            holds.entry(device.number).or_default().push(what(place, names));
         }
     }
     fn below<'d>(
@@ -137,7 +137,7 @@ pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
         right("UTIL%", 0),
         left("WHAT", 4),
     ];
-    let rows: Vec<Row> = lines(&under.found)
+    let rows: Vec<Row> = lines(&under.found, &io.tablespaces)
         .into_iter()
         .filter(|line| accepts(wish, &[&line.device.name, &line.holds.join(" ")]))
         .map(|line| {
@@ -184,8 +184,8 @@ pub fn notes(io: &Io) -> Vec<String> {
     for place in found.places.iter().filter(|place| found.under(place).is_empty()) {
         let reason = found.why_no_device(place).unwrap_or_else(|| "not known".to_string());
         let place = match place.kind {
-            PlaceKind::Tablespace { oid } => format!("tablespace {oid}"),
-            _ => what(place),
+            PlaceKind::Tablespace { .. } => format!("tablespace {}", what(place, &io.tablespaces)),
+            _ => what(place, &io.tablespaces),
         };
         why.entry(one_line(&reason)).or_default().push(place);
     }

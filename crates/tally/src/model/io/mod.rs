@@ -2,22 +2,29 @@
 //! The storage side of an interval: operations on files, commits, checkpoints, the devices
 //! below, and what was slow; for every view, and for `--json` (docs/json.md).
 
+mod checkpoint_text;
 mod checkpoints;
 mod commits;
 mod devices;
 mod files;
 mod page;
+mod processes;
+mod tablespaces;
+mod wal;
 
 use std::sync::Arc;
 
+use segment::clients::Clients;
 use segment::interval::{Interval, SessionRow};
 use segment::{Event, EventKind};
 use serde::Serialize;
 
 use crate::events::Row;
 
+use checkpoints::Begun;
 pub use checkpoints::{Checkpoint, Running};
 pub use page::page;
+pub use tablespaces::{Tablespace, Tablespaces};
 
 /// How many slow events are kept to be shown.
 pub const SLOW: usize = 8;
@@ -31,6 +38,8 @@ pub struct Io {
     pub checkpoint: Option<Checkpoint>,
     /// The latest slow operations, oldest first, as `tally events` has them.
     pub slow: Vec<Row>,
+    /// Tablespaces by number.
+    pub tablespaces: Tablespaces,
     /// The devices under the server.
     pub devices: Option<DevicesUnder>,
     /// Why nothing is known of them, or not of this interval.
@@ -50,17 +59,10 @@ pub struct DevicesUnder {
 /// What the events have told so far of checkpoints, and of what was slow.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// The last that has begun: its process, and the tick and the time of its begin.
     begun: Option<Begun>,
-    last: Option<Checkpoint>,
+    /// The last one that has ended, and its process.
+    last: Option<(i32, Checkpoint)>,
     slow: Vec<Row>,
-}
-
-#[derive(Debug, Clone)]
-struct Begun {
-    pid: i32,
-    time: Option<f64>,
-    reason: String,
 }
 
 impl Told {
@@ -73,34 +75,44 @@ impl Told {
                 self.slow.drain(..over);
             }
             EventKind::Checkpoint => {
-                if let Some(reason) = checkpoints::begins(&event.text) {
-                    let reason = reason.to_string();
-                    self.begun = Some(Begun { pid: event.pid, time: row.time, reason });
+                if let Some(begun) = Begun::of(&row) {
+                    if let Some((_, last)) = &mut self.last {
+                        last.after = begun.before;
+                    }
+                    self.begun = Some(begun);
                 } else if let Some(ended) = Checkpoint::of(&row) {
-                    self.last = Some(ended);
+                    self.last = Some((event.pid, ended));
                     self.begun = None;
+                } else if checkpoints::has_failed(&row) {
+                    self.begun = None;
+                } else if let Some((_, last)) =
+                    self.last.as_mut().filter(|(pid, _)| *pid == event.pid)
+                {
+                    last.add(&row);
                 }
             }
             _ => {}
         }
     }
 
-    /// What there is to show at the end of `interval`. A checkpoint runs no longer than its
+    /// What there is to show at the end of `interval`, when `clients` had been done. A checkpoint runs no longer than its
     /// process.
-    pub fn io(&self, interval: &Interval) -> Io {
+    pub fn io(&self, interval: &Interval, clients: &Clients) -> Io {
         let lives = |pid: i32| {
             let is_it = |session: &SessionRow| session.pid == pid && session.state != "dead";
             interval.sessions.iter().any(is_it)
         };
-        let running = self.begun.as_ref().filter(|begun| lives(begun.pid)).map(|begun| Running {
-            begun: begun.time,
-            reason: begun.reason.clone(),
-            seconds: begun.time.map(|time| (interval.time - time).max(0.0)),
-        });
+        let running = self.begun.as_ref().filter(|begun| lives(begun.pid));
+        let mut checkpoint = self.last.as_ref().map(|(_, last)| last.clone());
+        // What came after the last one is told when the next begins; so far, it is reckoned.
+        if let Some(last) = checkpoint.as_mut().filter(|_| self.begun.is_none()) {
+            last.after = last.mark.and_then(|mark| mark.until(clients, interval.time));
+        }
         Io {
-            checkpoint_running: running,
-            checkpoint: self.last.clone(),
+            checkpoint_running: running.map(|r| r.running(clients, interval.time)),
+            checkpoint,
             slow: self.slow.clone(),
+            tablespaces: Tablespaces::default(),
             devices: None,
             devices_problem: None,
         }
@@ -133,9 +145,13 @@ mod tests {
         let interval = sample::interval();
         let checkpointer = 4210;
         let mut told = Told::default();
-        assert_eq!(told.io(&interval).checkpoint_running, None);
+        assert_eq!(told.io(&interval, &Clients::default()).checkpoint_running, None);
         note(&mut told, 1, 1, EventKind::Checkpoint, "checkpoint begins: reason=time");
-        assert_eq!(told.io(&interval).checkpoint_running, None, "its process is not there");
+        assert_eq!(
+            told.io(&interval, &Clients::default()).checkpoint_running,
+            None,
+            "its process is not there"
+        );
         note(
             &mut told,
             2,
@@ -143,13 +159,53 @@ mod tests {
             EventKind::Checkpoint,
             "checkpoint begins: reason=request",
         );
-        let running = told.io(&interval).checkpoint_running.unwrap();
+        let running = told.io(&interval, &Clients::default()).checkpoint_running.unwrap();
         assert_eq!((running.reason.as_str(), running.seconds), ("request", Some(8.0)));
         note(&mut told, 3, 7, EventKind::Note, "checkpoint ends: total=1");
-        assert!(told.io(&interval).checkpoint.is_none(), "that is no event of checkpoints");
+        assert!(
+            told.io(&interval, &Clients::default()).checkpoint.is_none(),
+            "that is no event of checkpoints"
+        );
         note(&mut told, 4, checkpointer, EventKind::Checkpoint, "checkpoint ends: total=1.5");
-        let io = told.io(&interval);
+        let io = told.io(&interval, &Clients::default());
         assert_eq!((io.checkpoint_running, io.checkpoint.unwrap().seconds), (None, 1.5));
+    }
+
+    #[test]
+    fn what_the_clients_did_after_a_checkpoint_is_what_they_did_before_the_next() {
+        let interval = sample::interval();
+        let clients = Clients { resets: 1, commands: 700, seconds: 3.0, off_stretches: 0 };
+        let mut told = Told::default();
+        let mut checkpointer =
+            |number, pid, text: &str| note(&mut told, number, pid, EventKind::Checkpoint, text);
+        checkpointer(1, 4210, "checkpoint ends: reason=wal total=1.0 buffers=3");
+        checkpointer(2, 4210, "checkpoint wrote: target=0.9 spread=0.1 pg_default=3");
+        checkpointer(3, 7, "checkpoint wrote: target=0.9 spread=0.1 pg_default=9");
+        checkpointer(
+            4,
+            4210,
+            "checkpoint clients: during=1.0 during_commands=20 during_handle=0.2 mark=1:100:1.0:0",
+        );
+        let last = told.io(&interval, &clients).checkpoint.unwrap();
+        assert_eq!(last.buffers_by_tablespace[0].buffers, 3, "another process's is not its own");
+        assert_eq!((last.before, last.during.unwrap().commands), (None, 20));
+        let after = last.after.unwrap();
+        assert_eq!((after.commands, after.seconds), (600, 6.0), "up to now");
+        note(
+            &mut told,
+            9,
+            4210,
+            EventKind::Checkpoint,
+            "checkpoint begins: reason=time before=5.0 before_commands=500 before_handle=1 \
+             mark=1:600:2.0:0",
+        );
+        let io = told.io(&interval, &clients);
+        assert_eq!(io.checkpoint.unwrap().after.unwrap().commands, 500);
+        let running = io.checkpoint_running.unwrap();
+        assert_eq!(
+            (running.before.unwrap().commands, running.during.unwrap().commands),
+            (500, 100)
+        );
     }
 
     #[test]
@@ -159,7 +215,7 @@ mod tests {
             note(&mut told, number, 1, EventKind::Slow, "sync: 1.000 s: pg_xact/0000");
             note(&mut told, 100 + number, 1, EventKind::Blocked, "waiting for 1 s");
         }
-        let slow = told.io(&sample::interval()).slow;
+        let slow = told.io(&sample::interval(), &Clients::default()).slow;
         assert_eq!(
             slow.iter().map(|row| row.number).collect::<Vec<_>>(),
             [13, 14, 15, 16, 17, 18, 19, 20]

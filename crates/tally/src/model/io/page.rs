@@ -4,7 +4,7 @@
 
 use segment::interval::Interval;
 
-use super::{checkpoints, commits, devices, files, Io};
+use super::{checkpoint_text, commits, devices, files, processes, wal, Io};
 use crate::events::Row;
 use crate::model::panes::{accepts, Wish};
 use crate::model::statements::Section;
@@ -20,20 +20,33 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
         true => vec!["none that contains the filter".to_string()],
         false => Vec::new(),
     };
+    let mut notes = nothing;
+    if let Some(io) = io {
+        let used = interval.files.iter().filter_map(|row| row.tablespace.as_deref());
+        notes.extend(io.tablespaces.legend(used));
+    }
     let mut sections =
-        vec![section("Files", nothing, Some(files).filter(|table| !table.rows.is_empty()))];
+        vec![section("Files", notes, Some(files).filter(|table| !table.rows.is_empty()))];
     let processes = files::processes(interval, wish);
     if !processes.rows.is_empty() {
         sections.push(section("By kind of process", Vec::new(), Some(processes)));
     }
     sections.push(section("Commits", commits::lines(interval), None));
+    let inserted = wal::table(interval, wish);
+    if !inserted.rows.is_empty() {
+        sections.push(section("WAL", Vec::new(), Some(inserted)));
+    }
     let Some(io) = io else {
         let reading = "checkpoints, devices and slow operations are being read".to_string();
         sections.push(section("Below", vec![reading], None));
         return sections;
     };
-    sections.push(section("Checkpoints", checkpoints::lines(io, interval), None));
+    sections.push(section("Checkpoints", checkpoint_text::lines(io, interval), None));
     sections.push(section("Devices", devices::notes(io), devices::table(io, wish)));
+    if let Some(table) = processes::table(io, interval, wish) {
+        let title = "Page cache and devices, by process";
+        sections.push(section(title, Vec::new(), Some(table)));
+    }
     sections.push(section("Slow operations, latest last", slow(io, interval, wish), None));
     sections
 }

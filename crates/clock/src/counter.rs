@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The processor's own counter, and the instructions that read it.
+
+use crate::source::{Scope, Source};
+
+/// The counter, by one way of reading it. There is one only where it can be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Counter<const ORDERED: bool>(());
+
+/// Why the counter cannot be read; None where it can.
+#[cfg(target_arch = "x86_64")]
+fn refused() -> Option<String> {
+    use rustix::process::{time_stamp_counter_readability, TimeStampCounterReadability};
+    match time_stamp_counter_readability() {
+        // A kernel that does not know the question does not forbid it either.
+        Ok(TimeStampCounterReadability::Readable) | Err(_) => None,
+        Ok(TimeStampCounterReadability::RaiseSIGSEGV) => {
+            Some("this process may not read it (PR_SET_TSC)".into())
+        }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn refused() -> Option<String> {
+    None
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn refused() -> Option<String> {
+    Some("not known how to read it on this kind of processor".into())
+}
+
+/// The counter as pg_tally reads it.
+pub type Plain = Counter<false>;
+/// The counter by an instruction that waits for those before it.
+pub type Ordered = Counter<true>;
+
+impl<const ORDERED: bool> Counter<ORDERED> {
+    /// The counter, or why there is none to be read.
+    pub fn new() -> Result<Self, String> {
+        refused().map_or(Ok(Self(())), Err)
+    }
+
+    /// Its name.
+    pub const NAME: &'static str = match (cfg!(target_arch = "aarch64"), ORDERED) {
+        (false, false) => "rdtsc",
+        (false, true) => "rdtscp",
+        (true, false) => "cntvct",
+        (true, true) => "isb_cntvct",
+    };
+}
+
+impl<const ORDERED: bool> Source for Counter<ORDERED> {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn call(&self) -> &str {
+        match (cfg!(target_arch = "aarch64"), ORDERED) {
+            (false, false) => "instruction rdtsc",
+            (false, true) => "instruction rdtscp",
+            (true, false) => "register cntvct_el0",
+            (true, true) => "register cntvct_el0 after isb",
+        }
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Machine
+    }
+
+    fn ns_per_tick(&self) -> Option<f64> {
+        None
+    }
+
+    #[inline(always)]
+    fn read(&self) -> u64 {
+        if ORDERED {
+            arch::ordered()
+        } else {
+            arch::plain()
+        }
+    }
+
+    fn read_in_order(&self) -> u64 {
+        arch::in_order()
+    }
+}
+
+/// Whether the counter runs at one rate in every power state, as the processor says.
+pub fn invariant() -> bool {
+    arch::invariant()
+}
+
+#[cfg(target_arch = "x86_64")]
+mod arch {
+    use core::arch::x86_64::{__cpuid, __rdtscp, _mm_lfence, _rdtsc};
+
+    #[inline(always)]
+    pub fn plain() -> u64 {
+        // SAFETY: every x86-64 processor has rdtsc; it touches no memory, and a Counter exists
+        // only where the process was not forbidden it.
+        unsafe { _rdtsc() }
+    }
+
+    #[inline(always)]
+    pub fn ordered() -> u64 {
+        let mut processor = 0;
+        // SAFETY: as for rdtsc; every processor since 2008 has rdtscp, and it writes nothing but
+        // this variable.
+        unsafe { __rdtscp(&mut processor) }
+    }
+
+    pub fn in_order() -> u64 {
+        // SAFETY: lfence and rdtsc are there on every x86-64 processor and touch no memory.
+        unsafe {
+            _mm_lfence();
+            _rdtsc()
+        }
+    }
+
+    #[allow(unused_unsafe)] // newer compilers know that cpuid is there on every x86-64 processor
+    pub fn invariant() -> bool {
+        const POWER: u32 = 0x8000_0007;
+        // SAFETY: cpuid is there on every x86-64 processor and touches no memory.
+        let leaf = |leaf| unsafe { __cpuid(leaf) };
+        leaf(0x8000_0000).eax >= POWER && leaf(POWER).edx & (1 << 8) != 0
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arch {
+    use core::arch::asm;
+
+    #[inline(always)]
+    pub fn plain() -> u64 {
+        let ticks;
+        // SAFETY: Linux lets programs read this register; it touches no memory.
+        unsafe { asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
+        ticks
+    }
+
+    #[inline(always)]
+    pub fn ordered() -> u64 {
+        let ticks;
+        // SAFETY: as above; isb has no operands.
+        unsafe { asm!("isb", "mrs {}, cntvct_el0", out(reg) ticks, options(nostack)) };
+        ticks
+    }
+
+    pub fn in_order() -> u64 {
+        ordered()
+    }
+
+    pub fn invariant() -> bool {
+        true
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod arch {
+    pub fn plain() -> u64 {
+        0
+    }
+    pub fn ordered() -> u64 {
+        0
+    }
+    pub fn in_order() -> u64 {
+        0
+    }
+    pub fn invariant() -> bool {
+        false
+    }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The steps of a clock from one reading to the next, every one of them kept: what a reading
+//! costs, how fine the clock is, and whether it ever goes back.
+
+/// A step of at least so many ticks is long: kept in a list rather than counted in a table.
+pub const LONG: u64 = 4096;
+
+/// What came back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backward {
+    /// How many readings were less than the one before.
+    pub count: u64,
+    /// By how many ticks at most.
+    pub largest: u64,
+}
+
+impl Backward {
+    /// One more, of so many ticks.
+    pub fn add(&mut self, ticks: u64) {
+        self.count += 1;
+        self.largest = self.largest.max(ticks);
+    }
+
+    /// Those of another place as well.
+    pub fn merge(&mut self, other: Backward) {
+        self.count += other.count;
+        self.largest = self.largest.max(other.largest);
+    }
+}
+
+/// All steps that were seen.
+#[derive(Debug, Clone)]
+pub struct Steps {
+    /// How many were of so many ticks.
+    short: Box<[u64; LONG as usize]>,
+    long: Vec<u64>,
+    backward: Backward,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self {
+            short: Box::new([0; LONG as usize]),
+            long: Vec::new(),
+            backward: Backward::default(),
+        }
+    }
+}
+
+impl Steps {
+    /// Take so many readings. A step is from one call of `read` to the next, and holds, as in
+    /// pg_test_timing, what it takes to note the one before.
+    #[inline(always)]
+    pub fn take(&mut self, readings: u64, read: impl Fn() -> u64, long: &mut dyn FnMut(u64)) {
+        let mut last = read();
+        for _ in 0..readings {
+            let now = read();
+            let step = now.wrapping_sub(last);
+            last = now;
+            if step < LONG {
+                self.short[step as usize] += 1;
+            } else {
+                self.rare(step, long);
+                last = read();
+            }
+        }
+    }
+
+    #[cold]
+    fn rare(&mut self, step: u64, long: &mut dyn FnMut(u64)) {
+        // No clock runs for 2^63 ticks between two readings: that is a step back.
+        if step > u64::MAX / 2 {
+            self.backward.add(step.wrapping_neg());
+        } else {
+            self.long.push(step);
+            long(step);
+        }
+    }
+
+    /// Steps back.
+    pub fn backward(&self) -> Backward {
+        self.backward
+    }
+
+    /// How many steps there are, those back left out.
+    pub fn count(&self) -> u64 {
+        self.short.iter().sum::<u64>() + self.long.len() as u64
+    }
+
+    /// Their sum, ticks.
+    pub fn total(&self) -> u64 {
+        self.sized().map(|(ticks, count)| ticks * count).sum::<u64>()
+            + self.long.iter().sum::<u64>()
+    }
+
+    /// Readings that showed no time passed.
+    pub fn zeros(&self) -> u64 {
+        self.short[0]
+    }
+
+    /// The longest, ticks.
+    pub fn longest(&self) -> Option<u64> {
+        let short = self.sized().map(|(ticks, _)| ticks).last();
+        self.long.iter().copied().max().or(short)
+    }
+
+    /// The shortest that is not zero, ticks.
+    pub fn least(&self) -> Option<u64> {
+        let short = self.sized().map(|(ticks, _)| ticks).find(|ticks| *ticks > 0);
+        short.or_else(|| self.long.iter().copied().min())
+    }
+
+    /// What all steps are multiples of, ticks: the clock advances by no less.
+    pub fn grain(&self) -> Option<u64> {
+        let short = self.sized().map(|(ticks, _)| ticks);
+        match short.chain(self.long.iter().copied()).fold(0, greatest_common_divisor) {
+            0 => None,
+            grain => Some(grain),
+        }
+    }
+
+    /// The least step, in ticks, that at least this share of all steps do not exceed: exact, not
+    /// a bucket's limit. None without steps.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        let rank = ((share * self.count() as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (ticks, count) in self.sized() {
+            seen += count;
+            if seen >= rank {
+                return Some(ticks);
+            }
+        }
+        let mut long = self.long.clone();
+        long.sort_unstable();
+        long.get((rank - seen) as usize - 1).or(long.last()).copied()
+    }
+
+    /// How many steps took less than 1, 2, 4, 8, ... nanoseconds, but not less than half of it;
+    /// up to the last that is not empty.
+    pub fn powers_of_two(&self, ns_per_tick: f64) -> Vec<u64> {
+        let mut powers = Vec::new();
+        for (ticks, count) in self.sized().chain(self.long.iter().map(|ticks| (*ticks, 1))) {
+            let ns = (ticks as f64 * ns_per_tick) as u64;
+            let power = (u64::BITS - ns.leading_zeros()) as usize;
+            if powers.len() <= power {
+                powers.resize(power + 1, 0);
+            }
+            powers[power] += count;
+        }
+        powers
+    }
+
+    /// Those of another place as well.
+    pub fn merge(&mut self, other: &Steps) {
+        for (mine, theirs) in self.short.iter_mut().zip(other.short.iter()) {
+            *mine += theirs;
+        }
+        self.long.extend_from_slice(&other.long);
+        self.backward.merge(other.backward);
+    }
+
+    /// The short ones: ticks, and how many there are.
+    fn sized(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        (0..).zip(self.short.iter().copied()).filter(|(_, count)| *count > 0)
+    }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        b => greatest_common_divisor(b, a % b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Steps of a clock that shows these, one after the other.
+    fn steps(readings: &[u64]) -> (Steps, Vec<u64>) {
+        let mut steps = Steps::default();
+        let (at, mut long) = (Cell::new(0), Vec::new());
+        let read = || {
+            at.set(at.get() + 1);
+            readings[at.get() - 1]
+        };
+        // One more reading follows each that is long.
+        let extra = readings.windows(2).filter(|w| w[1].wrapping_sub(w[0]) >= LONG).count();
+        steps.take((readings.len() - 1 - extra) as u64, read, &mut |ticks| long.push(ticks));
+        (steps, long)
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_seen() {
+        let (steps, long) = steps(&[0, 10, 20, 30, 50, 50, 100, 10_100, 10_100]);
+        assert_eq!(long, [10_000]);
+        assert_eq!(steps.count(), 7);
+        assert_eq!(steps.total(), 10_100);
+        assert_eq!(steps.zeros(), 1);
+        assert_eq!(steps.least(), Some(10));
+        assert_eq!(steps.grain(), Some(10));
+        assert_eq!(steps.longest(), Some(10_000));
+        for (share, ticks) in [(0.0, 0), (0.14, 0), (0.5, 10), (0.7, 20), (0.85, 50), (1.0, 10_000)]
+        {
+            assert_eq!(steps.quantile(share), Some(ticks), "{share}");
+        }
+        assert_eq!(steps.powers_of_two(1.0)[..7], [1, 0, 0, 0, 3, 1, 1]);
+        assert_eq!(steps.powers_of_two(1.0).iter().sum::<u64>(), 7);
+    }
+
+    #[test]
+    fn a_step_back_is_counted_with_its_size_and_is_no_step() {
+        let (steps, long) = steps(&[100, 110, 107, 107, 117, 67, 67]);
+        assert_eq!(steps.backward(), Backward { count: 2, largest: 50 });
+        assert_eq!((steps.count(), steps.total()), (2, 20));
+        assert!(long.is_empty());
+    }
+
+    #[test]
+    fn nothing_read_is_nothing_known() {
+        let none = Steps::default();
+        assert_eq!((none.quantile(0.5), none.least(), none.longest()), (None, None, None));
+        assert_eq!(none.grain(), None);
+        assert!(none.powers_of_two(1.0).is_empty());
+    }
+
+    #[test]
+    fn merged_steps_are_those_of_both() {
+        let (mut one, _) = steps(&[0, 10, 20]);
+        let (other, _) = steps(&[5, 4, 4, 5_004, 5_004]);
+        one.merge(&other);
+        assert_eq!((one.count(), one.total(), one.longest()), (3, 5_020, Some(5_000)));
+        assert_eq!(one.backward(), Backward { count: 1, largest: 1 });
+    }
+}

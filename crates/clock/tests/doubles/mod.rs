@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Made-up clocks, each with one known fault, and a made-up machine for them.
+//!
+//! All clocks of a machine show the same counter, which every reading advances. So their readings
+//! are in the order in which they are made, whichever threads make them, and nothing depends on
+//! how fast the real machine is.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clock::{measure, Bench, Platform, Report, Roles, Scope, Source, System};
+
+thread_local! {
+    /// Where the thread takes itself to be.
+    static PROCESSOR: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What all clocks show at first, ns.
+const START: u64 = 1 << 40;
+
+/// A fault.
+#[derive(Debug, Clone, Copy)]
+pub enum Fault {
+    /// There is none.
+    None,
+    /// Each so-manieth reading is so many ns too early; on this processor only, if one is given.
+    Back { every: u64, by: u64, on: Option<u32> },
+    /// This processor's readings are so many ns off.
+    Skew { processor: u32, by: i64 },
+    /// It advances by so many ns at once.
+    Coarse { step: u64 },
+    /// It goes faster by so many millionths.
+    Fast { ppm: f64 },
+    /// It goes faster and faster.
+    EverFaster,
+    /// It does not go.
+    Still,
+    /// After so many readings so many ns are gone; with or without a dispatch of the thread.
+    Gap { every: u64, ns: u64, dispatched: bool },
+}
+
+/// What all clocks of a machine share.
+#[derive(Debug, Clone, Default)]
+pub struct Machine {
+    ns: Arc<AtomicU64>,
+    dispatches: Arc<AtomicU64>,
+    /// Its processors.
+    pub processors: Vec<u32>,
+    /// Those that no thread may be bound to.
+    pub refused: Vec<u32>,
+    /// It does not tell of dispatches.
+    pub silent: bool,
+}
+
+/// A machine of so many processors.
+pub fn machine(processors: u32) -> Machine {
+    Machine {
+        ns: Arc::new(AtomicU64::new(START)),
+        processors: (0..processors).collect(),
+        ..Machine::default()
+    }
+}
+
+/// A clock.
+pub struct MadeUp {
+    name: &'static str,
+    machine: Machine,
+    /// How far each reading advances the machine's counter, ns.
+    cost: u64,
+    fault: Fault,
+    readings: AtomicU64,
+}
+
+impl Machine {
+    /// A clock of it.
+    pub fn clock(&self, name: &'static str, cost: u64, fault: Fault) -> Box<dyn Source> {
+        let readings = AtomicU64::new(0);
+        Box::new(MadeUp { name, machine: self.clone(), cost, fault, readings })
+    }
+
+    /// Test a clock with this fault, which is the server's, beside a sound one.
+    pub fn test(&self, cost: u64, fault: Fault) -> Report {
+        self.test_all(vec![self.clock("tested", cost, fault), self.clock("sound", 10, Fault::None)])
+    }
+
+    /// Test these; the first is the server's and pg_tally's, the second is the reference.
+    pub fn test_all(&self, sources: Vec<Box<dyn Source>>) -> Report {
+        let bench =
+            Bench { sources: &sources, reference: Some(1), server: Some(0), platform: self };
+        let findings = measure(&bench, Duration::from_millis(60), &mut |_, _| {});
+        let roles = Roles {
+            server: sources[0].name().into(),
+            pgtally: sources[0].name().into(),
+            reference: sources[1].name().into(),
+        };
+        let nothing = System::read(std::path::Path::new("/no/such/root"));
+        Report::new(&sources, &findings, Vec::new(), &roles, nothing)
+    }
+}
+
+impl Platform for Machine {
+    fn processors(&self) -> io::Result<Vec<u32>> {
+        Ok(self.processors.clone())
+    }
+
+    fn pin(&self, processor: u32) -> io::Result<()> {
+        if self.refused.contains(&processor) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        PROCESSOR.set(processor);
+        Ok(())
+    }
+
+    fn dispatches(&self) -> Option<u64> {
+        (!self.silent).then(|| self.dispatches.load(Ordering::Relaxed))
+    }
+}
+
+impl Source for MadeUp {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn call(&self) -> &str {
+        "made up"
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Machine
+    }
+
+    fn ns_per_tick(&self) -> Option<f64> {
+        Some(1.0)
+    }
+
+    fn read(&self) -> u64 {
+        let reading = self.readings.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Fault::Gap { every, ns, dispatched } = self.fault {
+            if reading % every == 0 {
+                self.machine.ns.fetch_add(ns, Ordering::Relaxed);
+                self.machine.dispatches.fetch_add(u64::from(dispatched), Ordering::Relaxed);
+            }
+        }
+        let now = self.machine.ns.fetch_add(self.cost, Ordering::Relaxed) + self.cost;
+        match self.fault {
+            Fault::None | Fault::Gap { .. } => now,
+            Fault::Back { every, by, on } => {
+                let here = on.is_none_or(|processor| processor == PROCESSOR.get());
+                now - if here && reading % every == 0 { by } else { 0 }
+            }
+            Fault::Skew { processor, by } if processor == PROCESSOR.get() => {
+                now.wrapping_add_signed(by)
+            }
+            Fault::Skew { .. } => now,
+            Fault::Coarse { step } => now - now % step,
+            Fault::Fast { ppm } => now.wrapping_add_signed((now as f64 * ppm * 1e-6) as i64),
+            // However long the run, the end is as much faster than the beginning.
+            Fault::EverFaster => START + ((now - START) as f64).powf(1.2) as u64,
+            Fault::Still => START,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: PostgreSQL
+//! docs/recording.md names every column of every table, and no others.
+
+use recording::{
+    Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RunRow,
+    ServerIoRow, ServerRow, SessionsRow, SettingRow, SpreadRow, StatRow, StatementRow, Table,
+    TextRow, TABLES,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn columns<T: Table>() -> (&'static str, BTreeSet<String>) {
+    let own = |column: &Column| column.name.to_string();
+    (T::NAME, T::columns().iter().map(own).filter(|n| n != "frame" && n != "time").collect())
+}
+
+#[test]
+fn the_document_has_every_column() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recording.md"))
+            .unwrap();
+    let mut told: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for section in text.split("\n## `").skip(1) {
+        let (name, body) = section.split_once('`').unwrap();
+        let cells = body.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
+        let names = cells.flat_map(|(names, _)| names.split(','));
+        told.insert(name, names.map(|name| name.trim_matches([' ', '`']).to_string()).collect());
+    }
+    let known = BTreeMap::from([
+        columns::<StatRow>(),
+        columns::<SpreadRow>(),
+        columns::<FrameRow>(),
+        columns::<SessionsRow>(),
+        columns::<KernelRow>(),
+        columns::<StatementRow>(),
+        columns::<PartRow>(),
+        columns::<TextRow>(),
+        columns::<EventRow>(),
+        columns::<DeviceRow>(),
+        columns::<ServerIoRow>(),
+        columns::<SettingRow>(),
+        columns::<GapRow>(),
+        columns::<MarkRow>(),
+        columns::<RunRow>(),
+        columns::<ServerRow>(),
+    ]);
+    assert_eq!(known.len(), TABLES.len());
+    assert_eq!(told, known);
+    assert!(Batch::default().is_empty());
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What all clients' messages have taken since the last reset, at a snapshot.
+//!
+//! The checkpointer puts the same sums into its events (`mark=`), so that a reader can say what
+//! has happened since.
+
+use crate::directory::StatId;
+use crate::snapshot::Snapshot;
+
+/// The sums.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Clients {
+    /// How often everything was set to zero before.
+    pub resets: u32,
+    /// Messages handled.
+    pub commands: u64,
+    /// Time of handling them.
+    pub seconds: f64,
+    /// Stretches of time in which a process was not looked at, and that it has seen the end of.
+    pub off_stretches: u64,
+}
+
+impl Clients {
+    /// What has come since `then`: messages and their seconds. `None` where not all was seen.
+    pub fn since(&self, then: &Clients) -> Option<(u64, f64)> {
+        let whole = self.resets == then.resets && self.off_stretches == then.off_stretches;
+        let commands = self.commands.checked_sub(then.commands).filter(|_| whole)?;
+        Some((commands, (self.seconds - then.seconds).max(0.0)))
+    }
+
+    /// At a snapshot.
+    pub fn of(snapshot: &Snapshot) -> Clients {
+        let directory = &snapshot.directory;
+        let mut are_handled = vec![false; directory.len()];
+        let mut is_off = vec![false; directory.len()];
+        for (id, (handled, off)) in are_handled.iter_mut().zip(&mut is_off).enumerate() {
+            if let Some(stat) = directory.get(id as StatId) {
+                *handled = matches!(stat.command(), Some((_, true)));
+                *off = &**stat.phase() == "off";
+            }
+        }
+        let (mut commands, mut ticks, mut off_stretches) = (0u64, 0u64, 0u64);
+        for head in snapshot.books.iter().chain(&snapshot.groups).flat_map(|book| &book.heads) {
+            let at = head.stat as usize;
+            if are_handled.get(at) == Some(&true) {
+                commands = commands.saturating_add(head.count);
+                ticks = ticks.saturating_add(head.total);
+            } else if is_off.get(at) == Some(&true) {
+                off_stretches = off_stretches.saturating_add(head.count);
+            }
+        }
+        Clients {
+            resets: snapshot.resets,
+            commands,
+            seconds: snapshot.clock.seconds(ticks),
+            off_stretches,
+        }
+    }
+}

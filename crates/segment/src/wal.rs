@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The WAL that each kind of process inserts in an interval.
+//!
+//! Names are `wal::<figure>`; their totals are sums of numbers, not of times.
+
+use crate::directory::{Stat, StatKind};
+use crate::frame::Frame;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What processes of one kind inserted. Parallel workers' is their leaders'.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct WalRow {
+    /// "client backend", "autovacuum worker", ...
+    pub process: String,
+    /// Records.
+    pub records: u64,
+    /// Of these, images of whole pages.
+    pub full_page_images: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// How often it had to write WAL itself because its buffers were full.
+    pub buffers_full: u64,
+}
+
+fn figure<'r>(row: &'r mut WalRow, stat: &Stat) -> Option<&'r mut u64> {
+    Some(match stat.name.as_str() {
+        "wal::records" => &mut row.records,
+        "wal::full_page_images" => &mut row.full_page_images,
+        "wal::bytes" => &mut row.bytes,
+        "wal::buffers_full" => &mut row.buffers_full,
+        _ => return None,
+    })
+}
+
+/// Whether this statistic is shown as one of the WAL.
+pub(crate) fn is_of_wal(stat: &Stat) -> bool {
+    stat.kind == StatKind::Value && figure(&mut WalRow::default(), stat).is_some()
+}
+
+/// All kinds that inserted any, most bytes first.
+pub(crate) fn rows(frame: &Frame) -> Vec<WalRow> {
+    let mut kinds: BTreeMap<&str, WalRow> = BTreeMap::new();
+    for it in frame.statistics.iter().filter(|it| is_of_wal(&it.stat)) {
+        let row = kinds
+            .entry(&it.process)
+            .or_insert_with(|| WalRow { process: it.process.to_string(), ..WalRow::default() });
+        if let Some(figure) = figure(row, &it.stat) {
+            *figure = figure.saturating_add(it.total.change.total);
+        }
+    }
+    let mut rows: Vec<WalRow> = kinds.into_values().collect();
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.process.cmp(&b.process)));
+    rows
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally clock`: whether the clocks that times are taken with can be relied on, and what timing
+//! costs on this machine.
+//!
+//! The tests are the crate `clock`'s; [`forecast`] makes of a reading's cost what the server's
+//! settings and our levels cost, [`verify`] holds that against a scratch server, [`render`] says
+//! it all. docs/clock.md gives the reasons.
+
+mod forecast;
+mod render;
+mod verify;
+
+use std::io::Write;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::cli::ClockArgs;
+use crate::error::Error;
+use forecast::Forecast;
+use verify::{Verdict, Verified};
+
+/// All there is to say.
+#[derive(Serialize)]
+struct Outcome {
+    #[serde(flatten)]
+    report: ::clock::Report,
+    forecasts: Vec<Forecast>,
+    verified: Option<Verified>,
+}
+
+/// Test, and print what was found.
+pub fn run(args: &ClockArgs) -> Result<(), Error> {
+    let bar = progress_bar();
+    let report = ::clock::here(args.seconds, &mut |what, done| show(&bar, what, done));
+    let verified = match args.verify {
+        true => Some(verify::run(|what, done| show(&bar, what, done))?),
+        false => None,
+    };
+    bar.finish_and_clear();
+    let outcome = Outcome { forecasts: forecast::of(&report), report, verified };
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &outcome)?;
+        writeln!(out)?;
+    } else {
+        render::text(&outcome, &mut out)?;
+    }
+    out.flush()?;
+    if !outcome.report.fit {
+        return Err(Error::Failed("the clocks of this machine are unfit; see the verdict".into()));
+    }
+    let fails = |verified: &Verified| verified.checks.iter().any(|c| c.verdict == Verdict::Fails);
+    if outcome.verified.as_ref().is_some_and(fails) {
+        return Err(Error::Failed("what timing costs is not what was estimated; see above".into()));
+    }
+    Ok(())
+}
+
+/// On standard error, and only where that is a terminal.
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new(1000);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, what: &'static str, done: f64) {
+    bar.set_message(what);
+    bar.set_position((done * 1000.0) as u64);
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What was found, as text.
+
+use std::io::{self, Write};
+
+use ::clock::report::{Pair, Tested};
+use ::clock::{Lost, Report};
+
+use super::forecast::Forecast;
+use super::verify::{Check, Verdict, Verified};
+use super::Outcome;
+use crate::columns::Columns;
+use crate::model::units::{duration, maybe_duration, whole};
+
+/// So many pairs of processors are shown one by one.
+const PAIRS_SHOWN: usize = 10;
+
+/// Everything, the verdict last.
+pub fn text(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    let report = &outcome.report;
+    writeln!(out, "{}\n", machine(report))?;
+    readings(report, out)?;
+    writeln!(out)?;
+    agreement(report, out)?;
+    histogram(report, out)?;
+    pairs(report, out)?;
+    gaps(report, out)?;
+    writeln!(out)?;
+    forecasts(&outcome.forecasts, out)?;
+    if let Some(verified) = &outcome.verified {
+        writeln!(out)?;
+        checks(verified, out)?;
+    }
+    writeln!(out, "\nVerdict: {}", report.verdict)?;
+    for advice in &report.advice {
+        writeln!(out, "Advice: {advice}")?;
+    }
+    for refused in &report.refused {
+        writeln!(out, "Not tested: {}: {}", refused.name, refused.reason)?;
+    }
+    for note in &report.notes {
+        writeln!(out, "Note: {note}")?;
+    }
+    Ok(())
+}
+
+fn machine(report: &Report) -> String {
+    let system = &report.system;
+    let source = system.clock_source.as_deref().unwrap_or("not known");
+    let mut line = format!("Clock source {source}");
+    if !system.available.is_empty() {
+        line += &format!(" (available: {})", system.available.join(", "));
+    }
+    if let Some(counter) = &system.counter {
+        line += &format!("; counter at {:.3} MHz, says {}", counter.hz / 1e6, counter.said_by);
+        if !system.steady_counter {
+            line += ", not constant in all states";
+        }
+    }
+    if system.virtual_machine {
+        line += "; a virtual machine";
+    }
+    // A counter's rate was found, a kernel clock's tick is a nanosecond by definition.
+    let counter = report.sources.iter().find(|clock| clock.ticks_per_second != 1e9);
+    if let Some((clock, rate)) = counter.and_then(|clock| Some((clock, clock.rate.as_ref()?))) {
+        let mhz = clock.ticks_per_second / 1e6;
+        line +=
+            &format!("\n{} found at {mhz:.6} MHz ± {:.6}", clock.name, mhz * rate.error_ppm * 1e-6);
+    }
+    let tested = match report.processors.len() {
+        0 => "wherever the scheduler let us run".into(),
+        1 => "1 processor".into(),
+        n => format!("{n} processors"),
+    };
+    format!("{line}\n{tested} tested in {}", duration(report.elapsed_seconds))
+}
+
+/// What a reading takes.
+fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let mut table = Columns::with_headings(&[
+        "CLOCK", "USED BY", "READING", "MEAN", "p50", "p90", "p99", "p99.9", "MAX", "STEP", "EQUAL",
+    ]);
+    for clock in &report.sources {
+        let cost = &clock.loop_cost;
+        let mut row = vec![clock.name.clone(), users(clock)];
+        row.extend(
+            [
+                cost.typical_seconds,
+                cost.mean_seconds,
+                cost.p50_seconds,
+                cost.p90_seconds,
+                cost.p99_seconds,
+                cost.p999_seconds,
+                cost.max_seconds,
+            ]
+            .map(duration),
+        );
+        row.push(maybe_duration(clock.resolution.least_step_seconds));
+        row.push(match clock.resolution.unchanged_share {
+            0.0 => "0".into(),
+            share => format!("{:.1} %", 100.0 * share),
+        });
+        table.push(row);
+    }
+    table.write(out, 2..11)
+}
+
+fn users(clock: &Tested) -> String {
+    clock.used_by.join(", ")
+}
+
+/// Whether it goes back, whether processors agree on it, how fast it goes.
+fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let mut table = Columns::with_headings(&[
+        "CLOCK",
+        "BACK",
+        "MIGRATING",
+        "WARPS",
+        "PROCESSORS DIFFER BY",
+        "RATE (ppm)",
+        "FAULTS",
+    ]);
+    for clock in &report.sources {
+        let pairs = &clock.pairs;
+        let least = pairs.iter().filter_map(|pair| pair.least_seconds).reduce(f64::min);
+        let most = pairs.iter().filter_map(|pair| pair.most_seconds).reduce(f64::max);
+        let rate = clock.rate.as_ref().map(|rate| match rate.ppm {
+            Some(ppm) => format!("{ppm:+.3} ± {:.3}", rate.error_ppm),
+            None => format!("? ± {:.3}", rate.error_ppm),
+        });
+        let dash = || "-".to_string();
+        table.push(vec![
+            clock.name.clone(),
+            clock.backward.count.to_string(),
+            clock.migrating.map_or_else(dash, |back| back.count.to_string()),
+            match pairs.len() {
+                0 => dash(),
+                _ => pairs.iter().map(|pair| pair.warps.count).sum::<u64>().to_string(),
+            },
+            least.zip(most).map_or_else(dash, |(least, most)| bounds(least, most)),
+            rate.unwrap_or_else(dash),
+            clock.faults.iter().map(|fault| fault.kind.word()).collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    table.write(out, 1..6)
+}
+
+fn bounds(least: f64, most: f64) -> String {
+    format!("{} .. {}", signed(least), signed(most))
+}
+
+fn signed(seconds: f64) -> String {
+    let sign = if seconds > 0.0 { "+" } else { "" };
+    format!("{sign}{}", duration(seconds))
+}
+
+/// The clocks that matter, by powers of two.
+fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let mut clocks: Vec<&Tested> = Vec::new();
+    for clock in ["server", "pgtally"].into_iter().filter_map(|user| report.used_by(user)) {
+        if !clocks.iter().any(|other| other.name == clock.name) {
+            clocks.push(clock);
+        }
+    }
+    let mut headings = vec!["READING TOOK".to_string()];
+    for clock in &clocks {
+        headings.extend([clock.name.clone(), "COUNT".into()]);
+    }
+    let mut table =
+        Columns::with_headings(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let powers = |clock: &Tested, at: usize| clock.loop_cost.powers_of_two.get(at).copied();
+    let last = clocks.iter().map(|clock| clock.loop_cost.powers_of_two.len()).max().unwrap_or(0);
+    let first = (0..last).find(|at| clocks.iter().any(|clock| powers(clock, *at) > Some(0)));
+    for at in first.unwrap_or(0)..last {
+        let mut row = vec![format!("< {}", duration((1u64 << at) as f64 * 1e-9))];
+        for clock in &clocks {
+            let count = powers(clock, at).unwrap_or(0);
+            let share = 100.0 * count as f64 / clock.loop_cost.readings.max(1) as f64;
+            row.extend([format!("{share:.5} %"), whole(count)]);
+        }
+        table.push(row);
+    }
+    if clocks.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    table.write(out, 0..headings.len())
+}
+
+/// Two by two, by the server's clock; where there are many, those that are known least well.
+fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let Some(clock) = report.used_by("server").filter(|clock| clock.pairs.len() > 1) else {
+        return Ok(());
+    };
+    let reach = |pair: &Pair| {
+        let [least, most] = [pair.least_seconds, pair.most_seconds].map(|s| s.unwrap_or(0.0).abs());
+        least.max(most)
+    };
+    let mut pairs: Vec<&Pair> = clock.pairs.iter().collect();
+    if pairs.len() > PAIRS_SHOWN {
+        pairs.sort_by(|a, b| {
+            (b.proven, b.warps.count)
+                .cmp(&(a.proven, a.warps.count))
+                .then(reach(b).total_cmp(&reach(a)))
+        });
+    }
+    writeln!(out)?;
+    let mut table = Columns::with_headings(&[
+        "PROCESSORS",
+        "DIFFER BY",
+        "ROUNDS",
+        "WARPS",
+        "OF",
+        clock.name.as_str(),
+    ]);
+    for pair in pairs.iter().take(PAIRS_SHOWN) {
+        let [one, other] = pair.processors;
+        let differ = pair.least_seconds.zip(pair.most_seconds);
+        table.push(vec![
+            format!("{one} - {other}"),
+            differ.map_or("-".into(), |(least, most)| bounds(least, most)),
+            whole(pair.rounds),
+            pair.warps.count.to_string(),
+            whole(pair.readings),
+            if pair.proven { "skewed".into() } else { String::new() },
+        ]);
+    }
+    table.write(out, 1..5)?;
+    if pairs.len() > PAIRS_SHOWN {
+        writeln!(
+            out,
+            "({} more pairs, better than these, are in --json)",
+            pairs.len() - PAIRS_SHOWN
+        )?;
+    }
+    Ok(())
+}
+
+/// Who took the processor.
+fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let gaps = &report.gaps;
+    if gaps.watched_seconds == 0.0 {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let heading = format!("GAPS IN {}", duration(gaps.watched_seconds));
+    let mut table = Columns::with_headings(&[&heading, "COUNT", "TOTAL", "SHARE", "LONGEST"]);
+    let mut add = |who: &str, lost: Lost| {
+        table.push(vec![
+            who.into(),
+            whole(lost.count),
+            duration(lost.seconds),
+            format!("{:.2} %", 100.0 * lost.seconds / gaps.watched_seconds),
+            duration(lost.longest_seconds),
+        ]);
+    };
+    add("scheduler: others ran", gaps.scheduler);
+    add("hypervisor or interrupts", gaps.hypervisor);
+    if gaps.unknown.count > 0 {
+        add("one of these", gaps.unknown);
+    }
+    table.write(out, 1..5)
+}
+
+/// What timing costs here.
+fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
+    let mut table = Columns::with_headings(&[
+        "TIMING COSTS HERE",
+        "CLOCK",
+        "READINGS",
+        "THEY TAKE",
+        "BESIDES",
+        "TOGETHER",
+    ]);
+    for forecast in forecasts {
+        table.push(vec![
+            forecast.what.clone(),
+            forecast.clock.clone(),
+            whole(forecast.readings as u64),
+            duration(forecast.clock_seconds),
+            maybe_duration(forecast.besides_seconds),
+            duration(forecast.clock_seconds + forecast.besides_seconds.unwrap_or(0.0)),
+        ]);
+    }
+    table.write(out, 2..6)
+}
+
+/// The estimates beside what a server said.
+fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
+    let mut table =
+        Columns::with_headings(&["ON A SCRATCH SERVER", "ESTIMATED", "MEASURED", "RATIO", ""]);
+    for check in &verified.checks {
+        table.push(vec![
+            check.what.into(),
+            duration(check.estimated_seconds),
+            format!(
+                "{} ± {}",
+                duration(check.measured_seconds),
+                duration(check.half_width_seconds)
+            ),
+            format!("{:.2}", check.measured_seconds / check.estimated_seconds),
+            said(check).into(),
+        ]);
+    }
+    table.write(out, 1..4)?;
+    let explain = verified.explain;
+    writeln!(
+        out,
+        "{}; estimates hold within a factor of {}; CPU time, 95 % intervals\nthe count takes {}; \
+         EXPLAIN (ANALYZE, TIMING OFF) adds {}, EXPLAIN ANALYZE {}",
+        verified.server,
+        verified.tolerance,
+        duration(explain.plain_seconds),
+        duration(explain.counting_seconds),
+        duration(explain.analyze_seconds),
+    )?;
+    for note in &verified.notes {
+        writeln!(out, "Note: {note}")?;
+    }
+    Ok(())
+}
+
+fn said(check: &Check) -> &'static str {
+    match check.verdict {
+        Verdict::Holds => "holds",
+        Verdict::Fails => "does not hold",
+        Verdict::NotResolved => "not resolved",
+    }
+}

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally record` on real servers: what is recorded is what the segment counted, whatever
+//! happens to the server, to the disk or to the recorder.
+//!
+//! The recorder is killed at 6 random moments; PGTALLY_KILLS sets another number.
+
+mod house;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use house::{complaint, eventually, output, segment, shared, tally};
+use recording::{Range, Recording};
+use rustix::process::{kill_process, Pid, Signal};
+use scratch::{Cluster, StopMode};
+use segment::{Frame, Segment};
+use serde_json::Value;
+
+fn pgbench(cluster: &Cluster, args: &[&str]) -> Vec<String> {
+    let mut words = vec![
+        cluster.binaries().program("pgbench").display().to_string(),
+        "-n".to_string(),
+        "-h".to_string(),
+        cluster.host().display().to_string(),
+        "-p".to_string(),
+        cluster.port().to_string(),
+        "-U".to_string(),
+        cluster.user().to_string(),
+    ];
+    words.extend(args.iter().map(|arg| arg.to_string()));
+    words.push("postgres".to_string());
+    words
+}
+
+/// A recorder that runs, with short intervals.
+struct Running {
+    child: Child,
+    directory: PathBuf,
+}
+
+impl Running {
+    fn start(cluster: &Cluster, directory: &Path, more: &[&str]) -> Running {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
+        for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"] {
+            command.env_remove(name);
+        }
+        let child = command
+            .args(["record", "--interval", "100ms", "--detail", "500ms", "-o"])
+            .arg(directory)
+            .args(more)
+            .arg(segment(cluster))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Running { child, directory: directory.to_path_buf() }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
+    }
+
+    fn frames(&self) -> u64 {
+        let heads = Recording::open(&self.directory, None)
+            .and_then(|recording| recording.heads(Range::ALL))
+            .unwrap_or_default();
+        heads.last().map_or(0, |row| row.frame)
+    }
+
+    /// Wait until so many intervals more are there.
+    fn go_on(&self, more: u64) {
+        let wanted = self.frames() + more;
+        eventually("more intervals are recorded", || self.frames() >= wanted);
+    }
+
+    /// Interrupt it; what it says.
+    fn end(self) -> String {
+        self.signal(Signal::INT);
+        let output = self.child.wait_with_output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{told}");
+        told
+    }
+}
+
+fn open(directory: &Path) -> Recording {
+    Recording::open(directory, None).unwrap()
+}
+
+/// Process, name: count, ns, bytes of what client backends did.
+fn of_clients(frame: &Frame) -> HashMap<String, (u64, f64, u64)> {
+    let own = frame.statistics.iter().filter(|it| &*it.process == "client backend");
+    own.map(|it| {
+        let change = &it.total.change;
+        let ns = frame.clock.seconds(change.total) * 1e9;
+        (it.stat.name.clone(), (change.count, ns, change.amount))
+    })
+    .collect()
+}
+
+/// The same, whichever way it was added up.
+fn assert_same(a: &Frame, b: &Frame) {
+    let (a, b) = (of_clients(a), of_clients(b));
+    let names = |all: &HashMap<String, _>| {
+        let mut names: Vec<String> = all.keys().cloned().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&a), names(&b));
+    for (name, (count, ns, bytes)) in &a {
+        let (count_b, ns_b, bytes_b) = b[name];
+        assert_eq!((count, bytes), (&count_b, &bytes_b), "{name}");
+        // The length of a tick is measured again and again.
+        assert!((ns - ns_b).abs() <= 1e-5 * ns + 2.0, "{name}: {ns} {ns_b}");
+    }
+}
+
+#[test]
+fn a_recording_holds_exactly_what_the_segment_counted() {
+    let cluster = shared();
+    cluster.pgbench_init(1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let mut segment = Segment::open(&segment(&cluster)).unwrap();
+    let settle = |segment: &mut Segment| {
+        // No client is there, and none that has been is on its way out.
+        eventually("no client is left", || {
+            let snapshot = segment.snapshot(None).unwrap();
+            !snapshot.books.iter().any(|book| book.identity.kind == "client backend")
+        });
+        segment.snapshot(None).unwrap()
+    };
+    let before = settle(&mut segment);
+    let words = pgbench(&cluster, &["-c", "4", "-j", "2", "-t", "500", "-S"]);
+    let told = tally()
+        .args(["record", "--interval", "100ms", "--detail", "500ms", "-o"])
+        .arg(&directory)
+        .arg(segment.path())
+        .arg("--")
+        .args(&words)
+        .assert()
+        .success();
+    let told = String::from_utf8(told.get_output().stdout.clone()).unwrap();
+    assert!(told.contains("number of transactions actually processed: 2000"), "{told}");
+    let after = settle(&mut segment);
+    let witness = Frame::between(&segment, Some(&before), &after);
+    let recording = open(&directory);
+    let sum = recording.sum(recording.range()).unwrap();
+    assert_same(&sum, &witness);
+    let selects = of_clients(&sum)["command::Query::handle"].0;
+    assert!((2000..2040).contains(&selects), "{selects} commands of 2,000 transactions");
+    // What was said beside it.
+    let runs = recording.runs(Range::ALL).unwrap();
+    assert!(runs.iter().any(|row| row.text.contains("actually processed: 2000")));
+    assert_eq!(runs.last().unwrap().exit_code, Some(0));
+    let statements = recording.statements(Range::ALL).unwrap().unwrap();
+    let select = statements
+        .statements()
+        .iter()
+        .find(|it| it.text.as_ref().is_some_and(|t| t.shown.contains("abalance FROM")))
+        .unwrap();
+    assert_eq!(select.calls(), 2000);
+    assert_eq!(select.histogram().count(), 2000);
+    let settings = recording.settings(Range::ALL).unwrap();
+    let value = |group: &str, name: &str| {
+        let row = settings.iter().find(|row| &*row.group == group && &*row.name == name);
+        row.map(|row| row.value.to_string())
+    };
+    assert_eq!(value("server", "shared_preload_libraries").unwrap(), "pg_tally");
+    assert!(value("machine", "kernel").is_some() && value("recorder", "interval").is_some());
+    let heads = recording.heads(Range::ALL).unwrap();
+    assert!(heads.iter().all(|row| row.exact && row.host_idle_ns + row.host_user_ns > 0));
+    assert_eq!(recording.problems(), Vec::<String>::new());
+    assert_eq!(recording.gaps(Range::ALL).unwrap(), []);
+}
+
+#[test]
+fn the_exit_status_of_a_command_is_ours_and_what_cannot_be_is_said() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let record = |name: &str, words: &[&str]| {
+        let mut command = tally();
+        command.arg("record").arg("-o").arg(folder.path().join(name)).arg(segment(&cluster));
+        command.arg("--").args(words);
+        command
+    };
+    record("a", &["sh", "-c", "exit 7"]).assert().code(7);
+    record("b", &["sh", "-c", "kill -TERM $$"]).assert().code(143);
+    let runs = open(&folder.path().join("a")).runs(Range::ALL).unwrap();
+    assert_eq!(runs.last().unwrap().exit_code, Some(7));
+    let error = complaint(&mut record("c", &["/no/such/program"]), 1);
+    assert!(error.contains("/no/such/program"), "{error}");
+    std::fs::create_dir(folder.path().join("d")).unwrap();
+    std::fs::write(folder.path().join("d/file"), "").unwrap();
+    let error = complaint(&mut record("d", &["true"]), 1);
+    assert!(error.contains("not empty"), "{error}");
+    for wrong in [&["--duty", "60s"][..], &["--duty", "300s/60s"], &["--detail", "100ms"]] {
+        let mut command = tally();
+        command.args(["record", "-o", "x"]).args(wrong).arg(segment(&cluster));
+        complaint(&mut command, 2);
+    }
+}
+
+#[test]
+fn a_server_that_restarts_or_is_down_is_gone_on_with() {
+    let mut cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let running = Running::start(&cluster, &directory, &[]);
+    running.go_on(3);
+    cluster.psql("select count(*) from pg_class").unwrap();
+    running.go_on(3);
+    cluster.stop(StopMode::Fast).unwrap();
+    eventually("it is said that the server has gone", || {
+        open(&directory).marks(Range::ALL).unwrap().iter().any(|row| &*row.kind == "server end")
+    });
+    cluster.start().unwrap();
+    eventually("it is recorded again", || {
+        open(&directory).marks(Range::ALL).unwrap().iter().any(|row| &*row.kind == "server start")
+    });
+    cluster.psql("select count(*) from pg_class").unwrap();
+    running.go_on(3);
+    // Killed, and back at once: the segment is another one.
+    cluster.kill9_postmaster().unwrap();
+    cluster.start().unwrap();
+    cluster.psql("select count(*) from pg_class").unwrap();
+    running.go_on(5);
+    eventually("the third run is recorded", || open(&directory).servers().unwrap().len() == 3);
+    cluster.psql("select count(*) from pg_class").unwrap();
+    running.go_on(3);
+    let told = running.end();
+    assert!(told.contains("recording again"), "{told}");
+    let recording = open(&directory);
+    let gaps = recording.gaps(Range::ALL).unwrap();
+    assert!(gaps.len() >= 2 && gaps.iter().all(|gap| gap.from_us <= gap.time_us), "{gaps:?}");
+    // Within a gap there is no interval, and every interval has its length from the clock that
+    // nobody sets.
+    let heads = recording.heads(Range::ALL).unwrap();
+    for pair in heads.windows(2).filter(|pair| pair[0].server == pair[1].server) {
+        let between = pair[1].monotonic_ns - pair[0].monotonic_ns;
+        assert!(between.abs_diff(pair[1].interval_ns) < 1_000_000, "{pair:?}");
+    }
+    let sum = recording.sum(Range::ALL).unwrap();
+    // What came and went while nobody looked is in the segments all the same: psql four times,
+    // each with one command at least.
+    assert!(of_clients(&sum)["command::Query::handle"].0 >= 3);
+    assert_eq!(recording.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_every_interval_that_was_complete() {
+    let kills = std::env::var("PGTALLY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let mut seed = u64::from(std::process::id());
+    let mut chance = move |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+        (seed >> 33) % below
+    };
+    let mut seen = 0;
+    for kill in 0..kills {
+        let running = Running::start(&cluster, &directory, &[]);
+        running.go_on(2);
+        std::thread::sleep(Duration::from_micros(chance(400_000)));
+        seen = seen.max(running.frames());
+        running.signal(Signal::KILL);
+        running.child.wait_with_output().unwrap();
+        let recording = open(&directory);
+        let heads = recording.heads(Range::ALL).unwrap();
+        let numbers: Vec<u64> = heads.iter().map(|row| row.frame).collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "kill {kill}");
+        assert!(numbers.len() as u64 >= seen, "kill {kill}: an interval that was there is gone");
+        let sum = recording.sum(Range::ALL).unwrap();
+        let lengths: u64 = heads.iter().map(|row| row.interval_ns).sum();
+        assert!((sum.clock.seconds(sum.ticks) - lengths as f64 * 1e-9).abs() < 1e-6);
+        assert_eq!(recording.problems(), Vec::<String>::new(), "kill {kill}");
+    }
+    let recording = open(&directory);
+    assert_eq!(recording.servers().unwrap().len(), kills as usize);
+    // Nobody recorded between them, and that is said.
+    assert!(recording.gaps(Range::ALL).unwrap().len() >= kills as usize - 1);
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_what_was_recorded_can_be_read() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: mounting a small file system needs root");
+        return;
+    }
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let small = folder.path().join("small");
+    std::fs::create_dir(&small).unwrap();
+    let mount = |args: &[&str]| {
+        std::process::Command::new("mount").args(args).arg(&small).status().unwrap().success()
+    };
+    if !mount(&["-t", "tmpfs", "-o", "size=200k", "small"]) {
+        eprintln!("skipped: no right to mount here");
+        return;
+    }
+    let directory = small.join("recording");
+    let running = Running::start(&cluster, &directory, &[]);
+    let output = running.child.wait_with_output();
+    let (recording, heads) = match Recording::open(&directory, None) {
+        Ok(recording) => {
+            let heads = recording.heads(Range::ALL);
+            (Some(recording), heads)
+        }
+        Err(error) => (None, Err(error)),
+    };
+    let problems = recording.as_ref().map(Recording::problems);
+    let sum = recording.as_ref().map(|recording| recording.sum(Range::ALL));
+    assert!(std::process::Command::new("umount").arg(&small).status().unwrap().success());
+    let output = output.unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("no space left"), "{told}");
+    let heads = heads.unwrap();
+    assert!(heads.len() > 5, "{}", heads.len());
+    assert_eq!(problems, Some(Vec::new()));
+    assert!(!sum.unwrap().unwrap().statistics.is_empty());
+}
+
+#[test]
+fn a_recorder_that_did_not_get_to_run_loses_nothing_and_says_so() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let mut segment = Segment::open(&segment(&cluster)).unwrap();
+    let before = segment.snapshot(None).unwrap();
+    let running = Running::start(&cluster, &directory, &[]);
+    running.go_on(3);
+    running.signal(Signal::STOP);
+    cluster.psql("select pg_sleep(2)").unwrap();
+    running.signal(Signal::CONT);
+    running.go_on(3);
+    running.end();
+    let after = segment.snapshot(Some(&before)).unwrap();
+    let recording = open(&directory);
+    let marks = recording.marks(Range::ALL).unwrap();
+    let kinds: Vec<&str> = marks.iter().map(|row| &*row.kind).collect();
+    assert!(kinds.contains(&"late") && kinds.first() == Some(&"begin"), "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&"end"));
+    let longest = recording.heads(Range::ALL).unwrap().iter().map(|row| row.interval_ns).max();
+    assert!(longest.unwrap() >= 2_000_000_000);
+    let slept = |frame: &Frame| {
+        let all = of_clients(frame);
+        let of = all.iter().find(|(name, _)| name.ends_with("Timeout:PgSleep")).unwrap();
+        (of.1 .0, of.1 .1)
+    };
+    let witness = slept(&Frame::between(&segment, Some(&before), &after));
+    let sum = slept(&recording.sum(Range::ALL).unwrap());
+    assert_eq!((witness.0, sum.0), (1, 1));
+    assert!((witness.1 - sum.1).abs() < 1e-5 * sum.1, "{witness:?} {sum:?}");
+}
+
+#[test]
+fn with_duty_the_level_goes_on_and_off_and_is_restored() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let running = Running::start(&cluster, &directory, &["--duty", "1s/2s"]);
+    eventually("the level was switched often enough", || {
+        let marks = Recording::open(&directory, None).and_then(|r| r.marks(Range::ALL));
+        let marks = marks.unwrap_or_default();
+        let duty = |text: &str| {
+            marks.iter().filter(|row| &*row.kind == "duty" && &*row.text == text).count()
+        };
+        duty("level waits") >= 2 && duty("level off") >= 1
+    });
+    running.end();
+    let level = Segment::open(&segment(&cluster)).unwrap().level().unwrap();
+    assert_eq!(level, segment::Level::Waits);
+    let heads = open(&directory).heads(Range::ALL).unwrap();
+    assert!(heads.iter().all(|row| row.partial));
+    assert!(heads.iter().any(|row| !row.exact && row.uninstrumented_ns > 0));
+}
+
+/// A Python with what requirements.txt names; `None`: it cannot be had.
+fn python() -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let requirements = here.join("tests/record/requirements.txt");
+    let venv = here.join("../../target/record-venv");
+    let python = venv.join("bin/python");
+    let wanted = std::fs::read_to_string(&requirements).unwrap();
+    let done = venv.join("requirements.txt");
+    if std::fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
+        return Some(python);
+    }
+    let run = |program: &Path, args: &[&str]| {
+        let output = std::process::Command::new(program).args(args).output();
+        match output {
+            Ok(output) if output.status.success() => true,
+            Ok(output) => {
+                eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+                false
+            }
+            Err(error) => {
+                eprintln!("{}: {error}", program.display());
+                false
+            }
+        }
+    };
+    let made = run(Path::new("python3"), &["-m", "venv", &venv.display().to_string()]);
+    let installed = made
+        && run(
+            &python,
+            &["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"]
+                .into_iter()
+                .chain([requirements.to_str().unwrap()])
+                .collect::<Vec<_>>(),
+        );
+    installed.then(|| {
+        std::fs::write(&done, &wanted).unwrap();
+        python
+    })
+}
+
+#[test]
+fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
+    let Some(python) = python() else {
+        eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
+        return;
+    };
+    let cluster = shared();
+    cluster.pgbench_init(1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let words = pgbench(&cluster, &["-c", "4", "-T", "4"]);
+    tally()
+        .args(["record", "--interval", "200ms", "--detail", "1s", "-o"])
+        .arg(&directory)
+        .arg(segment(&cluster))
+        .arg("--")
+        .args(&words)
+        .assert()
+        .success();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/read_back.py");
+    let read = std::process::Command::new(python).arg(script).arg(&directory).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    let read: Value = serde_json::from_slice(&read.stdout).unwrap();
+    assert_eq!(read["statistics"], read["pandas"]);
+    let recording = open(&directory);
+    let sum = recording.sum(Range::ALL).unwrap();
+    let rows = read["statistics"].as_array().unwrap();
+    assert_eq!(rows.len(), sum.statistics.len());
+    for it in &sum.statistics {
+        let same = |row: &&Value| {
+            row[0] == Value::from(&*it.process) && row[1] == Value::from(it.stat.name.as_str())
+        };
+        let row = rows.iter().find(same).unwrap();
+        let change = &it.total.change;
+        assert_eq!(row[4].as_u64(), Some(change.count), "{row}");
+        assert_eq!(row[6].as_u64(), Some(change.amount), "{row}");
+        assert_eq!(row[7].as_u64(), Some(change.follows), "{row}");
+        let total = row[5].as_f64().unwrap();
+        let own = match &row[3] {
+            unit if unit == "ns" => sum.clock.seconds(change.total) * 1e9,
+            _ => change.total as f64,
+        };
+        assert!((total - own).abs() <= 1.0 + 1e-9 * own, "{row} {own}");
+    }
+    let heads = recording.heads(Range::ALL).unwrap();
+    let frames = &read["frames"];
+    let ns = |of: fn(&recording::FrameRow) -> u64| heads.iter().map(of).sum::<u64>();
+    assert_eq!(frames[0].as_u64(), Some(heads.len() as u64));
+    assert_eq!(frames[1].as_u64(), Some(ns(|row| row.interval_ns)));
+    assert_eq!(frames[2].as_u64(), Some(ns(|row| row.wall_ns)));
+    assert_eq!(frames[3].as_u64(), Some(ns(|row| row.busy_ns)));
+    assert_eq!(frames[4].as_u64(), Some(ns(|row| row.commands)));
+    assert_eq!(frames[5].as_u64(), Some(heads.len() as u64));
+    assert!(frames[6].as_str().unwrap().starts_with("20"), "{frames}");
+    // Every row of statistics finds its interval.
+    let rows: usize =
+        recording.frames(Range::ALL, None).unwrap().map(|f| f.unwrap().statistics.len()).sum();
+    assert_eq!(read["joined"].as_u64(), Some(rows as u64));
+    assert_eq!(read["values"].as_u64(), Some(ns(|row| row.commands)));
+    let statements = recording.statements(Range::ALL).unwrap().unwrap();
+    let calls: u64 = statements.statements().iter().map(|it| it.calls()).sum();
+    assert_eq!(read["statements"][0].as_u64(), Some(calls));
+    assert_eq!(read["hosts"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_was_recorded_is_summed_up_as_json() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = tally();
+    command.args(["record", "--duration", "2s", "--interval", "500ms", "--json", "-o"]);
+    command.arg(folder.path().join("recording")).arg(segment(&cluster));
+    let json: Value = serde_json::from_str(&output(&mut command)).unwrap();
+    assert!(json["intervals"].as_u64().unwrap() >= 2, "{json}");
+    assert!(json["seconds"].as_f64().unwrap() >= 1.9, "{json}");
+    assert_eq!(json["intervals"], json["exact_intervals"], "{json}");
+    assert!(json["bytes"].as_u64().unwrap() > 1000, "{json}");
+    assert_eq!(json["gaps"], 0);
+}
