@@ -53,7 +53,6 @@ Examples:
   tally record -o run1 -- pgbench -T 60   keep all of it while a command runs
   tally report DIR -o report.html a recording as one page
   tally diff A B                  what differs between two recordings
-  tally cost                      what the watching costs";
   tally cost                      what the watching costs
   tally clock                     whether the clock behind it all can be relied on";
 

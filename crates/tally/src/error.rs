@@ -21,15 +21,15 @@ pub enum Error {
     /// A scratch cluster or its load failed.
     #[error(transparent)]
     Scratch(#[from] scratch::Error),
-    /// A recording cannot be read or written.
-    #[error(transparent)]
-    Recording(#[from] recording::Error),
     /// The server refused.
     #[error("{}", server_says(.0))]
     Postgres(#[from] postgres::Error),
     /// Reading, or writing the output, failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// A recording cannot be written or read.
+    #[error(transparent)]
+    Recording(#[from] recording::Error),
     /// A command that was run for the caller ended so; it has said why.
     #[error("the command ended with exit status {0}")]
     Command(u8),
@@ -39,17 +39,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the command line is at fault.
     fn is_usage(&self) -> bool {
-        use recording::Error as R;
+        use recording::Error::{Backwards, EmptyRange, NoSuchHost, SeveralHosts};
         match self {
             Self::Usage(_) => true,
             Self::Recording(error) => matches!(
                 error,
-                R::Backwards { .. }
-                    | R::EmptyRange { .. }
-                    | R::SeveralHosts { .. }
-                    | R::NoSuchHost { .. }
+                Backwards { .. } | EmptyRange { .. } | NoSuchHost { .. } | SeveralHosts { .. }
             ),
             _ => false,
         }

@@ -96,7 +96,9 @@ mod tests {
     fn rare_and_large_things_rarely_give_a_false_alarm() {
         // A checkpoint now and then.
         let skewed = |dice: &mut Normal, n| {
-            (0..n).map(|_| if dice.uniform() < 0.1 { (2.0 * dice.next()).exp() } else { 0.0 }).collect()
+            (0..n)
+                .map(|_| if dice.uniform() < 0.1 { (2.0 * dice.next()).exp() } else { 0.0 })
+                .collect()
         };
         let found = false_alarms(100, 20, 30, skewed);
         assert!(found <= 3, "{found} of 100");

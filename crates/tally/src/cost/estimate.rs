@@ -139,7 +139,8 @@ fn signed_rank(values: &[f64], centre: f64) -> SignedRank {
 /// not correlated, or the last that leaves [`FEWEST`] blocks.
 fn independent_blocks(values: &[f64]) -> (Vec<f64>, usize) {
     let (mut blocks, mut size) = (values.to_vec(), 1);
-    while lag_one(&blocks, TRIM) > CORRELATED / (blocks.len() as f64).sqrt() && blocks.len() / 2 >= FEWEST
+    while lag_one(&blocks, TRIM) > CORRELATED / (blocks.len() as f64).sqrt()
+        && blocks.len() / 2 >= FEWEST
     {
         size *= 2;
         blocks = values

@@ -238,8 +238,12 @@ impl Rows {
             total.change.judge(found);
         }
         let whole = self.totals.first().map(|total| total.change).unwrap_or_default();
-        let p: Vec<f64> =
-            self.tables().iter().flat_map(|table| table.iter()).filter_map(|it| it.change.p).collect();
+        let p: Vec<f64> = self
+            .tables()
+            .iter()
+            .flat_map(|table| table.iter())
+            .filter_map(|it| it.change.p)
+            .collect();
         let mut found = discoveries(&p, FALSE).into_iter();
         for (at, table) in self.tables().into_iter().enumerate() {
             for row in table.iter_mut() {

@@ -197,7 +197,9 @@ fn names(id: &str) -> Vec<Column> {
     match id {
         "accounts" => vec![text("activity", "Activity"), text("phase", "Phase")],
         "processes" => vec![text("activity", "Activity"), text("process", "Process")],
-        "files" => vec![text("file", "File"), text("operation", "Operation"), text("process", "By")],
+        "files" => {
+            vec![text("file", "File"), text("operation", "Operation"), text("process", "By")]
+        }
         "locks" => vec![text("lock", "Lock"), text("part", "What")],
         _ => vec![
             text("query", "Statement"),
@@ -277,14 +279,12 @@ fn title(id: &str) -> (&'static str, &'static str) {
             "Accounts of clients' sessions",
             "The changes of all rows add up to that of the time in all.",
         ),
-        "statements" => (
-            "Statements",
-            "Time that the server worked for them: parse, plan, execute, commit.",
-        ),
-        "files" => (
-            "Operations on files",
-            "This time is a part of the accounts': do not add the two.",
-        ),
+        "statements" => {
+            ("Statements", "Time that the server worked for them: parse, plan, execute, commit.")
+        }
+        "files" => {
+            ("Operations on files", "This time is a part of the accounts': do not add the two.")
+        }
         "locks" => ("Locks", "Held: from acquiring it to releasing it; this overlaps all else."),
         _ => (
             "The server's own processes",

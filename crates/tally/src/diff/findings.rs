@@ -172,7 +172,8 @@ fn set_up(it: &Comparison) -> Option<String> {
 
 /// Statements that ran on one side only.
 fn one_sided(it: &Comparison) -> Option<String> {
-    let only = |count: fn(&Row) -> f64| it.statements.iter().filter(|row| count(row) == 0.0).count();
+    let only =
+        |count: fn(&Row) -> f64| it.statements.iter().filter(|row| count(row) == 0.0).count();
     let (in_b, in_a) = (only(|row| row.a_count), only(|row| row.b_count));
     match (in_a, in_b) {
         (0, 0) => None,

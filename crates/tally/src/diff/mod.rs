@@ -182,7 +182,8 @@ fn partial(side: &Side) -> Option<String> {
     }
     (compared < recorded * 0.999).then(|| {
         let off = side.columns.states.iter().any(|state| state.off_ns > 0);
-        let why = if off { "the level was off, or something is missing" } else { "something is missing" };
+        let why =
+            if off { "the level was off, or something is missing" } else { "something is missing" };
         format!(
             "{:.0} s of {} are left out, in which {why}; {compared:.0} s are compared.",
             recorded - compared,

@@ -58,10 +58,8 @@ pub fn read(
         let (Some(first), Some(last)) = (kept.get(span.start), kept.get(span.end - 1)) else {
             continue;
         };
-        let range = Range {
-            from_us: columns.bounds_us[*first],
-            to_us: columns.bounds_us[*last + 1],
-        };
+        let range =
+            Range { from_us: columns.bounds_us[*first], to_us: columns.bounds_us[*last + 1] };
         all.blocks.push(span);
         let Some(read) = recording.statements(range)? else { continue };
         for row in model::Statements::between(None, &Arc::new(read)).rows {

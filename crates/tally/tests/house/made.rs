@@ -119,7 +119,8 @@ impl Made {
         for second in 1..=seconds {
             let number = writer.next_frame();
             let time_us = self.from_us + second as i64 * 1_000_000;
-            let (batch, of_second) = self.second(number, time_us, &mut dice, |row| each(second, row));
+            let (batch, of_second) =
+                self.second(number, time_us, &mut dice, |row| each(second, row));
             sum.ns += of_second.ns;
             sum.commits += of_second.commits;
             detail += of_second.ns;

@@ -225,42 +225,31 @@ impl Beside {
     }
 }
 
-/// Every interval by itself, as far as that is few enough.
-pub fn moments(
-    recording: &Recording,
-    range: Range,
-    heads: &[FrameRow],
-    sum: &Frame,
-) -> Result<Vec<Moment>, Error> {
+/// Every interval by itself, as far as that is few enough. Commits are known of the points only.
+pub fn moments(heads: &[FrameRow], range: Range, main: &Columns, points: &[Point]) -> Vec<Moment> {
     let columns = Columns::of(heads, range, FINE);
-    let commits = ["commit::led", "commit::carried", "commit::asynchronous"];
-    let place = |stat: &Stat| match stat.command() {
-        Some((_, true)) => Some(0),
-        _ => commits.contains(&stat.name.as_str()).then_some(1),
-    };
-    let any = sum.statistics.iter().any(|it| place(&it.stat) == Some(1));
-    let grid = recording.grid(range, &columns.bounds, 2, |series| place(&series.stat))?;
-    // A part at level off: its rate is of the rest.
-    let mut off = vec![0.0; columns.len()];
-    let mut wall = vec![0.0; columns.len()];
+    let mut moments: Vec<Moment> = columns.bounds[..columns.len()]
+        .iter()
+        .map(|bound| Moment { start: seconds(*bound), ..Moment::default() })
+        .collect();
     for head in heads {
-        if let Some(at) = columns.place(head) {
-            off[at] += head.uninstrumented_ns as f64;
-            wall[at] += head.wall_ns as f64;
+        let Some(moment) = columns.place(head).and_then(|at| moments.get_mut(at)) else {
+            continue;
+        };
+        // A part at level off: its rate is of the rest.
+        let off = match head.wall_ns {
+            0 => 0.0,
+            wall => head.uninstrumented_ns as f64 / wall as f64,
+        };
+        moment.seconds += head.interval_ns as f64 * 1e-9 * (1.0 - off).max(0.0);
+        moment.commands = moment.commands.saturating_add(head.commands);
+    }
+    if columns == *main {
+        for (moment, point) in moments.iter_mut().zip(points) {
+            moment.commits = point.figures.as_ref().map(|figures| figures.commits);
         }
     }
-    let moment = |at: usize| {
-        let count = |line: usize| grid.cells.get(line)?.get(at).map(|cell| cell.count);
-        let covered = grid.covered_ns.get(at).copied().unwrap_or(0) as f64 * 1e-9;
-        let on = if wall[at] > 0.0 { 1.0 - off[at] / wall[at] } else { 1.0 };
-        Moment {
-            start: seconds(columns.bounds[at]),
-            seconds: covered * on.max(0.0),
-            commands: count(0).unwrap_or(0),
-            commits: count(1).filter(|_| any),
-        }
-    };
-    Ok((0..columns.len()).map(moment).collect())
+    moments
 }
 
 #[cfg(test)]

@@ -47,10 +47,11 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     say("following it over time");
     let main = Columns::of(&heads, range, columns::MAIN);
     let points = columns::points(&recording, range, &main, &sum, &heads)?;
-    let moments = columns::moments(&recording, range, &heads, &sum)?;
+    let moments = columns::moments(&heads, range, &main, &points);
     let latency = latency(&recording, range)?;
     say("reading the statements");
-    let statements = recording.statements(range)?.map(|it| {
+    let statements = recording.statements(range)?;
+    let statements = statements.map(|it| {
         let mut all = Statements::between(None, &std::sync::Arc::new(it));
         all.interval_seconds = Some(whole.interval_seconds);
         all
