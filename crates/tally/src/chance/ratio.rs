@@ -21,6 +21,9 @@ const PROBABILITY: f64 = 0.995;
 /// A correlation is not taken for more than this: a trend has no length of its own.
 const STRONGEST: f64 = 0.9;
 
+/// Fewer degrees of freedom would make an interval of no use.
+const LEAST_FREEDOM: f64 = 2.0;
+
 /// So much of one thing for each of another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ratio {
@@ -79,9 +82,11 @@ fn known(what: &[f64], by: &[f64], value: f64, width: usize) -> Known {
     let seen = lag_one(&residuals, 0.0);
     let correlation = (seen + (1.0 + 3.0 * seen) / n).clamp(0.0, STRONGEST);
     let effective = (1.0 - correlation) / (1.0 + correlation);
+    // The variance itself is known from more of them: M. S. Bartlett, J. R. Statist. Soc. 98 (1935).
+    let spread = (1.0 - correlation.powi(2)) / (1.0 + correlation.powi(2));
     Known {
         error: (variance / (n * effective)).sqrt(),
-        freedom: ((n - 1.0) * effective).max(1.0),
+        freedom: ((n - 1.0) * spread).max(LEAST_FREEDOM),
         width,
     }
 }

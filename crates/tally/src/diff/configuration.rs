@@ -12,13 +12,14 @@ use crate::error::Error;
 use crate::model::units::bytes;
 
 /// What only tells where something lies, or when it was started.
-const PLACES: [&str; 13] = [
+const PLACES: [&str; 14] = [
     "archive_command",
     "boot",
     "cluster_name",
     "config_file",
     "data directory",
     "data_directory",
+    "dynamic_library_path",
     "external_pid_file",
     "hba_file",
     "host",
@@ -49,7 +50,7 @@ fn between(a: &Known, b: &Known) -> Vec<Setting> {
             name: name.1.clone(),
             a: a.get(name).cloned(),
             b: b.get(name).cloned(),
-            place: PLACES.contains(&&*name.1),
+            place: PLACES.contains(&&*name.1) || same_but_for_path(a.get(name), b.get(name)),
         })
         .collect();
     settings.sort_by_key(|it| {
@@ -57,6 +58,16 @@ fn between(a: &Known, b: &Known) -> Vec<Setting> {
         (it.place, &*it.name != "version", group.unwrap_or(2))
     });
     settings
+}
+
+/// "/srv/a on ext4 (rw) on vda" and "/srv/b on ext4 (rw) on vda": files that lie elsewhere, but on
+/// the same.
+fn same_but_for_path(a: Option<&String>, b: Option<&String>) -> bool {
+    let on = |value: Option<&String>| {
+        let value = value.filter(|value| value.starts_with('/'))?;
+        value.split_once(" on ").map(|(_, on)| on.to_string())
+    };
+    on(a).is_some_and(|a| Some(a) == on(b))
 }
 
 /// The groups of which nothing is known on a side, though it is on the other.
@@ -146,6 +157,14 @@ mod tests {
         let names: Vec<String> = between(&a, &b).iter().map(|it| it.name.to_string()).collect();
         assert_eq!(names, ["version", "memory", "work_mem", "port"]);
         assert!(between(&a, &a).is_empty());
+    }
+
+    #[test]
+    fn another_directory_of_the_same_file_system_is_a_place() {
+        let at = |text| known(&[("machine", "write-ahead log", text)]);
+        let place = |a, b| between(&at(a), &at(b))[0].place;
+        assert!(place("/a/pg_wal on ext4 (rw) on vda", "/b/pg_wal on ext4 (rw) on vda"));
+        assert!(!place("/a/pg_wal on ext4 (rw) on vda", "/a/pg_wal on xfs (rw) on vdb"));
     }
 
     #[test]

@@ -93,6 +93,11 @@ pub fn name(what: &What) -> String {
 /// What makes most of the change, and what works against it most.
 fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
+    if total.change.verdict == Verdict::Unknown {
+        let largest = said(it.accounts.iter().take(REASONS));
+        return (!largest.is_empty())
+            .then(|| format!("The largest changes, chance or not: {largest}."));
+    }
     let real: Vec<&Row> = it.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
     if real.is_empty() {
         return Some("No account has changed by more than the noise.".to_string());
