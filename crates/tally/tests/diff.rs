@@ -363,12 +363,12 @@ fn memory_explains_the_difference_of_two_servers() {
 /// same server, are called different, and what explains the difference of two servers; the machine
 /// should do nothing else.
 #[test]
-#[ignore = "takes five minutes"]
+#[ignore = "takes four minutes"]
 fn false_alarms_and_reasons_measured() {
     let folder = Folder::new();
     let servers = [server("16MB"), server("512MB")];
     const RUNS: usize = 5;
-    const SECONDS: u64 = 24;
+    const SECONDS: u64 = 20;
     let name = |server: usize, run: usize| format!("{}{run}", ["little", "much"][server]);
     for run in 0..RUNS {
         for (at, server) in servers.iter().enumerate() {
