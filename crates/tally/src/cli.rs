@@ -231,13 +231,18 @@ Examples:
   tally top --interval 5 --view waits
   tally top --once --view lwlocks --per-second --interval 60
   tally top --once --json /var/lib/postgresql/15/main | jq '.ledger[0]'
-  tally top --json --count 60 > minute.jsonl")]
+  tally top --json --count 60 > minute.jsonl
+  tally top --replay /srv/recording --from 14:30 --speed 10
+  tally top --replay /srv/recording --from -1h --once --view statements
+
+Of a recording, --once is all of it as one interval. T is a time of day (14:30), a date (2026-03-01),
+both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or so long before its end (-10m).")]
 pub struct TopArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min)
-    #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = interval)]
-    pub interval: Duration,
+    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min); 1 s unless said otherwise
+    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
     /// Print one interval as text and end
     #[arg(long)]
     pub once: bool,
@@ -255,9 +260,10 @@ pub struct TopArgs {
     /// of level locks, and the commands below it
     #[arg(long, requires = "view", conflicts_with = "json")]
     pub per_second: bool,
-    /// Order of the rows; of statements also an activity, such as IO:DataFileRead
-    #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
-    pub sort: Sort,
+    /// Order of the rows, by time unless said otherwise; of statements also an activity, such as
+    /// IO:DataFileRead
+    #[arg(long, value_name = "KEY", value_parser = SortParser)]
+    pub sort: Option<Sort>,
     /// The other way round
     #[arg(long, short)]
     pub reverse: bool,
@@ -273,6 +279,31 @@ pub struct TopArgs {
     /// Do not compare with the kernel's own accounts (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,
+    /// Play a recording that `tally record` has made, or is making, instead of watching a server;
+    /// --interval puts its intervals together to this length
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "leaders", "no_witness"])]
+    pub replay: Option<PathBuf>,
+    /// Of a recording: from here on
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
+          requires = "replay")]
+    pub from: Option<Edge>,
+    /// Of a recording: until then
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
+          requires = "replay")]
+    pub to: Option<Edge>,
+    /// Of a recording of several machines: this one
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    pub host: Option<String>,
+    /// Play a recording so many times as fast as it was, from 0.125 to 1024; 1 unless said
+    /// otherwise
+    #[arg(long, value_name = "TIMES", value_parser = speed, requires = "replay")]
+    pub speed: Option<f64>,
+    /// Listen to the mouse: click a pane, a column (its order) or a row; key m does the same
+    #[arg(long)]
+    pub mouse: bool,
+    /// Pass over what the key W of the full-screen view saved ($XDG_CONFIG_HOME/pgtally/top.toml)
+    #[arg(long)]
+    pub no_config: bool,
     /// When the full-screen view ends by itself; `tally demo` sets it to the end of its load
     #[arg(skip)]
     pub until: Option<Instant>,
@@ -336,6 +367,24 @@ pub enum Sort {
     /// Most time in this activity first, in small letters
     #[value(skip)]
     Activity(String),
+}
+
+impl Sort {
+    /// As it is said on the command line.
+    pub fn name(&self) -> String {
+        match (self, self.to_possible_value()) {
+            (Self::Activity(name), _) => name.clone(),
+            (_, value) => value.map_or_else(String::new, |value| value.get_name().to_string()),
+        }
+    }
+
+    /// What is said so on the command line.
+    pub fn named(text: &str) -> Result<Self, String> {
+        match text.contains(':') {
+            true => Ok(Self::Activity(text.to_lowercase())),
+            false => Self::from_str(text, false).map_err(|_| format!("\"{text}\" is no order")),
+        }
+    }
 }
 
 /// One of the orders, or an activity.
@@ -884,7 +933,7 @@ pub struct CompletionsArgs {
 }
 
 /// A time as written on a command line: a number with ms, s, min or h; seconds without.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
         "ms" => 0.001,
@@ -942,6 +991,14 @@ fn positive(text: &str, most: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= most => Ok(number),
         _ => Err(format!("must be a number above 0 and up to {most}")),
+    }
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speeds = crate::top::SPEEDS;
+    match text.parse::<f64>() {
+        Ok(times) if speeds.contains(&times) => Ok(times),
+        _ => Err(format!("must be from {} to {}", speeds.start(), speeds.end())),
     }
 }
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use recording::{DeviceRow, Range, Recording, RunRow, SettingRow};
-use segment::EventKind;
 
 use super::seconds;
 use crate::error::Error;
@@ -19,32 +18,7 @@ const LINES: usize = 400;
 
 /// The events.
 pub fn events(recording: &Recording, range: Range) -> Result<Vec<Row>, Error> {
-    let rows = recording.events(range)?.into_iter().map(|row| Row {
-        number: row.number,
-        time: Some(seconds(row.time_us)),
-        pid: row.pid as i32,
-        process: row.process.map(|it| it.to_string()),
-        database: row.database.map(|it| it.to_string()),
-        user: row.user.map(|it| it.to_string()),
-        kind: kind(&row.kind),
-        text: row.text.to_string(),
-        lost: row.lost,
-    });
-    Ok(rows.collect())
-}
-
-/// The kind of an event by its name.
-fn kind(name: &str) -> EventKind {
-    match name {
-        "note" => EventKind::Note,
-        "warning" => EventKind::Warning,
-        "blocked" => EventKind::Blocked,
-        "slow" => EventKind::Slow,
-        "checkpoint" => EventKind::Checkpoint,
-        other => EventKind::Other(
-            other.strip_prefix("event ").and_then(|number| number.parse().ok()).unwrap_or(0),
-        ),
-    }
+    Ok(recording.events(range)?.into_iter().map(Row::from).collect())
 }
 
 /// What happened to the recording, or to what was recorded.
