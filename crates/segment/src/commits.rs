@@ -80,6 +80,12 @@ fn part(stat: &Stat) -> Option<Part> {
     })
 }
 
+/// Whether each of its events is one of [`Commits::count`].
+pub fn is_whole_commit(stat: &Stat) -> bool {
+    const WHOLE: [&str; 3] = ["commit::led", "commit::carried", "commit::asynchronous"];
+    stat.kind == StatKind::Timer && WHOLE.contains(&stat.name.as_str())
+}
+
 /// Whether this statistic is shown as one of commits or checkpoints.
 pub(crate) fn is_of_commit(stat: &Stat) -> bool {
     part(stat).is_some()

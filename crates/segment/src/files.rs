@@ -149,19 +149,22 @@ impl FileRow {
     }
 }
 
-/// What a name says.
+/// What the name of an operation on files says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Name<'n> {
-    /// File, tablespace, operation.
-    key: [&'n str; 3],
-    failed: bool,
-    phase: &'n str,
+pub struct Name<'n> {
+    /// File, tablespace, operation, as in [`FileRow`]; without a tablespace it is empty.
+    pub key: [&'n str; 3],
+    /// Whether it is of those that failed.
+    pub failed: bool,
+    /// What the session was doing.
+    pub phase: &'n str,
 }
 
 /// Kinds of file that lie in a tablespace: the default one, unless they say otherwise.
 const SPACED: [&str; 6] = ["main", "fsm", "vm", "init", "temporary", "temporary relation"];
 
-fn parse(stat: &Stat) -> Option<Name<'_>> {
+/// What a name says, if it is one of ours.
+pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
     }

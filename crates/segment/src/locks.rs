@@ -114,23 +114,47 @@ pub(crate) struct Locks {
     pub spin_delays: Vec<PhaseRow>,
 }
 
-enum Name<'n> {
-    Lwlock { key: [&'n str; 3], part: Part },
-    Lock { kind: &'n str, mode: &'n str, phase: &'n str },
+/// What the name of a lock's statistic says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name<'n> {
+    /// Of a lightweight lock.
+    Lwlock {
+        /// Lock, mode, phase, as in [`LwlockRow`].
+        key: [&'n str; 3],
+        /// What of it.
+        part: Part,
+    },
+    /// A wait for a heavyweight lock.
+    Lock {
+        /// Its type.
+        kind: &'n str,
+        /// The mode that was asked for.
+        mode: &'n str,
+        /// What the session was doing.
+        phase: &'n str,
+    },
+    /// A check for deadlocks, in this phase.
     DeadlockCheck(&'n str),
+    /// A delay at a spinlock, in this phase.
     SpinDelay(&'n str),
 }
 
-enum Part {
+/// What is kept of a lightweight lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// See [`LwlockRow::held`].
     Held,
+    /// See [`LwlockRow::acquire`].
     Acquire,
+    /// See [`LwlockRow::wait`].
     Wait,
+    /// See [`LwlockRow::failed`].
     Failed,
 }
 
 /// What a name says, if it is one of ours. An extension's tranche may have colons in its name,
 /// so it is taken apart from its end.
-fn parse(stat: &Stat) -> Option<Name<'_>> {
+pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
     }

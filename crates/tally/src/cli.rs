@@ -6,8 +6,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::diff::{self, Per};
 use crate::report::Edge;
-use crate::serve::Place;
+use crate::serve;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
@@ -53,6 +54,7 @@ Examples:
   tally record -o run1 -- pgbench -T 60   keep all of it while a command runs
   tally report DIR -o report.html a recording as one page
   tally serve                     the same live for the browser, and metrics for Prometheus
+  tally diff A B                  what differs between two recordings
   tally cost                      what the watching costs
   tally clock                     whether the clock behind it all can be relied on";
 
@@ -81,6 +83,8 @@ pub enum Verb {
     Report(ReportArgs),
     /// Serve the report's charts live to browsers, and metrics to Prometheus
     Serve(ServeArgs),
+    /// What differs between two recordings, and what of that is more than noise
+    Diff(DiffArgs),
     /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
     /// Test the clocks that times are taken with: cost, resolution, steps back, skew, drift, gaps
@@ -656,7 +660,7 @@ pub struct ServeArgs {
     pub target: Option<String>,
     /// The address to listen on, or unix:PATH; port 0: one that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
-    pub listen: Place,
+    pub listen: serve::Place,
     /// Let in only who knows the secret in this file
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -670,6 +674,45 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub statements: Option<u32>,
     /// Print where it is served as JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tally diff`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A and B are recordings (`tally record -o DIR`), or parts of them: DIR@FROM..TO, where FROM and TO are
+as for `tally report` and either may be left out. What differs by more than the recordings' own
+noise is told apart from what does not.
+
+Examples:
+  tally diff before after
+  tally diff before after -o diff.html
+  tally diff recording@14:00..14:30 recording@15:00..15:30
+  tally diff before after --per command --json | jq '.accounts[0]'")]
+pub struct DiffArgs {
+    /// What B is compared with
+    #[arg(value_name = "A", value_parser = diff::Place::parse)]
+    pub a: diff::Place,
+    /// What is compared
+    #[arg(value_name = "B", value_parser = diff::Place::parse)]
+    pub b: diff::Place,
+    /// Count time by these; without it by commits where there are enough of them, else by commands
+    #[arg(long, value_enum)]
+    pub per: Option<Per>,
+    /// Of recordings of several machines, compare this one
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// The same of B alone
+    #[arg(long, value_name = "NAME")]
+    pub host_b: Option<String>,
+    /// Write it into this file: a page, unless --text or --json is given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print text, as without -o
+    #[arg(long, conflicts_with = "json")]
+    pub text: bool,
+    /// Print JSON (docs/json.md)
     #[arg(long)]
     pub json: bool,
 }

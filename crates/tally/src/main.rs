@@ -5,12 +5,14 @@
 //! `target` (which segment), `server` (a connection to it), `model` (an interval in words
 //! and numbers), `error` (what failed and how the process ends).
 
+mod chance;
 mod cli;
 mod clock;
 mod columns;
 mod cost;
 mod coverage;
 mod demo;
+mod diff;
 mod disable;
 mod enable;
 mod error;
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, color),
         Verb::Serve(args) => serve::run(args),
+        Verb::Diff(args) => diff::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
         Verb::Level(args) => level::run(args),

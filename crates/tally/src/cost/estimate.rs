@@ -11,7 +11,7 @@
 //! Values that follow each other in time may be correlated, which would make the interval
 //! too narrow. When they are, adjacent ones are averaged into blocks, as long as it takes.
 
-use super::student::{normal_two_sided, t_quantile};
+use crate::chance::{lag_one, normal_two_sided, t_quantile};
 
 /// Share of the values cut off at either end.
 pub(crate) const TRIM: f64 = 0.10;
@@ -48,7 +48,7 @@ impl Estimate {
         if values.len() < FEWEST {
             return None;
         }
-        let correlation = lag_one(values);
+        let correlation = lag_one(values, TRIM);
         let (blocks, block) = independent_blocks(values);
         let (mean, standard_error, freedom) = trimmed(&blocks, TRIM);
         Some(Self {
@@ -135,28 +135,12 @@ fn signed_rank(values: &[f64], centre: f64) -> SignedRank {
     SignedRank { z, two_sided: normal_two_sided(z) }
 }
 
-/// Lag-1 correlation of the values, winsorised first so that no single one decides it.
-fn lag_one(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let cut = (TRIM * values.len() as f64).floor() as usize;
-    let (low, high) = (sorted[cut], sorted[values.len() - cut - 1]);
-    let tame: Vec<f64> = values.iter().map(|v| v.clamp(low, high)).collect();
-    let mean = tame.iter().sum::<f64>() / tame.len() as f64;
-    let all: f64 = tame.iter().map(|v| (v - mean).powi(2)).sum();
-    let next: f64 = tame.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum();
-    if all > 0.0 {
-        next / all
-    } else {
-        0.0
-    }
-}
-
 /// The values, or averages of 2, 4, 8, ... adjacent ones: the first whose neighbours are
 /// not correlated, or the last that leaves [`FEWEST`] blocks.
 fn independent_blocks(values: &[f64]) -> (Vec<f64>, usize) {
     let (mut blocks, mut size) = (values.to_vec(), 1);
-    while lag_one(&blocks) > CORRELATED / (blocks.len() as f64).sqrt() && blocks.len() / 2 >= FEWEST
+    while lag_one(&blocks, TRIM) > CORRELATED / (blocks.len() as f64).sqrt()
+        && blocks.len() / 2 >= FEWEST
     {
         size *= 2;
         blocks = values

@@ -14,7 +14,6 @@ pub(crate) mod meter;
 mod outcome;
 mod render;
 mod runner;
-mod student;
 mod subject;
 mod toggle;
 
@@ -37,8 +36,6 @@ use outcome::Outcome;
 use runner::{Plan, Record};
 use subject::Subject;
 use toggle::Toggle;
-
-pub(crate) use student::t_quantile;
 
 /// How often the bar shows a new figure.
 const SHOW: Duration = Duration::from_secs(5);

@@ -13,7 +13,7 @@ pub mod html;
 mod latency;
 mod marks;
 pub mod material;
-mod output;
+pub mod output;
 pub mod page;
 pub mod point;
 mod range;
@@ -24,7 +24,7 @@ mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod text;
+pub mod text;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
@@ -42,7 +42,7 @@ use source::Wanted;
 pub use range::Edge;
 
 /// Characters in a line where there is no terminal.
-const WIDTH: usize = 132;
+pub const WIDTH: usize = 132;
 
 /// Make it, and print it or write it into a file.
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
@@ -90,7 +90,8 @@ fn make(wanted: &Wanted<'_>) -> Result<Document, Error> {
     assemble::document(material?, &TimeZone::system())
 }
 
-fn style(color: bool) -> text::Style {
+/// As standard output can show it.
+pub fn style(color: bool) -> text::Style {
     let on_terminal = io::stdout().is_terminal();
     let size = on_terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
     text::Style {

@@ -6,7 +6,7 @@
 //! value has to exceed Student's quantile for as many looks as were taken (Bonferroni), so that
 //! of a thousand reports on a steady server ten find a step that is none.
 
-use crate::cost::t_quantile;
+use crate::chance::t_quantile;
 
 /// Blocks, at most and at least.
 const MOST: usize = 120;

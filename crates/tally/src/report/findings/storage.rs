@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use segment::EventKind;
 
 use super::{note, warning};
-use crate::cost::t_quantile;
+use crate::chance::t_quantile;
 use crate::model::units::{duration, percent, two, whole};
 use crate::report::document::{time, Finding};
 use crate::report::marks::length;

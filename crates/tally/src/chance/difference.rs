@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! One ratio less another of which it is independent: B. L. Welch, Biometrika 34 (1947).
+
+use super::ratio::Known;
+use super::{t_quantile, t_two_sided, Ratio};
+
+/// How two ratios differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Difference {
+    /// The second less the first.
+    pub(crate) change: f64,
+    /// Half the width of its 95 % interval; `None` where chance is not known.
+    pub(crate) half_width: Option<f64>,
+    /// Probability of a change at least as great by chance alone.
+    pub(crate) p: Option<f64>,
+}
+
+impl Difference {
+    /// `b` less `a`.
+    pub(crate) fn of(a: &Ratio, b: &Ratio) -> Difference {
+        let change = b.value - a.value;
+        let (Some(a), Some(b)) = (a.known, b.known) else {
+            return Difference { change, half_width: None, p: None };
+        };
+        let error = a.error.hypot(b.error);
+        if error == 0.0 {
+            let p = if change == 0.0 { 1.0 } else { 0.0 };
+            return Difference { change, half_width: Some(0.0), p: Some(p) };
+        }
+        let part = |known: &Known| (known.error / error).powi(4) / known.freedom;
+        let freedom = 1.0 / (part(&a) + part(&b));
+        Difference {
+            change,
+            half_width: Some(error * t_quantile(0.975, freedom)),
+            p: Some(t_two_sided(change / error, freedom)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chance::discoveries;
+
+    /// Normal numbers that are the same each time.
+    struct Normal(u64);
+
+    impl Normal {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        }
+
+        fn next(&mut self) -> f64 {
+            let (u, v) = (self.uniform(), self.uniform());
+            (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+        }
+    }
+
+    const Q: f64 = 0.01;
+
+    /// In how many of `runs` comparisons of `rows` things with themselves any is taken for
+    /// changed; `make` gives a thing's time in each block.
+    fn false_alarms(
+        runs: usize,
+        rows: usize,
+        blocks: usize,
+        mut make: impl FnMut(&mut Normal, usize) -> Vec<f64>,
+    ) -> usize {
+        let mut dice = Normal(5);
+        let mut ratio = |dice: &mut Normal| {
+            let by: Vec<f64> = (0..blocks).map(|_| 1000.0 + 50.0 * dice.next()).collect();
+            let each = make(dice, blocks);
+            let what: Vec<f64> = each.iter().zip(&by).map(|(x, n)| x * n).collect();
+            Ratio::of(&what, &by).unwrap()
+        };
+        (0..runs)
+            .filter(|_| {
+                let p: Vec<f64> = (0..rows)
+                    .map(|_| Difference::of(&ratio(&mut dice), &ratio(&mut dice)).p.unwrap())
+                    .collect();
+                discoveries(&p, Q).contains(&true)
+            })
+            .count()
+    }
+
+    #[test]
+    fn independent_noise_rarely_gives_a_false_alarm() {
+        let normal = |dice: &mut Normal, n| (0..n).map(|_| 10.0 + dice.next()).collect();
+        let found = false_alarms(100, 20, 30, normal);
+        assert!(found <= 3, "{found} of 100");
+    }
+
+    #[test]
+    fn rare_and_large_things_rarely_give_a_false_alarm() {
+        // A checkpoint now and then.
+        let skewed = |dice: &mut Normal, n| {
+            (0..n)
+                .map(|_| if dice.uniform() < 0.1 { (2.0 * dice.next()).exp() } else { 0.0 })
+                .collect()
+        };
+        let found = false_alarms(100, 20, 30, skewed);
+        assert!(found <= 3, "{found} of 100");
+    }
+
+    #[test]
+    fn noise_that_lasts_rarely_gives_a_false_alarm() {
+        let slow = |dice: &mut Normal, n: usize| {
+            let mut level = dice.next();
+            (0..n)
+                .map(|_| {
+                    level = 0.8 * level + 0.6 * dice.next();
+                    10.0 + level
+                })
+                .collect()
+        };
+        let found = false_alarms(100, 20, 60, slow);
+        assert!(found <= 4, "{found} of 100");
+    }
+
+    #[test]
+    fn a_trend_that_goes_on_is_no_difference_of_its_halves() {
+        let mut dice = Normal(3);
+        let mut half = |from: f64| {
+            let what: Vec<f64> =
+                (0..32).map(|i| 10.0 + (from + f64::from(i)) * 0.1 + dice.next()).collect();
+            Ratio::of(&what, &[1.0; 32]).unwrap()
+        };
+        let (first, second) = (half(0.0), half(32.0));
+        assert!(Difference::of(&first, &second).p.unwrap() > Q);
+    }
+
+    #[test]
+    fn a_change_beyond_the_noise_is_found_at_its_size() {
+        let mut dice = Normal(9);
+        let mut side = |mean: f64| {
+            let what: Vec<f64> = (0..30).map(|_| mean + dice.next()).collect();
+            Ratio::of(&what, &[1.0; 30]).unwrap()
+        };
+        let found = Difference::of(&side(10.0), &side(12.0));
+        let half_width = found.half_width.unwrap();
+        assert!((found.change - 2.0).abs() < half_width && half_width < 1.2, "{found:?}");
+        assert!(found.p.unwrap() < 1e-3, "{found:?}");
+    }
+
+    #[test]
+    fn half_widths_cover_the_truth_as_often_as_they_say() {
+        let mut dice = Normal(11);
+        let mut side = || {
+            let what: Vec<f64> = (0..30).map(|_| dice.next()).collect();
+            Ratio::of(&what, &[1.0; 30]).unwrap()
+        };
+        let covered = (0..1000)
+            .map(|_| Difference::of(&side(), &side()))
+            .filter(|it| it.change.abs() <= it.half_width.unwrap())
+            .count();
+        // More than 95 %, since the widest of some intervals is taken.
+        assert!((950..=999).contains(&covered), "{covered} of 1000");
+    }
+
+    #[test]
+    fn too_few_blocks_tell_no_noise() {
+        let few = Ratio::of(&[1.0; 7], &[1.0; 7]).unwrap();
+        let found = Difference::of(&few, &few);
+        assert_eq!((found.half_width, found.p), (None, None));
+    }
+}

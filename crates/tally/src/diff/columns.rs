@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A recording's time in columns: short enough to tell its noise, long enough to be few; and
+//! which of them can be compared.
+
+use recording::{FrameRow, Range};
+
+/// Columns of a short recording, at least: blocks from which its noise is estimated.
+const FEW: u64 = 32;
+/// Columns of a long one, at most.
+const MANY: u64 = 1024;
+/// Beyond this age statements are kept once a minute.
+const ROLLED_UP_US: u64 = 3_600_000_000;
+const MINUTE_US: u64 = 60_000_000;
+
+/// Where columns begin and end, and what is known of each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Columns {
+    /// One more than columns; microseconds since 1970, rising.
+    pub bounds_us: Vec<i64>,
+    /// How many columns hold the intervals that have their own statements.
+    pub per_detail: usize,
+    /// One a column.
+    pub states: Vec<State>,
+}
+
+/// What is known of a column.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct State {
+    /// How much of it was recorded, ns.
+    pub covered_ns: u64,
+    /// Of that, with lightweight locks.
+    pub locks_ns: u64,
+    /// What sessions lived in it while the level was off, ns.
+    pub off_ns: u64,
+    /// Whether an interval of it is not exact.
+    pub torn: bool,
+}
+
+impl State {
+    /// Whether all that was recorded of it is exact.
+    pub fn is_whole(&self) -> bool {
+        self.covered_ns > 0 && !self.torn
+    }
+}
+
+impl Columns {
+    /// For intervals of a recording that has a row of statements every `detail_ns`.
+    pub fn of(range: Range, heads: &[FrameRow], detail_ns: u64) -> Columns {
+        let us = |ns: u64| (ns / 1000).max(1);
+        let length = range.to_us.abs_diff(range.from_us);
+        let (interval, oldest) = match length > ROLLED_UP_US {
+            true => (us(longest(heads)), MINUTE_US),
+            false => (us(usual(heads)), 0),
+        };
+        let detail = us(detail_ns).max(oldest).max(interval);
+        let step = step(length, interval, detail);
+        // Half an interval late, so that one that ends a little late is still in its column.
+        let late = (interval / 2) as i64;
+        let mut bounds_us = vec![range.from_us];
+        let mut bound = range.from_us.saturating_add(step as i64 + late);
+        while bound < range.to_us {
+            bounds_us.push(bound);
+            bound = bound.saturating_add(step as i64);
+        }
+        bounds_us.push(range.to_us);
+        let mut states = vec![State::default(); bounds_us.len() - 1];
+        for head in heads {
+            let at = bounds_us.partition_point(|bound| *bound < head.time_us);
+            let Some(state) = at.checked_sub(1).and_then(|at| states.get_mut(at)) else { continue };
+            state.covered_ns += head.interval_ns;
+            state.locks_ns += head.locks_ns;
+            state.off_ns += head.uninstrumented_ns;
+            state.torn |= !head.exact || head.partial;
+        }
+        let per_detail = detail.div_ceil(step).max(1) as usize;
+        Columns { bounds_us, per_detail, states }
+    }
+
+    /// The columns that are compared, and whether these are exact: all that are whole, or, if
+    /// none is, all in which anything was recorded.
+    pub fn kept(&self) -> (Vec<usize>, bool) {
+        let those = |wanted: fn(&State) -> bool| -> Vec<usize> {
+            (0..self.states.len()).filter(|at| wanted(&self.states[*at])).collect()
+        };
+        let whole = those(State::is_whole);
+        match whole.is_empty() {
+            false => (whole, true),
+            true => (those(|state| state.covered_ns > 0), false),
+        }
+    }
+}
+
+fn longest(heads: &[FrameRow]) -> u64 {
+    heads.iter().map(|head| head.interval_ns).max().unwrap_or(0)
+}
+
+/// The length that an interval mostly has; few may be longer, for the recorder was late.
+fn usual(heads: &[FrameRow]) -> u64 {
+    let mut lengths: Vec<u64> = heads.iter().map(|head| head.interval_ns).collect();
+    lengths.sort_unstable();
+    let length = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    // To the millisecond, so that columns do not wander off.
+    (length + 500_000) / 1_000_000 * 1_000_000
+}
+
+/// The length of a column, microseconds: a part of a detail, or some of them.
+fn step(length: u64, interval: u64, detail: u64) -> u64 {
+    if length / FEW >= detail {
+        return detail * length.div_ceil(MANY * detail).max(1);
+    }
+    let parts = (detail / interval).max(1);
+    let wanted = (length / FEW / interval).max(1);
+    let whole = (1..=wanted.min(parts)).rev().find(|n| parts % n == 0);
+    interval * whole.unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+
+    fn head(time_us: i64) -> FrameRow {
+        FrameRow {
+            time_us,
+            interval_ns: 1_000_000_000,
+            exact: true,
+            locks_ns: 1_000_000_000,
+            ..FrameRow::default()
+        }
+    }
+
+    fn of_seconds(n: i64) -> (Range, Vec<FrameRow>) {
+        // The recorder is a little early or late.
+        let heads = (1..=n).map(|at| head(at * SECOND + at * 7_919 % 9_000 - 4_500)).collect();
+        (Range { from_us: 0, to_us: n * SECOND + 4_500 }, heads)
+    }
+
+    #[test]
+    fn columns_are_of_so_many_intervals_each() {
+        for (seconds, step) in [(20, 1), (64, 2), (200, 5), (600, 10), (20_000, 20)] {
+            let (range, heads) = of_seconds(seconds);
+            let detail = if seconds > 3600 { 60 } else { 10 };
+            let columns = Columns::of(range, &heads, 10_000_000_000);
+            let step = if detail == 60 { 60 } else { step };
+            let each: Vec<u64> =
+                columns.states.iter().map(|it| it.covered_ns / 1_000_000_000).collect();
+            let (last, all) = each.split_last().unwrap();
+            assert!(all.iter().all(|n| *n == step), "{seconds}: {each:?}");
+            assert!(*last <= step);
+            assert_eq!(columns.per_detail as u64, (detail / step).max(1), "{seconds}");
+        }
+        assert!(Columns::of(of_seconds(90_000).0, &of_seconds(90_000).1, 1).states.len() <= 1024);
+    }
+
+    #[test]
+    fn what_is_not_exact_is_left_out_as_long_as_anything_is() {
+        let (range, mut heads) = of_seconds(20);
+        heads[3].exact = false;
+        heads[7].partial = true;
+        let columns = Columns::of(range, &heads, 10_000_000_000);
+        let (kept, exact) = columns.kept();
+        assert!(exact && kept.len() == 18 && !kept.contains(&3) && !kept.contains(&7));
+        heads.iter_mut().for_each(|head| head.exact = false);
+        let (kept, exact) = Columns::of(range, &heads, 10_000_000_000).kept();
+        assert!(!exact && kept.len() == 20);
+    }
+
+    #[test]
+    fn gaps_are_no_columns() {
+        let (range, mut heads) = of_seconds(40);
+        heads.drain(10..25);
+        assert_eq!(Columns::of(range, &heads, 10_000_000_000).kept().0.len(), 25);
+    }
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: PostgreSQL
+//! From two sides to what has changed from one to the other, and what of that is noise.
+//!
+//! A side's noise is that of its own blocks ([`crate::chance::Ratio`]). All rows of a comparison
+//! are one family of tests: of those that it calls changed, on average no more than one in a
+//! hundred is not, and where nothing has changed it says so 99 times in a hundred.
+
+use std::collections::BTreeSet;
+
+use recording::Amount;
+
+use super::comparison::{Change, Per, Row, Total, Verdict, What};
+use super::key::Key;
+use super::side::Side;
+use super::statements::{Line, Statement};
+use crate::chance::{discoveries, Difference, Ratio};
+
+/// The share of rows called changed that may be so by chance; and the probability at which the
+/// total may.
+pub const FALSE: f64 = 0.01;
+
+/// A commit is taken for a transaction where there is at least one in so many commands.
+const COMMANDS_A_COMMIT: u64 = 50;
+
+/// The rows of all tables.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rows {
+    pub totals: Vec<Total>,
+    pub accounts: Vec<Row>,
+    pub processes: Vec<Row>,
+    pub locks: Vec<Row>,
+    pub files: Vec<Row>,
+    pub statements: Vec<Row>,
+}
+
+/// Two sides, and by what their time is counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<'s> {
+    pub a: &'s Side,
+    pub b: &'s Side,
+    pub per: Per,
+}
+
+/// What both can be counted by, the one that comes nearest to a transaction first.
+pub fn units(a: &Side, b: &Side) -> Vec<Per> {
+    let count = |side: &Side, key: Key| side.count(&key);
+    let both = |key: fn() -> Key| [a, b].iter().all(|side| count(side, key()) > 0);
+    let often = [a, b].iter().all(|side| {
+        count(side, Key::Commit).saturating_mul(COMMANDS_A_COMMIT) >= count(side, Key::Command)
+    });
+    let mut units = Vec::new();
+    if both(|| Key::Command) {
+        units.push(Per::Command);
+    }
+    if both(|| Key::Commit) {
+        units.insert(if often { 0 } else { units.len() }, Per::Commit);
+    }
+    units
+}
+
+/// In each column that is compared.
+fn number(side: &Side, per: Per) -> Vec<f64> {
+    let key = match per {
+        Per::Commit => Key::Commit,
+        Per::Command => Key::Command,
+    };
+    side.line(&key, |amount| amount.count)
+}
+
+/// Series that belong to one row.
+type Sum<'k> = Vec<&'k Key>;
+
+impl Pair<'_> {
+    /// All rows, each table with its greatest changes first. `units` are what the total is
+    /// counted by; `locks` says whether locks can be compared.
+    pub fn rows(&self, units: &[Per], locks: bool) -> Rows {
+        let keys: BTreeSet<&Key> = self.a.lines.keys().chain(self.b.lines.keys()).collect();
+        let mut rows = Rows::default();
+        for key in &keys {
+            let what = match key {
+                Key::Command | Key::Commit => continue,
+                Key::Account { phase, activity } => {
+                    What::Account { phase: phase.clone(), activity: activity.clone() }
+                }
+                Key::Process { process, activity } => {
+                    What::Process { process: process.clone(), activity: activity.clone() }
+                }
+                Key::Lwlock { lock, part } => {
+                    What::Lock { family: "LWLock", lock: lock.clone(), part }
+                }
+                Key::Lock { kind, mode } => {
+                    let lock = format!("{kind} {mode}").into();
+                    What::Lock { family: "Lock", lock, part: "wait" }
+                }
+                Key::File { process, file, operation } => What::File {
+                    process: process.clone(),
+                    file: file.clone(),
+                    operation: operation.clone(),
+                },
+            };
+            let table = match what {
+                What::Account { .. } => &mut rows.accounts,
+                What::Process { .. } => &mut rows.processes,
+                What::Lock { .. } if !locks => continue,
+                What::Lock { .. } => &mut rows.locks,
+                What::File { .. } => &mut rows.files,
+                What::Statement { .. } => continue,
+            };
+            table.extend(self.row(what, key));
+        }
+        rows.statements = self.statements();
+        let accounts: Sum<'_> =
+            keys.into_iter().filter(|key| matches!(key, Key::Account { .. })).collect();
+        rows.totals = units.iter().filter_map(|per| self.total(&accounts, *per)).collect();
+        rows.judge();
+        rows
+    }
+
+    fn total(&self, accounts: &Sum<'_>, per: Per) -> Option<Total> {
+        let sum = |side: &Side| {
+            let mut all = vec![0.0; side.kept.len()];
+            for key in accounts {
+                let line = side.line(key, |amount| amount.total);
+                all.iter_mut().zip(line).for_each(|(sum, ns)| *sum += ns * 1e-9);
+            }
+            all
+        };
+        let rate = |side: &Side| number(side, per).iter().sum::<f64>() / side.seconds().max(1e-9);
+        Some(Total {
+            per,
+            change: change(
+                &Ratio::of(&sum(self.a), &number(self.a, per))?,
+                &Ratio::of(&sum(self.b), &number(self.b, per))?,
+            ),
+            a_per_second: rate(self.a),
+            b_per_second: rate(self.b),
+        })
+    }
+
+    /// A row of this series; `None` where nothing happened on either side.
+    fn row(&self, what: What, key: &Key) -> Option<Row> {
+        let by = [number(self.a, self.per), number(self.b, self.per)];
+        let seconds = |side: &Side| -> Vec<f64> {
+            side.line(key, |amount| amount.total).iter().map(|ns| ns * 1e-9).collect()
+        };
+        let each = |figure: fn(&Amount) -> u64| {
+            let each = |side: &Side, by: &[f64]| {
+                side.line(key, figure).iter().sum::<f64>() / by.iter().sum::<f64>()
+            };
+            (each(self.a, &by[0]), each(self.b, &by[1]))
+        };
+        let ((a_count, b_count), (a_bytes, b_bytes)) =
+            (each(|amount| amount.count), each(|amount| amount.amount));
+        let change =
+            change(&Ratio::of(&seconds(self.a), &by[0])?, &Ratio::of(&seconds(self.b), &by[1])?);
+        let row = Row { what, change, share: None, a_count, b_count, a_bytes, b_bytes };
+        row.is_there().then_some(row)
+    }
+
+    fn statements(&self) -> Vec<Row> {
+        let (Some(a), Some(b)) = (&self.a.statements, &self.b.statements) else {
+            return Vec::new();
+        };
+        let number = |side: &Side| -> Vec<f64> {
+            let all = number(side, self.per);
+            let blocks = side.statements.as_ref().map_or(&[][..], |it| &it.blocks);
+            blocks.iter().map(|span| all[span.clone()].iter().sum()).collect()
+        };
+        let by = [number(self.a), number(self.b)];
+        let names: BTreeSet<&Statement> = a.lines.keys().chain(b.lines.keys()).collect();
+        let none = Line::default();
+        let row = |name: &Statement| {
+            let lines = [a, b].map(|side| side.lines.get(name).unwrap_or(&none));
+            let ratio = |at: usize| {
+                let mut seconds = lines[at].seconds.clone();
+                seconds.resize(by[at].len(), 0.0);
+                Ratio::of(&seconds, &by[at])
+            };
+            let count = |at: usize| lines[at].calls as f64 / by[at].iter().sum::<f64>();
+            let Statement { query, database, user, toplevel } = name.clone();
+            let row = Row {
+                what: What::Statement { query, database, user, toplevel },
+                change: change(&ratio(0)?, &ratio(1)?),
+                share: None,
+                a_count: count(0),
+                b_count: count(1),
+                a_bytes: 0.0,
+                b_bytes: 0.0,
+            };
+            row.is_there().then_some(row)
+        };
+        names.into_iter().filter_map(row).collect()
+    }
+}
+
+fn change(a: &Ratio, b: &Ratio) -> Change {
+    let difference = Difference::of(a, b);
+    Change {
+        a_seconds: a.value,
+        b_seconds: b.value,
+        change_seconds: difference.change,
+        half_width_seconds: difference.half_width,
+        p: difference.p,
+        verdict: Verdict::Unknown,
+    }
+}
+
+impl Change {
+    fn judge(&mut self, found: bool) {
+        self.verdict = match (self.p, found) {
+            (None, _) => Verdict::Unknown,
+            (_, false) => Verdict::Noise,
+            (_, true) if self.a_seconds == 0.0 => Verdict::New,
+            (_, true) if self.b_seconds == 0.0 => Verdict::Gone,
+            (_, true) if self.change_seconds < 0.0 => Verdict::Less,
+            (_, true) => Verdict::More,
+        };
+    }
+}
+
+impl Row {
+    fn is_there(&self) -> bool {
+        let Change { a_seconds, b_seconds, .. } = self.change;
+        [a_seconds, b_seconds, self.a_count, self.b_count].iter().any(|n| *n != 0.0)
+    }
+}
+
+impl Rows {
+    fn tables(&mut self) -> [&mut Vec<Row>; 5] {
+        let Rows { accounts, processes, locks, files, statements, .. } = self;
+        [accounts, processes, locks, files, statements]
+    }
+
+    /// Tell what is chance, and order by what is not.
+    fn judge(&mut self) {
+        for total in &mut self.totals {
+            let found = total.change.p.is_some_and(|p| p <= FALSE);
+            total.change.judge(found);
+        }
+        let whole = self.totals.first().map(|total| total.change).unwrap_or_default();
+        let p: Vec<f64> = self
+            .tables()
+            .iter()
+            .flat_map(|table| table.iter())
+            .filter_map(|it| it.change.p)
+            .collect();
+        let mut found = discoveries(&p, FALSE).into_iter();
+        for (at, table) in self.tables().into_iter().enumerate() {
+            for row in table.iter_mut() {
+                let is_found = row.change.p.is_some() && found.next().unwrap_or(false);
+                row.change.judge(is_found);
+                // Accounts are all of the total.
+                let part = at == 0 && whole.verdict.is_real();
+                row.share = part.then(|| row.change.change_seconds / whole.change_seconds);
+            }
+            let size = |row: &Row| row.change.change_seconds.abs();
+            table.sort_by(|a, b| {
+                let real = |row: &Row| row.change.verdict.is_real();
+                real(b).cmp(&real(a)).then_with(|| size(b).total_cmp(&size(a)))
+            });
+        }
+    }
+}

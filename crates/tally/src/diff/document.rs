@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A comparison as a report's document, from which its text and its page are made.
+
+use jiff::tz::TimeZone;
+use segment::statements::Class;
+
+use super::comparison::{Change, Compared, Comparison, Per, Row, Verdict, What};
+use crate::model::units::{count, duration, whole};
+use crate::report::document::{
+    span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Totals, Unit,
+};
+
+/// The sections: what they are called, their tables, and those of what is below the noise.
+const SECTIONS: [(&str, &str, &[&str]); 8] = [
+    ("configuration", "Set up differently", &["configuration"]),
+    ("totals", "Time in all", &["totals"]),
+    ("accounts", "Where it changed", &["accounts"]),
+    ("statements", "Statements", &["statements"]),
+    ("files", "Files", &["files"]),
+    ("locks", "Locks", &["locks"]),
+    ("processes", "The server's own processes", &["processes"]),
+    ("noise", "Below the noise", &NOISE),
+];
+
+const NOISE: [&str; 5] =
+    ["accounts_noise", "statements_noise", "files_noise", "locks_noise", "processes_noise"];
+
+/// What is below the noise: with a page, which has room for it, but not with a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noise {
+    Shown,
+    Folded,
+}
+
+/// The document; times in words are of this zone.
+pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
+    let mut tables = vec![configuration(it), totals(it)];
+    let all: [(_, _, &[Row]); 5] = [
+        ("accounts", "accounts_noise", &it.accounts),
+        ("statements", "statements_noise", &it.statements),
+        ("files", "files_noise", &it.files),
+        ("locks", "locks_noise", &it.locks),
+        ("processes", "processes_noise", &it.processes),
+    ];
+    for (id, id_noise, rows) in all {
+        let folded: Vec<&Row> = rows.iter().filter(|row| is_folded(row)).collect();
+        tables.push(table(id, it, rows, &folded));
+        if noise == Noise::Shown {
+            tables.push(below(id_noise, id, it, &folded));
+        }
+    }
+    let section = |&(id, title, tables): &(&'static str, &'static str, &[&'static str])| Section {
+        id,
+        title,
+        tables: tables.to_vec(),
+        ..Section::default()
+    };
+    let mut document = Document {
+        format: "pgtally report",
+        version: 1,
+        title: format!("{} (B) compared with {} (A)", it.b.recording, it.a.recording),
+        made: it.made.clone(),
+        live: None,
+        measured: Measured {
+            recording: it.b.recording.clone(),
+            host: it.b.host.clone(),
+            from: it.b.from,
+            to: it.b.to,
+            covered_seconds: it.b.compared_seconds,
+            exact: it.a.exact && it.b.exact,
+            facts: facts(it, zone),
+            ..Measured::default()
+        },
+        totals: Totals::default(),
+        findings: it.findings.clone(),
+        axes: Axes::default(),
+        charts: Vec::new(),
+        heatmaps: Vec::new(),
+        marks: Vec::new(),
+        gaps: Vec::new(),
+        sections: SECTIONS.iter().map(section).collect(),
+        tables,
+        texts: Vec::new(),
+    };
+    document.tidy();
+    document
+}
+
+fn facts(it: &Comparison, zone: &TimeZone) -> Vec<Fact> {
+    let counted = match it.per {
+        Per::Commit => {
+            "commits: transactions of clients that wrote WAL; what was only read is counted to them"
+        }
+        Per::Command => "commands: messages of clients that were handled",
+    };
+    let noise = format!(
+        "estimated from each recording's own course, in {} blocks of A and {} of B; +- is half of a \
+         95 % interval. Of the rows called changed, one in a hundred may be so by chance. What only \
+         changes from one run to the next, no single recording can tell",
+        it.a.blocks, it.b.blocks
+    );
+    vec![
+        Fact { name: "A", text: side(&it.a, zone) },
+        Fact { name: "B", text: side(&it.b, zone) },
+        Fact { name: "Counted by", text: counted.to_string() },
+        Fact { name: "Noise", text: noise },
+    ]
+}
+
+fn side(side: &Compared, zone: &TimeZone) -> String {
+    let part = match side.compared_seconds < side.recorded_seconds * 0.999 {
+        true => format!(" of {}", duration(side.recorded_seconds)),
+        false => String::new(),
+    };
+    format!(
+        "{}: {} on {}, {}, {}{part} compared, {}; {} commits, {} commands",
+        side.recording,
+        side.server,
+        side.host,
+        span(side.from, side.to, zone),
+        duration(side.compared_seconds),
+        if side.exact { "exact" } else { "not exact" },
+        whole(side.commits),
+        whole(side.commands)
+    )
+}
+
+fn configuration(it: &Comparison) -> Table {
+    let columns = vec![
+        Column::new("group", "Of", Unit::Text).expendable(1),
+        Column::new("name", "What", Unit::Text),
+        Column::new("a", "A", Unit::Text),
+        Column::new("b", "B", Unit::Text),
+    ];
+    let mut table = Table::new("configuration", "Set up differently", columns);
+    for setting in &it.configuration {
+        table.push(
+            None,
+            vec![
+                (&setting.group).into(),
+                (&setting.name).into(),
+                setting.a.clone().into(),
+                setting.b.clone().into(),
+            ],
+        );
+    }
+    table
+}
+
+fn totals(it: &Comparison) -> Table {
+    let mut columns = vec![Column::new("per", "Time per", Unit::Text)];
+    columns.extend(CHANGE);
+    columns.extend([
+        Column::new("a_per_second", "A a second", Unit::PerSecond).expendable(3),
+        Column::new("b_per_second", "B a second", Unit::PerSecond).expendable(2),
+    ]);
+    let note = "The time of clients' sessions that was not idle, waits included.".to_string();
+    let mut table = Table::new("totals", "Time in all", columns).noted(Some(note));
+    for total in &it.totals {
+        let mut row: Vec<Cell> = vec![total.per.name().into()];
+        row.extend(cells(&total.change));
+        row.extend([total.a_per_second.into(), total.b_per_second.into()]);
+        table.push(None, row);
+    }
+    table
+}
+
+const A: Column = Column::new("a_seconds", "A", Unit::Seconds);
+const B: Column = Column::new("b_seconds", "B", Unit::Seconds);
+const CHANGED: Column = Column::new("change_seconds", "Change", Unit::Seconds);
+const WIDTH: Column =
+    Column::new("half_width_seconds", "+-", Unit::Seconds).help("half of the 95 % interval");
+const RELATIVE: Column = Column::new("relative", "of A", Unit::Share).expendable(4);
+const VERDICT: Column = Column::new("verdict", "B takes", Unit::Text);
+const CHANGE: [Column; 6] = [A, B, CHANGED, WIDTH, RELATIVE, VERDICT];
+
+fn cells(change: &Change) -> [Cell; 6] {
+    let relative = (change.a_seconds > 0.0).then(|| change.change_seconds / change.a_seconds);
+    [
+        change.a_seconds.into(),
+        change.b_seconds.into(),
+        change.change_seconds.into(),
+        change.half_width_seconds.into(),
+        relative.into(),
+        change.verdict.words().into(),
+    ]
+}
+
+/// What cannot be told from chance is not folded where nothing can.
+fn is_folded(row: &Row) -> bool {
+    row.change.verdict == Verdict::Noise
+}
+
+/// The columns that name a row.
+fn names(id: &str) -> Vec<Column> {
+    let text = |key, title| Column::new(key, title, Unit::Text);
+    match id {
+        "accounts" => vec![text("activity", "Activity"), text("phase", "Phase")],
+        "processes" => vec![text("activity", "Activity"), text("process", "Process")],
+        "files" => {
+            vec![text("file", "File"), text("operation", "Operation"), text("process", "By")]
+        }
+        "locks" => vec![text("lock", "Lock"), text("part", "What")],
+        _ => vec![
+            text("query", "Statement"),
+            text("database", "Database").expendable(9),
+            text("user", "User").expendable(10),
+        ],
+    }
+}
+
+/// What a row is, in those columns.
+fn said(what: &What) -> Vec<Cell> {
+    match what {
+        What::Account { phase, activity } => vec![activity.into(), phase.into()],
+        What::Process { process, activity } => vec![activity.into(), process.into()],
+        What::File { process, file, operation } => {
+            vec![file.into(), operation.into(), process.into()]
+        }
+        What::Lock { family, lock, part } => {
+            vec![format!("{family}:{lock}").into(), (*part).into()]
+        }
+        What::Statement { query, database, user, .. } => {
+            vec![query.into(), database.as_str().into(), user.as_str().into()]
+        }
+    }
+}
+
+fn class(what: &What) -> Option<&'static str> {
+    match what {
+        What::Account { activity, .. } | What::Process { activity, .. } => {
+            Some(Class::of(activity).name())
+        }
+        What::Lock { family, .. } => Some(Class::of(&format!("{family}:")).name()),
+        What::File { .. } => Some(Class::Io.name()),
+        What::Statement { .. } => None,
+    }
+}
+
+const SHARE: Column = Column::new("share", "of the change", Unit::Share);
+const COUNTS: [Column; 2] = [
+    Column::new("a_count", "A count", Unit::Number).expendable(8),
+    Column::new("b_count", "B count", Unit::Number).expendable(7),
+];
+const BYTES: [Column; 2] = [
+    Column::new("a_bytes", "A bytes", Unit::Bytes).expendable(6),
+    Column::new("b_bytes", "B bytes", Unit::Bytes).expendable(5),
+];
+
+fn columns(id: &str) -> Vec<Column> {
+    let mut columns = names(id);
+    columns.extend(CHANGE);
+    if id == "accounts" {
+        columns.push(SHARE);
+    }
+    columns.extend(COUNTS);
+    if id == "files" {
+        columns.extend(BYTES);
+    }
+    columns
+}
+
+fn row(id: &str, names: Vec<Cell>, it: &Row) -> Vec<Cell> {
+    let mut row = names;
+    row.extend(cells(&it.change));
+    if id == "accounts" {
+        row.push(it.share.into());
+    }
+    row.extend([it.a_count.into(), it.b_count.into()]);
+    if id == "files" {
+        row.extend([it.a_bytes.into(), it.b_bytes.into()]);
+    }
+    row
+}
+
+fn title(id: &str) -> (&'static str, &'static str) {
+    match id {
+        "accounts" => (
+            "Accounts of clients' sessions",
+            "The changes of all rows add up to that of the time in all.",
+        ),
+        "statements" => {
+            ("Statements", "Time that the server worked for them: parse, plan, execute, commit.")
+        }
+        "files" => {
+            ("Operations on files", "This time is a part of the accounts': do not add the two.")
+        }
+        "locks" => ("Locks", "Held: from acquiring it to releasing it; this overlaps all else."),
+        _ => (
+            "The server's own processes",
+            "Time that was not idle; no client waits for it, but for the processors.",
+        ),
+    }
+}
+
+fn table(id: &'static str, it: &Comparison, rows: &[Row], folded: &[&Row]) -> Table {
+    let (title, note) = title(id);
+    let note = format!("For each {}. {note}", it.per.name());
+    let mut table = Table::new(id, title, columns(id)).noted(Some(note));
+    for shown in rows.iter().filter(|row| !is_folded(row)) {
+        table.push(class(&shown.what), row(id, said(&shown.what), shown));
+    }
+    if let Some(sum) = sum(folded) {
+        let number = match folded.len() {
+            1 => "one below the noise".to_string(),
+            n => format!("{} below the noise", count(n as f64)),
+        };
+        let mut names: Vec<Cell> = vec![number.into()];
+        names.resize(self::names(id).len(), Cell::Empty);
+        let of_class = (id != "statements").then(|| Class::Other.name());
+        table.push(of_class, row(id, names, &sum));
+    }
+    table
+}
+
+/// What is below the noise, together.
+fn sum(rows: &[&Row]) -> Option<Row> {
+    let (first, rest) = rows.split_first()?;
+    let mut sum = (*first).clone();
+    for row in rest {
+        let (all, one) = (&mut sum.change, &row.change);
+        all.a_seconds += one.a_seconds;
+        all.b_seconds += one.b_seconds;
+        all.change_seconds += one.change_seconds;
+        sum.a_count += row.a_count;
+        sum.b_count += row.b_count;
+        sum.a_bytes += row.a_bytes;
+        sum.b_bytes += row.b_bytes;
+        sum.share = sum.share.zip(row.share).map(|(all, one)| all + one);
+    }
+    // Of a sum the noise is not that of its parts.
+    if !rest.is_empty() {
+        sum.change.half_width_seconds = None;
+    }
+    Some(sum)
+}
+
+fn below(id: &'static str, of: &str, it: &Comparison, rows: &[&Row]) -> Table {
+    let mut table = Table::new(id, title(of).0, columns(of))
+        .noted(Some(format!("For each {}. All of this may be chance.", it.per.name())));
+    for below in rows {
+        table.push(class(&below.what), row(of, said(&below.what), below));
+    }
+    table
+}

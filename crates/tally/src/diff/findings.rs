@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a comparison says in sentences.
+
+use super::comparison::{Change, Comparison, Per, Row, Total, Verdict, What};
+use crate::chance::FEWEST;
+use crate::model::units::{count, duration};
+use crate::report::document::{Finding, Weight};
+
+/// Reasons that are named, at most, and how much of the change they must explain together.
+const REASONS: usize = 3;
+const ENOUGH: f64 = 0.9;
+/// Settings that are named, at most.
+const SETTINGS: usize = 6;
+/// Where commands a commit differ by more, the work is not the same.
+const OTHER_WORK: f64 = 0.1;
+
+/// All of them.
+pub fn findings(it: &Comparison) -> Vec<Finding> {
+    let note = |section, text| Finding { section, weight: Weight::Note, text };
+    let warning = |section, text| Finding { section, weight: Weight::Warning, text };
+    let mut found = Vec::new();
+    if let Some(total) = it.totals.first() {
+        found.push(note("totals", change(total)));
+        found.extend(reasons(it, total).map(|text| note("accounts", text)));
+        found.push(note("totals", rate(total)));
+    }
+    found.extend(set_up(it).map(|text| note("configuration", text)));
+    found.extend(one_sided(it).map(|text| note("statements", text)));
+    found.extend(other_work(it).map(|text| warning("totals", text)));
+    for side in [&it.a, &it.b] {
+        if side.blocks < FEWEST {
+            found.push(warning(
+                "totals",
+                format!(
+                    "{} has only {} intervals to estimate its noise from, {FEWEST} at least are \
+                     needed: no change can be told from chance.",
+                    side.recording, side.blocks
+                ),
+            ));
+        }
+    }
+    found.extend(it.left_out.iter().map(|text| warning("totals", text.clone())));
+    found
+}
+
+fn more(change: f64) -> &'static str {
+    if change < 0.0 {
+        "less"
+    } else {
+        "more"
+    }
+}
+
+/// " +-1.2 us", where it is known.
+fn half_width(change: &Change) -> String {
+    change.half_width_seconds.map_or(String::new(), |width| format!(" +-{}", duration(width)))
+}
+
+fn change(total: &Total) -> String {
+    let Total { per, change, .. } = total;
+    let size = change.change_seconds.abs();
+    let share = match change.a_seconds > 0.0 {
+        true => format!(" ({:.1} %)", size / change.a_seconds * 100.0),
+        false => String::new(),
+    };
+    let what = format!(
+        "B takes {}{share} {} per {} than A: {} after {}{}",
+        duration(size),
+        more(change.change_seconds),
+        per.name(),
+        duration(change.b_seconds),
+        duration(change.a_seconds),
+        half_width(change).replacen(' ', ", ", 1),
+    );
+    match change.verdict {
+        Verdict::Noise => format!("{what}. That is not above the noise."),
+        Verdict::Unknown => format!("{what}. Whether that is noise cannot be told."),
+        _ => format!("{what}."),
+    }
+}
+
+/// "IO:DataFileRead in execute".
+pub fn name(what: &What) -> String {
+    match what {
+        What::Account { phase, activity } => format!("{activity} in {phase}"),
+        What::Process { process, activity } => format!("{activity} of {process}"),
+        What::Lock { family, lock, part } => format!("{family}:{lock} {part}"),
+        What::File { process, file, operation } => format!("{operation} {file} by {process}"),
+        What::Statement { query, .. } => query.to_string(),
+    }
+}
+
+/// What makes most of the change, and what works against it most.
+fn reasons(it: &Comparison, total: &Total) -> Option<String> {
+    let whole = total.change.change_seconds;
+    if total.change.verdict == Verdict::Unknown {
+        let largest = said(it.accounts.iter().take(REASONS));
+        return (!largest.is_empty())
+            .then(|| format!("The largest changes, chance or not: {largest}."));
+    }
+    let real: Vec<&Row> = it.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
+    if real.is_empty() {
+        return Some("No account has changed by more than the noise.".to_string());
+    }
+    if !total.change.verdict.is_real() {
+        let named = said(real.iter().take(REASONS).copied());
+        let others = real.len().saturating_sub(REASONS);
+        let rest = if others > 0 { format!("; and {others} more") } else { String::new() };
+        return Some(format!("Within it these have changed: {named}{rest}."));
+    }
+    let (with, against): (Vec<&Row>, Vec<&Row>) =
+        real.into_iter().partition(|row| row.change.change_seconds * whole > 0.0);
+    let mut explained = 0.0;
+    let main: Vec<&Row> = with
+        .into_iter()
+        .take(REASONS)
+        .take_while(|row| {
+            let go_on = explained < ENOUGH;
+            explained += row.change.change_seconds / whole;
+            go_on
+        })
+        .collect();
+    let mut text = match main.is_empty() {
+        true => "No account by itself explains it".to_string(),
+        false => format!("Most of it: {}", said(main.into_iter())),
+    };
+    // What is a tenth of the change or more.
+    let large = |row: &&Row| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
+    let against: Vec<&Row> = against.into_iter().filter(large).take(REASONS).collect();
+    if !against.is_empty() {
+        text.push_str(&format!("; against it: {}", said(against.into_iter())));
+    }
+    Some(text + ".")
+}
+
+/// "IO:DataFileRead in execute takes 11.8 us less, ...".
+fn said<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
+    let one = |row: &Row| {
+        let change = &row.change;
+        let size = duration(change.change_seconds.abs());
+        let name = name(&row.what);
+        match change.verdict {
+            Verdict::New => format!("{name} is new and takes {size}"),
+            Verdict::Gone => format!("{name} is gone, {size}"),
+            _ => format!("{name} takes {size} {}", more(change.change_seconds)),
+        }
+    };
+    rows.map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn rate(total: &Total) -> String {
+    let Total { per, a_per_second: a, b_per_second: b, .. } = total;
+    let change = match *a > 0.0 {
+        true => format!(" ({:+.1} %)", (b / a - 1.0) * 100.0),
+        false => String::new(),
+    };
+    format!("{}s a second: {} after {}{change}.", capital(per.name()), count(*b), count(*a))
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
+}
+
+fn set_up(it: &Comparison) -> Option<String> {
+    let differ: Vec<_> = it.configuration.iter().filter(|setting| !setting.place).collect();
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_string());
+    let named: Vec<String> = differ
+        .iter()
+        .take(SETTINGS)
+        .map(|it| format!("{} (A {}, B {})", it.name, value(&it.a), value(&it.b)))
+        .collect();
+    let others = differ.len().saturating_sub(SETTINGS);
+    let rest = if others > 0 { format!(", and {others} more") } else { String::new() };
+    (!named.is_empty()).then(|| format!("Set up differently: {}{rest}.", named.join(", ")))
+}
+
+/// Statements that ran on one side only.
+fn one_sided(it: &Comparison) -> Option<String> {
+    let only =
+        |count: fn(&Row) -> f64| it.statements.iter().filter(|row| count(row) == 0.0).count();
+    let (in_b, in_a) = (only(|row| row.a_count), only(|row| row.b_count));
+    match (in_a, in_b) {
+        (0, 0) => None,
+        (a, b) => Some(format!("Statements that ran in A only: {a}; in B only: {b}.")),
+    }
+}
+
+fn other_work(it: &Comparison) -> Option<String> {
+    let each = |side: &super::comparison::Compared| {
+        (side.commits > 0).then(|| side.commands as f64 / side.commits as f64)
+    };
+    let (a, b) = (each(&it.a)?, each(&it.b)?);
+    let differ = (b / a - 1.0).abs() > OTHER_WORK && it.per == Per::Commit;
+    differ.then(|| {
+        format!(
+            "A has {} commands a commit and B {}: they may not do the same work; --per command \
+             counts by commands.",
+            count(a),
+            count(b)
+        )
+    })
+}

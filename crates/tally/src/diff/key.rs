@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a series of a recording is in a comparison.
+
+use std::sync::Arc;
+
+use recording::Series;
+use segment::directory::StatKind;
+use segment::locks::{Name, Part};
+use segment::{commits, files, interval, locks};
+
+/// Who works for clients in transactions; all others are processes of the server's own.
+const CLIENTS: &str = "client backend";
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// Commands of clients that were handled.
+    Command,
+    /// Commits of clients that wrote WAL.
+    Commit,
+    /// Time of clients' sessions that is not idle.
+    Account {
+        /// What was done for the client.
+        phase: Arc<str>,
+        /// "cpu", or the wait event as `Type:Event`.
+        activity: Arc<str>,
+    },
+    /// The same of other processes, all phases together.
+    Process {
+        /// "checkpointer", ...
+        process: Arc<str>,
+        /// "cpu", or the wait event as `Type:Event`.
+        activity: Arc<str>,
+    },
+    /// Lightweight locks of clients' sessions.
+    Lwlock {
+        /// The tranche.
+        lock: Arc<str>,
+        /// "held", or "acquire": queueing for it.
+        part: &'static str,
+    },
+    /// Waits of clients' sessions for heavyweight locks.
+    Lock {
+        /// "relation", "transactionid", ...
+        kind: Arc<str>,
+        /// "ShareLock", ...
+        mode: Arc<str>,
+    },
+    /// Operations on files.
+    File {
+        /// "client backend", "checkpointer", ...
+        process: Arc<str>,
+        /// "main", "wal", ..., with the tablespace if it is not the default one.
+        file: Arc<str>,
+        /// "read", "write", "sync", ...
+        operation: Arc<str>,
+    },
+}
+
+impl Key {
+    /// What a series is, if it is compared.
+    pub fn of(series: &Series) -> Option<Key> {
+        let stat = &*series.stat;
+        let clients = &*series.process == CLIENTS;
+        if stat.kind == StatKind::Account {
+            let activity = stat.activity().clone();
+            return match (interval::is_idle(stat), clients) {
+                (true, _) => None,
+                (false, true) => Some(Key::Account { phase: stat.phase().clone(), activity }),
+                (false, false) => Some(Key::Process { process: series.process.clone(), activity }),
+            };
+        }
+        if let Some(files::Name { key: [file, tablespace, operation], .. }) = files::parse(stat) {
+            let file = match tablespace {
+                "" | "pg_default" => file.into(),
+                elsewhere => format!("{file}@{elsewhere}").into(),
+            };
+            let process = series.process.clone();
+            return Some(Key::File { process, file, operation: operation.into() });
+        }
+        if !clients {
+            return None;
+        }
+        if commits::is_whole_commit(stat) {
+            return Some(Key::Commit);
+        }
+        if stat.command().is_some_and(|(_, handle)| handle) {
+            return Some(Key::Command);
+        }
+        match locks::parse(stat)? {
+            Name::Lwlock { key: [lock, ..], part: Part::Held } => {
+                Some(Key::Lwlock { lock: lock.into(), part: "held" })
+            }
+            Name::Lwlock { key: [lock, ..], part: Part::Acquire } => {
+                Some(Key::Lwlock { lock: lock.into(), part: "acquire" })
+            }
+            Name::Lock { kind, mode, .. } => {
+                Some(Key::Lock { kind: kind.into(), mode: mode.into() })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segment::directory::Stat;
+
+    fn key(process: &str, name: &str, kind: StatKind) -> Option<Key> {
+        let stat = Arc::new(Stat::new(name.to_string(), kind, "ticks".to_string()));
+        Key::of(&Series { process: process.into(), stat })
+    }
+
+    #[test]
+    fn time_is_of_clients_or_of_the_servers_own_processes() {
+        let account = |process, name| key(process, name, StatKind::Account);
+        let (phase, activity) = ("execute".into(), "IO:DataFileRead".into());
+        let name = "execute::wait::IO:DataFileRead";
+        assert_eq!(account(CLIENTS, name), Some(Key::Account { phase, activity }));
+        let (process, activity) = ("checkpointer".into(), "cpu".into());
+        let own = account("checkpointer", "background::cpu");
+        assert_eq!(own, Some(Key::Process { process, activity }));
+        assert_eq!(account(CLIENTS, "idle::wait::Client:ClientRead"), None);
+        assert_eq!(account(CLIENTS, "off::uninstrumented"), None);
+    }
+
+    #[test]
+    fn transactions_are_the_clients() {
+        let timer = |process, name| key(process, name, StatKind::Timer);
+        assert_eq!(timer(CLIENTS, "commit::led"), Some(Key::Commit));
+        assert_eq!(timer(CLIENTS, "commit::write"), None);
+        assert_eq!(timer("autovacuum worker", "commit::led"), None);
+        assert_eq!(timer(CLIENTS, "command::Query::handle"), Some(Key::Command));
+        assert_eq!(timer(CLIENTS, "command::Query::read"), None);
+    }
+
+    #[test]
+    fn locks_and_files_are_added_up_over_phases() {
+        let timer = |name| key(CLIENTS, name, StatKind::Timer);
+        let lock: Arc<str> = "ProcArray".into();
+        let held = Some(Key::Lwlock { lock, part: "held" });
+        assert_eq!(timer("lwlock::ProcArray::held::execute::shared"), held);
+        assert_eq!(timer("lwlock::ProcArray::held::commit::exclusive"), held);
+        let file = |file: &str, operation: &str| {
+            let process = CLIENTS.into();
+            Some(Key::File { process, file: file.into(), operation: operation.into() })
+        };
+        assert_eq!(timer("file::main::read::execute"), file("main", "read"));
+        assert_eq!(timer("file::main@16385::read::bind"), file("main@16385", "read"));
+        assert_eq!(timer("file::main::sync failed::sync"), file("main", "sync"));
+    }
+}

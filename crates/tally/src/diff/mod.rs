@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally diff`: what differs between two recordings, and what of that is more than noise.
+//!
+//! [`side`] reads each of them in [`columns`] of time, [`compare`] tells the changes from the
+//! noise, [`configuration`] what was set otherwise, [`findings`] says it in sentences: that is the
+//! [`comparison`], which is printed as JSON or, by way of a report's [`document`], as text or a
+//! page.
+
+mod columns;
+mod compare;
+mod comparison;
+mod configuration;
+mod document;
+mod findings;
+mod key;
+mod place;
+mod side;
+mod statements;
+
+use std::io::{self, BufWriter, Write};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use jiff::tz::TimeZone;
+
+use crate::cli::DiffArgs;
+use crate::error::Error;
+use crate::report::document::Made;
+use crate::report::{output, page, style, text, WIDTH};
+use compare::{units, Pair};
+use comparison::{Compared, Comparison};
+use document::Noise;
+use key::Key;
+use side::Side;
+
+pub use comparison::Per;
+pub use place::Place;
+
+/// Compare them, and print it or write it into a file.
+pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
+    let comparison = make(args)?;
+    let document = |noise| document::document(&comparison, noise, &TimeZone::system());
+    let Some(path) = &args.output else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        if args.json {
+            serde_json::to_writer(&mut out, &comparison)?;
+            writeln!(out)?;
+        } else {
+            text::write(&document(Noise::Folded), &style(color), &mut out)?;
+        }
+        return Ok(out.flush()?);
+    };
+    let mut whole = Vec::new();
+    if args.json {
+        serde_json::to_writer(&mut whole, &comparison)?;
+        whole.push(b'\n');
+    } else if args.text {
+        let style = text::Style { width: WIDTH, color: false, ..style(color) };
+        text::write(&document(Noise::Folded), &style, &mut whole)?;
+    } else {
+        whole = page::page(&document(Noise::Shown))?.into_bytes();
+    }
+    output::write(path, &whole)
+}
+
+/// Read both, and tell what has changed.
+fn make(args: &DiffArgs) -> Result<Comparison, Error> {
+    let progress = ProgressBar::new_spinner();
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress.set_message("reading A");
+    let a = Side::read("A", &args.a, args.host.as_deref())?;
+    progress.set_message("reading B");
+    let b = Side::read("B", &args.b, args.host_b.as_deref().or(args.host.as_deref()))?;
+    let shared = shared(&a, &b)?;
+    progress.set_message("comparing");
+    let units = units(&a, &b);
+    let per = match args.per {
+        Some(per) if units.contains(&per) => per,
+        Some(per) => return Err(nothing_to_count_by(&a, &b, per)),
+        None => *units.first().ok_or_else(|| nothing_to_count_by(&a, &b, Per::Command))?,
+    };
+    let mut left_out: Vec<String> = shared.into_iter().collect();
+    left_out.extend([&a, &b].into_iter().filter_map(partial));
+    left_out.extend(configuration::unknown(&a, &b)?);
+    let locks = a.has_locks() && b.has_locks();
+    if !locks && (a.has_some_locks() || b.has_some_locks()) {
+        left_out.push(
+            "Locks are not compared: the level was not locks in all of A and B. Looking at them \
+             costs time as well, which is in the accounts."
+                .to_string(),
+        );
+    }
+    if a.statements.is_some() != b.statements.is_some() {
+        let missing = if a.statements.is_some() { "B" } else { "A" };
+        left_out.push(format!(
+            "Statements are not compared: none are known of {missing}, or it is shorter than what \
+             its recorder keeps of them."
+        ));
+    }
+    let chosen = std::iter::once(per).chain(units.into_iter().filter(|unit| *unit != per));
+    let units: Vec<Per> = chosen.collect();
+    let rows = Pair { a: &a, b: &b, per }.rows(&units, locks);
+    let mut comparison = Comparison {
+        format: "pgtally diff",
+        version: 1,
+        made: Made {
+            time: segment::clock::realtime_ns() as f64 * 1e-9,
+            by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
+        },
+        per,
+        a: compared(&a),
+        b: compared(&b),
+        findings: Vec::new(),
+        configuration: configuration::differences(&a, &b)?,
+        left_out,
+        totals: rows.totals,
+        accounts: rows.accounts,
+        processes: rows.processes,
+        locks: rows.locks,
+        files: rows.files,
+        statements: rows.statements,
+    };
+    // What could not be read is known when all has been.
+    for side in [&a, &b] {
+        let problems = side.recording.problems().into_iter();
+        comparison.left_out.extend(problems.map(|text| format!("{}: {text}.", side.name)));
+    }
+    comparison.findings = findings::findings(&comparison);
+    progress.finish_and_clear();
+    Ok(comparison)
+}
+
+fn compared(side: &Side) -> Compared {
+    Compared {
+        recording: side.recording.directory().display().to_string(),
+        host: side.recording.host().to_string(),
+        server: side.recording.about().server.clone(),
+        from: side.range.from_us as f64 * 1e-6,
+        to: side.range.to_us as f64 * 1e-6,
+        recorded_seconds: side.recorded_seconds(),
+        compared_seconds: side.seconds(),
+        exact: side.exact,
+        blocks: side.kept.len(),
+        commits: side.count(&Key::Commit),
+        commands: side.count(&Key::Command),
+    }
+}
+
+/// What both have in common, if they are of one recording: all of it is a mistake.
+fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
+    let same = |side: &Side| side.recording.directory().canonicalize().ok();
+    let (path_a, path_b) = (same(a), same(b));
+    if path_a.is_none() || path_a != path_b || a.recording.host() != b.recording.host() {
+        return Ok(None);
+    }
+    if a.range == b.range {
+        return Err(Error::Usage(format!(
+            "A and B are the same time of the same recording, {}; give another one, or parts of it: \
+             DIR@FROM..TO",
+            a.recording.directory().display()
+        )));
+    }
+    let common = a.range.to_us.min(b.range.to_us) - a.range.from_us.max(b.range.from_us);
+    Ok((common > 0).then(|| {
+        format!(
+            "A and B have {:.0} s in common: they differ by less than two times that are apart, and \
+             what is said of the noise does not hold.",
+            common as f64 * 1e-6
+        )
+    }))
+}
+
+/// What of a side is not compared, or not exact.
+fn partial(side: &Side) -> Option<String> {
+    let (recorded, compared) = (side.recorded_seconds(), side.seconds());
+    if !side.exact {
+        return Some(format!(
+            "{} is not exact in any part (sessions, statistics or time are missing): what it has is \
+             compared, and may be too small.",
+            side.name
+        ));
+    }
+    (compared < recorded * 0.999).then(|| {
+        let off = side.columns.states.iter().any(|state| state.off_ns > 0);
+        let why =
+            if off { "the level was off, or something is missing" } else { "something is missing" };
+        format!(
+            "{:.0} s of {} are left out, in which {why}; {compared:.0} s are compared.",
+            recorded - compared,
+            side.name
+        )
+    })
+}
+
+fn nothing_to_count_by(a: &Side, b: &Side, per: Per) -> Error {
+    let key = match per {
+        Per::Commit => Key::Commit,
+        Per::Command => Key::Command,
+    };
+    let none: Vec<&Side> = [a, b].into_iter().filter(|side| side.count(&key) == 0).collect();
+    let which = match none[..] {
+        [side] => side.name,
+        _ => "A and B",
+    };
+    let remedy = match per {
+        Per::Commit => "--per command counts by commands",
+        Per::Command => "give a time in which clients were served",
+    };
+    Error::Failed(format!(
+        "no {} of a client was recorded in {which}: there is nothing to count time by; {remedy}",
+        per.name()
+    ))
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The statements of one side, in blocks of its time.
+
+use std::collections::HashMap;
+use std::ops::Range as Span;
+use std::sync::Arc;
+
+use recording::{Range, Recording};
+
+use super::columns::Columns;
+use crate::error::Error;
+use crate::model::statements as model;
+
+/// Each block is read by itself.
+const BLOCKS: usize = 32;
+
+/// What names a statement on both sides, whose databases have other numbers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Statement {
+    /// Its text, or its number where that is not known whole.
+    pub query: Arc<str>,
+    /// Its database.
+    pub database: String,
+    /// Its user.
+    pub user: String,
+    /// Asked for by the client itself, rather than within another statement.
+    pub toplevel: bool,
+}
+
+/// What a statement did in each block.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Line {
+    /// Time that the server worked for it, seconds.
+    pub seconds: Vec<f64>,
+    /// Executions, in all.
+    pub calls: u64,
+}
+
+/// The statements of a side.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Statements {
+    /// Which of the kept columns each block has.
+    pub blocks: Vec<Span<usize>>,
+    /// They.
+    pub lines: HashMap<Statement, Line>,
+}
+
+/// Read them; `None` where none were recorded, or no block of them is whole.
+pub fn read(
+    recording: &Recording,
+    columns: &Columns,
+    kept: &[usize],
+) -> Result<Option<Statements>, Error> {
+    let mut all = Statements::default();
+    let spans = spans(columns, kept);
+    let blocks = spans.len();
+    for (block, span) in spans.into_iter().enumerate() {
+        let (Some(first), Some(last)) = (kept.get(span.start), kept.get(span.end - 1)) else {
+            continue;
+        };
+        let range =
+            Range { from_us: columns.bounds_us[*first], to_us: columns.bounds_us[*last + 1] };
+        all.blocks.push(span);
+        let Some(read) = recording.statements(range)? else { continue };
+        for row in model::Statements::between(None, &Arc::new(read)).rows {
+            let line = all.lines.entry(Statement::of(&row)).or_default();
+            line.seconds.resize(blocks, 0.0);
+            line.seconds[block] += row.seconds;
+            line.calls += row.calls;
+        }
+    }
+    Ok((!all.lines.is_empty()).then_some(all))
+}
+
+/// Runs of kept columns that lie together and begin and end with a detail, as blocks.
+fn spans(columns: &Columns, kept: &[usize]) -> Vec<Span<usize>> {
+    let each = columns.per_detail;
+    // As many details a block as leave few enough blocks.
+    let details = columns.states.len().div_ceil(each).div_ceil(BLOCKS).max(1);
+    let width = details * each;
+    let mut spans = Vec::new();
+    for first in (0..columns.states.len()).step_by(width) {
+        let end = (first + width).min(columns.states.len());
+        // The last one may be shorter, but not than a detail.
+        if end - first < each && first > 0 {
+            continue;
+        }
+        let from = kept.partition_point(|at| *at < first);
+        let to = kept.partition_point(|at| *at < end);
+        if to - from == end - first {
+            spans.push(from..to);
+        }
+    }
+    spans
+}
+
+impl Statement {
+    fn of(row: &model::StatementRow) -> Statement {
+        let query = match (&row.query, row.queryid) {
+            (Some(text), _) if !row.query_cut => text.clone(),
+            (_, Some(id)) => format!("{id}: {}", row.text()).into(),
+            (_, None) => row.text().into(),
+        };
+        let (database, user) = (row.database.clone(), row.user.clone());
+        Statement { query, database, user, toplevel: row.toplevel }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::State;
+    use super::*;
+
+    #[test]
+    fn a_block_is_of_whole_details_and_of_nothing_that_was_left_out() {
+        let columns = |n: usize, per_detail| Columns {
+            bounds_us: (0..=n as i64).collect(),
+            per_detail,
+            states: vec![State::default(); n],
+        };
+        let all: Vec<usize> = (0..20).collect();
+        assert_eq!(spans(&columns(20, 10), &all), [0..10, 10..20]);
+        assert_eq!(spans(&columns(13, 5), &all[..13]), [0..5, 5..10]);
+        let without_three: Vec<usize> = (0..20).filter(|at| *at != 3).collect();
+        assert_eq!(spans(&columns(20, 10), &without_three), vec![9..19; 1]);
+        let many: Vec<usize> = (0..1000).collect();
+        assert_eq!(spans(&columns(1000, 1), &many).len(), 32);
+    }
+}

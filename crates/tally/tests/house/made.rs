@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Recordings of servers that were never there: what they did is known to the nanosecond.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use recording::{
+    About, Batch, FrameRow, Keeping, PartRow, Series, ServerRow, SettingRow, StatRow, StatementRow,
+    TextRow, Writer,
+};
+use segment::directory::{Stat, StatKind};
+
+/// 2026-03-01 00:00:00 UTC, microseconds since 1970.
+pub const MIDNIGHT: i64 = 1_772_323_200_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// Numbers that look like chance and are the same each time.
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// 0 to 1.
+    pub fn throw(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) as f64 / (1u64 << 31) as f64
+    }
+
+    /// Around 1, this far at most.
+    pub fn around(&mut self, share: f64) -> f64 {
+        1.0 + share * (2.0 * self.throw() - 1.0)
+    }
+}
+
+/// What each transaction takes in an account, ns, and how much that scatters from second to
+/// second.
+pub type Account = (&'static str, f64, f64);
+
+/// A server and its clients.
+#[derive(Clone)]
+pub struct Made {
+    pub host: &'static str,
+    pub settings: Vec<(&'static str, &'static str)>,
+    pub accounts: Vec<Account>,
+    /// Text, number, and the share of all time.
+    pub statements: Vec<(&'static str, i64, f64)>,
+    pub transactions: f64,
+    pub seed: u64,
+    pub from_us: i64,
+}
+
+impl Default for Made {
+    fn default() -> Made {
+        Made {
+            host: "machine",
+            settings: vec![("shared_buffers", "16384"), ("port", "5432")],
+            accounts: vec![
+                ("execute::cpu", 200_000.0, 0.1),
+                ("execute::wait::IO:DataFileRead", 80_000.0, 0.3),
+                ("commit::wait::IO:WALSync", 300_000.0, 0.2),
+                ("parse::cpu", 20_000.0, 0.05),
+                ("execute::wait::LWLock:BufferContent", 3_000.0, 0.9),
+            ],
+            statements: vec![("select $1", 11, 0.3), ("update t set x = $1", 12, 0.7)],
+            transactions: 900.0,
+            seed: 1,
+            from_us: MIDNIGHT,
+        }
+    }
+}
+
+/// What was put in.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Sum {
+    pub ns: u64,
+    pub commits: u64,
+}
+
+impl Made {
+    /// Another course of the same.
+    pub fn seed(mut self, seed: u64) -> Made {
+        self.seed = seed;
+        self
+    }
+
+    /// This account takes so much, ns a transaction.
+    pub fn account(mut self, name: &'static str, ns: f64) -> Made {
+        self.accounts.retain(|account| account.0 != name);
+        self.accounts.push((name, ns, 0.3));
+        self
+    }
+
+    /// Put so many seconds into a directory; `each` may change an interval's row.
+    pub fn write(&self, to: &Path, seconds: u64, each: impl Fn(u64, &mut FrameRow)) -> Sum {
+        let about = About {
+            format: recording::FORMAT,
+            made_by: "a test".to_string(),
+            host: self.host.to_string(),
+            server: "PostgreSQL 15.20".to_string(),
+            data_directory: "/data".to_string(),
+            interval_ns: SECOND,
+            detail_ns: 10 * SECOND,
+            begun_us: self.from_us,
+        };
+        let mut writer = Writer::open(to, about, Keeping::default()).unwrap();
+        let mut first = Batch {
+            servers: vec![ServerRow {
+                server: 1,
+                time_us: self.from_us,
+                name: "PostgreSQL 15.20".into(),
+                data_directory: "/data".into(),
+                clock: "tsc".into(),
+                ..ServerRow::default()
+            }],
+            ..Batch::default()
+        };
+        first.settings = self.settings.iter().map(|it| self.setting(it)).collect();
+        writer.push(first).unwrap();
+        let mut dice = Dice(self.seed);
+        let (mut sum, mut detail) = (Sum::default(), 0);
+        for second in 1..=seconds {
+            let number = writer.next_frame();
+            let time_us = self.from_us + second as i64 * 1_000_000;
+            let (batch, of_second) =
+                self.second(number, time_us, &mut dice, |row| each(second, row));
+            sum.ns += of_second.ns;
+            sum.commits += of_second.commits;
+            detail += of_second.ns;
+            let mut batch = batch;
+            if second % 10 == 0 {
+                self.detail(&mut batch, number, time_us, std::mem::take(&mut detail));
+            }
+            writer.push(batch).unwrap();
+        }
+        writer.close().unwrap();
+        sum
+    }
+
+    fn setting(&self, (name, value): &(&str, &str)) -> SettingRow {
+        SettingRow {
+            time_us: self.from_us,
+            group: "server".into(),
+            name: (*name).into(),
+            value: (*value).into(),
+            unit: if *name == "shared_buffers" { "8kB" } else { "" }.into(),
+            source: "sql".into(),
+            ..SettingRow::default()
+        }
+    }
+
+    fn second(
+        &self,
+        frame: u64,
+        time_us: i64,
+        dice: &mut Dice,
+        each: impl FnOnce(&mut FrameRow),
+    ) -> (Batch, Sum) {
+        let commits = (self.transactions * dice.around(0.1)) as u64;
+        let row = |process: &str, name: &str, kind, count, total| StatRow {
+            frame,
+            time_us,
+            series: Arc::new(Series {
+                process: process.into(),
+                stat: Arc::new(Stat::new(name.to_string(), kind, "ticks".to_string())),
+            }),
+            count,
+            total,
+            amount: 0,
+            follows: 0,
+        };
+        let client = "client backend";
+        let mut sum = Sum { ns: 0, commits };
+        let mut statistics = Vec::new();
+        for (name, each, scatter) in &self.accounts {
+            let ns = (each * commits as f64 * dice.around(*scatter)) as u64;
+            sum.ns += ns;
+            statistics.push(row(client, name, StatKind::Account, commits, ns));
+        }
+        let idle = 3 * SECOND;
+        statistics.push(row(client, "idle::wait::Client:ClientRead", StatKind::Account, 1, idle));
+        statistics.push(row("checkpointer", "background::cpu", StatKind::Account, 1, 1_000_000));
+        let timer = StatKind::Timer;
+        statistics.push(row(client, "commit::led", timer, commits, 1));
+        statistics.push(row(client, "command::Query::handle", timer, 7 * commits, sum.ns));
+        statistics.push(row(client, "lwlock::ProcArray::held::execute::shared", timer, commits, 9));
+        let mut head = FrameRow {
+            frame,
+            time_us,
+            interval_ns: SECOND,
+            server: 1,
+            level: "waits".into(),
+            ticks_per_second: 1e9,
+            cores: 2,
+            wall_ns: sum.ns + idle,
+            busy_ns: sum.ns,
+            exact: true,
+            commands: 7 * commits,
+            ..FrameRow::default()
+        };
+        each(&mut head);
+        (Batch { frames: vec![head], statistics, ..Batch::default() }, sum)
+    }
+
+    fn detail(&self, batch: &mut Batch, frame: u64, time_us: i64, ns: u64) {
+        for (text, queryid, share) in &self.statements {
+            let total = (ns as f64 * share) as u64;
+            batch.statements.push(StatementRow {
+                frame,
+                time_us,
+                interval_ns: 10 * SECOND,
+                queryid: *queryid,
+                toplevel: true,
+                database: "app".into(),
+                user: "app".into(),
+                calls: 100,
+                exec_ns: total,
+                ..StatementRow::default()
+            });
+            batch.statement_accounts.push(PartRow {
+                frame,
+                time_us,
+                queryid: *queryid,
+                toplevel: true,
+                account: "execute::cpu".into(),
+                count: 100,
+                total_ns: total as i64,
+                ..PartRow::default()
+            });
+            batch.statement_texts.push(TextRow {
+                frame,
+                time_us,
+                queryid: *queryid,
+                toplevel: true,
+                text: (*text).into(),
+                kept_bytes: text.len() as u32,
+                whole_bytes: text.len() as u32,
+                ..TextRow::default()
+            });
+        }
+    }
+}
