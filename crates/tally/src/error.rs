@@ -27,6 +27,9 @@ pub enum Error {
     /// Reading, or writing the output, failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// A recording cannot be written or read.
+    #[error(transparent)]
+    Recording(#[from] recording::Error),
     /// A command that was run for the caller ended so; it has said why.
     #[error("the command ended with exit status {0}")]
     Command(u8),
