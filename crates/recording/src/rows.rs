@@ -80,6 +80,8 @@ table! {
     overflow_statements_lost: u64, Count;
     /// texts cut.
     overflow_texts_cut: u64, Count;
+    /// Counts of relations left half laid down.
+    overflow_relations_lost: u64, Count;
     /// The machine's processors: time in programs,
     host_user_ns: u64, Ns;
     /// in the kernel,
