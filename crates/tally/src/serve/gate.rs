@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_token_is_taken_from_the_header_the_cookie_or_once_from_the_address() {
         let gate = Gate { own_names_only: false, token: Some(TOKEN.to_string()) };
-        let get = |uri, header: (&'static str, &str)| {
+        let get = |uri: &str, header: (&'static str, &str)| {
             ask(&gate, Method::GET, uri, &[("host", "db1"), header])
         };
         let bearer = format!("bearer {TOKEN}");
