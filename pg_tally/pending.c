@@ -10,7 +10,7 @@
 #include "pending.h"
 #include "pg_tally.h"
 
-wait_sums	pending_sums;
+wait_sums	pending_sums HOT_DATA;
 uint8		pending_classes[BOOK_INDEXES];
 
 /* A new slot: indexes stand for other statistics. */

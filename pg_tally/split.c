@@ -154,22 +154,71 @@ split_cut(uint64 now)
 	split.since = now;
 }
 
+HOT_CODE tally_cached *
+split_search(const tally_statement_key *key)
+{
+	tally_cached *place = tally_cache_find(&split.cache, key);
+
+	if (place != NULL)
+		split.latest = place;
+	return place;
+}
+
 tally_cached *
-split_place(const tally_statement_key *key, const tally_statement_text *text)
+split_enter(const tally_statement_key *key, const tally_statement_text *text, uint32 known)
 {
 	tally_cached *place;
-	int			saved_errno;
+	int			saved_errno = errno;
+
+	if (unlikely(!get_ready()))
+		return NULL;
+	place = tally_cache_enter(&split.cache, key, text, known);
+	errno = saved_errno;
+	split.latest = place;
+	return place;
+}
+
+tally_cached *
+split_place(const tally_statement_key *key)
+{
+	tally_cached *place;
 
 	if (unlikely(!get_ready()))
 		return NULL;
 	place = split_find(key);
-	if (likely(place != NULL))
-		return place;
-	saved_errno = errno;
-	place = tally_cache_enter(&split.cache, key, text);
-	errno = saved_errno;
-	split.latest = place;
-	return place;
+	return likely(place != NULL) ? place : split_enter(key, NULL, TALLY_NONE);
+}
+
+void
+split_nested_begin(split_nested *before)
+{
+	split_settle();
+	before->used = split.since != 0 ? split.cache.current->used : 0;
+	memcpy(before->parts, split.since != 0 ? split.cache.current->parts : before->parts,
+		   sizeof(tally_part) * before->used);
+}
+
+void
+split_nested_end(const split_nested *before, uint64 elapsed, tally_part *parts)
+{
+	const tally_current *current = split.cache.current;
+	uint64		waits = 0;
+
+	if (split.since == 0)
+		return;
+	split_settle();
+	for (uint32 i = 0; i < current->used; i++)
+	{
+		bool		old = i < before->used && before->parts[i].stat == current->parts[i].stat;
+		uint64		count = current->parts[i].count - (old ? before->parts[i].count : 0);
+		uint64		ticks = current->parts[i].ticks - (old ? before->parts[i].ticks : 0);
+
+		if (count == 0)
+			continue;
+		tally_parts_add(parts, current->parts[i].stat, count, ticks);
+		waits += ticks;
+	}
+	tally_parts_add(parts, tally.slot.heads[tally.cpu].stat, 1, elapsed > waits ? elapsed - waits : 0);
 }
 
 /* All that is gathered goes to that statement. */
@@ -181,7 +230,7 @@ charge(const tally_statement_key *key)
 
 	if (current->used == 0)
 		return;
-	place = split_place(key, NULL);
+	place = split_place(key);
 	/* a reader sees the time here or there, but not in both */
 	tally_current_begin(current);
 	if (place != NULL)
@@ -200,8 +249,13 @@ charge(const tally_statement_key *key)
 static tally_statement_key
 toplevel_key(uint64 id)
 {
-	tally_statement_key key = {.id = id,.database_id = MyDatabaseId,.toplevel = 1};
+	tally_statement_key key;
 	int			context;
+
+	key.id = id;
+	key.database_id = MyDatabaseId;
+	key.toplevel = 1;
+	key.pad = 0;
 
 	/* unlike GetUserId, this does not insist that there is one yet */
 	GetUserIdAndSecContext(&key.user_id, &context);
@@ -253,37 +307,46 @@ split_message_begin(tally_message message, uint64 arrival)
 	split.top = PG_exception_stack;
 }
 
-/* The commonest message: one statement, and nothing was waited for. */
-static inline bool
-end_plain(uint64 now)
+static void end_message(tally_message message, uint64 now);
+
+/* The commonest message, for one statement and without a wait, ends here. */
+HOT_CODE void
+split_message_end(tally_message message, uint64 now)
 {
 	tally_current *current = split.cache.current;
 	tally_cached *place;
+	tally_part *part;
+	uint32		stat;
 
-	if (!split.named || current->used != 0 || (place = split_find(&split.owner)) == NULL)
-		return false;
+	if (split.since == 0)
+		return;
+	if (unlikely(!split.named || current->used != 0 || (place = split_find(&split.owner)) == NULL))
+	{
+		end_message(message, now);
+		return;
+	}
+	stat = tally.slot.heads[tally.cpu].stat;
+	part = place->parts;
 	tally_current_begin(current);
 	tally_cached_begin(place);
-	tally_parts_add(place->parts, tally.slot.heads[tally.cpu].stat, 1,
-					now > split.since ? now - split.since : 0);
+	if (likely(part->stat == stat))
+	{
+		part->count++;
+		part->ticks += now > split.since ? now - split.since : 0;
+	}
+	else
+		tally_parts_add(part, stat, 1, now > split.since ? now - split.since : 0);
 	tally_cached_end(place);
 	current->begun = 0;
 	current->since = 0;
 	tally_current_end(current);
 	split.since = 0;
-	return true;
+	tally_cache_settle(&split.cache);
 }
 
-HOT_CODE void
-split_message_end(tally_message message, uint64 now)
+HOT_CODE static pg_noinline void
+end_message(tally_message message, uint64 now)
 {
-	if (split.since == 0)
-		return;
-	if (likely(end_plain(now)))
-	{
-		tally_cache_settle(&split.cache);
-		return;
-	}
 	split_cut(now);
 	split.since = 0;
 	if (split.named)
@@ -312,13 +375,12 @@ split_message_end(tally_message message, uint64 now)
 	tally_cache_settle(&split.cache);
 }
 
-/* Record the pending wait now rather than at the next one. */
-void
-split_settle(void)
+HOT_CODE void
+split_settle_now(void)
 {
 	uint64		now;
 
-	if (split.since == 0 || !tally.on || tally.slot.book->pend == TALLY_NONE || split.skip)
+	if (!tally.on)
 		return;
 	tally.on = false;
 	now = probe_now();
@@ -327,32 +389,33 @@ split_settle(void)
 	tally.on = true;
 }
 
-HOT_CODE void
-split_name(uint64 id)
+/* Another statement in the same message: the time up to here is the first one's. */
+static pg_noinline void
+end_named(void)
 {
-	tally_statement_key key;
+	uint64		now;
 
-	if (split.since == 0 || (split.named && split.owner.id == id))
-		return;
-	if (split.named)
+	split_settle();
+	now = probe_now();
+	split_cut(now);
+	charge_owner();
+	tally_current_begin(split.cache.current);
+	split.cache.current->begun = now;
+	tally_current_end(split.cache.current);
+	split.failed = false;
+}
+
+HOT_CODE void
+split_name_new(const tally_statement_key *key)
+{
+	if (unlikely(split.named))
 	{
-		/* another statement in the same message: the time up to here is the first one's */
-		uint64		now;
-
 		if (!tally.on)
 			return;
-		split_settle();
-		now = probe_now();
-		split_cut(now);
-		charge_owner();
-		tally_current_begin(split.cache.current);
-		split.cache.current->begun = now;
-		tally_current_end(split.cache.current);
-		split.failed = false;
+		end_named();
 	}
-	key = toplevel_key(id);
 	split.carried = false;
-	set_owner(&key);
+	set_owner(key);
 }
 
 void

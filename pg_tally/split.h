@@ -55,37 +55,78 @@ extern void split_message_begin(tally_message message, uint64 arrival);
 extern void split_message_end(tally_message message, uint64 now);
 /* The phase changes within a message. */
 extern void split_cut(uint64 now);
-/* What this message is for. From hooks, outside any other statement. */
-extern void split_name(uint64 id);
+/* What this message is for: another statement than before, or the first (split_name). */
+extern void split_name_new(const tally_statement_key *key);
 /* It was named, and is another role's now. */
 extern void split_rename(const tally_statement_key *key);
 /* An error leaves the message. */
 extern void split_error(bool cancelled);
-/* Count what is pending now: before the parts, or sums of waits, are read. */
-extern void split_settle(void);
-/* A place for a statement, or NULL; text may be NULL. */
-extern tally_cached *split_place(const tally_statement_key *key, const tally_statement_text *text);
+extern void split_settle_now(void);
+/* A place for a statement, or NULL. */
+extern tally_cached *split_place(const tally_statement_key *key);
+/* The same for one that is not cached (tally_cache_enter). */
+extern tally_cached *split_enter(const tally_statement_key *key, const tally_statement_text *text,
+								 uint32 known);
+/* The place of a statement that is cached and is not the latest, or NULL. The slot has a cache. */
+extern tally_cached *split_search(const tally_statement_key *key);
 /* A parallel worker: its life is one message, for its leader's statement. */
 extern void split_begin_worker(uint64 now);
 extern void split_name_worker(void);
 extern uint8 split_take(uint32 index);
 
-/* The place of a statement that is cached, or NULL. The slot has a cache. */
-static inline tally_cached *
+/* What a nested statement finds in the message's parts when it begins: its own are the growth. */
+typedef struct split_nested
+{
+	uint32		used;
+	tally_part	parts[TALLY_PARTS];
+} split_nested;
+
+extern void split_nested_begin(split_nested *before);
+extern void split_nested_end(const split_nested *before, uint64 elapsed, tally_part *parts);
+
+/* The place of a statement that is cached, or NULL. The slot has a cache, or no latest place. */
+static pg_attribute_always_inline tally_cached *
 split_find(const tally_statement_key *key)
 {
 	tally_cached *place = split.latest;
 
-	if (likely(place != NULL && place->state == 1 && tally_cached_is(place, key)))
+	if (likely(place != NULL && tally_cached_is(place, key) && place->state == 1))
 		return place;
-	place = tally_cache_find(&split.cache, key);
-	if (place != NULL)
-		split.latest = place;
-	return place;
+	return split.ready ? split_search(key) : NULL;
+}
+
+/* Is a wait of this message over and not recorded yet? */
+static pg_attribute_always_inline bool
+split_owes(void)
+{
+	return split.since != 0 && !split.skip && tally.slot.book->pend != TALLY_NONE;
+}
+
+/* Record it now rather than at the next one: before the parts, or sums of waits, are read. */
+static pg_attribute_always_inline void
+split_settle(void)
+{
+	if (unlikely(split_owes()))
+		split_settle_now();
+}
+
+/* Is it known that the message is for that statement, or is there none? */
+static pg_attribute_always_inline bool
+split_is_for(uint64 id)
+{
+	return split.since == 0 || (split.named && split.owner.id == id);
+}
+
+/* What this message is for. From hooks, outside any other statement. */
+static pg_attribute_always_inline void
+split_name(const tally_statement_key *key)
+{
+	if (!split_is_for(key->id))
+		split_name_new(key);
 }
 
 /* A wait of the message is over and is about to be recorded. */
-static inline void
+static pg_attribute_always_inline void
 split_note(uint32 index, uint64 ticks)
 {
 	tally_current *current = split.cache.current;

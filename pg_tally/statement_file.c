@@ -30,7 +30,7 @@
 #define FILE_NEW FILE_NAME ".new"
 #define FILE_DAMAGED FILE_NAME ".damaged"
 #define FILE_MAGIC "TALLYSTM"
-#define FILE_VERSION 1
+#define FILE_VERSION 2
 #define CLOCK_PAUSE_US 20000		/* between the two instants that give a new clock's rate */
 
 typedef struct saved_header
@@ -90,6 +90,7 @@ typedef struct writer
 	uint32		names;
 	uint32	   *name_of;			/* of each entry of the directory: 1 + number of its name, 0 none */
 	char	   *text;				/* room for the longest text */
+	tally_figures figures;			/* of the statement being looked at */
 } writer;
 
 static void
@@ -125,9 +126,10 @@ survey(tally_segment *segment, writer *w, saved_header *header)
 			continue;
 		header->statements++;
 		longest = Max(longest, text_length(segment, statement));
+		tally_statement_figures(segment, n, &w->figures);
 		for (int i = 0; i < TALLY_PARTS; i++)
 		{
-			uint32		stat = statement->parts[i].stat;
+			uint32		stat = w->figures.parts[i].stat;
 
 			if (stat != 0 && stat <= segment->header->directory.count && w->name_of[stat - 1] == 0)
 				w->name_of[stat - 1] = ++header->names;
@@ -154,19 +156,22 @@ put_names(tally_segment *segment, writer *w, uint32 count)
 }
 
 static void
-put_statement(tally_segment *segment, writer *w, const tally_statement *statement)
+put_statement(tally_segment *segment, writer *w, const tally_statement *statement, uint32 number)
 {
-	const tally_moments *exec = &statement->counts.exec;
-	saved_statement saved = {.key = statement->key,.counts = statement->counts};
+	const tally_moments *exec = &statement->exec;
+	saved_statement saved = {.key = statement->key};
 	tally_part	parts[TALLY_PARTS];
+
+	tally_statement_figures(segment, number, &w->figures);
+	saved.counts = w->figures.counts;
 
 	for (int i = 0; i < TALLY_PARTS; i++)
 	{
-		uint32		stat = statement->parts[i].stat;
+		uint32		stat = w->figures.parts[i].stat;
 
 		if (stat == 0 || stat > segment->header->directory.count)
 			continue;
-		parts[saved.parts] = statement->parts[i];
+		parts[saved.parts] = w->figures.parts[i];
 		parts[saved.parts++].stat = w->name_of[stat - 1];
 	}
 	if (exec->count > 0)
@@ -182,7 +187,7 @@ put_statement(tally_segment *segment, writer *w, const tally_statement *statemen
 													 text_length(segment, statement));
 	put(w, &saved, sizeof(saved));
 	put(w, parts, saved.parts * sizeof(tally_part));
-	put(w, &statement->hist[saved.hist_low], saved.hist_count * sizeof(uint64));
+	put(w, &w->figures.hist[saved.hist_low], saved.hist_count * sizeof(uint64));
 	put(w, w->text, saved.text_bytes);
 }
 
@@ -206,7 +211,7 @@ write_all(tally_segment *segment, writer *w)
 		const tally_statement *statement = used_statement(segment, n);
 
 		if (statement != NULL)
-			put_statement(segment, w, statement);
+			put_statement(segment, w, statement, n);
 	}
 	crc = w->crc;
 	FIN_CRC32C(crc);
@@ -281,7 +286,7 @@ take(reader *r, size_t size)
 
 /* A statement at the reader's place; the text's bytes stay the reader's. */
 static bool
-take_statement(reader *r, saved_statement *saved, tally_statement *statement,
+take_statement(reader *r, saved_statement *saved, tally_figures *figures,
 			   tally_statement_text *text)
 {
 	const char *from = take(r, sizeof(*saved));
@@ -289,26 +294,25 @@ take_statement(reader *r, saved_statement *saved, tally_statement *statement,
 	if (from == NULL)
 		return false;
 	memcpy(saved, from, sizeof(*saved));
-	memset(statement, 0, sizeof(*statement));
-	statement->key = saved->key;
-	statement->counts = saved->counts;
+	memset(figures, 0, sizeof(*figures));
+	figures->counts = saved->counts;
 	if (saved->parts > TALLY_PARTS || saved->hist_low > TALLY_HIST_BUCKETS ||
 		saved->hist_count > TALLY_HIST_BUCKETS - saved->hist_low)
 		return false;
 	from = take(r, saved->parts * sizeof(tally_part));
 	if (from == NULL)
 		return false;
-	memcpy(statement->parts, from, saved->parts * sizeof(tally_part));
+	memcpy(figures->parts, from, saved->parts * sizeof(tally_part));
 	from = take(r, saved->hist_count * sizeof(uint64));
 	if (from == NULL)
 		return false;
-	memcpy(&statement->hist[saved->hist_low], from, saved->hist_count * sizeof(uint64));
+	memcpy(&figures->hist[saved->hist_low], from, saved->hist_count * sizeof(uint64));
 	text->bytes = take(r, saved->text_bytes);
 	text->length = saved->text_bytes;
 	text->whole = saved->text_whole;
 	text->encoding = saved->encoding;
 	for (uint32 i = 0; i < saved->parts; i++)
-		if (statement->parts[i].stat == 0 || statement->parts[i].stat > r->header.names)
+		if (figures->parts[i].stat == 0 || figures->parts[i].stat > r->header.names)
 			return false;
 	return text->bytes != NULL;
 }
@@ -383,14 +387,14 @@ static bool
 find_statements(reader *r)
 {
 	saved_statement saved;
-	tally_statement statement;
+	tally_figures figures;
 	tally_statement_text text;
 
 	r->places = calloc((size_t) r->header.statements + 1, sizeof(place));
 	for (uint32 i = 0; r->places != NULL && i < r->header.statements; i++)
 	{
 		r->places[i].offset = r->at;
-		if (!take_statement(r, &saved, &statement, &text))
+		if (!take_statement(r, &saved, &figures, &text))
 			return false;
 		r->places[i].calls = saved.counts.exec.count;
 	}
@@ -465,18 +469,18 @@ scale_hist(uint64 *hist, const tally_moments *exec, double ratio)
 }
 
 static void
-scale_statement(tally_statement *statement, double ratio)
+scale_figures(tally_figures *figures, double ratio)
 {
-	tally_counts *counts = &statement->counts;
+	tally_counts *counts = &figures->counts;
 
 	scale_moments(&counts->exec, ratio);
 	scale_moments(&counts->plan, ratio);
 	scale(counts->io_ticks, lengthof(counts->io_ticks), ratio);
 	scale(&counts->worker_ticks, 1, ratio);
 	for (int i = 0; i < TALLY_PARTS; i++)
-		scale(&statement->parts[i].ticks, 1, ratio);
+		scale(&figures->parts[i].ticks, 1, ratio);
 	if (counts->exec.count > 0)
-		scale_hist(statement->hist, &counts->exec, ratio);
+		scale_hist(figures->hist, &counts->exec, ratio);
 }
 
 /* ---------------------------------------------------------------- into the table */
@@ -496,17 +500,17 @@ load_statements(tally_segment *segment, reader *r)
 	for (uint32 i = first; i < count; i++)
 	{
 		saved_statement saved;
-		tally_statement statement;
+		tally_figures figures;
 		tally_statement_text text;
 
 		r->at = r->places[i].offset;
-		if (!take_statement(r, &saved, &statement, &text))
+		if (!take_statement(r, &saved, &figures, &text))
 			return;					/* find_statements took it */
 		for (uint32 p = 0; p < saved.parts; p++)
-			statement.parts[p].stat = r->stats[statement.parts[p].stat - 1];
+			figures.parts[p].stat = r->stats[figures.parts[p].stat - 1];
 		if (r->ratio != 1)
-			scale_statement(&statement, r->ratio);
-		tally_statement_load(segment, &statement, saved.has_text ? &text : NULL);
+			scale_figures(&figures, r->ratio);
+		tally_statement_load(segment, &saved.key, &figures, saved.has_text ? &text : NULL);
 	}
 }
 

@@ -346,10 +346,11 @@ keep_place(reading *r, uint32 slot, uint32 index, const tally_cached *place)
 	if (low == end)
 		return;
 	widen(r->context, &copy->figures, low, end);
-	for (uint32 b = low; b < end; b++)
-		copy->figures.hist[b - low] = place->hist[b];
 	if (place->counts.exec.count == 1)
 		copy->figures.hist[end - 1 - low] = 1;
+	else
+		for (uint32 b = low; b < end; b++)
+			copy->figures.hist[b - low] = place->hist[b];
 }
 
 /*
@@ -401,23 +402,29 @@ copy_text(tally_segment *segment, const tally_statement *statement, statement_te
 	text->kept = tally_statement_text_copy(segment, statement, text->bytes, text->kept);
 }
 
+/* A used entry, with all its figures. */
+typedef struct statement_copy
+{
+	tally_statement entry;
+	tally_figures figures;
+} statement_copy;
+
 /*
  * Copy a used entry, and its text if `text` is given; as it is and without the text, if it
  * changes throughout.
  */
 static bool
-copy_statement(tally_segment *segment, const tally_statement *statement, tally_statement *copy,
-			   statement_text *text)
+copy_statement(tally_segment *segment, uint32 number, statement_copy *to, statement_text *text)
 {
+	const tally_statement *statement = statement_at(segment, number);
+	tally_statement *copy = &to->entry;
+
 	for (int i = 0; i < COPY_TRIES; i++)
 	{
 		uint64		seq = copy_begin(&statement->seq);
-		uint32		low,
-					end;
 
-		memcpy(copy, statement, offsetof(tally_statement, hist));
-		hist_range(&copy->counts.exec, &low, &end);
-		memcpy(&copy->hist[low], &statement->hist[low], (end - low) * sizeof(uint64));
+		memcpy(copy, statement, sizeof(*copy));
+		tally_statement_figures(segment, number, &to->figures);
 		if (!copy_end(&statement->seq, seq))
 		{
 			copy_pause(i);
@@ -437,17 +444,17 @@ copy_statement(tally_segment *segment, const tally_statement *statement, tally_s
 bool
 statement_read_text(tally_segment *segment, const tally_statement_key *key, statement_text *text)
 {
-	const tally_statement *statement = tally_statement_lookup(segment, key);
-	tally_statement copy;
+	uint32		number = tally_statement_lookup(segment, key);
+	statement_copy copy;
 
 	memset(text, 0, sizeof(*text));
-	return statement != NULL && copy_statement(segment, statement, &copy, text) &&
-		tally_statement_same(&copy.key, key) && text->bytes != NULL;
+	return number != TALLY_NONE && copy_statement(segment, number, &copy, text) &&
+		tally_statement_same(&copy.entry.key, key) && text->bytes != NULL;
 }
 
 /* The statements of a set, as of one instant with its log. False: it changed throughout. */
 static bool
-copy_set(reading *r, uint32 number, tally_set *set, tally_statement *copies, statement_text *texts,
+copy_set(reading *r, uint32 number, tally_set *set, statement_copy *copies, statement_text *texts,
 		 uint32 *count)
 {
 	const tally_set *live = set_at(r->segment, number);
@@ -464,8 +471,8 @@ copy_set(reading *r, uint32 number, tally_set *set, tally_statement *copies, sta
 		{
 			memset(&texts[*count], 0, sizeof(*texts));
 			if (set->tags[way] != 0 &&
-				copy_statement(r->segment, statement_at(r->segment, number * TALLY_WAYS + way),
-							   &copies[*count], r->texts ? &texts[*count] : NULL))
+				copy_statement(r->segment, number * TALLY_WAYS + way, &copies[*count],
+							   r->texts ? &texts[*count] : NULL))
 				(*count)++;
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -479,19 +486,19 @@ copy_set(reading *r, uint32 number, tally_set *set, tally_statement *copies, sta
 }
 
 static void
-add_statement(reading *r, const tally_statement *copy, const statement_text *text)
+add_statement(reading *r, const statement_copy *copy, const statement_text *text)
 {
-	tally_statement_key key = copy->key;
+	tally_statement_key key = copy->entry.key;
 	statement_figures figures;
 	statement_row *row;
 
 	key.pad = 0;
 	row = row_of(r, &key);
-	figures.counts = copy->counts;
-	memcpy(figures.parts, copy->parts, sizeof(figures.parts));
-	hist_range(&copy->counts.exec, &figures.hist_low, &figures.hist_end);
+	figures.counts = copy->figures.counts;
+	memcpy(figures.parts, copy->figures.parts, sizeof(figures.parts));
+	hist_range(&figures.counts.exec, &figures.hist_low, &figures.hist_end);
 	figures.hist = figures.hist_low == figures.hist_end ? NULL
-		: (uint64 *) &copy->hist[figures.hist_low];
+		: (uint64 *) &copy->figures.hist[figures.hist_low];
 	add_figures(r->context, &row->figures, &figures);
 	if (text->bytes != NULL)
 		row->text = *text;
@@ -523,7 +530,7 @@ static bool
 read_sets(reading *r)
 {
 	tally_set	set;
-	tally_statement *copies = palloc(TALLY_WAYS * sizeof(tally_statement));
+	statement_copy *copies = palloc(TALLY_WAYS * sizeof(statement_copy));
 	statement_text texts[TALLY_WAYS];
 	bool		whole = true;
 

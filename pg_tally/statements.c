@@ -7,13 +7,12 @@
  * (so one that fails is none, and a cursor is one however often it is fetched from), the time
  * and the blocks within ExecutorRun and ExecutorFinish; a utility statement when it is done.
  *
- * Nesting is kept without setjmp: each level remembers the place of its frame on the stack, and
- * an error takes away those that lie deeper than where it jumps to (statements_jump).
+ * All of this runs at every statement, each time after other code has taken its place in the
+ * caches: what is common is short and straight, and what is not stands apart.
  */
 #include "compat.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "access/parallel.h"
@@ -29,159 +28,49 @@
 #include "utils/queryjumble.h"
 
 #include "entry.h"
-#include "pending.h"
+#include "nesting.h"
 #include "pg_tally.h"
 #include "split.h"
 #include "statement_text.h"
 #include "statements.h"
 #include "temp_files.h"
+#include "usage.h"
 
-statements_settings statements_settings_now = {
+statements_settings statements_settings_now HOT_DATA = {
 	.track = STATEMENTS_TOP,
 	.utility = true,
 	.planning = true,
 	.text_limit = 8192,
 };
 
-#define BLOCKS 10					/* as in tally_counts */
-#define WAL 3
-#define IO 4
-
-/* Running sums of this process, when a stretch of a statement begins. */
-typedef struct usage
-{
-	uint64		tick;
-	bool		timed;				/* the server times its I/O, in io_times */
-	int64		blocks[BLOCKS];
-	WalUsage	wal;
-	uint64		io_ticks[IO];
-	instr_time	io_times[IO];
-} usage;
-
-/* What a statement has used. */
-typedef struct used
-{
-	uint64		ticks;
-	uint64		blocks[BLOCKS];
-	uint64		wal[WAL];
-	uint64		io_ticks[IO];
-	uint64		io_ns[IO];
-} used;
-
-/* A query whose executor has started and not ended. */
-typedef struct open_query
-{
-	const QueryDesc *query;
-	bool		ran;				/* `used` means something */
-	bool		split;				/* nested: has parts of its own */
-	uint64		temp_files;			/* running sums at its start */
-	uint64		temp_bytes;
-	used		used;				/* of its runs so far */
-	tally_part	parts[TALLY_PARTS];
-} open_query;
-
-StaticAssertDecl(offsetof(BufferUsage, blk_read_time) == BLOCKS * sizeof(int64),
-				 "the blocks of BufferUsage in the order of tally_counts");
-
-typedef enum level_kind
-{
-	LEVEL_EXECUTOR,
-	LEVEL_PLANNER
-} level_kind;
-
-/* A level of nesting: an executor, utility or planner that is running. */
-typedef struct level
-{
-	void	   *place;				/* on the stack */
-	level_kind	kind;
-	tally_statement_key key;		/* id 0: not one that is counted */
-} level;
-
-static struct
-{
-	level	   *levels;
-	int			depth;
-	int			size;
-	int			executors;			/* of the levels */
-	int			planners;
-	open_query *queries;
-	int			open;
-	int			room;
-	bool		jumping;
-}			s;
-
-static post_parse_analyze_hook_type previous_analyze = NULL;
-static planner_hook_type previous_planner = NULL;
-static ExecutorStart_hook_type previous_start = NULL;
-static ExecutorRun_hook_type previous_run = NULL;
-static ExecutorFinish_hook_type previous_finish = NULL;
-static ExecutorEnd_hook_type previous_end = NULL;
-static ProcessUtility_hook_type previous_utility = NULL;
+static post_parse_analyze_hook_type previous_analyze HOT_DATA = NULL;
+static planner_hook_type previous_planner HOT_DATA = NULL;
+static ExecutorStart_hook_type previous_start HOT_DATA = NULL;
+static ExecutorRun_hook_type previous_run HOT_DATA = NULL;
+static ExecutorFinish_hook_type previous_finish HOT_DATA = NULL;
+static ExecutorEnd_hook_type previous_end HOT_DATA = NULL;
+static ProcessUtility_hook_type previous_utility HOT_DATA = NULL;
 
 /* Workers of a parallel query count for their leader (split.h), not by themselves. */
-static inline bool
-enabled(int nesting)
+static pg_attribute_always_inline bool
+enabled(int depth)
 {
 	return statements_wanted() && !IsParallelWorker() &&
-		(statements_settings_now.track == STATEMENTS_ALL ||
-		 (statements_settings_now.track == STATEMENTS_TOP && nesting == 0));
+		(depth == 0 || statements_settings_now.track == STATEMENTS_ALL);
 }
 
-static inline tally_statement_key
+static pg_attribute_always_inline tally_statement_key
 key_of(uint64 id)
 {
 	return (tally_statement_key) {
 		.id = id,
 		.database_id = MyDatabaseId,
 		.user_id = GetUserId(),
-		.toplevel = s.executors == 0,
+		.toplevel = nesting.executors == 0,
 	};
 }
 
-/* ---------------------------------------------------------------- levels */
-
-/* -1: no memory for it; the level is then not counted. */
-static int
-level_push(level_kind kind, const tally_statement_key *key)
-{
-	level	   *here;
-
-	if (s.depth == s.size)
-	{
-		int			size = s.size == 0 ? 64 : s.size * 2;
-		level	   *levels = realloc(s.levels, sizeof(level) * size);
-
-		if (levels == NULL)
-			return -1;
-		s.levels = levels;
-		s.size = size;
-	}
-	here = &s.levels[s.depth];
-	here->place = __builtin_frame_address(0);
-	here->kind = kind;
-	here->key = key != NULL ? *key : (tally_statement_key) {0};
-	if (kind == LEVEL_EXECUTOR)
-		s.executors++;
-	else
-		s.planners++;
-	return s.depth++;
-}
-
-static inline void
-level_forget(void)
-{
-	if (s.levels[--s.depth].kind == LEVEL_EXECUTOR)
-		s.executors--;
-	else
-		s.planners--;
-}
-
-static inline void
-level_pop(int level)
-{
-	while (level >= 0 && s.depth > level)
-		level_forget();
-}
+/* ---------------------------------------------------------------- errors */
 
 /*
  * The error in flight is on the stack of elog.c while it jumps; were it not, asking for its code
@@ -190,25 +79,18 @@ level_pop(int level)
 void
 statements_jump(sigjmp_buf target)
 {
-	uintptr_t	stack;
+	uintptr_t	stack = 0;
 	bool		top = (void *) target == split.top;
 	bool		known = entry_jump_target(target, &stack);
 	bool		cancelled;
 
-	if (s.jumping || (s.depth == 0 && !top))
+	if (nesting.jumping || (nesting.depth == 0 && !top))
 		return;
-	s.jumping = true;
+	nesting.jumping = true;
 	cancelled = geterrcode() == ERRCODE_QUERY_CANCELED;
-	s.jumping = false;
-	while (s.depth > 0 && (top || (known && (uintptr_t) s.levels[s.depth - 1].place < stack)))
-	{
-		level	   *left = &s.levels[s.depth - 1];
-
-		/* one that the client asked for is counted once the error reaches the client */
-		if (left->key.id != 0 && left->key.toplevel == 0)
-			statements_count_error(&left->key, cancelled);
-		level_forget();
-	}
+	nesting.jumping = false;
+	if (top || known)
+		nesting_leave(top, stack, cancelled);
 	if (top)
 		split_error(cancelled);
 }
@@ -216,17 +98,17 @@ statements_jump(sigjmp_buf target)
 void
 statements_message(void)
 {
-	s.depth = 0;
-	s.executors = 0;
-	s.planners = 0;
-	s.jumping = false;
+	nesting.depth = 0;
+	nesting.executors = 0;
+	nesting.planners = 0;
+	nesting.jumping = false;
 }
 
 void
 statements_begin(void)
 {
 	statements_message();
-	s.open = 0;
+	nesting.open = 0;
 	split_begin_process();
 }
 
@@ -239,7 +121,7 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 			split_reset(now);
 		return;
 	}
-	s.open = 0;
+	nesting.open = 0;
 	split_drop();
 }
 
@@ -248,183 +130,78 @@ static void
 transaction_ends(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-		s.open = 0;
+		nesting.open = 0;
 }
 
 /* ---------------------------------------------------------------- names */
 
-/* The statement's place in the cache; its text is made where the table does not have it. */
-static tally_cached *
+/* A statement that is not cached: its place, and its text where the table does not have it. */
+static pg_noinline tally_cached *
+meet(const tally_statement_key *key, const char *source, int location, int length,
+	 const JumbleState *jumble)
+{
+	uint32		known = tally_statement_known(tally.slot.segment, key);
+	tally_statement_text text;
+	tally_cached *place;
+	MemoryContext mine;
+	MemoryContext theirs;
+
+	if (likely(source == NULL || known != TALLY_NONE))
+		return split_enter(key, NULL, known);
+	mine = AllocSetContextCreate(CurrentMemoryContext, "pg_tally statement text",
+								 ALLOCSET_START_SMALL_SIZES);
+	theirs = MemoryContextSwitchTo(mine);
+	statement_text_make(source, location, length, jumble,
+						(uint32) statements_settings_now.text_limit, &text);
+	place = split_enter(key, &text, TALLY_NONE);
+	MemoryContextSwitchTo(theirs);
+	MemoryContextDelete(mine);
+	return place;
+}
+
+static pg_attribute_always_inline tally_cached *
 place_of(const tally_statement_key *key, const char *source, int location, int length,
 		 const JumbleState *jumble)
 {
-	tally_statement_text text;
+	tally_cached *place = split_find(key);
 
-	tally_cached *place;
-
-	if (likely(split.ready) && likely((place = split_find(key)) != NULL))
-		return place;
-	if (source == NULL || tally_statement_known(tally.slot.segment, key))
-		return split_place(key, NULL);
-	{
-		MemoryContext mine = AllocSetContextCreate(CurrentMemoryContext, "pg_tally statement text",
-												   ALLOCSET_START_SMALL_SIZES);
-		MemoryContext theirs = MemoryContextSwitchTo(mine);
-
-		statement_text_make(source, location, length, jumble,
-							(uint32) statements_settings_now.text_limit, &text);
-		place = split_place(key, &text);
-		MemoryContextSwitchTo(theirs);
-		MemoryContextDelete(mine);
-		return place;
-	}
+	return likely(place != NULL) ? place : meet(key, source, location, length, jumble);
 }
 
 /* The client asked for this one: the message's time is its. */
-static inline void
-name_message(uint64 id)
+static pg_attribute_always_inline void
+name_message(const tally_statement_key *key)
 {
-	if (s.executors == 0 && s.planners == 0)
-		split_name(id);
-}
-
-/* ---------------------------------------------------------------- usage */
-
-static inline void
-usage_begin(usage *from)
-{
-	split_settle();
-	memcpy(from->blocks, &pgBufferUsage, sizeof(from->blocks));
-	from->wal = pgWalUsage;
-	memcpy(from->io_ticks, &pending_sums.ticks[WAITS_BLOCK_READ], sizeof(from->io_ticks));
-	from->timed = track_io_timing;
-	if (unlikely(from->timed))
-		memcpy(from->io_times, &pgBufferUsage.blk_read_time, sizeof(from->io_times));
-	from->tick = probe_now();
-}
-
-static inline uint64
-nanoseconds_since(const instr_time *from, const instr_time *to)
-{
-	instr_time	span = *to;
-
-	INSTR_TIME_SUBTRACT(span, *from);
-	return (uint64) span.tv_sec * 1000000000u + (uint64) span.tv_nsec;
-}
-
-/* Add what was used since. */
-static inline void
-usage_end(const usage *from, used *to)
-{
-	uint64		now = probe_now();
-	const int64 *blocks = &pgBufferUsage.shared_blks_hit;
-
-	split_settle();
-	to->ticks += now > from->tick ? now - from->tick : 0;
-	for (int i = 0; i < BLOCKS; i++)
-		to->blocks[i] += blocks[i] - from->blocks[i];
-	to->wal[0] += pgWalUsage.wal_records - from->wal.wal_records;
-	to->wal[1] += pgWalUsage.wal_fpi - from->wal.wal_fpi;
-	to->wal[2] += pgWalUsage.wal_bytes - from->wal.wal_bytes;
-	/* by the server's own times where it takes them, else by the probes' */
-	if (unlikely(from->timed))
-		for (int i = 0; i < IO; i++)
-			to->io_ns[i] += nanoseconds_since(&from->io_times[i],
-											  &(&pgBufferUsage.blk_read_time)[i]);
-	else
-		for (int i = 0; i < IO; i++)
-			to->io_ticks[i] += pending_sums.ticks[WAITS_BLOCK_READ + i] - from->io_ticks[i];
-}
-
-/* The parts of a nested statement: what the message's parts grow by while it runs. */
-typedef struct nested
-{
-	uint32		used;
-	tally_part	parts[TALLY_PARTS];
-} nested;
-
-static void
-nested_begin(nested *before)
-{
-	before->used = split.since != 0 ? split.cache.current->used : 0;
-	memcpy(before->parts, split.since != 0 ? split.cache.current->parts : before->parts,
-		   sizeof(tally_part) * before->used);
-}
-
-static void
-nested_end(const nested *before, uint64 elapsed, tally_part *parts)
-{
-	const tally_current *current = split.cache.current;
-	uint64		waits = 0;
-
-	if (split.since == 0)
-		return;
-	for (uint32 i = 0; i < current->used; i++)
-	{
-		bool		old = i < before->used && before->parts[i].stat == current->parts[i].stat;
-		uint64		count = current->parts[i].count - (old ? before->parts[i].count : 0);
-		uint64		ticks = current->parts[i].ticks - (old ? before->parts[i].ticks : 0);
-
-		if (count == 0)
-			continue;
-		tally_parts_add(parts, current->parts[i].stat, count, ticks);
-		waits += ticks;
-	}
-	tally_parts_add(parts, tally.slot.heads[tally.cpu].stat, 1, elapsed > waits ? elapsed - waits : 0);
+	if (nesting.executors == 0 && nesting.planners == 0)
+		split_name(key);
 }
 
 /* ---------------------------------------------------------------- laying down in the cache */
 
-static inline int64
+static pg_attribute_always_inline int64
 now_us(void)
 {
 	return GetCurrentStatementStartTimestamp() +
 		(int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 }
 
-/* Touches nothing to which there is nothing to add. */
-static inline void
-add_array(uint64 *to, const uint64 *from, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (from[i] != 0)
-			to[i] += from[i];
-}
-
-/* The caller has begun the place. */
-static inline void
-add_used(tally_cached *place, const used *from)
-{
-	tally_counts *to = &place->counts;
-
-	add_array(to->blocks, from->blocks, BLOCKS);
-	add_array(to->wal, from->wal, WAL);
-	add_array(to->io_ticks, from->io_ticks, IO);
-	add_array(to->io_ns, from->io_ns, IO);
-}
-
-static inline void
+static pg_attribute_always_inline void
 add_execution(tally_cached *place, const used *from, uint64 rows)
 {
-	tally_counts *to = &place->counts;
-
-	tally_moments_add(&to->exec, from->ticks);
-	place->hist[tally_bucket_index(from->ticks)]++;
-	to->rows += rows;
-	to->last_us = now_us();
-	if (to->first_us == 0)
-		to->first_us = to->last_us;
-	add_used(place, from);
+	tally_cached_count(place, from->ticks, now_us());
+	place->counts.rows += rows;
+	usage_add(place, from);
 }
 
 void
 statements_count_error(const tally_statement_key *key, bool cancelled)
 {
-	tally_cached *place = split_place(key, NULL);
+	tally_cached *place = split_place(key);
 
 	if (place == NULL)
 		return;
 	tally_cached_begin(place);
+	place->more = 1;
 	if (cancelled)
 		place->counts.cancels++;
 	else
@@ -435,57 +212,15 @@ statements_count_error(const tally_statement_key *key, bool cancelled)
 void
 statements_count_worker(const tally_statement_key *key, uint64 ticks)
 {
-	tally_cached *place = split_place(key, NULL);
+	tally_cached *place = split_place(key);
 
 	if (place == NULL)
 		return;
 	tally_cached_begin(place);
+	place->more = 1;
 	place->counts.workers++;
 	place->counts.worker_ticks += ticks;
 	tally_cached_end(place);
-}
-
-/* ---------------------------------------------------------------- open queries */
-
-static open_query *
-open_find(const QueryDesc *query)
-{
-	for (int i = s.open; i-- > 0;)
-		if (s.queries[i].query == query)
-			return &s.queries[i];
-	return NULL;
-}
-
-static void
-open_forget(open_query *gone)
-{
-	open_query *last = &s.queries[--s.open];
-
-	if (gone != last)
-		*gone = *last;
-}
-
-static void
-open_add(const QueryDesc *query)
-{
-	open_query *o;
-
-	if (s.open == s.room)
-	{
-		int			room = s.room == 0 ? 16 : s.room * 2;
-		open_query *queries = realloc(s.queries, sizeof(open_query) * room);
-
-		if (queries == NULL)
-			return;
-		s.queries = queries;
-		s.room = room;
-	}
-	o = &s.queries[s.open++];
-	o->query = query;
-	o->ran = false;
-	o->split = false;
-	o->temp_files = temp_files_ever;
-	o->temp_bytes = temp_bytes_ever;
 }
 
 /* ---------------------------------------------------------------- hooks */
@@ -501,50 +236,48 @@ HOT_CODE static void
 analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 {
 	uint64		id = query->queryId;
+	tally_statement_key key;
 
 	if (previous_analyze)
 		previous_analyze(pstate, query, jumble);
-	if (id == 0 || !enabled(s.executors))
+	if (id == 0 || !enabled(nesting.executors))
 		return;
-	/* its text must be there before its time is, or it would stay without */
-	if (query->utilityStmt == NULL ||
-		(statements_settings_now.utility && utility_counts(query->utilityStmt)))
+	if (query->utilityStmt != NULL)
 	{
-		tally_statement_key key = key_of(id);
-
-		(void) place_of(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len,
-						query->utilityStmt == NULL ? jumble : NULL);
-		name_message(id);
+		if (!statements_settings_now.utility || !utility_counts(query->utilityStmt))
+			return;
+		jumble = NULL;
 	}
+	/* its text must be there before its time is, or it would stay without */
+	key = key_of(id);
+	(void) place_of(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
+	name_message(&key);
 }
 
-static PlannedStmt *
+static pg_attribute_always_inline PlannedStmt *
 call_planner(Query *parse, const char *source, int options, ParamListInfo params)
 {
 	return previous_planner ? previous_planner(parse, source, options, params)
 		: standard_planner(parse, source, options, params);
 }
 
-HOT_CODE static PlannedStmt *
-plan(Query *parse, const char *source, int options, ParamListInfo params)
+HOT_CODE static pg_noinline PlannedStmt *
+plan_counted(Query *parse, const char *source, int options, ParamListInfo params)
 {
-	uint64		id = parse->queryId;
 	int			location = parse->stmt_location;
 	int			length = parse->stmt_len;
 	PlannedStmt *result;
 	tally_statement_key key;
 	tally_cached *place;
-	used		taken = {0};
+	used		taken;
 	usage		before;
 	int			level;
 
-	if (source == NULL || id == 0 || !statements_settings_now.planning ||
-		!enabled(s.planners + s.executors))
-		return call_planner(parse, source, options, params);
-	name_message(id);
-	key = key_of(id);
+	key = key_of(parse->queryId);
+	name_message(&key);
+	used_nothing(&taken);
 	usage_begin(&before);
-	level = level_push(LEVEL_PLANNER, &key);
+	level = level_push(LEVEL_PLANNER, &key, &key);
 	result = call_planner(parse, source, options, params);
 	level_pop(level);
 	usage_end(&before, &taken);
@@ -552,36 +285,55 @@ plan(Query *parse, const char *source, int options, ParamListInfo params)
 	if (place != NULL)
 	{
 		tally_cached_begin(place);
+		place->more = 1;
 		tally_moments_add(&place->counts.plan, taken.ticks);
-		add_used(place, &taken);
+		usage_add(place, &taken);
 		tally_cached_end(place);
 	}
 	return result;
 }
 
+HOT_CODE static PlannedStmt *
+plan(Query *parse, const char *source, int options, ParamListInfo params)
+{
+	if (statements_settings_now.planning && source != NULL && parse->queryId != 0 &&
+		enabled(nesting.planners + nesting.executors))
+		return plan_counted(parse, source, options, params);
+	return call_planner(parse, source, options, params);
+}
+
 HOT_CODE static void
 executor_start(QueryDesc *query, int flags)
 {
-	uint64		id = query->plannedstmt->queryId;
-	open_query *before;
+	open_query *o;
 
 	if (previous_start)
 		previous_start(query, flags);
 	else
 		standard_ExecutorStart(query, flags);
 	/* one of before, of the same address, is gone */
-	if (s.open > 0 && (before = open_find(query)) != NULL)
-		open_forget(before);
-	if (id != 0 && enabled(s.executors))
+	if (unlikely(nesting.open > 0) && (o = open_find(query)) != NULL)
+		open_forget(o);
+	if (query->plannedstmt->queryId != 0 && enabled(nesting.executors))
 	{
-		name_message(id);
-		open_add(query);
+		if (nesting.executors == 0 && nesting.planners == 0 && !split_is_for(query->plannedstmt->queryId))
+		{
+			tally_statement_key key = key_of(query->plannedstmt->queryId);
+
+			split_name(&key);
+		}
+		o = open_add(query);
+		if (o != NULL)
+		{
+			o->temp_files = temp_files_ever;
+			o->temp_bytes = temp_bytes_ever;
+		}
 	}
 	else if (IsParallelWorker())
 		split_name_worker();
 }
 
-static void
+static pg_attribute_always_inline void
 call_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 {
 	if (previous_run)
@@ -590,7 +342,7 @@ call_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 		standard_ExecutorRun(query, direction, count, once);
 }
 
-static void
+static pg_attribute_always_inline void
 call_finish(QueryDesc *query)
 {
 	if (previous_finish)
@@ -600,50 +352,87 @@ call_finish(QueryDesc *query)
 }
 
 /* ExecutorRun, or ExecutorFinish where `finish`. */
-static inline void
-executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+static pg_attribute_always_inline void
+call_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
 {
-	open_query *o = s.open > 0 ? open_find(query) : NULL;
-	tally_statement_key key = {0};
-	usage		before;
-	nested		parts;
-	bool		split_it = false;
-	int			level;
-
-	if (o != NULL)
-	{
-		key = key_of(query->plannedstmt->queryId);
-		if (key.toplevel)
-			name_message(key.id);
-		usage_begin(&before);
-		split_it = !key.toplevel && split.ready;
-		if (split_it)
-			nested_begin(&parts);
-	}
-	level = level_push(LEVEL_EXECUTOR, o != NULL ? &key : NULL);
 	if (finish)
 		call_finish(query);
 	else
 		call_run(query, direction, count, once);
-	level_pop(level);
-	/* others may have come and gone meanwhile */
-	if (o != NULL && (o = open_find(query)) != NULL)
-	{
-		uint64		ticks;
+}
 
-		if (!o->ran)
-			memset(&o->used, 0, sizeof(o->used));
-		o->ran = true;
-		ticks = o->used.ticks;
-		usage_end(&before, &o->used);
-		ticks = o->used.ticks - ticks;
-		if (unlikely(split_it))
-		{
-			if (!o->split)
-				memset(o->parts, 0, sizeof(o->parts));
-			o->split = true;
-			nested_end(&parts, ticks, o->parts);
-		}
+/* Of a statement that is not counted. */
+static pg_noinline void
+step_uncounted(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+{
+	static const tally_statement_key none = {0};
+	int			level;
+
+	level = level_push(LEVEL_EXECUTOR, &none, &level);
+	call_step(query, finish, direction, count, once);
+	level_pop(level);
+}
+
+/* What has been used since, by a query whose executor may be gone meanwhile. */
+static pg_attribute_always_inline open_query *
+add_step(const QueryDesc *query, const usage *before, uint64 *ticks)
+{
+	open_query *o = open_find(query);
+
+	if (unlikely(o == NULL))
+		return NULL;
+	if (!o->ran)
+		used_nothing(&o->used);
+	o->ran = true;
+	*ticks = usage_end(before, &o->used);
+	return o;
+}
+
+/* Of one within another statement, or outside of messages. */
+static pg_noinline void
+step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+{
+	tally_statement_key key = key_of(query->plannedstmt->queryId);
+	open_query *o;
+	usage		before;
+	split_nested parts;
+	bool		split_it;
+	uint64		ticks;
+	int			level;
+
+	name_message(&key);
+	usage_begin(&before);
+	split_it = !key.toplevel && split.ready;
+	if (split_it)
+		split_nested_begin(&parts);
+	level = level_push(LEVEL_EXECUTOR, &key, &key);
+	call_step(query, finish, direction, count, once);
+	level_pop(level);
+	o = add_step(query, &before, &ticks);
+	if (o != NULL && split_it && nesting_split(o))
+		split_nested_end(&parts, ticks, o->parts);
+}
+
+static pg_attribute_always_inline void
+executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 count, bool once)
+{
+	uint64		ticks;
+	usage		before;
+	int			level;
+
+	if (unlikely(open_find(query) == NULL))
+		step_uncounted(query, finish, direction, count, once);
+	else if (unlikely(nesting.executors != 0 || split.since == 0 ||
+					  !split_is_for(query->plannedstmt->queryId)))
+		step_within(query, finish, direction, count, once);
+	else
+	{
+		/* the commonest: the message is for it already */
+		usage_begin(&before);
+		level = level_push(LEVEL_EXECUTOR, &split.owner, &before);
+		call_step(query, finish, direction, count, once);
+		level_pop(level);
+		(void) add_step(query, &before, &ticks);
 	}
 }
 
@@ -656,8 +445,14 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool once)
 		executor_step(query, false, direction, count, once);
 }
 
+static pg_noinline void
+finish_step(QueryDesc *query)
+{
+	executor_step(query, true, NoMovementScanDirection, 0, false);
+}
+
 /* Has it nothing to finish: no trigger that could fire, no part that writes by itself? */
-static inline bool
+static pg_attribute_always_inline bool
 finishes_plainly(const EState *estate)
 {
 	ListCell   *cell;
@@ -671,41 +466,40 @@ finishes_plainly(const EState *estate)
 	return true;
 }
 
-/* Then only its time counts. */
-static inline void
-finish_plain(QueryDesc *query)
-{
-	uint64		start = probe_now();
-	open_query *o;
-
-	call_finish(query);
-	o = s.open > 0 ? open_find(query) : NULL;
-	if (o != NULL && o->ran)
-		o->used.ticks += probe_now() - start;
-}
-
 HOT_CODE static void
 executor_finish(QueryDesc *query)
 {
+	open_query *o;
+	uint64		start;
+
 	if (statements_settings_now.track == STATEMENTS_NONE)
 		call_finish(query);
-	else if (finishes_plainly(query->estate))
-		finish_plain(query);
+	else if (unlikely(!finishes_plainly(query->estate)))
+		finish_step(query);
 	else
-		executor_step(query, true, NoMovementScanDirection, 0, false);
+	{
+		/* only its time counts */
+		start = probe_now();
+		call_finish(query);
+		o = open_find(query);
+		if (likely(o != NULL && o->ran))
+			o->used.ticks += probe_now() - start;
+	}
 }
 
-static void
-add_jit(uint64 *to, const JitInstrumentation *jit)
+static pg_noinline void
+add_jit(tally_cached *place, const JitInstrumentation *jit)
 {
+	uint64	   *to = place->counts.jit;
 	static const instr_time zero;
 	uint64		ns[4] = {
-		nanoseconds_since(&zero, &jit->generation_counter),
-		nanoseconds_since(&zero, &jit->inlining_counter),
-		nanoseconds_since(&zero, &jit->optimization_counter),
-		nanoseconds_since(&zero, &jit->emission_counter),
+		usage_nanoseconds(&zero, &jit->generation_counter),
+		usage_nanoseconds(&zero, &jit->inlining_counter),
+		usage_nanoseconds(&zero, &jit->optimization_counter),
+		usage_nanoseconds(&zero, &jit->emission_counter),
 	};
 
+	place->more = 1;
 	to[0] += jit->created_functions;
 	to[1] += ns[0];
 	for (int i = 1; i < 4; i++)
@@ -715,62 +509,71 @@ add_jit(uint64 *to, const JitInstrumentation *jit)
 	}
 }
 
-HOT_CODE static void
-executor_end(QueryDesc *query)
+/* Its files are closed by now. */
+static pg_noinline void
+add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 {
-	open_query *o = s.open > 0 ? open_find(query) : NULL;
-	uint64		id = query->plannedstmt->queryId;
-	tally_statement_key key = {0};
-	uint64		temp_files = 0;
-	uint64		temp_bytes = 0;
+	tally_cached *place = split_place(key);
 
-	if (o != NULL && enabled(s.executors))
-	{
-		tally_cached *place;
+	if (place == NULL)
+		return;
+	tally_cached_begin(place);
+	place->more = 1;
+	place->counts.temp_files += temp_files_ever - files;
+	place->counts.temp_bytes += temp_bytes_ever - bytes;
+	tally_cached_end(place);
+}
 
-		key = key_of(id);
-		name_message(id);
-		place = place_of(&key, query->sourceText, query->plannedstmt->stmt_location,
-						 query->plannedstmt->stmt_len, NULL);
-		if (unlikely(!o->ran))
-			memset(&o->used, 0, sizeof(o->used));
-		temp_files = o->temp_files;
-		temp_bytes = o->temp_bytes;
-		if (place != NULL)
-		{
-			tally_cached_begin(place);
-			add_execution(place, &o->used, query->estate->es_processed);
-			if (query->estate->es_jit != NULL)
-				add_jit(place->counts.jit, &query->estate->es_jit->instr);
-			if (o->split)
-				tally_parts_add_all(place->parts, o->parts);
-			tally_cached_end(place);
-		}
-	}
-	if (o != NULL)
-		open_forget(o);
-
+static pg_attribute_always_inline void
+call_end(QueryDesc *query)
+{
 	if (previous_end)
 		previous_end(query);
 	else
 		standard_ExecutorEnd(query);
-
-	/* its files are closed by now */
-	if (key.id != 0 && temp_files_ever != temp_files)
-	{
-		tally_cached *place = split_place(&key, NULL);
-
-		if (place != NULL)
-		{
-			tally_cached_begin(place);
-			place->counts.temp_files += temp_files_ever - temp_files;
-			place->counts.temp_bytes += temp_bytes_ever - temp_bytes;
-			tally_cached_end(place);
-		}
-	}
 }
 
-static void
+HOT_CODE static void
+executor_end(QueryDesc *query)
+{
+	open_query *o = open_find(query);
+	tally_statement_key key;
+	tally_cached *place;
+	uint64		temp_files;
+	uint64		temp_bytes;
+
+	if (o == NULL || !enabled(nesting.executors))
+	{
+		if (o != NULL)
+			open_forget(o);
+		call_end(query);
+		return;
+	}
+	key = key_of(query->plannedstmt->queryId);
+	name_message(&key);
+	place = place_of(&key, query->sourceText, query->plannedstmt->stmt_location,
+					 query->plannedstmt->stmt_len, NULL);
+	if (unlikely(!o->ran))
+		used_nothing(&o->used);
+	temp_files = o->temp_files;
+	temp_bytes = o->temp_bytes;
+	if (likely(place != NULL))
+	{
+		tally_cached_begin(place);
+		add_execution(place, &o->used, query->estate->es_processed);
+		if (unlikely(query->estate->es_jit != NULL))
+			add_jit(place, &query->estate->es_jit->instr);
+		if (unlikely(o->split))
+			tally_parts_add_all(place->parts, o->parts);
+		tally_cached_end(place);
+	}
+	open_forget(o);
+	call_end(query);
+	if (unlikely(temp_files_ever != temp_files))
+		add_temp_files(&key, temp_files, temp_bytes);
+}
+
+static pg_attribute_always_inline void
 call_utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
 			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
 			 QueryCompletion *completion)
@@ -800,7 +603,16 @@ tells_rows(const QueryCompletion *completion)
 	}
 }
 
-static void
+/* SET ROLE is told of the role that it leads to, as pg_stat_statements does. */
+static pg_noinline void
+follow_role(tally_statement_key *key, const char *source, int location, int length)
+{
+	key->user_id = GetUserId();
+	(void) place_of(key, source, location, length, NULL);
+	split_rename(key);
+}
+
+HOT_CODE static void
 utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
 		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
 		QueryCompletion *completion)
@@ -811,17 +623,17 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	int			length = pstmt->stmt_len;
 	tally_statement_key key;
 	tally_cached *place;
-	used		taken = {0};
+	used		taken;
 	usage		before;
-	nested		parts;
+	split_nested parts;
 	bool		split_it;
 	uint64		temp_files = temp_files_ever;
 	uint64		temp_bytes = temp_bytes_ever;
 	int			level;
 
 	/* parts of another utility statement have no id and are no statements */
-	if (!utility_counts(pstmt->utilityStmt) || !statements_settings_now.utility ||
-		!enabled(s.executors) || !IsQueryIdEnabled() ||
+	if (!statements_settings_now.utility || !enabled(nesting.executors) ||
+		!utility_counts(pstmt->utilityStmt) || !IsQueryIdEnabled() ||
 		(id == 0 && context == PROCESS_UTILITY_SUBCOMMAND))
 	{
 		call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
@@ -829,38 +641,37 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	}
 
 	/* pg_stat_statements takes the id away, in a prepared statement for good */
-	if (id == 0)
+	if (unlikely(id == 0))
 		id = statement_text_utility_id(source, location, length);
 	key = key_of(id);
 	(void) place_of(&key, source, location, length, NULL);
-	name_message(id);
+	name_message(&key);
+	used_nothing(&taken);
 	usage_begin(&before);
 	split_it = !key.toplevel && split.ready;
-	if (split_it)
-		nested_begin(&parts);
-	level = level_push(LEVEL_EXECUTOR, &key);
+	if (unlikely(split_it))
+		split_nested_begin(&parts);
+	level = level_push(LEVEL_EXECUTOR, &key, &key);
 	call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 	level_pop(level);
 	usage_end(&before, &taken);
 
-	/* SET ROLE is told of the role that it leads to, as pg_stat_statements does */
-	if (GetUserId() != key.user_id)
+	if (unlikely(GetUserId() != key.user_id))
+		follow_role(&key, source, location, length);
+	place = split_place(&key);
+	if (unlikely(place == NULL))
+		return;
+	tally_cached_begin(place);
+	add_execution(place, &taken, tells_rows(completion) ? completion->nprocessed : 0);
+	if (unlikely(temp_files_ever != temp_files))
 	{
-		key.user_id = GetUserId();
-		(void) place_of(&key, source, location, length, NULL);
-		split_rename(&key);
-	}
-	place = split_place(&key, NULL);
-	if (place != NULL)
-	{
-		tally_cached_begin(place);
-		add_execution(place, &taken, tells_rows(completion) ? completion->nprocessed : 0);
+		place->more = 1;
 		place->counts.temp_files += temp_files_ever - temp_files;
 		place->counts.temp_bytes += temp_bytes_ever - temp_bytes;
-		if (split_it)
-			nested_end(&parts, taken.ticks, place->parts);
-		tally_cached_end(place);
 	}
+	if (unlikely(split_it))
+		split_nested_end(&parts, taken.ticks, place->parts);
+	tally_cached_end(place);
 }
 
 void

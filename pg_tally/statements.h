@@ -48,7 +48,7 @@ extern void statements_count_error(const tally_statement_key *key, bool cancelle
 extern void statements_count_worker(const tally_statement_key *key, uint64 ticks);
 
 /* Are statements to be noted? For a claimed slot. */
-static inline bool
+static pg_attribute_always_inline bool
 statements_asked(void)
 {
 	return statements_settings_now.track != STATEMENTS_NONE &&
@@ -56,7 +56,7 @@ statements_asked(void)
 }
 
 /* And may they be, now? */
-static inline bool
+static pg_attribute_always_inline bool
 statements_wanted(void)
 {
 	return tally.on && statements_asked();

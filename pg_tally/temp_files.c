@@ -11,10 +11,11 @@
 
 #include "entry.h"
 #include "pg_tally.h"
+#include "probe.h"
 #include "temp_files.h"
 
-uint64		temp_files_ever = 0;
-uint64		temp_bytes_ever = 0;
+uint64		temp_files_ever HOT_DATA = 0;
+uint64		temp_bytes_ever HOT_DATA = 0;
 
 /* pgstat_report_tempfile(size_t filesize) */
 ENTRY_HANDLER static bool

@@ -146,8 +146,7 @@ static void
 update_statement(tally_cached *place, uint64_t value)
 {
 	tally_cached_begin(place);
-	tally_moments_add(&place->counts.exec, value);
-	place->hist[tally_bucket(value)]++;
+	tally_cached_count(place, value, 1);
 	place->counts.rows++;
 	tally_cached_end(place);
 }
@@ -181,7 +180,7 @@ run_through(tally_cache *by, uint64_t *next, uint64_t count, const tally_stateme
 		tally_cached *place = tally_cache_find(by, &key);
 
 		if (place == NULL)
-			place = tally_cache_enter(by, &key, given);
+			place = tally_cache_enter(by, &key, given, tally_statement_known(by->segment, &key));
 		if (place != NULL)
 			update_statement(place, values[i]);
 	}
@@ -334,7 +333,7 @@ prepare(const char *path)
 	{
 		tally_statement_key key = statement_key(i);
 
-		tally_cache_enter(&cache, &key, NULL);
+		tally_cache_enter(&cache, &key, NULL, TALLY_NONE);
 	}
 	for (uint64_t i = 0; i < CACHED; i++)
 	{

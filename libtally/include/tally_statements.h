@@ -41,6 +41,8 @@ extern "C" {
 #define TALLY_WAYS 20				/* statements of a set */
 #define TALLY_SET_LOG 32			/* layings-down that a set remembers */
 #define TALLY_PARTS 24				/* accounts that a statement's time is split over */
+#define TALLY_NEAR_PARTS 2			/* of them in the entry itself */
+#define TALLY_NEAR_BUCKETS 14		/* buckets of its histogram there */
 #define TALLY_CACHED 64				/* places in a slot's cache */
 #define TALLY_TEXT_BLOCK 252		/* bytes of text in a block */
 
@@ -67,12 +69,12 @@ typedef struct tally_counts		/* 384 bytes */
 {
 	tally_moments exec;				/* 0: executions */
 	uint64_t	rows;				/* 40 */
-	uint64_t	blocks[10];			/* 48: shared hit, read, dirtied, written; local the same; temp read, written */
-	tally_moments plan;				/* 128: plannings */
-	int64_t		first_us;			/* 168: microseconds since 1970; 0 unknown */
-	int64_t		last_us;			/* 176 */
-	uint64_t	wal[3];				/* 184: records, full-page images, bytes */
-	uint64_t	io_ticks[4];		/* 208: blocks read, written, temporary read, written; by the probes ... */
+	int64_t		last_us;			/* 48: microseconds since 1970; 0 unknown */
+	uint64_t	blocks[10];			/* 56: shared hit, read, dirtied, written; local the same; temp read, written */
+	uint64_t	wal[3];				/* 136: records, full-page images, bytes */
+	uint64_t	io_ticks[4];		/* 160: blocks read, written, temporary read, written; by the probes ... */
+	tally_moments plan;				/* 192: plannings */
+	int64_t		first_us;			/* 232: as last_us; 0: it is last_us */
 	uint64_t	io_ns[4];			/* 240: ... and by the server, where it timed them itself */
 	uint64_t	temp_files;			/* 272 */
 	uint64_t	temp_bytes;			/* 280 */
@@ -83,6 +85,9 @@ typedef struct tally_counts		/* 384 bytes */
 	uint64_t	jit[8];				/* 320: functions, generation ns, inlinings, ns, optimizations, ns, emissions, ns */
 } tally_counts;
 
+/* What of them lies in an entry itself: their first line. */
+#define TALLY_NEAR_COUNTS 64u
+
 typedef struct tally_part		/* 24 bytes */
 {
 	uint32_t	stat;				/* 0: 1 + directory index of an account; 0 unused */
@@ -91,35 +96,54 @@ typedef struct tally_part		/* 24 bytes */
 	uint64_t	ticks;
 } tally_part;
 
-/* An entry of the table. Parts are packed from the first on; the last is what finds no room. */
-typedef struct tally_statement	/* 3712 bytes */
+/* All of a statement's figures. Parts are packed from the first on; the last is what finds no room. */
+typedef struct tally_figures	/* 3648 bytes */
 {
-	uint64_t	seq;				/* 0: odd while it changes */
+	tally_counts counts;
+	tally_part	parts[TALLY_PARTS]; /* 384 */
+	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 960: of execution times */
+} tally_figures;
+
+/*
+ * An entry of the table: four lines, which is all that most statements ever touch. What finds no
+ * place in them is added to the entry's rest (tally_rest_at): a statement's figures are the sum
+ * of both. The moments of executions, rows and instants are here alone.
+ */
+typedef struct tally_statement	/* 256 bytes */
+{
+	uint64_t	seq;				/* 0: odd while it or its rest changes */
 	tally_statement_key key;		/* 8 */
 	uint32_t	state;				/* 32: 0 free, 1 used */
 	uint32_t	text;				/* 36: 1 + first block of its text, 0 none */
 	uint32_t	text_bytes;			/* 40: kept */
 	uint32_t	text_whole;			/* 44: of the whole text */
 	int32_t		encoding;			/* 48: the producer's number of the text's encoding */
-	uint32_t	pad;
+	uint32_t	more;				/* 52: 1: its rest is in use */
 	uint64_t	born;				/* 56: tick */
-	tally_counts counts;			/* 64 */
-	tally_part	parts[TALLY_PARTS]; /* 448 */
-	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 1024: of execution times */
+	tally_moments exec;				/* 64 */
+	uint64_t	rows;				/* 104 */
+	int64_t		last_us;			/* 112 */
+	uint64_t	hits;				/* 120: shared blocks found */
+	uint32_t	base;				/* 128: bucket of the first of the next */
+	uint32_t	pad;
+	uint32_t	hist[TALLY_NEAR_BUCKETS];	/* 136 */
+	tally_part	parts[TALLY_NEAR_PARTS];	/* 192 */
+	int64_t		first_us;			/* 240 */
+	uint64_t	pad1;
 } tally_statement;
 
 /* A set of the table; entry w of set s is number s * TALLY_WAYS + w. */
-typedef struct tally_set		/* 576 bytes */
+typedef struct tally_set		/* 448 bytes */
 {
 	uint32_t	lock;				/* 0: pid of the holder, 0 free */
 	uint32_t	reserved;			/* 4: bit 0: its entries have memory; bit 8 + way: that one has its text */
 	uint64_t	lock_boot_ns;		/* 8 */
 	uint64_t	folds;				/* 16: layings-down into it, ever */
-	uint64_t	tags[TALLY_WAYS];	/* 24: hash of each entry's key, 0 free */
-	uint32_t	usage[TALLY_WAYS];	/* 184: how much it was used lately */
-	uint16_t	pins[TALLY_WAYS];	/* 264: caches that hold it */
-	uint64_t	log[TALLY_SET_LOG]; /* 304: fold n, from 0: at n mod TALLY_SET_LOG, generation << 24 | place << 16 | slot */
-	unsigned char pad[576 - 560];
+	uint16_t	usage[TALLY_WAYS];	/* 24: how much each entry was used lately */
+	uint32_t	tags[TALLY_WAYS];	/* 64: the lower half of the hash of its key, 0 free */
+	uint16_t	pins[TALLY_WAYS];	/* 144: caches that hold it */
+	unsigned char pad[192 - 184];
+	uint64_t	log[TALLY_SET_LOG]; /* 192: fold n, from 0: at n mod TALLY_SET_LOG, generation << 24 | place << 16 | slot */
 } tally_set;
 
 typedef struct tally_text_block /* 256 bytes */
@@ -136,11 +160,12 @@ typedef struct tally_cached		/* 2368 bytes */
 	uint64_t	drop;				/* 16: the generation that a reset has emptied */
 	tally_statement_key key;		/* 24 */
 	uint32_t	state;				/* 48: 0 free, 1 used */
-	uint32_t	entry;				/* 52: number of its entry when it was taken up, or TALLY_NONE */
-	uint64_t	pad;
+	uint32_t	entry;				/* 52: number of its entry where that is pinned for it, or TALLY_NONE */
+	uint32_t	more;				/* 56: 1: counts has more than its first line and first_us */
+	uint32_t	pad;
 	tally_counts counts;			/* 64 */
 	tally_part	parts[TALLY_PARTS]; /* 448 */
-	uint32_t	hist[TALLY_HIST_BUCKETS];	/* 1024 */
+	uint32_t	hist[TALLY_HIST_BUCKETS];	/* 1024: from the second execution on; the first's bucket is max's */
 } tally_cached;
 
 /* At the head of a slot's cache: what is being worked for, and where its time went so far. */
@@ -164,12 +189,19 @@ typedef struct tally_current	/* 704 bytes */
 TALLY_ASSERT(sizeof(tally_statement_key) == 24);
 TALLY_ASSERT(sizeof(tally_moments) == 40);
 TALLY_ASSERT(sizeof(tally_counts) == 384);
+TALLY_ASSERT(offsetof(tally_counts, blocks) + sizeof(uint64_t) == TALLY_NEAR_COUNTS);
+TALLY_ASSERT(offsetof(tally_counts, plan) == 192);
 TALLY_ASSERT(offsetof(tally_counts, jit) == 320);
 TALLY_ASSERT(sizeof(tally_part) == 24);
-TALLY_ASSERT(sizeof(tally_statement) == 3712);
-TALLY_ASSERT(offsetof(tally_statement, hist) == 1024);
-TALLY_ASSERT(sizeof(tally_set) == 576);
-TALLY_ASSERT(offsetof(tally_set, log) == 304);
+TALLY_ASSERT(sizeof(tally_figures) == 3648);
+TALLY_ASSERT(offsetof(tally_figures, hist) == 960);
+TALLY_ASSERT(sizeof(tally_statement) == 256);
+TALLY_ASSERT(offsetof(tally_statement, exec) == 64);
+TALLY_ASSERT(offsetof(tally_statement, base) == 128);
+TALLY_ASSERT(offsetof(tally_statement, parts) == 192);
+TALLY_ASSERT(sizeof(tally_set) == 448);
+TALLY_ASSERT(offsetof(tally_set, tags) == 64);
+TALLY_ASSERT(offsetof(tally_set, log) == 192);
 TALLY_ASSERT(sizeof(tally_text_block) == 256);
 TALLY_ASSERT(sizeof(tally_cached) == 2368);
 TALLY_ASSERT(offsetof(tally_cached, hist) == 1024);
@@ -207,6 +239,7 @@ typedef struct tally_cache
 	uint64_t	tags[TALLY_CACHED]; /* hash of each place's key, 0 free */
 	uint32_t	stamps[TALLY_CACHED];	/* the clock at its last use */
 	uint32_t	passing;			/* of the first places, how many are taken */
+	uint32_t	hints[TALLY_CACHED];	/* number of each one's entry, or TALLY_NONE: not known */
 	uint16_t	seen[TALLY_SEEN];	/* of the hashes of statements that passed through them */
 } tally_cache;
 
@@ -233,19 +266,20 @@ typedef struct tally_statement_filter
 extern int	tally_cache_open(tally_slot *slot, tally_cache *cache);
 
 /*
- * Is the statement in the table? Without a lock, so a hint: a wrong answer costs a text made
- * in vain, or an entry without text.
+ * Number of the statement's entry in the table, if that has its text, or TALLY_NONE. Without a
+ * lock, so a hint: a wrong answer costs a text made in vain, or an entry without text.
  */
-extern bool tally_statement_known(const tally_segment *segment, const tally_statement_key *key);
+extern uint32_t tally_statement_known(const tally_segment *segment, const tally_statement_key *key);
 
 /*
  * A place for the statement in this cache, which did not have it. Given a text, it is entered in
  * the table with it, unless it has one there; one that came lately is found or entered there in
- * any case. What lies in the place so far is laid down. NULL: the table or its locks cannot be had just now (counted in
+ * any case. `known` is what tally_statement_known has told, or TALLY_NONE. What lies in the place
+ * so far is laid down. NULL: the table or its locks cannot be had just now (counted in
  * statements_dropped).
  */
 extern tally_cached *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
-									   const tally_statement_text *text);
+									   const tally_statement_text *text, uint32_t known);
 
 /* Lay the statements in the first places down. */
 extern void tally_cache_lay_down_passing(tally_cache *cache);
@@ -264,12 +298,13 @@ extern void tally_cache_empty(tally_cache *cache);
 /* Forget what has been counted of such statements, in the table and in all caches. Returns how many. */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
 
-/*
- * Put a statement as it was kept elsewhere into the table: counts, parts and histogram are
- * added to what there is. False: no room.
- */
-extern bool tally_statement_load(tally_segment *segment, const tally_statement *statement,
-								 const tally_statement_text *text);
+/* Put a statement as it was kept elsewhere into the table: added to what there is. False: no room. */
+extern bool tally_statement_load(tally_segment *segment, const tally_statement_key *key,
+								 const tally_figures *figures, const tally_statement_text *text);
+
+/* All figures of an entry, which may change meanwhile: its seq tells. */
+extern void tally_statement_figures(const tally_segment *segment, uint32_t number,
+									tally_figures *figures);
 
 /*
  * When no other writer is alive: frees what dead ones held (locks, pins, blocks), clears what
@@ -278,11 +313,26 @@ extern bool tally_statement_load(tally_segment *segment, const tally_statement *
 extern uint32_t tally_statements_mend(tally_segment *segment);
 
 /*
- * The statement's entry in the table, or NULL. Without a lock, so a hint: it may become another's
- * at any time, which its seq tells.
+ * Number of the statement's entry in the table, or TALLY_NONE. Without a lock, so a hint: it may
+ * become another's at any time, which its seq tells.
  */
-extern const tally_statement *tally_statement_lookup(const tally_segment *segment,
-													 const tally_statement_key *key);
+extern uint32_t tally_statement_lookup(const tally_segment *segment, const tally_statement_key *key);
+
+/* Where the rests begin: behind the entries, in their order. Offset in the file. */
+static inline uint64_t
+tally_rests(const tally_header *header)
+{
+	const tally_region *entries = &header->statements;
+
+	return entries->offset + ((uint64_t) entries->count * entries->stride + 4095) / 4096 * 4096;
+}
+
+/* The rest of an entry. */
+static inline tally_figures *
+tally_rest_at(const tally_segment *segment, uint32_t number)
+{
+	return (tally_figures *) ((char *) segment->header + tally_rests(segment->header)) + number;
+}
 
 /* Add up what was counted of one statement in two places. */
 extern void tally_counts_add(tally_counts *to, const tally_counts *from);
@@ -295,6 +345,9 @@ extern uint32_t tally_statement_text_copy(const tally_segment *segment,
 										  const tally_statement *statement, char *to, uint32_t size);
 
 /* ---------------------------------------------------------------- hot path */
+
+/* Where code is to be small, too: a call would fetch a line of its own. */
+#define TALLY_HOT static inline __attribute__((always_inline))
 
 /* Never 0. */
 static inline uint64_t
@@ -309,7 +362,7 @@ tally_statement_hash(const tally_statement_key *key)
 	return h | 1;
 }
 
-static inline bool
+TALLY_HOT bool
 tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 {
 	return a->id == b->id && a->database_id == b->database_id && a->user_id == b->user_id &&
@@ -323,11 +376,11 @@ tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 static inline uint32_t
 tally_cache_first(uint64_t tag)
 {
-	return TALLY_PASSING + (uint32_t) (tag >> 8) % TALLY_CACHE_GROUPS * TALLY_CACHE_WAYS;
+	return TALLY_PASSING + ((uint32_t) (tag >> 8 & 0xFFFF) * TALLY_CACHE_GROUPS >> 16) * TALLY_CACHE_WAYS;
 }
 
 /* Can the place be added to, for that statement? */
-static inline bool
+TALLY_HOT bool
 tally_cached_is(const tally_cached *place, const tally_statement_key *key)
 {
 	/* so many executions that a bucket might overflow: to be laid down first */
@@ -348,40 +401,40 @@ tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 			cache->stamps[i] = ++cache->clock;
 			return &cache->places[i];
 		}
-	for (uint32_t i = 0; i < TALLY_PASSING; i++)
+	for (uint32_t i = 0; i < cache->passing; i++)
 		if (cache->tags[i] == tag && tally_cached_is(&cache->places[i], key))
 			return &cache->places[i];
 	return NULL;
 }
 
 /* Around each change of a place. */
-static inline void
+TALLY_HOT void
 tally_cached_begin(tally_cached *place)
 {
 	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_cached_end(tally_cached *place)
 {
 	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_current_begin(tally_current *current)
 {
 	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_current_end(tally_current *current)
 {
 	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_moments_add(tally_moments *moments, uint64_t ticks)
 {
 	moments->total += ticks;
@@ -389,15 +442,39 @@ tally_moments_add(tally_moments *moments, uint64_t ticks)
 		moments->min = ticks;
 	if (ticks > moments->max)
 		moments->max = ticks;
-	moments->squares += (double) ticks * (double) ticks;
+	moments->squares += (double) (int64_t) ticks * (double) (int64_t) ticks;
 	moments->count++;
+}
+
+/*
+ * Count an execution that ended at now_us. The caller has begun the place. One that is met but
+ * once touches no line of the histogram: its bucket is that of its time.
+ */
+TALLY_HOT void
+tally_cached_count(tally_cached *place, uint64_t ticks, int64_t now_us)
+{
+	tally_counts *counts = &place->counts;
+
+	if (counts->exec.count <= 1)
+	{
+		if (counts->exec.count == 1)
+		{
+			place->hist[tally_bucket_index(counts->exec.max)]++;
+			place->hist[tally_bucket_index(ticks)]++;
+			counts->first_us = counts->last_us;
+		}
+	}
+	else
+		place->hist[tally_bucket_index(ticks)]++;
+	tally_moments_add(&counts->exec, ticks);
+	counts->last_us = now_us;
 }
 
 /*
  * All parts are taken: the least of them gives way to what is more, and goes to the last one,
  * other::overflow, directory index 0. So what matters keeps its name, whenever it came.
  */
-static inline tally_part *
+__attribute__((noinline, cold, unused)) static tally_part *
 tally_parts_room(tally_part *parts, uint32_t stat, uint64_t ticks)
 {
 	tally_part *last = parts + TALLY_PARTS - 1;
@@ -426,9 +503,12 @@ tally_parts_add(tally_part *parts, uint32_t stat, uint64_t count, uint64_t ticks
 
 	while (part < last && part->stat != stat && part->stat != 0)
 		part++;
-	if (part == last)
+	if (__builtin_expect(part == last, 0))
+	{
 		part = tally_parts_room(parts, stat, ticks);
-	part->stat = part == last ? 1 : stat;
+		stat = part == last ? 1 : stat;
+	}
+	part->stat = stat;
 	part->count += count;
 	part->ticks += ticks;
 }

@@ -193,6 +193,38 @@ lay_down(tally_segment *segment, const tally_holder *me, const tally_cached *pla
 		tally_count_one(&segment->header->statements_dropped);
 }
 
+/*
+ * The way of its living owner, who alone lays it down: the entry is where it was, and one lock
+ * is enough. False: it is there no more, or nobody knows where it was.
+ */
+static bool
+lay_down_known(tally_cache *cache, uint32_t index)
+{
+	tally_segment *segment = cache->segment;
+	tally_cached *place = &cache->places[index];
+	uint32_t	number = place->entry != TALLY_NONE ? place->entry : cache->hints[index];
+	tally_set  *set;
+	bool		found;
+
+	if (number == TALLY_NONE || !tally_set_lock(segment, &cache->holder, number / TALLY_WAYS))
+		return false;
+	set = tally_set_at(segment, number / TALLY_WAYS);
+	found = set->tags[number % TALLY_WAYS] == (uint32_t) cache->tags[index] &&
+		tally_statement_same(&tally_statement_at(segment, number)->key, &place->key);
+	if (found)
+	{
+		if (place->entry != TALLY_NONE)
+			unpin(segment, number);
+		if (__atomic_load_n(&place->drop, __ATOMIC_ACQUIRE) != place->generation)
+			tally_statement_add(segment, number, place, item_of(place->generation, index, cache->slot));
+		TALLY_POINT("place laid down");
+		__atomic_store_n(&place->state, 0, __ATOMIC_RELEASE);
+		TALLY_POINT("place released");
+	}
+	tally_set_unlock(set);
+	return found;
+}
+
 static void
 fold_place(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32_t index,
 		   tally_orphans *orphans)
@@ -320,36 +352,39 @@ choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 
 static void
 take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, uint64_t tag,
-		   uint32_t number)
+		   uint32_t pinned, uint32_t known)
 {
 	tally_cached *place = &cache->places[index];
 	const tally_moments *exec = &place->counts.exec;
 
 	tally_cached_begin(place);
-	if (exec->count == 1)
-		place->hist[tally_bucket(exec->max)] = 0;
-	else if (exec->count > 1)
+	if (exec->count > 1)
 	{
 		uint32_t	low = tally_bucket(exec->min);
 
 		memset(&place->hist[low], 0, (tally_bucket(exec->max) - low + 1) * sizeof(uint32_t));
+		place->counts.first_us = 0;
 	}
-	memset(&place->counts, 0, sizeof(place->counts));
+	if (place->more != 0)
+		memset(&place->counts, 0, sizeof(place->counts));
+	else
+		memset(&place->counts, 0, TALLY_NEAR_COUNTS);
+	place->more = 0;
 	for (int i = 0; i < TALLY_PARTS && place->parts[i].stat != 0; i++)
 		memset(&place->parts[i], 0, sizeof(tally_part));
-	memset(&place->parts[TALLY_PARTS - 1], 0, sizeof(tally_part));
 	__atomic_store_n(&place->generation, place->generation + 1, __ATOMIC_RELEASE);
 	place->key = *key;
-	place->entry = number;
+	place->entry = pinned;
 	place->state = 1;
 	tally_cached_end(place);
 	cache->tags[index] = tag;
+	cache->hints[index] = known;
 	cache->stamps[index] = ++cache->clock;
 }
 
 static tally_cached *
 enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_text *text,
-	  bool passing, tally_orphans *orphans)
+	  uint32_t known, bool passing, tally_orphans *orphans)
 {
 	tally_segment *segment = cache->segment;
 	uint64_t	tag = tally_statement_hash(key);
@@ -362,13 +397,12 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		tally_count_one(&segment->header->statements_dropped);
 		return NULL;
 	}
-	if (cache->places[index].state == 1)
+	if (cache->places[index].state == 1 && !lay_down_known(cache, index))
 		fold_place(segment, &cache->holder, cache->slot, index, orphans);
 	cache->tags[index] = 0;
 	if (passing && text == NULL)
 	{
-		/* it is looked for when it is laid down */
-		take_place(cache, index, key, tag, TALLY_NONE);
+		take_place(cache, index, key, tag, TALLY_NONE, known);
 		cache->passing++;
 		return &cache->places[index];
 	}
@@ -396,7 +430,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		tally_count_one(&segment->header->statements_dropped);
 		return NULL;
 	}
-	take_place(cache, index, key, tag, number);
+	take_place(cache, index, key, tag, number, number);
 	cache->passing += passing;
 	return &cache->places[index];
 }
@@ -413,7 +447,7 @@ adopt(tally_cache *cache, const tally_orphans *orphans)
 		tally_cached *place = tally_cache_find(cache, &orphans->of[n].key);
 
 		if (place == NULL)
-			place = enter(cache, &orphans->of[n].key, NULL, false, NULL);
+			place = enter(cache, &orphans->of[n].key, NULL, TALLY_NONE, false, NULL);
 		if (place == NULL)
 			continue;
 		tally_cached_begin(place);
@@ -424,22 +458,19 @@ adopt(tally_cache *cache, const tally_orphans *orphans)
 
 tally_cached *
 tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
-				  const tally_statement_text *text)
+				  const tally_statement_text *text, uint32_t known)
 {
 	tally_orphans orphans;
 	tally_cached *place;
 
 	orphans.used = 0;
-	place = enter(cache, key, text, !seen_lately(cache, tally_statement_hash(key)), &orphans);
+	place = enter(cache, key, text, known, !seen_lately(cache, tally_statement_hash(key)), &orphans);
 	if (__builtin_expect(orphans.used != 0, 0))
 		adopt(cache, &orphans);
 	return place;
 }
 
-/*
- * Ask for what will be touched, all of it before any is needed: the sets of the statements first,
- * then, as their tags tell, their entries. Without locks, so these are hints.
- */
+/* Ask for what will be touched, all of it before any is needed. Without locks, so these are hints. */
 static void
 warm(const tally_cache *cache)
 {
@@ -447,31 +478,26 @@ warm(const tally_cache *cache)
 
 	for (uint32_t i = 0; i < cache->passing; i++)
 	{
-		const tally_set *set = tally_set_at(segment, tally_set_home(segment, cache->tags[i]));
+		uint32_t	number = cache->hints[i];
+		const tally_set *set;
+		const char *statement;
 
-		__builtin_prefetch(&set->lock, 1);
-		__builtin_prefetch(&set->tags[8]);
-		__builtin_prefetch(&set->tags[16]);
-		__builtin_prefetch(&set->log[set->folds % TALLY_SET_LOG], 1);
+		if (number == TALLY_NONE)
+			continue;
+		set = tally_set_at(segment, number / TALLY_WAYS);
+		statement = (const char *) tally_statement_at(segment, number);
+		__builtin_prefetch(set, 1);
+		__builtin_prefetch(&set->tags[number % TALLY_WAYS]);
+		for (uint32_t line = 0; line < sizeof(tally_statement); line += 64)
+			__builtin_prefetch(statement + line, 1);
 	}
 	for (uint32_t i = 0; i < cache->passing; i++)
-	{
-		uint32_t	home = tally_set_home(segment, cache->tags[i]);
-		const tally_set *set = tally_set_at(segment, home);
-		uint32_t	way = 0;
-		const tally_statement *statement;
+		if (cache->hints[i] != TALLY_NONE)
+		{
+			const tally_set *set = tally_set_at(segment, cache->hints[i] / TALLY_WAYS);
 
-		while (way < TALLY_WAYS && set->tags[way] != cache->tags[i])
-			way++;
-		if (way == TALLY_WAYS)
-			continue;
-		statement = tally_statement_at(segment, home * TALLY_WAYS + way);
-		__builtin_prefetch(statement, 1);
-		__builtin_prefetch(&statement->counts.exec, 1);
-		__builtin_prefetch(&statement->counts.last_us, 1);
-		__builtin_prefetch(statement->parts, 1);
-		__builtin_prefetch(&statement->hist[tally_bucket(cache->places[i].counts.exec.max)], 1);
-	}
+			__builtin_prefetch(&set->log[set->folds % TALLY_SET_LOG], 1);
+		}
 }
 
 void
@@ -483,9 +509,9 @@ tally_cache_lay_down_passing(tally_cache *cache)
 		tally_orphans orphans;
 
 		orphans.used = 0;
-		cache->tags[i] = 0;
-		if (cache->places[i].state == 1)
+		if (cache->places[i].state == 1 && !lay_down_known(cache, i))
 			fold_place(cache->segment, &cache->holder, cache->slot, i, &orphans);
+		cache->tags[i] = 0;
 		if (__builtin_expect(orphans.used != 0, 0))
 			adopt(cache, &orphans);
 	}

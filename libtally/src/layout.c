@@ -81,7 +81,8 @@ tally_layout(const tally_options *options, tally_header *header)
 		uint32_t	sets = tally_sets_of(options->statements);
 
 		at = place(&header->sets, at, sets, sizeof(tally_set), PAGE);
-		at = place(&header->statements, at, sets * TALLY_WAYS, sizeof(tally_statement), PAGE);
+		place(&header->statements, at, sets * TALLY_WAYS, sizeof(tally_statement), PAGE);
+		at = tally_rests(header) + (uint64_t) sets * TALLY_WAYS * sizeof(tally_figures);
 		at = place(&header->texts, at, sets * TALLY_STATEMENTS_PER_SET * BLOCKS_PER_STATEMENT,
 				   sizeof(tally_text_block), PAGE);
 		at = place(&header->caches, at, options->slots,

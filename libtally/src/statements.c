@@ -35,6 +35,19 @@ number_of(const tally_sets *sets, int which, uint32_t way)
 	return sets->number[which] * TALLY_WAYS + way;
 }
 
+/* The way of a set that is looked at first: the one that is taken if it is free. */
+static inline uint32_t
+first_way(uint64_t tag)
+{
+	return (uint32_t) (tag >> 48) * TALLY_WAYS >> 16;
+}
+
+static inline uint32_t
+next_way(uint32_t way)
+{
+	return way + 1 == TALLY_WAYS ? 0 : way + 1;
+}
+
 uint32_t
 tally_statement_find(const tally_segment *segment, const tally_sets *sets,
 					 const tally_statement_key *key, uint64_t tag)
@@ -42,8 +55,8 @@ tally_statement_find(const tally_segment *segment, const tally_sets *sets,
 	int			which = home_of(segment, tag, sets->number);
 
 	for (int i = 0; i < 2; i++, which = 1 - which)
-		for (uint32_t way = 0; way < TALLY_WAYS; way++)
-			if (sets->set[which]->tags[way] == tag)
+		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
+			if (sets->set[which]->tags[way] == (uint32_t) tag)
 			{
 				uint32_t	number = number_of(sets, which, way);
 
@@ -53,7 +66,7 @@ tally_statement_find(const tally_segment *segment, const tally_sets *sets,
 	return TALLY_NONE;
 }
 
-bool
+uint32_t
 tally_statement_known(const tally_segment *segment, const tally_statement_key *key)
 {
 	uint64_t	tag = tally_statement_hash(key);
@@ -61,35 +74,34 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 	int			which;
 
 	if (segment->header->sets.count == 0)
-		return false;
+		return TALLY_NONE;
 	tally_sets_for(segment, tag, number);
 	which = home_of(segment, tag, number);
 	for (int i = 0; i < 2; i++, which = 1 - which)
 	{
 		const tally_set *set = tally_set_at(segment, number[which]);
 
-		for (uint32_t way = 0; way < TALLY_WAYS; way++)
-			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == tag)
+		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
+			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == (uint32_t) tag)
 				/* one that came back after its eviction from a cache wants its text again */
-				return (__atomic_load_n(&set->reserved, __ATOMIC_RELAXED) & has_text(way)) != 0;
+				return (__atomic_load_n(&set->reserved, __ATOMIC_RELAXED) & has_text(way)) != 0
+					? number[which] * TALLY_WAYS + way : TALLY_NONE;
 	}
-	return false;
+	return TALLY_NONE;
 }
 
-const tally_statement *
+uint32_t
 tally_statement_lookup(const tally_segment *segment, const tally_statement_key *key)
 {
 	uint64_t	tag = tally_statement_hash(key);
 	tally_sets	sets;
-	uint32_t	number;
 
 	if (segment->header->sets.count == 0)
-		return NULL;
+		return TALLY_NONE;
 	tally_sets_for(segment, tag, sets.number);
 	for (int which = 0; which < 2; which++)
 		sets.set[which] = tally_set_at(segment, sets.number[which]);
-	number = tally_statement_find(segment, &sets, key, tag);
-	return number == TALLY_NONE ? NULL : tally_statement_at(segment, number);
+	return tally_statement_find(segment, &sets, key, tag);
 }
 
 static void
@@ -157,12 +169,15 @@ static bool
 reserve(tally_segment *segment, const tally_sets *sets, int which)
 {
 	tally_set  *set = sets->set[which];
-	uint64_t	stride = (uint64_t) TALLY_WAYS * sizeof(tally_statement);
+	const uint64_t entries = TALLY_WAYS * sizeof(tally_statement);
+	const uint64_t rests = TALLY_WAYS * sizeof(tally_figures);
 
 	if (set->reserved != 0)
 		return true;
 	if (tally_reserve(segment, segment->header->statements.offset +
-					  sets->number[which] * stride, stride) != 0)
+					  sets->number[which] * entries, entries) != 0 ||
+		tally_reserve(segment, tally_rests(segment->header) +
+					  sets->number[which] * rests, rests) != 0)
 	{
 		tally_count_one(&segment->header->overflow_memory);
 		return false;
@@ -171,17 +186,15 @@ reserve(tally_segment *segment, const tally_sets *sets, int which)
 	return true;
 }
 
+/* How many, and which of them is looked at first for that hash. */
 static uint32_t
-free_ways(const tally_set *set, uint32_t *first)
+free_ways(const tally_set *set, uint64_t tag, uint32_t *first)
 {
 	uint32_t	count = 0;
 
-	for (uint32_t way = TALLY_WAYS; way-- > 0;)
-		if (set->tags[way] == 0)
-		{
+	for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
+		if (set->tags[way] == 0 && count++ == 0)
 			*first = way;
-			count++;
-		}
 	return count;
 }
 
@@ -197,7 +210,7 @@ held_ways(const tally_set *set)
 
 /* Its time is not forgotten with it: it is laid down for the statement of id 0 (cache.c). */
 static void
-keep_parts(const tally_statement *victim, tally_orphans *orphans)
+keep_parts(const tally_statement *victim, const tally_figures *rest, tally_orphans *orphans)
 {
 	uint32_t	n = orphans->used;
 
@@ -206,7 +219,13 @@ keep_parts(const tally_statement *victim, tally_orphans *orphans)
 		return;
 	orphans->of[n].key = victim->key;
 	orphans->of[n].key.id = 0;
-	memcpy(orphans->of[n].parts, victim->parts, sizeof(victim->parts));
+	memset(orphans->of[n].parts, 0, sizeof(orphans->of[n].parts));
+	if (victim->more != 0)
+		memcpy(orphans->of[n].parts, rest->parts, sizeof(rest->parts));
+	for (int i = 0; i < TALLY_NEAR_PARTS; i++)
+		if (victim->parts[i].stat != 0)
+			tally_parts_add(orphans->of[n].parts, victim->parts[i].stat, victim->parts[i].count,
+							victim->parts[i].ticks);
 	orphans->used = n + 1;
 }
 
@@ -247,7 +266,7 @@ evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 	if (victim != TALLY_NONE)
 	{
 		if (sets->orphans != NULL)
-			keep_parts(tally_statement_at(segment, victim), sets->orphans);
+			keep_parts(tally_statement_at(segment, victim), tally_rest_at(segment, victim), sets->orphans);
 		tally_statement_remove(segment, victim);
 		tally_count_one(&segment->header->statements_evicted);
 	}
@@ -259,7 +278,7 @@ static uint32_t
 find_room(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 {
 	uint32_t	first[2] = {0, 0};
-	uint32_t	room[2] = {free_ways(sets->set[0], &first[0]), free_ways(sets->set[1], &first[1])};
+	uint32_t	room[2] = {free_ways(sets->set[0], tag, &first[0]), free_ways(sets->set[1], tag, &first[1])};
 	int			home = home_of(segment, tag, sets->number);
 	int			which = room[home] >= HOME_ROOM || room[home] >= room[1 - home] ? home : 1 - home;
 
@@ -290,7 +309,10 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	statement->text_whole = 0;
 	statement->encoding = 0;
 	statement->born = tally_now(segment->clock);
-	memset(&statement->counts, 0, sizeof(*statement) - offsetof(tally_statement, counts));
+	memset(&statement->exec, 0, sizeof(*statement) - offsetof(tally_statement, exec));
+	if (statement->more != 0)
+		memset(tally_rest_at(segment, number), 0, sizeof(tally_figures));
+	statement->more = 0;
 	if (text != NULL)
 	{
 		statement->text = tally_text_store(segment, text->bytes, text->length,
@@ -301,8 +323,8 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	}
 	statement->state = 1;
 	tally_set_at(segment, number / TALLY_WAYS)->usage[number % TALLY_WAYS] = 1;
-	__atomic_store_n(&tally_set_at(segment, number / TALLY_WAYS)->tags[number % TALLY_WAYS], tag,
-					 __ATOMIC_RELAXED);
+	__atomic_store_n(&tally_set_at(segment, number / TALLY_WAYS)->tags[number % TALLY_WAYS],
+					 (uint32_t) tag, __ATOMIC_RELAXED);
 	statement_end(statement);
 	TALLY_POINT("statement entered");
 	return number;
@@ -349,26 +371,139 @@ add_words(uint64_t *to, const uint64_t *from, size_t count)
 			to[i] += from[i];
 }
 
+static inline int64_t
+first_of(int64_t first_us, int64_t last_us)
+{
+	return first_us != 0 ? first_us : last_us;
+}
+
+static inline int64_t
+earlier_of(int64_t a, int64_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* All that does not lie in an entry itself. */
+static void
+add_far(tally_counts *to, const tally_counts *from)
+{
+	add_words(to->blocks + 1, from->blocks + 1,
+			  (offsetof(tally_counts, plan) - offsetof(tally_counts, blocks)) / sizeof(uint64_t) - 1);
+	add_moments(&to->plan, &from->plan);
+	add_words(to->io_ns, from->io_ns,
+			  (sizeof(*from) - offsetof(tally_counts, io_ns)) / sizeof(uint64_t));
+}
+
 void
 tally_counts_add(tally_counts *to, const tally_counts *from)
 {
-	add_moments(&to->exec, &from->exec);
-	to->rows += from->rows;
-	add_words(to->blocks, from->blocks, sizeof(from->blocks) / sizeof(uint64_t));
-	add_moments(&to->plan, &from->plan);
-	if (from->first_us != 0 && (to->first_us == 0 || from->first_us < to->first_us))
-		to->first_us = from->first_us;
+	to->first_us = earlier_of(first_of(to->first_us, to->last_us),
+							  first_of(from->first_us, from->last_us));
 	if (from->last_us > to->last_us)
 		to->last_us = from->last_us;
-	add_words(to->wal, from->wal, (sizeof(*from) - offsetof(tally_counts, wal)) / sizeof(uint64_t));
+	add_moments(&to->exec, &from->exec);
+	to->rows += from->rows;
+	to->blocks[0] += from->blocks[0];
+	add_far(to, from);
+}
+
+void
+tally_statement_figures(const tally_segment *segment, uint32_t number, tally_figures *figures)
+{
+	const tally_statement *statement = tally_statement_at(segment, number);
+	tally_counts *counts = &figures->counts;
+
+	if (statement->more != 0)
+		*figures = *tally_rest_at(segment, number);
+	else
+		memset(figures, 0, sizeof(*figures));
+	counts->exec = statement->exec;
+	counts->rows = statement->rows;
+	counts->last_us = statement->last_us;
+	counts->first_us = statement->first_us;
+	counts->blocks[0] = statement->hits;
+	for (uint32_t i = 0; i < TALLY_NEAR_BUCKETS; i++)
+		if (statement->base + i < TALLY_HIST_BUCKETS)
+			figures->hist[statement->base + i] += statement->hist[i];
+	for (int i = 0; i < TALLY_NEAR_PARTS; i++)
+		if (statement->parts[i].stat != 0)
+			tally_parts_add(figures->parts, statement->parts[i].stat, statement->parts[i].count,
+							statement->parts[i].ticks);
+}
+
+/* Its rest, which is in use from now on. */
+__attribute__((noinline)) static tally_figures *
+rest_of(tally_segment *segment, tally_statement *statement, uint32_t number)
+{
+	statement->more = 1;
+	TALLY_POINT("rest in use");
+	return tally_rest_at(segment, number);
+}
+
+static inline void
+add_bucket(tally_segment *segment, tally_statement *statement, uint32_t number, uint32_t bucket,
+		   uint64_t count)
+{
+	uint32_t	near = bucket - statement->base;
+
+	if (near < TALLY_NEAR_BUCKETS && count <= UINT32_MAX - statement->hist[near])
+		statement->hist[near] += (uint32_t) count;
+	else
+		rest_of(segment, statement, number)->hist[bucket] += count;
+}
+
+static inline void
+add_part(tally_segment *segment, tally_statement *statement, uint32_t number, const tally_part *part)
+{
+	for (int i = 0; i < TALLY_NEAR_PARTS; i++)
+	{
+		tally_part *near = &statement->parts[i];
+
+		if (near->stat == 0)
+			near->stat = part->stat;
+		if (near->stat == part->stat)
+		{
+			near->count += part->count;
+			near->ticks += part->ticks;
+			return;
+		}
+	}
+	tally_parts_add(rest_of(segment, statement, number)->parts, part->stat, part->count, part->ticks);
+}
+
+/* The caller has begun the statement. `more`: there is more than the first line of the counts. */
+static inline void
+add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
+	   const tally_counts *counts, const tally_part *parts, bool more)
+{
+	if (statement->exec.count == 0 && counts->exec.count != 0)
+	{
+		uint32_t	middle = tally_bucket(counts->exec.total / counts->exec.count);
+		uint32_t	most = TALLY_HIST_BUCKETS - TALLY_NEAR_BUCKETS;
+
+		/* others may take a little less, or twice as long */
+		statement->base = middle < 4 ? 0 : middle - 4 < most ? middle - 4 : most;
+	}
+	add_moments(&statement->exec, &counts->exec);
+	statement->rows += counts->rows;
+	statement->hits += counts->blocks[0];
+	/* a single execution's first instant is its last: that line need not be looked at */
+	if (counts->last_us != 0)
+		statement->first_us = earlier_of(statement->first_us, counts->exec.count <= 1 ? counts->last_us
+										 : first_of(counts->first_us, counts->last_us));
+	if (counts->last_us > statement->last_us)
+		statement->last_us = counts->last_us;
+	if (more)
+		add_far(&rest_of(segment, statement, number)->counts, counts);
+	for (int i = 0; i < TALLY_PARTS && parts[i].stat != 0; i++)
+		add_part(segment, statement, number, &parts[i]);
 }
 
 static void
-use(tally_segment *segment, uint32_t number, uint64_t times)
+use(tally_set *set, uint32_t way, uint64_t times)
 {
-	uint32_t   *usage = &tally_set_at(segment, number / TALLY_WAYS)->usage[number % TALLY_WAYS];
-
-	*usage = times > UINT32_MAX - *usage ? UINT32_MAX : *usage + (uint32_t) times;
+	set->usage[way] = times > (uint64_t) UINT16_MAX - set->usage[way] ? UINT16_MAX
+		: (uint16_t) (set->usage[way] + times);
 }
 
 /* Add what a place of a slot's cache holds to its entry, and log it as `item`; the place stays as it is. */
@@ -381,14 +516,14 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_cached 
 	const tally_moments *exec = &place->counts.exec;
 
 	statement_begin(statement);
-	tally_counts_add(&statement->counts, &place->counts);
-	tally_parts_add_all(statement->parts, place->parts);
+	add_to(segment, statement, number, &place->counts, place->parts, place->more != 0);
 	if (exec->count == 1)
-		statement->hist[tally_bucket(exec->max)]++;
+		add_bucket(segment, statement, number, tally_bucket(exec->max), 1);
 	else if (exec->count > 1)
 		for (uint32_t b = tally_bucket(exec->min); b <= tally_bucket(exec->max); b++)
-			statement->hist[b] += place->hist[b];
-	use(segment, number, exec->count);
+			if (place->hist[b] != 0)
+				add_bucket(segment, statement, number, b, place->hist[b]);
+	use(set, number % TALLY_WAYS, exec->count);
 	TALLY_POINT("counts added");
 	__atomic_store_n(&set->log[set->folds % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
 	TALLY_POINT("fold logged");
@@ -396,21 +531,31 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_cached 
 	statement_end(statement);
 }
 
+static bool
+has_more(const tally_counts *counts)
+{
+	static const tally_counts none;
+
+	return memcmp(counts->blocks + 1, none.blocks + 1,
+				  offsetof(tally_counts, first_us) - offsetof(tally_counts, blocks[1])) != 0 ||
+		memcmp(counts->io_ns, none.io_ns, sizeof(*counts) - offsetof(tally_counts, io_ns)) != 0;
+}
+
 bool
-tally_statement_load(tally_segment *segment, const tally_statement *from,
-					 const tally_statement_text *text)
+tally_statement_load(tally_segment *segment, const tally_statement_key *key,
+					 const tally_figures *figures, const tally_statement_text *text)
 {
 	tally_holder me;
 	tally_sets	sets;
-	uint64_t	tag = tally_statement_hash(&from->key);
+	uint64_t	tag = tally_statement_hash(key);
 	uint32_t	number = TALLY_NONE;
 
 	tally_holder_self(&me);
 	if (segment->header->sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
 		return false;
-	number = tally_statement_find(segment, &sets, &from->key, tag);
+	number = tally_statement_find(segment, &sets, key, tag);
 	if (number == TALLY_NONE)
-		number = tally_statement_insert(segment, &sets, &from->key, tag, text);
+		number = tally_statement_insert(segment, &sets, key, tag, text);
 	else if (text != NULL)
 		tally_statement_give_text(segment, number, text);
 	if (number != TALLY_NONE)
@@ -418,10 +563,12 @@ tally_statement_load(tally_segment *segment, const tally_statement *from,
 		tally_statement *statement = tally_statement_at(segment, number);
 
 		statement_begin(statement);
-		tally_counts_add(&statement->counts, &from->counts);
-		tally_parts_add_all(statement->parts, from->parts);
-		add_words(statement->hist, from->hist, TALLY_HIST_BUCKETS);
-		use(segment, number, from->counts.exec.count);
+		add_to(segment, statement, number, &figures->counts, figures->parts, has_more(&figures->counts));
+		for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
+			if (figures->hist[b] != 0)
+				add_bucket(segment, statement, number, b, figures->hist[b]);
+		use(tally_set_at(segment, number / TALLY_WAYS), number % TALLY_WAYS,
+			figures->counts.exec.count);
 		statement_end(statement);
 	}
 	tally_sets_unlock(&sets);

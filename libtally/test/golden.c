@@ -102,7 +102,11 @@ write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint
 	tally_switch(slot, a, 3 * SECOND + 260000100);
 	tally_record(slot, d, 10000200);
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		tally_record(slot, e, values[i]);
+	{
+		tally_book_begin(slot->book);
+		tally_add_amount(slot, e, values[i], 8192 * (i + 1), i % 3 == 2);
+		tally_book_end(slot->book);
+	}
 	slot->book->calls[0] = 41;
 	slot->book->calls[3] = 1;
 	slot->book->holding = 1;
@@ -122,8 +126,8 @@ execute(tally_cached *place, uint64_t ticks, uint64_t seed, uint32_t cpu, uint32
 	tally_counts *counts = &place->counts;
 
 	tally_cached_begin(place);
-	tally_moments_add(&counts->exec, ticks);
-	place->hist[tally_bucket(ticks)]++;
+	tally_cached_count(place, ticks, 1700000000000000 + (int64_t) (seed + ticks));
+	place->more = 1;
 	tally_moments_add(&counts->plan, ticks / 8);
 	counts->rows += seed + 1;
 	for (uint32_t i = 0; i < 10; i++)
@@ -143,9 +147,6 @@ execute(tally_cached *place, uint64_t ticks, uint64_t seed, uint32_t cpu, uint32
 	counts->worker_ticks += seed + 55;
 	for (uint32_t i = 0; i < 8; i++)
 		counts->jit[i] += seed + 60 + i;
-	if (counts->first_us == 0)
-		counts->first_us = 1700000000000000 + (int64_t) seed;
-	counts->last_us = 1700000000000000 + (int64_t) (seed + ticks);
 	tally_parts_add(place->parts, 1 + cpu, 2, ticks / 4);
 	tally_parts_add(place->parts, 1 + read, 1, ticks - ticks / 4);
 	tally_cached_end(place);
@@ -158,7 +159,7 @@ stay(tally_cache *cache, const tally_statement_key *key, const tally_statement_t
 	uint64_t	tag = tally_statement_hash(key);
 
 	cache->seen[tag >> 16 & (TALLY_SEEN - 1)] = (uint16_t) (tag >> 48);
-	return tally_cache_enter(cache, key, text);
+	return tally_cache_enter(cache, key, text, TALLY_NONE);
 }
 
 static void

@@ -303,6 +303,32 @@ test_wait(pid_t pid)
 }
 
 /* splitmix64 */
+static int	steps_left;
+
+static void
+die_when_none_is_left(const char *where)
+{
+	(void) where;
+	if (steps_left-- == 0)
+		raise(SIGKILL);
+}
+
+void
+test_die_after(int steps)
+{
+	steps_left = steps;
+	tally_test_hook = die_when_none_is_left;
+}
+
+bool
+test_killed(int (*work) (void *steps), int steps)
+{
+	int			result = test_wait(test_child(work, &steps));
+
+	assert_true(result == 0 || result == 256 + SIGKILL);
+	return result != 0;
+}
+
 uint64_t
 test_random(uint64_t *seed)
 {

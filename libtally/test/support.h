@@ -52,6 +52,11 @@ extern pid_t test_child(int (*work) (void *argument), void *argument);
 /* Exit status, or 256 + signal. */
 extern int	test_wait(pid_t pid);
 
+/* SIGKILL at the step of the library that comes after so many others. For a child. */
+extern void test_die_after(int steps);
+/* A child that runs work(&steps). True: it was killed; false: it came to its end. */
+extern bool test_killed(int (*work) (void *steps), int steps);
+
 /* A random number, repeatable from the seed. */
 extern uint64_t test_random(uint64_t *seed);
 

@@ -33,15 +33,6 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-execute(tally_cache *by, uint64_t id, uint64_t ticks, int times)
-{
-	tally_statement_key key = test_key(id);
-
-	for (int i = 0; i < times; i++)
-		assert_non_null(test_execute(by, &key, ticks, "select $1"));
-}
-
 /* ---------------------------------------------------------------- eviction */
 
 /* What an eviction took with it is known by what is missing, and then of those that left. */
@@ -65,7 +56,7 @@ thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 		uint32_t	count = tally_statements_count(&segment);
 		uint64_t	evicted = segment.header->statements_evicted;
 
-		execute(&cache, id, 50, 1);
+		test_execute_all(&cache, id, 50, 1);
 		made++;
 		test_read(&segment, &after);
 		for (uint32_t s = 0; s < before.count; s++)
@@ -111,11 +102,11 @@ what_a_cache_holds_is_not_evicted_for_others(void **state)
 	for (int i = 0; i < 2; i++)
 		for (uint64_t id = 1; id <= 20; id++)
 		{
-			execute(&held, id, 10, 1);
+			test_execute_all(&held, id, 10, 1);
 			tally_cache_lay_down_passing(&held);
 		}
 	for (uint64_t id = 1000; id < 6000; id++)
-		execute(&cache, id, 10, 1);
+		test_execute_all(&cache, id, 10, 1);
 	/* of twenty, a few may have taken one another's place in the cache */
 	for (uint64_t id = 1; id <= 20; id++)
 	{
@@ -131,7 +122,7 @@ what_a_cache_holds_is_not_evicted_for_others(void **state)
 	/* let go of, they give way like any other */
 	tally_retire(&holder);
 	for (uint64_t id = 6000; id < 12000; id++)
-		execute(&cache, id, 10, 1);
+		test_execute_all(&cache, id, 10, 1);
 	for (uint64_t id = 1; id <= 20; id++)
 		assert_int_equal(test_entry_of(&segment, id), TALLY_NONE);
 }
@@ -141,15 +132,15 @@ the_least_used_gives_way_first_and_the_used_in_the_end(void **state)
 {
 	(void) state;
 	for (uint64_t id = 1; id <= 20; id++)
-		execute(&cache, id, 10, 1000);
+		test_execute_all(&cache, id, 10, 1000);
 	tally_cache_empty(&cache);
 	for (uint64_t id = 1000; id < 1300; id++)
-		execute(&cache, id, 10, 1);
+		test_execute_all(&cache, id, 10, 1);
 	assert_true(segment.header->statements_evicted > 100);
 	for (uint64_t id = 1; id <= 20; id++)
 		assert_int_equal(test_executions(&segment, id), 1000);
 	for (uint64_t id = 2000; id < 12000; id++)
-		execute(&cache, id, 10, 1);
+		test_execute_all(&cache, id, 10, 1);
 	for (uint64_t id = 1; id <= 20; id++)
 		assert_int_equal(test_entry_of(&segment, id), TALLY_NONE);
 }
@@ -166,9 +157,9 @@ a_table_of_held_statements_still_takes_a_new_one(void **state)
 	{
 		test_open_cache(&segment, &slots[i], &caches[i]);
 		for (uint64_t id = 1; id <= 64; id++)
-			execute(&caches[i], (uint64_t) (i + 1) * 1000 + id, 10, 1);
+			test_execute_all(&caches[i], (uint64_t) (i + 1) * 1000 + id, 10, 1);
 	}
-	execute(&cache, 1, 10, 1);
+	test_execute_all(&cache, 1, 10, 1);
 	assert_int_not_equal(test_entry_of(&segment, 1), TALLY_NONE);
 	assert_true(tally_statements_count(&segment) <= WAYS);
 	assert_int_equal(segment.header->statements_dropped, 0);
@@ -178,7 +169,7 @@ a_table_of_held_statements_still_takes_a_new_one(void **state)
 	for (uint32_t n = 0; n < segment.header->statements.count; n++)
 		if (tally_statement_at(&segment, n)->state == 1)
 			assert_int_equal(tally_statement_known(&segment, &tally_statement_at(&segment, n)->key),
-							 tally_statement_at(&segment, n)->text != 0);
+							 tally_statement_at(&segment, n)->text != 0 ? n : TALLY_NONE);
 }
 
 static void
@@ -189,11 +180,11 @@ a_statement_that_came_back_without_its_text_is_given_it(void **state)
 	char		copy[8];
 
 	(void) state;
-	assert_non_null(tally_cache_enter(&cache, &key, NULL));
-	assert_false(tally_statement_known(&segment, &key));
+	assert_non_null(tally_cache_enter(&cache, &key, NULL, TALLY_NONE));
+	assert_int_equal(tally_statement_known(&segment, &key), TALLY_NONE);
 	tally_cache_empty(&cache);
-	assert_non_null(tally_cache_enter(&cache, &key, &text));
-	assert_true(tally_statement_known(&segment, &key));
+	assert_non_null(tally_cache_enter(&cache, &key, &text, TALLY_NONE));
+	assert_int_equal(tally_statement_known(&segment, &key), test_entry_of(&segment, 4));
 	assert_int_equal(tally_statement_text_copy(&segment, tally_statement_at(&segment, test_entry_of(&segment, 4)),
 											   copy, sizeof(copy)), 4);
 	assert_memory_equal(copy, "four", 4);
@@ -282,9 +273,9 @@ a_statement_begins_anew_after_a_reset(void **state)
 	uint64_t	generation;
 
 	(void) state;
-	execute(&cache, 12, 100, 1);
+	test_execute_all(&cache, 12, 100, 1);
 	tally_cache_lay_down_passing(&cache);
-	execute(&cache, 12, 100, 4);
+	test_execute_all(&cache, 12, 100, 4);
 	place = tally_cache_find(&cache, &key);
 	generation = place->generation;
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
@@ -293,7 +284,7 @@ a_statement_begins_anew_after_a_reset(void **state)
 	/* an execution that was going on adds to what is dropped */
 	place->counts.exec.count++;
 	assert_int_equal(test_executions(&segment, 12), 0);
-	execute(&cache, 12, 7, 2);
+	test_execute_all(&cache, 12, 7, 2);
 	place = tally_cache_find(&cache, &key);
 	assert_int_equal(place->generation, generation + 1);
 	assert_int_equal(place->counts.exec.total, 14);
@@ -303,7 +294,7 @@ a_statement_begins_anew_after_a_reset(void **state)
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
 	assert_int_equal(tally_statements_reset(&segment, &all), 0);
 	assert_int_equal(test_executions(&segment, 12), 0);
-	execute(&cache, 12, 7, 1);
+	test_execute_all(&cache, 12, 7, 1);
 	tally_retire(&slot);
 	assert_int_equal(test_executions(&segment, 12), 1);
 }
@@ -316,12 +307,12 @@ a_late_mark_of_an_earlier_use_drops_nothing(void **state)
 	tally_cached *place;
 
 	(void) state;
-	execute(&cache, 12, 100, 1);
+	test_execute_all(&cache, 12, 100, 1);
 	tally_cache_lay_down_passing(&cache);
-	execute(&cache, 12, 100, 4);
+	test_execute_all(&cache, 12, 100, 4);
 	place = tally_cache_find(&cache, &key);
 	tally_cache_empty(&cache);
-	execute(&cache, 12, 100, 1);
+	test_execute_all(&cache, 12, 100, 1);
 	place->drop = place->generation - 1;
 	assert_non_null(tally_cache_find(&cache, &key));
 	assert_int_equal(test_executions(&segment, 12), 6);
@@ -337,9 +328,9 @@ static void
 the_reset_of_everything_forgets_statements_too(void **state)
 {
 	(void) state;
-	execute(&cache, 1, 10, 3);
+	test_execute_all(&cache, 1, 10, 3);
 	tally_cache_empty(&cache);
-	execute(&cache, 1, 10, 3);
+	test_execute_all(&cache, 1, 10, 3);
 	assert_int_equal(tally_reset(&segment), 0);
 	assert_int_equal(test_executions(&segment, 1), 0);
 	assert_int_equal(tally_statements_count(&segment), 0);
@@ -351,22 +342,21 @@ static void
 what_was_kept_elsewhere_is_added(void **state)
 {
 	tally_statement_text text = {.bytes = "kept",.length = 4,.whole = 9,.encoding = 0};
-	tally_statement *kept = calloc(1, sizeof(tally_statement));
+	tally_figures *kept = calloc(1, sizeof(tally_figures));
 	tally_statement_key key = test_key(31);
 	test_reading reading;
 	char		copy[8];
 
 	(void) state;
-	kept->key = key;
 	kept->counts.rows = 4;
 	tally_moments_add(&kept->counts.exec, 5);
 	tally_moments_add(&kept->counts.exec, 500);
 	kept->hist[tally_bucket(5)]++;
 	kept->hist[tally_bucket(500)]++;
 	tally_parts_add(kept->parts, 3, 2, 505);
-	assert_true(tally_statement_load(&segment, kept, &text));
-	execute(&cache, 31, 100, 1);
-	assert_true(tally_statement_load(&segment, kept, NULL));
+	assert_true(tally_statement_load(&segment, &key, kept, &text));
+	test_execute_all(&cache, 31, 100, 1);
+	assert_true(tally_statement_load(&segment, &key, kept, NULL));
 	test_read(&segment, &reading);
 	assert_int_equal(reading.count, 1);
 	assert_int_equal(reading.executions, 5);
@@ -381,9 +371,8 @@ what_was_kept_elsewhere_is_added(void **state)
 
 	/* where one is that has no text, it gets this one */
 	key = test_key(32);
-	assert_non_null(tally_cache_enter(&cache, &key, NULL));
-	kept->key = key;
-	assert_true(tally_statement_load(&segment, kept, &text));
+	assert_non_null(tally_cache_enter(&cache, &key, NULL, TALLY_NONE));
+	assert_true(tally_statement_load(&segment, &key, kept, &text));
 	assert_int_equal(tally_statement_at(&segment, test_entry_of(&segment, 32))->text_bytes, 4);
 	free(kept);
 	assert_statements_at_rest(&segment);
@@ -398,7 +387,7 @@ mending_frees_what_the_dead_held(void **state)
 
 	(void) state;
 	for (uint64_t id = 1; id <= 12; id++)
-		execute(&cache, id, 10, (int) id);
+		test_execute_all(&cache, id, 10, (int) id);
 	tally_cache_empty(&cache);
 	odd = test_entry_of(&segment, 3);
 	whole = test_entry_of(&segment, 4);
@@ -415,7 +404,7 @@ mending_frees_what_the_dead_held(void **state)
 	assert_statements_at_rest(&segment);
 	assert_int_equal(tally_statements_mend(&segment), 0);
 	/* eleven texts of a block each are in use, all other blocks that ever were are free */
-	execute(&cache, 3, 10, 1);
+	test_execute_all(&cache, 3, 10, 1);
 	assert_int_equal(segment.header->texts_used, 12);
 }
 

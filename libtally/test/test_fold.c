@@ -28,16 +28,6 @@ static struct witness
 	uint64_t	dead;				/* a tick at which it had died */
 }		   *witness;
 
-static int	steps_left;
-
-static void
-die_when_none_is_left(const char *where)
-{
-	(void) where;
-	if (steps_left-- == 0)
-		raise(SIGKILL);
-}
-
 static int
 setup(void **state)
 {
@@ -93,8 +83,7 @@ die_in_the_claim(void *steps)
 {
 	tally_slot	slot;
 
-	steps_left = *(int *) steps;
-	tally_test_hook = die_when_none_is_left;
+	test_die_after(*(int *) steps);
 	test_claim(&segment, "one", &slot);
 	return 0;
 }
@@ -105,8 +94,7 @@ die_in_the_retirement(void *steps)
 	tally_slot	slot;
 
 	begin_session(&slot);
-	steps_left = *(int *) steps;
-	tally_test_hook = die_when_none_is_left;
+	test_die_after(*(int *) steps);
 	tally_retire(&slot);
 	return 0;
 }
@@ -125,8 +113,7 @@ die_alive(void *steps)
 static int
 die_in_the_sweep(void *steps)
 {
-	steps_left = *(int *) steps;
-	tally_test_hook = die_when_none_is_left;
+	test_die_after(*(int *) steps);
 	tally_sweep(&segment);
 	return 0;
 }
@@ -134,20 +121,9 @@ die_in_the_sweep(void *steps)
 static int
 die_in_the_reset(void *steps)
 {
-	steps_left = *(int *) steps;
-	tally_test_hook = die_when_none_is_left;
+	test_die_after(*(int *) steps);
 	tally_reset(&segment);
 	return 0;
-}
-
-/* True: it was killed; false: it came to its end. */
-static bool
-run(int (*work) (void *steps), int steps)
-{
-	int			result = test_wait(test_child(work, &steps));
-
-	assert_true(result == 0 || result == 256 + SIGKILL);
-	return result != 0;
 }
 
 static void
@@ -206,7 +182,7 @@ a_claimant_killed_at_any_step_leaks_no_slot(void **state)
 	(void) state;
 	for (bool killed = true; killed; steps++)
 	{
-		killed = run(die_in_the_claim, steps);
+		killed = test_killed(die_in_the_claim, steps);
 		tally_sweep(&segment);
 		assert_at_rest(&segment);
 	}
@@ -221,7 +197,7 @@ a_retiring_writer_killed_at_any_step_is_counted_once(void **state)
 	(void) state;
 	for (bool killed = true; killed; steps++)
 	{
-		killed = run(die_in_the_retirement, steps);
+		killed = test_killed(die_in_the_retirement, steps);
 		assert_all_counted_once();
 		again();
 	}
@@ -235,7 +211,7 @@ deaths_at_every_step_one_upon_another_are_counted_once(void **state)
 
 	(void) state;
 	for (bool killed = true; killed; steps++)
-		killed = run(die_in_the_retirement, steps);
+		killed = test_killed(die_in_the_retirement, steps);
 	assert_true(witness->recorded == (uint64_t) steps);
 	assert_all_counted_once();
 }
@@ -248,9 +224,9 @@ a_sweeper_killed_at_any_step_leaves_it_to_the_next(void **state)
 	(void) state;
 	for (bool killed = true; killed; steps++)
 	{
-		run(die_alive, 0);
+		test_killed(die_alive, 0);
 		witness->dead = tally_now(segment.clock);
-		killed = run(die_in_the_sweep, steps);
+		killed = test_killed(die_in_the_sweep, steps);
 		assert_all_counted_once();
 		again();
 	}
@@ -269,9 +245,9 @@ one_who_recovers_may_die_at_any_step_too(void **state)
 
 		for (bool killed_too = true; killed_too; second += 3)
 		{
-			killed = run(die_in_the_retirement, first);
-			killed_too = run(die_in_the_sweep, second);
-			run(die_in_the_sweep, (first * 7 + second * 5) % 60);
+			killed = test_killed(die_in_the_retirement, first);
+			killed_too = test_killed(die_in_the_sweep, second);
+			test_killed(die_in_the_sweep, (first * 7 + second * 5) % 60);
 			assert_all_counted_once();
 			again();
 		}
@@ -291,7 +267,7 @@ a_reset_killed_at_any_step_is_made_whole(void **state)
 
 		begin_session(&slot);
 		tally_retire(&slot);
-		killed = run(die_in_the_reset, steps);
+		killed = test_killed(die_in_the_reset, steps);
 		/* whoever comes next finds the lock's holder dead */
 		begin_session(&slot);
 		tally_retire(&slot);
@@ -395,7 +371,7 @@ a_switch_cut_in_half_adds_no_time(void **state)
 					before,
 					after;
 
-		run(die_torn, which);
+		test_killed(die_torn, which);
 		born = witness->born;
 		before = tally_now(segment.clock);
 		assert_int_equal(tally_sweep(&segment), 1);
@@ -470,7 +446,7 @@ a_damaged_book_is_lost_alone(void **state)
 		test_sum	sum;
 		tally_slot	slot;
 
-		run(die_spoiled, spoiling);
+		test_killed(die_spoiled, spoiling);
 		assert_int_equal(tally_sweep(&segment), 1);
 		assert_at_rest(&segment);
 		assert_int_equal(segment.header->lost_folds, spoiling != 6 && spoiling != 7);

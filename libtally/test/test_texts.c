@@ -43,7 +43,7 @@ enter(uint64_t id, uint32_t kept, uint32_t whole)
 {
 	tally_statement_key key = test_key(id);
 	tally_statement_text text = {.bytes = long_text,.length = kept,.whole = whole,.encoding = 6};
-	tally_cached *place = tally_cache_enter(&cache, &key, &text);
+	tally_cached *place = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
 
 	assert_non_null(place);
 	return tally_statement_at(&segment, place->entry);
@@ -219,7 +219,7 @@ enter_many(void *argument)
 		for (int w = 0; w < 75; w++)
 			words[w] = key.id;
 		text.length = (uint32_t) (key.id % 75 + 1) * 8;
-		if (tally_cache_find(&crowded, &key) == NULL && tally_cache_enter(&crowded, &key, &text) == NULL)
+		if (tally_cache_find(&crowded, &key) == NULL && tally_cache_enter(&crowded, &key, &text, TALLY_NONE) == NULL)
 			return 1;
 	}
 	tally_retire(&own);

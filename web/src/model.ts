@@ -70,13 +70,12 @@ export interface Heatmap {
     readonly columns: readonly (readonly number[] | null)[];
 }
 
-export type MarkKind = "checkpoint" | "slow" | "start" | "level" | "reset" | "clock" | "suspend" | "segment" | "run";
-
 /** What happened: a stretch of time when it has an end, else an instant. */
 export interface Mark {
     readonly time: number;
     readonly until: number | null;
-    readonly kind: MarkKind;
+    /** "checkpoint", "slow", or what befell the recording, in words. */
+    readonly kind: string;
     readonly text: string;
 }
 
@@ -117,8 +116,8 @@ export interface Detail {
     readonly text: string | null;
     /** Whether the text was too long to be kept whole. */
     readonly cut: boolean;
-    /** Executions: from and to in seconds, and how many. */
-    readonly histogram: readonly (readonly [from: number, to: number, count: number])[];
+    /** Executions: from and to in seconds, and how many; the last may have no end. */
+    readonly histogram: readonly (readonly [from: number, to: number | null, count: number])[];
     /** Where its time went, most first. */
     readonly activities: readonly (readonly [phase: string, activity: string, seconds: number, count: number])[];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
  * The page: finds the places that the command has left for charts, heat maps and tables, and
- * brings each to life when it comes into sight.
+ * brings each to life.
  */
 import { axisOf, drawChart, drawHeat, landmarksOf, type Drawing } from "./charts/figure";
 import { Overview, type Outline } from "./charts/overview";
@@ -27,7 +27,7 @@ function outlineOf(report: Report): Outline | null {
 
 /** The classes of activities, as the tables that list them have them. */
 function classesOf(report: Report): Map<string, ActivityClass> {
-    const classes = new Map<string, ActivityClass>();
+    const classes = new Map<string, ActivityClass>([["cpu", "cpu"]]);
     for (const table of report.tables) {
         const column = table.columns.findIndex(({ key }) => key === "activity");
         if (column < 0 || !table.classes) continue;
@@ -56,15 +56,21 @@ export class Page {
         const outline = outlineOf(report);
         this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
         document.body.prepend(toolbar(this.view, this.overview?.root ?? null));
-        this.places("figure.chart", "chart", (host, id) => this.draw(host, id, drawChart));
-        this.places("figure.heatmap", "heatmap", (host, id) => this.draw(host, id, drawHeat));
-        this.places("table[data-table]", "table", (host, id) => this.drawTable(host, id));
+        // Tables at once, for they become shorter; charts, which keep their places, when they are seen.
+        const classes = classesOf(report);
+        this.places("table[data-table]", "table", (host, id) => this.drawTable(host, id, classes));
+        this.places("figure.chart", "chart", (host, id) => {
+            whenSeen(host, () => this.draw(host, id, drawChart));
+        });
+        this.places("figure.heatmap", "heatmap", (host, id) => {
+            whenSeen(host, () => this.draw(host, id, drawHeat));
+        });
     }
 
     private places(selector: string, key: string, draw: (host: HTMLElement, id: string) => void): void {
         for (const host of document.querySelectorAll<HTMLElement>(selector)) {
             const id = host.dataset[key];
-            if (id !== undefined) whenSeen(host, () => draw(host, id));
+            if (id !== undefined) draw(host, id);
         }
     }
 
@@ -73,10 +79,10 @@ export class Page {
         if (drawing) this.drawings.set(host, { drawing, draw, id });
     }
 
-    private drawTable(host: HTMLElement, id: string): void {
+    private drawTable(host: HTMLElement, id: string, classes: ReadonlyMap<string, ActivityClass>): void {
         const table = this.report.tables.find((one) => one.id === id);
         if (table && host instanceof HTMLTableElement) {
-            this.grids.set(id, new Grid(host, table, this.view, classesOf(this.report)));
+            this.grids.set(id, new Grid(host, table, this.view, classes));
         }
     }
 

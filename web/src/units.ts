@@ -30,9 +30,8 @@ export function numeric(unit: Unit): boolean {
     return unit !== "text" && unit !== "id";
 }
 
-function digits(value: number): string {
-    // 0.002 * 1000 is not quite 2.
-    const n = Number(value.toPrecision(12));
+/** Three digits that matter, without an exponent; whole numbers stay whole. */
+function digits(n: number): string {
     const a = Math.abs(n);
     if (Number.isInteger(n) && a < 1000) return n.toFixed(0);
     if (a < 9.995) return n.toFixed(2);
@@ -40,42 +39,42 @@ function digits(value: number): string {
     return n.toFixed(0);
 }
 
-/** Steps: below which limit, what one of it is, its name. */
-type Ladder = readonly (readonly [limit: number, one: number, name: string])[];
+/** Steps: below which limit, how many of it one is or how many make one of it, its name. */
+type Ladder = readonly (readonly [limit: number, times: number, over: number, name: string])[];
 
 // The limits are where three digits would round up to the next unit.
 const DURATIONS: Ladder = [
-    [999.5e-9, 1e-9, "ns"],
-    [999.5e-6, 1e-6, "us"],
-    [999.5e-3, 1e-3, "ms"],
-    [119.5, 1, "s"],
-    [7_170, 60, "min"],
-    [172_000, 3_600, "h"],
-    [Infinity, 86_400, "d"],
+    [999.5e-9, 1e9, 1, "ns"],
+    [999.5e-6, 1e6, 1, "us"],
+    [999.5e-3, 1e3, 1, "ms"],
+    [119.5, 1, 1, "s"],
+    [7_170, 1, 60, "min"],
+    [172_000, 1, 3_600, "h"],
+    [Infinity, 1, 86_400, "d"],
 ];
 
 const COUNTS: Ladder = [
-    [999.5, 1, ""],
-    [999.5e3, 1e3, "k"],
-    [999.5e6, 1e6, "M"],
-    [Infinity, 1e9, "G"],
+    [999.5, 1, 1, ""],
+    [999.5e3, 1, 1e3, "k"],
+    [999.5e6, 1, 1e6, "M"],
+    [Infinity, 1, 1e9, "G"],
 ];
 
 // A kB has 1024 bytes, as PostgreSQL's has.
 const BYTES: Ladder = [
-    [999.5, 1, "B"],
-    [999.5 * 1024, 1024, "kB"],
-    [999.5 * 1024 ** 2, 1024 ** 2, "MB"],
-    [999.5 * 1024 ** 3, 1024 ** 3, "GB"],
-    [Infinity, 1024 ** 4, "TB"],
+    [999.5, 1, 1, "B"],
+    [999.5 * 1024, 1, 1024, "kB"],
+    [999.5 * 1024 ** 2, 1, 1024 ** 2, "MB"],
+    [999.5 * 1024 ** 3, 1, 1024 ** 3, "GB"],
+    [Infinity, 1, 1024 ** 4, "TB"],
 ];
 
 function climb(n: number, ladder: Ladder, space: string): string {
     if (n === 0) return "0";
     const step = ladder.find(([limit]) => Math.abs(n) < limit);
     if (!step) return NOTHING;
-    const [, one, name] = step;
-    return digits(n / one) + (name ? space + name : "");
+    const [, times, over, name] = step;
+    return digits((n * times) / over) + (name ? space + name : "");
 }
 
 /** "312 ns", "4.31 us", "12.3 ms", "1.24 s", "3.10 min". */
@@ -85,7 +84,7 @@ export const duration = (seconds: number): string => climb(seconds, DURATIONS, S
 export const count = (n: number): string => climb(n, COUNTS, "");
 
 /** "512 B", "1.50 kB". */
-export const bytes = (n: number): string => climb(n, BYTES, SPACE);
+export const bytes = (n: number): string => (n === 0 ? `0${SPACE}B` : climb(n, BYTES, SPACE));
 
 /** "12.3 %". */
 export const percent = (share: number): string => (share * 100).toFixed(1) + SPACE + "%";
@@ -109,7 +108,7 @@ export function figure(value: number | null | undefined, unit: Unit): string {
         case "bytes":
             return bytes(value);
         case "bytes_per_second":
-            return value === 0 ? "0" : bytes(value) + "/s";
+            return bytes(value) + "/s";
         case "share":
             return percent(value);
         case "time":
@@ -131,6 +130,6 @@ export function cell(value: number | string | null, unit: Unit, zone: Zone): str
 /** A figure on an axis: without the zeros that all of its ticks would have. */
 export function tick(value: number, unit: Unit): string {
     if (unit === "sessions") return String(Number(value.toPrecision(6)));
-    if (unit === "per_second" && value === 0) return "0";
-    return figure(value, unit);
+    if (value === 0) return "0";
+    return figure(value, unit).replace(/\.0+(?=\D|$)/, "");
 }

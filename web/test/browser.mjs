@@ -8,7 +8,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { fill } from "./fill.mjs";
 
-const template = fileURLToPath(new URL("../../build/web/report.html", import.meta.url));
+export const template = fileURLToPath(new URL("../../build/web/report.html", import.meta.url));
 
 /** PGTALLY_CHROMIUM, or what is on the path. */
 function chromiumPath() {
@@ -29,7 +29,7 @@ function chromiumPath() {
     throw new Error("no chromium on the path: install it (script/bootstrap does), or set PGTALLY_CHROMIUM");
 }
 
-/** `close` it at the end; `open(report, options)` gives a page with `requests`, `violations`, `errors`. */
+/** `open` and `visit` give a page whose `seen` has its `requests`, `violations`, `errors`; `close` it at the end. */
 export async function startBrowser() {
     const folder = await mkdtemp(join(tmpdir(), "pgtally-web-"));
     // Its sandbox does not work for root.
@@ -37,9 +37,14 @@ export async function startBrowser() {
     const browser = await chromium.launch({ executablePath: chromiumPath(), args });
     let pages = 0;
 
-    async function open(report, options = {}) {
+    async function open(report, options = {}, body = undefined) {
         const file = join(folder, `${pages++}.html`);
-        await writeFile(file, fill(await readFile(template, "utf8"), report));
+        await writeFile(file, fill(await readFile(template, "utf8"), report, body));
+        return visit(pathToFileURL(file).href, options);
+    }
+
+    /** A page at an address; requests elsewhere than below it are stopped. */
+    async function visit(address, options = {}) {
         const context = await browser.newContext({
             viewport: { width: 1280, height: 900 },
             deviceScaleFactor: 1,
@@ -50,10 +55,10 @@ export async function startBrowser() {
         });
         const page = await context.newPage();
         const seen = { requests: [], violations: [], errors: [] };
-        // Whatever leaves the file is counted and stopped.
+        // Whatever leaves the page's place is counted and stopped.
         await context.route("**/*", (route) => {
             const url = route.request().url();
-            if (url === pathToFileURL(file).href) return route.continue();
+            if (url.startsWith(address)) return route.continue();
             seen.requests.push(url);
             return route.abort();
         });
@@ -62,21 +67,31 @@ export async function startBrowser() {
             else if (message.type() === "error") seen.errors.push(message.text());
         });
         page.on("pageerror", (error) => seen.errors.push(String(error)));
-        await page.goto(pathToFileURL(file).href);
-        return Object.assign(page, { seen });
+        const session = await context.newCDPSession(page);
+        await session.send("Performance.enable");
+        await page.goto(address);
+        /** Milliseconds that scripts have run since the page was opened. */
+        const scriptTime = async () => {
+            const { metrics } = await session.send("Performance.getMetrics");
+            return 1000 * metrics.find(({ name }) => name === "ScriptDuration").value;
+        };
+        return Object.assign(page, { seen, scriptTime });
     }
 
     async function close() {
         await browser.close();
         await rm(folder, { recursive: true, force: true });
     }
-    return { open, close };
+    return { open, visit, close };
 }
 
 /** Brings an element into sight and waits until what belongs there is drawn. */
 export async function show(page, selector, drawn = "") {
-    await page.locator(selector).scrollIntoViewIfNeeded();
+    const centre = () => page.locator(selector).evaluate((it) => it.scrollIntoView({ block: "center" }));
+    await centre();
     if (drawn) await page.locator(`${selector} ${drawn}`).waitFor();
+    // What was drawn has made it taller.
+    await centre();
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 

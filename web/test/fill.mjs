@@ -86,10 +86,10 @@ function body(report) {
 }
 
 /** The whole page. */
-export function fill(template, report) {
+export function fill(template, report, html = body(report)) {
     const parts = {
         title: escape(report.title),
-        body: body(report),
+        body: html,
         data: JSON.stringify(report).replace(/</g, "\\u003c"),
     };
     return template.replace(/<!--pgtally:([a-z]+)-->/g, (_, name) => parts[name]);

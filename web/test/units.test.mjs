@@ -38,6 +38,8 @@ test("what is missing is a dash in a chart and nothing in a table", () => {
 test("ticks have no digits that say nothing", () => {
     assert.equal(tick(0.30000000000000004, "sessions"), "0.3");
     assert.equal(plain(tick(0.0020000000000000005, "seconds")), "2 ms");
+    assert.equal(plain(tick(0, "bytes_per_second")), "0");
+    assert.equal(plain(tick(0.0015, "seconds")), "1.50 ms");
     assert.equal(tick(20_000, "per_second"), "20k/s");
     assert.deepEqual(ticks([1795255200, 1795258800, 1795305600], 3600, "UTC"), ["10:00\n2026-11-21", "11:00", "00:00\n2026-11-22"]);
 });

@@ -9,7 +9,7 @@ use crate::commits::{self, Checkpoints, Commits};
 use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
 use crate::files::{self, FileRow, ProcessFileRow};
-use crate::frame::{Frame, Sums};
+use crate::frame::{Frame, Population, Sums};
 use crate::functions::{self, EdgeRow, FunctionRow};
 use crate::level::Level;
 use crate::locks::{self, LockRow, Locks, LwlockRow, PhaseRow};
@@ -64,6 +64,9 @@ pub struct Interval {
     pub overflow_in_interval: Overflows,
     /// The sessions that are there at its end.
     pub sessions: Vec<SessionRow>,
+    /// How many there are at its end; that is known of recorded intervals too.
+    #[serde(skip)]
+    pub population: Vec<Population>,
     /// Those that ended within it.
     pub ended: EndedRow,
     /// Where the time of all sessions went, by phase and activity; most first.
@@ -396,6 +399,7 @@ impl Interval {
             overflow: frame.overflow,
             overflow_in_interval: frame.overflow_in_interval,
             sessions: frame.sessions.clone(),
+            population: frame.population.clone(),
             ended: EndedRow {
                 sessions: frame.ended_sessions,
                 seconds: clock.seconds(frame.ended_ticks),

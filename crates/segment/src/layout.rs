@@ -30,6 +30,10 @@ pub const WAYS: usize = 20;
 pub const SET_LOG: usize = 32;
 /// Accounts that a statement's time is split over.
 pub const PARTS: usize = 24;
+/// Of them in the entry itself.
+pub const NEAR_PARTS: usize = 2;
+/// Buckets of its histogram there.
+pub const NEAR_BUCKETS: usize = 14;
 /// Statements in a slot's cache.
 pub const CACHED: usize = 64;
 /// "No statistic" as an index.
@@ -387,18 +391,20 @@ pub mod counts {
     pub const SIZE: usize = 384;
     /// [`super::moments`] of executions.
     pub const EXEC: usize = 0;
-    /// U64; ten times u64 of blocks follow.
+    /// U64.
     pub const ROWS: usize = 40;
-    /// Where those end.
-    pub const ROWS_END: usize = 128;
-    /// [`super::moments`] of plannings.
-    pub const PLAN: usize = 128;
     /// I64: microseconds since 1970, 0 unknown.
-    pub const FIRST_US: usize = 168;
-    /// I64.
-    pub const LAST_US: usize = 176;
-    /// Three times u64; all further counts follow, up to the end.
-    pub const WAL: usize = 184;
+    pub const LAST_US: usize = 48;
+    /// Ten times u64; three of WAL and four of I/O in ticks follow.
+    pub const BLOCKS: usize = 56;
+    /// How much of the counts lies in an entry itself.
+    pub const NEAR: usize = 64;
+    /// [`super::moments`] of plannings.
+    pub const PLAN: usize = 192;
+    /// I64, as the last; 0: it is the last.
+    pub const FIRST_US: usize = 232;
+    /// Four times u64; all further counts follow, up to the end.
+    pub const IO_NS: usize = 240;
 }
 
 /// Offsets in a part of a statement's time.
@@ -416,7 +422,7 @@ pub mod part {
 /// Offsets in an entry of the table of statements.
 pub mod statement {
     /// Bytes.
-    pub const SIZE: usize = 3712;
+    pub const SIZE: usize = 256;
     /// U64: odd while it changes.
     pub const SEQ: usize = 0;
     /// [`super::key`].
@@ -431,26 +437,44 @@ pub mod statement {
     pub const TEXT_WHOLE: usize = 44;
     /// I32: the producer's number of the text's encoding.
     pub const ENCODING: usize = 48;
+    /// U32: 1: its rest is in use.
+    pub const MORE: usize = 52;
     /// U64, tick.
     pub const BORN: usize = 56;
-    /// [`super::counts`]; where they lie in a cache, too.
+    /// The first [`super::counts::NEAR`] bytes of [`super::counts`].
     pub const COUNTS: usize = 64;
-    /// [`super::PARTS`] entries of [`super::part`]; likewise.
-    pub const PARTS: usize = 448;
-    /// U64 a bucket; likewise, but u32 there.
-    pub const HIST: usize = 1024;
+    /// U32: the first of the buckets that follow.
+    pub const BASE: usize = 128;
+    /// [`super::NEAR_BUCKETS`] times u32.
+    pub const HIST: usize = 136;
+    /// [`super::NEAR_PARTS`] entries of [`super::part`].
+    pub const PARTS: usize = 192;
+    /// I64, as in [`super::counts`].
+    pub const FIRST_US: usize = 240;
+}
+
+/// Offsets in the rest of an entry, which is added to what the entry itself has.
+pub mod rest {
+    /// Bytes.
+    pub const SIZE: usize = 3648;
+    /// [`super::counts`].
+    pub const COUNTS: usize = 0;
+    /// [`super::PARTS`] entries of [`super::part`].
+    pub const PARTS: usize = 384;
+    /// U64 a bucket.
+    pub const HIST: usize = 960;
 }
 
 /// Offsets in a set of the table of statements.
 pub mod set {
     /// Bytes.
-    pub const SIZE: usize = 576;
+    pub const SIZE: usize = 448;
     /// U64: layings-down into it, ever.
     pub const FOLDS: usize = 16;
-    /// [`super::WAYS`] times u64: hash of each entry's key, 0 free.
-    pub const TAGS: usize = 24;
+    /// [`super::WAYS`] times u32: lower half of the hash of each entry's key, 0 free.
+    pub const TAGS: usize = 64;
     /// [`super::SET_LOG`] times u64: generation << 24 | place << 16 | slot.
-    pub const LOG: usize = 304;
+    pub const LOG: usize = 192;
 }
 
 /// Offsets in a block of text.
@@ -463,8 +487,7 @@ pub mod block {
     pub const BYTES: usize = 4;
 }
 
-/// Offsets in a place of a slot's cache of statements; counts, parts and histogram as in
-/// [`statement`].
+/// Offsets in a place of a slot's cache of statements.
 pub mod cached {
     /// Bytes.
     pub const SIZE: usize = 2368;
@@ -478,6 +501,12 @@ pub mod cached {
     pub const KEY: usize = 24;
     /// U32: 0 free, 1 used.
     pub const STATE: usize = 48;
+    /// [`super::counts`].
+    pub const COUNTS: usize = 64;
+    /// [`super::PARTS`] entries of [`super::part`].
+    pub const PARTS: usize = 448;
+    /// U32 a bucket; not written before the second execution.
+    pub const HIST: usize = 1024;
 }
 
 /// Offsets in the head of a slot's cache: what is being worked for. The places follow.

@@ -79,6 +79,8 @@ pub(crate) struct Regions {
 pub(crate) struct StatementRegions {
     pub sets: Region,
     pub table: Region,
+    /// What finds no place in the entries of the table.
+    pub rests: Region,
     pub texts: Region,
     pub caches: Region,
 }
@@ -615,6 +617,12 @@ fn read_up_to(
     Ok(())
 }
 
+/// The rests of a table's entries: behind them, in their order.
+fn rests_of(table: Region) -> Option<Region> {
+    let offset = table.offset + (table.end()? - table.offset).checked_next_multiple_of(4096)?;
+    Some(Region { offset, count: table.count, stride: layout::rest::SIZE as u32 })
+}
+
 fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Regions), Error> {
     let path = path.to_path_buf();
     if !head.starts_with(layout::MAGIC) {
@@ -697,10 +705,14 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
         let sets = region("sets of statements", header::SETS, (1, 1 << 16), layout::set::SIZE)?;
         let entries = sets.count * layout::WAYS as u32;
         let table = layout::statement::SIZE;
+        let table = region("statements", header::STATEMENTS, (entries, entries), table)?;
         let cache = layout::current::SIZE + layout::CACHED * layout::cached::SIZE;
         Some(StatementRegions {
             sets,
-            table: region("statements", header::STATEMENTS, (entries, entries), table)?,
+            table,
+            rests: rests_of(table)
+                .filter(|rests| rests.end().is_some_and(|end| end <= size))
+                .ok_or_else(|| damaged("the rests of its statements lie beyond its end".into()))?,
             texts: region("texts", header::TEXTS, (0, 1 << 24), layout::block::SIZE)?,
             caches: region("caches", header::CACHES, (slots, slots), cache)?,
         })

@@ -104,6 +104,8 @@ fn book(book: &Book, snapshot: &Snapshot, golden: &Value) -> Value {
                 "total": head.total - head.running - ticks,
                 "min": head.min,
                 "max": head.max,
+                "amount": head.amount,
+                "follows": head.follows,
                 "buckets": buckets,
             })
         })

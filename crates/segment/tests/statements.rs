@@ -144,7 +144,7 @@ fn texts_are_joined_and_told_when_cut() {
     // Another statement in the place of the first, and its text where the other's was.
     let tag = sets_of(&key(3), SETS).0;
     let set = one / 20;
-    maker.u64(maker.set_at(set) + u64::from(set::TAGS as u32 + one % 20 * 8), tag);
+    maker.u32(maker.set_at(set) + u64::from(set::TAGS as u32 + one % 20 * 4), tag as u32);
     maker.u64(maker.statement_at(one) + statement::KEY as u64, 3);
     maker.u64(maker.statement_at(one) + statement::BORN as u64, 9);
     maker.give_text(one, b"commit", 6, UTF8, (10, 2));

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::report::Edge;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
@@ -49,6 +50,7 @@ Examples:
   tally events --follow           what is notable, as it happens
   tally level locks --for 60s     look at every lightweight lock, for a minute
   tally record -o run1 -- pgbench -T 60   keep all of it while a command runs
+  tally report DIR -o report.html a recording as one page
   tally cost                      what the watching costs
   tally clock                     whether the clock behind it all can be relied on";
 
@@ -73,6 +75,8 @@ pub enum Verb {
     Events(EventsArgs),
     /// Keep all of it on disk, as Parquet files; for good, for a while, or while a command runs
     Record(RecordArgs),
+    /// What a recording holds, as one page for the browser, as text or as JSON
+    Report(ReportArgs),
     /// Measure what a level costs, or the statements, by toggling it on live backends
     Cost(CostArgs),
     /// Test the clocks that times are taken with: cost, resolution, steps back, skew, drift, gaps
@@ -223,13 +227,18 @@ Examples:
   tally top --interval 5 --view waits
   tally top --once --view lwlocks --per-second --interval 60
   tally top --once --json /var/lib/postgresql/15/main | jq '.ledger[0]'
-  tally top --json --count 60 > minute.jsonl")]
+  tally top --json --count 60 > minute.jsonl
+  tally top --replay /srv/recording --from 14:30 --speed 10
+  tally top --replay /srv/recording --from -1h --once --view statements
+
+Of a recording, --once is all of it as one interval. T is a time of day (14:30), a date (2026-03-01),
+both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or so long before its end (-10m).")]
 pub struct TopArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min)
-    #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = interval)]
-    pub interval: Duration,
+    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min); 1 s unless said otherwise
+    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
     /// Print one interval as text and end
     #[arg(long)]
     pub once: bool,
@@ -247,9 +256,10 @@ pub struct TopArgs {
     /// of level locks, and the commands below it
     #[arg(long, requires = "view", conflicts_with = "json")]
     pub per_second: bool,
-    /// Order of the rows; of statements also an activity, such as IO:DataFileRead
-    #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
-    pub sort: Sort,
+    /// Order of the rows, by time unless said otherwise; of statements also an activity, such as
+    /// IO:DataFileRead
+    #[arg(long, value_name = "KEY", value_parser = SortParser)]
+    pub sort: Option<Sort>,
     /// The other way round
     #[arg(long, short)]
     pub reverse: bool,
@@ -265,6 +275,31 @@ pub struct TopArgs {
     /// Do not compare with the kernel's own accounts (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,
+    /// Play a recording that `tally record` has made, or is making, instead of watching a server;
+    /// --interval puts its intervals together to this length
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "leaders", "no_witness"])]
+    pub replay: Option<PathBuf>,
+    /// Of a recording: from here on
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
+          requires = "replay")]
+    pub from: Option<Edge>,
+    /// Of a recording: until then
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
+          requires = "replay")]
+    pub to: Option<Edge>,
+    /// Of a recording of several machines: this one
+    #[arg(long, value_name = "NAME", requires = "replay")]
+    pub host: Option<String>,
+    /// Play a recording so many times as fast as it was, from 0.125 to 1024; 1 unless said
+    /// otherwise
+    #[arg(long, value_name = "TIMES", value_parser = speed, requires = "replay")]
+    pub speed: Option<f64>,
+    /// Listen to the mouse: click a pane, a column (its order) or a row; key m does the same
+    #[arg(long)]
+    pub mouse: bool,
+    /// Pass over what the key W of the full-screen view saved ($XDG_CONFIG_HOME/pgtally/top.toml)
+    #[arg(long)]
+    pub no_config: bool,
     /// When the full-screen view ends by itself; `tally demo` sets it to the end of its load
     #[arg(skip)]
     pub until: Option<Instant>,
@@ -328,6 +363,24 @@ pub enum Sort {
     /// Most time in this activity first, in small letters
     #[value(skip)]
     Activity(String),
+}
+
+impl Sort {
+    /// As it is said on the command line.
+    pub fn name(&self) -> String {
+        match (self, self.to_possible_value()) {
+            (Self::Activity(name), _) => name.clone(),
+            (_, value) => value.map_or_else(String::new, |value| value.get_name().to_string()),
+        }
+    }
+
+    /// What is said so on the command line.
+    pub fn named(text: &str) -> Result<Self, String> {
+        match text.contains(':') {
+            true => Ok(Self::Activity(text.to_lowercase())),
+            false => Self::from_str(text, false).map_err(|_| format!("\"{text}\" is no order")),
+        }
+    }
 }
 
 /// One of the orders, or an activity.
@@ -540,6 +593,42 @@ impl From<EventKind> for segment::EventKind {
             EventKind::Checkpoint => Self::Checkpoint,
         }
     }
+}
+
+/// Arguments of `tally report`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+DIR is what `tally record -o DIR` has written, or is writing. T is a time of day (14:30), a date
+(2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or so long before
+the recording's end (-10m). A page holds everything that it needs and can be sent as it is.
+
+Examples:
+  tally report /srv/recording
+  tally report /srv/recording -o report.html
+  tally report /srv/recording --from -1h -o last-hour.html
+  tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
+pub struct ReportArgs {
+    /// The recording's directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Tell of the time from here on
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub from: Option<Edge>,
+    /// Tell of the time until then
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
+    pub to: Option<Edge>,
+    /// Of a recording of several machines, tell of this one
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Write it into this file: a page, unless --text or --json is given
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print text, as without -o
+    #[arg(long, conflicts_with = "json")]
+    pub text: bool,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `tally cost`.
@@ -801,7 +890,7 @@ pub struct CompletionsArgs {
 }
 
 /// A time as written on a command line: a number with ms, s, min or h; seconds without.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
         "ms" => 0.001,
@@ -859,6 +948,14 @@ fn positive(text: &str, most: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= most => Ok(number),
         _ => Err(format!("must be a number above 0 and up to {most}")),
+    }
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speeds = crate::top::SPEEDS;
+    match text.parse::<f64>() {
+        Ok(times) if speeds.contains(&times) => Ok(times),
+        _ => Err(format!("must be from {} to {}", speeds.start(), speeds.end())),
     }
 }
 

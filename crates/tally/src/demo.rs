@@ -10,7 +10,7 @@ use scratch::{Cluster, Load, PgbenchResult, RunningPgbench};
 use segment::kernel::Watch;
 use segment::{Interval, Segment};
 
-use crate::cli::{DemoArgs, Sort, TopArgs, View, Workload};
+use crate::cli::{DemoArgs, TopArgs, View, Workload};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::{instrumented, top};
@@ -97,18 +97,25 @@ fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
     let all = args.seconds.as_secs() / interval.as_secs().max(1);
     TopArgs {
         target: Some(path.display().to_string()),
-        interval,
+        interval: Some(interval),
         once: args.once,
         json: false,
         count: (!live && !args.once).then_some(all),
         view: Some(View::Ledger),
         per_second: false,
-        sort: Sort::Time,
+        sort: None,
         reverse: false,
         filter: None,
         idle: false,
         leaders: false,
         no_witness: false,
+        replay: None,
+        from: None,
+        to: None,
+        host: None,
+        speed: None,
+        mouse: false,
+        no_config: true,
         until: Some(end),
     }
 }

@@ -42,6 +42,8 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
         return Err(gone(&segment));
     }
     let switch = segment.level_switch()?;
+    // A `tally cost` that was killed may have left them paused.
+    switch.pause_statements(false);
     let mut out = std::io::stdout().lock();
     if let Some(length) = args.length {
         return for_a_while(&segment, &switch, level, length, args.every);

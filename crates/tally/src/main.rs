@@ -24,6 +24,7 @@ mod library_list;
 mod ls;
 mod model;
 mod record;
+mod report;
 mod server;
 mod statements;
 mod status;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Statements(args) => statements::run(args, color),
         Verb::Events(args) => events::run(args, color),
         Verb::Record(args) => record::run(args),
+        Verb::Report(args) => report::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
         Verb::Level(args) => level::run(args),

@@ -41,6 +41,21 @@ fn a_server_with_the_extension_in_sessions_says_what_is_not_covered() {
 }
 
 #[test]
+fn paused_statements_are_said_and_go_on_when_a_level_is_set() {
+    let cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));
+    let path = segment(&cluster);
+    let status = || json(&output(tally().args(["status", "--json"]).arg(&path)));
+    assert_eq!(status()["statements_paused"], false);
+    // As a `tally cost` leaves it that was killed.
+    segment::Segment::open(&path).unwrap().level_switch().unwrap().pause_statements(true);
+    assert_eq!(status()["statements_paused"], true);
+    let text = output(tally().arg("status").arg(&path));
+    assert!(text.contains("paused: tally cost") && text.contains("`tally level waits`"), "{text}");
+    output(tally().args(["level", "waits"]).arg(&path));
+    assert_eq!(status()["statements_paused"], false);
+}
+
+#[test]
 fn slots_that_do_not_suffice_are_said_with_the_remedy() {
     let cluster = start(
         plain().setting("shared_preload_libraries", "pg_tally").setting("pg_tally.max_slots", "3"),

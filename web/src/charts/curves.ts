@@ -74,7 +74,8 @@ export class Curves {
         const faint = (): boolean => this.focused !== null && this.focused !== index;
         const ink = (): string => this.colourOf(index) + (faint() ? "38" : "");
         if (this.chart.kind === "lines") {
-            return { scale: "y", stroke: ink, width: 1.5, paths: linePaths, points: { show: false } };
+            const pale = (): string => this.colourOf(index) + (faint() ? "1c" : "60");
+            return { scale: "y", stroke: ink, fill: pale, width: 1.5, paths: linePaths, points: { show: false } };
         }
         // Colours are opaque, for each area covers the rest of the one above it; a faint one is paler.
         return {

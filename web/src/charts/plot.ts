@@ -6,6 +6,7 @@
  */
 import uPlot from "uplot";
 import { readInk, type Ink } from "../look/ink";
+import { onPaper } from "../look/theme";
 import type { View } from "../view";
 import { timeAxis } from "./axes";
 import { drawOver, drawUnder, saidAt, type Landmarks } from "./marks";
@@ -28,6 +29,10 @@ export interface Kind {
     readonly step: (time: number, by: number) => number;
 }
 
+/** No plot is narrower, in pixels, whatever its place. */
+const NARROWEST = 120;
+/** About as wide as a sheet between its margins. */
+const PAPER = 660;
 /** Least distance, in pixels, that makes a drag of a click. */
 const DRAG = 4;
 
@@ -49,7 +54,7 @@ export class Plot {
         this.drawnIn = readInk(view.theme);
         const ink = (): Ink => this.drawnIn;
         const options: uPlot.Options = {
-            width: Math.max(120, host.clientWidth),
+            width: onPaper() ? PAPER : Math.max(NARROWEST, host.clientWidth),
             height: kind.height,
             padding: [10, 18, 0, 0],
             legend: { show: false },
@@ -121,8 +126,8 @@ export class Plot {
         );
         const size = new ResizeObserver(() => this.fit());
         size.observe(host);
-        // The observer does not hear of a page that is laid out for paper.
-        addEventListener("beforeprint", () => this.fit(), { signal: until });
+        // Before the page is laid out for paper: the style sheet fits what is drawn to the sheet.
+        addEventListener("beforeprint", () => this.resize(PAPER), { signal: until });
         addEventListener("afterprint", () => this.fit(), { signal: until });
         until.addEventListener("abort", () => {
             size.disconnect();
@@ -131,7 +136,10 @@ export class Plot {
     }
 
     private fit(): void {
-        const width = Math.max(120, this.host.clientWidth);
+        if (!onPaper()) this.resize(Math.max(NARROWEST, this.host.clientWidth));
+    }
+
+    private resize(width: number): void {
         if (width !== this.u.width) this.u.setSize({ width, height: this.kind.height });
     }
 

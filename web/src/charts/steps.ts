@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
  * Curves as steps: each point holds until the next, which is what was measured, and a gap stays
- * empty. Where several points share a pixel, a line shows the least and the greatest of them.
+ * empty. Where several points share a pixel, the line is their mean, on a pale bar from the least to
+ * the greatest of them.
  */
 import type uPlot from "uplot";
 
@@ -51,20 +52,24 @@ function lineOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | n
     return path;
 }
 
-/** One vertical stroke per pixel, from the least to the greatest of its points. */
-function crowdOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | null>, from: number, to: number): Path2D {
-    const path = new Path2D();
+/** Of each pixel's points, from the least to the greatest as a bar, and their mean as a line. */
+function crowdOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | null>, from: number, to: number): [mean: Path2D, spread: Path2D] {
+    const mean = new Path2D();
+    const spread = new Path2D();
     let column = NaN;
     let least = 0;
     let greatest = 0;
+    let sum = 0;
+    let points = 0;
     let drawing = false;
     const flush = (): void => {
-        if (Number.isNaN(column)) return;
-        if (drawing) path.lineTo(column, f.y(greatest));
-        else path.moveTo(column, f.y(greatest));
-        path.lineTo(column, f.y(least));
+        if (points === 0) return;
+        const y = f.y(sum / points);
+        if (drawing) mean.lineTo(column, y);
+        else mean.moveTo(column, y);
+        spread.rect(column, f.y(greatest), 1, f.y(least) - f.y(greatest));
         drawing = true;
-        column = NaN;
+        points = 0;
     };
     for (let i = from; i <= to; i++) {
         const value = values[i];
@@ -75,17 +80,19 @@ function crowdOf(f: Frame, times: ArrayLike<number>, values: ArrayLike<number | 
             continue;
         }
         const x = Math.round(f.x(begin));
-        if (x !== column) {
+        if (x !== column || points === 0) {
             flush();
             column = x;
             least = greatest = value;
-        } else {
-            least = Math.min(least, value);
-            greatest = Math.max(greatest, value);
+            sum = 0;
         }
+        least = Math.min(least, value);
+        greatest = Math.max(greatest, value);
+        sum += value;
+        points++;
     }
     flush();
-    return path;
+    return [mean, spread];
 }
 
 /** For uPlot: the area under the steps, down to the floor. */
@@ -134,6 +141,7 @@ export function linePaths(u: uPlot, series: number, first: number, last: number)
     const f = frame(u, scale, first, last);
     if (!f || !values) return null;
     const from = Math.max(0, first - 1);
-    const draw = f.perPixel > CROWDED ? crowdOf : lineOf;
-    return { stroke: draw(f, times, values, from, last), fill: null, clip: null, flags: 1 };
+    if (f.perPixel <= CROWDED) return { stroke: lineOf(f, times, values, from, last), fill: null, clip: null, flags: 1 };
+    const [mean, spread] = crowdOf(f, times, values, from, last);
+    return { stroke: mean, fill: spread, clip: null, flags: 1 };
 }

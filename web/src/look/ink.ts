@@ -3,7 +3,7 @@
  * The colours that charts draw with: those of the style sheet for paper and ink, those of the
  * palette for curves. Read anew whenever the theme changes.
  */
-import { neutral, shade, type ActivityClass, type ThemeName } from "./palette";
+import { shade, type ActivityClass, type ThemeName } from "./palette";
 
 export interface Ink {
     readonly theme: ThemeName;
@@ -33,25 +33,30 @@ export function readInk(theme: ThemeName): Ink {
     };
 }
 
-/** What a curve is drawn in: its class and shade among `members` of that class, or a place among the neutral ones. */
+/** What a curve is drawn in: one of the shades of a class. */
 export interface Paint {
-    readonly class: ActivityClass | null;
+    readonly class: ActivityClass;
     readonly index: number;
     readonly members: number;
 }
 
+/** What curves that are no activity borrow, one after the other, if no activity beside them has it. */
+const BORROWED: readonly ActivityClass[] = ["io", "lock", "cpu", "client", "lwlock"];
+
 /** The paints of a chart's series, in their order. */
 export function paints(series: readonly { class: ActivityClass | null; shade: number }[]): Paint[] {
-    let neutrals = 0;
+    const free = BORROWED.filter((one) => series.every((other) => other.class !== one));
+    const plain = series.filter((one) => one.class === null).length;
+    const rounds = Math.ceil(plain / free.length);
+    let borrowed = 0;
     return series.map((one) => {
-        if (one.class === null) return { class: null, index: neutrals++, members: 0 };
+        if (one.class === null) {
+            const index = borrowed++;
+            return { class: free[index % free.length] ?? "other", index: Math.floor(index / free.length), members: rounds };
+        }
         const shades = series.filter((other) => other.class === one.class).map((other) => other.shade);
         return { class: one.class, index: one.shade, members: Math.max(...shades) + 1 };
     });
 }
 
-export function colour(paint: Paint, theme: ThemeName): string {
-    return paint.class === null
-        ? neutral(paint.index, theme)
-        : shade(paint.class, paint.index, paint.members, theme);
-}
+export const colour = ({ class: of, index, members }: Paint, theme: ThemeName): string => shade(of, index, members, theme);

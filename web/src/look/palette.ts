@@ -43,14 +43,6 @@ export function shade(of: ActivityClass, index: number, members: number, theme: 
     return hex(colour);
 }
 
-/** Curves that are no activity: blue, vermilion, green, purple of the same palette, in turn. */
-const NEUTRALS: readonly ActivityClass[] = ["io", "lock", "cpu", "client"];
-
-export function neutral(index: number, theme: ThemeName): string {
-    const of = NEUTRALS[index % NEUTRALS.length] ?? "other";
-    return shade(of, Math.floor(index / NEUTRALS.length), 1 + Math.floor(index / NEUTRALS.length), theme);
-}
-
 /**
  * The steps of a heat map, from hardly anything to most: a single-direction ramp of lightness, so
  * that it reads without hue as well (as cividis does), from the page's ground towards the ink.

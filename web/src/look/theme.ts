@@ -33,6 +33,9 @@ function remember(): void {
     }
 }
 
+/** The page is being laid out for paper. */
+export const onPaper = (): boolean => printing;
+
 /** The theme that holds now. */
 export function current(): ThemeName {
     if (printing) return "light";

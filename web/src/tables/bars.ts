@@ -12,29 +12,36 @@ export interface Span {
     readonly high: number;
 }
 
+/** Where a bar ends; one without an end is drawn an octave wide. */
+const endOf = ([from, to]: Histogram[number]): number => to ?? from * 2;
+
 /** From the fastest to the slowest of all rows, so that their histograms can be compared. */
 export function spanOf(histograms: readonly Histogram[]): Span {
     let low = Infinity;
     let high = 0;
     for (const histogram of histograms) {
         low = Math.min(low, histogram[0]?.[0] || Infinity);
-        high = Math.max(high, histogram[histogram.length - 1]?.[1] ?? 0);
+        const last = histogram[histogram.length - 1];
+        if (last) high = Math.max(high, endOf(last));
     }
-    return low < high ? { low, high } : { low: 1e-6, high: 1 };
+    if (low >= high) return { low: 1e-6, high: 1 };
+    // Less than a decade would make a broad block of a single bar.
+    const pad = Math.sqrt(Math.max(10 / (high / low), 1));
+    return { low: low / pad, high: high * pad };
 }
 
 /** Bars over a logarithmic scale of time, the tallest as high as the picture. */
 export function histogramPath(histogram: Histogram, { low, high }: Span, width: number, height: number): string {
     const scale = width / Math.log(high / low);
     const x = (seconds: number): number => Math.log(Math.max(seconds, low) / low) * scale;
-    const density = (from: number, to: number, count: number): number => count / Math.max(x(to) - x(from), 1e-6);
-    const most = Math.max(0, ...histogram.map(([from, to, count]) => density(from, to, count)));
+    const density = (bar: Histogram[number]): number => bar[2] / Math.max(x(endOf(bar)) - x(bar[0]), 1e-6);
+    const most = Math.max(0, ...histogram.map(density));
     let path = "";
-    for (const [from, to, count] of histogram) {
-        if (count === 0) continue;
+    for (const bar of histogram) {
+        if (bar[2] === 0) continue;
         // The rarest is the most interesting: it stays visible.
-        const tall = Math.max((density(from, to, count) / most) * height, 0.75);
-        const [a, b] = [x(from), x(to)].map((at) => at.toFixed(1));
+        const tall = Math.max((density(bar) / most) * height, 0.75);
+        const [a, b] = [x(bar[0]), x(endOf(bar))].map((at) => at.toFixed(1));
         path += `M${a} ${height}V${(height - tall).toFixed(1)}H${b}V${height}Z`;
     }
     return path;
@@ -49,7 +56,7 @@ export function sparkbar(histogram: Histogram, span: Span): SVGElement {
     const first = histogram[0];
     const said =
         first && last
-            ? `${whole(all)} from ${figure(first[0], "seconds")} to ${figure(last[1], "seconds")}`
+            ? `${whole(all)} from ${figure(first[0], "seconds")} to ${figure(endOf(last), "seconds")}`
             : "nothing";
     return drawn(
         "svg",

@@ -65,6 +65,8 @@ export class Grid {
             this.all = !this.all;
             this.render();
         }, "more");
+        // Moving a table about is quick while it has no rows.
+        this.body.replaceChildren();
         this.frame();
         this.sortable();
         this.render();

@@ -9,7 +9,7 @@ use super::quiet::{Tries, TwoCopies};
 use super::sums::{parts_of, RawPart, Sums};
 use crate::error::Error;
 use crate::layout::{
-    self, book, cached, current, entry, head, i32_at, state, statement, u32_at, u64_at,
+    self, book, cached, current, entry, head, i32_at, state, u32_at, u64_at,
 };
 use crate::segment::{Segment, StatementRegions};
 use std::sync::atomic::{fence, Ordering};
@@ -35,8 +35,8 @@ impl Cached {
             place,
             generation,
             key: StatementKey::of(bytes, cached::KEY),
-            sums: Sums::of(bytes, true),
-            parts: parts_of(bytes, statement::PARTS, layout::PARTS).collect(),
+            sums: Sums::of_place(bytes),
+            parts: parts_of(bytes, cached::PARTS, layout::PARTS).collect(),
         })
     }
 
@@ -106,7 +106,7 @@ impl Segment {
     ) -> Result<(), Error> {
         let used = |bytes: &[u8]| u32_at(bytes, cached::STATE) == 1;
         let at = place_at(regions, owner.slot, 0);
-        self.read_twice(at, owner.places as usize, cached::SIZE, used, copies)?;
+        self.read_twice(at, owner.places as usize, cached::SIZE, used, copies, |_| Ok(()))?;
         for (place, (bytes, rests)) in (0..).zip(copies.each(cached::SIZE)) {
             if used(bytes) {
                 found.extend(match rests {

@@ -78,7 +78,7 @@ impl TwoCopies {
 
 impl Segment {
     /// Copy `count` things of `size` bytes from `at` on twice. Where none is `used` there is
-    /// nothing to be seen in either copy.
+    /// nothing to be seen in either copy. What their seqs guard elsewhere is copied in between.
     pub(super) fn read_twice(
         &self,
         at: u64,
@@ -86,12 +86,15 @@ impl Segment {
         size: usize,
         used: impl Fn(&[u8]) -> bool,
         copies: &mut TwoCopies,
+        between: impl FnOnce(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let TwoCopies { first, second } = copies;
         first.resize(count * size, 0);
         second.clear();
         self.read(at, first)?;
         if first.chunks_exact(size).any(used) {
+            fence(Ordering::Acquire);
+            between(first)?;
             fence(Ordering::Acquire);
             second.resize(count * size, 0);
             self.read(at, second)?;
@@ -107,10 +110,23 @@ impl Segment {
         bytes: &mut [u8],
         tries: &Tries,
     ) -> Result<bool, Error> {
+        self.read_under_seq_with(at, bytes, tries, |_| Ok(()))
+    }
+
+    /// The same of what its seq guards elsewhere, too, which `and` copies.
+    pub(super) fn read_under_seq_with(
+        &self,
+        at: u64,
+        bytes: &mut [u8],
+        tries: &Tries,
+        mut and: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
         for attempt in 0.. {
             let before = self.read_u64(at)?;
             fence(Ordering::Acquire);
             self.read(at, bytes)?;
+            fence(Ordering::Acquire);
+            and(bytes)?;
             fence(Ordering::Acquire);
             if before % 2 == 0 && before == self.read_u64(at)? {
                 return Ok(true);

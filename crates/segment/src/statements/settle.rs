@@ -116,7 +116,7 @@ impl Segment {
             for set in sets {
                 let tags = self.read_set(regions, set)?.tags;
                 let first = set * layout::WAYS as u32;
-                for (number, _) in (first..).zip(tags).filter(|(_, t)| *t == tag) {
+                for (number, _) in (first..).zip(tags).filter(|(_, t)| *t == tag as u32) {
                     let entry = self.read_entry(regions, number, tries)?;
                     let entry = entry.filter(|entry| entry.key == *key);
                     found.entry = found.entry.or(entry);

@@ -4,7 +4,8 @@
 
 use crate::histogram::{Counts, Histogram};
 use crate::layout::{
-    self, bucket, bucket_middle, counts, f64_at, moments, part, statement, u32_at, u64_at,
+    self, bucket, bucket_middle, cached, counts, f64_at, moments, part, rest, statement, u32_at,
+    u64_at,
 };
 
 /// Count, sum and extremes of times, in ticks.
@@ -68,7 +69,7 @@ impl Times {
 
 /// The counts that are plain numbers, in the order of the file.
 pub(super) const WORDS: usize =
-    (counts::ROWS_END - counts::ROWS) / 8 + (counts::SIZE - counts::WAL) / 8;
+    1 + (counts::PLAN - counts::BLOCKS) / 8 + (counts::SIZE - counts::IO_NS) / 8;
 
 /// Where each lies among them.
 pub(super) mod word {
@@ -108,16 +109,25 @@ pub(super) struct RawPart {
 
 /// The parts in `bytes`: `used` of them, at most.
 pub(super) fn parts_of(bytes: &[u8], at: usize, used: usize) -> impl Iterator<Item = RawPart> + '_ {
-    let bytes = bytes.get(at..at + layout::PARTS * part::SIZE).unwrap_or(&[]);
+    let bytes = bytes.get(at..).unwrap_or(&[]);
     bytes
         .chunks_exact(part::SIZE)
-        .take(used)
+        .take(used.min(layout::PARTS))
         .map(|b| RawPart {
             stat: u32_at(b, part::STAT),
             count: u64_at(b, part::COUNT),
             ticks: u64_at(b, part::TICKS),
         })
         .filter(|part| part.stat != 0)
+}
+
+/// The parts of an entry, and of its rest.
+pub(super) fn parts_of_entry(near: &[u8], far: Option<&[u8]>) -> Vec<RawPart> {
+    let mut parts: Vec<RawPart> =
+        parts_of(near, statement::PARTS, layout::NEAR_PARTS).collect();
+    let more = far.map(|far| parts_of(far, rest::PARTS, layout::PARTS));
+    more.into_iter().flatten().for_each(|part| add_part(&mut parts, part));
+    parts
 }
 
 /// Add a part to those of the same account, or as a new one.
@@ -157,23 +167,70 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Those of the entry in `bytes`, or of the place of a cache, whose buckets are `narrow`.
-    pub fn of(bytes: &[u8], narrow: bool) -> Sums {
-        let at = statement::COUNTS;
-        let early = (counts::ROWS..counts::ROWS_END).step_by(8);
-        let late = (counts::WAL..counts::SIZE).step_by(8);
+    /// Those of a place of a cache.
+    pub fn of_place(bytes: &[u8]) -> Sums {
+        let mut sums = Sums::of_counts(bytes, cached::COUNTS);
+        let exec = sums.exec;
+        if exec.count == 1 {
+            // Its writer has not touched the histogram yet.
+            exec.max.into_iter().for_each(|max| sums.histogram.add(max, 1));
+        } else {
+            sums.add_buckets(|b| u64::from(u32_at(bytes, cached::HIST + 4 * b)));
+        }
+        sums
+    }
+
+    /// Those of an entry, and of its rest where that is in use.
+    pub fn of_entry(near: &[u8], far: Option<&[u8]>) -> Sums {
+        let (exec, first_us) = (statement::COUNTS + counts::EXEC, statement::FIRST_US);
+        let mut sums = far.map_or_else(Sums::default, |far| Sums::of_counts(far, rest::COUNTS));
+        sums.exec = Times::of(near, exec);
+        sums.words[word::ROWS] = u64_at(near, statement::COUNTS + counts::ROWS);
+        sums.words[word::BLOCKS] = u64_at(near, statement::COUNTS + counts::BLOCKS);
+        sums.last_us = u64_at(near, statement::COUNTS + counts::LAST_US) as i64;
+        sums.first_us = u64_at(near, first_us) as i64;
+        if let Some(far) = far {
+            sums.add_buckets(|b| u64_at(far, rest::HIST + 8 * b));
+        }
+        let base = u32_at(near, statement::BASE) as usize;
+        let most = layout::HIST_BUCKETS.saturating_sub(base).min(layout::NEAR_BUCKETS);
+        if sums.exec.count > 0 && most > 0 {
+            let bucket = |i| u64::from(u32_at(near, statement::HIST + 4 * i));
+            let counts: Vec<u64> = (0..most).map(bucket).collect();
+            sums.histogram.add_counts(base, Counts::Wide(&counts));
+        }
+        sums
+    }
+
+    /// The counts at `at`.
+    fn of_counts(bytes: &[u8], at: usize) -> Sums {
+        let early = (counts::BLOCKS..counts::PLAN).step_by(8);
+        let late = (counts::IO_NS..counts::SIZE).step_by(8);
+        let offsets = std::iter::once(counts::ROWS).chain(early).chain(late);
         let mut words = [0; WORDS];
-        for (word, offset) in words.iter_mut().zip(early.chain(late)) {
+        for (word, offset) in words.iter_mut().zip(offsets) {
             *word = u64_at(bytes, at + offset);
         }
-        let exec = Times::of(bytes, at + counts::EXEC);
+        let [first_us, last_us] = [counts::FIRST_US, counts::LAST_US];
+        let [first_us, last_us] = [first_us, last_us].map(|field| u64_at(bytes, at + field) as i64);
         Sums {
+            exec: Times::of(bytes, at + counts::EXEC),
             plan: Times::of(bytes, at + counts::PLAN),
             words,
-            first_us: u64_at(bytes, at + counts::FIRST_US) as i64,
-            last_us: u64_at(bytes, at + counts::LAST_US) as i64,
-            histogram: histogram(bytes, &exec, narrow),
-            exec,
+            first_us: if first_us != 0 { first_us } else { last_us },
+            last_us,
+            histogram: Histogram::new(),
+        }
+    }
+
+    /// Add the buckets of the executions' histogram: those between the extremes.
+    fn add_buckets(&mut self, bucket_count: impl Fn(usize) -> u64) {
+        let (Some(min), Some(max)) = (self.exec.min, self.exec.max) else {
+            return;
+        };
+        if min <= max {
+            let counts: Vec<u64> = (bucket(min)..=bucket(max)).map(bucket_count).collect();
+            self.histogram.add_counts(bucket(min), Counts::Wide(&counts));
         }
     }
 
@@ -219,28 +276,4 @@ impl Sums {
     pub fn is_zero(&self) -> bool {
         self.exec.count == 0 && self.plan.count == 0 && self.words.iter().all(|&n| n == 0)
     }
-}
-
-/// Only the buckets between the extremes count; a writer that has met a statement once has not
-/// touched them.
-fn histogram(bytes: &[u8], exec: &Times, narrow: bool) -> Histogram {
-    let mut histogram = Histogram::new();
-    let (Some(min), Some(max)) = (exec.min, exec.max) else {
-        return histogram;
-    };
-    if exec.count == 1 && narrow {
-        histogram.add(max, 1);
-    } else if min <= max {
-        let range = bucket(min)..=bucket(max);
-        let at = statement::HIST;
-        let counts: Vec<u64> = range
-            .clone()
-            .map(|b| match narrow {
-                true => u64::from(u32_at(bytes, at + 4 * b)),
-                false => u64_at(bytes, at + 8 * b),
-            })
-            .collect();
-        histogram.add_counts(*range.start(), Counts::Wide(&counts));
-    }
-    histogram
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The table that all writers share: its sets, and their entries.
 //!
-//! Concurrency contract. An entry is copied between two readings of its seq that are equal
-//! and even. `folds` counts what has been laid down into a set; both `folds` and the log
+//! Concurrency contract. An entry and its rest are copied between two readings of its seq that
+//! are equal and even. `folds` counts what has been laid down into a set; both `folds` and the log
 //! change while the entry's seq is odd.
 
 use super::key::StatementKey;
 use super::quiet::{Tries, TwoCopies};
-use super::sums::{parts_of, RawPart, Sums};
+use super::sums::{parts_of_entry, RawPart, Sums};
 use crate::error::Error;
-use crate::layout::{self, i32_at, set, statement, u32_at, u64_at};
+use crate::layout::{self, i32_at, rest, set, statement, u32_at, u64_at};
 use crate::segment::{Segment, StatementRegions};
 use std::sync::atomic::{fence, Ordering};
 
@@ -46,14 +46,14 @@ impl TextPlace {
 }
 
 impl Entry {
-    fn of(number: u32, bytes: &[u8]) -> Option<Entry> {
+    fn of(number: u32, bytes: &[u8], rest: Option<&[u8]>) -> Option<Entry> {
         (u32_at(bytes, statement::STATE) == 1).then(|| Entry {
             number,
             key: StatementKey::of(bytes, statement::KEY),
             born: u64_at(bytes, statement::BORN),
             text: TextPlace::of(bytes),
-            sums: Sums::of(bytes, false),
-            parts: parts_of(bytes, statement::PARTS, layout::PARTS).collect(),
+            sums: Sums::of_entry(bytes, rest),
+            parts: parts_of_entry(bytes, rest),
         })
     }
 }
@@ -65,7 +65,7 @@ pub(super) struct SetHead {
     pub folds_before: u64,
     /// ... and after.
     pub folds_after: u64,
-    pub tags: [u64; layout::WAYS],
+    pub tags: [u32; layout::WAYS],
     pub log: [u64; layout::SET_LOG],
 }
 
@@ -76,8 +76,13 @@ impl SetHead {
     }
 }
 
-fn tags_of(bytes: &[u8]) -> [u64; layout::WAYS] {
-    std::array::from_fn(|way| u64_at(bytes, set::TAGS + 8 * way))
+fn tags_of(bytes: &[u8]) -> [u32; layout::WAYS] {
+    std::array::from_fn(|way| u32_at(bytes, set::TAGS + 4 * way))
+}
+
+/// Whether the rest of an entry is in use.
+fn has_rest(bytes: &[u8]) -> bool {
+    u32_at(bytes, statement::STATE) == 1 && u32_at(bytes, statement::MORE) != 0
 }
 
 impl Segment {
@@ -85,7 +90,7 @@ impl Segment {
     pub(super) fn read_tags(
         &self,
         regions: &StatementRegions,
-    ) -> Result<Vec<[u64; layout::WAYS]>, Error> {
+    ) -> Result<Vec<[u32; layout::WAYS]>, Error> {
         let mut tags = Vec::with_capacity(regions.sets.count as usize);
         self.each_entry(regions.sets, set::LOG, |_, bytes| tags.push(tags_of(bytes)))?;
         Ok(tags)
@@ -111,7 +116,7 @@ impl Segment {
         &self,
         regions: &StatementRegions,
         set: u32,
-        tags: &[u64; layout::WAYS],
+        tags: &[u32; layout::WAYS],
         copies: &mut TwoCopies,
         tries: &Tries,
         found: &mut Vec<Entry>,
@@ -129,10 +134,26 @@ impl Segment {
         }
         let used = |bytes: &[u8]| u32_at(bytes, statement::STATE) == 1;
         let count = (high - low + 1) as usize;
-        self.read_twice(regions.table.entry(low), count, statement::SIZE, used, copies)?;
-        for (number, (bytes, rests)) in (low..).zip(copies.each(statement::SIZE)) {
-            if rests {
-                found.extend(Entry::of(number, bytes));
+        // The rests from the first to the last that is in use, and the number of that first one.
+        let (mut rests, mut begin) = (Vec::new(), low);
+        let at = regions.table.entry(low);
+        self.read_twice(at, count, statement::SIZE, used, copies, |bytes| {
+            let in_use = || (low..).zip(bytes.chunks_exact(statement::SIZE)).filter(|e| has_rest(e.1));
+            if let (Some((first, _)), Some((last, _))) = (in_use().next(), in_use().last()) {
+                begin = first;
+                rests.resize((last - first + 1) as usize * rest::SIZE, 0);
+                self.read(regions.rests.entry(first), &mut rests)?;
+            }
+            Ok(())
+        })?;
+        let rest_of = |number: u32| {
+            let from = (number.checked_sub(begin)? as usize).checked_mul(rest::SIZE)?;
+            rests.get(from..from + rest::SIZE)
+        };
+        for (number, (bytes, still)) in (low..).zip(copies.each(statement::SIZE)) {
+            if still {
+                let rest = if has_rest(bytes) { rest_of(number) } else { None };
+                found.extend(Entry::of(number, bytes, rest));
             } else if tags[(number - first) as usize] != 0 {
                 found.extend(self.read_entry(regions, number, tries)?);
             }
@@ -148,7 +169,11 @@ impl Segment {
         tries: &Tries,
     ) -> Result<Option<Entry>, Error> {
         let mut bytes = [0u8; statement::SIZE];
-        self.read_under_seq(regions.table.entry(number), &mut bytes, tries)?;
-        Ok(Entry::of(number, &bytes))
+        let mut rest = Vec::new();
+        self.read_under_seq_with(regions.table.entry(number), &mut bytes, tries, |bytes| {
+            rest.resize(if has_rest(bytes) { rest::SIZE } else { 0 }, 0);
+            self.read(regions.rests.entry(number), &mut rest)
+        })?;
+        Ok(Entry::of(number, &bytes, Some(rest.as_slice()).filter(|rest| !rest.is_empty())))
     }
 }

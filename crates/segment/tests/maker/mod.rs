@@ -6,7 +6,7 @@
 use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
 use segment::layout::{
     self, block, book, bucket, cached, counts, current, directory, entry, event, head, header,
-    hold, key, moments, part, probe, set, state, statement,
+    hold, key, moments, part, probe, rest, set, state, statement,
 };
 use segment::StatementKey;
 use std::fs::{File, OpenOptions};
@@ -56,6 +56,7 @@ pub struct Places {
     pub sets: u32,
     pub sets_at: u64,
     pub table_at: u64,
+    pub rests_at: u64,
     pub texts_at: u64,
     pub caches_at: u64,
     pub cache_stride: u64,
@@ -108,6 +109,7 @@ impl Maker {
             sets,
             sets_at: region(sets, set::SIZE as u64),
             table_at: region(entries_of_sets, statement::SIZE as u64),
+            rests_at: region(entries_of_sets, rest::SIZE as u64),
             texts_at: region(entries_of_sets * BLOCKS, block::SIZE as u64),
             cache_stride: round(cache as u64, 4096),
             caches_at: region(shape.slots, round(cache as u64, 4096)),
@@ -181,6 +183,10 @@ impl Maker {
 
     pub fn u64(&self, at: u64, value: u64) {
         self.bytes(at, &value.to_ne_bytes());
+    }
+
+    pub fn get_u32(&self, at: u64) -> u32 {
+        self.get_u64(at) as u32
     }
 
     pub fn get_u64(&self, at: u64) -> u64 {
@@ -589,17 +595,17 @@ impl Counted {
         }
     }
 
-    /// Counts, parts and histogram, as an entry has them from its counts on, or a place.
+    /// Counts, parts and histogram, as the rest of an entry has them, or a place from its counts on.
     fn bytes(&self, narrow: bool) -> Vec<u8> {
         let width = if narrow { 4 } else { 8 };
-        let hist = statement::HIST - statement::COUNTS;
+        let hist = rest::HIST;
         let mut bytes = vec![0; hist + layout::HIST_BUCKETS * width];
         Counted::times(&mut bytes, counts::EXEC, &self.times);
         Counted::times(&mut bytes, counts::PLAN, &self.plans);
         put(&mut bytes, counts::ROWS, self.rows);
         put(&mut bytes, counts::FIRST_US, self.seen.0 as u64);
         put(&mut bytes, counts::LAST_US, self.seen.1 as u64);
-        let parts = statement::PARTS - statement::COUNTS;
+        let parts = rest::PARTS;
         for (i, &(stat, count, ticks)) in self.parts.iter().enumerate() {
             let at = parts + i * part::SIZE;
             put(&mut bytes, at + part::STAT, u64::from(stat));
@@ -665,28 +671,46 @@ impl Maker {
     /// Enter a statement in the table; the number of its entry.
     pub fn enter(&self, counted: &Counted, born: u64) -> u32 {
         let (tag, sets) = sets_of(&counted.key, self.places().sets);
-        let tag_at = |set, way: usize| self.set_at(set) + (set::TAGS + 8 * way) as u64;
+        let tag = tag as u32;
+        let tag_at = |set, way: usize| self.set_at(set) + (set::TAGS + 4 * way) as u64;
         let find = |wanted| {
             let ways = sets.map(|set| (0..layout::WAYS).map(move |way| (set, way)));
             let mut ways = ways.into_iter().flatten();
-            ways.find(|&(set, way)| self.get_u64(tag_at(set, way)) == wanted)
+            ways.find(|&(set, way)| self.get_u32(tag_at(set, way)) == wanted)
         };
         let free = |set: &u32| {
-            (0..layout::WAYS).filter(|&way| self.get_u64(tag_at(*set, way)) == 0).count()
+            (0..layout::WAYS).filter(|&way| self.get_u32(tag_at(*set, way)) == 0).count()
         };
         let (set, way) = find(tag).unwrap_or_else(|| {
             // In the emptier of the two, from its first free way on.
             let set = if free(&sets[1]) > free(&sets[0]) { sets[1] } else { sets[0] };
-            let way = (0..layout::WAYS).find(|&way| self.get_u64(tag_at(set, way)) == 0);
+            let way = (0..layout::WAYS).find(|&way| self.get_u32(tag_at(set, way)) == 0);
             (set, way.expect("there is room"))
         });
         let number = set * layout::WAYS as u32 + way as u32;
         let at = self.statement_at(number);
         self.bytes(at + statement::KEY as u64, &key_bytes(&counted.key));
         self.u64(at + statement::BORN as u64, born);
-        self.bytes(at + statement::COUNTS as u64, &counted.bytes(false));
+        // The first line of the counts, the first part and the first time's bucket are in the entry
+        // itself, all else in its rest.
+        let mut far = counted.bytes(false);
+        let near = |far: &mut [u8], from: usize, size: usize| {
+            let bytes = far[from..from + size].to_vec();
+            far[from..from + size].fill(0);
+            bytes
+        };
+        let first_us = near(&mut far, counts::FIRST_US, 8);
+        self.bytes(at + statement::FIRST_US as u64, &first_us);
+        self.bytes(at + statement::COUNTS as u64, &near(&mut far, 0, counts::NEAR));
+        self.bytes(at + statement::PARTS as u64, &near(&mut far, rest::PARTS, part::SIZE));
+        let base = counted.times.first().map_or(0, |&time| bucket(time));
+        self.u32(at + statement::BASE as u64, base as u32);
+        self.bytes(at + statement::HIST as u64, &near(&mut far, rest::HIST + 8 * base, 8)[..4]);
+        let rest_at = self.places().rests_at + u64::from(number) * rest::SIZE as u64;
+        self.bytes(rest_at, &far);
+        self.u32(at + statement::MORE as u64, u32::from(far.iter().any(|&byte| byte != 0)));
         self.u32(at + statement::STATE as u64, 1);
-        self.u64(self.set_at(set) + (set::TAGS + 8 * way) as u64, tag);
+        self.u32(tag_at(set, way), tag);
         number
     }
 
@@ -720,7 +744,7 @@ impl Maker {
         let at = self.place_at(slot, place);
         self.u64(at + cached::GENERATION as u64, generation);
         self.bytes(at + cached::KEY as u64, &key_bytes(&counted.key));
-        self.bytes(at + statement::COUNTS as u64, &counted.bytes(true));
+        self.bytes(at + cached::COUNTS as u64, &counted.bytes(true));
         self.u32(at + cached::STATE as u64, 1);
         let entry = self.entry_at(slot) + entry::CACHED as u64;
         self.u32(entry, layout::CACHED as u32);
@@ -741,7 +765,7 @@ impl Maker {
         self.bytes(at + current::KEY as u64, &key_bytes(&counted.key));
         self.u64(at + current::SINCE as u64, since);
         self.u32(at + current::USED as u64, counted.parts.len() as u32);
-        let parts = &counted.bytes(true)[statement::PARTS - statement::COUNTS..];
+        let parts = &counted.bytes(true)[rest::PARTS..];
         let size = layout::PARTS * part::SIZE;
         self.bytes(at + current::PARTS as u64, &parts[..size]);
         self.u64(at + current::BEGUN as u64, begun);

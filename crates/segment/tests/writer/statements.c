@@ -91,7 +91,11 @@ place_of(tally_cache *cache, uint32_t number)
 	tally_cached *place = tally_cache_find(cache, &key);
 
 	if (place == NULL)
-		place = tally_cache_enter(cache, &key, &text);
+	{
+		uint32_t	known = tally_statement_known(cache->segment, &key);
+
+		place = tally_cache_enter(cache, &key, known == TALLY_NONE ? &text : NULL, known);
+	}
 	if (place == NULL)
 		abort();
 	return place;
@@ -108,8 +112,7 @@ execute(tally_cache *cache, uint32_t number, uint32_t times)
 	tally_cached_begin(place);
 	for (uint32_t i = 0; i < times; i++)
 	{
-		tally_moments_add(&place->counts.exec, ticks);
-		place->hist[tally_bucket(ticks)]++;
+		tally_cached_count(place, ticks, 1);
 		tally_parts_add(place->parts, 1, 1, ticks);
 	}
 	tally_cached_end(place);

@@ -38,6 +38,8 @@ use runner::{Plan, Record};
 use subject::Subject;
 use toggle::Toggle;
 
+pub(crate) use student::t_quantile;
+
 /// How often the bar shows a new figure.
 const SHOW: Duration = Duration::from_secs(5);
 

@@ -3,6 +3,7 @@
 //! and with `--follow` each new one.
 
 mod feed;
+mod recorded;
 mod row;
 mod tail;
 mod when;

@@ -68,15 +68,25 @@ fn level(interval: &Interval) -> String {
 }
 
 fn sessions(interval: &Interval) -> String {
-    let number = |state: &str| interval.sessions.iter().filter(|s| s.state == state).count();
+    // Of a recorded interval only their number is known.
+    let recorded = |state: &str| -> usize {
+        let those = interval.population.iter().filter(|p| p.state == state);
+        those.map(|p| p.sessions as usize).sum()
+    };
+    let number = |state: &str| match interval.sessions.is_empty() {
+        true => recorded(state),
+        false => interval.sessions.iter().filter(|s| s.state == state).count(),
+    };
     let mut parts = Vec::new();
+    let mut all = 0;
     for state in ["active", "idle", "idle in transaction", "background", "dead"] {
         let n = number(state);
+        all += n;
         if n > 0 || state == "active" {
             parts.push(format!("{n} {state}"));
         }
     }
-    let mut text = format!("processes {}: {}", interval.sessions.len(), parts.join(", "));
+    let mut text = format!("processes {all}: {}", parts.join(", "));
     if interval.ended.sessions > 0 {
         text.push_str(&format!("; {} ended", whole(interval.ended.sessions)));
     }

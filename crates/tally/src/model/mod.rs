@@ -6,6 +6,7 @@ pub mod headline;
 pub mod io;
 pub mod locks;
 pub mod panes;
+pub mod population;
 #[cfg(test)]
 pub mod sample;
 pub mod statements;

@@ -107,7 +107,13 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
 
 /// The same with statements.
 pub fn reading() -> Reading {
-    Reading { interval: interval(), statements: Some(statements()), io: Some(io()), asked: true }
+    Reading {
+        interval: interval(),
+        statements: Some(statements()),
+        io: Some(io()),
+        asked: true,
+        recorded: None,
+    }
 }
 
 /// Of so many operations: microseconds of each, bytes in all, sequential ones.
@@ -358,6 +364,7 @@ pub fn interval() -> Interval {
             session(4304, "idle in transaction", "idle in transaction", "Client:ClientRead"),
             session(4210, "background", "background", "Activity:CheckpointerMain"),
         ],
+        population: Vec::new(),
         ended: EndedRow { sessions: 3, seconds: 0.4 },
         ledger,
         waits: Vec::new(),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A table that fits the width it is given: what matters least goes first.
 
+use std::ops::Range;
+
 /// A column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
@@ -157,6 +159,27 @@ impl Table {
             .iter()
             .map(|&(at, width)| (at, fit(self.columns[at].head, width, self.columns[at].right)));
         self.join(cells, layout, &" ".repeat(layout.bar)).concat()
+    }
+
+    /// How wide its lines are in that layout.
+    pub fn width(&self, layout: &Layout) -> usize {
+        let last = self.spans(layout).last().map_or(0, |(_, span)| span.end);
+        let bars_last = layout.shown.last().map(|shown| shown.0) == self.bars_after;
+        last + if layout.bar > 0 && bars_last { GAP + layout.bar } else { 0 }
+    }
+
+    /// Where each column that is shown stands in its lines, in characters.
+    pub fn spans(&self, layout: &Layout) -> Vec<(usize, Range<usize>)> {
+        let mut at = 0;
+        let mut spans = Vec::with_capacity(layout.shown.len());
+        for &(column, width) in &layout.shown {
+            spans.push((column, at..at + width));
+            at += width + GAP;
+            if layout.bar > 0 && self.bars_after == Some(column) {
+                at += layout.bar + GAP;
+            }
+        }
+        spans
     }
 
     /// All of it as lines of text, `width` characters wide, bars in ASCII.
@@ -349,6 +372,10 @@ mod tests {
             let line = table.line(&table.rows[0], &layout, &bar(0.5, layout.bar, false));
             assert!(line.chars().count() <= width, "{width}: {line:?}");
             assert_eq!(line.chars().count(), table.heading(&layout).chars().count());
+            assert_eq!(line.chars().count(), table.width(&layout));
+            let (column, span) = table.spans(&layout).pop().unwrap();
+            let found: String = line.chars().skip(span.start).take(span.len()).collect();
+            assert_eq!(found.trim(), fit(&table.rows[0].cells[column], span.len(), true).trim());
         }
     }
 

@@ -41,6 +41,8 @@ struct Status {
     slots: Slots,
     /// `null` when the segment keeps no statements.
     statements: Option<TableRow>,
+    /// `tally cost` is at work, or was killed.
+    statements_paused: bool,
     /// `null` when the processes cannot be seen.
     processes: Option<Processes>,
     overflow: Overflows,
@@ -131,7 +133,9 @@ impl Status {
     fn of(segment: &mut Segment, coverage: Option<&Coverage>) -> Result<Self, Error> {
         let running = segment.server_runs();
         let interval = look(segment, running)?;
-        let statements = segment.statements()?.map(|it| TableRow::of(&it));
+        let statements = segment.statements()?;
+        let statements_paused = statements.as_ref().is_some_and(segment::Statements::paused);
+        let statements = statements.map(|it| TableRow::of(&it));
         let header = segment.header();
         let now_ns = segment::clock::realtime_ns();
         let age_ns = now_ns.saturating_sub(header.created_realtime_ns);
@@ -149,6 +153,7 @@ impl Status {
             },
             slots: Slots { used: segment.population()?, capacity: header.slots },
             statements,
+            statements_paused,
             processes: coverage.map(|it| Processes {
                 covered: it.covered.len(),
                 not_covered: it.uncovered.iter().map(ProcessRow::from).collect(),

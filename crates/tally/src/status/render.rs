@@ -106,6 +106,13 @@ fn covered<W: Write>(
 ) -> Result<(), Error> {
     sheet.line("slots", format!("{} of {} in use", status.slots.used, status.slots.capacity))?;
     sheet.line("statements", statements(status.statements.as_ref()))?;
+    if status.statements_paused {
+        sheet.amiss(
+            "statements",
+            "paused: tally cost measures what they cost, or was killed when it did; \
+             `tally level waits` lets them go on",
+        )?;
+    }
     let Some(coverage) = coverage else { return Ok(()) };
     let how = match status.mode {
         Some(Mode::Shared) => "all processes, by shared_preload_libraries",

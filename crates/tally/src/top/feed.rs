@@ -27,6 +27,19 @@ pub struct Reading {
     /// Whether somebody has asked for the statements.
     #[serde(skip)]
     pub asked: bool,
+    /// Of a recorded interval, what is to be known beside it.
+    #[serde(skip)]
+    pub recorded: Option<Recorded>,
+}
+
+/// What distinguishes a recorded interval from a live one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Its number, from 0 on.
+    pub index: usize,
+    /// Minima, maxima and percentiles are kept of intervals of this length, seconds, and not of
+    /// this shorter one.
+    pub spread_from_seconds: Option<f64>,
 }
 
 /// What came of waiting for an interval.
@@ -88,7 +101,7 @@ impl Source {
         self.statements = statements(&mut self.segment, asked)?;
         let statements =
             self.statements.as_ref().map(|now| Statements::between(before.as_deref(), now));
-        Ok(Reading { interval, statements, io, asked })
+        Ok(Reading { interval, statements, io, asked, recorded: None })
     }
 }
 

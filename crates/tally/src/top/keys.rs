@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a key does, and the page that says so.
+//! What a key does.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use crate::cli::Sort;
+
 /// What the user wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Leave.
     Quit,
@@ -16,12 +18,16 @@ pub enum Action {
     Move(isize),
     /// Move the cursor by so many pages.
     Page(isize),
+    /// Put the cursor on this row; where it is already, open or shut the row.
+    Point(usize),
     /// Open or shut the row under the cursor.
     Toggle,
     /// Open or shut all.
     ToggleAll,
     /// The next order of rows, or the one before.
     Sort(isize),
+    /// This order; where it is already, the other way round.
+    Order(Sort),
     /// The other way round.
     Reverse,
     /// Type a filter.
@@ -34,9 +40,35 @@ pub enum Action {
     Idle,
     /// Stand still, or go on.
     Pause,
-    /// This page.
+    /// Look at an earlier or later interval, by so many.
+    Step(i64),
+    /// Type a time to look at.
+    Jump,
+    /// Look at the newest again.
+    Live,
+    /// Twice or half as fast through a recording.
+    Speed(i32),
+    /// Write what is shown into a file.
+    Export(Form),
+    /// Begin like this the next time.
+    Save,
+    /// Listen to the mouse, or leave it to the terminal.
+    Mouse,
+    /// The page of help.
     Help,
 }
+
+/// What is written of a screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// What is seen, with all rows.
+    Text,
+    /// The interval, as `--json` prints it.
+    Json,
+}
+
+/// So many intervals go by with a larger step.
+const STRIDE: i64 = 10;
 
 /// The action of a key, if it has one.
 pub fn action(key: KeyEvent) -> Option<Action> {
@@ -48,6 +80,8 @@ pub fn action(key: KeyEvent) -> Option<Action> {
             _ => None,
         };
     }
+    let far = key.modifiers.contains(KeyModifiers::SHIFT);
+    let stride = if far { STRIDE } else { 1 };
     Some(match key.code {
         KeyCode::Char('q') | KeyCode::F(10) => Action::Quit,
         KeyCode::Char(digit @ '1'..='9') => Action::Pane(digit as usize - '1' as usize),
@@ -59,7 +93,7 @@ pub fn action(key: KeyEvent) -> Option<Action> {
         KeyCode::End | KeyCode::Char('G') => Action::Move(isize::MAX),
         KeyCode::PageUp => Action::Page(-1),
         KeyCode::PageDown => Action::Page(1),
-        KeyCode::Enter | KeyCode::Right | KeyCode::Left => Action::Toggle,
+        KeyCode::Enter => Action::Toggle,
         KeyCode::Char('e') => Action::ToggleAll,
         KeyCode::Char('<') => Action::Sort(-1),
         KeyCode::Char('>') | KeyCode::Char('s') | KeyCode::F(6) => Action::Sort(1),
@@ -69,38 +103,24 @@ pub fn action(key: KeyEvent) -> Option<Action> {
         KeyCode::Char('d') => Action::Interval,
         KeyCode::Char('i') => Action::Idle,
         KeyCode::Char('p') | KeyCode::Char(' ') => Action::Pause,
+        KeyCode::Left => Action::Step(-stride),
+        KeyCode::Right => Action::Step(stride),
+        KeyCode::Char(',') => Action::Step(-1),
+        KeyCode::Char('.') => Action::Step(1),
+        KeyCode::Char('[') => Action::Step(-STRIDE),
+        KeyCode::Char(']') => Action::Step(STRIDE),
+        KeyCode::Char('t') => Action::Jump,
+        KeyCode::Char('l') => Action::Live,
+        KeyCode::Char('+') | KeyCode::Char('=') => Action::Speed(1),
+        KeyCode::Char('-') => Action::Speed(-1),
+        KeyCode::Char('x') => Action::Export(Form::Text),
+        KeyCode::Char('X') => Action::Export(Form::Json),
+        KeyCode::Char('W') => Action::Save,
+        KeyCode::Char('m') => Action::Mouse,
         KeyCode::Char('?') | KeyCode::Char('h') | KeyCode::F(1) => Action::Help,
         _ => return None,
     })
 }
-
-/// The page of help.
-pub const HELP: &str = "\
-Tab 1 to 9    pane: ledger, waits, commands, sessions, lightweight locks,
-              other locks, functions, statements, storage (io)
-Up Down j k   move the cursor; PgUp PgDn Home End
-Enter         open a row into its phases or contexts, or the page of a
-              statement, which Esc leaves; e opens or shuts all
-< > s F6      order: time, calls, mean, max, name; of statements also p99,
-              rows, cpu, io, lock, lwlock, client, ipc; r turns it round
-/ F4          filter: rows that contain a text; Esc takes it off
-i             show or hide what is idle, and nested statements
-p Space       stand still, go on
-d             another interval, in seconds
-? h F1        this page
-q F10 Ctrl-C  leave
-
-%TIME   share of the time that sessions were not idle
-S/S     seconds per second: how many do this on average
-US/CMD  microseconds per handled command
-Rates are per second of the time in which the level was on; of locks, was locks.
-A stretch that is still running counts up to this instant, and as the longest.
-
-Idle is: waiting for the client between commands, the main loops of background
-processes, and uninstrumented time. It is folded away unless i shows it.
-
-unexplained: share of busy time in which a process was blocked where no probe
-looks, by samples and by the kernel's own accounts.";
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +129,7 @@ mod tests {
     #[test]
     fn every_key_of_the_help_page_does_something() {
         let plain = |code| action(KeyEvent::new(code, KeyModifiers::NONE));
-        for c in "123456789jkes<>r/ipd?hq gG".chars() {
+        for c in "123456789jkes<>r/ipd?hq gG,.[]tl+-xXWm".chars() {
             assert!(plain(KeyCode::Char(c)).is_some(), "{c}");
         }
         for n in [1, 4, 6, 10] {
@@ -117,6 +137,13 @@ mod tests {
         }
         let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         assert_eq!(action(control_c), Some(Action::Quit));
-        assert_eq!(plain(KeyCode::Char('x')), None);
+        assert_eq!(plain(KeyCode::Char('z')), None);
+    }
+
+    #[test]
+    fn shift_makes_a_step_larger() {
+        let left = |modifiers| action(KeyEvent::new(KeyCode::Left, modifiers));
+        assert_eq!(left(KeyModifiers::NONE), Some(Action::Step(-1)));
+        assert_eq!(left(KeyModifiers::SHIFT), Some(Action::Step(-10)));
     }
 }

@@ -2,9 +2,11 @@
 //! An interval as plain text.
 
 use super::feed::Reading;
+use super::views;
 use crate::cli::View;
 use crate::model::headline::{self, Weight};
 use crate::model::panes::Wish;
+use crate::model::statements::Section;
 use crate::model::table::{wrap, Table};
 
 /// Wide enough for every column when the output is no terminal.
@@ -21,16 +23,7 @@ pub fn render(
     let room = width.unwrap_or(ROOM);
     let interval = &reading.interval;
     let seconds = interval.interval_seconds;
-    let mut out = String::new();
-    for line in headline::lines(interval) {
-        for part in wrap(&line.text, room) {
-            match line.weight {
-                Weight::Warning if color => out.push_str(&format!("\x1b[1;33m{part}\x1b[0m\n")),
-                Weight::Warning => out.push_str(&format!("! {part}\n")),
-                Weight::Plain => out.push_str(&format!("{part}\n")),
-            }
-        }
-    }
+    let mut out = head(reading, room, color);
     for (at, title) in [
         (View::Ledger, format!("Ledger: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)),
         (View::Waits, "Waits".to_string()),
@@ -41,8 +34,8 @@ pub fn render(
         (View::Functions, format!("Functions: {} with a probe", interval.functions_probed)),
         (View::Statements, "Statements".to_string()),
     ] {
-        let table = super::table(at, reading, wish);
-        let note = super::remark(at, reading);
+        let table = views::table(at, reading, wish);
+        let note = views::remark(at, reading);
         // Of what is not looked at, only who asks for it is told so.
         let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
         if view == at || unasked {
@@ -50,17 +43,40 @@ pub fn render(
         }
     }
     for view in [View::Io].into_iter().filter(|at| view == *at || view == View::All) {
-        for part in super::page(view, reading, wish).unwrap_or_default() {
-            out.push_str(&heading(&part.title, color));
-            for line in part.lines.iter().flat_map(|line| wrap(line, room.saturating_sub(2))) {
-                out.push_str(&format!("  {line}\n"));
-            }
-            if let Some(table) = &part.table {
-                out.push_str(&table.text(room));
+        let page = views::page(view, reading, wish).unwrap_or_default();
+        out.push_str(&sections(&page, room, color));
+    }
+    out.push('\n');
+    out
+}
+
+/// The lines above the tables.
+pub fn head(reading: &Reading, room: usize, color: bool) -> String {
+    let mut out = String::new();
+    for line in headline::lines(&reading.interval) {
+        for part in wrap(&line.text, room) {
+            match line.weight {
+                Weight::Warning if color => out.push_str(&format!("\x1b[1;33m{part}\x1b[0m\n")),
+                Weight::Warning => out.push_str(&format!("! {part}\n")),
+                Weight::Plain => out.push_str(&format!("{part}\n")),
             }
         }
     }
-    out.push('\n');
+    out
+}
+
+/// A page of several tables.
+pub fn sections(page: &[Section], room: usize, color: bool) -> String {
+    let mut out = String::new();
+    for part in page {
+        out.push_str(&heading(&part.title, color));
+        for line in part.lines.iter().flat_map(|line| wrap(line, room.saturating_sub(2))) {
+            out.push_str(&format!("  {line}\n"));
+        }
+        if let Some(table) = &part.table {
+            out.push_str(&table.text(room));
+        }
+    }
     out
 }
 

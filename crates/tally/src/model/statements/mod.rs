@@ -120,6 +120,11 @@ impl Statements {
         Some(row)
     }
 
+    /// From now on `whole` knows of nothing; what all this was made from is large.
+    pub fn forget_source(&mut self) {
+        self.source = None;
+    }
+
     /// What a session works for.
     pub fn current_of(&self, slot: u32, generation: u32) -> Option<&CurrentRow> {
         self.current.iter().find(|row| (row.slot, row.generation) == (slot, generation))

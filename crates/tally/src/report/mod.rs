@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally report`: what a recording holds, as one page, as text or as JSON.
+//!
+//! [`source`] reads the recording into [`material`]; [`assemble`] makes the [`document`] of it,
+//! which says everything there is to say; [`html`] with [`page`], [`text`] and serde write it.
+
+mod assemble;
+mod charts;
+mod document;
+mod facts;
+mod findings;
+mod html;
+mod latency;
+mod marks;
+mod material;
+mod output;
+mod page;
+mod point;
+mod range;
+#[cfg(test)]
+mod sample;
+mod seeds;
+mod source;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use jiff::tz::TimeZone;
+
+use crate::cli::ReportArgs;
+use crate::error::Error;
+use crate::model::table::speaks_utf8;
+use document::Document;
+use source::Wanted;
+
+pub use range::Edge;
+
+/// Characters in a line where there is no terminal.
+const WIDTH: usize = 132;
+
+/// Make it, and print it or write it into a file.
+pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
+    let document = make(args)?;
+    let Some(path) = &args.output else {
+        let mut out = BufWriter::new(io::stdout().lock());
+        if args.json {
+            serde_json::to_writer(&mut out, &document)?;
+            writeln!(out)?;
+        } else {
+            text::write(&document, &style(color), &mut out)?;
+        }
+        return Ok(out.flush()?);
+    };
+    let mut whole = Vec::new();
+    if args.json {
+        serde_json::to_writer(&mut whole, &document)?;
+        whole.push(b'\n');
+    } else if args.text {
+        let style = text::Style { width: WIDTH, color: false, ..style(color) };
+        text::write(&document, &style, &mut whole)?;
+    } else {
+        whole = page::page(&document)?.into_bytes();
+    }
+    output::write(path, &whole)
+}
+
+/// Read the recording and say what there is to say.
+fn make(args: &ReportArgs) -> Result<Document, Error> {
+    let progress = ProgressBar::new_spinner();
+    progress.enable_steady_tick(Duration::from_millis(100));
+    let wanted = Wanted {
+        directory: &args.directory,
+        host: args.host.as_deref(),
+        from: args.from,
+        to: args.to,
+    };
+    let material = source::read(&wanted, &|what| progress.set_message(what));
+    progress.finish_and_clear();
+    assemble::document(material?, &TimeZone::system())
+}
+
+fn style(color: bool) -> text::Style {
+    let on_terminal = io::stdout().is_terminal();
+    let size = on_terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
+    text::Style {
+        width: size.map_or(WIDTH, |(width, _)| usize::from(width)),
+        ascii: on_terminal && !speaks_utf8(),
+        color,
+        zone: TimeZone::system(),
+    }
+}

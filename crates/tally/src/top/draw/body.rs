@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The pane itself: a table, or a page of several.
+
+use std::ops::Range;
+
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use ratatui::Frame;
+
+use super::styled;
+use crate::model::statements::Section;
+use crate::model::table::{bar, fit, wrap, Column, Layout, Row, Table, Tone};
+use crate::top::screen::{of_column, Screen};
+use crate::top::trend;
+
+/// A history is so wide at least; the room that is left makes it wider.
+const NARROWEST: usize = 10;
+const WIDEST: usize = 60;
+
+fn tone_color(tone: Tone) -> Color {
+    match tone {
+        Tone::Cpu => Color::Green,
+        Tone::Io => Color::LightBlue,
+        Tone::Latch => Color::Magenta,
+        Tone::Lock => Color::Red,
+        Tone::Client => Color::Cyan,
+        Tone::Ipc => Color::Yellow,
+        Tone::Timeout | Tone::Quiet => Color::DarkGray,
+        Tone::Other => Color::Reset,
+    }
+}
+
+/// The table of the pane. The cursor is kept on the screen, and the screen full.
+pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
+    let Some(mut table) = screen.table() else { return };
+    let mut area = area;
+    if let Some(note) = screen.note().filter(|_| !table.rows.is_empty() && area.height > 3) {
+        let text = fit(&note, usize::from(area.width), false);
+        frame.render_widget(Paragraph::new(text), Rect { height: 1, ..area });
+        area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    }
+    let rows = usize::from(area.height).saturating_sub(1);
+    screen.page = rows;
+    screen.cursor = screen.cursor.min(table.rows.len().saturating_sub(1));
+    screen.top =
+        screen.top.clamp(screen.cursor.saturating_sub(rows.saturating_sub(1)), screen.cursor);
+    screen.top = screen.top.min(table.rows.len().saturating_sub(rows));
+    let shown = screen.top..(screen.top + rows).min(table.rows.len());
+    let layout = with_history(screen, &mut table, shown.clone(), usize::from(area.width));
+    note_spots(screen, &table, &layout, area, shown.len());
+    let mut lines = Vec::with_capacity(rows + 1);
+    let heading = fit(&table.heading(&layout), usize::from(area.width), false);
+    lines.push(Line::styled(
+        heading,
+        Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
+    ));
+    if table.rows.is_empty() {
+        let text = screen.note().unwrap_or_else(|| empty(screen).to_string());
+        lines.extend(wrap(&text, usize::from(area.width)).into_iter().map(Line::raw));
+    }
+    for at in shown {
+        lines.push(line(screen, &table, &table.rows[at], &layout, at == screen.cursor));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// Give the rows that are shown a history, where there is room for it, and lay the table out.
+fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: usize) -> Layout {
+    let view = screen.view();
+    if !trend::has(view) || table.rows.is_empty() {
+        return table.layout(width);
+    }
+    // Running text stays last.
+    let last = table.columns.len();
+    let at = table.columns.iter().position(|column| column.elastic).unwrap_or(last);
+    let column = Column { head: "HISTORY", right: false, expendable: 3, elastic: false };
+    table.columns.insert(at, column);
+    for row in &mut table.rows {
+        row.cells.insert(at, " ".repeat(NARROWEST));
+    }
+    let mut layout = table.layout(width);
+    let room = width.saturating_sub(table.width(&layout));
+    let Some((_, wide)) = layout.shown.iter_mut().find(|(column, _)| *column == at) else {
+        return layout;
+    };
+    *wide = (*wide + room).min(WIDEST);
+    let wide = *wide;
+    for row in &mut table.rows[shown] {
+        let series = trend::of_row(&screen.history, view, &row.key, wide);
+        row.cells[at] = trend::spark(&series, wide, screen.ascii);
+    }
+    layout
+}
+
+/// Note what can be clicked.
+fn note_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect, rows: usize) {
+    let heads: Vec<&str> = table.columns.iter().map(|column| column.head).collect();
+    let view = screen.view();
+    let spots = &mut screen.spots;
+    spots.heading_line = Some(area.y);
+    spots.rows = area.y + 1..area.y + 1 + rows as u16;
+    spots.first = screen.top;
+    spots.orders = table
+        .spans(layout)
+        .into_iter()
+        .filter_map(|(column, span)| {
+            let place = area.x + span.start as u16..area.x + span.end as u16;
+            of_column(view, &heads, column).map(|sort| (place, sort))
+        })
+        .collect();
+}
+
+/// A page of several tables. The cursor is the first line that is drawn.
+pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], area: Rect) {
+    let width = usize::from(area.width);
+    let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+    let mut lines = Vec::new();
+    for section in page {
+        lines.push(Line::styled(fit(&section.title, width, false), title));
+        let text = section.lines.iter().flat_map(|line| wrap(line, width));
+        lines.extend(text.map(Line::raw));
+        if let Some(table) = &section.table {
+            let layout = table.layout(width);
+            let heading = fit(&table.heading(&layout), width, false);
+            lines.push(Line::styled(heading, Style::new().add_modifier(Modifier::BOLD)));
+            lines.extend(table.rows.iter().map(|row| line(screen, table, row, &layout, false)));
+        }
+        lines.push(Line::raw(""));
+    }
+    if page.is_empty() {
+        // Of the past nothing is kept of what did nothing.
+        lines.push(Line::raw(match screen.history.is_past() {
+            true => "it did nothing in this interval; Esc goes back to the table",
+            false => "it is not in the table any more; Esc goes back",
+        }));
+    }
+    screen.page = usize::from(area.height);
+    screen.cursor = screen.cursor.min(lines.len().saturating_sub(screen.page));
+    let lines: Vec<Line<'_>> = lines.into_iter().skip(screen.cursor).take(screen.page).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn empty(screen: &Screen) -> &'static str {
+    if screen.wish.filter.is_empty() {
+        "nothing in this interval; i shows what is idle"
+    } else {
+        "nothing that contains the filter; Esc takes it off"
+    }
+}
+
+fn line<'a>(screen: &Screen, table: &Table, row: &Row, layout: &Layout, cursor: bool) -> Line<'a> {
+    let bar = bar(row.bar.unwrap_or(0.0), layout.bar, screen.ascii);
+    let [before, bar, after] = table.parts(row, layout, &bar);
+    let toned = styled(screen, tone_color(row.tone), Style::new());
+    let quiet = row.tone == Tone::Quiet;
+    let first = layout.shown.first().map_or(0, |s| s.1);
+    let split = before.char_indices().nth(first).map_or(before.len(), |(at, _)| at);
+    let (name, figures) = before.split_at(split);
+    let figure = if quiet { toned } else { Style::new() };
+    let line = Line::from(vec![
+        Span::styled(name.to_string(), toned),
+        Span::styled(figures.to_string(), figure),
+        Span::styled(bar, toned),
+        Span::styled(after, figure),
+    ]);
+    if cursor {
+        line.style(Style::new().add_modifier(Modifier::REVERSED))
+    } else {
+        line
+    }
+}

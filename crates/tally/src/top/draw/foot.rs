@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The last line: the keys that matter now, or what is being typed.
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+
+use crate::model::table::fit;
+use crate::top::moment;
+use crate::top::screen::{Mode, Screen};
+
+/// The line.
+pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
+    let typing = match &screen.mode {
+        Mode::Filter(typed) => Some(format!("filter: {typed}_   Enter keeps it, Esc drops it")),
+        Mode::Interval(typed) => Some(format!("seconds between readings: {typed}_   Enter, Esc")),
+        Mode::Time(typed) => Some(format!("look at: {typed}_   {}; Enter, Esc", moment::FORMS)),
+        Mode::Normal | Mode::Help(_) => None,
+    };
+    match typing {
+        Some(text) => {
+            Line::styled(fit(&text, width, false), Style::new().add_modifier(Modifier::BOLD))
+        }
+        None => Line::styled(
+            fit(&keys(screen), width, false),
+            Style::new().add_modifier(Modifier::REVERSED),
+        ),
+    }
+}
+
+fn keys(screen: &Screen) -> String {
+    if screen.statement.is_some() {
+        return "q quit  ? help  Esc back  Up Down scroll  Left Right past  x export".to_string();
+    }
+    let order = screen.wish.sort.name();
+    let turned = if screen.wish.reverse { " reversed" } else { "" };
+    format!(
+        "q quit  ? help  Tab pane  s order: {order}{turned}  / filter  p pause  \
+         Left Right past  x export  i idle  d interval  m mouse  W save"
+    )
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What stands above the table: where one looks, the server, and the names of the panes.
+
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::styled;
+use crate::model::headline::{self, Weight};
+use crate::model::table::{fit, wrap};
+use crate::model::units::{count, duration, two, whole};
+use crate::top::screen::{Play, Screen, PANES};
+use crate::top::{moment, trend};
+
+/// The line with the load of the server, of those that are no warnings.
+const LOAD: usize = 2;
+/// From this height on the history of it stands below.
+const TALL: u16 = 20;
+/// A history is at most so wide.
+const WIDEST: usize = 60;
+
+fn loud(screen: &Screen) -> Style {
+    styled(screen, Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
+}
+
+/// The lines, most important first: on a low screen the last are cut off.
+pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
+    let mut lines = Vec::new();
+    let loud = loud(screen);
+    if let Some(place) = place(screen) {
+        let style = loud.add_modifier(Modifier::REVERSED);
+        lines.push(Line::styled(fit(&place, width, false), style));
+    }
+    let looks_back = screen.play.is_some() || !screen.history.is_live();
+    let gap = screen.history.gap_before().filter(|_| looks_back);
+    let gap = gap.map(|reason| format!("before it: {reason}"));
+    for text in [&screen.notice, &screen.message, &gap].into_iter().flatten() {
+        lines.extend(wrap(text, width).into_iter().map(|text| Line::styled(text, loud)));
+    }
+    let Some(reading) = screen.reading() else {
+        lines.push(Line::raw("the first interval is being measured"));
+        return lines;
+    };
+    let (warnings, plain): (Vec<_>, Vec<_>) = headline::lines(&reading.interval)
+        .into_iter()
+        .partition(|line| line.weight == Weight::Warning);
+    for line in warnings {
+        let parts = wrap(&line.text, width);
+        lines.extend(parts.into_iter().map(|text| Line::styled(text, loud)));
+    }
+    for (at, line) in plain.iter().enumerate() {
+        lines.extend(wrap(&line.text, width).into_iter().map(Line::raw));
+        if height >= TALL && at == LOAD {
+            lines.push(Line::raw(history(screen, width)));
+        }
+    }
+    lines
+}
+
+/// Which interval is shown, where it need not be the newest.
+fn place(screen: &Screen) -> Option<String> {
+    if let Some(play) = &screen.play {
+        return replayed(screen, play);
+    }
+    let place = screen.history.place().filter(|_| !screen.history.is_live())?;
+    let time = moment::of_day(place.time, &screen.zone);
+    let (first, last) = place.kept;
+    if !screen.history.is_past() {
+        return Some(format!("PAUSED at {time}, the newest interval; Left looks back, p goes on"));
+    }
+    let number = |n: u64| whole(n + 1 - first);
+    Some(format!(
+        "PAST {time}, {} ago: interval {} of {}; Left Right t look elsewhere, l goes on",
+        duration(place.ago_seconds.max(0.0).round()),
+        number(place.number),
+        number(last),
+    ))
+}
+
+/// Where in a recording one is.
+fn replayed(screen: &Screen, play: &Play) -> Option<String> {
+    let time = moment::full(screen.history.place()?.time, &screen.zone);
+    let index = screen.shown_index().map_or(0, |index| index as u64);
+    Some(format!(
+        "REPLAY of {}, x{}{}: {time}, interval {} of {}",
+        play.what,
+        speed(play.speed),
+        if play.on { "" } else { ", stopped" },
+        whole(index + 1),
+        whole(play.of as u64),
+    ))
+}
+
+/// "1,024", "0.5".
+fn speed(times: f64) -> String {
+    match times.fract() == 0.0 {
+        true => whole(times as u64),
+        false => times.to_string(),
+    }
+}
+
+/// How the load of the server went.
+fn history(screen: &Screen, width: usize) -> String {
+    // Room for the words, and for both lines alike.
+    let room = (width.saturating_sub(46) / 2).min(WIDEST);
+    let active = trend::active(&screen.history, room);
+    let commands = trend::commands(&screen.history, room);
+    let most = trend::greatest;
+    format!(
+        "active {} up to {}  commands/s {} up to {}",
+        trend::spark(&active, room, screen.ascii),
+        two(most(&active)),
+        trend::spark(&commands, room, screen.ascii),
+        count(most(&commands)),
+    )
+}
+
+/// The names of the panes, and how the figures are chosen.
+pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
+    let width = usize::from(area.width);
+    let state = state(screen);
+    // Where there is no room for all names, only the shown pane has one.
+    let all: usize = PANES.iter().map(|(name, _)| name.len() + 3).sum();
+    let short = all + 2 + state.chars().count() > width;
+    let mut spans = Vec::new();
+    let mut used = 0;
+    screen.spots.tabs_line = area.y;
+    for (at, (name, _)) in PANES.iter().enumerate() {
+        let name = if short && at != screen.pane { "" } else { name };
+        let text = format!(" {} {name}", at + 1);
+        let style = if at == screen.pane {
+            Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
+        } else {
+            Style::new()
+        };
+        let end = used + text.len();
+        screen.spots.tabs.push(area.x + used as u16..area.x + end as u16);
+        used = end;
+        spans.push(Span::styled(text, style));
+    }
+    let style = if place(screen).is_none() { Style::new() } else { loud(screen) };
+    spans.push(Span::styled(fit(&state, width.saturating_sub(used), true), style));
+    Line::from(spans)
+}
+
+/// How the figures are chosen, and how often.
+fn state(screen: &Screen) -> String {
+    let mut state = String::new();
+    if !screen.wish.filter.is_empty() {
+        state.push_str(&format!("filter \"{}\"  ", screen.wish.filter));
+    }
+    if screen.wish.idle {
+        state.push_str("with idle  ");
+    }
+    match &screen.play {
+        Some(play) if play.on => state.push_str(&format!("REPLAY x{}", speed(play.speed))),
+        Some(_) => state.push_str("STOPPED"),
+        None => {
+            if screen.history.is_past() {
+                state.push_str("PAST  ");
+            } else if !screen.history.is_live() {
+                state.push_str("PAUSED  ");
+            }
+            state.push_str(&format!("every {}", duration(screen.length.as_secs_f64())));
+        }
+    }
+    state
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Draws the full-screen view from its state, and notes in it what was drawn where.
+
+mod body;
+mod foot;
+mod head;
+
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Clear, Paragraph};
+use ratatui::Frame;
+
+use super::help::HELP;
+use super::mouse::Spots;
+use super::screen::{Mode, Screen};
+use crate::model::table::wrap;
+
+/// With less there is nothing to be seen.
+const LEAST: (u16, u16) = (40, 8);
+
+/// Draw everything.
+pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
+    let area = frame.area();
+    screen.spots = Spots::default();
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        return too_small(frame, area);
+    }
+    let head = head::lines(screen, usize::from(area.width), area.height);
+    // The tables are what one came for: the head gets a third at most.
+    let rows = (head.len() as u16).min((area.height / 3).max(1));
+    let [top, tabs, body, foot] = Layout::vertical([
+        Constraint::Length(rows),
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    frame.render_widget(Paragraph::new(head), top);
+    let names = head::tabs(screen, tabs);
+    frame.render_widget(Paragraph::new(names), tabs);
+    match screen.sections() {
+        Some(page) => body::sections(frame, screen, &page, body),
+        None => body::table(frame, screen, body),
+    }
+    frame.render_widget(Paragraph::new(foot::line(screen, usize::from(foot.width))), foot);
+    if let Mode::Help(first) = screen.mode {
+        screen.mode = Mode::Help(help(frame, area, first));
+    }
+}
+
+fn styled(screen: &Screen, color: Color, style: Style) -> Style {
+    if screen.color {
+        style.fg(color)
+    } else {
+        style
+    }
+}
+
+fn too_small(frame: &mut Frame<'_>, area: Rect) {
+    let (width, height) = LEAST;
+    let text = format!(
+        "{} x {} is too small: {width} x {height} at least. q leaves.",
+        area.width, area.height
+    );
+    let lines: Vec<Line<'_>> =
+        wrap(&text, usize::from(area.width)).into_iter().map(Line::raw).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The page of help from this line on, or from an earlier one where it would not be full.
+/// Returns from which.
+fn help(frame: &mut Frame<'_>, area: Rect, first: usize) -> usize {
+    let lines: Vec<&str> = HELP.lines().collect();
+    let wide = lines.iter().map(|l| l.chars().count()).max().unwrap_or(0) as u16 + 4;
+    let high = (lines.len() as u16 + 2).min(area.height);
+    let [_, middle, _] =
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(high), Constraint::Fill(1)])
+            .areas(area);
+    let [_, middle, _] = Layout::horizontal([
+        Constraint::Fill(1),
+        Constraint::Length(wide.min(area.width)),
+        Constraint::Fill(1),
+    ])
+    .areas(middle);
+    let shown = usize::from(high.saturating_sub(2));
+    let first = first.min(lines.len().saturating_sub(shown));
+    let title = match shown < lines.len() {
+        true => " tally top: Up and Down for the rest, any other key goes back ",
+        false => " tally top: any key goes back ",
+    };
+    let text = lines.iter().skip(first).map(|line| Line::raw(format!(" {line}")));
+    frame.render_widget(Clear, middle);
+    frame.render_widget(
+        Paragraph::new(text.collect::<Vec<_>>()).block(Block::bordered().title(title)),
+        middle,
+    );
+    first
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Intervals as text or JSON, one after the other.
+
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+use super::feed::{Feed, Reading, Step};
+use super::replay::{Film, RecordedFilm};
+use super::{text, views, INTERVAL, NAP};
+use crate::cli::{TopArgs, View};
+use crate::error::Error;
+use crate::model::locks;
+use crate::model::panes::{Open, Wish};
+
+/// Print as many as asked for, or until nobody reads them.
+pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
+    let mut left = if args.once { Some(1) } else { args.count };
+    let wish = views::wish(args, Open::All);
+    let length = args.interval.unwrap_or(INTERVAL);
+    let mut due = Instant::now();
+    let mut told = None;
+    while left != Some(0) {
+        due = (due + length).max(Instant::now());
+        while let Some(wait) = due.checked_duration_since(Instant::now()) {
+            if args.until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(());
+            }
+            std::thread::sleep(wait.min(NAP));
+        }
+        match feed.next() {
+            Step::Interval(reading) => {
+                write(args, &reading, &wish, color)?;
+                left = left.map(|n| n - 1);
+                told = None;
+            }
+            Step::Attached => note(args, "the server has started anew", &mut told),
+            Step::Gone(reason) if args.once => return Err(Error::Failed(reason)),
+            Step::Gone(reason) => note(args, &reason, &mut told),
+        }
+    }
+    Ok(())
+}
+
+/// So many intervals of a recording are read together.
+const TOGETHER: usize = 600;
+
+/// The same of a recording: its intervals without waiting, or all of it as one.
+pub fn print_film(args: &TopArgs, mut film: RecordedFilm, color: bool) -> Result<(), Error> {
+    let wish = views::wish(args, Open::All);
+    if args.once || args.per_second {
+        write(args, &film.whole()?, &wish, color)?;
+    } else {
+        let most = args.count.and_then(|count| usize::try_from(count).ok());
+        let end = most.map_or(film.len(), |most| most.min(film.len()));
+        for begin in (0..end).step_by(TOGETHER) {
+            let scenes = film.read(begin..(begin + TOGETHER).min(end)).map_err(Error::Failed)?;
+            for mut scene in scenes {
+                let told = &mut None;
+                scene.gap.iter().for_each(|gap| note(args, &format!("a gap: {gap}"), told));
+                let views = if args.json { View::All } else { args.view.unwrap_or(View::All) };
+                film.fill(&mut scene.reading, views).map_err(Error::Failed)?;
+                write(args, &scene.reading, &wish, color)?;
+            }
+        }
+    }
+    film.problems().iter().for_each(|problem| note(args, problem, &mut None));
+    Ok(())
+}
+
+/// Say it on standard error, once.
+fn note(args: &TopArgs, text: &str, told: &mut Option<String>) {
+    if told.as_deref() != Some(text) {
+        let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
+        // Nobody may be listening there; the intervals matter.
+        let _ = writeln!(std::io::stderr(), "tally: {target}{text}");
+        *told = Some(text.to_string());
+    }
+}
+
+fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, reading)?;
+        writeln!(out)?;
+    } else {
+        let view = args.view.unwrap_or(View::All);
+        if args.per_second {
+            out.write_all(locks::per_second(&reading.interval, wish)?.as_bytes())?;
+            return Ok(out.flush()?);
+        }
+        let width = std::io::stdout()
+            .is_terminal()
+            .then(|| ratatui::crossterm::terminal::size().ok())
+            .flatten()
+            .map(|(width, _)| usize::from(width));
+        out.write_all(text::render(reading, wish, view, width, color).as_bytes())?;
+    }
+    Ok(out.flush()?)
+}

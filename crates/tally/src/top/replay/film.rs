@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A recording as a film: its intervals, or steps of several of them, and what is known beside
+//! each.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use recording::{GapRow, MarkRow, Recording};
+use segment::clients::Clients;
+use segment::kernel::Witness;
+use segment::{Event, Interval};
+
+use super::{Film, Scene};
+use crate::cli::View;
+use crate::error::Error;
+use crate::events::Row;
+use crate::model::io::Told;
+use crate::model::statements::Statements;
+use crate::report::Edge;
+use crate::top::feed::{Reading, Recorded};
+use crate::top::views;
+
+/// Two intervals with less between them than this part of the later one follow each other.
+const SLACK: f64 = 0.5;
+/// What ends the continuity of figures, of all that is marked.
+const BREAKS: [&str; 5] = ["server start", "reset", "clock step", "segment replaced", "suspend"];
+/// So many of the latest events are looked at for what is slow and for the checkpoint.
+const EVENTS: usize = 5000;
+
+/// A recording, or a part of it.
+#[derive(Debug)]
+pub struct RecordedFilm {
+    recording: Recording,
+    range: recording::Range,
+    /// Its intervals in the order of their ends.
+    heads: Vec<Head>,
+    /// Those that are shown as one.
+    steps: Vec<Range<usize>>,
+    step: Option<Duration>,
+    gaps: Vec<GapRow>,
+    marks: Vec<MarkRow>,
+    /// All events, once somebody has asked for them.
+    events: Option<Vec<Row>>,
+}
+
+/// Of what happened before the range: the checkpoint may have begun then.
+const EARLIER_US: i64 = 3_600_000_000;
+
+/// Begin and end of an interval, microseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    begin_us: i64,
+    end_us: i64,
+}
+
+fn seconds(us: i64) -> f64 {
+    us as f64 * 1e-6
+}
+
+impl RecordedFilm {
+    /// What a directory holds of this time. `step`: intervals are put together to this length.
+    pub fn open(
+        directory: &Path,
+        host: Option<&str>,
+        from: Option<Edge>,
+        to: Option<Edge>,
+        step: Option<Duration>,
+    ) -> Result<RecordedFilm, Error> {
+        let recording = Recording::open(directory, host)?;
+        let end = seconds(recording.range().to_us);
+        let edge = |edge: Option<Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
+        let range = recording.clip(edge(from), edge(to))?;
+        let head = |row: recording::FrameRow| Head {
+            begin_us: row.time_us - i64::try_from(row.interval_ns / 1000).unwrap_or(0),
+            end_us: row.time_us,
+        };
+        let mut heads: Vec<Head> = recording.heads(range)?.into_iter().map(head).collect();
+        // A clock that was set back lets them come in another order.
+        heads.sort_by_key(|head| head.end_us);
+        heads.dedup_by_key(|head| head.end_us);
+        let (gaps, marks) = (recording.gaps(range)?, recording.marks(range)?);
+        let steps = Vec::new();
+        let mut film =
+            RecordedFilm { recording, range, heads, steps, step: None, gaps, marks, events: None };
+        film.regroup(step);
+        Ok(film)
+    }
+
+    /// Length of an interval as it was recorded.
+    pub fn interval(&self) -> Duration {
+        Duration::from_nanos(self.recording.about().interval_ns)
+    }
+
+    /// All of it as one interval.
+    pub fn whole(&mut self) -> Result<Reading, Error> {
+        let frame = self.recording.sum(self.range)?;
+        let mut reading = self.reading(&frame, 0, true);
+        self.fill_statements(&mut reading, self.range)?;
+        self.fill_io(&mut reading)?;
+        Ok(reading)
+    }
+
+    /// The range of some steps.
+    fn range_of(&self, steps: Range<usize>) -> Option<recording::Range> {
+        let steps = self.steps.get(steps)?;
+        let (first, last) = (steps.first()?.start, steps.last()?.end.checked_sub(1)?);
+        let (first, last) = (self.heads.get(first)?, self.heads.get(last)?);
+        Some(recording::Range { from_us: first.end_us - 1, to_us: last.end_us })
+    }
+
+    /// Whether percentiles are known of intervals as they are shown.
+    fn has_spread(&self) -> bool {
+        let detail = Duration::from_nanos(self.recording.about().detail_ns);
+        self.step.is_some_and(|step| step >= detail)
+    }
+
+    fn reading(&self, frame: &segment::Frame, index: usize, has_spread: bool) -> Reading {
+        let mut interval = Interval::of(frame);
+        if !interval.kernel.available {
+            interval.kernel = Witness::not_asked("a recording tells of it in tally report");
+        }
+        let detail_seconds = self.recording.about().detail_ns as f64 * 1e-9;
+        let spread_from = (!has_spread).then_some(detail_seconds);
+        let recorded = Some(Recorded { index, spread_from_seconds: spread_from });
+        Reading { interval, statements: None, io: None, asked: false, recorded }
+    }
+
+    /// Why a step does not follow on the one before.
+    fn gap_before(&self, step: usize) -> Option<String> {
+        let first = self.steps.get(step)?.start;
+        let (before, this) = (self.heads.get(first.checked_sub(1)?)?, self.heads.get(first)?);
+        let missing = this.begin_us - before.end_us;
+        if missing as f64 > SLACK * (this.end_us - this.begin_us) as f64 {
+            let of_it = |gap: &&GapRow| gap.from_us < this.end_us && gap.time_us > before.end_us;
+            let reason = self.gaps.iter().find(of_it).map(|gap| gap.reason.to_string());
+            let length = crate::model::units::duration(seconds(missing));
+            return Some(match reason {
+                Some(reason) => format!("{reason}; nothing was recorded for {length}"),
+                None => format!("nothing was recorded for {length}"),
+            });
+        }
+        let here = recording::Range { from_us: before.end_us, to_us: this.end_us };
+        let breaks = |mark: &&MarkRow| here.contains(mark.time_us) && BREAKS.contains(&&*mark.kind);
+        self.marks.iter().find(breaks).map(|mark| match mark.text.is_empty() {
+            true => mark.kind.to_string(),
+            false => format!("{}: {}", mark.kind, mark.text),
+        })
+    }
+
+    /// The statements of a range.
+    fn fill_statements(&self, reading: &mut Reading, range: recording::Range) -> Result<(), Error> {
+        reading.asked = true;
+        let Some(found) = self.recording.statements(range)? else { return Ok(()) };
+        let mut statements = Statements::between(None, &Arc::new(found));
+        statements.interval_seconds = Some(range.seconds());
+        // What it was made from begins with the range: it knows of nothing before.
+        statements.forget_source();
+        reading.statements = Some(statements);
+        Ok(())
+    }
+
+    /// Of the details that ended within the last one's length: statements are kept by detail.
+    fn statements_range(&self, reading: &Reading) -> recording::Range {
+        let to_us = (reading.interval.time * 1e6).round() as i64;
+        let detail_us = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(0);
+        let own_us = (reading.interval.interval_seconds * 1e6) as i64;
+        recording::Range { from_us: to_us - own_us.max(detail_us), to_us }
+    }
+
+    /// What was slow until then, and the checkpoint.
+    fn fill_io(&mut self, reading: &mut Reading) -> Result<(), Error> {
+        if self.events.is_none() {
+            let from_us = self.range.from_us.saturating_sub(EARLIER_US);
+            let rows = self.recording.events(recording::Range { from_us, ..self.range })?;
+            self.events = Some(rows.into_iter().map(Row::from).collect());
+        }
+        let until = |row: &Row| row.time.is_none_or(|time| time <= reading.interval.time);
+        let events = self.events.as_deref().unwrap_or(&[]);
+        let seen = events.partition_point(until);
+        let mut told = Told::default();
+        for row in &events[seen.saturating_sub(EVENTS)..seen] {
+            let (number, pid, kind, text) = (row.number, row.pid, row.kind, row.text.clone());
+            told.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
+        }
+        // A recording has no sums since the reset: what came after a checkpoint is told by the next.
+        let mut io = told.io(&reading.interval, &Clients::default());
+        io.devices_problem = Some("of a recording tally report shows them".to_string());
+        reading.io = Some(io);
+        Ok(())
+    }
+}
+
+impl Film for RecordedFilm {
+    fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    fn end(&self, step: usize) -> f64 {
+        let last = self.steps.get(step).and_then(|heads| self.heads.get(heads.end - 1));
+        last.map_or(0.0, |head| seconds(head.end_us))
+    }
+
+    fn seconds(&self, step: usize) -> f64 {
+        let heads = self.steps.get(step).and_then(|heads| self.heads.get(heads.clone()));
+        heads.map_or(0.0, |heads| heads.iter().map(|it| seconds(it.end_us - it.begin_us)).sum())
+    }
+
+    fn read(&mut self, steps: Range<usize>) -> Result<Vec<Scene>, String> {
+        let Some(range) = self.range_of(steps.clone()) else { return Ok(Vec::new()) };
+        let frames = self.recording.frames(range, self.step).map_err(|error| error.to_string())?;
+        let mut by_end = HashMap::new();
+        for frame in frames {
+            let frame = frame.map_err(|error| error.to_string())?;
+            by_end.insert(frame.realtime_ns / 1000, frame);
+        }
+        let has_spread = self.has_spread();
+        let scene = |step: usize| {
+            let last = self.heads.get(self.steps.get(step)?.end - 1)?;
+            let frame = by_end.get(&u64::try_from(last.end_us).ok()?)?;
+            let reading = Box::new(self.reading(frame, step, has_spread));
+            Some(Scene { reading, gap: self.gap_before(step) })
+        };
+        Ok(steps.filter_map(scene).collect())
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.recording.problems()
+    }
+
+    fn regroup(&mut self, step: Option<Duration>) {
+        self.step = step.filter(|step| *step > self.interval());
+        let length = self.step.and_then(|step| i64::try_from(step.as_micros()).ok());
+        let number = |head: &Head| length.map(|length| (head.end_us - 1).div_euclid(length));
+        self.steps.clear();
+        for at in 0..self.heads.len() {
+            match self.steps.last_mut() {
+                Some(open)
+                    if length.is_some()
+                        && number(&self.heads[open.start]) == number(&self.heads[at]) =>
+                {
+                    open.end = at + 1;
+                }
+                _ => self.steps.push(at..at + 1),
+            }
+        }
+    }
+
+    fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String> {
+        if views::of_statements(view) && !reading.asked {
+            let range = self.statements_range(reading);
+            self.fill_statements(reading, range).map_err(|error| error.to_string())?;
+        }
+        if views::of_io(view) && reading.io.is_none() {
+            self.fill_io(reading).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A recording, played: interval after interval at some speed, and anywhere at once.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::feed::Reading;
+use super::screen::{Ask, Screen};
+use super::tape::Tape;
+use crate::cli::View;
+
+mod film;
+
+pub use film::RecordedFilm;
+
+/// So many intervals are read together.
+const AHEAD: usize = 120;
+/// And so many before the one that somebody jumps to, for the histories.
+const BEFORE: usize = 60;
+/// A faster refresh nobody sees; then several intervals pass at each.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// Intervals that can be read in any order, numbered from 0 on.
+pub trait Film {
+    /// How many there are.
+    fn len(&self) -> usize;
+    /// When one of them ended, seconds since 1970.
+    fn end(&self, index: usize) -> f64;
+    /// How long one of them was.
+    fn seconds(&self, index: usize) -> f64;
+    /// Read these; what cannot be read is missing.
+    fn read(&mut self, intervals: Range<usize>) -> Result<Vec<Scene>, String>;
+    /// What could not be read until now, in words.
+    fn problems(&self) -> Vec<String>;
+    /// Put intervals together to this length; that numbers them anew.
+    fn regroup(&mut self, length: Option<Duration>);
+    /// Add to a reading what this view shows beside the interval.
+    fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String>;
+}
+
+/// An interval of a recording.
+#[derive(Debug)]
+pub struct Scene {
+    /// Itself.
+    pub reading: Box<Reading>,
+    /// Why it does not follow on the one before, where it does not.
+    pub gap: Option<String>,
+}
+
+/// Plays a film. How it plays is kept by the screen.
+#[derive(Debug)]
+pub struct Player<F> {
+    film: F,
+    /// Read already, and comes next.
+    ahead: VecDeque<Scene>,
+    /// When the last was shown.
+    shown: Instant,
+    /// Length of an interval.
+    length: Duration,
+    /// So many problems have been told.
+    told: usize,
+}
+
+impl<F: Film> Player<F> {
+    /// Begin with its first interval.
+    pub fn new(film: F, screen: &mut Screen) -> Player<F> {
+        let (shown, length) = (Instant::now(), screen.length);
+        let mut player = Player { film, ahead: VecDeque::new(), shown, length, told: 0 };
+        player.go(0, screen);
+        player
+    }
+
+    /// Show the interval of this number, and keep some before it.
+    fn go(&mut self, index: usize, screen: &mut Screen) {
+        let index = index.min(self.film.len().saturating_sub(1));
+        self.ahead.clear();
+        screen.history.clear();
+        let Some(play) = &mut screen.play else { return };
+        (play.next, play.of) = (index.saturating_sub(BEFORE), self.film.len());
+        while screen.play.as_ref().is_some_and(|play| play.next <= index) {
+            if !self.next(screen) {
+                return;
+            }
+        }
+    }
+
+    /// Read what comes next, if that is not done yet. Returns false where there is nothing more.
+    fn read(&mut self, next: usize) -> Result<bool, String> {
+        let mut next = next;
+        while self.ahead.is_empty() && next < self.film.len() {
+            let end = (next + AHEAD).min(self.film.len());
+            self.ahead.extend(self.film.read(next..end)?);
+            next = end;
+        }
+        Ok(!self.ahead.is_empty())
+    }
+
+    /// Show the next interval. Returns false where there is none.
+    fn next(&mut self, screen: &mut Screen) -> bool {
+        self.shown = Instant::now();
+        let Some(next) = screen.play.as_ref().map(|play| play.next) else { return false };
+        let stop = match self.read(next) {
+            Ok(true) => None,
+            Ok(false) => Some("this is the end of what is replayed".to_string()),
+            Err(problem) => Some(problem),
+        };
+        let problems = self.film.problems();
+        if problems.len() > self.told {
+            self.told = problems.len();
+            screen.notice = problems.last().cloned();
+        }
+        let (Some(play), Some(scene)) = (&mut screen.play, self.ahead.pop_front()) else {
+            screen.play.iter_mut().for_each(|play| (play.on, play.next) = (false, play.of));
+            screen.notice = stop.or(screen.notice.take());
+            return false;
+        };
+        let index = scene.reading.recorded.as_ref().map_or(next, |recorded| recorded.index);
+        play.next = index + 1;
+        let missing = (index > next).then(|| format!("{} intervals cannot be read", index - next));
+        missing.into_iter().chain(scene.gap).for_each(|reason| screen.history.gap(reason));
+        screen.history.live();
+        screen.history.push(scene.reading);
+        true
+    }
+
+    /// Number of the first interval that ended at this time or later.
+    fn index_at(&self, time: f64) -> usize {
+        let (mut low, mut high) = (0, self.film.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.film.end(middle) < time {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
+    /// For how long the interval that is shown is to be looked at.
+    fn pace(&self, screen: &Screen) -> Option<Duration> {
+        let play = screen.play.as_ref().filter(|play| play.on)?;
+        let index = play.next.saturating_sub(1).min(self.film.len().saturating_sub(1));
+        Duration::try_from_secs_f64(self.film.seconds(index) / play.speed).ok()
+    }
+}
+
+impl<F: Film> Tape for Player<F> {
+    fn due(&self, screen: &Screen) -> Option<Instant> {
+        Some(self.shown + self.pace(screen)?.max(SHORTEST))
+    }
+
+    fn turn(&mut self, screen: &mut Screen) {
+        let mut left = SHORTEST;
+        while let Some(pace) = self.pace(screen) {
+            if screen.history.is_past() {
+                screen.history.step(1);
+                self.shown = Instant::now();
+            } else if !self.next(screen) {
+                return;
+            }
+            left = left.saturating_sub(pace.max(Duration::from_micros(1)));
+            if left.is_zero() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&mut self, ask: Ask, screen: &mut Screen) {
+        let (Some(index), Some(play)) = (screen.shown_index(), &screen.play) else { return };
+        let next = play.next;
+        match ask {
+            Ask::Further(by) if by < 0 && index == 0 => {
+                screen.notice = Some("this is the beginning of what is replayed".into());
+            }
+            Ask::Further(by) if by > 0 && next >= self.film.len() => {
+                screen.notice = Some("this is the end of what is replayed".into());
+            }
+            Ask::Further(by) => {
+                self.go((index as i64).saturating_add(by).max(0) as usize, screen);
+            }
+            Ask::Seek(time) => {
+                let outside = self.film.len() == 0
+                    || time < self.film.end(0) - self.film.seconds(0)
+                    || time.is_finite() && time > self.film.end(self.film.len() - 1);
+                self.go(self.index_at(time), screen);
+                if outside {
+                    screen.notice = Some("that is not within what is replayed".into());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn wanted(&mut self, screen: &mut Screen) {
+        if self.length != screen.length {
+            self.length = screen.length;
+            self.film.regroup(Some(self.length));
+            let time = screen.reading().map_or(0.0, |reading| reading.interval.time);
+            self.go(self.index_at(time), screen);
+        }
+        let view = screen.view();
+        if let Some(reading) = screen.history.shown_mut() {
+            if let Err(problem) = self.film.fill(reading, view) {
+                screen.notice = Some(problem);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::sample;
+    use crate::top::feed::Recorded;
+    use crate::top::saved::Saved;
+    use crate::top::screen::tests::{args, drawn, press};
+    use crate::top::screen::Play;
+
+    /// So many seconds, the sample over and over; before the fifth nothing was recorded.
+    struct Seconds(usize, Vec<Range<usize>>, segment::Interval);
+
+    impl Film for Seconds {
+        fn len(&self) -> usize {
+            self.0
+        }
+
+        fn end(&self, index: usize) -> f64 {
+            self.2.time + index as f64 + if index >= 5 { 100.0 } else { 0.0 }
+        }
+
+        fn seconds(&self, _index: usize) -> f64 {
+            1.0
+        }
+
+        fn read(&mut self, intervals: Range<usize>) -> Result<Vec<Scene>, String> {
+            self.1.push(intervals.clone());
+            if intervals.start >= 900 {
+                return Err("part 7 is damaged".to_string());
+            }
+            let scene = |index| {
+                let mut interval = self.2.clone();
+                (interval.time, interval.commands_handled) = (self.end(index), index as u64);
+                let recorded = Some(Recorded { index, spread_from_seconds: None });
+                let (statements, io, asked) = (None, None, false);
+                let reading = Box::new(Reading { interval, statements, io, asked, recorded });
+                let gap = (index == 5).then(|| "the server was gone".to_string());
+                Scene { reading, gap }
+            };
+            // Three of them are lost.
+            Ok(intervals.filter(|index| !(700..703).contains(index)).map(scene).collect())
+        }
+
+        fn problems(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn regroup(&mut self, length: Option<Duration>) {
+            self.0 = 800 / length.unwrap().as_secs() as usize;
+        }
+
+        fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String> {
+            if view == View::Statements {
+                (reading.statements, reading.asked) = (Some(sample::statements()), true);
+            }
+            Ok(())
+        }
+    }
+
+    fn player(n: usize) -> (Player<Seconds>, Screen) {
+        let mut screen = Screen::new(&args(), &Saved::default(), false);
+        (screen.zone, screen.ascii) = (jiff::tz::TimeZone::UTC, false);
+        screen.play = Some(Play::new("dir".to_string(), n, 1.0));
+        (Player::new(Seconds(n, Vec::new(), sample::interval()), &mut screen), screen)
+    }
+
+    /// Press, and do what is then asked for.
+    fn act(player: &mut Player<Seconds>, screen: &mut Screen, keys: &str) {
+        for key in keys.chars() {
+            if let Some(ask) = press(screen, &key.to_string()) {
+                player.answer(ask, screen);
+            }
+            player.wanted(screen);
+        }
+    }
+
+    fn shown(screen: &Screen) -> u64 {
+        screen.reading().unwrap().interval.commands_handled
+    }
+
+    #[test]
+    fn it_plays_to_the_end_and_stops_there() {
+        let (mut player, mut screen) = player(300);
+        assert_eq!(shown(&screen), 0);
+        for n in 1..300 {
+            assert!(player.due(&screen).is_some());
+            player.turn(&mut screen);
+            assert_eq!(shown(&screen), n);
+        }
+        player.turn(&mut screen);
+        assert_eq!(player.due(&screen), None);
+        assert!(drawn(&mut screen, 120, 30).contains("the end of what is replayed"));
+        assert_eq!(player.film.1.len(), 3, "read by the hundred: {:?}", player.film.1);
+    }
+
+    #[test]
+    fn speed_is_doubled_and_halved_and_shown() {
+        let (mut player, mut screen) = player(300);
+        let head = |screen: &mut Screen| drawn(screen, 120, 30).lines().next().unwrap().to_string();
+        assert!(head(&mut screen)
+            .starts_with("REPLAY of dir, x1: 2023-11-14 22:13:20 UTC, interval 1 of 300"));
+        act(&mut player, &mut screen, "++++++");
+        assert!(head(&mut screen).contains("x64"), "{}", head(&mut screen));
+        player.turn(&mut screen);
+        assert!((5..9).contains(&shown(&screen)), "several at once: {}", shown(&screen));
+        act(&mut player, &mut screen, "-------");
+        assert!(head(&mut screen).contains("x0.5"), "{}", head(&mut screen));
+        assert!(player.due(&screen).unwrap() > Instant::now() + Duration::from_millis(1500));
+        act(&mut player, &mut screen, "p");
+        assert_eq!(player.due(&screen), None);
+        assert!(head(&mut screen).contains("stopped"), "{}", head(&mut screen));
+        act(&mut player, &mut screen, &"-".repeat(99));
+        act(&mut player, &mut screen, &"+".repeat(99));
+        assert!(head(&mut screen).contains("x1,024"), "{}", head(&mut screen));
+    }
+
+    #[test]
+    fn one_goes_anywhere_in_it() {
+        let (mut player, mut screen) = player(800);
+        act(&mut player, &mut screen, "p]]→");
+        assert_eq!(shown(&screen), 21);
+        act(&mut player, &mut screen, "←←");
+        assert_eq!(shown(&screen), 19);
+        act(&mut player, &mut screen, "[[[");
+        assert_eq!(shown(&screen), 0);
+        assert!(drawn(&mut screen, 120, 30).contains("beginning of what is replayed"));
+        act(&mut player, &mut screen, "t22:25:00\n");
+        assert_eq!(shown(&screen), 600);
+        let seen = drawn(&mut screen, 120, 30);
+        assert!(seen.contains("2023-11-14 22:25:00 UTC, interval 601 of 800"), "{seen}");
+        act(&mut player, &mut screen, &"[".repeat(7));
+        assert_eq!(shown(&screen), 530, "further back than what is kept");
+        act(&mut player, &mut screen, "p");
+        player.turn(&mut screen);
+        assert_eq!(shown(&screen), 531);
+        act(&mut player, &mut screen, "l");
+        assert_eq!(shown(&screen), 799);
+        act(&mut player, &mut screen, "→");
+        assert!(screen.notice.as_ref().unwrap().contains("the end"));
+        act(&mut player, &mut screen, "t2020-01-01 00:00\n");
+        assert_eq!(shown(&screen), 0);
+        assert!(screen.notice.as_ref().unwrap().contains("not within"));
+    }
+
+    #[test]
+    fn playing_goes_on_from_where_one_looks() {
+        let (mut player, mut screen) = player(100);
+        act(&mut player, &mut screen, "p]]]");
+        assert_eq!(shown(&screen), 30);
+        act(&mut player, &mut screen, "[p");
+        player.turn(&mut screen);
+        player.turn(&mut screen);
+        assert_eq!(shown(&screen), 22);
+    }
+
+    #[test]
+    fn gaps_statements_and_damage_are_seen() {
+        let (mut player, mut screen) = player(1000);
+        act(&mut player, &mut screen, "8");
+        assert!(drawn(&mut screen, 120, 30).contains("UPDATE accounts"));
+        act(&mut player, &mut screen, "1p]");
+        act(&mut player, &mut screen, "←←←←←");
+        assert_eq!(shown(&screen), 5);
+        assert!(drawn(&mut screen, 120, 30).contains("before it: the server was gone"));
+        act(&mut player, &mut screen, "t22:26:43\n");
+        assert_eq!(shown(&screen), 703);
+        act(&mut player, &mut screen, "p");
+        assert!(drawn(&mut screen, 120, 30).contains("before it: 3 intervals cannot be read"));
+        assert_eq!(screen.shown_index(), Some(703));
+        act(&mut player, &mut screen, "l");
+        assert!(drawn(&mut screen, 120, 30).contains("part 7 is damaged"));
+        let (mut nothing, mut screen) = self::player(0);
+        act(&mut nothing, &mut screen, "pl→←");
+        nothing.turn(&mut screen);
+        assert_eq!(nothing.due(&screen), None);
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How the full-screen view begins: what its key W saved the last time.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::{Sort, View};
+
+/// The file, in the folder of the user's settings.
+const FILE: &str = "pgtally/top.toml";
+
+/// What is saved.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Saved {
+    /// The pane.
+    pub view: Option<View>,
+    /// The order of its rows.
+    pub sort: Option<Sort>,
+    /// The other way round.
+    pub reverse: bool,
+    /// The idle accounts as well.
+    pub idle: bool,
+    /// All rows are open.
+    pub open: bool,
+    /// Length of an interval.
+    pub interval: Option<Duration>,
+    /// The mouse is listened to.
+    pub mouse: bool,
+}
+
+/// The same as the file has it. What a later version adds is passed over.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct File {
+    view: Option<String>,
+    sort: Option<String>,
+    reverse: bool,
+    idle: bool,
+    open: bool,
+    interval_seconds: Option<f64>,
+    mouse: bool,
+}
+
+/// Where it is kept; `None`: the environment names no place for settings.
+pub fn path() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let settings = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(settings.join(FILE))
+}
+
+/// What was saved there; nothing where there is no such file.
+///
+/// # Errors
+///
+/// What is wrong with the file, in words.
+pub fn load(path: &Path) -> Result<Saved, String> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Saved::default()),
+        Err(error) => return Err(format!("{}: {error}; it is passed over", path.display())),
+    };
+    read(&text).map_err(|problem| {
+        format!("{}: {problem}; it is passed over (W writes it anew)", path.display())
+    })
+}
+
+fn read(text: &str) -> Result<Saved, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.message().to_string())?;
+    let view = |name: &String| match View::from_str(name, false) {
+        Ok(view) if view != View::All => Ok(view),
+        _ => Err(format!("view \"{name}\" is no pane")),
+    };
+    let interval = |seconds: f64| match super::screen::INTERVALS.contains(&seconds) {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err(format!("interval_seconds {seconds} is not 0.1 to 3600")),
+    };
+    Ok(Saved {
+        view: file.view.as_ref().map(view).transpose()?,
+        sort: file.sort.map(|name| Sort::named(&name)).transpose()?,
+        reverse: file.reverse,
+        idle: file.idle,
+        open: file.open,
+        interval: file.interval_seconds.map(interval).transpose()?,
+        mouse: file.mouse,
+    })
+}
+
+/// Write it: aside, and then in the place of what was there.
+///
+/// # Errors
+///
+/// Which file could not be written and why, in words.
+pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
+    let file = File {
+        view: saved.view.and_then(|v| v.to_possible_value()).map(|v| v.get_name().to_string()),
+        sort: saved.sort.as_ref().map(Sort::name),
+        reverse: saved.reverse,
+        idle: saved.idle,
+        open: saved.open,
+        interval_seconds: saved.interval.map(|length| length.as_secs_f64()),
+        mouse: saved.mouse,
+    };
+    let figures = toml::to_string(&file).map_err(|error| error.to_string())?;
+    let text = format!(
+        "# How the full-screen view of tally top begins; its key W writes this file.\n\
+         # Options on the command line come first.\n{figures}"
+    );
+    let aside = path.with_extension(format!("toml.{}", std::process::id()));
+    let written = || -> std::io::Result<()> {
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        let mut out = fs::File::create(&aside)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(&aside, path)
+    };
+    written().map_err(|error| {
+        // What is there of it is of no use.
+        let _ = fs::remove_file(&aside);
+        format!("{}: {error}; the view is not saved", path.display())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/top.toml");
+        assert_eq!(load(&path), Ok(Saved::default()));
+        let saved = Saved {
+            view: Some(View::Statements),
+            sort: Some(Sort::Activity("io:datafileread".into())),
+            reverse: true,
+            idle: true,
+            open: true,
+            interval: Some(Duration::from_millis(2500)),
+            mouse: true,
+        };
+        save(&saved, &path).unwrap();
+        assert_eq!(load(&path), Ok(saved));
+        let less = Saved { sort: Some(Sort::Count), ..Saved::default() };
+        save(&less, &path).unwrap();
+        assert_eq!(load(&path), Ok(less));
+        let files = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!(files, 1, "nothing is left aside");
+    }
+
+    #[test]
+    fn what_is_damaged_is_said() {
+        for (text, problem) in [
+            ("view = ledger", "string"),
+            ("view = \"all\"", "\"all\" is no pane"),
+            ("sort = \"colour\"", "\"colour\" is no order"),
+            ("interval_seconds = 0.0", "not 0.1 to 3600"),
+            ("interval_seconds = nan", "not 0.1 to 3600"),
+            ("idle = 3", "expected a boolean"),
+            ("view", "expected"),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.contains(problem), "{text}: {said}");
+        }
+        assert_eq!(read("of_later = 1\n"), Ok(Saved::default()));
+        let folder = tempfile::tempdir().unwrap();
+        let said = load(folder.path()).unwrap_err();
+        assert!(said.contains("passed over"), "{said}");
+        fs::write(folder.path().join("top.toml"), b"\xff\xfe").unwrap();
+        assert!(load(&folder.path().join("top.toml")).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_with_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file/top.toml");
+        fs::write(folder.path().join("file"), "").unwrap();
+        let said = save(&Saved::default(), &path).unwrap_err();
+        assert!(said.contains("file/top.toml") && said.contains("not saved"), "{said}");
+    }
+}

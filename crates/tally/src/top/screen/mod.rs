@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The state of the full-screen view, and what keys, clicks and intervals make of it. It knows
+//! no terminal and touches no file: what only its owner can do, it asks for.
+
+mod orders;
+mod typing;
+
+#[cfg(test)]
+pub mod tests;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseEvent};
+use segment::StatementKey;
+
+use super::feed::{Reading, Step};
+use super::help::HELP;
+use super::history::{History, STATEMENTS};
+use super::keys::{action, Action, Form};
+use super::mouse::{self, Spots};
+use super::views;
+use super::{moment, saved::Saved, INTERVAL};
+use crate::cli::{Sort, TopArgs, View};
+use crate::model::panes::{Open, Wish};
+use crate::model::statements::{page, Section};
+use crate::model::table::{speaks_utf8, Table};
+use typing::{edit, Edit};
+
+pub use orders::of_column;
+
+/// The shortest and the longest interval that can be typed, seconds.
+pub const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+
+/// The slowest and the fastest replay.
+pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;
+
+/// The panes, in order.
+pub const PANES: [(&str, View); 9] = [
+    ("Ledger", View::Ledger),
+    ("Waits", View::Waits),
+    ("Commands", View::Commands),
+    ("Sessions", View::Sessions),
+    ("LWLocks", View::Lwlocks),
+    ("Locks", View::Locks),
+    ("Functions", View::Functions),
+    ("Statements", View::Statements),
+    ("IO", View::Io),
+];
+
+/// What keys go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mode {
+    /// The panes.
+    Normal,
+    /// The filter that is being typed.
+    Filter(String),
+    /// The interval that is being typed.
+    Interval(String),
+    /// The time that is being typed.
+    Time(String),
+    /// The page of help, and its first line that is seen.
+    Help(usize),
+}
+
+/// What only the owner of the screen can do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ask {
+    /// Leave.
+    Quit,
+    /// Write what is shown into a file.
+    Export(Form),
+    /// Save the view.
+    Save,
+    /// Listen to the mouse, or leave it to the terminal.
+    Mouse,
+    /// Show an interval that lies by so many beyond those that are kept.
+    Further(i64),
+    /// Show a time that is not among them, seconds since 1970.
+    Seek(f64),
+}
+
+/// How a recording is played.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Play {
+    /// What is played.
+    pub what: String,
+    /// It goes on by itself.
+    pub on: bool,
+    /// Times as fast as it was.
+    pub speed: f64,
+    /// Number of the interval that comes next, from 0 on.
+    pub next: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Play {
+    /// From the first interval on.
+    pub fn new(what: String, of: usize, speed: f64) -> Play {
+        Play { what, on: true, speed, next: 0, of }
+    }
+}
+
+/// Everything that is drawn.
+#[derive(Debug)]
+pub struct Screen {
+    /// The intervals, and which of them is shown.
+    pub history: History,
+    /// Where these are a recording's, how it is played.
+    pub play: Option<Play>,
+    /// Of `PANES`.
+    pub pane: usize,
+    /// Order, filter and the like.
+    pub wish: Wish,
+    /// Row under the cursor.
+    pub cursor: usize,
+    /// First row that is drawn.
+    pub top: usize,
+    /// Rows that were drawn last time.
+    pub page: usize,
+    /// What was drawn where last time.
+    pub spots: Spots,
+    /// The statement whose page is shown in place of the pane.
+    pub statement: Option<StatementKey>,
+    /// What keys go to.
+    pub mode: Mode,
+    /// What became of the server, until there is an interval again.
+    pub message: Option<String>,
+    /// What became of a key, until the next one.
+    pub notice: Option<String>,
+    /// Length of an interval.
+    pub length: Duration,
+    /// The mouse is listened to.
+    pub mouse: bool,
+    /// Use colour.
+    pub color: bool,
+    /// Draw bars in ASCII.
+    pub ascii: bool,
+    /// Times of day are of this zone.
+    pub zone: TimeZone,
+}
+
+impl Screen {
+    /// As the command line wants it, and for the rest as it was saved.
+    pub fn new(args: &TopArgs, saved: &Saved, color: bool) -> Screen {
+        let view = args.view.or(saved.view).unwrap_or(View::Ledger);
+        let open = if saved.open { Open::All } else { Open::These(HashSet::new()) };
+        let wish = views::wish(args, open);
+        // An order that was asked for is not turned round by what was saved.
+        let (sort, reverse) = match &args.sort {
+            Some(sort) => (sort.clone(), args.reverse),
+            None => (saved.sort.clone().unwrap_or(Sort::Time), args.reverse ^ saved.reverse),
+        };
+        Screen {
+            history: History::default(),
+            play: None,
+            pane: PANES.iter().position(|p| p.1 == view).unwrap_or(0),
+            wish: Wish { sort, reverse, idle: args.idle || saved.idle, ..wish },
+            cursor: 0,
+            top: 0,
+            page: 1,
+            spots: Spots::default(),
+            statement: None,
+            mode: Mode::Normal,
+            message: None,
+            notice: None,
+            length: args.interval.or(saved.interval).unwrap_or(INTERVAL),
+            mouse: args.mouse || saved.mouse,
+            color,
+            ascii: !speaks_utf8(),
+            zone: TimeZone::system(),
+        }
+    }
+
+    /// What `W` saves of it.
+    pub fn saved(&self) -> Saved {
+        Saved {
+            view: Some(self.view()),
+            sort: Some(self.wish.sort.clone()),
+            reverse: self.wish.reverse,
+            idle: self.wish.idle,
+            open: matches!(self.wish.open, Open::All),
+            interval: Some(self.length),
+            mouse: self.mouse,
+        }
+    }
+
+    /// The interval that is shown.
+    pub fn reading(&self) -> Option<&Reading> {
+        self.history.shown()
+    }
+
+    /// The table of the pane that is shown.
+    pub fn table(&self) -> Option<Table> {
+        let reading = self.reading()?;
+        Some(views::table(self.view(), reading, &self.wish()))
+    }
+
+    /// How rows are chosen, with the filter that is being typed.
+    pub fn wish(&self) -> Wish {
+        let mut wish = self.wish.clone();
+        if let Mode::Filter(typed) = &self.mode {
+            wish.filter = typed.to_lowercase();
+        }
+        wish
+    }
+
+    /// The pane that is shown.
+    pub fn view(&self) -> View {
+        PANES[self.pane].1
+    }
+
+    /// What is to be said of it.
+    pub fn note(&self) -> Option<String> {
+        let reading = self.reading()?;
+        let statements = reading.statements.as_ref().map_or(0, |it| it.rows.len());
+        if self.view() == View::Statements && self.history.is_past() && statements == STATEMENTS {
+            return Some(format!(
+                "of a past interval the {STATEMENTS} statements with most time are kept"
+            ));
+        }
+        views::remark(self.view(), reading)
+    }
+
+    /// The page that is shown in place of a table, if one is.
+    pub fn sections(&self) -> Option<Vec<Section>> {
+        let reading = self.reading()?;
+        match self.statement {
+            Some(key) => self.statement_page(&key),
+            None => views::page(self.view(), reading, &self.wish()),
+        }
+    }
+
+    /// What a statement did in the interval; if nothing, since the last reset.
+    fn statement_page(&self, key: &StatementKey) -> Option<Vec<Section>> {
+        let statements = self.reading()?.statements.as_ref()?;
+        let whole = statements.whole(key);
+        Some(page(statements, statements.row(key), whole.as_ref()))
+    }
+
+    /// What an interval, or the lack of one, changes.
+    pub fn step(&mut self, step: Step) {
+        match step {
+            Step::Interval(reading) => {
+                self.history.push(reading);
+                self.message = None;
+            }
+            Step::Attached => {
+                self.history.gap("the server has started anew".to_string());
+                self.message = Some("the server has started anew; figures follow".to_string());
+            }
+            Step::Gone(reason) => {
+                self.history.gap(reason.clone());
+                self.message = Some(reason);
+            }
+        }
+    }
+
+    /// What a key changes, and what is to be done for it.
+    pub fn key(&mut self, key: KeyEvent) -> Option<Ask> {
+        self.notice = None;
+        match std::mem::replace(&mut self.mode, Mode::Normal) {
+            Mode::Help(line) => return self.key_in_help(line, key),
+            Mode::Filter(typed) => match edit(typed, key) {
+                Edit::Going(typed) => {
+                    self.cursor = 0;
+                    self.mode = Mode::Filter(typed);
+                }
+                Edit::Done(typed) => self.wish.filter = typed.to_lowercase(),
+                Edit::Dropped => {}
+            },
+            Mode::Interval(typed) => match edit(typed, key) {
+                Edit::Going(typed) => self.mode = Mode::Interval(typed),
+                Edit::Done(typed) => match typed.trim().parse::<f64>() {
+                    Ok(seconds) if INTERVALS.contains(&seconds) => {
+                        self.length = Duration::from_secs_f64(seconds);
+                    }
+                    _ => self.notice = Some(format!("{typed}: not 0.1 to 3600 seconds")),
+                },
+                Edit::Dropped => {}
+            },
+            Mode::Time(typed) => match edit(typed, key) {
+                Edit::Going(typed) => self.mode = Mode::Time(typed),
+                Edit::Done(typed) => return self.jump(&typed),
+                Edit::Dropped => {}
+            },
+            Mode::Normal => return action(key).and_then(|action| self.act(action)),
+        }
+        None
+    }
+
+    fn key_in_help(&mut self, line: usize, key: KeyEvent) -> Option<Ask> {
+        let quits = action(key) == Some(Action::Quit) && key.code != KeyCode::Char('q');
+        let to = match action(key) {
+            Some(Action::Move(by)) => line.saturating_add_signed(by),
+            Some(Action::Page(by)) => line.saturating_add_signed(by * self.page.max(1) as isize),
+            _ => return quits.then_some(Ask::Quit),
+        };
+        self.mode = Mode::Help(to.min(HELP.lines().count()));
+        None
+    }
+
+    /// What the mouse changes, and what is to be done for it.
+    pub fn mouse(&mut self, event: MouseEvent) -> Option<Ask> {
+        let action = mouse::action(&self.spots, event)?;
+        self.notice = None;
+        if let Mode::Help(line) = self.mode {
+            if let Action::Move(by) = action {
+                self.mode = Mode::Help(line.saturating_add_signed(by).min(HELP.lines().count()));
+            }
+            return None;
+        }
+        self.act(action)
+    }
+
+    /// What a wish changes, and what is to be done for it.
+    pub fn act(&mut self, action: Action) -> Option<Ask> {
+        let turn =
+            |at: usize, by: isize, n: usize| (at as isize + by).rem_euclid(n as isize) as usize;
+        match action {
+            Action::Quit => return Some(Ask::Quit),
+            Action::Export(form) => return Some(Ask::Export(form)),
+            Action::Save => return Some(Ask::Save),
+            Action::Mouse => return Some(Ask::Mouse),
+            Action::Pane(pane) => self.show(pane),
+            Action::NextPane(by) => self.show(turn(self.pane, by, PANES.len())),
+            Action::Move(by) => self.cursor = self.cursor.saturating_add_signed(by),
+            Action::Page(by) => {
+                let by = by * self.page.max(1) as isize;
+                self.cursor = self.cursor.saturating_add_signed(by);
+            }
+            Action::Point(row) if row == self.cursor => self.toggle(),
+            Action::Point(row) => self.cursor = row,
+            Action::Toggle => self.toggle(),
+            Action::ToggleAll => {
+                self.wish.open = match self.wish.open {
+                    Open::All => Open::These(HashSet::new()),
+                    Open::These(_) => Open::All,
+                }
+            }
+            Action::Sort(by) => self.wish.sort = orders::next(self.view(), &self.wish.sort, by),
+            Action::Order(sort) if sort == self.wish.sort => {
+                self.wish.reverse = !self.wish.reverse;
+            }
+            Action::Order(sort) => (self.wish.sort, self.wish.reverse) = (sort, false),
+            Action::Reverse => self.wish.reverse = !self.wish.reverse,
+            Action::Filter => self.mode = Mode::Filter(self.wish.filter.clone()),
+            Action::Clear if self.statement.is_some() => self.leave_statement(),
+            Action::Clear => self.wish.filter.clear(),
+            Action::Interval => self.mode = Mode::Interval(String::new()),
+            Action::Idle => self.wish.idle = !self.wish.idle,
+            Action::Pause => self.pause(),
+            Action::Live if self.play.is_some() => return Some(Ask::Seek(f64::INFINITY)),
+            Action::Live => self.history.live(),
+            Action::Step(by) => {
+                let beyond = self.history.step(by);
+                return (beyond != 0).then_some(Ask::Further(beyond));
+            }
+            Action::Jump => self.mode = Mode::Time(String::new()),
+            Action::Speed(by) => self.speed(by),
+            Action::Help => self.mode = Mode::Help(0),
+        }
+        None
+    }
+
+    fn pause(&mut self) {
+        match &mut self.play {
+            Some(play) => play.on = !play.on,
+            None if self.history.is_live() => self.history.hold(),
+            None => self.history.live(),
+        }
+    }
+
+    fn speed(&mut self, by: i32) {
+        match &mut self.play {
+            Some(play) => {
+                play.speed = (play.speed * 2f64.powi(by)).clamp(*SPEEDS.start(), *SPEEDS.end());
+            }
+            None => {
+                let said = "+ and - are for recordings (--replay); d sets the interval";
+                self.notice = Some(said.to_string());
+            }
+        }
+    }
+
+    /// Number of the interval of a recording that is shown, from 0 on.
+    pub fn shown_index(&self) -> Option<usize> {
+        Some(self.reading()?.recorded.as_ref()?.index)
+    }
+
+    /// Look at a time that was typed.
+    fn jump(&mut self, typed: &str) -> Option<Ask> {
+        let place = self.history.place()?;
+        // A recording may go on for days: there the time is of the day that is shown.
+        let last = match self.play {
+            Some(_) => f64::INFINITY,
+            None => place.time + place.ago_seconds,
+        };
+        match moment::parse(typed, place.time, last, &self.zone) {
+            Ok(time) if self.history.seek(time) => None,
+            Ok(time) => Some(Ask::Seek(time)),
+            Err(problem) => {
+                self.notice = Some(problem);
+                None
+            }
+        }
+    }
+
+    fn show(&mut self, pane: usize) {
+        self.pane = pane;
+        self.cursor = 0;
+        self.top = 0;
+        self.statement = None;
+    }
+
+    /// Back to the table, with the cursor on the statement where it is still there.
+    fn leave_statement(&mut self) {
+        let key = self.statement.take();
+        let statements = self.reading().and_then(|reading| reading.statements.as_ref());
+        let name = key.and_then(|key| Some(statements?.row(&key)?.name()));
+        let at =
+            self.table().and_then(|t| t.rows.iter().position(|r| Some(&r.key) == name.as_ref()));
+        self.cursor = at.unwrap_or(0);
+        self.top = 0;
+    }
+
+    fn toggle(&mut self) {
+        if self.statement.is_some() {
+            return self.leave_statement();
+        }
+        if self.view() == View::Io {
+            // It has no cursor: its rows are opened together.
+            self.act(Action::ToggleAll);
+            return;
+        }
+        let Some(table) = self.table() else { return };
+        let Some(row) = table.rows.get(self.cursor).filter(|r| r.branches) else { return };
+        if self.view() == View::Statements {
+            let statements = self.reading().and_then(|reading| reading.statements.as_ref());
+            let rows = statements.map_or(&[][..], |statements| &statements.rows);
+            self.statement = rows.iter().find(|it| it.name() == row.key).map(|it| it.key);
+            (self.cursor, self.top) = (0, 0);
+            return;
+        }
+        if let Open::All = self.wish.open {
+            let keys = table.rows.iter().filter(|r| r.branches).map(|r| r.key.clone());
+            self.wish.open = Open::These(keys.collect());
+        }
+        if let Open::These(keys) = &mut self.wish.open {
+            if !keys.remove(&row.key) {
+                keys.insert(row.key.clone());
+            }
+        }
+    }
+}

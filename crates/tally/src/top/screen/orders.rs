@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The orders of rows: which a pane has, and which a click on a heading means.
+
+use crate::cli::{Sort, View};
+
+const MOST: [Sort; 5] = [Sort::Time, Sort::Count, Sort::Mean, Sort::Max, Sort::Name];
+const STATEMENTS: [Sort; 13] = [
+    Sort::Time,
+    Sort::Count,
+    Sort::Mean,
+    Sort::P99,
+    Sort::Max,
+    Sort::Rows,
+    Sort::Cpu,
+    Sort::Io,
+    Sort::Lock,
+    Sort::Lwlock,
+    Sort::Client,
+    Sort::Ipc,
+    Sort::Name,
+];
+
+/// Those of a pane, in order.
+fn all(view: View) -> &'static [Sort] {
+    match view {
+        View::Statements => &STATEMENTS,
+        _ => &MOST,
+    }
+}
+
+/// The order that comes so many after this one.
+pub fn next(view: View, sort: &Sort, by: isize) -> Sort {
+    let all = all(view);
+    let at = all.iter().position(|it| it == sort).unwrap_or(0);
+    all[(at as isize + by).rem_euclid(all.len() as isize) as usize].clone()
+}
+
+/// The order that a column stands for, by the headings of all.
+pub fn of_column(view: View, heads: &[&str], at: usize) -> Option<Sort> {
+    // Headings may come twice. Commands go by how they are handled, functions by all they take.
+    let first = |head| heads.iter().position(|it| *it == head);
+    let aside = match view {
+        View::Commands => at > 0 && first("HANDLE COUNT").is_some_and(|first| at < first),
+        View::Functions => first("EXCLUSIVE").is_some_and(|first| at >= first),
+        _ => false,
+    };
+    heads.get(at).filter(|_| !aside).and_then(|head| of_heading(view, head))
+}
+
+fn of_heading(view: View, head: &str) -> Option<Sort> {
+    let sort = match head {
+        "%TIME" | "TIME" | "S/S" | "US/CMD" | "TOTAL" | "%BUSY" | "WAIT S/S" => Sort::Time,
+        "COUNT" | "COUNT/S" | "HELD/S" | "CALLS" | "CALLS/S" | "HANDLE COUNT" | "CMD/S" => {
+            Sort::Count
+        }
+        "MEAN" | "AVERAGE" | "WAIT MEAN" => Sort::Mean,
+        "P99" => Sort::P99,
+        "MAX" | "SINCE" | "WAIT MAX" => Sort::Max,
+        "ROWS/CALL" => Sort::Rows,
+        "%CPU" => Sort::Cpu,
+        "%IO" => Sort::Io,
+        "%LOCK" => Sort::Lock,
+        "%LWLOCK" => Sort::Lwlock,
+        "%CLIENT" => Sort::Client,
+        "%IPC" => Sort::Ipc,
+        "ACTIVITY" | "WAIT" | "COMMAND" | "KIND" | "LOCK" | "NAME" | "QUERY" => Sort::Name,
+        _ => return None,
+    };
+    // A pane takes what it does not have for time.
+    let has = match (view, &sort) {
+        (View::Sessions, Sort::Mean | Sort::P99) => false,
+        (View::Sessions, Sort::Cpu) | (_, Sort::P99) => true,
+        (view, sort) => all(view).contains(sort),
+    };
+    has.then_some(sort)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_go_round() {
+        assert_eq!(next(View::Ledger, &Sort::Time, -1), Sort::Name);
+        assert_eq!(next(View::Ledger, &Sort::Name, 1), Sort::Time);
+        assert_eq!(next(View::Statements, &Sort::Mean, 1), Sort::P99);
+        assert_eq!(next(View::Ledger, &Sort::Activity("io".into()), 1), Sort::Count);
+    }
+
+    #[test]
+    fn a_heading_stands_for_an_order_of_its_pane() {
+        assert_eq!(of_heading(View::Ledger, "COUNT/S"), Some(Sort::Count));
+        assert_eq!(of_heading(View::Ledger, "PHASE"), None);
+        assert_eq!(of_heading(View::Ledger, "%CPU"), None);
+        assert_eq!(of_heading(View::Sessions, "%CPU"), Some(Sort::Cpu));
+        assert_eq!(of_heading(View::Statements, "%IO"), Some(Sort::Io));
+        assert_eq!(of_heading(View::Statements, "HISTORY"), None);
+        let commands = ["COMMAND", "READ COUNT", "MAX", "HANDLE COUNT", "MAX"];
+        let orders = (0..6).map(|at| of_column(View::Commands, &commands, at));
+        let wanted = [Some(Sort::Name), None, None, Some(Sort::Count), Some(Sort::Max), None];
+        assert_eq!(orders.collect::<Vec<_>>(), wanted);
+    }
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Keys, clicks and intervals, and what is then drawn.
+
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyModifiers, MouseButton, MouseEventKind};
+use ratatui::Terminal;
+
+use super::*;
+use crate::model::sample;
+use crate::top::draw;
+
+/// As without any option.
+pub fn args() -> TopArgs {
+    TopArgs {
+        target: None,
+        interval: None,
+        once: false,
+        json: false,
+        count: None,
+        view: None,
+        per_second: false,
+        sort: None,
+        reverse: false,
+        filter: None,
+        idle: false,
+        leaders: false,
+        no_witness: false,
+        replay: None,
+        from: None,
+        to: None,
+        host: None,
+        speed: None,
+        mouse: false,
+        no_config: true,
+        until: None,
+    }
+}
+
+fn screen() -> Screen {
+    let mut screen = Screen::new(&args(), &Saved::default(), true);
+    (screen.ascii, screen.zone) = (false, TimeZone::UTC);
+    screen.step(Step::Interval(Box::new(sample::reading())));
+    screen
+}
+
+/// Press keys; what the last of them asks for.
+pub fn press(screen: &mut Screen, keys: &str) -> Option<Ask> {
+    let press = |c| {
+        let code = match c {
+            '\n' => KeyCode::Enter,
+            '\t' => KeyCode::Tab,
+            '\x1b' => KeyCode::Esc,
+            '→' => KeyCode::Right,
+            '←' => KeyCode::Left,
+            c => KeyCode::Char(c),
+        };
+        screen.key(KeyEvent::new(code, KeyModifiers::NONE))
+    };
+    keys.chars().map(press).last().flatten()
+}
+
+/// What is seen on a terminal of this size.
+pub fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw::draw(frame, screen)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
+    (0..height).map(|y| line(y).trim_end().to_string() + "\n").collect()
+}
+
+#[test]
+fn the_ledger_on_a_wide_terminal() {
+    let mut screen = screen();
+    press(&mut screen, "ie");
+    insta::assert_snapshot!(drawn(&mut screen, 150, 30));
+}
+
+#[test]
+fn the_panes_on_eighty_columns() {
+    let mut screen = screen();
+    let mut all = String::new();
+    for _ in PANES {
+        all.push_str(&drawn(&mut screen, 80, 24));
+        press(&mut screen, "\t");
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn no_size_of_the_terminal_is_too_small() {
+    let mut screen = screen();
+    screen.message = Some("the server has gone; waiting for it to come back".to_string());
+    for mode in ["", "?", "x/wal"] {
+        press(&mut screen, mode);
+        for (width, height) in
+            [(1, 1), (2, 3), (20, 10), (40, 8), (41, 9), (500, 8), (40, 100), (200, 2), (3, 60)]
+        {
+            for _ in PANES {
+                drawn(&mut screen, width, height);
+                screen.act(Action::NextPane(1));
+            }
+            screen.act(Action::Pane(7));
+            screen.act(Action::Toggle);
+            drawn(&mut screen, width, height);
+        }
+    }
+}
+
+#[test]
+fn nothing_yet_and_nothing_left_are_said() {
+    let mut screen = Screen::new(&args(), &Saved::default(), false);
+    assert!(drawn(&mut screen, 80, 24).contains("being measured"));
+    screen.step(Step::Gone("the server has gone".to_string()));
+    assert!(drawn(&mut screen, 80, 24).contains("the server has gone"));
+    screen.step(Step::Attached);
+    assert!(drawn(&mut screen, 80, 24).contains("started anew"));
+    screen.step(Step::Interval(Box::new(sample::reading())));
+    assert!(!drawn(&mut screen, 80, 24).contains("started anew"));
+    press(&mut screen, "/nowhere\n");
+    assert!(drawn(&mut screen, 80, 24).contains("nothing that contains the filter"));
+}
+
+/// Another interval, so many seconds after the first, with so many commands.
+fn later(screen: &mut Screen, seconds: f64, commands: u64) {
+    let mut reading = Box::new(sample::reading());
+    reading.interval.time += seconds;
+    reading.interval.commands_handled = commands;
+    screen.step(Step::Interval(reading));
+}
+
+#[test]
+fn a_paused_screen_stands_still_and_what_comes_is_kept() {
+    let mut screen = screen();
+    press(&mut screen, "p");
+    let still = drawn(&mut screen, 120, 30);
+    assert!(still.contains("PAUSED at 22:13:20"), "{still}");
+    later(&mut screen, 1.0, 99_900);
+    let past = drawn(&mut screen, 120, 30);
+    assert!(past.contains("PAST 22:13:20, 1 s ago: interval 1 of 2;"), "{past}");
+    let figures = |text: &str| text.lines().skip(1).map(String::from).collect::<Vec<_>>();
+    let of_table = |text: &str| figures(text).split_off(6);
+    assert_eq!(of_table(&past), of_table(&still));
+    press(&mut screen, "→");
+    let newest = drawn(&mut screen, 120, 30);
+    assert!(newest.contains("PAUSED at 22:13:21") && newest.contains("99.9k/s"), "{newest}");
+    press(&mut screen, "p");
+    let live = drawn(&mut screen, 120, 30);
+    assert!(!live.contains("PAUSED") && !live.contains("PAST"));
+}
+
+#[test]
+fn one_walks_through_the_past_and_back() {
+    let mut screen = screen();
+    (1..40).for_each(|n| later(&mut screen, f64::from(n), 100 * n as u64));
+    press(&mut screen, "←←,");
+    assert!(drawn(&mut screen, 100, 30).contains("PAST 22:13:56, 3 s ago: interval 37 of 40"));
+    press(&mut screen, "[[");
+    screen.key(KeyEvent::new(KeyCode::Left, KeyModifiers::SHIFT));
+    assert!(drawn(&mut screen, 100, 30).contains("interval 7 of 40"));
+    press(&mut screen, "[");
+    assert!(drawn(&mut screen, 100, 30).contains("interval 1 of 40"));
+    assert_eq!(press(&mut screen, "["), Some(Ask::Further(-10)));
+    press(&mut screen, "]→.");
+    assert!(drawn(&mut screen, 100, 30).contains("interval 13 of 40"));
+    assert_eq!(press(&mut screen, "]]]"), Some(Ask::Further(3)));
+    assert!(drawn(&mut screen, 100, 30).contains("PAUSED at 22:13:59, the newest interval"));
+    press(&mut screen, "l");
+    assert!(screen.history.is_live());
+    later(&mut screen, 40.0, 5);
+    assert!(!drawn(&mut screen, 100, 30).contains("PAST"));
+}
+
+#[test]
+fn one_goes_to_a_time() {
+    let mut screen = screen();
+    (1..40).for_each(|n| later(&mut screen, f64::from(n), 0));
+    press(&mut screen, "t22:13:3");
+    assert!(drawn(&mut screen, 120, 30).contains("look at: 22:13:3_"));
+    press(&mut screen, "5\n");
+    assert!(drawn(&mut screen, 120, 30).contains("PAST 22:13:35"));
+    press(&mut screen, "t-10s\n");
+    assert!(drawn(&mut screen, 120, 30).contains("PAST 22:13:25"));
+    let time = sample::interval().time;
+    assert_eq!(press(&mut screen, "t22:13\n"), Some(Ask::Seek(time - 20.0)));
+    assert!(drawn(&mut screen, 120, 30).contains("interval 1 of 40"), "the nearest there is");
+    press(&mut screen, "tnoon\n");
+    assert!(drawn(&mut screen, 120, 30).contains("noon: not a time; type 14:03"));
+    press(&mut screen, "t\x1b");
+    assert_eq!(screen.notice, None);
+}
+
+#[test]
+fn every_row_and_the_load_have_their_history() {
+    let mut screen = screen();
+    (1..9).for_each(|n| later(&mut screen, f64::from(n), 600 * n as u64));
+    screen.step(Step::Gone("gone".to_string()));
+    later(&mut screen, 20.0, 600);
+    let wide = drawn(&mut screen, 200, 30);
+    assert!(wide.contains("HISTORY"), "{wide}");
+    assert!(wide.contains("commands/s") && wide.contains(" ▆▁▂▃▄▅▆▇█ ▁ up to 4.80k"), "{wide}");
+    let of_cpu = wide.lines().find(|line| line.starts_with("cpu   ")).unwrap();
+    assert!(of_cpu.ends_with("█████████ █"), "{of_cpu}");
+    // The past has its own; on a low screen there is no line for it.
+    press(&mut screen, "←");
+    assert!(!drawn(&mut screen, 200, 30).contains("before it"));
+    press(&mut screen, "→");
+    assert!(drawn(&mut screen, 200, 30).contains("before it: gone"));
+    press(&mut screen, "[");
+    assert!(!drawn(&mut screen, 200, 30).contains("▆▇█"));
+    assert!(!drawn(&mut screen, 200, 19).contains("commands/s ▁"));
+    screen.ascii = true;
+    press(&mut screen, "l");
+    let ascii = drawn(&mut screen, 200, 30);
+    assert!(!ascii.contains(['█', '▁']) && ascii.contains("*# _"), "{ascii}");
+}
+
+#[test]
+fn typing_a_filter_and_an_interval() {
+    let mut screen = screen();
+    press(&mut screen, "/WalS");
+    assert!(drawn(&mut screen, 120, 30).contains("filter: WalS_"));
+    assert_eq!(screen.table().unwrap().rows.len(), 1);
+    press(&mut screen, "\n");
+    assert_eq!(screen.wish.filter, "wals");
+    press(&mut screen, "\x1b");
+    assert_eq!(screen.table().unwrap().rows.len(), 4);
+    press(&mut screen, "d2.5\n");
+    assert_eq!(screen.length, Duration::from_millis(2500));
+    press(&mut screen, "dnan\n");
+    assert_eq!(screen.length, Duration::from_millis(2500));
+    assert!(drawn(&mut screen, 80, 24).contains("nan: not 0.1 to 3600 seconds"));
+    press(&mut screen, "j");
+    assert_eq!(screen.notice, None, "until the next key");
+}
+
+#[test]
+fn enter_opens_the_activity_under_the_cursor_and_shuts_it_again() {
+    let mut screen = screen();
+    assert_eq!(screen.table().unwrap().rows.len(), 4);
+    press(&mut screen, "jj\n");
+    let table = screen.table().unwrap();
+    let names: Vec<&str> = table.rows.iter().map(|r| r.cells[0].as_str()).collect();
+    assert_eq!(names[2..5], ["IO:WALSync", "  execute", "  sync"]);
+    press(&mut screen, "\n");
+    assert_eq!(screen.table().unwrap().rows.len(), 4);
+    press(&mut screen, "e");
+    assert_eq!(screen.table().unwrap().rows.len(), 8);
+    press(&mut screen, "gG");
+    drawn(&mut screen, 80, 24);
+    assert_eq!(screen.cursor, 7);
+}
+
+#[test]
+fn enter_shows_one_statement_and_escape_goes_back_to_it() {
+    let mut screen = screen();
+    press(&mut screen, "8/orders\n\n");
+    insta::assert_snapshot!(drawn(&mut screen, 100, 40));
+    press(&mut screen, "\x1b");
+    assert_eq!(screen.wish.filter, "orders");
+    press(&mut screen, "\x1bj\n");
+    assert_eq!(screen.statement.map(|key| key.id), Some(4242));
+    press(&mut screen, "GG");
+    assert!(drawn(&mut screen, 100, 30).contains("temporary files: 1, 4 MB"));
+    // In an interval without it there is nothing of it, and it comes back.
+    let mut later = sample::reading();
+    later.statements.iter_mut().for_each(|it| it.rows.clear());
+    screen.step(Step::Interval(Box::new(later)));
+    assert!(drawn(&mut screen, 100, 30).contains("not in the table any more"));
+    screen.step(Step::Interval(Box::new(sample::reading())));
+    press(&mut screen, "\n");
+    assert_eq!((screen.statement, screen.cursor), (None, 1));
+}
+
+#[test]
+fn the_storage_side_is_a_page_that_scrolls_and_opens_as_a_whole() {
+    let mut screen = screen();
+    press(&mut screen, "9");
+    let top = drawn(&mut screen, 100, 24);
+    assert!(top.contains("Files") && !top.contains("  extend") && !top.contains("Slow op"));
+    press(&mut screen, "\n");
+    assert!(drawn(&mut screen, 100, 24).contains("  extend"));
+    press(&mut screen, "\n/fsync\n");
+    assert!(drawn(&mut screen, 100, 24).contains("none that contains the filter"));
+    press(&mut screen, "\x1b");
+    screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
+    let foot = drawn(&mut screen, 100, 24);
+    assert!(foot.contains("pg_xact/000C") && !foot.contains("FILES"), "{foot}");
+    // Before it is read the rest is there.
+    let mut later = sample::reading();
+    later.io = None;
+    screen.step(Step::Interval(Box::new(later)));
+    assert!(drawn(&mut screen, 100, 40).contains("slow operations are being read"));
+}
+
+#[test]
+fn statements_have_orders_of_their_own() {
+    let mut screen = screen();
+    press(&mut screen, "8sss");
+    assert_eq!(screen.wish.sort, Sort::P99);
+    assert!(drawn(&mut screen, 100, 30).contains("order: p99"));
+    let ids = |screen: &Screen| -> Vec<String> {
+        let rows = screen.table().unwrap().rows.into_iter();
+        rows.map(|row| row.key.split(' ').next().unwrap().to_string()).collect()
+    };
+    assert_eq!(ids(&screen).len(), 3);
+    press(&mut screen, "i<<");
+    assert_eq!(screen.wish.sort, Sort::Count);
+    assert_eq!(ids(&screen)[1], "77");
+    screen.wish.sort = Sort::Activity("io:datafileread".to_string());
+    assert_eq!(ids(&screen)[0], "4242");
+    assert!(drawn(&mut screen, 120, 30).contains("%ACTIVITY"));
+}
+
+#[test]
+fn q_leaves_but_not_from_a_line_being_typed() {
+    let mut screen = screen();
+    assert_eq!(press(&mut screen, "/q"), None);
+    assert_eq!(press(&mut screen, "\n?q"), None);
+    assert_eq!(press(&mut screen, "q"), Some(Ask::Quit));
+    let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(screen.key(control_c), Some(Ask::Quit));
+}
+
+#[test]
+fn without_colour_there_is_none() {
+    for (color, wanted) in [(true, true), (false, false)] {
+        let mut screen = screen();
+        screen.color = color;
+        let mut terminal = Terminal::new(TestBackend::new(100, 30)).unwrap();
+        terminal.draw(|frame| draw::draw(frame, &mut screen)).unwrap();
+        let colored = terminal
+            .backend()
+            .buffer()
+            .content()
+            .iter()
+            .any(|cell| cell.fg != ratatui::style::Color::Reset);
+        assert_eq!(colored, wanted);
+    }
+}
+
+#[test]
+fn too_small_a_terminal_is_told_so() {
+    let mut screen = screen();
+    assert_eq!(drawn(&mut screen, 20, 4), "20 x 4 is too small:\n40 x 8 at least. q\nleaves.\n\n");
+    assert_eq!(press(&mut screen, "q"), Some(Ask::Quit));
+}
+
+#[test]
+fn a_click_shows_a_pane_sorts_by_a_column_and_opens_a_row() {
+    let mut screen = screen();
+    let lines = |screen: &mut Screen| -> Vec<String> {
+        drawn(screen, 120, 30).lines().map(String::from).collect()
+    };
+    let click = |screen: &mut Screen, word: &str| {
+        let seen = lines(screen);
+        let row = seen.iter().rposition(|line| line.contains(word)).unwrap();
+        let before = &seen[row][..seen[row].find(word).unwrap()];
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        let column = before.chars().count() as u16;
+        screen.mouse(MouseEvent { kind, column, row: row as u16, modifiers: KeyModifiers::NONE });
+    };
+    click(&mut screen, "MEAN");
+    assert_eq!((&screen.wish.sort, screen.wish.reverse), (&Sort::Mean, false));
+    click(&mut screen, "MEAN");
+    assert!(screen.wish.reverse, "the same again turns it round");
+    click(&mut screen, "%TIME");
+    assert_eq!((&screen.wish.sort, screen.wish.reverse), (&Sort::Time, false));
+    click(&mut screen, "IO:WALSync");
+    assert_eq!(screen.cursor, 2);
+    click(&mut screen, "IO:WALSync");
+    assert!(lines(&mut screen).iter().any(|line| line.starts_with("  sync")));
+    click(&mut screen, "8 Statements");
+    assert_eq!(screen.view(), View::Statements);
+    let wheel = |kind| MouseEvent { kind, column: 0, row: 0, modifiers: KeyModifiers::NONE };
+    press(&mut screen, "?");
+    drawn(&mut screen, 100, 24);
+    screen.mouse(wheel(MouseEventKind::ScrollDown));
+    assert_eq!(screen.mode, Mode::Help(3));
+    press(&mut screen, "x");
+    screen.mouse(wheel(MouseEventKind::ScrollDown));
+    lines(&mut screen);
+    assert_eq!(screen.cursor, 2, "not further than the last");
+}
+
+#[test]
+fn the_page_of_help_scrolls_where_it_does_not_fit() {
+    let mut screen = screen();
+    press(&mut screen, "?");
+    insta::assert_snapshot!(drawn(&mut screen, 80, 60));
+    assert!(!drawn(&mut screen, 80, 24).contains("unexplained: share"));
+    screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
+    assert!(drawn(&mut screen, 80, 24).contains("unexplained: share"));
+    press(&mut screen, "k");
+    assert!(matches!(screen.mode, Mode::Help(line) if line > 0));
+    press(&mut screen, "y");
+    assert_eq!(screen.mode, Mode::Normal);
+}
+
+#[test]
+fn what_only_the_owner_can_do_is_asked_for() {
+    let mut screen = screen();
+    for (key, ask) in [
+        ("x", Ask::Export(Form::Text)),
+        ("X", Ask::Export(Form::Json)),
+        ("W", Ask::Save),
+        ("m", Ask::Mouse),
+        ("q", Ask::Quit),
+    ] {
+        assert_eq!(press(&mut screen, key), Some(ask));
+    }
+    assert_eq!(press(&mut screen, "/x"), None);
+    assert_eq!(press(&mut screen, "\n+"), None);
+    assert!(screen.notice.as_ref().unwrap().contains("--replay"));
+}
+
+#[test]
+fn it_begins_as_it_was_saved_unless_the_command_line_says_otherwise() {
+    let mut screen = screen();
+    press(&mut screen, "8ssrie");
+    let saved = screen.saved();
+    let again = Screen::new(&args(), &saved, true);
+    assert_eq!(again.saved(), saved);
+    assert_eq!((again.view(), &again.wish.sort), (View::Statements, &Sort::Mean));
+    let interval = Some(Duration::from_secs(5));
+    let other = TopArgs { view: Some(View::Waits), sort: Some(Sort::Name), interval, ..args() };
+    let begun = Screen::new(&other, &saved, true);
+    assert_eq!((begun.view(), &begun.wish.sort), (View::Waits, &Sort::Name));
+    assert!(!begun.wish.reverse, "an order that is asked for is as it is asked for");
+    assert_eq!(begun.length, Duration::from_secs(5));
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How the figures of a row went, interval by interval, up to the one that is looked at.
+
+use segment::interval::{AccountRow, Interval};
+
+use super::feed::Reading;
+use super::history::History;
+use crate::cli::View;
+
+/// One figure an interval, oldest first; `None` where there was no interval.
+pub type Series = Vec<Option<f64>>;
+
+/// Whether the rows of a view have a trend.
+pub fn has(view: View) -> bool {
+    matches!(view, View::Ledger | View::Waits | View::Commands | View::Sessions | View::Statements)
+}
+
+fn series(history: &History, n: usize, figure: impl Fn(&Reading) -> f64) -> Series {
+    let mut series: Series = history.back(n).map(|reading| reading.map(&figure)).collect();
+    series.reverse();
+    series
+}
+
+fn instrumented(interval: &Interval) -> f64 {
+    interval.instrumented_seconds.max(1e-9)
+}
+
+/// Sessions active on average.
+pub fn active(history: &History, n: usize) -> Series {
+    series(history, n, |it| it.interval.busy_seconds / instrumented(&it.interval))
+}
+
+/// Commands handled per second.
+pub fn commands(history: &History, n: usize) -> Series {
+    series(history, n, |it| it.interval.commands_handled as f64 / instrumented(&it.interval))
+}
+
+/// Of the row with this key: of accounts and waits seconds per second, of commands how many were
+/// handled per second, of sessions the busy share of their time, of statements seconds per second.
+pub fn of_row(history: &History, view: View, key: &str, n: usize) -> Series {
+    match view {
+        View::Ledger => series(history, n, |it| {
+            let rows = it.interval.ledger.iter().filter(|account| is_of(account, key));
+            let seconds: f64 = rows.map(|account| account.timing.seconds).sum();
+            seconds / instrumented(&it.interval)
+        }),
+        View::Waits => series(history, n, |it| {
+            let wait = it.interval.waits.iter().find(|wait| *wait.activity == *key);
+            wait.map_or(0.0, |wait| wait.timing.seconds) / instrumented(&it.interval)
+        }),
+        View::Commands => series(history, n, |it| {
+            let command = it.interval.commands.iter().find(|command| command.kind == key);
+            command.map_or(0.0, |it| it.handle.count as f64) / instrumented(&it.interval)
+        }),
+        View::Sessions => {
+            let wanted = key.split_once(' ').and_then(|(slot, generation)| {
+                Some((slot.parse::<u32>().ok()?, generation.parse::<u32>().ok()?))
+            });
+            series(history, n, |it| {
+                let mut sessions = it.interval.sessions.iter();
+                let session = sessions.find(|s| Some((s.slot, s.generation)) == wanted);
+                session.map_or(0.0, |s| s.busy_seconds / s.lived_seconds.max(1e-9))
+            })
+        }
+        View::Statements => {
+            // Names are long: the one is looked up once, and then its key.
+            let shown = history.shown().and_then(|reading| reading.statements.as_ref());
+            let row = shown.and_then(|it| it.rows.iter().find(|row| row.name() == key));
+            let Some(wanted) = row.map(|row| row.key) else { return Series::new() };
+            series(history, n, |it| {
+                let row = it.statements.as_ref().and_then(|statements| statements.row(&wanted));
+                row.map_or(0.0, |row| row.seconds) / instrumented(&it.interval)
+            })
+        }
+        _ => Series::new(),
+    }
+}
+
+/// Whether the ledger's row with this key stands for the account, alone or with others: the key is
+/// the activity, "idle" for what is, and of an opened row the phase.
+fn is_of(account: &AccountRow, key: &str) -> bool {
+    let rest = key.strip_prefix(&*account.activity);
+    let rest = if account.idle { rest.and_then(|rest| rest.strip_prefix(" idle")) } else { rest };
+    match rest {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix(' ') == Some(&account.phase),
+        None => false,
+    }
+}
+
+/// The series as a line of `width` characters, the newest at its right end: from nothing to the
+/// greatest of them. A gap is a blank.
+pub fn spark(series: &[Option<f64>], width: usize, ascii: bool) -> String {
+    const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const ASCII: [char; 8] = ['_', '.', ',', '-', '~', '=', '*', '#'];
+    let levels = if ascii { ASCII } else { LEVELS };
+    let seen = &series[series.len().saturating_sub(width)..];
+    let most = greatest(seen);
+    let level = |figure: f64| match most > 0.0 && figure > 0.0 {
+        true => ((figure / most * 8.0).ceil() as usize).clamp(1, 8) - 1,
+        false => 0,
+    };
+    let blanks = std::iter::repeat_n(' ', width - seen.len());
+    blanks.chain(seen.iter().map(|it| it.map_or(' ', |figure| levels[level(figure)]))).collect()
+}
+
+/// The greatest of them; 0 of none.
+pub fn greatest(series: &[Option<f64>]) -> f64 {
+    series.iter().flatten().fold(0.0, |most, &figure| if figure > most { figure } else { most })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::sample;
+
+    /// Three seconds; in the second one there was nothing to do, and a gap came after it.
+    fn history() -> History {
+        let mut history = History::default();
+        for second in 0..3 {
+            let mut reading = Box::new(sample::reading());
+            reading.interval.time += f64::from(second);
+            if second == 1 {
+                let interval = &mut reading.interval;
+                interval.ledger.clear();
+                interval.waits.clear();
+                interval.commands.clear();
+                interval.sessions.clear();
+                (interval.busy_seconds, interval.commands_handled) = (0.0, 0);
+                reading.statements = None;
+            }
+            if second == 2 {
+                history.gap("gone".into());
+            }
+            history.push(reading);
+        }
+        history
+    }
+
+    #[test]
+    fn every_row_of_the_panes_has_its_figures_of_every_interval() {
+        let history = history();
+        let seen = |view, key: &str| of_row(&history, view, key, 99);
+        let close = |series: Series, wanted: f64| {
+            assert_eq!(series.len(), 4);
+            assert!((series[0].unwrap() - wanted).abs() < 1e-9, "{series:?}");
+            assert_eq!((series[1], series[2], series[3]), (Some(0.0), None, series[0]));
+        };
+        close(seen(View::Ledger, "cpu"), 0.4771);
+        close(seen(View::Ledger, "cpu parse"), 0.027);
+        close(seen(View::Ledger, "Client:ClientRead idle"), 1.0);
+        close(seen(View::Waits, "IO:WALSync"), 0.11);
+        close(seen(View::Commands, "Execute"), 1800.0);
+        close(seen(View::Sessions, "4301 1"), 0.75);
+        let statements = sample::statements();
+        close(seen(View::Statements, &statements.rows[0].name()), statements.rows[0].seconds);
+        close(active(&history, 9), sample::interval().busy_seconds);
+        close(commands(&history, 9), 3600.0);
+        assert_eq!(seen(View::Ledger, "Client:ClientRead").iter().flatten().sum::<f64>(), 0.0);
+        assert!(seen(View::Io, "x").is_empty());
+    }
+
+    #[test]
+    fn the_key_of_every_row_finds_its_accounts() {
+        use crate::model::panes::{self, Open, Wish};
+        let reading = sample::reading();
+        let wish = Wish {
+            sort: crate::cli::Sort::Time,
+            reverse: false,
+            filter: String::new(),
+            idle: true,
+            open: Open::All,
+        };
+        let found: usize = (panes::ledger(&reading.interval, &wish).rows.iter())
+            .map(|row| reading.interval.ledger.iter().filter(|a| is_of(a, &row.key)).count())
+            .sum();
+        let shared = reading.interval.ledger.len();
+        assert!(found >= shared, "{found} {shared}");
+        assert!(has(View::Ledger) && !has(View::Io));
+    }
+
+    #[test]
+    fn a_line_goes_from_nothing_to_the_greatest() {
+        let series = [Some(0.0), Some(0.1), None, Some(4.0), Some(8.0)];
+        assert_eq!(spark(&series, 7, false), "  ▁▁ ▄█");
+        assert_eq!(spark(&series, 7, true), "  __ -#");
+        assert_eq!(spark(&series, 2, false), "▄█");
+        assert_eq!(spark(&series, 0, false), "");
+        assert_eq!(spark(&[None, Some(f64::NAN), Some(0.0)], 3, true), " __");
+        assert_eq!(spark(&[], 2, true), "  ");
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What each view is made of: a table, a page of several, and what is to be said beside it.
+
+use segment::Interval;
+
+use super::feed::{Reading, Recorded};
+use crate::cli::{Sort, TopArgs, View};
+use crate::model::panes::{self, Open, Wish};
+use crate::model::statements::Section;
+use crate::model::table::Table;
+use crate::model::units::duration;
+use crate::model::{functions, io, locks, population, statements};
+
+/// Whether a view shows anything of the statements.
+pub fn of_statements(view: View) -> bool {
+    matches!(view, View::Statements | View::Sessions | View::All)
+}
+
+/// Whether a view shows the storage side.
+pub fn of_io(view: View) -> bool {
+    matches!(view, View::Io | View::All)
+}
+
+/// A view that is no table but a page of several.
+pub fn page(view: View, reading: &Reading, wish: &Wish) -> Option<Vec<Section>> {
+    (view == View::Io).then(|| io::page(&reading.interval, reading.io.as_ref(), wish))
+}
+
+/// What is to be said of a view beside its figures.
+pub fn remark(view: View, reading: &Reading) -> Option<String> {
+    let interval = &reading.interval;
+    let of_view = of_view(view, reading);
+    of_view
+        .or_else(|| reading.recorded.as_ref().and_then(|recorded| kept(view, interval, recorded)))
+}
+
+/// What a recording does not keep of what the view shows.
+fn kept(view: View, interval: &Interval, recorded: &Recorded) -> Option<String> {
+    let few = interval.sessions.is_empty();
+    match (view, recorded.spread_from_seconds) {
+        (View::Sessions, _) if few => {
+            Some("a recording keeps how many sessions there were, not each of them".to_string())
+        }
+        (View::Ledger | View::Waits | View::Commands | View::Lwlocks, Some(seconds)) => {
+            let length = duration(seconds);
+            Some(format!(
+                "minima, maxima and percentiles are recorded for {length} together: d {seconds}"
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn of_view(view: View, reading: &Reading) -> Option<String> {
+    let interval = &reading.interval;
+    match view {
+        View::Lwlocks | View::Locks => locks::note(interval),
+        View::Functions => functions::note(interval),
+        View::Statements if !reading.asked => Some("the statements are being read".to_string()),
+        View::Statements if reading.recorded.is_some() && reading.statements.is_none() => {
+            Some("no statements were recorded in this interval".to_string())
+        }
+        View::Statements => statements::note(reading.statements.as_ref()),
+        _ => None,
+    }
+}
+
+/// The table of a view.
+pub fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
+    let interval = &reading.interval;
+    match view {
+        View::Waits => panes::waits(interval, wish),
+        View::Commands => panes::commands(interval, wish),
+        View::Sessions if interval.sessions.is_empty() => population::population(interval, wish),
+        View::Sessions => panes::sessions(interval, reading.statements.as_ref(), wish),
+        View::Lwlocks => locks::lwlocks(interval, wish),
+        View::Locks => locks::locks(interval, wish),
+        View::Functions => functions::functions(interval, wish),
+        View::Statements => match &reading.statements {
+            Some(statements) => statements::statements(statements, wish),
+            None => Table { columns: Vec::new(), rows: Vec::new(), bars_after: None },
+        },
+        View::Ledger | View::Io | View::All => panes::ledger(interval, wish),
+    }
+}
+
+/// What the command line wishes for, with these rows open.
+pub fn wish(args: &TopArgs, open: Open) -> Wish {
+    Wish {
+        sort: args.sort.clone().unwrap_or(Sort::Time),
+        reverse: args.reverse,
+        filter: args.filter.as_deref().unwrap_or("").to_lowercase(),
+        idle: args.idle,
+        open,
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A pseudo-terminal: what a command sends to its terminal, byte by byte.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command};
+use std::sync::mpsc::{channel, Receiver};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
+use rustix::termios::{tcsetwinsize, Winsize};
+
+/// A command on a terminal of its own; it is killed with this.
+pub struct Pty {
+    keys: File,
+    sent: Receiver<Vec<u8>>,
+    child: Child,
+    all: Vec<u8>,
+}
+
+impl Pty {
+    /// Run it on a terminal of so many columns and lines.
+    pub fn run(width: u16, height: u16, command: &[&str]) -> Pty {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+        let theirs = File::options().read(true).write(true).open(name).unwrap();
+        let size = Winsize { ws_row: height, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&theirs, size).unwrap();
+        let other = || theirs.try_clone().unwrap();
+        let child = Command::new("setsid")
+            .arg("--ctty")
+            .args(command)
+            .env("LC_ALL", "C.UTF-8")
+            .env_remove("NO_COLOR")
+            .stdin(other())
+            .stdout(other())
+            .stderr(other())
+            .spawn()
+            .unwrap();
+        drop(theirs);
+        let keys = File::from(ours);
+        let mut from = keys.try_clone().unwrap();
+        let (send, sent) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = vec![0; 1 << 16];
+            // It fails when the command has closed its side.
+            while let Ok(n) = from.read(&mut bytes) {
+                if n == 0 || send.send(bytes[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Pty { keys, sent, child, all: Vec::new() }
+    }
+
+    /// Press these keys.
+    pub fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Wait until this is true of all that was sent, and return it.
+    pub fn until(&mut self, what: &str, holds: impl Fn(&[u8]) -> bool) -> &[u8] {
+        let began = Instant::now();
+        while !holds(&self.all) {
+            assert!(began.elapsed() < Duration::from_secs(30), "it does not come: {what}");
+            if let Ok(bytes) = self.sent.recv_timeout(Duration::from_millis(100)) {
+                self.all.extend(bytes);
+            }
+        }
+        &self.all
+    }
+
+    /// Wait for its end; its exit code and all that was sent.
+    pub fn end(mut self) -> (Option<i32>, Vec<u8>) {
+        let status = self.child.wait().unwrap();
+        while let Ok(bytes) = self.sent.recv_timeout(Duration::from_secs(1)) {
+            self.all.extend(bytes);
+        }
+        (status.code(), std::mem::take(&mut self.all))
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `tally top --replay`: recordings of a server that never was, as text, as JSON and in a real
+//! terminal.
+#![allow(missing_docs)]
+
+mod house;
+#[path = "../../recording/tests/house/mod.rs"]
+mod recorder;
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use house::tmux::Tmux;
+use recorder::{Maker, MIDNIGHT, SECOND};
+use recording::{Batch, EventRow, GapRow};
+use segment::Interval;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Two minutes, ten seconds without anything, half a minute more; the sum of it, and a slow sync
+/// in the second minute.
+fn recording() -> (TempDir, PathBuf, Interval) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recording");
+    let mut maker = Maker::new(&path);
+    maker.seconds(120);
+    let from_us = maker.time_us;
+    maker.time_us += 10 * SECOND;
+    let gap = GapRow {
+        time_us: maker.time_us,
+        from_us,
+        length_ns: 10_000_000_000,
+        reason: "the recorder was stopped".into(),
+        ..GapRow::default()
+    };
+    let event = EventRow {
+        time_us: MIDNIGHT + 95 * SECOND,
+        server: 1,
+        number: 1,
+        pid: 4242,
+        kind: "slow".into(),
+        text: "sync: 2.500 s: pg_xact/0000".into(),
+        ..EventRow::default()
+    };
+    let (gaps, events) = (vec![gap], vec![event]);
+    maker.writer.push(Batch { gaps, events, ..Batch::default() }).unwrap();
+    maker.seconds(30);
+    let sum = Interval::of(maker.sum.as_ref().unwrap());
+    maker.writer.close().unwrap();
+    (folder, path, sum)
+}
+
+fn replay(args: &[&str], path: &Path) -> Command {
+    let mut command = house::tally();
+    command.env("TZ", "UTC").args(["top", "--replay"]).arg(path).args(args);
+    command
+}
+
+fn intervals(args: &[&str], path: &Path) -> Vec<Value> {
+    let text = house::output(replay(args, path).arg("--json"));
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn seconds(intervals: &[Value]) -> f64 {
+    let ledger = intervals.iter().flat_map(|interval| interval["ledger"].as_array().unwrap());
+    ledger.map(|account| account["seconds"].as_f64().unwrap()).sum()
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 1e-6
+}
+
+#[test]
+fn the_intervals_of_a_recording_add_up_to_what_was_recorded_however_they_are_cut() {
+    let (_folder, path, sum) = recording();
+    let whole: f64 = sum.ledger.iter().map(|account| account.timing.seconds).sum();
+    for (args, count) in
+        [(&["--interval", "1"][..], 150), (&[], 150), (&["--interval", "10"], 15), (&["--once"], 1)]
+    {
+        let found = intervals(args, &path);
+        assert_eq!(found.len(), count, "{args:?}");
+        assert!(close(seconds(&found), whole), "{args:?}: {} {whole}", seconds(&found));
+        let commands: u64 = found.iter().map(|it| it["commands_handled"].as_u64().unwrap()).sum();
+        assert_eq!(commands, sum.commands_handled, "{args:?}");
+    }
+    let part = intervals(&["--from", "00:01:30", "--to", "00:01:40"], &path);
+    assert_eq!(part.len(), 10);
+    assert_eq!(part[9]["time"], (MIDNIGHT / SECOND + 100) as f64);
+    assert_eq!(part[9]["io"]["slow"][0]["text"], "sync: 2.500 s: pg_xact/0000");
+    assert_eq!(part[3]["io"]["slow"].as_array().unwrap().len(), 0, "it comes later");
+    assert_eq!(intervals(&["--from", "-20s", "--count", "3"], &path).len(), 3);
+}
+
+#[test]
+fn percentiles_are_there_from_the_length_of_a_detail_on() {
+    let (_folder, path, sum) = recording();
+    let p99 = |interval: &Value| interval["commands"][0]["handle"]["p99_seconds"].clone();
+    assert!(intervals(&[], &path).iter().all(|interval| p99(interval).is_null()));
+    assert!(intervals(&["--interval", "10"], &path).iter().all(|it| p99(it).is_number()));
+    let once = intervals(&["--once"], &path);
+    let recorded = sum.commands[0].handle.p99_seconds.unwrap();
+    assert!(close(p99(&once[0]).as_f64().unwrap(), recorded), "{} {recorded}", p99(&once[0]));
+    let text = house::output(replay(&["--once", "--view", "io"], &path).arg("--no-config"));
+    assert!(text.contains("sync: 2.500 s") && text.contains("tally report shows them"), "{text}");
+}
+
+#[test]
+fn a_recording_is_played_stopped_and_searched() {
+    let (_folder, path, _sum) = recording();
+    let tally = env!("CARGO_BIN_EXE_tally");
+    let tmux = Tmux::run(100, 30, &format!("{tally} top --replay {} --speed 16", path.display()));
+    let seen = tmux.until_seen("REPLAY of ");
+    assert!(seen.contains("x16: 2026-03-01 00:0") && seen.contains("of 150"), "{seen}");
+    tmux.until_seen("00:01:");
+    tmux.press(&["p"]);
+    tmux.until_seen("x16, stopped");
+    tmux.press(&["t", "0", "0", ":", "0", "2", ":", "1", "1", "Enter"]);
+    let seen = tmux.until_seen("00:02:11 UTC, interval 121 of 150");
+    assert!(seen.contains("before it: the recorder was stopped; nothing was recorded for 10"));
+    assert!(seen.contains("IO:DataFileRead") && seen.contains("recorded for 10 s together"));
+    tmux.press(&["Left", "Left"]);
+    tmux.until_seen("00:01:59 UTC, interval 119 of 150");
+    tmux.press(&["d", "1", "0", "Enter"]);
+    let seen = tmux.until_seen("00:02:00 UTC, interval 12 of 15");
+    assert!(!seen.contains("together"), "{seen}");
+    tmux.press(&["9"]);
+    tmux.until_seen("sync: 2.500 s");
+    tmux.press(&["4"]);
+    tmux.until_seen("not each of them");
+    tmux.press(&["8"]);
+    tmux.until_seen("no statements were recorded");
+    tmux.press(&["1", "l"]);
+    tmux.until_seen("interval 15 of 15");
+    tmux.press(&["p"]);
+    tmux.until_seen("this is the end of what is replayed");
+    tmux.press(&["q"]);
+    tmux.until_seen("ended with 0");
+}
+
+#[test]
+fn what_cannot_be_played_is_said_with_the_reason() {
+    let (folder, path, _sum) = recording();
+    let once =
+        |args: &[&str], path: &Path, code| house::complaint(replay(args, path).arg("--once"), code);
+    assert!(once(&[], folder.path(), 1).contains("not a recording"));
+    assert!(once(&[], Path::new("/nowhere"), 1).contains("/nowhere"));
+    assert!(once(&["--from", "00:02", "--to", "00:01"], &path, 2).contains("--from and --to"));
+    assert!(once(&["--from", "2027-01-01"], &path, 2).contains("nothing was recorded"));
+    assert!(once(&["--host", "other"], &path, 2).contains("there is machine"));
+    assert!(once(&["--from", "soon"], &path, 2).contains("14:30"));
+    assert!(once(&["--speed", "0"], &path, 2).contains("0.125 to 1024"));
+    assert!(once(&["--leaders"], &path, 2).contains("--leaders"));
+    let without = house::complaint(house::tally().args(["top", "--speed", "2"]), 2);
+    assert!(without.contains("--replay"), "{without}");
+}
+
+#[test]
+fn a_damaged_part_is_told_and_the_rest_is_played() {
+    let (_folder, path, _sum) = recording();
+    let mut parts: Vec<PathBuf> = Vec::new();
+    let mut folders = vec![path.join("statistics")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry)
+            } else {
+                parts.push(entry)
+            }
+        }
+    }
+    parts.sort();
+    let bytes = std::fs::read(&parts[0]).unwrap();
+    std::fs::write(&parts[0], &bytes[..bytes.len() / 2]).unwrap();
+    let output = replay(&["--json"], &path).output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(parts[0].to_str().unwrap()), "{said}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 150);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The full-screen view of `tally top` in a real terminal, on segments written by the layout.
+#![allow(missing_docs)]
+
+mod house;
+#[path = "../../segment/tests/maker/mod.rs"]
+mod maker;
+
+use std::path::{Path, PathBuf};
+
+use house::tmux::Tmux;
+use maker::{Maker, Shape, Who, ACCOUNT, TIMER};
+use segment::clock::monotonic_ns;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 32 };
+
+/// A session that waits for WAL, and one that computes.
+fn segment() -> (TempDir, PathBuf, Maker) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pg_tally.1.2");
+    let mut maker = Maker::new(&path, SHAPE);
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let sync = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
+    let handle = maker.stat("command::Execute::handle", TIMER);
+    let start = monotonic_ns() - 600_000_000;
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, start);
+    slot.record(handle, 1000);
+    slot.switch(sync, start + 100_000_000);
+    maker.write(&slot);
+    let slot = maker.claim(1, 1, Who::client(), cpu, start);
+    maker.write(&slot);
+    (folder, path, maker)
+}
+
+fn top(args: &str, path: &Path) -> String {
+    let tally = env!("CARGO_BIN_EXE_tally");
+    format!("{tally} top --interval 0.2 --no-witness {args} {}", path.display())
+}
+
+/// The histories of the rows.
+fn histories(seen: &str) -> Vec<String> {
+    let rows = seen.lines().skip_while(|line| !line.contains("HISTORY")).skip(1);
+    let rows = rows.filter(|line| line.contains("cpu") || line.contains("IO:"));
+    rows.filter_map(|line| line.split_whitespace().last().map(String::from)).collect()
+}
+
+#[test]
+fn keys_walk_through_the_panes_and_the_past_on_eighty_columns() {
+    let (_folder, path, _maker) = segment();
+    let tmux = Tmux::run(80, 24, &top("", &path));
+    let seen = tmux.until("a history", |seen| {
+        histories(seen).iter().any(|history| history.chars().count() >= 4)
+    });
+    assert!(seen.contains("IO:WALSync") && seen.contains("1 Ledger"), "{seen}");
+    assert!(histories(&seen).iter().all(|history| history.contains('█')), "{seen}");
+    assert!(seen.lines().all(|line| line.chars().count() <= 80), "{seen}");
+    tmux.press(&["Left", "Left"]);
+    tmux.until("the past", |seen| seen.contains("PAST ") && seen.contains(" ago: interval "));
+    tmux.press(&["S-Left", "S-Left", "S-Left", "S-Left"]);
+    tmux.until_seen("interval 1 of ");
+    tmux.press(&["."]);
+    tmux.until_seen("interval 2 of ");
+    tmux.press(&["l"]);
+    tmux.until("the present", |seen| !seen.contains("PAST"));
+    tmux.press(&["Tab"]);
+    tmux.until_seen("2 Waits");
+    tmux.press(&["8"]);
+    tmux.until_seen("8 Statements");
+    tmux.press(&["BTab", "BTab", "BTab", "BTab"]);
+    tmux.until_seen("4 Sessions");
+    tmux.press(&["1", "/", "w", "a", "l", "Enter"]);
+    tmux.until("only WAL", |seen| seen.contains("filter \"wal\"") && !seen.contains("\ncpu   "));
+    tmux.press(&["Escape"]);
+    tmux.until_seen("\ncpu   ");
+    tmux.press(&["?"]);
+    tmux.until_seen("tally top: Up and Down for the rest");
+    tmux.press(&["y"]);
+    tmux.until("the panes", |seen| !seen.contains("for the rest"));
+    tmux.press(&["q"]);
+    let after = tmux.until_seen("ended with 0");
+    assert!(!after.contains("Ledger"), "the terminal is as it was: {after}");
+}
+
+#[test]
+fn wide_has_all_columns_small_says_so_and_no_size_ends_it() {
+    let (_folder, path, _maker) = segment();
+    let tmux = Tmux::run(200, 50, &top("", &path));
+    let seen = tmux.until_seen("IO:WALSync");
+    for head in ["PHASE", "S/S", "US/CMD", "COUNT/S", "P50", "P99", "MAX", "HISTORY", "9 IO"] {
+        assert!(seen.contains(head), "{head}: {seen}");
+    }
+    tmux.resize(20, 10);
+    tmux.until_seen("20 x 10 is too");
+    for (width, height) in [(1, 1), (40, 8), (39, 8), (300, 2), (80, 24)] {
+        tmux.resize(width, height);
+    }
+    let seen = tmux.until_seen("HISTORY");
+    assert!(!seen.contains("P50"), "{seen}");
+    tmux.resize(20, 10);
+    tmux.until_seen("small: 40");
+    tmux.press(&["q"]);
+    tmux.until_seen("ended with 0");
+}
+
+#[test]
+fn a_screen_is_written_as_text_and_as_json_and_never_over_another() {
+    let (_folder, path, _maker) = segment();
+    let tmux = Tmux::run(100, 30, &top("--filter WAL", &path));
+    tmux.until_seen("IO:WALSync");
+    tmux.press(&["p", "x"]);
+    tmux.until_seen("written: ./tally-top-ledger-");
+    tmux.press(&["X"]);
+    tmux.until_seen(".json");
+    tmux.press(&["x"]);
+    tmux.until_seen("-2.txt");
+    let mut files: Vec<String> = std::fs::read_dir(tmux.folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "socket")
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 3, "{files:?}");
+    let read = |name: &String| std::fs::read_to_string(tmux.folder().join(name)).unwrap();
+    assert_eq!(read(&files[0]), read(&files[2]), "of the same interval");
+    let text = read(&files[2]);
+    assert!(text.starts_with("tally top: 20") && text.contains("PostgreSQL 15.20"), "{text}");
+    assert!(text.contains("IO:WALSync") && !text.contains("\ncpu   "), "{text}");
+    let json: Value = serde_json::from_str(&read(&files[1])).unwrap();
+    assert_eq!(json["ledger"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_view_is_saved_and_begins_so_the_next_time() {
+    let (_folder, path, _maker) = segment();
+    let again = top("", &path);
+    let command = format!("{again} && {again} --view ledger; {again} --no-config");
+    let tmux = Tmux::run(80, 24, &command);
+    tmux.until_seen("IO:WALSync");
+    tmux.press(&["2", "s", "i", "W"]);
+    tmux.until_seen("top.toml");
+    let file = tmux.folder().join("settings/pgtally/top.toml");
+    let saved = std::fs::read_to_string(&file).unwrap();
+    assert!(saved.contains("view = \"waits\"") && saved.contains("sort = \"calls\""), "{saved}");
+    tmux.press(&["q"]);
+    let seen = tmux.until_seen("1 Ledger");
+    assert!(seen.contains("order: calls") && seen.contains("with idle"), "{seen}");
+    std::fs::write(&file, "sort = [").unwrap();
+    tmux.press(&["q"]);
+    let seen = tmux.until_seen("order: time");
+    assert!(!seen.contains("with idle") && !seen.contains("top.toml"), "{seen}");
+    tmux.press(&["q"]);
+    tmux.until_seen("ended with 0");
+}
+
+#[test]
+fn a_damaged_file_is_said_and_passed_over() {
+    let (_folder, path, _maker) = segment();
+    let make = "mkdir -p settings/pgtally; echo 'sort = \"colour\"' > settings/pgtally/top.toml";
+    let tmux = Tmux::run(120, 24, &format!("{make}; {}", top("", &path)));
+    let seen = tmux.until_seen("\"colour\" is no order; it is passed over");
+    assert!(seen.contains("order: time"), "{seen}");
+    tmux.press(&["j"]);
+    tmux.until("that it was read", |seen| !seen.contains("passed over"));
+}
+
+#[test]
+fn the_mouse_works_where_it_is_wished_for() {
+    let (_folder, path, _maker) = segment();
+    let tmux = Tmux::run(120, 30, &top("--mouse", &path));
+    tmux.until_seen("IO:WALSync");
+    let click = |text: &str| {
+        let (column, line) = tmux.place_of(text);
+        tmux.click(column, line);
+    };
+    click("COUNT/S");
+    tmux.until_seen("order: calls");
+    click("COUNT/S");
+    tmux.until_seen("order: calls reversed");
+    click("3 Commands");
+    tmux.until_seen("HANDLE COUNT");
+    tmux.press(&["m"]);
+    tmux.until_seen("the terminal's again");
+    tmux.press(&["q"]);
+    tmux.until_seen("ended with 0");
+}
