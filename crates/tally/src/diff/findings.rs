@@ -73,7 +73,9 @@ fn change(total: &Total) -> String {
         half_width(change).replacen(' ', ", ", 1),
     );
     match change.verdict {
-        Verdict::Noise => format!("{what}. That is not above the noise."),
+        Verdict::Noise => {
+            format!("{what}. Noise alone gives as much more than once in a hundred times.")
+        }
         Verdict::Unknown => format!("{what}. Whether that is noise cannot be told."),
         _ => format!("{what}."),
     }
@@ -177,9 +179,9 @@ fn set_up(it: &Comparison) -> Option<String> {
 
 /// Statements that ran on one side only.
 fn one_sided(it: &Comparison) -> Option<String> {
-    let only =
-        |count: fn(&Row) -> f64| it.statements.iter().filter(|row| count(row) == 0.0).count();
-    let (in_b, in_a) = (only(|row| row.a_count), only(|row| row.b_count));
+    let count = |only: fn(&&Row) -> bool| it.statements.iter().filter(only).count();
+    let in_a = count(|row| row.a_count > 0.0 && row.b_count == 0.0);
+    let in_b = count(|row| row.b_count > 0.0 && row.a_count == 0.0);
     match (in_a, in_b) {
         (0, 0) => None,
         (a, b) => Some(format!("Statements that ran in A only: {a}; in B only: {b}.")),
