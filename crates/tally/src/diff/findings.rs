@@ -124,7 +124,8 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
         .collect();
     let mut text = match main.is_empty() {
         true => "No account by itself explains it".to_string(),
-        false => format!("Most of it: {}", said(main.into_iter())),
+        false if explained >= 0.5 => format!("Most of it: {}", said(main.into_iter())),
+        false => format!("What of it stands out of the noise: {}", said(main.into_iter())),
     };
     // What is a tenth of the change or more.
     let large = |row: &&Row| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
