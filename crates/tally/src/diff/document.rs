@@ -25,7 +25,7 @@ const SECTIONS: [(&str, &str, &[&str]); 8] = [
 const NOISE: [&str; 5] =
     ["accounts_noise", "statements_noise", "files_noise", "locks_noise", "processes_noise"];
 
-/// What is below the noise: with a page, which has room for it, but not with a text.
+/// What is below the noise, and where files lie: a page has room for it, a text has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
     Shown,
@@ -34,7 +34,7 @@ pub enum Noise {
 
 /// The document; times in words are of this zone.
 pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
-    let mut tables = vec![configuration(it), totals(it)];
+    let mut tables = vec![configuration(it, noise), totals(it)];
     let all: [(_, _, &[Row]); 5] = [
         ("accounts", "accounts_noise", &it.accounts),
         ("statements", "statements_noise", &it.statements),
@@ -125,7 +125,11 @@ fn side(side: &Compared, zone: &TimeZone) -> String {
     )
 }
 
-fn configuration(it: &Comparison) -> Table {
+/// Characters of a setting's value in a text, at most.
+const VALUE: usize = 48;
+
+/// In a text without what only tells where something lies.
+fn configuration(it: &Comparison, noise: Noise) -> Table {
     let columns = vec![
         Column::new("group", "Of", Unit::Text).expendable(1),
         Column::new("name", "What", Unit::Text),
@@ -133,14 +137,21 @@ fn configuration(it: &Comparison) -> Table {
         Column::new("b", "B", Unit::Text),
     ];
     let mut table = Table::new("configuration", "Set up differently", columns);
-    for setting in &it.configuration {
+    let page = noise == Noise::Shown;
+    let value = |value: &Option<String>| match value {
+        Some(text) if !page && text.chars().count() > VALUE => {
+            Some(text.chars().take(VALUE - 3).chain("...".chars()).collect())
+        }
+        value => value.clone(),
+    };
+    for setting in it.configuration.iter().filter(|setting| page || !setting.place) {
         table.push(
             None,
             vec![
                 (&setting.group).into(),
                 (&setting.name).into(),
-                setting.a.clone().into(),
-                setting.b.clone().into(),
+                value(&setting.a).into(),
+                value(&setting.b).into(),
             ],
         );
     }

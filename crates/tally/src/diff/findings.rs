@@ -73,7 +73,9 @@ fn change(total: &Total) -> String {
         half_width(change).replacen(' ', ", ", 1),
     );
     match change.verdict {
-        Verdict::Noise => format!("{what}. That is not above the noise."),
+        Verdict::Noise => {
+            format!("{what}. Noise alone gives as much more than once in a hundred times.")
+        }
         Verdict::Unknown => format!("{what}. Whether that is noise cannot be told."),
         _ => format!("{what}."),
     }
@@ -122,7 +124,8 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
         .collect();
     let mut text = match main.is_empty() {
         true => "No account by itself explains it".to_string(),
-        false => format!("Most of it: {}", said(main.into_iter())),
+        false if explained >= 0.5 => format!("Most of it: {}", said(main.into_iter())),
+        false => format!("What of it stands out of the noise: {}", said(main.into_iter())),
     };
     // What is a tenth of the change or more.
     let large = |row: &&Row| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
@@ -177,9 +180,9 @@ fn set_up(it: &Comparison) -> Option<String> {
 
 /// Statements that ran on one side only.
 fn one_sided(it: &Comparison) -> Option<String> {
-    let only =
-        |count: fn(&Row) -> f64| it.statements.iter().filter(|row| count(row) == 0.0).count();
-    let (in_b, in_a) = (only(|row| row.a_count), only(|row| row.b_count));
+    let count = |only: fn(&&Row) -> bool| it.statements.iter().filter(only).count();
+    let in_a = count(|row| row.a_count > 0.0 && row.b_count == 0.0);
+    let in_b = count(|row| row.b_count > 0.0 && row.a_count == 0.0);
     match (in_a, in_b) {
         (0, 0) => None,
         (a, b) => Some(format!("Statements that ran in A only: {a}; in B only: {b}.")),

@@ -43,7 +43,7 @@ pub struct Statements {
     pub current: Vec<CurrentRow>,
     /// What all this was made from.
     #[serde(skip)]
-    pub(super) source: Option<Arc<segment::Statements>>,
+    pub(crate) source: Option<Arc<segment::Statements>>,
 }
 
 /// The table of statements that all sessions share.
