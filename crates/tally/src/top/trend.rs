@@ -67,10 +67,16 @@ pub fn of_row(history: &History, view: View, key: &str, n: usize) -> Series {
             let shown = history.shown().and_then(|reading| reading.statements.as_ref());
             let row = shown.and_then(|it| it.rows.iter().find(|row| row.name() == key));
             let Some(wanted) = row.map(|row| row.key) else { return Series::new() };
-            series(history, n, |it| {
-                let row = it.statements.as_ref().and_then(|statements| statements.row(&wanted));
-                row.map_or(0.0, |row| row.seconds) / instrumented(&it.interval)
-            })
+            // Where nobody asked for the statements nothing is known; a recording has them by detail.
+            let figure = |reading: &Reading| {
+                let statements = reading.statements.as_ref()?;
+                let length = statements.interval_seconds.unwrap_or(0.0).max(1e-9);
+                Some(statements.row(&wanted).map_or(0.0, |row| row.seconds) / length)
+            };
+            let back = history.back(n).map(|reading| reading.and_then(figure));
+            let mut series: Series = back.collect();
+            series.reverse();
+            series
         }
         _ => Series::new(),
     }
@@ -153,7 +159,9 @@ mod tests {
         close(seen(View::Commands, "Execute"), 1800.0);
         close(seen(View::Sessions, "4301 1"), 0.75);
         let statements = sample::statements();
-        close(seen(View::Statements, &statements.rows[0].name()), statements.rows[0].seconds);
+        let of_first = seen(View::Statements, &statements.rows[0].name());
+        assert_eq!(of_first[1], None, "nobody had asked for them");
+        assert_eq!((of_first[0], of_first[3]), (of_first[3], Some(statements.rows[0].seconds)));
         close(active(&history, 9), sample::interval().busy_seconds);
         close(commands(&history, 9), 3600.0);
         assert_eq!(seen(View::Ledger, "Client:ClientRead").iter().flatten().sum::<f64>(), 0.0);
