@@ -8,9 +8,7 @@ use super::key::StatementKey;
 use super::quiet::{Tries, TwoCopies};
 use super::sums::{parts_of, RawPart, Sums};
 use crate::error::Error;
-use crate::layout::{
-    self, book, cached, current, entry, head, i32_at, state, u32_at, u64_at,
-};
+use crate::layout::{self, book, cached, current, entry, head, i32_at, state, u32_at, u64_at};
 use crate::segment::{Segment, StatementRegions};
 use std::sync::atomic::{fence, Ordering};
 

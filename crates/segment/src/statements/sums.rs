@@ -123,8 +123,7 @@ pub(super) fn parts_of(bytes: &[u8], at: usize, used: usize) -> impl Iterator<It
 
 /// The parts of an entry, and of its rest.
 pub(super) fn parts_of_entry(near: &[u8], far: Option<&[u8]>) -> Vec<RawPart> {
-    let mut parts: Vec<RawPart> =
-        parts_of(near, statement::PARTS, layout::NEAR_PARTS).collect();
+    let mut parts: Vec<RawPart> = parts_of(near, statement::PARTS, layout::NEAR_PARTS).collect();
     let more = far.map(|far| parts_of(far, rest::PARTS, layout::PARTS));
     more.into_iter().flatten().for_each(|part| add_part(&mut parts, part));
     parts

@@ -138,7 +138,8 @@ impl Segment {
         let (mut rests, mut begin) = (Vec::new(), low);
         let at = regions.table.entry(low);
         self.read_twice(at, count, statement::SIZE, used, copies, |bytes| {
-            let in_use = || (low..).zip(bytes.chunks_exact(statement::SIZE)).filter(|e| has_rest(e.1));
+            let in_use =
+                || (low..).zip(bytes.chunks_exact(statement::SIZE)).filter(|e| has_rest(e.1));
             if let (Some((first, _)), Some((last, _))) = (in_use().next(), in_use().last()) {
                 begin = first;
                 rests.resize((last - first + 1) as usize * rest::SIZE, 0);
