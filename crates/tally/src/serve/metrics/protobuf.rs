@@ -163,17 +163,15 @@ mod tests {
         let mut family = Family::new("a", Kind::Counter, "b");
         family.number([("l", "v")], 1.0);
         let expected: Vec<u8> = [
-            &[34][..],
+            &[35][..],
             &[0x0a, 1, b'a', 0x12, 1, b'b', 0x18, 0],
-            &[0x22, 24],
+            &[0x22, 25],
             &[0x0a, 6, 0x0a, 1, b'l', 0x12, 1, b'v'],
-            &[0x1a, 14, 0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
-            &[0x1a, 3, 0x08, 7, 0x10],
+            &[0x1a, 15, 0x09, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
+            &[0x1a, 4, 0x08, 7, 0x10, 0],
         ]
         .concat();
-        let written = write(&[family], Some(7.0));
-        assert_eq!(written[1..expected.len()], expected[1..]);
-        assert_eq!(usize::from(written[0]), written.len() - 1);
+        assert_eq!(write(&[family], Some(7.0)), expected);
     }
 
     #[test]

@@ -162,7 +162,9 @@ mod tests {
             })
             .collect();
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        Statements { rows, ..Statements::default() }
+        let mut reading = Statements::default();
+        reading.rows = rows;
+        reading
     }
 
     fn told(seats: &Seats, reading: &Statements) -> Vec<(String, f64)> {
