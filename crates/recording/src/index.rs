@@ -97,6 +97,7 @@ impl Index {
                 statements_dropped: sum(|row| row.overflow_statements_dropped),
                 statements_lost: sum(|row| row.overflow_statements_lost),
                 texts_cut: sum(|row| row.overflow_texts_cut),
+                relations_lost: sum(|row| row.overflow_relations_lost),
             },
             functions_probed: last.functions_probed as usize,
             sessions: Vec::new(),

@@ -89,6 +89,7 @@ impl Intake {
         row.overflow_statements_dropped = overflow.statements_dropped;
         row.overflow_statements_lost = overflow.statements_lost;
         row.overflow_texts_cut = overflow.texts_cut;
+        row.overflow_relations_lost = overflow.relations_lost;
         for it in &frame.statistics {
             let stat = self.stat_row(it, number, time_us, ns_per_tick);
             if it.stat.kind == StatKind::Account {
