@@ -78,9 +78,9 @@ table! {
     overflow_statements_dropped: u64, Count;
     /// statements left half changed,
     overflow_statements_lost: u64, Count;
-    /// texts cut.
+    /// texts cut,
     overflow_texts_cut: u64, Count;
-    /// Counts of relations left half laid down.
+    /// relations left half counted.
     overflow_relations_lost: u64, Count;
     /// The machine's processors: time in programs,
     host_user_ns: u64, Ns;

@@ -79,7 +79,8 @@ add! { FrameRow;
     sum interval_ns wall_ns busy_ns uninstrumented_ns locks_ns commands ended_sessions ended_ns
         overflow_slots overflow_statistics overflow_directory overflow_groups overflow_memory
         overflow_lost_folds overflow_statements_dropped overflow_statements_lost
-        overflow_texts_cut host_user_ns host_system_ns host_idle_ns host_iowait_ns host_steal_ns;
+        overflow_texts_cut overflow_relations_lost host_user_ns host_system_ns host_idle_ns
+        host_iowait_ns host_steal_ns;
     last monotonic_ns level level_left_ns level_then ticks_per_second cores sessions_active
         sessions_idle sessions_idle_in_transaction sessions_background sessions_dead
         functions_probed host_runnable;
