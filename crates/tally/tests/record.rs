@@ -449,9 +449,7 @@ fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
     let rows = read["statistics"].as_array().unwrap();
     assert_eq!(rows.len(), sum.statistics.len());
     for it in &sum.statistics {
-        let same = |row: &&Value| {
-            row[0] == Value::from(&*it.process) && row[1] == Value::from(it.stat.name.as_str())
-        };
+        let same = |row: &&Value| row[0] == *it.process && row[1] == it.stat.name.as_str();
         let row = rows.iter().find(same).unwrap();
         let change = &it.total.change;
         assert_eq!(row[4].as_u64(), Some(change.count), "{row}");

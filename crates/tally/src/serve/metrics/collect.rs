@@ -224,9 +224,9 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     );
     let mut whole: Totals<1> = BTreeMap::new();
     for it in &frame.statistics {
-        match it.stat.name.strip_prefix("commit::") {
-            Some(how @ ("led" | "carried" | "asynchronous")) => add(&mut whole, [how], &it.total),
-            _ => {}
+        let how = it.stat.name.strip_prefix("commit::");
+        if let Some(how @ ("led" | "carried" | "asynchronous")) = how {
+            add(&mut whole, [how], &it.total);
         }
     }
     let mut commits = Family::new(

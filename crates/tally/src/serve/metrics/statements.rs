@@ -162,9 +162,7 @@ mod tests {
             })
             .collect();
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        let mut reading = Statements::default();
-        reading.rows = rows;
-        reading
+        Statements { rows, ..Statements::default() }
     }
 
     fn told(seats: &Seats, reading: &Statements) -> Vec<(String, f64)> {
