@@ -279,6 +279,11 @@ fn without_query_ids_the_time_adds_up_and_the_status_says_so() {
     assert!(said.contains("compute_query_id"), "{said}");
     let count = "select count(*) from tally.statements where calls > 0";
     assert_eq!(client.query_one(count, &[]).unwrap().get::<_, i64>(0), 0);
+    // The ending of a session is no message of its client any more.
+    house::eventually("only this session is there", || {
+        let sql = "select count(*) from tally.sessions where kind = 'client backend'";
+        client.query_one(sql, &[]).unwrap().get::<_, i64>(0) == 1
+    });
     let (all, unnamed) = statement_seconds(&mut client);
     assert_eq!(all, unnamed);
     assert_conserved(&mut client);

@@ -15,7 +15,6 @@ use super::metrics::{self, Family, Form, Present, Seats};
 use super::page::{self, Pace, Page};
 use super::run::Run;
 use crate::error::Error;
-use crate::model::statements::Statements;
 use crate::record::machine::Processors;
 use crate::record::source::{Found, Source};
 use crate::report::point::Host;
@@ -250,7 +249,7 @@ impl Keeper {
         let mut statements = None;
         if let Some(seats) = &mut self.seats {
             run.read_statements()?;
-            statements = run.statements().map(|latest| Statements::between(None, latest));
+            statements = run.statements_so_far();
             if let Some(statements) = &statements {
                 seats.note(statements);
             }

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use scratch::Cluster;
 
@@ -19,7 +20,10 @@ pub fn quiet() -> Cluster {
 /// So many transactions of so many clients; how many pgbench says they were.
 pub fn load(cluster: &Cluster, clients: u32, transactions: u64) -> u64 {
     let load = cluster.pgbench().clients(clients).transactions(transactions).arg("-n");
-    load.run().unwrap().transactions
+    let transactions = load.run().unwrap().transactions;
+    // What is told may be a tenth of a second old.
+    std::thread::sleep(Duration::from_millis(200));
+    transactions
 }
 
 /// A running `tally serve`.
