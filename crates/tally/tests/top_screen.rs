@@ -194,7 +194,7 @@ fn the_mouse_works_where_it_is_wished_for() {
 #[test]
 fn a_terminal_that_goes_away_ends_it_also_without_a_signal() {
     let (_folder, path, _maker) = segment();
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();

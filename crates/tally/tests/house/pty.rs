@@ -21,7 +21,7 @@ pub struct Pty {
 impl Pty {
     /// Run it on a terminal of so many columns and lines.
     pub fn run(width: u16, height: u16, command: &[&str]) -> Pty {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
