@@ -66,7 +66,7 @@ fn ledger_seconds(client: &mut Client) -> f64 {
     let sql = "select coalesce(sum(seconds), 0) from tally.ledger
                where kind in ('client backend', 'parallel worker') and phase in
                ('simple query', 'parse', 'bind', 'describe', 'execute', 'close', 'sync', 'flush',
-                'function call', 'copy')";
+                'function call', 'copy', 'terminate')";
     client.query_one(sql, &[]).unwrap().get(0)
 }
 
