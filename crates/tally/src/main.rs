@@ -19,6 +19,7 @@ mod error;
 mod events;
 mod functions;
 mod generate;
+mod hangup;
 mod instrumented;
 mod level;
 mod library;

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::event::PollFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::{EventsArgs, Since};
 use crate::error::Error;
+use crate::hangup;
 use crate::target;
 use feed::Feed;
 
@@ -31,13 +32,8 @@ const NAP: Duration = Duration::from_millis(100);
 
 /// Wait until it is time to look again. False: nobody reads what is told any more, which a
 /// follower of a quiet server would not find out by writing.
-fn nap() -> bool {
-    let out = std::io::stdout();
-    let mut watched = [PollFd::new(&out, PollFlags::empty())];
-    let length = Timespec { tv_sec: 0, tv_nsec: NAP.subsec_nanos().into() };
-    // A signal ends the nap; whether to stop is seen by who naps.
-    let _ = poll(&mut watched, Some(&length));
-    !watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL)
+fn nap() -> Result<bool, Error> {
+    Ok(hangup::wait(std::io::stdout(), PollFlags::empty(), NAP)?)
 }
 
 /// Show them.
@@ -54,12 +50,12 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
     };
     let mut feed = Feed::open(target::path(args.target.as_deref())?, after)?;
     let mut rows = feed.next()?.rows;
-    while feed.waits() && !stop.load(Ordering::Relaxed) && nap() {
+    while feed.waits() && !stop.load(Ordering::Relaxed) && nap()? {
         rows.extend(feed.next()?.rows);
     }
     let mut teller = Teller { args, color, zone: TimeZone::system(), lost: 0, told: None };
     teller.rows(first(args, rows), feed.capacity())?;
-    while args.follow && !stop.load(Ordering::Relaxed) && nap() {
+    while args.follow && !stop.load(Ordering::Relaxed) && nap()? {
         match feed.next() {
             Ok(found) => {
                 if let Some(text) = found.told {

@@ -11,9 +11,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event};
-use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
+use rustix::event::PollFlags;
 use rustix::termios::isatty;
+
+use crate::hangup;
 
 /// The terminal from which keys come.
 pub struct Input {
@@ -36,14 +37,7 @@ impl Input {
     pub fn next(&self, wait: Duration) -> io::Result<Option<Event>> {
         // What was read together with the key before is in the terminal no more.
         for wait in [Duration::ZERO, wait] {
-            let mut watched = [PollFd::new(&self.terminal, PollFlags::IN)];
-            let length =
-                Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-            match poll(&mut watched, Some(&length)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            if !hangup::wait(&self.terminal, PollFlags::IN, wait)? {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             if event::poll(Duration::ZERO)? {
