@@ -43,7 +43,7 @@ demo: build
 test: build
 	+$(LIBTALLY) test
 	cd web && npm test
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 # PostgreSQL's own tests without and with the extension; some minutes.
 check-server: build

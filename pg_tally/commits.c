@@ -7,8 +7,8 @@
  * these find theirs done when they get the lock. So a commit with a sync of its own has led a
  * flush, and one without was carried; commits by syncs tell how many a flush carries.
  *
- * The server sleeps for commit_delay without announcing a wait. Within a commit its sleeps are
- * therefore charged to Call:commit_delay.
+ * The server sleeps for commit_delay without announcing a wait, and likewise at a spinlock that stays
+ * taken. The former is the one of that length, under the lock on writing WAL (XLogFlush, xlog.c).
  */
 #include "compat.h"
 
@@ -16,6 +16,7 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "storage/lwlock.h"
 
 #include "commits.h"
 #include "locks.h"
@@ -68,20 +69,11 @@ static struct
 	uint32		index[COMMIT_PARTS];	/* in the book; TALLY_NONE until touched */
 }			commit;
 
-/* Unannounced sleeps are no longer this commit's. The postmaster's own mark is not ours to take. */
-static void
-unmark_sleeps(void)
-{
-	if (tally.unnamed_sleep == CALL_COMMIT_DELAY)
-		tally.unnamed_sleep = 0;
-}
-
 void
 commits_begin(void)
 {
 	commit.start = 0;
 	commits_pending = false;
-	unmark_sleeps();
 	memset(commit.index, 0xff, sizeof(commit.index));
 }
 
@@ -91,6 +83,14 @@ record(commit_part part, uint64 ticks)
 	if (commit.index[part] == TALLY_NONE)
 		commit.index[part] = probe_touch(parts[part].name, TALLY_TIMER);
 	tally_record(&tally.slot, commit.index[part], ticks);
+}
+
+bool
+commits_delayed(const struct timeval *timeout)
+{
+	return commit.start != 0 && CommitDelay > 0 && timeout != NULL &&
+		timeout->tv_sec * INT64CONST(1000000) + timeout->tv_usec == CommitDelay &&
+		LWLockHeldByMe(WALWriteLock);
 }
 
 /* The caller has settled the pending wait and cleared tally.on. */
@@ -183,8 +183,6 @@ transaction(XactEvent event, void *arg)
 				settle();
 			commit.before = pending_sums;
 			begin_insertions();
-			if (CommitDelay > 0)
-				tally.unnamed_sleep = CALL_COMMIT_DELAY;
 			/* as it is now: SET LOCAL ends with the transaction */
 			commit.asynchronous = synchronous_commit == SYNCHRONOUS_COMMIT_OFF;
 			commit.start = probe_now();
@@ -192,16 +190,14 @@ transaction(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 			if (commit.start == 0)
 				return;
-			unmark_sleeps();
-			commit.end = Max(probe_now(), commit.start);
+					commit.end = Max(probe_now(), commit.start);
 			end_insertions();
 			commits_pending = tally.on;
 			break;
 		case XACT_EVENT_ABORT:
 			if (commit.start == 0)
 				return;
-			unmark_sleeps();
-			commit.start = 0;
+					commit.start = 0;
 			commits_pending = false;
 			break;
 		default:

@@ -12,10 +12,15 @@
 
 #include "postgres.h"
 
+#include <sys/time.h>
+
 /* Take the callback. Once in a process. */
 extern void commits_install(void);
 /* A new slot, or the level has changed. */
 extern void commits_begin(void);
+
+/* Whether a sleep of that length is the one for commit_delay. */
+extern bool commits_delayed(const struct timeval *timeout);
 
 /* A commit is over; its figures are recorded before the next wait, when all its waits are known. */
 extern bool commits_pending;

@@ -12,9 +12,8 @@
  * name look-ups, authentication) is timed always: outside any wait event it is charged to
  * "Call:<name>". So is sem_wait: who has queued for a lightweight lock and got it after all
  * takes the wake-up that is still due without announcing it (LWLockDequeueSelf). What the
- * server calls only when it will not block (sockets are non-blocking; epoll_wait and select
- * are always announced, but for the postmaster's own loop) is timed when a wait event is
- * announced, and costs two loads and a branch otherwise.
+ * server calls only when it will not block (sockets are non-blocking, epoll_wait is always
+ * announced) is timed when a wait event is announced, and costs two loads and a branch otherwise.
  *
  * The table is read-only after relocation (RELRO): its pages are made writable, changed, and
  * put back. It is never executable.
@@ -36,6 +35,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "commits.h"
 #include "executable.h"
 #include "files.h"
 #include "functions.h"
@@ -65,8 +65,6 @@
 	X(int, fsync, true, (int fd), (fd), files_done(fd, FILE_SYNC, result, 0))
 
 #define OTHER_IMPORTS(X) \
-	X(int, select, false, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t), \
-	  (n, r, w, e, t), NOT_A_FILE) \
 	X(ssize_t, pwritev, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o), \
 	  files_done(fd, FILE_WRITE, result, o)) \
 	X(ssize_t, preadv, true, (int fd, const struct iovec *v, int n, off_t o), (fd, v, n, o), \
@@ -125,7 +123,7 @@
 
 /* Probed in ways of their own. */
 #define PLAIN_IMPORTS(X) \
-	X(sem_wait) X(open) X(close) X(fwrite) X(fork) X(waitpid) X(exit) X(siglongjmp) X(__longjmp_chk)
+	X(sem_wait) X(select) X(open) X(close) X(fwrite) X(fork) X(waitpid) X(exit) X(siglongjmp) X(__longjmp_chk)
 
 enum
 {
@@ -150,7 +148,7 @@ StaticAssertDecl(CALL_END <= TALLY_CALLS, "more imports than a book has counters
 	heat_code static ret probe_##name params \
 	{ \
 		ret result; \
-		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : tally.unnamed_sleep, CALL_##name)) \
+		if (!probe_begin_wait((always) ? UNNAMED(CALL_##name) : 0, CALL_##name)) \
 			return real_##name args; \
 		before; \
 		result = real_##name args; \
@@ -188,6 +186,29 @@ probe_sem_wait(sem_t *s)
 	probe_end_wait();
 	if (lightweight && locks_in_place)
 		lwlocks_slept(begin, tally.slot.book->run_start);
+	return result;
+}
+
+static int	(*real_select) (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t);
+
+/*
+ * pg_usleep, and the postmaster's own loop. The server announces few of its sleeps: not that for
+ * commit_delay, nor those at a spinlock that stays taken.
+ */
+static int
+probe_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
+{
+	uint32		unnamed = 0;
+	int			result;
+
+	if (MyProcPid == PostmasterPid)
+		unnamed = POSTMASTER_MAIN;
+	else if (n == 0)
+		unnamed = commits_delayed(t) ? CALL_COMMIT_DELAY : UNNAMED(CALL_select);
+	if (!probe_begin_wait(unnamed, CALL_select))
+		return real_select(n, r, w, e, t);
+	result = real_select(n, r, w, e, t);
+	probe_end_wait();
 	return result;
 }
 

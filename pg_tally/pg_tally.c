@@ -535,8 +535,6 @@ shmem_startup(void)
 		install_probes();
 		probe_claim(&segment, PHASE_BACKGROUND);
 		apply_functions(setting_functions);
-		/* The postmaster announces no wait for its own loop. */
-		tally.unnamed_sleep = IsPostmasterEnvironment ? POSTMASTER_MAIN : 0;
 	}
 	else
 	{

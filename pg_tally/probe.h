@@ -122,7 +122,6 @@ typedef struct probe_state
 	bool		checkpointer;		/* this process makes checkpoints */
 	bool		identified;			/* nothing more is to be learnt but the application */
 	bool		claimed;			/* slot is ours */
-	uint32		unnamed_sleep;		/* event of a sleep that announces none; 0: not timed */
 	tally_phase phase;
 	uint32		cpu;				/* index of (phase, cpu) */
 	tally_message message;			/* being handled */

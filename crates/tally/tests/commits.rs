@@ -14,6 +14,9 @@ use scratch::{Cluster, Load};
 
 const CLIENTS: u32 = 32;
 
+/// In microseconds; not the 1000 that a process sleeps first at a spinlock that stays taken.
+const DELAY: &str = "1500";
+
 /// A server whose commits reach the disk, with the command's views and a table to insert into.
 fn server() -> (Cluster, Client) {
     let cluster = house::start(house::plain().fsync(true).settings([
@@ -131,7 +134,7 @@ fn set(cluster: &Cluster, client: &mut Client, name: &str, value: &str) {
 fn commits_are_those_that_led_a_flush_and_those_that_were_carried_with_and_without_delay() {
     let (cluster, mut client) = server();
     let mut runs = Vec::new();
-    for delay in ["0", "1000"] {
+    for delay in ["0", DELAY] {
         set(&cluster, &mut client, "commit_delay", delay);
         let (transactions, figures, tps) = run(&cluster, &mut client);
         let f = figures;
@@ -147,11 +150,12 @@ fn commits_are_those_that_led_a_flush_and_those_that_were_carried_with_and_witho
         assert_eq!(f.commits() as u64, transactions, "commits");
         assert_eq!(f.asynchronous, 0);
         assert!(f.carried > 0 && f.led > 0);
-        // What the WAL writer has done it may tell the server later.
+        // What the WAL writer has done it may tell the server later, and it syncs a lot at once.
         assert!((f.led..=f.syncs).contains(&f.wal_syncs), "syncs");
         let (ours, theirs) = (f.sync_seconds, f.wal_sync_seconds);
+        let untold = f.syncs - f.wal_syncs;
         assert!(
-            (ours - theirs).abs() <= 0.02 * theirs,
+            ours >= 0.98 * theirs && (untold > 0 || ours <= 1.02 * theirs),
             "syncs took {ours} s, for the server {theirs} s"
         );
         runs.push(figures);
@@ -160,7 +164,7 @@ fn commits_are_those_that_led_a_flush_and_those_that_were_carried_with_and_witho
     assert_eq!((without.delays, without.delay_seconds), (0, 0.0));
     assert!(with.delays > 0 && with.delays <= with.led, "{} delays", with.delays);
     let mean = with.delay_seconds / with.delays as f64;
-    assert!((0.001..0.01).contains(&mean), "a delay of {mean} s");
+    assert!((0.0015..0.01).contains(&mean), "a delay of {mean} s");
     assert!(with.per_flush() > without.per_flush(), "a flush carries no more");
 }
 
