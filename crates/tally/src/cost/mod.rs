@@ -8,7 +8,6 @@
 
 mod contrast;
 mod design;
-mod host;
 pub(crate) mod meter;
 mod outcome;
 mod render;
@@ -30,8 +29,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::chance::Estimate;
 use crate::cli::CostArgs;
 use crate::error::Error;
+use crate::host::Watch;
 use contrast::percent;
-use host::Watch;
 use meter::Meter;
 use outcome::Outcome;
 use runner::{Plan, Record};
