@@ -10,16 +10,15 @@ use segment::Segment;
 
 use super::beside::last_lines;
 use super::cell::Proof;
+use super::clock_source::ClockSource;
 use super::file::{Arm, ArmLevel};
-use super::file_systems::Place;
-use super::place;
+use super::file_systems::{Place, USUAL_BYTES};
+use super::place::{check_room, move_wal};
 use super::plan::Plan;
+use super::views;
 use super::words::Words;
 use crate::error::Error;
 use crate::instrumented;
-
-/// A made file system holds the data, its WAL, and room to breathe.
-const FILE_SYSTEM_BYTES: u64 = 2 << 30;
 
 /// What came of opening one.
 pub(crate) enum Opened {
@@ -37,7 +36,17 @@ pub(crate) struct Station {
     pub(crate) words: Words,
     pub(crate) proof: Proof,
     _places: Vec<Place>,
+    _clock_source: Option<ClockSource>,
     _after: After,
+}
+
+/// What is the same for all arms.
+#[derive(Debug, Clone)]
+pub(crate) struct Here {
+    /// Of the study's file.
+    pub(crate) folder: PathBuf,
+    /// The user has permitted to change the kernel's clock source.
+    pub(crate) may_set_clock_source: bool,
 }
 
 /// Runs a command when it is dropped.
@@ -53,10 +62,10 @@ impl Drop for After {
 }
 
 impl Station {
-    /// Make the arm's server. `folder` is that of the study's file.
-    pub(crate) fn open(plan: &Plan, arm: &Arm, folder: &Path) -> Result<Opened, Error> {
+    /// Make the arm's server.
+    pub(crate) fn open(plan: &Plan, arm: &Arm, place: &Here) -> Result<Opened, Error> {
         let mut words = Words::default();
-        words.set("study", folder.display());
+        words.set("study", place.folder.display());
         words.set("tally", std::env::current_exe()?.display());
         let fill = |command: &Vec<String>| -> Vec<String> {
             command.iter().map(|word| words.fill(word)).collect()
@@ -65,6 +74,11 @@ impl Station {
         if let Some(Err(why)) = arm.before.as_ref().map(|command| run(&fill(command))) {
             return Ok(Opened::LeftOut(why));
         }
+        let set = |name: &String| ClockSource::set(name, place.may_set_clock_source);
+        let clock_source = match arm.clock_source.as_ref().map(set).transpose() {
+            Ok(clock_source) => clock_source,
+            Err(why) => return Ok(Opened::LeftOut(why)),
+        };
         if let Some(missing) = plan.extensions(arm).iter().find(|name| !installed(name)) {
             return Ok(Opened::LeftOut(format!("the extension {missing} is not installed")));
         }
@@ -81,7 +95,7 @@ impl Station {
             Err(why) => return Ok(Opened::LeftOut(why)),
         };
         let parent = data.clone().unwrap_or_else(std::env::temp_dir);
-        place::check_room(&parent, plan.study.server.scale)?;
+        check_room(&parent, plan.study.server.scale)?;
 
         let named = |error: Error| match error {
             Error::Scratch(error) => Error::Failed(format!("arm \"{}\": {error}", arm.name)),
@@ -89,7 +103,7 @@ impl Station {
         };
         let (mut cluster, segment) = create(plan, arm, data).map_err(named)?;
         if let Some(wal) = wal {
-            place::move_wal(&mut cluster, &wal)?;
+            move_wal(&mut cluster, &wal)?;
         }
         cluster.start().map_err(|error| named(error.into()))?;
         if let Some(segment) = &segment {
@@ -103,6 +117,7 @@ impl Station {
         words.set("host", cluster.host().display());
         words.set("port", cluster.port());
         words.set("data", cluster.data_dir().display());
+        words.set("postgres", cluster.binaries().program("postgres").display());
         words.set("log", cluster.log_path().display());
         words.set("dir", cluster.dir().display());
         if let Some(segment) = &segment {
@@ -114,6 +129,7 @@ impl Station {
             words,
             proof: Proof::default(),
             _places: places,
+            _clock_source: clock_source,
             _after: after,
         };
         station.prove(plan, arm)?;
@@ -215,6 +231,9 @@ fn fill_tables(plan: &Plan, arm: &Arm, cluster: &Cluster) -> Result<(), Error> {
     for name in plan.extensions(arm).iter().filter(|name| has_control(name)) {
         cluster.psql(&format!("create extension if not exists \"{name}\" cascade"))?;
     }
+    if plan.level(arm) != ArmLevel::None {
+        views::create(cluster)?;
+    }
     if let Some(setup) = &server.setup {
         cluster.psql(setup)?;
     }
@@ -232,7 +251,7 @@ fn place_of(
         let bytes = match size {
             Some(text) => bytes(text)
                 .ok_or_else(|| Error::Usage(format!("\"{text}\" is not a size, such as 2GB")))?,
-            None => FILE_SYSTEM_BYTES,
+            None => USUAL_BYTES,
         };
         return Ok(Place::make(kind, bytes, &std::env::temp_dir()).map(|place| {
             let path = place.path().to_path_buf();

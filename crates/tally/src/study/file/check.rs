@@ -135,6 +135,7 @@ impl Study {
 
     fn check_reads(&self) -> Result<(), String> {
         let mut known: HashSet<&str> = GIVEN.into_iter().collect();
+        known.extend(self.arms.iter().flat_map(|arm| arm.given.keys()).map(String::as_str));
         for read in &self.reads {
             name_of("a read", &read.name, '_')?;
             if !known.insert(&read.name) {
@@ -158,6 +159,8 @@ impl Study {
                         }
                     }
                 },
+                Source::OverBase(of) if known.contains(of) && of != read.name => {}
+                Source::OverBase(of) => return wrong(format!("no read \"{of}\" stands before it")),
                 Source::Series(of, _) => match self.read(of) {
                     Some(other) if other.series && other.name != read.name => {}
                     Some(_) => return wrong(format!("read \"{of}\" keeps no series (series = true)")),
@@ -186,8 +189,9 @@ impl Study {
                 || arm.after.is_some()
                 || arm.script.is_some()
                 || arm.command.is_some()
+                || arm.clock_source.is_some()
                 || !arm.extensions.is_empty()
-                || level == ArmLevel::None;
+                || matches!(level, ArmLevel::None | ArmLevel::Any);
             if fixed {
                 return Err(format!(
                     "arm \"{}\" cannot be toggled on live backends: levels, statements and settings \

@@ -86,6 +86,8 @@ pub(crate) enum ArmLevel {
     Off,
     Waits,
     Locks,
+    /// Waits to begin with; something of the arm's own changes it, and it is not checked.
+    Any,
 }
 
 impl ArmLevel {
@@ -94,7 +96,7 @@ impl ArmLevel {
         match self {
             Self::None => None,
             Self::Off => Some(segment::Level::Off),
-            Self::Waits => Some(segment::Level::Waits),
+            Self::Waits | Self::Any => Some(segment::Level::Waits),
             Self::Locks => Some(segment::Level::Locks),
         }
     }
@@ -118,6 +120,10 @@ pub(crate) struct Arm {
     pub(crate) file_system_size: Option<String>,
     pub(crate) wal_file_system: Option<String>,
     pub(crate) wal_file_system_size: Option<String>,
+    pub(crate) clock_source: Option<String>,
+    /// Names for expressions.
+    #[serde(default)]
+    pub(crate) given: BTreeMap<String, f64>,
     pub(crate) before: Option<Vec<String>>,
     pub(crate) after: Option<Vec<String>>,
     pub(crate) script: Option<String>,

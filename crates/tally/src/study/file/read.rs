@@ -24,6 +24,7 @@ pub(crate) struct Read {
     pub(crate) line: Option<String>,
     pub(crate) from: Option<From>,
     pub(crate) value: Option<String>,
+    pub(crate) over_base: Option<String>,
     pub(crate) series_of: Option<String>,
     pub(crate) take: Option<Take>,
 }
@@ -62,6 +63,7 @@ pub(crate) enum Measured {
     MachineCpu,
     Seconds,
     Transactions,
+    ClockReading,
 }
 
 impl Measured {
@@ -133,6 +135,7 @@ pub(crate) enum Source<'a> {
     Sql(&'a str, When),
     Line(&'a str, From),
     Value(&'a str),
+    OverBase(&'a str),
     Series(&'a str, Take),
 }
 
@@ -150,7 +153,7 @@ impl Read {
         }
     }
 
-    /// Where its figure comes from: exactly one of the six, or the error in words.
+    /// Where its figure comes from: exactly one of the seven, or the error in words.
     pub(crate) fn source(&self) -> Result<Source<'_>, String> {
         let ways = [
             self.of.map(Source::Of),
@@ -158,6 +161,7 @@ impl Read {
             self.sql.as_deref().map(|sql| Source::Sql(sql, self.when.unwrap_or_default())),
             self.line.as_deref().map(|line| Source::Line(line, self.from.unwrap_or_default())),
             self.value.as_deref().map(Source::Value),
+            self.over_base.as_deref().map(Source::OverBase),
             self.series_of
                 .as_deref()
                 .map(|of| Source::Series(of, self.take.unwrap_or(Take::Mean))),
@@ -166,8 +170,8 @@ impl Read {
         match (given.next(), given.next()) {
             (Some(source), None) => Ok(source),
             _ => Err(format!(
-                "read \"{}\": exactly one of of, interval, sql, line, value and series_of says \
-                 what it is",
+                "read \"{}\": exactly one of of, interval, sql, line, value, over_base and \
+                 series_of says what it is",
                 self.name
             )),
         }

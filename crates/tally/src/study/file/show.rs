@@ -48,6 +48,8 @@ pub(crate) struct Chart {
     #[serde(default)]
     pub(crate) show: Show,
     pub(crate) clients: Option<f64>,
+    #[serde(default)]
+    pub(crate) marks: Vec<String>,
 }
 
 /// Its form.
