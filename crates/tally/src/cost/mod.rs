@@ -6,7 +6,7 @@
 //! [`meter`], [`contrast`] makes one number of each round and [`Estimate`] one figure of all
 //! of them, [`outcome`] judges and [`render`] says it. docs/cost.md gives the reasons.
 
-mod contrast;
+pub(crate) mod contrast;
 mod design;
 pub(crate) mod meter;
 mod outcome;

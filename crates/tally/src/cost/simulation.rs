@@ -38,7 +38,13 @@ impl Noise {
         }
         self.burst *= 0.9;
         let log = self.walk + self.burst + 0.02 * self.heavy().clamp(-40.0, 40.0) + effect;
-        Slice { cpu_ns: (1e9 * log.exp()) as u64, commands: 50_000, changes: 0, wall_ns: 1_000_000 }
+        Slice {
+            cpu_ns: (1e9 * log.exp()) as u64,
+            dispatches: 0,
+            commands: 50_000,
+            changes: 0,
+            wall_ns: 1_000_000,
+        }
     }
 }
 

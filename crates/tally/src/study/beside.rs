@@ -28,7 +28,8 @@ pub(crate) struct Beside {
 impl Beside {
     /// Start it. The error of a program that does not exist is [`std::io::ErrorKind::NotFound`].
     pub(crate) fn start(program: &str, mut command: Command) -> std::io::Result<Self> {
-        let output = tempfile()?;
+        // Without a name: it goes when nobody has it any more.
+        let output = tempfile::tempfile()?;
         let child = command
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
@@ -109,14 +110,6 @@ impl Drop for Beside {
         self.signal(Signal::KILL);
         let _ = self.child.wait();
     }
-}
-
-/// A file without a name.
-fn tempfile() -> std::io::Result<File> {
-    let folder = std::env::temp_dir();
-    let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR | rustix::fs::OFlags::APPEND;
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    Ok(rustix::fs::open(&folder, flags, mode)?.into())
 }
 
 /// The last lines of a text.

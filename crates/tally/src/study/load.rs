@@ -116,21 +116,30 @@ impl Running {
         }
     }
 
-    /// Wait for its end. Returns its output, how many transactions it says it has done, and how
-    /// many of them in a second, where it is pgbench.
+    /// Wait for its end.
     pub(crate) fn finish(self) -> Result<Finished, Error> {
         match self {
             Self::Pgbench { run, log } => {
                 let result = run.wait()?;
-                let seconds = result.transactions as f64 / result.tps;
-                Ok(Finished { output: result.output, seconds: Some(seconds), log })
+                let transactions = result.transactions as f64;
+                Ok(Finished {
+                    output: result.output,
+                    transactions: Some(transactions),
+                    seconds: Some(transactions / result.tps),
+                    log,
+                })
             }
             Self::Command(mut beside) => {
                 while beside.running() {
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 if beside.succeeded() {
-                    return Ok(Finished { output: beside.output(), seconds: None, log: None });
+                    return Ok(Finished {
+                        output: beside.output(),
+                        transactions: None,
+                        seconds: None,
+                        log: None,
+                    });
                 }
                 Err(Error::Failed(format!(
                     "the workload's command failed; its last words:\n{}",
@@ -145,6 +154,8 @@ impl Running {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) output: String,
+    /// Transactions that pgbench has done.
+    pub(crate) transactions: Option<f64>,
     /// How long pgbench worked, by its own reckoning.
     pub(crate) seconds: Option<f64>,
     /// Prefix of its logs' names.

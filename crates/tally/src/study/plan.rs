@@ -44,7 +44,6 @@ pub(crate) struct Plan {
     /// Number of the arm that others are compared with.
     pub(crate) base: usize,
     pub(crate) has_again: bool,
-    pub(crate) quick: bool,
 }
 
 impl Plan {
@@ -80,7 +79,7 @@ impl Plan {
                 .map(|clients| Point { clients: *clients, rate: workload.rate })
                 .collect(),
         };
-        Ok(Self { study, arms, points, base, has_again, quick })
+        Ok(Self { study, arms, points, base, has_again })
     }
 
     /// Number of the A/A arm.
@@ -109,6 +108,15 @@ impl Plan {
             }
         };
         servers as f64 * start + self.cells() as f64 * cell
+    }
+
+    /// The server of toggled arms, before any of them: no arm's settings, and statements where any
+    /// arm keeps them.
+    pub(crate) fn shared_arm(&self) -> Arm {
+        let mut shared = self.arms[self.base].clone();
+        shared.settings.clear();
+        shared.statements = Some(self.arms.iter().any(|arm| self.statements(arm)));
+        shared
     }
 
     /// Settings of an arm, the server's own included.

@@ -39,6 +39,12 @@ impl Usage {
         }
     }
 
+    /// The part in user mode of what the ticks found; none where they found nothing.
+    pub(crate) fn user_share(&self) -> Option<f64> {
+        let all = self.user + self.kernel;
+        (all > 0.0).then(|| self.user / all)
+    }
+
     /// Of one process since it began; none when it is gone.
     fn of(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -56,15 +62,68 @@ impl Usage {
     }
 }
 
-/// A process and all that descend from it.
-pub(crate) fn family(pid: u32) -> Vec<u32> {
-    let mut all = vec![pid];
-    let mut at = 0;
-    while let Some(parent) = all.get(at).copied() {
-        all.extend(scratch::children(parent).into_iter().map(|child| child.pid));
-        at += 1;
+/// All processes, looked at once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Census(HashMap<u32, Entry>);
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    parent: u32,
+    is_kernel: bool,
+    /// Its own time and that of its children that have ended, seconds.
+    worked: f64,
+}
+
+/// A kernel thread, in the flags of /proc/PID/stat (PF_KTHREAD of the kernel's sched.h).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+impl Census {
+    /// Look at all of them.
+    pub(crate) fn take() -> Self {
+        let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        Self(pids.filter_map(|pid| Some((pid, Entry::of(pid)?))).collect())
     }
-    all
+
+    /// A process and all that descend from it.
+    pub(crate) fn family(&self, pid: u32) -> Vec<u32> {
+        let mut all = vec![pid];
+        let mut at = 0;
+        while let Some(parent) = all.get(at).copied() {
+            let children = self.0.iter().filter(|(_, entry)| entry.parent == parent);
+            all.extend(children.map(|(child, _)| *child).filter(|child| *child != parent));
+            at += 1;
+        }
+        all
+    }
+
+    /// What processes that are neither the kernel's nor of our own family have worked since an
+    /// earlier look, seconds.
+    pub(crate) fn foreign_since(&self, earlier: &Self) -> f64 {
+        let ours = self.family(std::process::id());
+        self.0
+            .iter()
+            .filter(|(pid, entry)| !entry.is_kernel && !ours.contains(pid))
+            .map(|(pid, now)| match earlier.0.get(pid) {
+                Some(then) => (now.worked - then.worked).max(0.0),
+                None => now.worked,
+            })
+            .sum()
+    }
+}
+
+impl Entry {
+    fn of(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        let ticks: u64 = (11..15).filter_map(number).sum();
+        Some(Self {
+            parent: u32::try_from(number(1)?).ok()?,
+            is_kernel: number(6)? & KERNEL_THREAD != 0,
+            worked: ticks as f64 / TICKS,
+        })
+    }
 }
 
 /// What processes have used since a first look. One that ends in between counts up to the last look
@@ -122,10 +181,26 @@ mod tests {
     #[test]
     fn a_family_is_the_process_and_its_children() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let family = family(std::process::id());
+        let family = Census::take().family(std::process::id());
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(family[0], std::process::id());
         assert!(family.contains(&child.id()));
+    }
+
+    #[test]
+    fn our_own_work_is_not_foreign() {
+        let before = Census::take();
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(100) {
+            std::hint::black_box(0);
+        }
+        let after = Census::take();
+        // The first process is a stranger to us, so what it has worked at all is foreign.
+        let nothing = Census::default();
+        let own = after.0[&std::process::id()].worked;
+        assert!(own > 0.05 && after.foreign_since(&before) < 1e6);
+        let all: f64 = after.0.values().filter(|entry| !entry.is_kernel).map(|e| e.worked).sum();
+        assert!(after.foreign_since(&nothing) <= all - own + 1e-9);
     }
 }

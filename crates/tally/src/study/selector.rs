@@ -60,11 +60,6 @@ impl Selector {
         }
     }
 
-    /// How figures come together.
-    pub(crate) fn together(&self) -> Together {
-        self.together
-    }
-
     /// The figure; none where it is null. No row is 0; a field that no object has is an error.
     pub(crate) fn of(&self, document: &Value) -> Result<Option<f64>, String> {
         let mut found = Vec::new();

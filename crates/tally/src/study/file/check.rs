@@ -208,12 +208,12 @@ impl Study {
             return Err("workload: a toggled script wants commands = its number of messages".into());
         }
         for read in &self.reads {
-            let runs = match read.source()? {
-                Source::Of(measured) => measured.needs_a_run(),
-                Source::Line(..) | Source::Sql(..) => true,
-                _ => read.series,
+            let can_be_had = match read.source()? {
+                Source::Of(measured) => measured.is_of_slices(),
+                Source::Value(_) | Source::OverBase(_) => !read.series,
+                _ => false,
             };
-            if runs {
+            if !can_be_had {
                 return Err(format!("read \"{}\" cannot be had of toggled arms", read.name));
             }
         }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use read::{Measured, Per, Read, Source, Take, When};
-pub(crate) use show::{Chart, ChartKind, Fit, Listing, Rows, Show, Table};
+pub(crate) use read::{Better, From, Measured, Per, Read, Source, Take, When};
+pub(crate) use show::{Chart, ChartKind, Fit, FitKind, Listing, Rows, Show, Table};
 pub(crate) use time::Time;
 
 /// A study as its file has it.

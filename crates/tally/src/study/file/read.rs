@@ -81,9 +81,9 @@ impl Measured {
         )
     }
 
-    /// What does not follow from sums over slices.
-    pub(crate) fn needs_a_run(self) -> bool {
-        self.is_latency() || self == Self::Seconds
+    /// What follows from sums over slices.
+    pub(crate) fn is_of_slices(self) -> bool {
+        matches!(self, Self::Throughput | Self::Cpu | Self::Dispatches | Self::Transactions)
     }
 }
 
