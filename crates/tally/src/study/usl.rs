@@ -358,4 +358,77 @@ mod tests {
             (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
         }
     }
+
+    /// Users and transactions a minute of the seed that asked for this (studies/users-sweep).
+    const SEED: [(f64, f64); 11] = [
+        (384.0, 41_771.0),
+        (448.0, 47_931.0),
+        (512.0, 54_144.0),
+        (576.0, 57_251.0),
+        (640.0, 57_943.0),
+        (704.0, 57_042.0),
+        (768.0, 56_190.0),
+        (832.0, 55_407.0),
+        (896.0, 55_103.0),
+        (960.0, 53_655.0),
+        (1024.0, 53_323.0),
+    ];
+
+    /// A made-up server, each point three times, and what scatters.
+    fn made(dice: &mut Normal, sigma: f64, kappa: f64, scatter: f64) -> Vec<Point> {
+        [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
+            .into_iter()
+            .flat_map(|n| [n; 3])
+            .map(|n| Point {
+                clients: n,
+                throughput: 500.0 * n / slowdown(n, sigma, kappa) * (scatter * dice.next()).exp(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_curve_without_scatter_is_found_again() {
+        let fit = Fit::of(&made(&mut Normal(1), 0.03, 2e-4, 0.0)).unwrap();
+        assert!(near(fit.sigma.value, 0.03, 1e-6), "{fit:?}");
+        assert!(near(fit.kappa.value, 2e-4, 1e-6), "{fit:?}");
+        assert!(near(fit.lambda, 500.0, 1e-6), "{fit:?}");
+        assert!(near(fit.knee.unwrap().value, (0.97f64 / 2e-4).sqrt(), 1e-6), "{fit:?}");
+        assert!(near(fit.throughput(100.0), 50_000.0 / slowdown(100.0, 0.03, 2e-4), 1e-6));
+    }
+
+    #[test]
+    fn a_curve_that_rises_has_no_knee_but_a_least_one() {
+        let fit = Fit::of(&made(&mut Normal(2), 0.02, 0.0, 0.02)).unwrap();
+        let beyond = fit.knee_beyond.or(fit.knee.map(|knee| knee.low)).unwrap();
+        assert!(fit.knee.is_none_or(|knee| knee.high.is_none()), "{fit:?}");
+        assert!(beyond > 128.0 && beyond.is_finite(), "{fit:?}");
+    }
+
+    #[test]
+    fn intervals_cover_the_truth_as_often_as_they_say() {
+        let mut dice = Normal(3);
+        let (sigma, kappa) = (0.03, 2e-4);
+        let knee = ((1.0 - sigma) / kappa).sqrt();
+        let holds = |within: Within, truth: f64| {
+            within.low <= truth && within.high.is_none_or(|high| truth <= high)
+        };
+        let mut covered = [0; 3];
+        for _ in 0..400 {
+            let fit = Fit::of(&made(&mut dice, sigma, kappa, 0.05)).unwrap();
+            covered[0] += usize::from(holds(fit.sigma, sigma));
+            covered[1] += usize::from(holds(fit.kappa, kappa));
+            covered[2] += usize::from(fit.knee.is_some_and(|found| holds(found, knee)));
+        }
+        assert!(covered.iter().all(|n| (366..=394).contains(n)), "{covered:?} of 400");
+    }
+
+    #[test]
+    fn what_tells_too_little_is_refused() {
+        assert!(Fit::of(&points(&SEED[..4])).is_none());
+        let same = [(1.0, 5.0), (1.0, 5.0), (2.0, 9.0), (2.0, 9.0), (4.0, 16.0), (4.0, 16.0)];
+        assert!(Fit::of(&points(&same)).is_none());
+        let mut none = SEED;
+        none[3].1 = 0.0;
+        assert!(Fit::of(&points(&none)).is_none());
+    }
 }
