@@ -111,7 +111,8 @@ impl Painter<'_> {
             .map(|x| Spot { x, y: found.fit.throughput(x), half: 0.0 })
             .collect();
         let knee = found.fit.knee.as_ref().map_or(String::new(), |knee| {
-            format!(", knee at {:.0}", knee.value)
+            let high = knee.high.map_or("no end".into(), |high| format!("{high:.0}"));
+            format!(", knee at {:.0} ({:.0} .. {high})", knee.value, knee.low)
         });
         Some(Line { name: format!("fitted{knee}"), spots, smooth: true, colour })
     }

@@ -154,8 +154,8 @@ fn done(command: &mut Command, package: &str) -> Result<String, String> {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
     }
     let words = String::from_utf8_lossy(&output.stderr);
-    let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
-    Err(if last.starts_with(&name) { last.into() } else { format!("{name}: {last}") })
+    let own = words.lines().find(|line| line.starts_with(&name)).map(String::from);
+    Err(own.unwrap_or_else(|| format!("{name}: {}", words.trim())))
 }
 
 #[cfg(test)]

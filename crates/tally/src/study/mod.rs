@@ -15,6 +15,7 @@ mod clock_source;
 mod expression;
 mod file;
 mod file_systems;
+mod fit_table;
 mod gate;
 mod instrument;
 mod journal;

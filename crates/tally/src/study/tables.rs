@@ -3,6 +3,7 @@
 
 use super::answer::{Answer, Comparison, Verdict};
 use super::cell::Cell;
+use super::fit_table;
 use super::file::{Better, Read, Rows, Show, Table};
 use super::plan::{Plan, Point};
 
@@ -35,11 +36,16 @@ pub(crate) struct Shown {
 }
 
 impl Field {
-    fn name(text: &str) -> Self {
-        Self { text: text.into(), exact: text.into(), tone: Tone::Plain }
+    /// As it is shown, and as CSV has it.
+    pub(crate) fn of(text: String, exact: String) -> Self {
+        Self { text, exact, tone: Tone::Plain }
     }
 
-    fn none() -> Self {
+    pub(crate) fn name(text: &str) -> Self {
+        Self::of(text.into(), text.into())
+    }
+
+    pub(crate) fn none() -> Self {
         Self { text: "-".into(), exact: String::new(), tone: Tone::Faint }
     }
 }
@@ -75,6 +81,7 @@ pub(crate) fn of(plan: &Plan, cells: &[Cell], answer: &Answer) -> Vec<Shown> {
             Some(read) => maker.across(table, read),
             None => maker.down(table),
         })
+        .chain(fit_table::of(plan, answer))
         .collect()
 }
 
