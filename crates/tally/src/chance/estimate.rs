@@ -131,7 +131,8 @@ fn trimmed(values: &[f64], share: f64) -> (f64, f64, f64) {
     let winsorised = sorted.iter().map(|v| v.clamp(low, high));
     let centre = winsorised.clone().sum::<f64>() / n as f64;
     let variance = winsorised.map(|v| (v - centre).powi(2)).sum::<f64>() / (n - 1) as f64;
-    let error = variance.sqrt() / ((1.0 - 2.0 * share) * (n as f64).sqrt());
+    // By the share that was cut, which is less than was asked for where it is no whole number.
+    let error = (variance * n as f64).sqrt() / kept.len() as f64;
     (mean, error, (kept.len() - 1) as f64)
 }
 
