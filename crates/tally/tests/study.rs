@@ -116,7 +116,7 @@ fn a_study_ends_in_tables_and_a_page_and_its_reads_agree_with_each_other() {
         // Each transaction is one row and one commit: the server's table is the witness. The two
         // are read one after the other, so a few are in one and not in the other.
         let each = figure(&results, arm, "each");
-        assert!((each - 1.0).abs() < 0.2, "{each}");
+        assert!((0.5..2.0).contains(&each), "{each}");
         assert!(figure(&results, arm, "cpu") > 1.0 && figure(&results, arm, "tps") > 1.0);
     }
     let page = std::fs::read_to_string(place.out().join("report.html")).unwrap();
@@ -148,9 +148,15 @@ fn a_study_ends_in_tables_and_a_page_and_its_reads_agree_with_each_other() {
 fn a_number_of_transactions_is_run_to_its_end_and_counted() {
     let place = Place::new();
     let study = SMALL
-        .replace("clients = [2]", "clients = [2]\ntransactions = 3000\noptions = [\"-R\", \"2000\"]")
-        .replace("[[table]]\nreads", "[[read]]\nname = \"all\"\nsql = \"select count(*) from done\"\n\
-                  when = \"end\"\n[[read]]\nname = \"run\"\nof = \"seconds\"\n[[table]]\nreads")
+        .replace(
+            "clients = [2]",
+            "clients = [2]\ntransactions = 3000\noptions = [\"-R\", \"2000\"]",
+        )
+        .replace(
+            "[[table]]\nreads",
+            "[[read]]\nname = \"all\"\nsql = \"select count(*) from done\"\n\
+                  when = \"end\"\n[[read]]\nname = \"run\"\nof = \"seconds\"\n[[table]]\nreads",
+        )
         .replace("repeats = 2", "repeats = 1");
     output(&mut place.run(&study));
     let results = place.results();
@@ -270,8 +276,7 @@ fn an_arm_that_cannot_be_had_is_left_out_and_that_is_said() {
          command = [\"sh\", \"-c\", \"trap 'echo held 42; exit' INT; echo looking; while :; do sleep 0.1; done\"]\n\
          ready = \"looking\"\n[workload]",
     );
-    let study = study
-        .replace("[compare]", "[[read]]\nname = \"held\"\nline = \"held\"\n[compare]");
+    let study = study.replace("[compare]", "[[read]]\nname = \"held\"\nline = \"held\"\n[compare]");
     let assert = place.run(&study).assert().success();
     let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
     for words in ["\"missing\"", "not installed", "not for you", "no_such_extension", "no luck"] {
@@ -291,10 +296,15 @@ fn a_signal_stops_the_servers_and_the_next_run_goes_on() {
     let servers = tempfile::Builder::new().prefix("st.").tempdir_in("/tmp").unwrap();
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-    let study = place.study(&SMALL.replace(
-        "name = \"off\"",
-        "name = \"off\"\n[arm.instrument]\ncommand = [\"sleep\", \"1000\"]",
-    ).replace("settings = { track", "[arm.settings]\ntrack").replace("\"off\" }", "\"off\""));
+    let study = place.study(
+        &SMALL
+            .replace(
+                "name = \"off\"",
+                "name = \"off\"\n[arm.instrument]\ncommand = [\"sleep\", \"1000\"]",
+            )
+            .replace("settings = { track", "[arm.settings]\ntrack")
+            .replace("\"off\" }", "\"off\""),
+    );
     let mut child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
         .args(["study", "run"])
         .arg(&study)

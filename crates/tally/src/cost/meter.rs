@@ -199,7 +199,9 @@ mod tests {
     fn reading(at: Instant, totals: &[Option<(u64, u64, u64)>]) -> Reading {
         let totals = totals
             .iter()
-            .map(|t| t.map(|(cpu_ns, commands, seq)| Totals { cpu_ns, dispatches: 0, commands, seq }))
+            .map(|t| {
+                t.map(|(cpu_ns, commands, seq)| Totals { cpu_ns, dispatches: 0, commands, seq })
+            })
             .collect();
         Reading { at, totals }
     }

@@ -276,9 +276,8 @@ fn comparisons(plan: &Plan, cells: &[Cell]) -> Vec<Comparison> {
 }
 
 fn comparisons_of(plan: &Plan, cells: &[Cell], read: &str) -> Vec<Comparison> {
-    let estimate = |arm: usize, point: &Point| {
-        Estimate::of_repeats(&ratios(plan, cells, arm, point, read))
-    };
+    let estimate =
+        |arm: usize, point: &Point| Estimate::of_repeats(&ratios(plan, cells, arm, point, read));
     let mut found: Vec<(usize, Point, Estimate)> = Vec::new();
     for arm in (0..plan.arms.len()).filter(|arm| *arm != plan.base) {
         for point in &plan.points {

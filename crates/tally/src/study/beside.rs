@@ -142,7 +142,8 @@ mod tests {
         // What is caught here is not ignored there, though who started us may have ignored it.
         let caught = std::sync::Arc::default();
         signal_hook::flag::register(signal_hook::consts::SIGINT, caught).unwrap();
-        let mut beside = shell("trap 'echo held 42; exit 0' INT; echo begun; while :; do sleep 0.05; done");
+        let mut beside =
+            shell("trap 'echo held 42; exit 0' INT; echo begun; while :; do sleep 0.05; done");
         while !beside.output().contains("begun") {
             std::thread::sleep(POLL);
         }

@@ -46,9 +46,8 @@ impl Painter<'_> {
     /// Arms of a chart that have cells: name, title and colour.
     fn arms(&self, chart: &Chart) -> Vec<(&str, &str, usize)> {
         let has = |name: &str| self.answer.figures.iter().any(|figure| figure.arm == name);
-        let wanted = |name: &str| {
-            chart.arms.as_ref().is_none_or(|arms| arms.iter().any(|arm| arm == name))
-        };
+        let wanted =
+            |name: &str| chart.arms.as_ref().is_none_or(|arms| arms.iter().any(|arm| arm == name));
         self.answer
             .arms
             .iter()
@@ -97,9 +96,9 @@ impl Painter<'_> {
         }
         let ticks: Vec<f64> = self.plan.points.iter().map(Point::place).collect();
         let axis = if self.plan.study.workload.rates.is_some() { "rate, 1/s" } else { "clients" };
-        all.iter().any(|line| !line.spots.is_empty()).then(|| {
-            (lines(title, &all, &ticks, axis, &[]), "95 % intervals of the mean".into())
-        })
+        all.iter()
+            .any(|line| !line.spots.is_empty())
+            .then(|| (lines(title, &all, &ticks, axis, &[]), "95 % intervals of the mean".into()))
     }
 
     /// The curve through an arm's read, if the study has one fitted.
@@ -167,7 +166,8 @@ impl Painter<'_> {
         let arms = self.arms(chart);
         let (mut all, mut dashes, mut end) = (Vec::new(), Vec::new(), 0.0f64);
         for (arm, arm_title, colour) in &arms {
-            let of = |cell: &&Cell| cell.arm == *arm && cell.point == *point && cell.series.is_some();
+            let of =
+                |cell: &&Cell| cell.arm == *arm && cell.point == *point && cell.series.is_some();
             let Some(cell) = self.cells.iter().filter(of).max_by_key(|cell| cell.block) else {
                 continue;
             };
@@ -192,7 +192,8 @@ impl Painter<'_> {
             dashes.extend(wanted.map(|mark| (mark.time, format!("{arm_title}: {}", mark.text))));
         }
         let step = ((end / 8.0).ceil()).max(1.0);
-        let ticks: Vec<f64> = (0..=8).map(|at| f64::from(at) * step).filter(|t| *t <= end).collect();
+        let ticks: Vec<f64> =
+            (0..=8).map(|at| f64::from(at) * step).filter(|t| *t <= end).collect();
         dashes.retain(|(time, _)| (0.0..=end).contains(time));
         let caption = format!("the last cell of each arm {}", self.caption(point));
         (!all.is_empty()).then(|| (lines(title, &all, &ticks, "seconds", &dashes), caption))

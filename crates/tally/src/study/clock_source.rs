@@ -109,9 +109,8 @@ mod tests {
     #[test]
     fn nobody_changes_the_machine_unasked() {
         let machine = machine();
-        let refused = |wanted, permitted| {
-            ClockSource::set_in(machine.path(), wanted, permitted).unwrap_err()
-        };
+        let refused =
+            |wanted, permitted| ClockSource::set_in(machine.path(), wanted, permitted).unwrap_err();
         assert!(refused("hpet", false).contains("--set-clock-source"));
         assert!(refused("kvm-clock", true).contains("tsc hpet acpi_pm"));
         assert_eq!(current(machine.path()), "tsc");

@@ -13,7 +13,8 @@ pub(crate) fn of(plan: &Plan, answer: &Answer) -> Option<Shown> {
     let headings = ["curve", "one client alone", "sigma", "kappa", "knee, clients", "scatter, %"];
     let rows: Vec<Vec<Field>> = answer.fits.iter().map(|found| row(plan, found)).collect();
     (!rows.is_empty()).then(|| Shown {
-        title: "Universal Scalability Law: X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))".into(),
+        title: "Universal Scalability Law: X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))"
+            .into(),
         headings: headings.map(String::from).to_vec(),
         names: 1,
         rows,

@@ -12,7 +12,8 @@ pub(crate) fn disturbed(gate: &Gate, machine: &Machine, cells: &[Cell]) -> Optio
     if let Some(foreign) = machine.foreign_percent.filter(|foreign| *foreign > gate.foreign) {
         return Some(format!("others used {foreign:.0} % of a processor"));
     }
-    let mut known: Vec<f64> = cells.iter().filter_map(|cell| cell.machine.disturbance.mhz).collect();
+    let mut known: Vec<f64> =
+        cells.iter().filter_map(|cell| cell.machine.disturbance.mhz).collect();
     known.sort_by(f64::total_cmp);
     let (mhz, median) = (machine.disturbance.mhz?, *known.get(known.len() / 2)?);
     (mhz < median * (1.0 - gate.frequency / 100.0))

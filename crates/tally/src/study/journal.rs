@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
@@ -41,6 +42,8 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(crate) struct Journal {
     folder: PathBuf,
+    /// On the folder, so that two runs do not write there.
+    _lock: File,
     cells: File,
     pub(crate) kept: Kept,
 }
@@ -54,6 +57,10 @@ impl Journal {
         host: Host,
     ) -> Result<(Self, Vec<Cell>), Error> {
         std::fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+        let lock = File::open(folder).map_err(|error| at(folder, &error))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            Error::Failed(format!("{}: another run is at work there", folder.display()))
+        })?;
         let study = folder.join(STUDY);
         let mut kept = Kept { head, host, left_out: Vec::new() };
         let mut cells = Vec::new();
@@ -65,7 +72,11 @@ impl Journal {
                     "{} has cells of another run: {}; give another directory with -o, or remove \
                      this one",
                     folder.display(),
-                    if same { "another variant, server or version" } else { "the study file differs" }
+                    if same {
+                        "another variant, server or version"
+                    } else {
+                        "the study file differs"
+                    }
                 )));
             }
             kept = before;
@@ -82,7 +93,7 @@ impl Journal {
             .append(true)
             .open(&path)
             .map_err(|error| at(&path, &error))?;
-        Ok((Self { folder: folder.into(), cells: file, kept }, cells))
+        Ok((Self { folder: folder.into(), _lock: lock, cells: file, kept }, cells))
     }
 
     /// Add a cell, so that it is there whatever comes.

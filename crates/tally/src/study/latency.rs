@@ -47,7 +47,8 @@ mod tests {
     fn logs_of_all_threads_are_read_and_removed() {
         let folder = std::env::temp_dir().join(format!("tally-latency.{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
-        let log = "0 1 5000 0 100 500000\n0 2 1500 0 101 0\n0 3 skipped 0 101 5\n0 4 9000 0 110 0\n";
+        let log =
+            "0 1 5000 0 100 500000\n0 2 1500 0 101 0\n0 3 skipped 0 101 5\n0 4 9000 0 110 0\n";
         std::fs::write(folder.join("log.77"), log).unwrap();
         std::fs::write(folder.join("log.77.1"), "1 1 250 0 100 900000 12\n").unwrap();
         std::fs::write(folder.join("other.77"), "1 1 1 0 100 900000\n").unwrap();

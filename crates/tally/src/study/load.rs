@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn progress_is_read_to_the_last_whole_line() {
-        let output = "pgbench (15.20)\nprogress: 100.000 s, 10.0 tps, lat 1 ms stddev 0, 0 failed\n\
+        let output =
+            "pgbench (15.20)\nprogress: 100.000 s, 10.0 tps, lat 1 ms stddev 0, 0 failed\n\
                       progress: 101.500 s, 20.0 tps, lat 1 ms\nprogress: 102.5 s, 30";
         let lines = lines(output);
         assert_eq!(lines.len(), 2);

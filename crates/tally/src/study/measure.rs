@@ -64,7 +64,8 @@ pub(crate) fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Er
         },
     };
     let log = study.reads.iter().filter_map(|read| read.of).any(Measured::is_latency);
-    let length = Duration::from_secs_f64((study.measure.warm_up + study.measure.seconds).ceil() + 2.0);
+    let length =
+        Duration::from_secs_f64((study.measure.warm_up + study.measure.seconds).ceil() + 2.0);
     let wanted = Wanted { length, log };
     let load = Running::start(study, arm, point, &station.cluster, &words, wanted)?;
     let mut run = Run {

@@ -48,7 +48,11 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Of a study; `directories` take the place of the arms that name one.
-    pub(crate) fn new(mut study: Study, quick: bool, directories: &[PathBuf]) -> Result<Self, Error> {
+    pub(crate) fn new(
+        mut study: Study,
+        quick: bool,
+        directories: &[PathBuf],
+    ) -> Result<Self, Error> {
         if quick {
             let quick = study.quick.clone();
             quick.apply(&mut study);
@@ -70,10 +74,9 @@ impl Plan {
         let workload = &study.workload;
         let clients = workload.clients.clone().unwrap_or_else(|| vec![1]);
         let points = match &workload.rates {
-            Some(rates) => rates
-                .iter()
-                .map(|rate| Point { clients: clients[0], rate: Some(*rate) })
-                .collect(),
+            Some(rates) => {
+                rates.iter().map(|rate| Point { clients: clients[0], rate: Some(*rate) }).collect()
+            }
             None => clients
                 .iter()
                 .map(|clients| Point { clients: *clients, rate: workload.rate })
@@ -129,7 +132,12 @@ impl Plan {
     /// Extensions likewise.
     pub(crate) fn extensions(&self, arm: &Arm) -> Vec<String> {
         let mut all = self.study.server.extensions.clone();
-        all.extend(arm.extensions.iter().filter(|name| !self.study.server.extensions.contains(name)).cloned());
+        all.extend(
+            arm.extensions
+                .iter()
+                .filter(|name| !self.study.server.extensions.contains(name))
+                .cloned(),
+        );
         all
     }
 

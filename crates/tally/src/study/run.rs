@@ -102,7 +102,8 @@ impl Runner {
             folder.display()
         );
         match result {
-            Ok(()) if self.stop.load(Ordering::Relaxed) => {
+            // What fails then, fails because of the signal, which reaches what we have started as well.
+            _ if self.stop.load(Ordering::Relaxed) => {
                 Err(Error::Failed(format!("interrupted; {kept}")))
             }
             Err(error) if !self.cells.is_empty() => Err(Error::Failed(format!("{error}\n{kept}"))),
@@ -217,7 +218,8 @@ impl Runner {
 
     fn toggle(&mut self) -> Result<(), Error> {
         for point in 0..self.plan.points.len() {
-            let whole = |block: usize| (0..self.plan.arms.len()).all(|arm| self.has(arm, point, block));
+            let whole =
+                |block: usize| (0..self.plan.arms.len()).all(|arm| self.has(arm, point, block));
             let first = (0..).find(|block| !whole(*block)).unwrap_or(0);
             if first >= self.plan.study.measure.repeats {
                 continue;

@@ -83,9 +83,10 @@ impl Station {
             return Ok(Opened::LeftOut(format!("the extension {missing} is not installed")));
         }
         let mut places = Vec::new();
-        let mut make = |kind: &Option<String>, size: &Option<String>, directory: &Option<String>| {
-            place_of(kind.as_deref(), size.as_deref(), directory.as_deref(), &mut places)
-        };
+        let mut make =
+            |kind: &Option<String>, size: &Option<String>, directory: &Option<String>| {
+                place_of(kind.as_deref(), size.as_deref(), directory.as_deref(), &mut places)
+            };
         let data = match make(&arm.file_system, &arm.file_system_size, &arm.directory)? {
             Ok(data) => data,
             Err(why) => return Ok(Opened::LeftOut(why)),

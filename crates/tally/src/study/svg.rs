@@ -93,10 +93,7 @@ impl Axis {
 }
 
 fn begin(title: &str) -> String {
-    format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-        escape(title)
-    )
+    format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(title))
 }
 
 /// Lines over a horizontal axis with these marks; `dashes` are upright, each with its words.
@@ -147,8 +144,11 @@ pub(crate) fn lines(
     }
     for line in lines {
         let colour = line.colour % COLOURS;
-        let path: Vec<String> =
-            line.spots.iter().map(|spot| format!("{:.1},{:.1}", x(spot.x), axis.y(spot.y))).collect();
+        let path: Vec<String> = line
+            .spots
+            .iter()
+            .map(|spot| format!("{:.1},{:.1}", x(spot.x), axis.y(spot.y)))
+            .collect();
         let form = if line.smooth { "smooth" } else { "line" };
         let _ = write!(out, "<polyline class=\"{form} c{colour}\" points=\"{}\"/>", path.join(" "));
         if line.smooth {

@@ -3,8 +3,8 @@
 
 use super::answer::{Answer, Comparison, Verdict};
 use super::cell::Cell;
-use super::fit_table;
 use super::file::{Better, Read, Rows, Show, Table};
+use super::fit_table;
 use super::plan::{Plan, Point};
 
 /// How a field is to be understood at a glance.
@@ -115,7 +115,7 @@ impl Maker<'_> {
     fn down(&self, table: &Table) -> Shown {
         let (arms, many) = (self.arms(), self.points.len() > 1);
         let by_arm = table.rows != Rows::Clients || arms.len() > 1;
-        let by_point = table.rows == Rows::Clients || (table.rows == Rows::Both && many) || many;
+        let by_point = table.rows == Rows::Clients || many;
         let mut headings = Vec::new();
         if by_arm {
             headings.push("arm".to_string());

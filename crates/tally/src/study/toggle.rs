@@ -47,8 +47,14 @@ pub(crate) fn run(
     let study = &plan.study;
     let point = &plan.points[number];
     let wanted = Wanted { length: LOAD, log: false };
-    let mut load =
-        Running::start(study, &plan.arms[plan.base], point, &station.cluster, &station.words, wanted)?;
+    let mut load = Running::start(
+        study,
+        &plan.arms[plan.base],
+        point,
+        &station.cluster,
+        &station.words,
+        wanted,
+    )?;
     let warm_up = Duration::from_secs_f64(study.measure.warm_up);
     if !connected(station, &mut load, point, stop)? || !sleep(warm_up, stop) {
         return Ok(false);

@@ -55,9 +55,10 @@ impl<'a> Window<'a> {
         client: &mut Client,
     ) -> Result<Self, Error> {
         let wanted = |start: &str| {
-            study.reads.iter().any(|read| {
-                read.interval.as_deref().is_some_and(|path| path.contains(start))
-            })
+            study
+                .reads
+                .iter()
+                .any(|read| read.interval.as_deref().is_some_and(|path| path.contains(start)))
         };
         let per_command = study.reads.iter().any(|read| read.per == Some(Per::Command));
         let mut feed = None;
@@ -114,11 +115,11 @@ impl<'a> Window<'a> {
         for read in &study.reads {
             let figure = match read.source().map_err(Error::Usage)? {
                 Source::Interval(path) => match &interval {
-                    Some(interval) => Selector::parse(path)
-                        .and_then(|selector| selector.of(interval))
-                        .map_err(|error| {
-                            Error::Failed(format!("read \"{}\": {error}", read.name))
-                        })?,
+                    Some(interval) => {
+                        Selector::parse(path).and_then(|selector| selector.of(interval)).map_err(
+                            |error| Error::Failed(format!("read \"{}\": {error}", read.name)),
+                        )?
+                    }
                     None => None,
                 },
                 Source::Sql(sql, when) => {

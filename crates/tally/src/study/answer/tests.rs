@@ -102,9 +102,7 @@ fn differences_to_the_base_are_of_the_same_block_and_what_follows_from_them_is_r
     let complete = complete(&plan, cells(&plan, 1, 0.1));
     let value = |cell: &Cell, read: &str| cell.values.get(read).copied().flatten();
     for cell in &complete {
-        let same = |b: &&Cell| {
-            b.arm == "base" && b.block == cell.block && b.point == cell.point
-        };
+        let same = |b: &&Cell| b.arm == "base" && b.block == cell.block && b.point == cell.point;
         let base = complete.iter().find(same).unwrap();
         let more = value(cell, "tps").unwrap() - value(base, "tps").unwrap();
         assert_eq!(value(cell, "more"), Some(more));

@@ -54,10 +54,13 @@ impl Study {
                 return arm_is("a command is a list of a program and its arguments");
             }
         }
-        for settings in [&self.server.settings].into_iter().chain(self.arms.iter().map(|a| &a.settings))
+        for settings in
+            [&self.server.settings].into_iter().chain(self.arms.iter().map(|a| &a.settings))
         {
             let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-            if let Some(name) = settings.keys().find(|name| name.is_empty() || !name.chars().all(word)) {
+            if let Some(name) =
+                settings.keys().find(|name| name.is_empty() || !name.chars().all(word))
+            {
                 return Err(format!("\"{name}\" is not the name of a setting"));
             }
         }
@@ -75,7 +78,8 @@ impl Study {
 
     fn check_workload(&self) -> Result<(), String> {
         let workload = &self.workload;
-        let ways = [workload.builtin.is_some(), workload.script.is_some(), workload.command.is_some()];
+        let ways =
+            [workload.builtin.is_some(), workload.script.is_some(), workload.command.is_some()];
         let given = ways.into_iter().filter(|given| *given).count();
         let all_arms = self.arms.iter().all(|arm| arm.script.is_some() || arm.command.is_some());
         if given > 1 || (given == 0 && !all_arms) {
@@ -111,7 +115,8 @@ impl Study {
     fn check_numbers(&self) -> Result<(), String> {
         let measure = &self.measure;
         let seconds = [Some(measure.seconds), self.quick.seconds, measure.every, self.quick.every];
-        if seconds.into_iter().flatten().any(|s| !s.is_finite() || !(0.05..=86_400.0).contains(&s)) {
+        if seconds.into_iter().flatten().any(|s| !s.is_finite() || !(0.05..=86_400.0).contains(&s))
+        {
             return Err("seconds and every: from 0.05 to 86400".into());
         }
         let warm_up = [Some(measure.warm_up), self.quick.warm_up];
@@ -139,7 +144,10 @@ impl Study {
         for read in &self.reads {
             name_of("a read", &read.name, '_')?;
             if !known.insert(&read.name) {
-                return Err(format!("there are two reads \"{}\" (or it is a given name)", read.name));
+                return Err(format!(
+                    "there are two reads \"{}\" (or it is a given name)",
+                    read.name
+                ));
             }
             let wrong = |what: String| Err(format!("read \"{}\": {what}", read.name));
             match read.source()? {
@@ -163,7 +171,9 @@ impl Study {
                 Source::OverBase(of) => return wrong(format!("no read \"{of}\" stands before it")),
                 Source::Series(of, _) => match self.read(of) {
                     Some(other) if other.series && other.name != read.name => {}
-                    Some(_) => return wrong(format!("read \"{of}\" keeps no series (series = true)")),
+                    Some(_) => {
+                        return wrong(format!("read \"{of}\" keeps no series (series = true)"))
+                    }
                     None => return wrong(format!("there is no read \"{of}\"")),
                 },
             }

@@ -162,9 +162,7 @@ impl Read {
             self.line.as_deref().map(|line| Source::Line(line, self.from.unwrap_or_default())),
             self.value.as_deref().map(Source::Value),
             self.over_base.as_deref().map(Source::OverBase),
-            self.series_of
-                .as_deref()
-                .map(|of| Source::Series(of, self.take.unwrap_or(Take::Mean))),
+            self.series_of.as_deref().map(|of| Source::Series(of, self.take.unwrap_or(Take::Mean))),
         ];
         let mut given = ways.into_iter().flatten();
         match (given.next(), given.next()) {
