@@ -85,10 +85,19 @@ impl Axis {
                 WIDTH - RIGHT,
                 LEFT - 6.0,
                 y + 4.0,
-                figures(at, 3)
+                tick(at)
             );
             value += self.step;
         }
+    }
+}
+
+/// A number on an axis, without zeros at its end.
+fn tick(value: f64) -> String {
+    let text = figures(value, 3);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
     }
 }
 
@@ -114,15 +123,15 @@ pub(crate) fn lines(
     let x = |value: f64| LEFT + 10.0 + (value - low) / wide * (WIDTH - LEFT - RIGHT - 20.0);
     // Marks that would stand in each other's way are left out.
     let mut last = f64::NEG_INFINITY;
-    for tick in ticks {
-        let at = x(*tick);
+    for value in ticks {
+        let at = x(*value);
         if at - last > 34.0 {
             last = at;
             let _ = write!(
                 out,
                 "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 HEIGHT - BOTTOM + 15.0,
-                figures(*tick, 3)
+                tick(*value)
             );
         }
     }
@@ -203,7 +212,8 @@ pub(crate) fn bars(title: &str, bars: &[Bar], parts: &[String]) -> String {
             );
         }
         if bar.half > 0.0 {
-            let (top, end) = (axis.y(below + bar.half), axis.y(below - bar.half));
+            let low = (below - bar.half).max(axis.low);
+            let (top, end) = (axis.y(below + bar.half), axis.y(low));
             let _ = write!(
                 out,
                 "<line class=\"whisker\" x1=\"{middle:.1}\" x2=\"{middle:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
