@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{Arm, ArmLevel, Builtin, Design, Settings, Study};
+use super::file::{Arm, ArmLevel, Builtin, Design, Protocol, Settings, Study};
 use crate::error::Error;
 
 /// Ending of the name of the base's second self.
@@ -145,12 +145,19 @@ impl Plan {
 
     /// The client's messages in one transaction, by which toggled arms count.
     pub(crate) fn commands_per_transaction(&self) -> f64 {
-        let builtin = match self.study.workload.builtin {
+        let workload = &self.study.workload;
+        let statements = match workload.builtin {
             Some(Builtin::TpcbLike) => 7,
             Some(Builtin::SimpleUpdate) => 5,
             _ => 1,
         };
-        f64::from(self.study.workload.commands.unwrap_or(builtin))
+        // parse, bind, describe, execute, sync
+        let messages = match workload.protocol {
+            Protocol::Simple => 1,
+            Protocol::Extended => 5,
+            Protocol::Prepared => 4,
+        };
+        f64::from(workload.commands.unwrap_or(statements * messages))
     }
 }
 
@@ -215,6 +222,17 @@ mod tests {
         assert_eq!(names, ["one", "two", "one-again"]);
         assert_eq!(plan.arms[2].file_system.as_deref(), Some("ext4"));
         assert_eq!((plan.again(), plan.cells()), (Some(2), 8 * 3 * 2));
+    }
+
+    #[test]
+    fn a_transaction_has_as_many_messages_as_its_statements_and_its_protocol_make() {
+        let of = |workload: &str| {
+            let text = TEXT.replace("builtin = \"tpcb-like\"", workload);
+            Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap().commands_per_transaction()
+        };
+        assert_eq!(of("builtin = \"tpcb-like\""), 7.0);
+        assert_eq!(of("builtin = \"select-only\"\nprotocol = \"prepared\""), 4.0);
+        assert_eq!(of("script = \"select 1\"\ncommands = 3"), 3.0);
     }
 
     #[test]

@@ -27,6 +27,9 @@ const LEAST_BLOCKS: usize = 6;
 /// And fewer of toggled slices.
 const LEAST_TOGGLED: usize = 20;
 
+/// At most one cell in so many is taken again.
+const AGAIN_SHARE: usize = 4;
+
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) struct Wish {
@@ -47,6 +50,8 @@ struct Runner {
     bar: ProgressBar,
     began: Instant,
     found: usize,
+    /// Cells that may still be taken again: on a machine that is never quiet it ends all the same.
+    again_left: usize,
 }
 
 /// Run what is not there yet; an error that says how to go on when it is interrupted.
@@ -67,6 +72,7 @@ pub(crate) fn run(wish: Wish) -> Result<(), Error> {
     let (journal, cells) = Journal::open(&wish.folder, &wish.text, head, host)?;
     let found = cells.len();
     let bar = progress_bar(plan.cells(), found);
+    let again_left = plan.cells().div_ceil(AGAIN_SHARE);
     let mut runner = Runner {
         plan,
         here: wish.here,
@@ -76,6 +82,7 @@ pub(crate) fn run(wish: Wish) -> Result<(), Error> {
         bar,
         began: Instant::now(),
         found,
+        again_left,
     };
     let result = match runner.plan.study.measure.design {
         Design::Restart => runner.restart(),
@@ -187,7 +194,8 @@ impl Runner {
                 cell.machine.disturbed =
                     gate::disturbed(&self.plan.study.gate, &cell.machine, &self.cells);
                 if let Some(why) = &cell.machine.disturbed {
-                    if tries <= self.plan.study.gate.retries {
+                    if tries <= self.plan.study.gate.retries && self.again_left > 0 {
+                        self.again_left -= 1;
                         self.bar.set_message(format!("again: {why}"));
                         tries += 1;
                         continue;
