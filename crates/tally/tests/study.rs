@@ -146,6 +146,15 @@ fn a_study_ends_in_tables_and_a_page_and_its_reads_agree_with_each_other() {
         let said = complaint(&mut command, 1);
         assert!(said.contains("another run") && said.contains("-o"), "{said}");
     }
+
+    // A line that a kill has cut short is a cell that is not there yet.
+    let (path, cells) = (place.out().join("cells.jsonl"), place.cells());
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+    output(&mut place.run(SMALL));
+    let after = place.cells();
+    assert_eq!((after.len(), &after[..3]), (4, &cells[..3]));
+    assert_ne!(after[3], cells[3]);
 }
 
 #[test]
