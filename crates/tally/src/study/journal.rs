@@ -119,16 +119,17 @@ fn write_kept(folder: &Path, kept: &Kept) -> Result<(), Error> {
 
 /// The study, its cells and the rest of a folder.
 pub(crate) fn read(folder: &Path) -> Result<(String, Vec<Cell>, Kept), Error> {
+    let kept = read_kept(folder)?;
     let path = folder.join(STUDY);
-    let study = std::fs::read_to_string(&path).map_err(|error| {
-        Error::Failed(format!("{}: {error}; is that the folder of a study's run?", path.display()))
-    })?;
-    Ok((study, read_cells(folder)?, read_kept(folder)?))
+    let study = std::fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
+    Ok((study, read_cells(folder)?, kept))
 }
 
 fn read_kept(folder: &Path) -> Result<Kept, Error> {
     let path = folder.join(HEAD);
-    let text = std::fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Error::Failed(format!("{}: {error}; is that the folder of a study's run?", path.display()))
+    })?;
     serde_json::from_str(&text)
         .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
 }
