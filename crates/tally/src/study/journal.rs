@@ -81,8 +81,7 @@ impl Journal {
             }
             kept = before;
             cells = read_cells(folder)?;
-            // A line that was cut short by a kill goes.
-            write_aside(&folder.join(CELLS), lines_of(&cells)?.as_bytes())?;
+            drop_cut_line(&folder.join(CELLS))?;
         } else {
             write_kept(folder, &kept)?;
             write_aside(&study, text.as_bytes())?;
@@ -160,13 +159,14 @@ fn read_cells(folder: &Path) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-fn lines_of(cells: &[Cell]) -> Result<String, Error> {
-    let mut text = String::new();
-    for cell in cells {
-        text.push_str(&serde_json::to_string(cell)?);
-        text.push('\n');
+/// A line that was cut short by a kill goes; the others stay as they are.
+fn drop_cut_line(path: &Path) -> Result<(), Error> {
+    let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    match whole == bytes.len() {
+        true => Ok(()),
+        false => write_aside(path, &bytes[..whole]),
     }
-    Ok(text)
 }
 
 /// Write a file aside and rename it into its place.

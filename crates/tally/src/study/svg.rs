@@ -219,18 +219,34 @@ pub(crate) fn bars(title: &str, bars: &[Bar], parts: &[String]) -> String {
                 "<line class=\"whisker\" x1=\"{middle:.1}\" x2=\"{middle:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
             );
         }
-        let cut: String = bar.name.chars().take((room / 6.2).max(4.0) as usize).collect();
-        let _ = write!(
-            out,
-            "<text x=\"{middle:.1}\" y=\"{}\" text-anchor=\"middle\">{}<title>{}</title></text>",
-            HEIGHT - BOTTOM + 15.0,
-            escape(&cut),
-            escape(&bar.name)
-        );
+        for (row, words) in two_rows(&bar.name, (room / 6.2).max(4.0) as usize).iter().enumerate() {
+            let _ = write!(
+                out,
+                "<text x=\"{middle:.1}\" y=\"{}\" text-anchor=\"middle\">{}<title>{}</title></text>",
+                HEIGHT - BOTTOM + 14.0 + 13.0 * row as f64,
+                escape(words),
+                escape(&bar.name)
+            );
+        }
     }
     let names: Vec<(usize, &str)> =
         parts.iter().enumerate().map(|(at, name)| (at, name.as_str())).collect();
     out + "</svg>" + &legend(if parts.len() > 1 { &names } else { &[] })
+}
+
+/// A name in two rows of so many letters; what does not fit is cut.
+fn two_rows(name: &str, most: usize) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    for word in name.split(' ') {
+        let last = rows.len() - 1;
+        let long = rows[last].chars().count() + 1 + word.chars().count() > most;
+        match (rows[last].is_empty(), long && rows.len() < 2) {
+            (true, _) => rows[last].push_str(word),
+            (_, true) => rows.push(word.into()),
+            _ => rows[last] += &format!(" {word}"),
+        }
+    }
+    rows.into_iter().map(|row| row.chars().take(most).collect()).collect()
 }
 
 fn legend(names: &[(usize, &str)]) -> String {
@@ -260,6 +276,13 @@ mod tests {
         let below = Axis::of([-3.0, 4.0].into_iter());
         assert!(below.low <= -3.0 && below.high >= 4.0);
         assert!(Axis::of(std::iter::empty()).high > 0.0);
+    }
+
+    #[test]
+    fn long_names_stand_in_two_rows() {
+        assert_eq!(two_rows("track_activities off again", 18), ["track_activities", "off again"]);
+        assert_eq!(two_rows("base", 18), ["base"]);
+        assert_eq!(two_rows("abcdefgh ijklmnop qrst", 6), ["abcdef", "ijklmn"]);
     }
 
     #[test]

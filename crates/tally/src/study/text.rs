@@ -74,7 +74,12 @@ pub(crate) fn verdicts(answer: &Answer) -> Vec<String> {
             let read = title(&answer.reads, &it.read);
             let mut line = format!("{arm}{at}: {read} {}", change(it));
             if it.verdict == Verdict::NotResolved {
-                line += &format!(" (the least that would be seen: {:.2} %", it.detectable);
+                line += &match it.detectable {
+                    least if least < 100.0 => {
+                        format!(" (the least that would be seen: {least:.2} %")
+                    }
+                    _ => " (less than a doubling would not be seen".into(),
+                };
                 if it.blocks < 6 {
                     line += &format!("; {} blocks can resolve nothing", it.blocks);
                 }
