@@ -354,3 +354,40 @@ fn a_signal_stops_the_servers_and_the_next_run_goes_on() {
     assert_eq!(place.cells()[0], first);
     assert_eq!(place.results()["cells"], 4);
 }
+
+#[test]
+fn a_file_system_made_for_an_arm_goes_even_when_the_run_is_killed() {
+    let place = Place::new();
+    let servers = tempfile::Builder::new().prefix("st.").tempdir_in("/tmp").unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let study = place.study(&SMALL.replace(
+        "name = \"on\"",
+        "name = \"on\"\nfile_system = \"ext4\"\nfile_system_size = \"500MB\"",
+    ));
+    let mounted = || {
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        mounts.contains(&*servers.path().to_string_lossy())
+    };
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["study", "run"])
+        .arg(&study)
+        .arg("-o")
+        .arg(place.out())
+        .env("TMPDIR", servers.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !mounted() {
+        if child.try_wait().unwrap().is_some() {
+            return println!("not tested: a file system cannot be made here");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("nothing stays behind", || {
+        !mounted() && std::fs::read_dir(servers.path()).unwrap().count() == 0
+    });
+}

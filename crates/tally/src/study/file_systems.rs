@@ -11,24 +11,27 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-
-use tempfile::TempDir;
 
 /// A file system of this size holds a small server; some cannot be made smaller than 300 MB.
 pub(crate) const USUAL_BYTES: u64 = 2 << 30;
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Waits for the end of the pipe. A server that still stops keeps its file system busy for a while;
+/// Waits for the end of the pipe, which those who make the file system hold open as well, so that nothing
+/// is mounted any more when it begins. A server that still stops keeps its file system busy for a while;
 /// in the end it is taken out of sight, and goes when nobody uses it any more.
 const UNDO: &str = r#"
 trap '' INT TERM HUP QUIT PIPE
 while read -r line; do :; done
 n=0
+for device in $(losetup --noheadings --output NAME --associated "$1/image" 2>&1); do
+    losetup -d "$device"
+done
 while mountpoint -q "$1/mount" && ! umount "$1/mount"; do
     n=$((n + 1))
     [ $n -eq 100 ] && umount -l "$1/mount" && break
@@ -57,10 +60,7 @@ impl Place {
         passable(folder.path())?;
         let path = folder.path().join("mount");
         std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        if !tmpfs {
-            mount(kind, bytes, &folder, &path)?;
-        }
-        passable(&path)?;
+        // Before there is anything to undo.
         let undo = Command::new("/bin/sh")
             .args(["-c", UNDO, "tally-undo"])
             .arg(folder.path())
@@ -69,23 +69,87 @@ impl Place {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0)
-            .spawn();
-        match undo {
-            Ok(undo) => {
-                // From here on it is the shell's to remove.
-                let _ = folder.keep();
-                Ok(Place { path, undo })
-            }
-            Err(error) => {
-                let _ = Command::new("umount").arg(&path).status();
-                Err(format!("/bin/sh: {error}"))
-            }
+            .spawn()
+            .map_err(|error| format!("/bin/sh: {error}"))?;
+        // From here on the folder is the shell's to remove.
+        let place = Place { path, undo };
+        let folder = folder.keep();
+        if !tmpfs {
+            place.mount(kind, bytes, &folder)?;
         }
+        passable(&place.path)?;
+        Ok(place)
     }
 
     /// A folder on it, through which anybody may pass.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn mount(&self, kind: &str, bytes: u64, folder: &Path) -> Result<(), String> {
+        if !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Err(format!("\"{kind}\" is no kind of file system"));
+        }
+        if !rustix::process::geteuid().is_root() {
+            return Err(format!("making {kind} needs root"));
+        }
+        let image = folder.join("image");
+        File::create(&image)
+            .and_then(|file| {
+                let flags = rustix::fs::FallocateFlags::empty();
+                rustix::fs::fallocate(&file, flags, 0, bytes).map_err(Into::into)
+            })
+            .map_err(|error| {
+                format!("no room for {} MB at {}: {error}", bytes >> 20, image.display())
+            })?;
+        // What makes it quiet, and where it comes from in Debian.
+        let (options, package): (&[&str], &str) = match kind {
+            "ext2" | "ext3" | "ext4" => (&["-q", "-F"], "e2fsprogs"),
+            "xfs" => (&["-q", "-f"], "xfsprogs"),
+            "btrfs" => (&["-q", "-f"], "btrfs-progs"),
+            "f2fs" => (&["-q", "-f"], "f2fs-tools"),
+            "zfs" => {
+                return Err("zfs wants a pool; make one and name its folder with --directory".into())
+            }
+            _ => (&[], "its tools"),
+        };
+        let make = format!("mkfs.{kind}");
+        self.done(Command::new(&make).args(options).arg(&image), package)?;
+        let mut attach = Command::new("losetup");
+        let device =
+            self.done(attach.args(["--find", "--show", "--direct-io=on"]).arg(&image), "mount")?;
+        let mounted =
+            self.done(Command::new("mount").args(["-t", kind, &device]).arg(&self.path), "mount");
+        let detached = self.done(Command::new("losetup").args(["-d", &device]), "mount");
+        mounted.and(detached).map(drop)
+    }
+
+    /// Run it; what it printed, or why it could not.
+    fn done(&self, command: &mut Command, package: &str) -> Result<String, String> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = command
+            .env("PATH", format!("{path}:/usr/sbin:/sbin"))
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(self.pipe()?)
+            .output()
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound => format!("{name} is not installed (Debian: {package})"),
+                _ => format!("{name}: {error}"),
+            })?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
+        }
+        let words = String::from_utf8_lossy(&output.stderr);
+        let own = words.lines().find(|line| line.starts_with(&name)).map(String::from);
+        Err(own.unwrap_or_else(|| format!("{name}: {}", words.trim())))
+    }
+
+    /// The pipe's end, for another process to hold.
+    fn pipe(&self) -> Result<Stdio, String> {
+        let end = self.undo.stdin.as_ref().ok_or("the pipe is closed")?;
+        let end = end.as_fd().try_clone_to_owned().map_err(|error| format!("a pipe: {error}"))?;
+        Ok(end.into())
     }
 }
 
@@ -99,63 +163,6 @@ impl Drop for Place {
 fn passable(path: &Path) -> Result<(), String> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
         .map_err(|error| format!("cannot change the mode of {}: {error}", path.display()))
-}
-
-fn mount(kind: &str, bytes: u64, folder: &TempDir, path: &Path) -> Result<(), String> {
-    if !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(format!("\"{kind}\" is no kind of file system"));
-    }
-    if !rustix::process::geteuid().is_root() {
-        return Err(format!("making {kind} needs root"));
-    }
-    let image = folder.path().join("image");
-    File::create(&image)
-        .and_then(|file| {
-            let flags = rustix::fs::FallocateFlags::empty();
-            rustix::fs::fallocate(&file, flags, 0, bytes).map_err(Into::into)
-        })
-        .map_err(|error| {
-            format!("no room for {} MB at {}: {error}", bytes >> 20, image.display())
-        })?;
-    // What makes it quiet, and where it comes from in Debian.
-    let (options, package): (&[&str], &str) = match kind {
-        "ext2" | "ext3" | "ext4" => (&["-q", "-F"], "e2fsprogs"),
-        "xfs" => (&["-q", "-f"], "xfsprogs"),
-        "btrfs" => (&["-q", "-f"], "btrfs-progs"),
-        "f2fs" => (&["-q", "-f"], "f2fs-tools"),
-        "zfs" => {
-            return Err("zfs wants a pool; make one and name its folder with --directory".into())
-        }
-        _ => (&[], "its tools"),
-    };
-    let make = format!("mkfs.{kind}");
-    done(Command::new(&make).args(options).arg(&image), package)?;
-    let mut attach = Command::new("losetup");
-    let device = done(attach.args(["--find", "--show", "--direct-io=on"]).arg(&image), "mount")?;
-    let mounted = done(Command::new("mount").args(["-t", kind, &device]).arg(path), "mount");
-    let detached = done(Command::new("losetup").args(["-d", &device]), "mount");
-    mounted.and(detached).map(drop)
-}
-
-/// Run it; what it printed, or why it could not.
-fn done(command: &mut Command, package: &str) -> Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let output = command
-        .env("PATH", format!("{path}:/usr/sbin:/sbin"))
-        .env("LC_ALL", "C.UTF-8")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| match error.kind() {
-            ErrorKind::NotFound => format!("{name} is not installed (Debian: {package})"),
-            _ => format!("{name}: {error}"),
-        })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
-    }
-    let words = String::from_utf8_lossy(&output.stderr);
-    let own = words.lines().find(|line| line.starts_with(&name)).map(String::from);
-    Err(own.unwrap_or_else(|| format!("{name}: {}", words.trim())))
 }
 
 #[cfg(test)]

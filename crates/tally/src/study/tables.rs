@@ -104,16 +104,17 @@ impl Maker<'_> {
         }
     }
 
-    /// Arms that have cells.
-    fn arms(&self) -> Vec<(&str, &str)> {
+    /// Those arms of a table that have cells.
+    fn arms(&self, table: &Table) -> Vec<(&str, &str)> {
         let has = |name: &str| self.answer.figures.iter().any(|figure| figure.arm == name);
-        let arms = self.answer.arms.iter().filter(|arm| has(&arm.name));
+        let wanted = |name: &String| table.arms.as_ref().is_none_or(|arms| arms.contains(name));
+        let arms = self.answer.arms.iter().filter(|arm| wanted(&arm.name) && has(&arm.name));
         arms.map(|arm| (arm.name.as_str(), arm.title.as_str())).collect()
     }
 
     /// A row for each arm, each point or both; a column for each read.
     fn down(&self, table: &Table) -> Shown {
-        let (arms, many) = (self.arms(), self.points.len() > 1);
+        let (arms, many) = (self.arms(table), self.points.len() > 1);
         let by_arm = table.rows != Rows::Clients || arms.len() > 1;
         let by_point = table.rows == Rows::Clients || many;
         let mut headings = Vec::new();
@@ -165,7 +166,7 @@ impl Maker<'_> {
         headings.extend(self.points.iter().map(heading));
         let base = &self.answer.base;
         let rows = self
-            .arms()
+            .arms(table)
             .into_iter()
             .filter(|(arm, _)| table.show != Show::Change || arm != base)
             .map(|(arm, title)| {

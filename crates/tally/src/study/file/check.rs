@@ -259,6 +259,7 @@ impl Study {
         }
         for table in &self.tables {
             table.reads.iter().chain(&table.read).try_for_each(|name| read(name, "table"))?;
+            table.arms.iter().flatten().try_for_each(|name| arm(name, "table"))?;
             if table.reads.is_empty() == table.read.is_none() {
                 return Err("table: either reads, a column each, or one read".into());
             }
@@ -339,6 +340,7 @@ mod tests {
             ("[[read]]\nname = \"x\"\nof = \"cpu\"\nseries = true", "every"),
             ("[[read]]\nname = \"x\"\ninterval = \"ledger[\"", "]"),
             ("[[table]]\ntitle = \"t\"", "table"),
+            ("[[table]]\nreads = [\"throughput\"]\narms = [\"three\"]", "no arm \"three\""),
             ("[[chart]]\nkind = \"bars\"\nreads = [\"y\"]", "no read \"y\""),
             ("[measure]\nrepeats = 0", "repeats"),
             ("[measure]\nhalf_width = 1", "compare"),

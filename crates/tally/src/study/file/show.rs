@@ -13,6 +13,7 @@ pub(crate) struct Table {
     #[serde(default)]
     pub(crate) reads: Vec<String>,
     pub(crate) read: Option<String>,
+    pub(crate) arms: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) show: Show,
 }
