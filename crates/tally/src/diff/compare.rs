@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use recording::Amount;
 
 use super::comparison::{Change, Per, Row, Total, Verdict, What};
-use super::key::Key;
+use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
 use super::statements::{Line, Statement};
 use crate::chance::{discoveries, Difference, Ratio};
@@ -30,7 +30,15 @@ pub struct Rows {
     pub processes: Vec<Row>,
     pub locks: Vec<Row>,
     pub files: Vec<Row>,
+    pub functions: Vec<Row>,
     pub statements: Vec<Row>,
+}
+
+/// What both sides looked at, beyond what every level looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looked {
+    pub locks: bool,
+    pub functions: bool,
 }
 
 /// Two sides, and by what their time is counted.
@@ -72,8 +80,8 @@ type Sum<'k> = Vec<&'k Key>;
 
 impl Pair<'_> {
     /// All rows, each table with its greatest changes first. `units` are what the total is
-    /// counted by; `locks` says whether locks can be compared.
-    pub fn rows(&self, units: &[Per], locks: bool) -> Rows {
+    /// counted by; `looked` says what can be compared.
+    pub fn rows(&self, units: &[Per], looked: Looked) -> Rows {
         let keys: BTreeSet<&Key> = self.a.lines.keys().chain(self.b.lines.keys()).collect();
         let mut rows = Rows::default();
         for key in &keys {
@@ -97,13 +105,22 @@ impl Pair<'_> {
                     file: file.clone(),
                     operation: operation.clone(),
                 },
+                Key::Function { part: COUNTED, .. } => continue,
+                key if self.repeats(key) => continue,
+                Key::Function { process, function, part } => What::Function {
+                    process: process.clone(),
+                    function: function.clone(),
+                    part,
+                },
             };
             let table = match what {
                 What::Account { .. } => &mut rows.accounts,
                 What::Process { .. } => &mut rows.processes,
-                What::Lock { .. } if !locks => continue,
+                What::Lock { .. } if !looked.locks => continue,
                 What::Lock { .. } => &mut rows.locks,
                 What::File { .. } => &mut rows.files,
+                What::Function { .. } if !looked.functions => continue,
+                What::Function { .. } => &mut rows.functions,
                 What::Statement { .. } => continue,
             };
             table.extend(self.row(what, key));
@@ -114,6 +131,18 @@ impl Pair<'_> {
         rows.totals = units.iter().filter_map(|per| self.total(&accounts, *per)).collect();
         rows.judge();
         rows
+    }
+
+    /// Whether this is an exclusive time that is the inclusive one once more: the function called
+    /// none that has a probe.
+    fn repeats(&self, key: &Key) -> bool {
+        let Key::Function { process, function, part: EXCLUSIVE } = key else { return false };
+        let (process, function) = (process.clone(), function.clone());
+        let whole = Key::Function { process, function, part: INCLUSIVE };
+        let time = |side: &Side, key: &Key| -> u64 {
+            side.lines.get(key).map_or(0, |line| line.iter().map(|amount| amount.total).sum())
+        };
+        [self.a, self.b].iter().all(|side| time(side, key) == time(side, &whole))
     }
 
     fn total(&self, accounts: &Sum<'_>, per: Per) -> Option<Total> {
@@ -226,9 +255,9 @@ impl Row {
 }
 
 impl Rows {
-    fn tables(&mut self) -> [&mut Vec<Row>; 5] {
-        let Rows { accounts, processes, locks, files, statements, .. } = self;
-        [accounts, processes, locks, files, statements]
+    fn tables(&mut self) -> [&mut Vec<Row>; 6] {
+        let Rows { accounts, processes, locks, files, functions, statements, .. } = self;
+        [accounts, processes, locks, files, functions, statements]
     }
 
     /// Tell what is chance, and order by what is not.

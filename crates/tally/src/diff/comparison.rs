@@ -39,6 +39,8 @@ pub struct Comparison {
     pub locks: Vec<Row>,
     /// Operations on files.
     pub files: Vec<Row>,
+    /// Functions with a probe.
+    pub functions: Vec<Row>,
     /// Time worked for statements.
     pub statements: Vec<Row>,
 }
@@ -230,6 +232,16 @@ pub enum What {
         file: Arc<str>,
         /// "read", "write", ...
         operation: Arc<str>,
+    },
+    /// A function.
+    Function {
+        /// "client backend", ...
+        process: Arc<str>,
+        /// Its symbol.
+        function: Arc<str>,
+        /// "inclusive": with all that it called; "exclusive": less what functions with a probe
+        /// took that it called.
+        part: &'static str,
     },
     /// A statement.
     Statement {

@@ -88,6 +88,7 @@ pub fn name(what: &What) -> String {
         What::Process { process, activity } => format!("{activity} of {process}"),
         What::Lock { family, lock, part } => format!("{family}:{lock} {part}"),
         What::File { process, file, operation } => format!("{operation} {file} by {process}"),
+        What::Function { process, function, part } => format!("{function} by {process}, {part}"),
         What::Statement { query, .. } => query.to_string(),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use recording::{Amount, FrameRow, Range, Recording};
 
-use super::columns::Columns;
+use super::columns::{Columns, State};
 use super::key::Key;
 use super::place::Place;
 use super::statements::{self, Statements};
@@ -83,19 +83,19 @@ impl Side {
         self.columns.states.iter().map(|state| state.covered_ns).sum::<u64>() as f64 * 1e-9
     }
 
-    /// Whether all locks were looked at in all that is compared.
-    pub fn has_locks(&self) -> bool {
+    /// Whether this was looked at in all that is compared: `looked` tells for how long in a column.
+    pub fn has(&self, looked: fn(&State) -> u64) -> bool {
         // The level is told by two clock readings a little apart.
-        let looked = |at: &usize| {
+        let whole = |at: &usize| {
             let state = self.columns.states[*at];
-            state.locks_ns as f64 >= state.covered_ns as f64 * 0.999
+            looked(&state) as f64 >= state.covered_ns as f64 * 0.999
         };
-        self.kept.iter().all(looked)
+        self.kept.iter().all(whole)
     }
 
-    /// Whether any lock was looked at in what is compared.
-    pub fn has_some_locks(&self) -> bool {
-        self.kept.iter().any(|at| self.columns.states[*at].locks_ns > 0)
+    /// Whether it was looked at in any of what is compared.
+    pub fn has_some(&self, looked: fn(&State) -> u64) -> bool {
+        self.kept.iter().any(|at| looked(&self.columns.states[*at]) > 0)
     }
 }
 
