@@ -981,13 +981,13 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// A time as written on a command line: a number with ms, s, min or h; seconds without.
+/// A time as written on a command line: a number with ms, s, min (or m), h or d; seconds without.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
         "ms" => 0.001,
         "" | "s" => 1.0,
-        "min" => 60.0,
+        "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
         unit => return Err(format!("\"{unit}\" is not a unit; use ms, s, min, h or d")),
