@@ -19,17 +19,9 @@ static tally_cache cache;
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_open_statements(&segment, 4, ASKED);
 	test_open_cache(&segment, &slot, &cache);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -408,7 +400,7 @@ mending_frees_what_the_dead_held(void **state)
 	assert_int_equal(segment.header->texts_used, 12);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)

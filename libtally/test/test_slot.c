@@ -19,17 +19,9 @@ static tally_segment segment;
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_options(&options);
 	test_open(&segment, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -443,7 +435,7 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	tally_close(&full);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)
