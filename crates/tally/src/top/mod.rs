@@ -19,6 +19,7 @@ mod plain;
 mod replay;
 mod saved;
 mod screen;
+mod relation_names;
 mod tablespaces;
 mod tape;
 mod terminal;
