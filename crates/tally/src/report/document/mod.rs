@@ -10,6 +10,8 @@ mod table;
 
 use serde::Serialize;
 
+use super::cost::Cost;
+
 pub use cell::{number, span, time, Cell, Unit};
 pub use chart::{
     Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Reference, Series,
@@ -92,7 +94,9 @@ pub struct Measured {
     pub gap_seconds: f64,
     /// Whether nothing is missing within the intervals.
     pub exact: bool,
-    /// All this in words, and the server, the machine, the level, its cost.
+    /// What the level cost; `None` where that is not known.
+    pub cost: Option<Cost>,
+    /// All this in words, and the server, the machine, the level.
     pub facts: Vec<Fact>,
 }
 

@@ -25,6 +25,7 @@ use crate::cli::{Sort, TopArgs, View};
 use crate::model::panes::{Open, Wish};
 use crate::model::statements::{page, Section};
 use crate::model::table::{speaks_utf8, Table};
+
 pub use orders::of_column;
 
 /// The shortest and the longest interval that can be typed, seconds.
