@@ -5,6 +5,9 @@
 use super::ratio::Known;
 use super::{t_quantile, t_two_sided, Ratio};
 
+/// Of sums of many figures, the share that is not known for rounding.
+const ROUNDING: f64 = 1e-12;
+
 /// How two ratios differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Difference {
@@ -19,14 +22,16 @@ pub(crate) struct Difference {
 impl Difference {
     /// `b` less `a`.
     pub(crate) fn of(a: &Ratio, b: &Ratio) -> Difference {
-        let change = b.value - a.value;
+        let (change, size) = (b.value - a.value, a.value.abs().max(b.value.abs()));
         let (Some(a), Some(b)) = (a.known, b.known) else {
             return Difference { change, half_width: None, p: None };
         };
         let error = a.error.hypot(b.error);
-        if error == 0.0 {
-            let p = if change == 0.0 { 1.0 } else { 0.0 };
-            return Difference { change, half_width: Some(0.0), p: Some(p) };
+        // What does not vary differs by rounding all the same.
+        let rounding = ROUNDING * size;
+        if error <= rounding {
+            let p = if change.abs() <= rounding { 1.0 } else { 0.0 };
+            return Difference { change, half_width: Some(error), p: Some(p) };
         }
         let part = |known: &Known| (known.error / error).powi(4) / known.freedom;
         let freedom = 1.0 / (part(&a) + part(&b));
@@ -157,6 +162,17 @@ mod tests {
             .count();
         // More than 95 %, since the widest of some intervals is taken.
         assert!((950..=999).contains(&covered), "{covered} of 1000");
+    }
+
+    #[test]
+    fn what_does_not_vary_differs_by_more_than_rounding_or_not_at_all() {
+        let side = |each: f64| {
+            let by: Vec<f64> = (0..30).map(|i| 900.0 + f64::from(i * 37 % 11)).collect();
+            let what: Vec<f64> = by.iter().map(|n| n * each).collect();
+            Ratio::of(&what, &by).unwrap()
+        };
+        assert_eq!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-15))).p, Some(1.0));
+        assert!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-9))).p.unwrap() < 1e-6);
     }
 
     #[test]

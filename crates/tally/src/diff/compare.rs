@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! From two sides to what has changed from one to the other, and what of that is noise.
 //!
-//! A side's noise is that of its own blocks ([`crate::chance::Ratio`]). All rows of a comparison
-//! are one family of tests: of those that it calls changed, on average no more than one in a
-//! hundred is not, and where nothing has changed it says so 99 times in a hundred.
+//! A side's noise is that of its own blocks ([`crate::chance::Ratio`]). The totals are tested by
+//! themselves, all rows of a comparison as one family, each at half of [`FALSE`]: where nothing has
+//! changed it says so 99 times in a hundred, and of the rows that it calls changed, on average fewer
+//! than one in a hundred is not.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +16,8 @@ use super::side::Side;
 use super::statements::{Line, Statement};
 use crate::chance::{discoveries, Difference, Ratio};
 
-/// The share of rows called changed that may be so by chance; and the probability at which the
-/// total may.
+/// The probability at which a comparison of the same may find anything; and, at most, the share of
+/// rows called changed that are so by chance.
 pub const FALSE: f64 = 0.01;
 
 /// A commit is taken for a transaction where there is at least one in so many commands.
@@ -262,8 +263,9 @@ impl Rows {
 
     /// Tell what is chance, and order by what is not.
     fn judge(&mut self) {
+        let each = FALSE / 2.0 / self.totals.len().max(1) as f64;
         for total in &mut self.totals {
-            let found = total.change.p.is_some_and(|p| p <= FALSE);
+            let found = total.change.p.is_some_and(|p| p <= each);
             total.change.judge(found);
         }
         let whole = self.totals.first().map(|total| total.change).unwrap_or_default();
@@ -273,7 +275,7 @@ impl Rows {
             .flat_map(|table| table.iter())
             .filter_map(|it| it.change.p)
             .collect();
-        let mut found = discoveries(&p, FALSE).into_iter();
+        let mut found = discoveries(&p, FALSE / 2.0).into_iter();
         for (at, table) in self.tables().into_iter().enumerate() {
             for row in table.iter_mut() {
                 let is_found = row.change.p.is_some() && found.next().unwrap_or(false);

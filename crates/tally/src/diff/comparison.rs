@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::machine::Processors;
 use crate::report::document::{Finding, Made};
 
 /// All of it.
@@ -86,6 +87,8 @@ pub struct Compared {
     pub exact: bool,
     /// Blocks from which the noise is estimated.
     pub blocks: usize,
+    /// The machine's processors; `None` where they were not recorded.
+    pub processors: Option<Processors>,
     /// Commits of clients that wrote WAL.
     pub commits: u64,
     /// Commands of clients.

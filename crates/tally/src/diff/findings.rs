@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What a comparison says in sentences.
 
+use super::machine;
 use super::comparison::{Change, Comparison, Per, Row, Total, Verdict, What};
 use crate::chance::FEWEST;
 use crate::model::units::{count, duration};
@@ -27,6 +28,9 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
     found.extend(set_up(it).map(|text| note("configuration", text)));
     found.extend(one_sided(it).map(|text| note("statements", text)));
     found.extend(other_work(it).map(|text| warning("totals", text)));
+    let processors = it.a.processors.zip(it.b.processors);
+    let busy = processors.and_then(|(a, b)| machine::finding(&a, &b));
+    found.extend(busy.map(|text| warning("totals", text)));
     for side in [&it.a, &it.b] {
         if side.blocks < FEWEST {
             found.push(warning(

@@ -13,6 +13,7 @@ mod configuration;
 mod document;
 mod findings;
 mod key;
+mod machine;
 mod place;
 mod side;
 mod statements;
@@ -180,6 +181,7 @@ fn compared(side: &Side) -> Compared {
         compared_seconds: side.seconds(),
         exact: side.exact,
         blocks: side.kept.len(),
+        processors: side.processors,
         commits: side.count(&Key::Commit),
         commands: side.count(&Key::Command),
     }

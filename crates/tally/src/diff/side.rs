@@ -7,6 +7,7 @@ use recording::{Amount, FrameRow, Range, Recording};
 
 use super::columns::{Columns, State};
 use super::key::Key;
+use super::machine::Processors;
 use super::place::Place;
 use super::statements::{self, Statements};
 use crate::error::Error;
@@ -28,6 +29,8 @@ pub struct Side {
     pub kept: Vec<usize>,
     /// Whether these are exact.
     pub exact: bool,
+    /// What else the machine did.
+    pub processors: Option<Processors>,
     /// What was done in them.
     pub lines: HashMap<Key, Vec<Amount>>,
     /// The statements; `None`: none were recorded.
@@ -54,9 +57,21 @@ impl Side {
                 recording::in_words(range.to_us)
             )));
         }
+        let processors = Processors::of(&heads, &recording.kernel(range)?);
         let lines = lines(&recording, range, &columns, &kept)?;
         let statements = statements::read(&recording, &columns, &kept)?;
-        Ok(Side { name, recording, range, heads, columns, kept, exact, lines, statements })
+        Ok(Side {
+            name,
+            recording,
+            range,
+            heads,
+            columns,
+            kept,
+            exact,
+            processors,
+            lines,
+            statements,
+        })
     }
 
     /// A line's figure in each column that is compared.
