@@ -103,7 +103,7 @@ fn facts(it: &Comparison, zone: &TimeZone) -> Vec<Fact> {
     };
     let noise = format!(
         "estimated from each recording's own course, in {} blocks of A and {} of B; +- is half of a \
-         95 % interval. Of the rows called changed, one in a hundred may be so by chance. What only \
+         95 % interval. Of the rows called changed, fewer than one in a hundred are so by chance. What only \
          changes from one run to the next, no single recording can tell",
         it.a.blocks, it.b.blocks
     );

@@ -78,7 +78,7 @@ fn change(total: &Total) -> String {
     );
     match change.verdict {
         Verdict::Noise => {
-            format!("{what}. Noise alone gives as much more than once in a hundred times.")
+            format!("{what}. Noise alone may give as much.")
         }
         Verdict::Unknown => format!("{what}. Whether that is noise cannot be told."),
         _ => format!("{what}."),
