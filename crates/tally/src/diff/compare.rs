@@ -223,7 +223,8 @@ impl Pair<'_> {
     }
 }
 
-fn change(a: &Ratio, b: &Ratio) -> Change {
+/// How a ratio differs; what that means is judged with all others.
+pub fn change(a: &Ratio, b: &Ratio) -> Change {
     let difference = Difference::of(a, b);
     Change {
         a_seconds: a.value,
@@ -262,7 +263,7 @@ impl Rows {
     }
 
     /// Tell what is chance, and order by what is not.
-    fn judge(&mut self) {
+    pub fn judge(&mut self) {
         let each = FALSE / 2.0 / self.totals.len().max(1) as f64;
         for total in &mut self.totals {
             let found = total.change.p.is_some_and(|p| p <= each);

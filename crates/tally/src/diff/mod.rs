@@ -6,6 +6,8 @@
 //! [`comparison`], which is printed as JSON or, by way of a report's [`document`], as text or a
 //! page.
 
+#[cfg(test)]
+mod alarms;
 mod columns;
 mod compare;
 mod comparison;

@@ -120,7 +120,7 @@ fn timed(interval: &Interval) -> [u64; 3] {
 
 fn setting<'s>(settings: &'s [Setting], (group, name): (&str, &str)) -> Option<&'s str> {
     let found = settings.iter().rfind(|it| it.group == group && it.name == name)?;
-    Some(&found.value)
+    Some(found.value.as_str())
 }
 
 /// What a reading of the clock takes on the machine of a recording, seconds.

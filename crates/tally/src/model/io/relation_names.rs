@@ -36,12 +36,13 @@ struct Named<'n> {
 
 impl Serialize for RelationNames {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let named = |(&(database_id, tablespace, relfilenode), name): (_, &String)| Named {
-            database_id,
-            tablespace,
-            relfilenode,
-            name: name.as_str(),
-        };
-        serializer.collect_seq(self.0.iter().map(named))
+        serializer.collect_seq(self.0.iter().map(
+            |(&(database_id, tablespace, relfilenode), name)| Named {
+                database_id,
+                tablespace,
+                relfilenode,
+                name,
+            },
+        ))
     }
 }
