@@ -45,8 +45,7 @@ fn main() -> Result<()> {
     cluster.start()?;
     cluster.pgbench_init(1)?;
     let length = SECOND * (BLOCK * ARMS.len() as u32 * rounds + 20);
-    let load =
-        cluster.pgbench().clients(sessions).rate(f64::from(sessions) / 1.5).duration(length);
+    let load = cluster.pgbench().clients(sessions).rate(f64::from(sessions) / 1.5).duration(length);
     let mut load = load.spawn()?;
     std::thread::sleep(4 * SECOND);
     let serving = Serving::start(&house.join("target/release/tally"), &segment)?;

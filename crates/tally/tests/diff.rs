@@ -55,8 +55,7 @@ fn rows<'v>(diff: &'v Value, table: &str) -> &'v Vec<Value> {
 
 /// Rows that are called changed, of all tables, and the total.
 fn changed(diff: &Value) -> Vec<&Value> {
-    let tables =
-        ["totals", "accounts", "processes", "locks", "files", "functions", "statements"];
+    let tables = ["totals", "accounts", "processes", "locks", "files", "functions", "statements"];
     let all = tables.iter().flat_map(|table| rows(diff, table));
     all.filter(|row| !["noise", "unknown"].contains(&row["verdict"].as_str().unwrap())).collect()
 }

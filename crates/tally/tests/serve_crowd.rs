@@ -87,7 +87,10 @@ fn a_head_that_is_too_long_is_refused_whatever_it_consists_of() {
     let lines = "X-Much: more\r\n".repeat(100);
     for (what, request) in [
         ("an address", format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(20_000))),
-        ("a header", format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000))),
+        (
+            "a header",
+            format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(20_000)),
+        ),
         ("headers", format!("GET / HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n")),
     ] {
         let answer = serving.raw(&request);

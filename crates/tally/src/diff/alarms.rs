@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! How often what is the same is called different, by simulation.
 
-use super::comparison::{Per, Row, Total, What};
 use super::compare::{change, Rows};
+use super::comparison::{Per, Row, Total, What};
 use crate::chance::dice::Normal;
 use crate::chance::Ratio;
 

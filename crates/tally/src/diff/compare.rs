@@ -108,11 +108,9 @@ impl Pair<'_> {
                 },
                 Key::Function { part: COUNTED, .. } => continue,
                 key if self.repeats(key) => continue,
-                Key::Function { process, function, part } => What::Function {
-                    process: process.clone(),
-                    function: function.clone(),
-                    part,
-                },
+                Key::Function { process, function, part } => {
+                    What::Function { process: process.clone(), function: function.clone(), part }
+                }
             };
             let table = match what {
                 What::Account { .. } => &mut rows.accounts,

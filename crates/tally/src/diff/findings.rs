@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What a comparison says in sentences.
 
-use super::machine;
 use super::comparison::{Change, Comparison, Per, Row, Total, Verdict, What};
+use super::machine;
 use crate::chance::FEWEST;
 use crate::model::units::{count, duration};
 use crate::report::document::{Finding, Weight};
@@ -12,6 +12,8 @@ const REASONS: usize = 3;
 const ENOUGH: f64 = 0.9;
 /// Settings that are named, at most.
 const SETTINGS: usize = 6;
+/// A shorter recording, seconds, knows little of its noise.
+const SHORT: f64 = 120.0;
 /// Where commands a commit differ by more, the work is not the same.
 const OTHER_WORK: f64 = 0.1;
 
@@ -43,6 +45,7 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
             ));
         }
     }
+    found.extend(short(it).map(|text| warning("totals", text)));
     found.extend(it.left_out.iter().map(|text| warning("totals", text.clone())));
     found
 }
@@ -192,6 +195,19 @@ fn one_sided(it: &Comparison) -> Option<String> {
         (0, 0) => None,
         (a, b) => Some(format!("Statements that ran in A only: {a}; in B only: {b}.")),
     }
+}
+
+/// Noise that lasts longer than a recording is in none of its blocks.
+fn short(it: &Comparison) -> Option<String> {
+    let least = it.a.compared_seconds.min(it.b.compared_seconds);
+    let few = it.a.blocks.min(it.b.blocks) < FEWEST;
+    (least < SHORT && !few).then(|| {
+        format!(
+            "No more than {} are compared: of what comes and goes more slowly such a recording knows \
+             nothing, and it looks like a change. Minutes tell more.",
+            duration(least)
+        )
+    })
 }
 
 fn other_work(it: &Comparison) -> Option<String> {

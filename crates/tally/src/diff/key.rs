@@ -92,8 +92,7 @@ impl Key {
             let process = series.process.clone();
             return Some(Key::File { process, file, operation: operation.into() });
         }
-        if let Some(functions::Name::Function { key: [function, _], part }) =
-            functions::parse(stat)
+        if let Some(functions::Name::Function { key: [function, _], part }) = functions::parse(stat)
         {
             let part = match part {
                 functions::Part::Inclusive => INCLUSIVE,

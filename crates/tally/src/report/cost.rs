@@ -88,7 +88,8 @@ impl Measured {
 
     fn words(&self, material: &Material) -> Option<String> {
         let said = |it: Figure| format!("{:+.2} % ± {:.2}", it.percent, it.half_width);
-        let placebo = self.placebo.cpu.map_or(String::new(), |it| format!("placebo {}, ", said(it)));
+        let placebo =
+            self.placebo.cpu.map_or(String::new(), |it| format!("placebo {}, ", said(it)));
         let mut text = format!(
             "measured by `tally cost`: the level {} takes {} of the processor time of a {} ({placebo}95 \
              % intervals; {}; {})",
@@ -203,7 +204,7 @@ mod tests {
         let expected = (waits + locks + calls) as f64 * 30e-9 / cpu * 100.0;
         assert!((reckoned.percent / expected - 1.0).abs() < 1e-9, "{reckoned:?} {expected}");
         let text = words(&material);
-        assert!(text.starts_with("reckoned, not measured:") && text.contains("15 ns"), "{text}");
+        assert!(text.starts_with("reckoned, not measured:") && text.contains("15.0 ns"), "{text}");
         material.cost = Some(result(RESULT).unwrap());
         let measured = Cost { how: How::Measured, percent: 0.41, half_width: Some(0.12) };
         assert_eq!(cost(&material), Some(measured));

@@ -13,9 +13,7 @@ use serde::Serialize;
 use super::cost::Cost;
 
 pub use cell::{number, span, time, Cell, Unit};
-pub use chart::{
-    Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Reference, Series,
-};
+pub use chart::{Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Reference, Series};
 pub use table::{Column, Details, Table};
 
 /// A report.
