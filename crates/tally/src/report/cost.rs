@@ -153,18 +153,18 @@ pub fn words(material: &Material) -> String {
     if let Some(text) = material.cost.as_ref().and_then(|it| it.words(material)) {
         return text;
     }
-    let measure = format!(
-        "`tally cost` measures what the level costs this server, with its error: {}",
-        material.whole.server.host
-    );
     let Some(((took, cpu), reading)) = reckoned(material).zip(material.reading_seconds) else {
-        return format!("not measured while recording; {measure}");
+        return format!(
+            "not measured while recording; `tally cost` measures what the level costs this server, \
+             with its error: {}",
+            material.whole.server.host
+        );
     };
     let [waits, locks, calls] = timed(&material.whole).map(|n| count(n as f64));
     format!(
-        "reckoned, not measured: the clock was read twice for each of {waits} waits, {locks} locks and \
-         {calls} calls, {} each time: {}, {:.3} % of the processor time; what is noted at each comes on \
-         top. {measure}; --cost takes its result",
+        "reckoned from {waits} waits, {locks} locks and {calls} calls, two readings of the clock each, \
+         {} a reading: {}, {:.3} % of the processor time. What is noted at each comes on top; `tally \
+         cost` measures all of it (--cost)",
         duration(reading),
         duration(took),
         took / cpu * 100.0
@@ -204,7 +204,7 @@ mod tests {
         let expected = (waits + locks + calls) as f64 * 30e-9 / cpu * 100.0;
         assert!((reckoned.percent / expected - 1.0).abs() < 1e-9, "{reckoned:?} {expected}");
         let text = words(&material);
-        assert!(text.starts_with("reckoned, not measured:") && text.contains("15.0 ns"), "{text}");
+        assert!(text.starts_with("reckoned from") && text.contains("15.0 ns"), "{text}");
         material.cost = Some(result(RESULT).unwrap());
         let measured = Cost { how: How::Measured, percent: 0.41, half_width: Some(0.12) };
         assert_eq!(cost(&material), Some(measured));
