@@ -19,9 +19,17 @@ static tally_cache cache;
 static int
 setup(void **state)
 {
-	*state = &segment;
+	(void) state;
 	test_open_statements(&segment, 4, ASKED);
 	test_open_cache(&segment, &slot, &cache);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
 	return 0;
 }
 
@@ -400,7 +408,7 @@ mending_frees_what_the_dead_held(void **state)
 	assert_int_equal(segment.header->texts_used, 12);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)

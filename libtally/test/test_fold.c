@@ -31,7 +31,7 @@ static struct witness
 static int
 setup(void **state)
 {
-	*state = &segment;
+	(void) state;
 	test_options(&options);
 	options.slots = 2;
 	options.groups = 2;
@@ -43,6 +43,14 @@ setup(void **state)
 	timer_stats[1] = tally_register(&segment, "timer::1", TALLY_TIMER, "ticks");
 	timer_stats[2] = tally_register(&segment, "timer::2", TALLY_VALUE, "bytes");
 	witness = test_shared(sizeof(*witness));
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
 	return 0;
 }
 
@@ -475,7 +483,7 @@ a_claim_taken_away_before_its_pid_is_not_given_twice(void **state)
 	tally_retire(&slots[1]);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)

@@ -26,9 +26,17 @@ static struct witness
 static int
 setup(void **state)
 {
-	*state = &segment;
+	(void) state;
 	test_open_statements(&segment, 4, 100);
 	witness = test_shared(sizeof(*witness));
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
 	return 0;
 }
 
@@ -410,7 +418,7 @@ a_lock_held_under_a_pid_that_came_later_is_taken_over(void **state)
 	assert_null(test_execute(&cache, &key, 5, "one"));
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)

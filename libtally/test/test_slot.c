@@ -19,9 +19,17 @@ static tally_segment segment;
 static int
 setup(void **state)
 {
-	*state = &segment;
+	(void) state;
 	test_options(&options);
 	test_open(&segment, &options);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
 	return 0;
 }
 
@@ -435,7 +443,7 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	tally_close(&full);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)

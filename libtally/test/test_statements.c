@@ -23,9 +23,17 @@ static tally_cache cache;
 static int
 setup(void **state)
 {
-	*state = &segment;
+	(void) state;
 	test_open_statements(&segment, 4, ASKED);
 	test_open_cache(&segment, &slot, &cache);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	test_close(&segment);
 	return 0;
 }
 
@@ -504,7 +512,7 @@ a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 	tally_close(&full);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)

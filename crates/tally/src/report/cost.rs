@@ -205,6 +205,7 @@ mod tests {
         assert!((reckoned.percent / expected - 1.0).abs() < 1e-9, "{reckoned:?} {expected}");
         let text = words(&material);
         assert!(text.starts_with("reckoned from") && text.contains("15.0 ns"), "{text}");
+        material.whole.level = segment::Level::Waits;
         material.cost = Some(result(RESULT).unwrap());
         let measured = Cost { how: How::Measured, percent: 0.41, half_width: Some(0.12) };
         assert_eq!(cost(&material), Some(measured));
