@@ -371,7 +371,7 @@ fn record(cluster: &Cluster, seconds: u64, to: &Path) {
 fn memory_explains_the_difference_of_two_servers() {
     let folder = Folder::new();
     for (name, buffers) in [("little", "2MB"), ("much", "256MB")] {
-        record(&server(buffers), 14, &folder.path(name));
+        record(&server(buffers), 26, &folder.path(name));
     }
     let diff = folder.json("little", "much", &[]);
     assert_eq!(diff["per"], "command");
