@@ -4,6 +4,7 @@
 
 use segment::{Histogram, Interval};
 
+use super::cost::Measured;
 use super::document::{Fact, Gap, Mark};
 use super::point::Point;
 use crate::events::Row;
@@ -48,6 +49,10 @@ pub struct Material {
     pub settings: Vec<Setting>,
     /// Commands that were run beside it.
     pub runs: Vec<Run>,
+    /// What a reading of the clock takes on the machine, seconds; `None` where it is not known.
+    pub reading_seconds: Option<f64>,
+    /// The cost of the level, where it has been measured.
+    pub cost: Option<Measured>,
     /// The devices under the server.
     pub devices: Vec<Device>,
     /// What is wrong with the recording itself.

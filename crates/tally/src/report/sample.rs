@@ -328,6 +328,8 @@ fn make() -> Material {
             exit_code: Some(0),
             output: "pgbench (15.20)\ntps = 571.3 (without initial connection time)\n".to_string(),
         }],
+        reading_seconds: Some(14e-9),
+        cost: None,
         devices: vec![Device {
             name: "nvme0n1 (data, WAL)".to_string(),
             reads: 120.0,

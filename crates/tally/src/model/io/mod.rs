@@ -9,6 +9,7 @@ mod devices;
 mod files;
 mod page;
 mod processes;
+mod relation_names;
 mod relations;
 mod tablespaces;
 mod wal;
@@ -25,6 +26,7 @@ use crate::events::Row;
 use checkpoints::Begun;
 pub use checkpoints::{Checkpoint, Running};
 pub use page::page;
+pub use relation_names::{RelationFile, RelationNames};
 pub use tablespaces::{Tablespace, Tablespaces};
 
 /// How many slow events are kept to be shown.
@@ -41,6 +43,8 @@ pub struct Io {
     pub slow: Vec<Row>,
     /// Operations on the files of each relation, most time first; `None`: none are kept.
     pub relations: Option<Vec<RelationRow>>,
+    /// What they are called, as far as the server could be asked.
+    pub relation_names: RelationNames,
     /// Tablespaces by number.
     pub tablespaces: Tablespaces,
     /// The devices under the server.
@@ -116,6 +120,7 @@ impl Told {
             checkpoint,
             slow: self.slow.clone(),
             relations: None,
+            relation_names: RelationNames::default(),
             tablespaces: Tablespaces::default(),
             devices: None,
             devices_problem: None,

@@ -31,11 +31,10 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
     if !processes.rows.is_empty() {
         sections.push(section("By kind of process", Vec::new(), Some(processes)));
     }
-    let relations = io.and_then(|io| io.relations.as_deref());
-    if let Some(table) = relations.and_then(|rows| relations::table(rows, interval, wish)) {
-        sections.push(section("Relations, busiest first", relations::notes(wish), Some(table)));
-    }
     sections.push(section("Commits", commits::lines(interval), None));
+    if let Some((notes, table)) = io.and_then(|io| relations::table(io, interval, wish)) {
+        sections.push(section("Relations, busiest first", notes, Some(table)));
+    }
     let inserted = wal::table(interval, wish);
     if !inserted.rows.is_empty() {
         sections.push(section("WAL", Vec::new(), Some(inserted)));

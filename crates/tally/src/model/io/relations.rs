@@ -6,6 +6,7 @@ use segment::relations::RelationTiming;
 use segment::RelationRow;
 
 use super::files::{megabytes, rate};
+use super::{Io, RelationNames};
 use crate::model::panes::{accepts, by, left, right, sorted, Wish};
 use crate::model::table::{Row, Table, Tone};
 use crate::model::units::{count, duration, maybe_duration, two};
@@ -17,8 +18,8 @@ const BUSIEST: usize = 12;
 const DEFAULT: u32 = 1663;
 const GLOBAL: u32 = 1664;
 
-/// "shop/16384", "shop/16384_fsm@16390", "global/1262", "(others)"
-fn name(row: &RelationRow) -> String {
+/// "shop/orders", "shop/16384_fsm@16390", "global/1262", "(others)"
+fn name(row: &RelationRow, names: &RelationNames) -> String {
     let (Some(tablespace), Some(relfilenode)) = (row.tablespace, row.relfilenode) else {
         return "(others)".to_string();
     };
@@ -31,24 +32,28 @@ fn name(row: &RelationRow) -> String {
         Some(fork) => format!("_{fork}"),
     };
     let temporary = if row.temporary { " temporary" } else { "" };
+    let relation = names.get(row).map_or(relfilenode.to_string(), str::to_string);
     match tablespace {
-        DEFAULT | GLOBAL => format!("{folder}/{relfilenode}{fork}{temporary}"),
-        _ => format!("{folder}/{relfilenode}{fork}@{tablespace}{temporary}"),
+        DEFAULT | GLOBAL => format!("{folder}/{relation}{fork}{temporary}"),
+        _ => format!("{folder}/{relation}{fork}@{tablespace}{temporary}"),
     }
 }
 
-/// What the names do not say.
-pub fn notes(wish: &Wish) -> Vec<String> {
-    let names = "database/number of the file; the view tally.relations has their names".to_string();
-    if wish.filter.is_empty() {
-        vec![names]
-    } else {
-        Vec::new()
+/// What the names do not say, where some are only numbers.
+fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec<String> {
+    let unnamed = |row: &RelationRow| row.relfilenode.is_some() && names.get(row).is_none();
+    match shown.iter().any(|(_, _, row)| unnamed(row)) {
+        true => vec![
+            "a number is that of the file; in its database the view tally.relations has the names"
+                .to_string(),
+        ],
+        false => Vec::new(),
     }
 }
 
-/// The busiest of those that contain the filter; `None`: there is none.
-pub fn table(rows: &[RelationRow], interval: &Interval, wish: &Wish) -> Option<Table> {
+/// Notes, and the busiest of those that contain the filter; `None`: there is none.
+pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, Table)> {
+    let (rows, names) = (io.relations.as_deref()?, &io.relation_names);
     let columns = vec![
         left("RELATION", 0),
         right("R/S", 0),
@@ -66,16 +71,18 @@ pub fn table(rows: &[RelationRow], interval: &Interval, wish: &Wish) -> Option<T
         right("S/S", 1),
         right("FAILED", 7),
     ];
-    let named: Vec<(String, Timing, &RelationRow)> = rows
+    let mut named: Vec<(String, Timing, &RelationRow)> = rows
         .iter()
-        .map(|row| (name(row), timing(row), row))
+        .map(|row| (name(row, names), timing(row), row))
         .filter(|(name, _, _)| accepts(wish, &[name]))
         .collect();
-    let named = sorted(named, wish, |a, b| by(&wish.sort, (&a.1, &a.0), (&b.1, &b.0)));
-    let shown = if wish.filter.is_empty() { BUSIEST } else { named.len() };
+    named = sorted(named, wish, |a, b| by(&wish.sort, (&a.1, &a.0), (&b.1, &b.0)));
+    if wish.filter.is_empty() {
+        named.truncate(BUSIEST);
+    }
+    let notes = notes(&named, names);
     let rows: Vec<Row> = named
         .into_iter()
-        .take(shown)
         .map(|(name, all, row)| {
             let per_second = |timing: &RelationTiming| match timing.count {
                 0 => String::new(),
@@ -114,7 +121,7 @@ pub fn table(rows: &[RelationRow], interval: &Interval, wish: &Wish) -> Option<T
             }
         })
         .collect();
-    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+    (!rows.is_empty()).then_some((notes, Table { columns, rows, bars_after: None }))
 }
 
 /// All operations together, as far as their order wants it.
