@@ -26,7 +26,7 @@ const PROBABILITY: f64 = 0.995;
 const STRONGEST: f64 = 0.9;
 
 /// So many blocks give one degree of freedom, at most.
-const LASTING: f64 = 6.0;
+const LASTING: f64 = 4.0;
 
 /// Fewer degrees of freedom would make an interval of no use.
 const LEAST_FREEDOM: f64 = 2.0;
