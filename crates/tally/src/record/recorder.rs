@@ -326,6 +326,9 @@ impl<'a> Recorder<'a> {
             let rate = frame.clock.ticks_per_second;
             batch.append(recording::statements(records, rate, (number, time_us), *length));
         }
+        if let Some((found, length)) = &taken.relations {
+            batch.relations = recording::relations(found, (number, time_us), *length);
+        }
         if let Some((witness, interval_ns)) = &taken.kernel {
             let ns = |seconds: f64| (seconds * 1e9) as u64;
             batch.kernel.push(KernelRow {

@@ -83,6 +83,7 @@ fn material(
         facts,
         settings: Vec::new(),
         runs: Vec::new(),
+        relations: Vec::new(),
         devices: Vec::new(),
         problems: Vec::new(),
         whole,

@@ -9,6 +9,7 @@ mod devices;
 mod files;
 mod page;
 mod processes;
+mod recorded;
 mod relations;
 mod tablespaces;
 mod wal;
@@ -25,6 +26,8 @@ use crate::events::Row;
 use checkpoints::Begun;
 pub use checkpoints::{Checkpoint, Running};
 pub use page::page;
+pub use recorded::{Device, Recorded, Server};
+pub use relations::{name as relation_name, timing as relation_timing};
 pub use tablespaces::{Tablespace, Tablespaces};
 
 /// How many slow events are kept to be shown.
@@ -41,12 +44,17 @@ pub struct Io {
     pub slow: Vec<Row>,
     /// Operations on the files of each relation, most time first; `None`: none are kept.
     pub relations: Option<Vec<RelationRow>>,
+    /// What the relations are of, where that is longer than the interval: a recording has them
+    /// by details, of seconds.
+    pub relations_seconds: Option<f64>,
     /// Tablespaces by number.
     pub tablespaces: Tablespaces,
     /// The devices under the server.
     pub devices: Option<DevicesUnder>,
     /// Why nothing is known of them, or not of this interval.
     pub devices_problem: Option<String>,
+    /// Of a recorded interval, what was recorded of them instead.
+    pub recorded: Option<Recorded>,
 }
 
 /// Where the server's files lie, and what happened there.
@@ -116,9 +124,11 @@ impl Told {
             checkpoint,
             slow: self.slow.clone(),
             relations: None,
+            relations_seconds: None,
             tablespaces: Tablespaces::default(),
             devices: None,
             devices_problem: None,
+            recorded: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use segment::interval::Interval;
 
-use super::{checkpoint_text, commits, devices, files, processes, relations, wal, Io};
+use super::{checkpoint_text, commits, devices, files, processes, recorded, relations, wal, Io};
 use crate::events::Row;
 use crate::model::panes::{accepts, Wish};
 use crate::model::statements::Section;
@@ -31,9 +31,13 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
     if !processes.rows.is_empty() {
         sections.push(section("By kind of process", Vec::new(), Some(processes)));
     }
-    let relations = io.and_then(|io| io.relations.as_deref());
-    if let Some(table) = relations.and_then(|rows| relations::table(rows, interval, wish)) {
-        sections.push(section("Relations, busiest first", relations::notes(wish), Some(table)));
+    let relations = io.and_then(|io| Some((io.relations.as_deref()?, io.relations_seconds)));
+    if let Some((rows, of_seconds)) = relations {
+        let seconds = of_seconds.unwrap_or(interval.instrumented_seconds);
+        if let Some(table) = relations::table(rows, seconds, wish) {
+            let notes = relations::notes(wish, of_seconds);
+            sections.push(section("Relations, busiest first", notes, Some(table)));
+        }
     }
     sections.push(section("Commits", commits::lines(interval), None));
     let inserted = wal::table(interval, wish);
@@ -46,7 +50,10 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
         return sections;
     };
     sections.push(section("Checkpoints", checkpoint_text::lines(io, interval), None));
-    sections.push(section("Devices", devices::notes(io), devices::table(io, wish)));
+    match &io.recorded {
+        Some(it) => sections.push(section("Devices", recorded::notes(it), recorded::table(it, wish))),
+        None => sections.push(section("Devices", devices::notes(io), devices::table(io, wish))),
+    }
     if let Some(table) = processes::table(io, interval, wish) {
         let title = "Page cache and devices, by process";
         sections.push(section(title, Vec::new(), Some(table)));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Operations on the files of single relations, as a table of the busiest.
 
-use segment::interval::{Interval, Timing};
+use segment::interval::Timing;
 use segment::relations::RelationTiming;
 use segment::RelationRow;
 
-use super::files::{megabytes, rate};
+use super::files::megabytes;
 use crate::model::panes::{accepts, by, left, right, sorted, Wish};
 use crate::model::table::{Row, Table, Tone};
 use crate::model::units::{count, duration, maybe_duration, two};
@@ -17,8 +17,8 @@ const BUSIEST: usize = 12;
 const DEFAULT: u32 = 1663;
 const GLOBAL: u32 = 1664;
 
-/// "shop/16384", "shop/16384_fsm@16390", "global/1262", "(others)"
-fn name(row: &RelationRow) -> String {
+/// What a row is called: "shop/16384", "shop/16384_fsm@16390", "global/1262", "(others)"
+pub fn name(row: &RelationRow) -> String {
     let (Some(tablespace), Some(relfilenode)) = (row.tablespace, row.relfilenode) else {
         return "(others)".to_string();
     };
@@ -38,17 +38,17 @@ fn name(row: &RelationRow) -> String {
 }
 
 /// What the names do not say.
-pub fn notes(wish: &Wish) -> Vec<String> {
+pub fn notes(wish: &Wish, of_seconds: Option<f64>) -> Vec<String> {
     let names = "database/number of the file; the view tally.relations has their names".to_string();
-    if wish.filter.is_empty() {
-        vec![names]
-    } else {
-        Vec::new()
-    }
+    let longer = |seconds| format!("recorded for {} together", duration(seconds));
+    let names = Some(names).filter(|_| wish.filter.is_empty());
+    names.into_iter().chain(of_seconds.map(longer)).collect()
 }
 
-/// The busiest of those that contain the filter; `None`: there is none.
-pub fn table(rows: &[RelationRow], interval: &Interval, wish: &Wish) -> Option<Table> {
+/// The busiest of those that contain the filter; `None`: there is none. They are of so many
+/// seconds in which the level was not off.
+pub fn table(rows: &[RelationRow], seconds: f64, wish: &Wish) -> Option<Table> {
+    let rate = |n: f64| n / seconds.max(1e-9);
     let columns = vec![
         left("RELATION", 0),
         right("R/S", 0),
@@ -79,11 +79,11 @@ pub fn table(rows: &[RelationRow], interval: &Interval, wish: &Wish) -> Option<T
         .map(|(name, all, row)| {
             let per_second = |timing: &RelationTiming| match timing.count {
                 0 => String::new(),
-                n => count(rate(n as f64, interval)),
+                n => count(rate(n as f64)),
             };
             let moved = |timing: &RelationTiming| match timing.count {
                 0 => String::new(),
-                _ => megabytes(rate(timing.bytes as f64, interval)),
+                _ => megabytes(rate(timing.bytes as f64)),
             };
             let mean = |timing: &RelationTiming| match timing.count {
                 0 => String::new(),
@@ -105,7 +105,7 @@ pub fn table(rows: &[RelationRow], interval: &Interval, wish: &Wish) -> Option<T
                     mean(&row.sync),
                     per_second(&row.truncate),
                     maybe_duration(all.max_seconds),
-                    two(rate(row.seconds, interval)),
+                    two(rate(row.seconds)),
                     count(row.failed as f64),
                 ],
                 bar: None,
@@ -118,7 +118,7 @@ pub fn table(rows: &[RelationRow], interval: &Interval, wish: &Wish) -> Option<T
 }
 
 /// All operations together, as far as their order wants it.
-fn timing(row: &RelationRow) -> Timing {
+pub fn timing(row: &RelationRow) -> Timing {
     let all = [&row.read, &row.write, &row.extend, &row.sync, &row.truncate];
     let count = all.iter().fold(0u64, |sum, timing| sum.saturating_add(timing.count));
     Timing {
