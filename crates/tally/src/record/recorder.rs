@@ -445,3 +445,30 @@ fn event(row: &Row, server: u32, time_us: i64) -> EventRow {
         ..EventRow::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    #[test]
+    fn what_befalls_the_clock_and_the_machine_is_marked() {
+        let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
+        let Command::Record(args) = cli.command else { panic!("another command") };
+        let mut recorder = Recorder::new(&args, Source::new("/nowhere".into()));
+        let now = Clocks { realtime: 9_000_000_000_000, ..Clocks::now() };
+        let hour = Duration::from_secs(3600);
+        recorder.happened(&Happening::Set { by: hour, back: true }, now);
+        recorder.happened(&Happening::Slept(hour), now);
+        recorder.happened(&Happening::Late(Duration::from_secs(5)), now);
+        let marks: Vec<(&str, &str)> =
+            recorder.beside.marks.iter().map(|row| (&*row.kind, &*row.text)).collect();
+        assert_eq!(marks[0], ("clock step", "the time of day was set back by 3600.000 s"));
+        assert_eq!(marks[1], ("suspend", "the machine slept for 3600.000 s"));
+        assert_eq!(marks[2].0, "late");
+        let gap = &recorder.beside.gaps[0];
+        assert_eq!((gap.from_us, gap.time_us), (5_400_000_000, 9_000_000_000));
+        assert_eq!((gap.length_ns, &*gap.reason), (3_600_000_000_000, "the machine slept"));
+    }
+}

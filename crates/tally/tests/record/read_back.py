@@ -44,6 +44,11 @@ statements = rows(
     f"""select sum(calls)::bigint, sum(exec_ns)::bigint
         from read_parquet('{files("statements")}')"""
 )
+relations = rows(
+    f"""select sum(reads + writes + extends + syncs + truncates)::bigint,
+               sum(read_bytes + written_bytes + extend_bytes)::bigint
+        from read_parquet('{files("relations")}')"""
+)
 
 frame = pandas.read_parquet(f"{directory}/statistics")
 by_pandas = (
@@ -63,6 +68,7 @@ print(
             "joined": joined[0][0],
             "values": values[0][0],
             "statements": statements[0],
+            "relations": relations[0],
             "pandas": [
                 [str(v) if i < 4 else int(v) for i, v in enumerate(row)]
                 for row in by_pandas.itertuples(index=False)
