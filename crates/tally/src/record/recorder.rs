@@ -449,13 +449,13 @@ fn event(row: &Row, server: u32, time_us: i64) -> EventRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, Verb};
     use clap::Parser;
 
     #[test]
     fn what_befalls_the_clock_and_the_machine_is_marked() {
         let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
-        let Command::Record(args) = cli.command else { panic!("another command") };
+        let Verb::Record(args) = cli.verb else { panic!("another command") };
         let mut recorder = Recorder::new(&args, Source::new("/nowhere".into()));
         let now = Clocks { realtime: 9_000_000_000_000, ..Clocks::now() };
         let hour = Duration::from_secs(3600);
