@@ -3,6 +3,7 @@
 //! Sums stay exactly what they were, and histograms are added bucket by bucket.
 
 mod add;
+mod round;
 
 use crate::batch::Batch;
 use crate::rows::{FrameRow, PartRow, RelationRow, StatementRow};
@@ -37,6 +38,7 @@ pub(crate) fn apply(batch: &mut Batch, grade: Grade) {
     if let Some(step) = scalars {
         coarsen(batch, step * SECOND_US);
     }
+    round::apply(batch);
 }
 
 /// Add the same statement of a later interval.
@@ -148,6 +150,7 @@ fn coarsen(batch: &mut Batch, step: i64) {
         }
     }
     batch.statistics = sums.into_values().collect();
+    batch.statistics.sort_by_key(|row| row.frame);
     batch.sessions.retain(|row| into(row.frame) == row.frame);
     // What came with an interval comes with the longer one.
     batch.histograms.iter_mut().for_each(|row| row.frame = into(row.frame));

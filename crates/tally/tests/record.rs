@@ -5,6 +5,8 @@
 //! The recorder is killed at 6 random moments; PGTALLY_KILLS sets another number.
 
 mod house;
+#[path = "../../recording/tests/house/mod.rs"]
+mod recorder;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -512,6 +514,60 @@ fn python() -> Option<PathBuf> {
     })
 }
 
+/// What DuckDB and pandas find in a recording.
+fn read_back(python: &Path, directory: &Path) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/read_back.py");
+    let read = std::process::Command::new(python).arg(script).arg(directory).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    serde_json::from_slice(&read.stdout).unwrap()
+}
+
+/// Both have found the statistics of this sum.
+fn assert_reads_the_same(read: &Value, sum: &Frame) {
+    assert_eq!(read["statistics"], read["pandas"]);
+    let rows = read["statistics"].as_array().unwrap();
+    assert_eq!(rows.len(), sum.statistics.len());
+    for it in &sum.statistics {
+        let same = |row: &&Value| row[0] == *it.process && row[1] == it.stat.name.as_str();
+        let row = rows.iter().find(same).unwrap();
+        let change = &it.total.change;
+        assert_eq!(row[4].as_u64(), Some(change.count), "{row}");
+        assert_eq!(row[6].as_u64(), Some(change.amount), "{row}");
+        assert_eq!(row[7].as_u64(), Some(change.follows), "{row}");
+        let total = row[5].as_f64().unwrap();
+        let own = match &row[3] {
+            unit if unit == "ns" => sum.clock.seconds(change.total) * 1e9,
+            _ => change.total as f64,
+        };
+        assert!((total - own).abs() <= 1.0 + 1e-9 * own, "{row} {own}");
+    }
+}
+
+#[test]
+fn duckdb_and_pandas_read_what_was_merged_and_rolled_up() {
+    let Some(python) = python() else {
+        eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut maker = recorder::Maker::new(folder.path());
+    maker.seconds(900);
+    let sum = maker.sum.clone().unwrap();
+    maker.writer.close().unwrap();
+    assert_reads_the_same(&read_back(&python, folder.path()), &sum);
+    // Who goes on with it a year later rolls it up.
+    let year = recorder::MIDNIGHT + 365 * 24 * 3600 * recorder::SECOND;
+    let mut maker = recorder::Maker::keeping(folder.path(), recording::Keeping::default(), year);
+    maker.second();
+    maker.time_us += 60 * recorder::SECOND;
+    maker.second();
+    maker.writer.close().unwrap();
+    let rolled = open(folder.path());
+    assert!(rolled.heads(Range::ALL).unwrap().len() < 30);
+    let sum = rolled.sum(Range::ALL).unwrap();
+    assert_reads_the_same(&read_back(&python, folder.path()), &sum);
+}
+
 #[test]
 fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
     let Some(python) = python() else {
@@ -531,29 +587,10 @@ fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
         .args(&words)
         .assert()
         .success();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/read_back.py");
-    let read = std::process::Command::new(python).arg(script).arg(&directory).output().unwrap();
-    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    let read: Value = serde_json::from_slice(&read.stdout).unwrap();
-    assert_eq!(read["statistics"], read["pandas"]);
+    let read = read_back(&python, &directory);
     let recording = open(&directory);
     let sum = recording.sum(Range::ALL).unwrap();
-    let rows = read["statistics"].as_array().unwrap();
-    assert_eq!(rows.len(), sum.statistics.len());
-    for it in &sum.statistics {
-        let same = |row: &&Value| row[0] == *it.process && row[1] == it.stat.name.as_str();
-        let row = rows.iter().find(same).unwrap();
-        let change = &it.total.change;
-        assert_eq!(row[4].as_u64(), Some(change.count), "{row}");
-        assert_eq!(row[6].as_u64(), Some(change.amount), "{row}");
-        assert_eq!(row[7].as_u64(), Some(change.follows), "{row}");
-        let total = row[5].as_f64().unwrap();
-        let own = match &row[3] {
-            unit if unit == "ns" => sum.clock.seconds(change.total) * 1e9,
-            _ => change.total as f64,
-        };
-        assert!((total - own).abs() <= 1.0 + 1e-9 * own, "{row} {own}");
-    }
+    assert_reads_the_same(&read, &sum);
     let heads = recording.heads(Range::ALL).unwrap();
     let frames = &read["frames"];
     let ns = |of: fn(&recording::FrameRow) -> u64| heads.iter().map(of).sum::<u64>();
