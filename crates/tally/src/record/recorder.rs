@@ -43,7 +43,8 @@ pub struct Recorder<'a> {
     settings: Option<Settings>,
     settings_asked: u64,
     duty: Option<Duty>,
-    detail_at: u64,
+    /// The details since 1970, at the last one.
+    details: Option<u64>,
     /// What goes with the next interval.
     beside: Batch,
     /// What is to be told the user, once.
@@ -84,7 +85,7 @@ impl<'a> Recorder<'a> {
             settings: None,
             settings_asked: 0,
             duty: args.duty.map(Duty::new),
-            detail_at: 0,
+            details: None,
             beside: Batch::default(),
             told: Vec::new(),
             summary: Summary::new(&args.output),
@@ -118,10 +119,11 @@ impl<'a> Recorder<'a> {
             self.happened(&happening, now);
         }
         self.clocks = now;
-        let detail = last || now.monotonic >= self.detail_at;
-        if detail {
-            self.detail_at = now.monotonic + self.args.detail.as_nanos() as u64;
-        }
+        // They end with whole multiples of their length, as intervals do.
+        let length = u64::try_from(self.args.detail.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let details = Some(now.realtime / length);
+        let detail = last || details != self.details;
+        self.details = details;
         for found in self.source.look(detail) {
             match found {
                 Found::Server(server) => self.attached(&server)?,

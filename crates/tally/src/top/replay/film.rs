@@ -115,10 +115,12 @@ impl RecordedFilm {
     pub fn whole(&mut self) -> Result<Reading, Error> {
         let frame = self.recording.sum(self.range)?;
         let kernel = self.recording.kernel(self.range)?;
-        let mut reading = self.reading(&frame, 0, true, &kernel);
-        self.fill_statements(&mut reading, self.range)?;
+        let mut reading = self.reading(&frame, 0, true, &[]);
         let range = self.range;
-        self.fill_io(&mut reading, range, Details { range, of_seconds: None })?;
+        let details = Details { range, of_seconds: None };
+        reading.interval.kernel = self.witness(&kernel, details);
+        self.fill_statements(&mut reading, range)?;
+        self.fill_io(&mut reading, range, details)?;
         Ok(reading)
     }
 
@@ -226,7 +228,7 @@ impl RecordedFilm {
                 }
             }
         };
-        Ok(self.asked.insert(asked))
+        Ok(&*self.asked.insert(asked))
     }
 
     /// What was slow until then, the checkpoint, and in a range relations and devices.
