@@ -26,7 +26,7 @@ use crate::events::Row;
 use checkpoints::Begun;
 pub use checkpoints::{Checkpoint, Running};
 pub use page::page;
-pub use recorded::{Device, Recorded, Server};
+pub use recorded::{Device, RecordedIo, Server};
 pub use relations::{name as relation_name, timing as relation_timing};
 pub use tablespaces::{Tablespace, Tablespaces};
 
@@ -54,7 +54,7 @@ pub struct Io {
     /// Why nothing is known of them, or not of this interval.
     pub devices_problem: Option<String>,
     /// Of a recorded interval, what was recorded of them instead.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordedIo>,
 }
 
 /// Where the server's files lie, and what happened there.

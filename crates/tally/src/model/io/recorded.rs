@@ -12,7 +12,7 @@ use crate::model::units::{bytes, count, duration, percent, two};
 
 /// What is shown of the devices of a recorded interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Recorded {
+pub struct RecordedIo {
     /// Where the server's files lie, in words.
     pub places: Vec<String>,
     /// The devices.
@@ -113,7 +113,7 @@ impl Server {
 }
 
 /// The devices and their figures; `None` where there is none to show.
-pub fn table(recorded: &Recorded, wish: &Wish) -> Option<Table> {
+pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
     let columns = vec![
         left("DEVICE", 0),
         right("R/S", 0),
@@ -159,7 +159,7 @@ pub fn table(recorded: &Recorded, wish: &Wish) -> Option<Table> {
 }
 
 /// Where the files lie, what the server read and wrote, and what a recording does not have.
-pub fn notes(recorded: &Recorded) -> Vec<String> {
+pub fn notes(recorded: &RecordedIo) -> Vec<String> {
     let mut notes = recorded.places.clone();
     if recorded.devices.is_empty() {
         notes.push("no device was recorded in this interval".to_string());
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((sda.writes, sda.write_seconds, sda.read_seconds), (5.0, Some(0.005), None));
         assert_eq!((sda.flushes, sda.queue, sda.utilisation), (None, 0.5, 0.25));
         let disk = Device { direct: false, name: "disk".to_string(), ..sda.clone() };
-        let recorded = Recorded { devices: vec![disk, sda], ..Recorded::default() };
+        let recorded = RecordedIo { devices: vec![disk, sda], ..RecordedIo::default() };
         let filter = |text: &str| Wish {
             sort: Sort::Time,
             reverse: false,
@@ -220,6 +220,6 @@ mod tests {
         };
         assert_eq!(names(&table(&recorded, &filter("")).unwrap()), ["sda", "  disk"]);
         assert!(table(&recorded, &filter("nvme")).is_none());
-        assert!(notes(&Recorded::default()).iter().any(|note| note.contains("no device")));
+        assert!(notes(&RecordedIo::default()).iter().any(|note| note.contains("no device")));
     }
 }

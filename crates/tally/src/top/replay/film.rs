@@ -17,7 +17,7 @@ use super::{beside, Film, Scene};
 use crate::cli::View;
 use crate::error::Error;
 use crate::events::Row;
-use crate::model::io::{Device, Recorded, Server, Told};
+use crate::model::io::{Device, RecordedIo, Server, Told};
 use crate::model::statements::Statements;
 use crate::report::Edge;
 use crate::top::feed::{Reading, Recorded};
@@ -252,7 +252,7 @@ impl RecordedFilm {
         let places = asked.places.clone();
         io.relations = self.recording.relations(details.range)?;
         io.relations_seconds = details.of_seconds;
-        io.recorded = Some(Recorded {
+        io.recorded = Some(RecordedIo {
             places,
             devices: self.recording.device_sums(range)?.iter().map(Device::of).collect(),
             server: self.recording.server_io_sum(details.range)?.as_ref().map(Server::of),
