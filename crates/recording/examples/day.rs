@@ -100,7 +100,12 @@ fn draw_frame(frame: &Frame, dice: &mut Dice) -> Frame {
     frame
 }
 
-fn draw_statement(it: &StatementRecord, copy: u64, later_us: i64, dice: &mut Dice) -> StatementRecord {
+fn draw_statement(
+    it: &StatementRecord,
+    copy: u64,
+    later_us: i64,
+    dice: &mut Dice,
+) -> StatementRecord {
     let mut record = it.clone();
     record.key.id = record.key.id.wrapping_add(copy.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     for times in [&mut record.exec, &mut record.plan] {
@@ -252,11 +257,7 @@ impl Maker {
             if at == last {
                 self.intake.forget();
                 let spread = draw_frame(&detail.spread, &mut self.dice);
-                self.intake.frame(
-                    &Frame { realtime_ns: frame.realtime_ns, ..spread },
-                    number,
-                    1,
-                );
+                self.intake.frame(&Frame { realtime_ns: frame.realtime_ns, ..spread }, number, 1);
                 batch.histograms = self.intake.detail(number);
                 let stamp = (number, time_us);
                 let mut rows = Vec::new();

@@ -42,8 +42,8 @@ pub use range::{in_words, time_us, Range};
 pub use recording::Recording;
 pub use relations::relations;
 pub use rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow, RunRow, ServerIoRow,
-    ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow, RunRow,
+    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
 };
 pub use series::{Series, SpreadRow, StatRow};
 pub use sum::Latency;

@@ -61,12 +61,7 @@ pub fn relations(
 }
 
 fn timing(count: u64, bytes: u64, time_ns: u64, max_ns: Option<u64>) -> RelationTiming {
-    RelationTiming {
-        count,
-        bytes,
-        seconds: seconds(time_ns),
-        max_seconds: max_ns.map(seconds),
-    }
+    RelationTiming { count, bytes, seconds: seconds(time_ns), max_seconds: max_ns.map(seconds) }
 }
 
 /// What a row says, as a reading of a segment says it.

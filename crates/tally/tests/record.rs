@@ -270,7 +270,10 @@ fn a_segment_that_is_replaced_is_marked_and_gone_on_with() {
     });
     running.go_on(3);
     let told = running.end();
-    assert!(told.contains("the segment was replaced") && told.contains("recording again"), "{told}");
+    assert!(
+        told.contains("the segment was replaced") && told.contains("recording again"),
+        "{told}"
+    );
     let recording = open(&directory);
     assert_eq!(recording.servers().unwrap().len(), 2);
     let gaps = recording.gaps(Range::ALL).unwrap();
@@ -307,7 +310,9 @@ fn relations_are_recorded_as_the_segment_counted_them() {
     let before = segment.relations().unwrap();
     let running = Running::start(&cluster, &directory, &[]);
     running.go_on(3);
-    cluster.psql("create table t as select n, repeat('x', 500) from generate_series(1, 20000) n").unwrap();
+    cluster
+        .psql("create table t as select n, repeat('x', 500) from generate_series(1, 20000) n")
+        .unwrap();
     cluster.psql("checkpoint").unwrap();
     running.go_on(10);
     for sql in ["delete from t", "vacuum t", "checkpoint", "drop table t"] {

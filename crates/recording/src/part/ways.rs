@@ -78,8 +78,7 @@ impl Way {
             }
             _ => ColumnPath::from(column.name),
         };
-        let builder =
-            builder.set_column_dictionary_enabled(path.clone(), self == Way::Listed);
+        let builder = builder.set_column_dictionary_enabled(path.clone(), self == Way::Listed);
         match self {
             Way::Listed => builder,
             Way::Near => builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! How a row of a later interval is added to one of an earlier.
 
-use crate::rows::{DeviceRow, FrameRow, KernelRow, PartRow, RelationRow, ServerIoRow, StatementRow};
+use crate::rows::{
+    DeviceRow, FrameRow, KernelRow, PartRow, RelationRow, ServerIoRow, StatementRow,
+};
 use crate::series::{SpreadRow, StatRow};
 use crate::table::Table;
 

@@ -14,8 +14,8 @@ use super::assemble;
 use super::document::{Document, Fact, Gap, Mark};
 use super::material::{Latency, Material, Moment, Run, Setting};
 use super::point::{Figures, Host, Point};
-use crate::model::io::Device;
 use crate::events::Row;
+use crate::model::io::Device;
 use crate::model::sample;
 
 pub const FROM: f64 = 1_700_000_000.0;

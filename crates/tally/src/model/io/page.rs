@@ -51,7 +51,9 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
     };
     sections.push(section("Checkpoints", checkpoint_text::lines(io, interval), None));
     match &io.recorded {
-        Some(it) => sections.push(section("Devices", recorded::notes(it), recorded::table(it, wish))),
+        Some(it) => {
+            sections.push(section("Devices", recorded::notes(it), recorded::table(it, wish)))
+        }
         None => sections.push(section("Devices", devices::notes(io), devices::table(io, wish))),
     }
     if let Some(table) = processes::table(io, interval, wish) {

@@ -40,10 +40,9 @@ pub fn relations(rows: &[RelationRow], interval: &Interval) -> Table {
     ];
     let left = rows.len().saturating_sub(MOST);
     let note = (left > 0).then(|| format!("{left} more, with less time, are in the recording."));
-    let mut table =
-        Table::new("relations", "Operations on the files of relations", columns)
-            .sorted("seconds")
-            .noted(note);
+    let mut table = Table::new("relations", "Operations on the files of relations", columns)
+        .sorted("seconds")
+        .noted(note);
     let mean = |of: &RelationTiming| each(of.seconds, of.count);
     let moved = |of: &RelationTiming| rate(of.bytes as f64, interval);
     for row in rows.iter().take(MOST) {
