@@ -28,7 +28,7 @@ pub(crate) enum Way {
     Listed,
     /// As they are.
     Plain,
-    /// Their first bytes, then their second, ...
+    /// Their first bytes, then their second, ...; of whole numbers few readers know it.
     Split,
 }
 
@@ -39,9 +39,7 @@ impl Care {
     /// The ways to try; the first is the usual one.
     pub fn ways(self, shape: Shape) -> &'static [Way] {
         let all: &'static [Way] = match shape {
-            Shape::Long | Shape::OptLong | Shape::Longs => {
-                &[Way::Near, Way::Listed, Way::Plain, Way::Split]
-            }
+            Shape::Long | Shape::OptLong | Shape::Longs => &[Way::Near, Way::Listed, Way::Plain],
             Shape::Double => &[Way::Listed, Way::Plain, Way::Split],
             Shape::Bool => &[Way::Plain],
             Shape::Text | Shape::OptText => &[Way::Listed],
