@@ -11,12 +11,11 @@
 //! for, copies under other names are added, each drawn by itself. Devices, the kernel's view and
 //! relations are replayed as they were; events are left out.
 
-use recording::{About, Batch, Intake, Keeping, Range, Recording, ServerRow, Writer};
+use recording::{About, Batch, DeviceRow, Intake, Keeping, Range, Recording, ServerRow, Writer};
 use segment::delta::Extreme;
 use segment::directory::Stat;
 use segment::statements::{StatementRecord, Unit, COUNTERS};
 use segment::{Frame, Histogram, RelationRow, Statements};
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -172,7 +171,6 @@ fn on_average(n: impl Iterator<Item = usize>) -> f64 {
 
 /// What was recorded in a detail interval.
 struct Detail {
-    seconds: Vec<Frame>,
     spread: Frame,
     statements: Vec<StatementRecord>,
     relations: Vec<RelationRow>,
@@ -181,35 +179,20 @@ struct Detail {
     beside: Batch,
 }
 
-/// The details of a recording that are whole.
 fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
     let detail_us = i64::try_from(real.about().detail_ns / 1000)?;
-    let length = usize::try_from(real.about().detail_ns / real.about().interval_ns)?;
-    let step = |time_us: i64| (time_us - 1).div_euclid(detail_us);
-    let time_us = |frame: &Frame| recording::time_us(frame.realtime_ns);
-    let mut seconds: BTreeMap<i64, Vec<Frame>> = BTreeMap::new();
-    for frame in real.frames(Range::ALL, None)? {
-        let frame = frame?;
-        seconds.entry(step(time_us(&frame))).or_default().push(frame);
-    }
     let mut details = Vec::new();
     for spread in real.frames(Range::ALL, Some(Duration::from_nanos(real.about().detail_ns)))? {
         let spread = spread?;
-        let time_us = time_us(&spread);
-        let seconds = seconds.remove(&step(time_us)).unwrap_or_default();
-        if seconds.len() != length {
-            continue;
-        }
+        let time_us = recording::time_us(spread.realtime_ns);
         let range = Range { from_us: time_us - detail_us, to_us: time_us };
         let found = real.statements(range)?;
         let beside = Batch {
-            devices: real.devices(range)?,
             kernel: real.kernel(range)?,
             server_io: real.server_io(range)?,
             ..Batch::default()
         };
         details.push(Detail {
-            seconds,
             spread,
             statements: found.map_or_else(Vec::new, |found| Statements::records(None, &found)),
             relations: real.relations(range)?.unwrap_or_default(),
@@ -220,64 +203,56 @@ fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
     Ok(details)
 }
 
-/// Writes the seconds of details.
+/// Writes a second after the other.
 struct Maker {
     writer: Writer,
     intake: Intake,
     dice: Dice,
+    /// Of statements.
     copies: Copies,
-    second: i64,
-    /// Length of a detail.
     detail_ns: u64,
 }
 
 impl Maker {
-    /// When the present second ends: never exactly on the second.
-    fn end(&mut self) -> u64 {
-        let second = (BEGIN_US + self.second * 1_000_000) as u64 * 1000;
-        second + (self.dice.throw() * 900_000.0) as u64
-    }
-
-    fn detail(&mut self, detail: &Detail) -> Result<(), Box<dyn Error>> {
-        let last = detail.seconds.len() - 1;
-        for (at, frame) in detail.seconds.iter().enumerate() {
-            self.second += 1;
-            let mut frame = draw_frame(frame, &mut self.dice);
-            frame.realtime_ns = self.end();
-            frame.monotonic_ns = frame.realtime_ns - BEGIN_US as u64 * 1000;
-            let number = self.writer.next_frame();
-            let time_us = recording::time_us(frame.realtime_ns);
-            let mut batch = self.intake.frame(&frame, number, 1);
-            let old_us = recording::time_us(detail.seconds[at].realtime_ns);
-            let own = |time_us: i64| time_us == old_us || at == last && time_us > old_us;
-            let mut devices = detail.beside.devices.clone();
-            devices.retain(|row| own(row.time_us));
-            devices.iter_mut().for_each(|row| (row.frame, row.time_us) = (number, time_us));
-            batch.devices = devices;
-            if at == last {
-                self.intake.forget();
-                let spread = draw_frame(&detail.spread, &mut self.dice);
-                self.intake.frame(&Frame { realtime_ns: frame.realtime_ns, ..spread }, number, 1);
-                batch.histograms = self.intake.detail(number);
-                let stamp = (number, time_us);
-                let mut rows = Vec::new();
-                for it in &detail.statements {
-                    for copy in 0..self.copies.of(it.key.id) {
-                        let later_us = time_us - detail.time_us;
-                        rows.push(draw_statement(it, copy, later_us, &mut self.dice));
-                    }
+    fn second(
+        &mut self,
+        second: i64,
+        frame: &Frame,
+        devices: &[DeviceRow],
+        detail: Option<&Detail>,
+    ) -> Result<(), Box<dyn Error>> {
+        let mut frame = draw_frame(frame, &mut self.dice);
+        // The end of an interval is never exactly on the second.
+        let end = (BEGIN_US + second * 1_000_000) as u64 * 1000;
+        frame.realtime_ns = end + (self.dice.throw() * 900_000.0) as u64;
+        frame.monotonic_ns = frame.realtime_ns - BEGIN_US as u64 * 1000;
+        let number = self.writer.next_frame();
+        let stamp = (number, recording::time_us(frame.realtime_ns));
+        let mut batch = self.intake.frame(&frame, number, 1);
+        batch.devices = devices.to_vec();
+        batch.devices.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
+        if let Some(detail) = detail {
+            self.intake.forget();
+            let spread = draw_frame(&detail.spread, &mut self.dice);
+            let spread = Frame { realtime_ns: frame.realtime_ns, ..spread };
+            self.intake.frame(&spread, number, 1);
+            batch.histograms = self.intake.detail(number);
+            let mut rows = Vec::new();
+            for it in &detail.statements {
+                for copy in 0..self.copies.of(it.key.id) {
+                    let later_us = stamp.1 - detail.time_us;
+                    rows.push(draw_statement(it, copy, later_us, &mut self.dice));
                 }
-                let rate = frame.clock.ticks_per_second;
-                batch.append(recording::statements(&rows, rate, stamp, self.detail_ns));
-                batch.relations = recording::relations(&detail.relations, stamp, self.detail_ns);
-                batch.kernel = detail.beside.kernel.clone();
-                batch.server_io = detail.beside.server_io.clone();
-                batch.kernel.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
-                batch.server_io.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
             }
-            self.writer.push(batch)?;
+            let rate = frame.clock.ticks_per_second;
+            batch.append(recording::statements(&rows, rate, stamp, self.detail_ns));
+            batch.relations = recording::relations(&detail.relations, stamp, self.detail_ns);
+            batch.kernel.clone_from(&detail.beside.kernel);
+            batch.server_io.clone_from(&detail.beside.server_io);
+            batch.kernel.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
+            batch.server_io.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
         }
-        Ok(())
+        Ok(self.writer.push(batch)?)
     }
 }
 
@@ -293,23 +268,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let real = Recording::open(Path::new(source), None)?;
     let about = About { begun_us: BEGIN_US, interval_ns: 1_000_000_000, ..real.about().clone() };
     let mut details = details(&real)?;
-    let active = on_average(details.iter().flat_map(|it| &it.seconds).map(|f| f.statistics.len()));
+    let seconds = real.frames(Range::ALL, None)?.collect::<Result<Vec<Frame>, _>>()?;
+    let active = on_average(seconds.iter().map(|frame| frame.statistics.len()));
     let known = on_average(details.iter().map(|it| it.statements.len()));
     println!(
-        "{} real details; in an average second {active:.1} statistics were active, in an average \
-         detail {known:.1} statements and {:.1} relations",
+        "{} real intervals with {active:.1} active statistics on average, {} details with {known:.1} \
+         statements and {:.1} relations",
+        seconds.len(),
         details.len(),
         on_average(details.iter().map(|it| it.relations.len()))
     );
-    if details.is_empty() {
-        return Err("no detail of it is whole; record for longer".into());
-    }
     let copies = Copies::reaching(statistics, active);
+    let seconds: Vec<Frame> = seconds.into_iter().map(|frame| widen(frame, &copies)).collect();
     for detail in &mut details {
-        let seconds = std::mem::take(&mut detail.seconds);
-        detail.seconds = seconds.into_iter().map(|frame| widen(frame, &copies)).collect();
         detail.spread = widen(detail.spread.clone(), &copies);
     }
+    let devices = real.devices(Range::ALL)?;
+    let devices = |frame: &Frame| -> Vec<DeviceRow> {
+        let time_us = recording::time_us(frame.realtime_ns);
+        devices.iter().filter(|row| row.time_us == time_us).cloned().collect()
+    };
     let begun = Instant::now();
     let mut writer = Writer::open(Path::new(dest), about, Keeping::default())?;
     let server = ServerRow { frame: 0, server: 1, ..real.servers()?[0].clone() };
@@ -319,15 +297,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         intake: Intake::new(),
         dice: Dice(1),
         copies: Copies::reaching(statements, known),
-        second: 0,
         detail_ns: real.about().detail_ns,
     };
-    let end = hours as i64 * 3600;
-    for detail in details.iter().cycle() {
-        if maker.second >= end {
-            break;
-        }
-        maker.detail(detail)?;
+    let mut details = details.iter().cycle();
+    for (second, frame) in (1..=hours as i64 * 3600).zip(seconds.iter().cycle()) {
+        let detail = if second % 10 == 0 { details.next() } else { None };
+        maker.second(second, frame, &devices(frame), detail)?;
     }
     maker.writer.close()?;
     println!("written in {:.1} s", begun.elapsed().as_secs_f64());
