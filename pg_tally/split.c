@@ -221,6 +221,24 @@ split_nested_end(const split_nested *before, uint64 elapsed, tally_part *parts)
 	tally_parts_add(parts, tally.slot.heads[tally.cpu].stat, 1, elapsed > waits ? elapsed - waits : 0);
 }
 
+/*
+ * What is gathered goes to that place. The caller has begun both: a reader sees the time here or
+ * there, but not in both.
+ */
+static inline void
+hand_over(tally_current *current, tally_cached *place)
+{
+	for (uint32 i = 0; i < current->used; i++)
+	{
+		const tally_part *part = &current->parts[i];
+
+		tally_parts_add(place->parts, part->stat, part->count, part->ticks);
+		split.part[split.index[i]] = 0;
+	}
+	current->used = 0;
+	split.carried = false;
+}
+
 /* All that is gathered goes to that statement. */
 static void
 charge(const tally_statement_key *key)
@@ -231,17 +249,15 @@ charge(const tally_statement_key *key)
 	if (current->used == 0)
 		return;
 	place = split_place(key);
-	/* a reader sees the time here or there, but not in both */
 	tally_current_begin(current);
 	if (place != NULL)
 	{
 		tally_cached_begin(place);
-		for (uint32 i = 0; i < current->used; i++)
-			tally_parts_add(place->parts, current->parts[i].stat, current->parts[i].count,
-							current->parts[i].ticks);
+		hand_over(current, place);
 		tally_cached_end(place);
 	}
-	forget(current);
+	else
+		forget(current);
 	tally_current_end(current);
 }
 
@@ -309,18 +325,19 @@ split_message_begin(tally_message message, uint64 arrival)
 
 static void end_message(tally_message message, uint64 now);
 
-/* The commonest message, for one statement and without a wait, ends here. */
+/* The commonest message, for one statement, ends here. */
 HOT_CODE void
 split_message_end(tally_message message, uint64 now)
 {
 	tally_current *current = split.cache.current;
 	tally_cached *place;
 	tally_part *part;
+	uint64		ticks;
 	uint32		stat;
 
 	if (split.since == 0)
 		return;
-	if (unlikely(!split.named || current->used != 0 || (place = split_find(&split.owner)) == NULL))
+	if (unlikely(!split.named || (place = split_find(&split.owner)) == NULL))
 	{
 		end_message(message, now);
 		return;
@@ -329,13 +346,17 @@ split_message_end(tally_message message, uint64 now)
 	part = place->parts;
 	tally_current_begin(current);
 	tally_cached_begin(place);
+	ticks = now > split.since ? now - split.since : 0;
+	ticks = ticks > current->waits ? ticks - current->waits : 0;
 	if (likely(part->stat == stat))
 	{
 		part->count++;
-		part->ticks += now > split.since ? now - split.since : 0;
+		part->ticks += ticks;
 	}
 	else
-		tally_parts_add(part, stat, 1, now > split.since ? now - split.since : 0);
+		tally_parts_add(part, stat, 1, ticks);
+	if (current->used != 0)
+		hand_over(current, place);
 	tally_cached_end(place);
 	current->begun = 0;
 	current->since = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * usage.c
- *	  What a stretch of a statement uses besides time and blocks found (usage.h).
+ *	  What a stretch of a statement uses besides time and blocks found and read (usage.h).
  */
 #include "compat.h"
 
@@ -28,12 +28,11 @@ usage_end_more(const usage *from, used *to)
 {
 	const int64 *blocks = &pgBufferUsage.shared_blks_hit;
 
-	split_settle();
 	if (!to->more)
 		for (uint64 *word = to->blocks; word < (uint64 *) (to + 1); word++)
 			*word = 0;
 	to->more = true;
-	for (int i = 1; i < USAGE_BLOCKS; i++)
+	for (int i = 2; i < USAGE_BLOCKS; i++)
 		to->blocks[i] += blocks[i] - from->blocks[i];
 	to->wal[0] += pgWalUsage.wal_records - from->wal.wal_records;
 	to->wal[1] += pgWalUsage.wal_fpi - from->wal.wal_fpi;
@@ -43,7 +42,7 @@ usage_end_more(const usage *from, used *to)
 		for (int i = 0; i < USAGE_IO; i++)
 			to->io_ns[i] += usage_nanoseconds(&from->io_times[i], &(&pgBufferUsage.blk_read_time)[i]);
 	else
-		for (int i = 0; i < USAGE_IO; i++)
+		for (int i = 1; i < USAGE_IO; i++)
 			to->io_ticks[i] += pending_sums.ticks[WAITS_BLOCK_READ + i] - from->io_ticks[i];
 }
 

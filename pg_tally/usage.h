@@ -4,8 +4,8 @@
  *	  What a stretch of a statement uses: time, blocks, WAL, I/O.
  *
  * The server keeps running sums of a process; they are copied before and looked at after. Most
- * stretches only find blocks: that much is inline, and all else stands apart (usage.c), so that
- * little code is fetched for them.
+ * stretches only find blocks and read some: that much is inline, and all else stands apart
+ * (usage.c), so that little code is fetched for them.
  */
 #ifndef PG_TALLY_USAGE_H
 #define PG_TALLY_USAGE_H
@@ -41,10 +41,12 @@ typedef struct used
 {
 	uint64		ticks;
 	uint64		hits;				/* shared blocks found */
+	uint64		reads;				/* and read */
+	uint64		read_ticks;			/* of these and other blocks; 0 where the server times them */
 	bool		more;				/* what follows means something */
-	uint64		blocks[USAGE_BLOCKS];	/* the first: 0 */
+	uint64		blocks[USAGE_BLOCKS];	/* from the third on */
 	uint64		wal[USAGE_WAL];
-	uint64		io_ticks[USAGE_IO];
+	uint64		io_ticks[USAGE_IO]; /* from the second on */
 	uint64		io_ns[USAGE_IO];
 } used;
 
@@ -66,31 +68,61 @@ usage_copy(void *to, const void *from, int pairs)
 		((usage_pair *) to)[i] = ((const usage_pair *) from)[i];
 }
 
+/* The class of the wait that is not recorded yet. */
+static pg_attribute_always_inline wait_class
+usage_pending(void)
+{
+	uint32		index = tally.slot.book->pend;
+
+	return index == TALLY_NONE ? WAITS_OTHER
+		: (wait_class) pending_classes[index & (BOOK_INDEXES - 1)];
+}
+
+/* Ticks of reading blocks, ever: whether the last read is recorded already does not matter. */
+static pg_attribute_always_inline uint64
+usage_read_ticks(void)
+{
+	return pending_sums.ticks[WAITS_BLOCK_READ] +
+		(usage_pending() == WAITS_BLOCK_READ ? tally.slot.book->pend_ticks : 0);
+}
+
+/* Before sums of waits are looked at: the wait that is not recorded yet, if it belongs into others of them. */
+static pg_attribute_always_inline void
+usage_settle(void)
+{
+	const uint32 looked_at = 1 << WAITS_UNKNOWN | 1 << WAITS_BLOCK_WRITE | 1 << WAITS_TEMP_READ |
+		1 << WAITS_TEMP_WRITE;
+
+	if (unlikely((looked_at >> usage_pending() & 1) != 0))
+		split_settle();
+}
+
 static pg_attribute_always_inline void
 usage_begin(usage *from)
 {
-	split_settle();
+	usage_settle();
 	usage_copy(from->blocks, &pgBufferUsage, USAGE_BLOCKS / 2);
 	from->wal = pgWalUsage;
 	usage_copy(from->io_ticks, &pending_sums.ticks[WAITS_BLOCK_READ], USAGE_IO / 2);
+	from->io_ticks[0] = usage_read_ticks();
 	from->timed = track_io_timing;
 	if (unlikely(from->timed))
 		usage_begin_timed(from);
 	from->tick = probe_now();
 }
 
-/* Has anything but the blocks found grown since? No sum ever falls. */
+/* Has anything grown since but the blocks found and read? No sum ever falls. */
 static pg_attribute_always_inline bool
 usage_grew(const usage *from)
 {
 	const usage_pair *now = (const usage_pair *) &pgBufferUsage.shared_blks_dirtied;
 	const usage_pair *then = (const usage_pair *) &from->blocks[2];
-	const usage_pair *io_now = (const usage_pair *) &pending_sums.ticks[WAITS_BLOCK_READ];
-	const usage_pair *io_then = (const usage_pair *) from->io_ticks;
+	const usage_pair *io_now = (const usage_pair *) &pending_sums.ticks[WAITS_TEMP_READ];
+	const usage_pair *io_then = (const usage_pair *) &from->io_ticks[2];
 	usage_pair	grown = (now[0] ^ then[0]) | (now[1] ^ then[1]) | (now[2] ^ then[2]) |
-		(now[3] ^ then[3]) | (io_now[0] ^ io_then[0]) | (io_now[1] ^ io_then[1]);
+		(now[3] ^ then[3]) | (io_now[0] ^ io_then[0]);
 
-	return (grown[0] | grown[1] | ((uint64) pgBufferUsage.shared_blks_read ^ (uint64) from->blocks[1]) |
+	return (grown[0] | grown[1] | (pending_sums.ticks[WAITS_BLOCK_WRITE] ^ from->io_ticks[1]) |
 			(pgWalUsage.wal_bytes ^ from->wal.wal_bytes)) != 0;
 }
 
@@ -99,6 +131,8 @@ used_nothing(used *to)
 {
 	to->ticks = 0;
 	to->hits = 0;
+	to->reads = 0;
+	to->read_ticks = 0;
 	to->more = false;
 }
 
@@ -110,8 +144,12 @@ usage_end(const usage *from, used *to)
 	uint64		ticks = now > from->tick ? now - from->tick : 0;
 
 	to->ticks += ticks;
+	usage_settle();
 	to->hits += pgBufferUsage.shared_blks_hit - from->blocks[0];
-	if (unlikely(split_owes() || usage_grew(from)))
+	to->reads += pgBufferUsage.shared_blks_read - from->blocks[1];
+	if (likely(!from->timed))
+		to->read_ticks += usage_read_ticks() - from->io_ticks[0];
+	if (unlikely(from->timed || usage_grew(from)))
 		usage_end_more(from, to);
 	return ticks;
 }
@@ -121,6 +159,12 @@ static pg_attribute_always_inline void
 usage_add(tally_cached *place, const used *from)
 {
 	place->counts.blocks[0] += from->hits;
+	if ((from->reads | from->read_ticks) != 0)
+	{
+		place->more = 1;
+		place->counts.blocks[1] += from->reads;
+		place->counts.io_ticks[0] += from->read_ticks;
+	}
 	if (from->more)
 		usage_add_more(place, from);
 }

@@ -729,6 +729,7 @@ Examples:
   tally cost --workload select --minutes 10 --margin 0.3
   tally cost --level locks --margin 1.5
   tally cost --of statements --workload distinct
+  tally cost --workload misses --set pg_tally.statements=none
   tally cost --minutes 5 /var/lib/postgresql/15/main")]
 pub struct CostArgs {
     /// Measure this server under its own load: a segment, data directory or connection string
@@ -756,6 +757,9 @@ pub struct CostArgs {
     #[arg(long, value_name = "N", default_value_t = 2, conflicts_with = "target",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub clients: u32,
+    /// A setting of the scratch server, the server's own or ours; may be given more than once
+    #[arg(long = "set", value_name = "NAME=VALUE", conflicts_with = "target", value_parser = setting)]
+    pub settings: Vec<(String, String)>,
     /// The margin for the verdict, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.3, value_parser = percent)]
     pub margin: f64,
@@ -1061,6 +1065,13 @@ fn speed(text: &str) -> Result<f64, String> {
 
 fn minutes(text: &str) -> Result<f64, String> {
     positive(text, 1440.0)
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("not of the form NAME=VALUE".into()),
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -65,6 +65,9 @@ impl Subject {
         if let Some(most) = args.workload.max_statements() {
             builder = builder.setting("pg_tally.max_statements", &most.to_string());
         }
+        for (name, value) in &args.settings {
+            builder = builder.setting(name, value);
+        }
         let (cluster, segment) = instrumented::start(builder)?;
         let (unit, commands_per_unit) = match &args.workload {
             Workload::Select
@@ -98,9 +101,13 @@ impl Subject {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
+        let mut described = format!("pgbench {}", args.workload.name());
+        for (name, value) in &args.settings {
+            described += &format!(", {name} = {value}");
+        }
         Ok(Self {
             segment,
-            load: format!("pgbench {}", args.workload.name()),
+            load: described,
             unit,
             commands_per_unit,
             pgbench: Some(pgbench),
