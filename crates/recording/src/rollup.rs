@@ -8,6 +8,7 @@ mod round;
 use crate::batch::Batch;
 use crate::rows::{FrameRow, PartRow, RelationRow, StatementRow};
 use crate::series::StatRow;
+use crate::statement::shortened;
 use crate::store::Grade;
 use add::stamped;
 pub(crate) use add::Add;
@@ -39,6 +40,11 @@ pub(crate) fn apply(batch: &mut Batch, grade: Grade) {
         coarsen(batch, step * SECOND_US);
     }
     round::apply(batch);
+    for row in &mut batch.statements {
+        // Added up they have more digits again.
+        row.exec_squares = shortened(row.exec_squares);
+        row.plan_squares = shortened(row.plan_squares);
+    }
 }
 
 /// Add the same statement of a later interval.

@@ -39,7 +39,7 @@ fn scaled(n: u64, ratio: f64) -> u64 {
 const DIGITS: u32 = 24;
 
 /// A sum of squares with so many digits.
-fn shortened(squares: f64) -> f64 {
+pub(crate) fn shortened(squares: f64) -> f64 {
     f64::from_bits(squares.to_bits() & !((1 << (f64::MANTISSA_DIGITS - DIGITS)) - 1))
 }
 
