@@ -13,6 +13,26 @@ const output = process.argv[2] ?? `${here}/../build/web/report.html`;
 /** What a reader's browser must understand; all of it is from 2021 or before. */
 const browsers = ["chrome94", "firefox93", "safari15"];
 
+/** What holds by night: where the system has it and nobody chose the day, and where it was chosen. */
+const byNight = (declarations) =>
+    `@media(prefers-color-scheme:dark){:root:not([data-theme=light]){${declarations}}}` +
+    `:root[data-theme=dark]{${declarations}}`;
+
+/** The style sheet has the night once, for who chose it. */
+const night = {
+    name: "night",
+    setup({ onLoad }) {
+        onLoad({ filter: /tokens\.css$/ }, async ({ path }) => {
+            const contents = (await readFile(path, "utf8")).replace(
+                /:root\[data-theme="dark"\] \{([^}]*)\}/,
+                (_, declarations) => byNight(declarations),
+            );
+            if (!contents.includes("prefers-color-scheme")) throw new Error(`${path} has no night`);
+            return { contents, loader: "css" };
+        });
+    },
+};
+
 async function bundle(entry) {
     const { outputFiles } = await build({
         entryPoints: [`${here}/src/${entry}`],
@@ -23,6 +43,7 @@ async function bundle(entry) {
         format: "iife",
         target: browsers,
         legalComments: "none",
+        plugins: [night],
     });
     return outputFiles[0].text.trim();
 }
@@ -39,11 +60,7 @@ async function classColours() {
         `data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`
     );
     const variables = (theme) => CLASSES.map((one) => `--${one}:${shade(one, 0, 1, theme)}`).join(";");
-    return (
-        `:root{${variables("light")}}` +
-        `@media(prefers-color-scheme:dark){:root:not([data-theme=light]){${variables("dark")}}}` +
-        `:root[data-theme=dark]{${variables("dark")}}`
-    );
+    return `:root{${variables("light")}}${byNight(variables("dark"))}`;
 }
 
 // What is in the page goes wherever the page goes, and so does its licence.

@@ -76,6 +76,14 @@ test_close(tally_segment *segment)
 	unlink(test_path("segment"));
 }
 
+int
+test_teardown(void **state)
+{
+	tally_test_hook = NULL;
+	test_close(*state);
+	return 0;
+}
+
 void
 test_claim(tally_segment *segment, const char *kind, tally_slot *slot)
 {

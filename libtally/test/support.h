@@ -23,6 +23,8 @@ extern const char *test_path(const char *name);
 extern void test_options(tally_options *options);
 extern void test_open(tally_segment *segment, const tally_options *options);
 extern void test_close(tally_segment *segment);
+/* A teardown for a setup that has put its segment there. */
+extern int	test_teardown(void **state);
 extern void test_claim(tally_segment *segment, const char *kind, tally_slot *slot);
 
 /* All that the segment holds of one statistic, slots and groups together. */

@@ -35,18 +35,10 @@ static oracle *oracles;
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	/* so much room that nothing is evicted */
 	test_open_statements(&segment, 8, 2 * IDS);
 	oracles = test_shared(VICTIMS * sizeof(oracle));
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -308,7 +300,7 @@ resets_of_some_leave_the_others_exact(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)

@@ -20,19 +20,10 @@ setup(void **state)
 {
 	tally_options options;
 
-	(void) state;
+	*state = &segment;
 	test_options(&options);
 	options.files = 64;
 	test_open(&segment, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	tally_test_hook = NULL;
-	test_close(&segment);
 	return 0;
 }
 
@@ -269,13 +260,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_sync_takes_what_was_written_since_the_one_before, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_file_takes_its_writes_along_when_it_is_renamed, setup, teardown),
-		cmocka_unit_test_setup_teardown(synced_files_give_way_and_nothing_of_them_is_taken_for_the_next, setup, teardown),
-		cmocka_unit_test_setup_teardown(where_none_can_give_way_one_is_given_up_and_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_a_table_nothing_is_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(writers_and_syncers_at_once_lose_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_killed_writer_holds_nobody_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_sync_takes_what_was_written_since_the_one_before, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(a_file_takes_its_writes_along_when_it_is_renamed, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(synced_files_give_way_and_nothing_of_them_is_taken_for_the_next, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(where_none_can_give_way_one_is_given_up_and_counted, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(without_a_table_nothing_is_counted, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(writers_and_syncers_at_once_lose_nothing, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(a_killed_writer_holds_nobody_up, setup, test_teardown),
 	};
 
 	return cmocka_run_group_tests_name("files", tests, NULL, NULL);

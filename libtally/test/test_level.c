@@ -16,20 +16,12 @@ static uint32_t off_stat;
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_options(&options);
 	options.clock = TALLY_CLOCK_MONOTONIC;
 	test_open(&segment, &options);
 	cpu_stat = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
 	off_stat = tally_register(&segment, "off::uninstrumented", TALLY_ACCOUNT, "ticks");
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -257,7 +249,7 @@ a_reused_pid_is_known_by_its_later_start(void **state)
 	assert_at_rest(&segment);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)

@@ -20,17 +20,9 @@ static tally_segment segment;
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_options(&options);
 	test_open(&segment, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -429,7 +421,7 @@ ticks_are_worth_what_the_monotonic_clock_says(void **state)
 	assert_float_equal((float) (seconds * 1e9 / (double) (ns - segment.header->clock_ns0)), 1.0f, 1e-3f);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)

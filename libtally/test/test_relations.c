@@ -24,21 +24,12 @@ setup(void **state)
 {
 	tally_options options;
 
-	(void) state;
+	*state = &segment;
 	test_options(&options);
 	options.relations = ROOM;
 	test_open(&segment, &options);
 	test_claim(&segment, "writer", &slot);
 	assert_int_equal(tally_relations_open(&slot, &relations), 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	tally_test_hook = NULL;
-	test_close(&segment);
 	return 0;
 }
 
@@ -399,15 +390,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(operations_are_counted_with_bytes_time_and_the_longest, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_finds_no_place_is_laid_down_and_nothing_is_lost, setup, teardown),
-		cmocka_unit_test_setup_teardown(relations_without_room_go_with_the_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_that_is_gone_makes_room_when_nobody_holds_it_and_its_sums_go_to_the_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_is_out_of_date_counts_for_the_others, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_reset_begins_all_of_them_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_segment_without_relations_says_so, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_reader_finds_each_operation_once_while_places_are_laid_down, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_is_killed_laying_down_is_counted_once_or_as_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(operations_are_counted_with_bytes_time_and_the_longest, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(what_finds_no_place_is_laid_down_and_nothing_is_lost, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(relations_without_room_go_with_the_others, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(one_that_is_gone_makes_room_when_nobody_holds_it_and_its_sums_go_to_the_others, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(who_is_out_of_date_counts_for_the_others, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(a_reset_begins_all_of_them_again, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(a_segment_without_relations_says_so, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(a_reader_finds_each_operation_once_while_places_are_laid_down, setup, test_teardown),
+		cmocka_unit_test_setup_teardown(who_is_killed_laying_down_is_counted_once_or_as_lost, setup, test_teardown),
 	};
 
 	return cmocka_run_group_tests_name("relations", tests, NULL, NULL);

@@ -40,7 +40,7 @@ setup(void **state)
 {
 	char		name[32];
 
-	(void) state;
+	*state = &segment;
 	test_options(&options);
 	options.slots = 12;
 	options.groups = 4;
@@ -53,14 +53,6 @@ setup(void **state)
 	cpu_stat = tally_register(&segment, "work::cpu", TALLY_ACCOUNT, "ticks");
 	wait_stat = tally_register(&segment, "work::wait::x", TALLY_ACCOUNT, "ticks");
 	oracles = test_shared(VICTIMS * sizeof(oracle));
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -303,7 +295,7 @@ the_example_makes_a_segment_where_there_is_none(void **state)
 	assert_int_equal(WEXITSTATUS(system(command)), 1);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)

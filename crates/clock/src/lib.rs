@@ -29,6 +29,6 @@ pub use measure::{measure, Bench, Findings};
 pub use platform::{Here, Platform};
 pub use report::{Report, Tested};
 pub use source::{Scope, Source};
-pub use sources::{here, servers_now, Refused, Roles};
+pub use sources::{here, pgtallys_now, servers_now, Refused, Roles};
 pub use system::System;
 pub use verdict::{Fault, FaultKind};

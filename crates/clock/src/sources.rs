@@ -92,6 +92,18 @@ pub fn servers_now(blocks: u32) -> Option<f64> {
     if clock.refused().is_some() {
         return None;
     }
+    now(clock, blocks)
+}
+
+/// The same of the clock that pg_tally reads, over some milliseconds.
+pub fn pgtallys_now() -> Option<f64> {
+    const BLOCKS: u32 = 99;
+    let name = Roles::here(&System::read(Path::new("/"))).pgtally;
+    let (sources, _) = sources();
+    now(sources.iter().find(|source| source.name() == name)?.as_ref(), BLOCKS)
+}
+
+fn now(clock: &dyn Source, blocks: u32) -> Option<f64> {
     let mut steps = Steps::default();
     let each: Vec<f64> = (0..blocks).map(|_| block(clock, &mut steps, &mut |_| {})).collect();
     median(&each).map(|ns| ns * 1e-9)

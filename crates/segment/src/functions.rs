@@ -91,18 +91,38 @@ pub struct EdgeRow {
     pub timing: Timing,
 }
 
-enum Name<'n> {
-    Function { key: [&'n str; 2], part: Part },
-    Edge { caller: &'n str, callee: &'n str },
+/// What a statistic of probed functions is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name<'n> {
+    /// A function's calls.
+    Function {
+        /// The function and the phase.
+        key: [&'n str; 2],
+        /// What of them.
+        part: Part,
+    },
+    /// The calls of one function by another.
+    Edge {
+        /// Who calls.
+        caller: &'n str,
+        /// Whom.
+        callee: &'n str,
+    },
 }
 
-enum Part {
+/// What of a function's calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Their time, with all that they called.
     Inclusive,
+    /// Their time, less that of probed functions that they called.
     Exclusive,
+    /// Calls that were only counted.
     Counted,
 }
 
-fn parse(stat: &Stat) -> Option<Name<'_>> {
+/// What the name of a statistic says, if it is one of functions.
+pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     if stat.kind != StatKind::Timer {
         return None;
     }

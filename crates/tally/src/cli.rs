@@ -617,6 +617,7 @@ Examples:
   tally report /srv/recording
   tally report /srv/recording -o report.html
   tally report /srv/recording --from -1h -o last-hour.html
+  tally cost --json /srv/data >cost.json; tally report /srv/recording --cost cost.json
   tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
 pub struct ReportArgs {
     /// The recording's directory
@@ -631,6 +632,9 @@ pub struct ReportArgs {
     /// Of a recording of several machines, tell of this one
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
+    /// Tell the cost that `tally cost --json` has measured, rather than one that is reckoned
+    #[arg(long, value_name = "FILE")]
+    pub cost: Option<PathBuf>,
     /// Write it into this file: a page, unless --text or --json is given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -985,13 +989,13 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// A time as written on a command line: a number with ms, s, min or h; seconds without.
+/// A time as written on a command line: a number with ms, s, min (or m), h or d; seconds without.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
         "ms" => 0.001,
         "" | "s" => 1.0,
-        "min" => 60.0,
+        "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
         unit => return Err(format!("\"{unit}\" is not a unit; use ms, s, min, h or d")),

@@ -26,6 +26,7 @@ mod library;
 mod library_list;
 mod ls;
 mod model;
+mod moment;
 mod record;
 mod report;
 mod serve;

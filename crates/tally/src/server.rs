@@ -54,6 +54,21 @@ pub fn connect_database(target: Option<&str>, database: &str) -> Result<Client, 
     connect_config(config)
 }
 
+/// How to reach the server that a segment tells of, where it may let us in.
+pub fn of_segment(header: &segment::Header) -> Option<String> {
+    // Hardly any server knows a role "root": to try would only put a line into its log.
+    let stranger = rustix::process::geteuid().is_root() && std::env::var_os("PGUSER").is_none();
+    let port = u16::try_from(header.server_port).ok().filter(|port| *port != 0 && !stranger)?;
+    Some(socket_string(&header.socket_dir, port))
+}
+
+/// Connect by a connection string, to this database.
+pub fn connect_within(string: &str, database: &str) -> Result<Client, Error> {
+    let mut config = parse(string)?;
+    config.dbname(database);
+    connect_config(config)
+}
+
 /// Connect by a connection string or URI, completed from the environment.
 pub fn connect(string: &str) -> Result<Client, Error> {
     connect_config(parse(string)?)

@@ -55,7 +55,7 @@ fn rows<'v>(diff: &'v Value, table: &str) -> &'v Vec<Value> {
 
 /// Rows that are called changed, of all tables, and the total.
 fn changed(diff: &Value) -> Vec<&Value> {
-    let tables = ["totals", "accounts", "processes", "locks", "files", "statements"];
+    let tables = ["totals", "accounts", "processes", "locks", "files", "functions", "statements"];
     let all = tables.iter().flat_map(|table| rows(diff, table));
     all.filter(|row| !["noise", "unknown"].contains(&row["verdict"].as_str().unwrap())).collect()
 }
@@ -184,6 +184,42 @@ fn locks_are_compared_only_where_both_looked_at_them() {
     let diff = folder.json("a", "c", &[]);
     assert!(rows(&diff, "locks").is_empty());
     assert!(findings(&diff).contains("Locks are not compared"));
+}
+
+#[test]
+fn functions_are_compared_only_where_both_had_probes() {
+    let folder = Folder::new();
+    let with = |flush, seed| Made {
+        functions: vec![("XLogFlush", flush, 1_000), ("XLogWrite", 700, 700)],
+        seed,
+        ..Made::default()
+    };
+    folder.make("a", 60, &with(3_000, 1));
+    folder.make("b", 60, &with(5_000, 2));
+    let diff = folder.json("a", "b", &[]);
+    assert_adds_up(&diff);
+    let mut told: Vec<(&str, &str, f64)> = rows(&diff, "functions")
+        .iter()
+        .map(|row| {
+            let word = |key: &str| row[key].as_str().unwrap();
+            assert_eq!((word("process"), number(&row["a_count"])), ("client backend", 1.0));
+            (word("function"), word("part"), (number(&row["change_seconds"]) * 1e9).round())
+        })
+        .collect();
+    told.sort_by_key(|row| (row.0, row.1));
+    // What a function took alone is told where that is less.
+    let flush = [("XLogFlush", "exclusive", 0.0), ("XLogFlush", "inclusive", 2_000.0)];
+    assert_eq!(told, [flush[0], flush[1], ("XLogWrite", "inclusive", 0.0)]);
+    assert_eq!(rows(&diff, "functions")[0]["verdict"], "more");
+    let text = output(&mut folder.diff("a", "b"));
+    assert!(text.contains("XLogFlush") && text.contains("Functions with a probe"), "{text}");
+    output(folder.diff("a", "b").args(["-o", "diff.html"]));
+    let page = std::fs::read_to_string(folder.path("diff.html")).unwrap();
+    assert!(page.contains("id=\"table-functions\""));
+    folder.make("none", 60, &Made::default().seed(3));
+    let diff = folder.json("a", "none", &[]);
+    assert!(rows(&diff, "functions").is_empty());
+    assert!(findings(&diff).contains("Functions are not compared"), "{}", findings(&diff));
 }
 
 #[test]
@@ -335,7 +371,7 @@ fn record(cluster: &Cluster, seconds: u64, to: &Path) {
 fn memory_explains_the_difference_of_two_servers() {
     let folder = Folder::new();
     for (name, buffers) in [("little", "2MB"), ("much", "256MB")] {
-        record(&server(buffers), 14, &folder.path(name));
+        record(&server(buffers), 26, &folder.path(name));
     }
     let diff = folder.json("little", "much", &[]);
     assert_eq!(diff["per"], "command");

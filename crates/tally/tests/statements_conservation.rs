@@ -46,10 +46,27 @@ fn ledger(client: &mut Client) -> Seconds {
 }
 
 fn statements(client: &mut Client) -> Seconds {
-    // A session's end belongs to its last statement as long as the session can note it.
+    // Ends are looked at by themselves.
     let sql = "select phase, sum(seconds) from tally.statement_activities
                where toplevel and phase <> 'terminate' group by 1";
     by_phase(client, sql)
+}
+
+/// A session's end is its last statement's until the session lays down what it has of statements. What
+/// it does after that, and what one does that has run no statement, only the ledger has: so statements
+/// have a part of this phase and never more than all. Returns both.
+fn check_ends(client: &mut Client, floor: f64) -> (f64, f64) {
+    let seconds = |client: &mut Client, table: &str, of: &str| -> f64 {
+        let sql = format!("select coalesce(sum(seconds), 0) from tally.{table} where {of}");
+        client.query_one(&sql, &[]).unwrap().get(0)
+    };
+    let terminate = "phase = 'terminate' and";
+    let ours = seconds(client, "statement_activities", &format!("{terminate} toplevel"));
+    let sessions = "kind in ('client backend', 'parallel worker')";
+    let all = seconds(client, "ledger", &format!("{terminate} {sessions}"));
+    println!("ends: {ours} of {all} s");
+    assert!(ours <= all * (1.0 + TOLERANCE) + floor, "{ours} s of {all} s of ends are statements'");
+    (ours, all)
 }
 
 /// What statements have is what the ledger had before and after, but for so much less or more.
@@ -77,6 +94,7 @@ fn check(client: &mut Client, floor: f64) -> f64 {
     }
     assert_between("all", all(&ours), (all(&before), all(&after)), floor, floor);
     assert!(of(&ours, OVERFLOW) < 0.001 * all(&ours), "too much without an account");
+    check_ends(client, floor);
     all(&after)
 }
 
@@ -290,6 +308,8 @@ fn the_time_of_all_statements_is_the_ledgers() {
     // All of it now lies in the table.
     let all = check(&mut observer, AT_REST);
     check_activities(&mut observer);
+    let (ours, ends) = check_ends(&mut observer, AT_REST);
+    assert!(ours > 0.0, "of {ends} s in which sessions ended no statement has any");
     assert!(all > length().as_secs_f64(), "hardly anything was done: {all} s");
 }
 

@@ -4,36 +4,19 @@
 
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
+#[path = "house/waiting.rs"]
+mod waiting;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use maker::{Maker, Shape, Who, ACCOUNT, TIMER};
+use maker::{Maker, Who, ACCOUNT, TIMER};
 use segment::clock::monotonic_ns;
 use segment::layout::header;
 use serde_json::Value;
-use tempfile::TempDir;
-
-const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 32 };
-
-/// A session that has been waiting for WAL for half a second, and what else there may be.
-fn segment() -> (TempDir, PathBuf, Maker) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("pg_tally.1.2");
-    let mut maker = Maker::new(&path, SHAPE);
-    let cpu = maker.stat("execute::cpu", ACCOUNT);
-    let sync = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
-    let handle = maker.stat("command::Execute::handle", TIMER);
-    let start = monotonic_ns() - 600_000_000;
-    let mut slot = maker.claim(0, 1, Who::client(), cpu, start);
-    slot.record(handle, 1000);
-    slot.switch(sync, start + 100_000_000);
-    maker.write(&slot);
-    maker.holds(0, &[(0x1000, start, 4, 0)]);
-    (folder, path, maker)
-}
+use waiting::{segment, SHAPE};
 
 fn top(args: &[&str], path: &PathBuf) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tally"));

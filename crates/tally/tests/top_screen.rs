@@ -5,6 +5,8 @@
 mod house;
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
+#[path = "house/waiting.rs"]
+mod waiting;
 
 use std::fs::File;
 use std::io::Read;
@@ -13,28 +15,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use house::tmux::Tmux;
-use maker::{Maker, Shape, Who, ACCOUNT, TIMER};
+use maker::{Maker, Who, ACCOUNT};
 use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
 use segment::clock::monotonic_ns;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 32 };
-
 /// A session that waits for WAL, and one that computes.
 fn segment() -> (TempDir, PathBuf, Maker) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("pg_tally.1.2");
-    let mut maker = Maker::new(&path, SHAPE);
+    let (folder, path, mut maker) = waiting::segment();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
-    let sync = maker.stat("execute::wait::IO:WALSync", ACCOUNT);
-    let handle = maker.stat("command::Execute::handle", TIMER);
-    let start = monotonic_ns() - 600_000_000;
-    let mut slot = maker.claim(0, 1, Who::client(), cpu, start);
-    slot.record(handle, 1000);
-    slot.switch(sync, start + 100_000_000);
-    maker.write(&slot);
-    let slot = maker.claim(1, 1, Who::client(), cpu, start);
+    let slot = maker.claim(1, 1, Who::client(), cpu, monotonic_ns() - 600_000_000);
     maker.write(&slot);
     (folder, path, maker)
 }

@@ -5,6 +5,9 @@
 use super::ratio::Known;
 use super::{t_quantile, t_two_sided, Ratio};
 
+/// Of sums of many figures, the share that is not known for rounding.
+const ROUNDING: f64 = 1e-12;
+
 /// How two ratios differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Difference {
@@ -19,14 +22,16 @@ pub(crate) struct Difference {
 impl Difference {
     /// `b` less `a`.
     pub(crate) fn of(a: &Ratio, b: &Ratio) -> Difference {
-        let change = b.value - a.value;
+        let (change, size) = (b.value - a.value, a.value.abs().max(b.value.abs()));
         let (Some(a), Some(b)) = (a.known, b.known) else {
             return Difference { change, half_width: None, p: None };
         };
         let error = a.error.hypot(b.error);
-        if error == 0.0 {
-            let p = if change == 0.0 { 1.0 } else { 0.0 };
-            return Difference { change, half_width: Some(0.0), p: Some(p) };
+        // What does not vary differs by rounding all the same.
+        let rounding = ROUNDING * size;
+        if error <= rounding {
+            let p = if change.abs() <= rounding { 1.0 } else { 0.0 };
+            return Difference { change, half_width: Some(error), p: Some(p) };
         }
         let part = |known: &Known| (known.error / error).powi(4) / known.freedom;
         let freedom = 1.0 / (part(&a) + part(&b));
@@ -41,83 +46,9 @@ impl Difference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::discoveries;
-
-    /// Normal numbers that are the same each time.
-    struct Normal(u64);
-
-    impl Normal {
-        fn uniform(&mut self) -> f64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-        }
-
-        fn next(&mut self) -> f64 {
-            let (u, v) = (self.uniform(), self.uniform());
-            (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-        }
-    }
+    use crate::chance::dice::Normal;
 
     const Q: f64 = 0.01;
-
-    /// In how many of `runs` comparisons of `rows` things with themselves any is taken for
-    /// changed; `make` gives a thing's time in each block.
-    fn false_alarms(
-        runs: usize,
-        rows: usize,
-        blocks: usize,
-        mut make: impl FnMut(&mut Normal, usize) -> Vec<f64>,
-    ) -> usize {
-        let mut dice = Normal(5);
-        let mut ratio = |dice: &mut Normal| {
-            let by: Vec<f64> = (0..blocks).map(|_| 1000.0 + 50.0 * dice.next()).collect();
-            let each = make(dice, blocks);
-            let what: Vec<f64> = each.iter().zip(&by).map(|(x, n)| x * n).collect();
-            Ratio::of(&what, &by).unwrap()
-        };
-        (0..runs)
-            .filter(|_| {
-                let p: Vec<f64> = (0..rows)
-                    .map(|_| Difference::of(&ratio(&mut dice), &ratio(&mut dice)).p.unwrap())
-                    .collect();
-                discoveries(&p, Q).contains(&true)
-            })
-            .count()
-    }
-
-    #[test]
-    fn independent_noise_rarely_gives_a_false_alarm() {
-        let normal = |dice: &mut Normal, n| (0..n).map(|_| 10.0 + dice.next()).collect();
-        let found = false_alarms(100, 20, 30, normal);
-        assert!(found <= 3, "{found} of 100");
-    }
-
-    #[test]
-    fn rare_and_large_things_rarely_give_a_false_alarm() {
-        // A checkpoint now and then.
-        let skewed = |dice: &mut Normal, n| {
-            (0..n)
-                .map(|_| if dice.uniform() < 0.1 { (2.0 * dice.next()).exp() } else { 0.0 })
-                .collect()
-        };
-        let found = false_alarms(100, 20, 30, skewed);
-        assert!(found <= 3, "{found} of 100");
-    }
-
-    #[test]
-    fn noise_that_lasts_rarely_gives_a_false_alarm() {
-        let slow = |dice: &mut Normal, n: usize| {
-            let mut level = dice.next();
-            (0..n)
-                .map(|_| {
-                    level = 0.8 * level + 0.6 * dice.next();
-                    10.0 + level
-                })
-                .collect()
-        };
-        let found = false_alarms(100, 20, 60, slow);
-        assert!(found <= 4, "{found} of 100");
-    }
 
     #[test]
     fn a_trend_that_goes_on_is_no_difference_of_its_halves() {
@@ -157,6 +88,17 @@ mod tests {
             .count();
         // More than 95 %, since the widest of some intervals is taken.
         assert!((950..=999).contains(&covered), "{covered} of 1000");
+    }
+
+    #[test]
+    fn what_does_not_vary_differs_by_more_than_rounding_or_not_at_all() {
+        let side = |each: f64| {
+            let by: Vec<f64> = (0..30).map(|i| 900.0 + f64::from(i * 37 % 11)).collect();
+            let what: Vec<f64> = by.iter().map(|n| n * each).collect();
+            Ratio::of(&what, &by).unwrap()
+        };
+        assert_eq!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-15))).p, Some(1.0));
+        assert!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-9))).p.unwrap() < 1e-6);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! half-widths and their tests.
 
 mod correlation;
+#[cfg(test)]
+pub(crate) mod dice;
 mod difference;
 mod family;
 mod ratio;

@@ -9,6 +9,10 @@
 //! width's variance is raised by what its residuals' lag-1 correlation r still takes away (of
 //! a first-order autoregression (1 - r) / (1 + r) of the values count), and the width whose
 //! interval is widest is believed.
+//!
+//! Noise that lasts about as long as all of the blocks is hardly in any of these variances. So they are
+//! believed no better than if each [`LASTING`] blocks had told one thing: few blocks need a much greater
+//! difference, many hardly any greater.
 
 use super::{lag_one, t_quantile};
 
@@ -20,6 +24,9 @@ const PROBABILITY: f64 = 0.995;
 
 /// A correlation is not taken for more than this: a trend has no length of its own.
 const STRONGEST: f64 = 0.9;
+
+/// So many blocks give one degree of freedom, at most.
+const LASTING: f64 = 6.0;
 
 /// Fewer degrees of freedom would make an interval of no use.
 const LEAST_FREEDOM: f64 = 2.0;
@@ -57,7 +64,11 @@ impl Ratio {
         let known = widths
             .take_while(|width| what.len().min(by.len()) / width >= FEWEST)
             .map(|width| known(what, by, value, width))
-            .max_by(|a, b| a.reach().total_cmp(&b.reach()));
+            .max_by(|a, b| a.reach().total_cmp(&b.reach()))
+            .map(|known| {
+                let most = (what.len() as f64 / LASTING).max(LEAST_FREEDOM);
+                Known { freedom: known.freedom.min(most), ..known }
+            });
         Some(Ratio { value, known })
     }
 }

@@ -30,6 +30,8 @@ pub struct State {
     pub covered_ns: u64,
     /// Of that, with lightweight locks.
     pub locks_ns: u64,
+    /// Of that, with functions that had a probe.
+    pub functions_ns: u64,
     /// What sessions lived in it while the level was off, ns.
     pub off_ns: u64,
     /// Whether an interval of it is not exact.
@@ -69,6 +71,7 @@ impl Columns {
             let Some(state) = at.checked_sub(1).and_then(|at| states.get_mut(at)) else { continue };
             state.covered_ns += head.interval_ns;
             state.locks_ns += head.locks_ns;
+            state.functions_ns += if head.functions_probed > 0 { head.interval_ns } else { 0 };
             state.off_ns += head.uninstrumented_ns;
             state.torn |= !head.exact || head.partial;
         }

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
 //! From two sides to what has changed from one to the other, and what of that is noise.
 //!
-//! A side's noise is that of its own blocks ([`crate::chance::Ratio`]). All rows of a comparison
-//! are one family of tests: of those that it calls changed, on average no more than one in a
-//! hundred is not, and where nothing has changed it says so 99 times in a hundred.
+//! A side's noise is that of its own blocks ([`crate::chance::Ratio`]). The totals are tested by
+//! themselves, all rows of a comparison as one family, each at half of [`FALSE`]: where nothing has
+//! changed it says so 99 times in a hundred, and of the rows that it calls changed, on average fewer
+//! than one in a hundred is not.
 
 use std::collections::BTreeSet;
 
 use recording::Amount;
 
 use super::comparison::{Change, Per, Row, Total, Verdict, What};
-use super::key::Key;
+use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
 use super::statements::{Line, Statement};
 use crate::chance::{discoveries, Difference, Ratio};
 
-/// The share of rows called changed that may be so by chance; and the probability at which the
-/// total may.
+/// The probability at which a comparison of the same may find anything; and, at most, the share of
+/// rows called changed that are so by chance.
 pub const FALSE: f64 = 0.01;
 
 /// A commit is taken for a transaction where there is at least one in so many commands.
@@ -30,7 +31,15 @@ pub struct Rows {
     pub processes: Vec<Row>,
     pub locks: Vec<Row>,
     pub files: Vec<Row>,
+    pub functions: Vec<Row>,
     pub statements: Vec<Row>,
+}
+
+/// What both sides looked at, beyond what every level looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looked {
+    pub locks: bool,
+    pub functions: bool,
 }
 
 /// Two sides, and by what their time is counted.
@@ -72,8 +81,8 @@ type Sum<'k> = Vec<&'k Key>;
 
 impl Pair<'_> {
     /// All rows, each table with its greatest changes first. `units` are what the total is
-    /// counted by; `locks` says whether locks can be compared.
-    pub fn rows(&self, units: &[Per], locks: bool) -> Rows {
+    /// counted by; `looked` says what can be compared.
+    pub fn rows(&self, units: &[Per], looked: Looked) -> Rows {
         let keys: BTreeSet<&Key> = self.a.lines.keys().chain(self.b.lines.keys()).collect();
         let mut rows = Rows::default();
         for key in &keys {
@@ -97,13 +106,20 @@ impl Pair<'_> {
                     file: file.clone(),
                     operation: operation.clone(),
                 },
+                Key::Function { part: COUNTED, .. } => continue,
+                key if self.repeats(key) => continue,
+                Key::Function { process, function, part } => {
+                    What::Function { process: process.clone(), function: function.clone(), part }
+                }
             };
             let table = match what {
                 What::Account { .. } => &mut rows.accounts,
                 What::Process { .. } => &mut rows.processes,
-                What::Lock { .. } if !locks => continue,
+                What::Lock { .. } if !looked.locks => continue,
                 What::Lock { .. } => &mut rows.locks,
                 What::File { .. } => &mut rows.files,
+                What::Function { .. } if !looked.functions => continue,
+                What::Function { .. } => &mut rows.functions,
                 What::Statement { .. } => continue,
             };
             table.extend(self.row(what, key));
@@ -114,6 +130,18 @@ impl Pair<'_> {
         rows.totals = units.iter().filter_map(|per| self.total(&accounts, *per)).collect();
         rows.judge();
         rows
+    }
+
+    /// Whether this is an exclusive time that is the inclusive one once more: the function called
+    /// none that has a probe.
+    fn repeats(&self, key: &Key) -> bool {
+        let Key::Function { process, function, part: EXCLUSIVE } = key else { return false };
+        let (process, function) = (process.clone(), function.clone());
+        let whole = Key::Function { process, function, part: INCLUSIVE };
+        let time = |side: &Side, key: &Key| -> u64 {
+            side.lines.get(key).map_or(0, |line| line.iter().map(|amount| amount.total).sum())
+        };
+        [self.a, self.b].iter().all(|side| time(side, key) == time(side, &whole))
     }
 
     fn total(&self, accounts: &Sum<'_>, per: Per) -> Option<Total> {
@@ -193,7 +221,8 @@ impl Pair<'_> {
     }
 }
 
-fn change(a: &Ratio, b: &Ratio) -> Change {
+/// How a ratio differs; what that means is judged with all others.
+pub fn change(a: &Ratio, b: &Ratio) -> Change {
     let difference = Difference::of(a, b);
     Change {
         a_seconds: a.value,
@@ -226,15 +255,16 @@ impl Row {
 }
 
 impl Rows {
-    fn tables(&mut self) -> [&mut Vec<Row>; 5] {
-        let Rows { accounts, processes, locks, files, statements, .. } = self;
-        [accounts, processes, locks, files, statements]
+    fn tables(&mut self) -> [&mut Vec<Row>; 6] {
+        let Rows { accounts, processes, locks, files, functions, statements, .. } = self;
+        [accounts, processes, locks, files, functions, statements]
     }
 
     /// Tell what is chance, and order by what is not.
-    fn judge(&mut self) {
+    pub fn judge(&mut self) {
+        let each = FALSE / 2.0 / self.totals.len().max(1) as f64;
         for total in &mut self.totals {
-            let found = total.change.p.is_some_and(|p| p <= FALSE);
+            let found = total.change.p.is_some_and(|p| p <= each);
             total.change.judge(found);
         }
         let whole = self.totals.first().map(|total| total.change).unwrap_or_default();
@@ -244,7 +274,7 @@ impl Rows {
             .flat_map(|table| table.iter())
             .filter_map(|it| it.change.p)
             .collect();
-        let mut found = discoveries(&p, FALSE).into_iter();
+        let mut found = discoveries(&p, FALSE / 2.0).into_iter();
         for (at, table) in self.tables().into_iter().enumerate() {
             for row in table.iter_mut() {
                 let is_found = row.change.p.is_some() && found.next().unwrap_or(false);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::machine::Processors;
 use crate::report::document::{Finding, Made};
 
 /// All of it.
@@ -39,6 +40,8 @@ pub struct Comparison {
     pub locks: Vec<Row>,
     /// Operations on files.
     pub files: Vec<Row>,
+    /// Functions with a probe.
+    pub functions: Vec<Row>,
     /// Time worked for statements.
     pub statements: Vec<Row>,
 }
@@ -84,6 +87,8 @@ pub struct Compared {
     pub exact: bool,
     /// Blocks from which the noise is estimated.
     pub blocks: usize,
+    /// The machine's processors; `None` where they were not recorded.
+    pub processors: Option<Processors>,
     /// Commits of clients that wrote WAL.
     pub commits: u64,
     /// Commands of clients.
@@ -230,6 +235,16 @@ pub enum What {
         file: Arc<str>,
         /// "read", "write", ...
         operation: Arc<str>,
+    },
+    /// A function.
+    Function {
+        /// "client backend", ...
+        process: Arc<str>,
+        /// Its symbol.
+        function: Arc<str>,
+        /// "inclusive": with all that it called; "exclusive": less what functions with a probe
+        /// took that it called.
+        part: &'static str,
     },
     /// A statement.
     Statement {

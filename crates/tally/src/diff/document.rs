@@ -11,19 +11,26 @@ use crate::report::document::{
 };
 
 /// The sections: what they are called, their tables, and those of what is below the noise.
-const SECTIONS: [(&str, &str, &[&str]); 8] = [
+const SECTIONS: [(&str, &str, &[&str]); 9] = [
     ("configuration", "Set up differently", &["configuration"]),
     ("totals", "Time in all", &["totals"]),
     ("accounts", "Where it changed", &["accounts"]),
     ("statements", "Statements", &["statements"]),
     ("files", "Files", &["files"]),
     ("locks", "Locks", &["locks"]),
+    ("functions", "Functions", &["functions"]),
     ("processes", "The server's own processes", &["processes"]),
     ("noise", "Below the noise", &NOISE),
 ];
 
-const NOISE: [&str; 5] =
-    ["accounts_noise", "statements_noise", "files_noise", "locks_noise", "processes_noise"];
+const NOISE: [&str; 6] = [
+    "accounts_noise",
+    "statements_noise",
+    "files_noise",
+    "locks_noise",
+    "functions_noise",
+    "processes_noise",
+];
 
 /// What is below the noise, and where files lie: a page has room for it, a text has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +42,12 @@ pub enum Noise {
 /// The document; times in words are of this zone.
 pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     let mut tables = vec![configuration(it, noise), totals(it)];
-    let all: [(_, _, &[Row]); 5] = [
+    let all: [(_, _, &[Row]); 6] = [
         ("accounts", "accounts_noise", &it.accounts),
         ("statements", "statements_noise", &it.statements),
         ("files", "files_noise", &it.files),
         ("locks", "locks_noise", &it.locks),
+        ("functions", "functions_noise", &it.functions),
         ("processes", "processes_noise", &it.processes),
     ];
     for (id, id_noise, rows) in all {
@@ -95,7 +103,7 @@ fn facts(it: &Comparison, zone: &TimeZone) -> Vec<Fact> {
     };
     let noise = format!(
         "estimated from each recording's own course, in {} blocks of A and {} of B; +- is half of a \
-         95 % interval. Of the rows called changed, one in a hundred may be so by chance. What only \
+         95 % interval. Of the rows called changed, fewer than one in a hundred are so by chance. What only \
          changes from one run to the next, no single recording can tell",
         it.a.blocks, it.b.blocks
     );
@@ -212,6 +220,9 @@ fn names(id: &str) -> Vec<Column> {
             vec![text("file", "File"), text("operation", "Operation"), text("process", "By")]
         }
         "locks" => vec![text("lock", "Lock"), text("part", "What")],
+        "functions" => {
+            vec![text("function", "Function"), text("part", "Time"), text("process", "By")]
+        }
         _ => vec![
             text("query", "Statement"),
             text("database", "Database").expendable(9),
@@ -231,6 +242,9 @@ fn said(what: &What) -> Vec<Cell> {
         What::Lock { family, lock, part } => {
             vec![format!("{family}:{lock}").into(), (*part).into()]
         }
+        What::Function { process, function, part } => {
+            vec![function.into(), (*part).into(), process.into()]
+        }
         What::Statement { query, database, user, .. } => {
             vec![query.into(), database.as_str().into(), user.as_str().into()]
         }
@@ -244,7 +258,7 @@ fn class(what: &What) -> Option<&'static str> {
         }
         What::Lock { family, .. } => Some(Class::of(&format!("{family}:")).name()),
         What::File { .. } => Some(Class::Io.name()),
-        What::Statement { .. } => None,
+        What::Function { .. } | What::Statement { .. } => None,
     }
 }
 
@@ -297,6 +311,11 @@ fn title(id: &str) -> (&'static str, &'static str) {
             ("Operations on files", "This time is a part of the accounts': do not add the two.")
         }
         "locks" => ("Locks", "Held: from acquiring it to releasing it; this overlaps all else."),
+        "functions" => (
+            "Functions with a probe",
+            "Inclusive: with all that it called; exclusive: less the functions with a probe among \
+             that. Both overlap all else.",
+        ),
         _ => (
             "The server's own processes",
             "Time that was not idle; no client waits for it, but for the processors.",
@@ -318,7 +337,8 @@ fn table(id: &'static str, it: &Comparison, rows: &[Row], folded: &[&Row]) -> Ta
         };
         let mut names: Vec<Cell> = vec![number.into()];
         names.resize(self::names(id).len(), Cell::Empty);
-        let of_class = (id != "statements").then(|| Class::Other.name());
+        // Where rows have a class, all have one.
+        let of_class = class(&sum.what).map(|_| Class::Other.name());
         table.push(of_class, row(id, names, &sum));
     }
     table

@@ -2,6 +2,7 @@
 //! What a comparison says in sentences.
 
 use super::comparison::{Change, Comparison, Per, Row, Total, Verdict, What};
+use super::machine;
 use crate::chance::FEWEST;
 use crate::model::units::{count, duration};
 use crate::report::document::{Finding, Weight};
@@ -11,6 +12,8 @@ const REASONS: usize = 3;
 const ENOUGH: f64 = 0.9;
 /// Settings that are named, at most.
 const SETTINGS: usize = 6;
+/// A shorter recording, seconds, knows little of its noise.
+const SHORT: f64 = 120.0;
 /// Where commands a commit differ by more, the work is not the same.
 const OTHER_WORK: f64 = 0.1;
 
@@ -27,6 +30,9 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
     found.extend(set_up(it).map(|text| note("configuration", text)));
     found.extend(one_sided(it).map(|text| note("statements", text)));
     found.extend(other_work(it).map(|text| warning("totals", text)));
+    let processors = it.a.processors.zip(it.b.processors);
+    let busy = processors.and_then(|(a, b)| machine::finding(&a, &b));
+    found.extend(busy.map(|text| warning("totals", text)));
     for side in [&it.a, &it.b] {
         if side.blocks < FEWEST {
             found.push(warning(
@@ -39,6 +45,7 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
             ));
         }
     }
+    found.extend(short(it).map(|text| warning("totals", text)));
     found.extend(it.left_out.iter().map(|text| warning("totals", text.clone())));
     found
 }
@@ -74,7 +81,7 @@ fn change(total: &Total) -> String {
     );
     match change.verdict {
         Verdict::Noise => {
-            format!("{what}. Noise alone gives as much more than once in a hundred times.")
+            format!("{what}. Noise alone may give as much.")
         }
         Verdict::Unknown => format!("{what}. Whether that is noise cannot be told."),
         _ => format!("{what}."),
@@ -88,6 +95,7 @@ pub fn name(what: &What) -> String {
         What::Process { process, activity } => format!("{activity} of {process}"),
         What::Lock { family, lock, part } => format!("{family}:{lock} {part}"),
         What::File { process, file, operation } => format!("{operation} {file} by {process}"),
+        What::Function { process, function, part } => format!("{function} by {process}, {part}"),
         What::Statement { query, .. } => query.to_string(),
     }
 }
@@ -187,6 +195,19 @@ fn one_sided(it: &Comparison) -> Option<String> {
         (0, 0) => None,
         (a, b) => Some(format!("Statements that ran in A only: {a}; in B only: {b}.")),
     }
+}
+
+/// Noise that lasts longer than a recording is in none of its blocks.
+fn short(it: &Comparison) -> Option<String> {
+    let least = it.a.compared_seconds.min(it.b.compared_seconds);
+    let few = it.a.blocks.min(it.b.blocks) < FEWEST;
+    (least < SHORT && !few).then(|| {
+        format!(
+            "No more than {} are compared: of what comes and goes more slowly such a recording knows \
+             nothing, and it looks like a change. Minutes tell more.",
+            duration(least)
+        )
+    })
 }
 
 fn other_work(it: &Comparison) -> Option<String> {

@@ -6,10 +6,15 @@ use std::sync::Arc;
 use recording::Series;
 use segment::directory::StatKind;
 use segment::locks::{Name, Part};
-use segment::{commits, files, interval, locks};
+use segment::{commits, files, functions, interval, locks};
 
 /// Who works for clients in transactions; all others are processes of the server's own.
 const CLIENTS: &str = "client backend";
+
+/// What of a function's calls.
+pub const INCLUSIVE: &str = "inclusive";
+pub const EXCLUSIVE: &str = "exclusive";
+pub const COUNTED: &str = "counted";
 
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +60,15 @@ pub enum Key {
         /// "read", "write", "sync", ...
         operation: Arc<str>,
     },
+    /// Functions with a probe.
+    Function {
+        /// "client backend", "checkpointer", ...
+        process: Arc<str>,
+        /// Its symbol.
+        function: Arc<str>,
+        /// "inclusive" or "exclusive" time; "counted": calls without a time.
+        part: &'static str,
+    },
 }
 
 impl Key {
@@ -77,6 +91,16 @@ impl Key {
             };
             let process = series.process.clone();
             return Some(Key::File { process, file, operation: operation.into() });
+        }
+        if let Some(functions::Name::Function { key: [function, _], part }) = functions::parse(stat)
+        {
+            let part = match part {
+                functions::Part::Inclusive => INCLUSIVE,
+                functions::Part::Exclusive => EXCLUSIVE,
+                functions::Part::Counted => COUNTED,
+            };
+            let (process, function) = (series.process.clone(), function.into());
+            return Some(Key::Function { process, function, part });
         }
         if !clients {
             return None;
@@ -149,5 +173,22 @@ mod tests {
         assert_eq!(timer("file::main::read::execute"), file("main", "read"));
         assert_eq!(timer("file::main@16385::read::bind"), file("main@16385", "read"));
         assert_eq!(timer("file::main::sync failed::sync"), file("main", "sync"));
+    }
+
+    #[test]
+    fn functions_are_added_up_over_phases_for_each_kind_of_process() {
+        let timer = |process, name| key(process, name, StatKind::Timer);
+        let function = |process: &str, part| {
+            let (process, function) = (process.into(), "XLogFlush".into());
+            Some(Key::Function { process, function, part })
+        };
+        let flush = timer(CLIENTS, "function::XLogFlush::inclusive::commit");
+        assert_eq!(flush, function(CLIENTS, INCLUSIVE));
+        assert_eq!(timer(CLIENTS, "function::XLogFlush::inclusive::execute"), flush);
+        let own = timer("walwriter", "function::XLogFlush::exclusive::background");
+        assert_eq!(own, function("walwriter", EXCLUSIVE));
+        let hot = timer(CLIENTS, "function::XLogFlush::counted::commit");
+        assert_eq!(hot, function(CLIENTS, COUNTED));
+        assert_eq!(timer(CLIENTS, "edge::XLogFlush::XLogWrite"), None);
     }
 }

@@ -6,6 +6,8 @@
 //! [`comparison`], which is printed as JSON or, by way of a report's [`document`], as text or a
 //! page.
 
+#[cfg(test)]
+mod alarms;
 mod columns;
 mod compare;
 mod comparison;
@@ -13,6 +15,7 @@ mod configuration;
 mod document;
 mod findings;
 mod key;
+mod machine;
 mod place;
 mod side;
 mod statements;
@@ -27,10 +30,11 @@ use crate::cli::DiffArgs;
 use crate::error::Error;
 use crate::report::document::Made;
 use crate::report::{output, page, style, text, WIDTH};
-use compare::{units, Pair};
+use columns::State;
+use compare::{units, Looked, Pair};
 use comparison::{Compared, Comparison};
 use document::Noise;
-use key::Key;
+use key::{Key, COUNTED};
 use side::Side;
 
 pub use comparison::Per;
@@ -82,14 +86,24 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     let mut left_out: Vec<String> = shared.into_iter().collect();
     left_out.extend([&a, &b].into_iter().filter_map(partial));
     left_out.extend(configuration::unknown(&a, &b)?);
-    let locks = a.has_locks() && b.has_locks();
-    if !locks && (a.has_some_locks() || b.has_some_locks()) {
+    let looked = |what: fn(&State) -> u64| (a.has(what) && b.has(what), any(&a, &b, what));
+    let (locks, some_locks) = looked(|state| state.locks_ns);
+    if some_locks && !locks {
         left_out.push(
             "Locks are not compared: the level was not locks in all of A and B. Looking at them \
              costs time as well, which is in the accounts."
                 .to_string(),
         );
     }
+    let (functions, some_functions) = looked(|state| state.functions_ns);
+    if some_functions && !functions {
+        left_out.push(
+            "Functions are not compared: not in all of A and B did any have a probe. Timing them \
+             costs time as well, which is in the accounts."
+                .to_string(),
+        );
+    }
+    left_out.extend([&a, &b].into_iter().filter(|_| functions).filter_map(not_timed));
     if a.statements.is_some() != b.statements.is_some() {
         let missing = if a.statements.is_some() { "B" } else { "A" };
         left_out.push(format!(
@@ -99,7 +113,7 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     }
     let chosen = std::iter::once(per).chain(units.into_iter().filter(|unit| *unit != per));
     let units: Vec<Per> = chosen.collect();
-    let rows = Pair { a: &a, b: &b, per }.rows(&units, locks);
+    let rows = Pair { a: &a, b: &b, per }.rows(&units, Looked { locks, functions });
     let mut comparison = Comparison {
         format: "pgtally diff",
         version: 1,
@@ -118,6 +132,7 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
         processes: rows.processes,
         locks: rows.locks,
         files: rows.files,
+        functions: rows.functions,
         statements: rows.statements,
     };
     // What could not be read is known when all has been.
@@ -128,6 +143,33 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     comparison.findings = findings::findings(&comparison);
     progress.finish_and_clear();
     Ok(comparison)
+}
+
+fn any(a: &Side, b: &Side, what: fn(&State) -> u64) -> bool {
+    a.has_some(what) || b.has_some(what)
+}
+
+/// Functions of a side of which some calls have no time.
+fn not_timed(side: &Side) -> Option<String> {
+    let mut names: Vec<&str> = side
+        .lines
+        .keys()
+        .filter_map(|key| match key {
+            Key::Function { function, part: COUNTED, .. } if side.count(key) > 0 => {
+                Some(&**function)
+            }
+            _ => None,
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Too hot to be timed, some calls in {} are only counted, and in no figure here: {}.",
+            side.name,
+            names.join(", ")
+        )
+    })
 }
 
 fn compared(side: &Side) -> Compared {
@@ -141,6 +183,7 @@ fn compared(side: &Side) -> Compared {
         compared_seconds: side.seconds(),
         exact: side.exact,
         blocks: side.kept.len(),
+        processors: side.processors,
         commits: side.count(&Key::Commit),
         commands: side.count(&Key::Command),
     }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use recording::{Amount, FrameRow, Range, Recording};
 
-use super::columns::Columns;
+use super::columns::{Columns, State};
 use super::key::Key;
+use super::machine::Processors;
 use super::place::Place;
 use super::statements::{self, Statements};
 use crate::error::Error;
@@ -28,6 +29,8 @@ pub struct Side {
     pub kept: Vec<usize>,
     /// Whether these are exact.
     pub exact: bool,
+    /// What else the machine did.
+    pub processors: Option<Processors>,
     /// What was done in them.
     pub lines: HashMap<Key, Vec<Amount>>,
     /// The statements; `None`: none were recorded.
@@ -54,9 +57,21 @@ impl Side {
                 recording::in_words(range.to_us)
             )));
         }
+        let processors = Processors::of(&heads, &recording.kernel(range)?);
         let lines = lines(&recording, range, &columns, &kept)?;
         let statements = statements::read(&recording, &columns, &kept)?;
-        Ok(Side { name, recording, range, heads, columns, kept, exact, lines, statements })
+        Ok(Side {
+            name,
+            recording,
+            range,
+            heads,
+            columns,
+            kept,
+            exact,
+            processors,
+            lines,
+            statements,
+        })
     }
 
     /// A line's figure in each column that is compared.
@@ -83,19 +98,19 @@ impl Side {
         self.columns.states.iter().map(|state| state.covered_ns).sum::<u64>() as f64 * 1e-9
     }
 
-    /// Whether all locks were looked at in all that is compared.
-    pub fn has_locks(&self) -> bool {
+    /// Whether this was looked at in all that is compared: `looked` tells for how long in a column.
+    pub fn has(&self, looked: fn(&State) -> u64) -> bool {
         // The level is told by two clock readings a little apart.
-        let looked = |at: &usize| {
+        let whole = |at: &usize| {
             let state = self.columns.states[*at];
-            state.locks_ns as f64 >= state.covered_ns as f64 * 0.999
+            looked(&state) as f64 >= state.covered_ns as f64 * 0.999
         };
-        self.kept.iter().all(looked)
+        self.kept.iter().all(whole)
     }
 
-    /// Whether any lock was looked at in what is compared.
-    pub fn has_some_locks(&self) -> bool {
-        self.kept.iter().any(|at| self.columns.states[*at].locks_ns > 0)
+    /// Whether it was looked at in any of what is compared.
+    pub fn has_some(&self, looked: fn(&State) -> u64) -> bool {
+        self.kept.iter().any(|at| looked(&self.columns.states[*at]) > 0)
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An interval that never was, for tests of the views.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use segment::commits::{Checkpoints, Commits};
@@ -21,7 +22,7 @@ use segment::{
     Clock, ClockKind, EventKind, Histogram, Level, Overflows, RelationRow, StatementKey,
 };
 
-use super::io::{Checkpoint, Io, Running, Tablespaces};
+use super::io::{Checkpoint, Io, RelationNames, Running, Tablespaces};
 use super::statements::{
     ActivityRow, Bucket, CurrentRow, Moments, Quantiles, Split, StatementRow, Statements, TableRow,
 };
@@ -196,6 +197,7 @@ pub fn io() -> Io {
         ],
         relations: Some(relations()),
         relations_seconds: None,
+        relation_names: RelationNames(BTreeMap::from([((Some(5), 1663, 16384), "orders".into())])),
         tablespaces: Tablespaces::default(),
         devices: None,
         devices_problem: Some("the segment names no data directory".to_string()),

@@ -19,6 +19,7 @@ use super::summary::Summary;
 use crate::cli::RecordArgs;
 use crate::error::Error;
 use crate::events::Row;
+use crate::report::cost::READING;
 
 /// How often the files of the server's configuration are looked at.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);
@@ -253,6 +254,10 @@ impl<'a> Recorder<'a> {
         }
         let clock = format!("{}, {} ticks per second", header.clock_kind.name(), self.rate());
         self.beside.settings.push(note("clock of the segment", &clock));
+        if let Some(seconds) = ::clock::pgtallys_now() {
+            let reading = note(READING.1, &format!("{:.1}", seconds * 1e9));
+            self.beside.settings.push(SettingRow { unit: "ns".into(), ..reading });
+        }
         Ok(())
     }
 

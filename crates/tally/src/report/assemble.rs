@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use super::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
 use super::findings::findings;
 use super::material::Material;
-use super::{charts, facts, latency, marks, seeds, tables};
+use super::{charts, cost, facts, latency, marks, seeds, tables};
 use crate::error::Error;
 
 /// The sections, in the order of the page: what they are called, and their tables and texts.
@@ -86,6 +86,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
             covered_seconds: interval.interval_seconds,
             gap_seconds: material.gaps.iter().map(|gap| gap.to - gap.from).sum(),
             exact: interval.exact,
+            cost: cost::cost(&material),
             facts,
         },
         totals: Totals {

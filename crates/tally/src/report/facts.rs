@@ -3,6 +3,7 @@
 
 use jiff::tz::TimeZone;
 
+use super::cost;
 use super::document::{span as words, time, Fact};
 use super::material::Material;
 use crate::model::units::{duration, whole};
@@ -17,14 +18,7 @@ pub fn facts(material: &Material, zone: &TimeZone) -> Vec<Fact> {
     facts.extend(given("Machine"));
     facts.push(fact("Time", span(material, zone)));
     facts.extend(given("Level"));
-    facts.push(fact(
-        "Cost",
-        format!(
-            "not measured while recording; `tally cost` measures what the level costs this server, \
-             with its error: {}",
-            interval.server.host
-        ),
-    ));
+    facts.push(fact("Cost", cost::words(material)));
     facts.push(fact("Exactness", exactness(material)));
     if !material.gaps.is_empty() {
         facts.push(fact("Gaps", gaps(material)));

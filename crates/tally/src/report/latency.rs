@@ -47,8 +47,8 @@ pub fn heatmap(material: &Material) -> Option<Heatmap> {
         section: "latency",
         title: "How long commands took",
         note: Some(format!(
-            "The clients' commands by how long they were handled: each column is {}. The darker, \
-             the more.",
+            "The clients' commands by how long they were handled: each column is {}. \
+             The colour tells how many, by the strip below.",
             crate::model::units::duration(step)
         )),
         unit: Unit::Seconds,

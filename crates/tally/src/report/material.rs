@@ -4,6 +4,7 @@
 
 use segment::{Histogram, Interval, RelationRow};
 
+use super::cost::Measured;
 use super::document::{Fact, Gap, Mark};
 use super::point::Point;
 use crate::events::Row;
@@ -51,7 +52,11 @@ pub struct Material {
     pub runs: Vec<Run>,
     /// What was done to the files of each relation, most time first; none: not recorded.
     pub relations: Vec<RelationRow>,
-    /// The devices that the server's files lie on.
+    /// What a reading of the clock takes on the machine, seconds; `None` where it is not known.
+    pub reading_seconds: Option<f64>,
+    /// The cost of the level, where it has been measured.
+    pub cost: Option<Measured>,
+    /// The devices under the server.
     pub devices: Vec<Device>,
     /// What is wrong with the recording itself.
     pub problems: Vec<String>,

@@ -6,6 +6,7 @@
 
 pub mod assemble;
 mod charts;
+pub mod cost;
 pub mod document;
 mod facts;
 mod findings;
@@ -37,6 +38,7 @@ use crate::cli::ReportArgs;
 use crate::error::Error;
 use crate::model::table::speaks_utf8;
 use document::Document;
+use material::Material;
 use source::Wanted;
 
 pub use range::Edge;
@@ -46,12 +48,13 @@ pub const WIDTH: usize = 132;
 
 /// Make it, and print it or write it into a file.
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
-    let document = make(&Wanted {
+    let wanted = Wanted {
         directory: &args.directory,
         host: args.host.as_deref(),
         from: args.from,
         to: args.to,
-    })?;
+    };
+    let document = make(&wanted, args.cost.as_deref())?;
     let Some(path) = &args.output else {
         let mut out = BufWriter::new(io::stdout().lock());
         if args.json {
@@ -77,17 +80,18 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
 
 /// Write the page of all of a recording into `file`.
 pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
-    let document = make(&Wanted { directory, host: None, from: None, to: None })?;
+    let document = make(&Wanted { directory, host: None, from: None, to: None }, None)?;
     output::write(file, page::page(&document)?.as_bytes())
 }
 
-/// Read the recording and say what there is to say.
-fn make(wanted: &Wanted<'_>) -> Result<Document, Error> {
+/// Read the recording and say what there is to say, with a cost that was measured.
+fn make(wanted: &Wanted<'_>, cost: Option<&Path>) -> Result<Document, Error> {
+    let cost = cost.map(cost::Measured::read).transpose()?;
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     let material = source::read(wanted, &|what| progress.set_message(what));
     progress.finish_and_clear();
-    assemble::document(material?, &TimeZone::system())
+    assemble::document(Material { cost, ..material? }, &TimeZone::system())
 }
 
 /// As standard output can show it.

@@ -103,7 +103,11 @@ impl Keeper {
             history: History::new(settings.history, detail),
             seats: (settings.statements > 0).then(|| Seats::new(settings.statements)),
             processors: Processors::now(),
-            pace: Pace { interval: settings.interval.as_secs_f64(), detail: detail.as_secs_f64() },
+            pace: Pace {
+                interval: settings.interval.as_secs_f64(),
+                detail: detail.as_secs_f64(),
+                reading: ::clock::pgtallys_now(),
+            },
             interval: settings.interval,
             life: segment::clock::realtime_ns(),
             look: 0,

@@ -22,6 +22,8 @@ pub struct Pace {
     pub interval: f64,
     /// Length of a column of the heat map, seconds.
     pub detail: f64,
+    /// What a reading of the clock takes, seconds.
+    pub reading: Option<f64>,
 }
 
 /// The report of what is kept; `None`: there is nothing yet.
@@ -84,6 +86,8 @@ fn material(
         settings: Vec::new(),
         runs: Vec::new(),
         relations: Vec::new(),
+        reading_seconds: pace.reading,
+        cost: None,
         devices: Vec::new(),
         problems: Vec::new(),
         whole,

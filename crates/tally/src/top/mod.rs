@@ -16,6 +16,7 @@ mod live;
 mod moment;
 mod mouse;
 mod plain;
+mod relation_names;
 mod replay;
 mod saved;
 mod screen;

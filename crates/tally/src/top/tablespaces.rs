@@ -31,11 +31,8 @@ pub struct Asker {
 impl Asker {
     /// Of the server that a segment tells of.
     pub fn start(header: &Header) -> Asker {
-        // Hardly any server knows a role "root": to try would only put a line into its log.
-        let stranger = rustix::process::geteuid().is_root() && std::env::var_os("PGUSER").is_none();
-        let port = u16::try_from(header.server_port).ok().filter(|port| *port != 0 && !stranger);
         Asker {
-            socket: port.map(|port| server::socket_string(&header.socket_dir, port)),
+            socket: server::of_segment(header),
             asked: BTreeSet::new(),
             names: Names::new(),
             answer: None,

@@ -11,7 +11,7 @@ use device::{Devices, Problem, Reading, System};
 use segment::clients::Clients;
 use segment::{Interval, Relations, Segment};
 
-use super::tablespaces::Asker;
+use super::{relation_names, tablespaces};
 use crate::error::Error;
 use crate::events::{rows, Item, Tail};
 use crate::model::io::{DevicesUnder, Io, Told};
@@ -30,7 +30,8 @@ pub struct Watch {
     told: Told,
     relations: Option<Relations>,
     devices: Result<DeviceWatch, String>,
-    tablespaces: Asker,
+    tablespaces: tablespaces::Asker,
+    names: relation_names::Asker,
 }
 
 impl Watch {
@@ -45,8 +46,10 @@ impl Watch {
             Err("the segment names no data directory".to_string())
         };
         let relations = segment.relations().ok().flatten();
-        let tablespaces = Asker::start(header);
-        Watch { tail: Tail::after(0), told: Told::default(), relations, devices, tablespaces }
+        let tablespaces = tablespaces::Asker::start(header);
+        let names = relation_names::Asker::start(header);
+        let (tail, told) = (Tail::after(0), Told::default());
+        Watch { tail, told, relations, devices, tablespaces, names }
     }
 
     /// What there is to show at the end of this interval, when clients had done so much.
@@ -75,6 +78,7 @@ impl Watch {
             Ok(devices) => (io.devices, io.devices_problem) = devices.next(),
             Err(problem) => io.devices_problem = Some(problem.clone()),
         }
+        io.relation_names = self.names.next(io.relations.as_deref().unwrap_or_default());
         io.tablespaces = self.tablespaces.next(interval, io.devices.as_ref());
         Ok(io)
     }

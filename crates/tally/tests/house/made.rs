@@ -42,6 +42,8 @@ pub struct Made {
     pub accounts: Vec<Account>,
     /// Text, number, and the share of all time.
     pub statements: Vec<(&'static str, i64, f64)>,
+    /// Functions with a probe: what each transaction spends in it, and of that in it alone, ns.
+    pub functions: Vec<(&'static str, u64, u64)>,
     pub transactions: f64,
     pub seed: u64,
     pub from_us: i64,
@@ -60,6 +62,7 @@ impl Default for Made {
                 ("execute::wait::LWLock:BufferContent", 3_000.0, 0.9),
             ],
             statements: vec![("select $1", 11, 0.3), ("update t set x = $1", 12, 0.7)],
+            functions: Vec::new(),
             transactions: 900.0,
             seed: 1,
             from_us: MIDNIGHT,
@@ -181,6 +184,12 @@ impl Made {
         statistics.push(row(client, "commit::led", timer, commits, 1));
         statistics.push(row(client, "command::Query::handle", timer, 7 * commits, sum.ns));
         statistics.push(row(client, "lwlock::ProcArray::held::execute::shared", timer, commits, 9));
+        for (name, inclusive, exclusive) in &self.functions {
+            for (part, each) in [("inclusive", inclusive), ("exclusive", exclusive)] {
+                let name = format!("function::{name}::{part}::commit");
+                statistics.push(row(client, &name, timer, commits, each * commits));
+            }
+        }
         let mut head = FrameRow {
             frame,
             time_us,
@@ -193,6 +202,7 @@ impl Made {
             busy_ns: sum.ns,
             exact: true,
             commands: 7 * commits,
+            functions_probed: self.functions.len() as _,
             ..FrameRow::default()
         };
         each(&mut head);

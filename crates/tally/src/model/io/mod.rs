@@ -10,6 +10,7 @@ mod files;
 mod page;
 mod processes;
 mod recorded;
+mod relation_names;
 mod relations;
 mod tablespaces;
 mod wal;
@@ -27,6 +28,7 @@ use checkpoints::Begun;
 pub use checkpoints::{Checkpoint, Running};
 pub use page::page;
 pub use recorded::{Device, RecordedIo, Server};
+pub use relation_names::{RelationFile, RelationNames};
 pub use relations::{name as relation_name, timing as relation_timing};
 pub use tablespaces::{Tablespace, Tablespaces};
 
@@ -47,6 +49,8 @@ pub struct Io {
     /// What the relations are of, where that is longer than the interval: a recording has them
     /// by details, of seconds.
     pub relations_seconds: Option<f64>,
+    /// What they are called, as far as the server could be asked.
+    pub relation_names: RelationNames,
     /// Tablespaces by number.
     pub tablespaces: Tablespaces,
     /// The devices under the server.
@@ -125,6 +129,7 @@ impl Told {
             slow: self.slow.clone(),
             relations: None,
             relations_seconds: None,
+            relation_names: RelationNames::default(),
             tablespaces: Tablespaces::default(),
             devices: None,
             devices_problem: None,

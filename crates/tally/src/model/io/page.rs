@@ -31,15 +31,10 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
     if !processes.rows.is_empty() {
         sections.push(section("By kind of process", Vec::new(), Some(processes)));
     }
-    let relations = io.and_then(|io| Some((io.relations.as_deref()?, io.relations_seconds)));
-    if let Some((rows, of_seconds)) = relations {
-        let seconds = of_seconds.unwrap_or(interval.instrumented_seconds);
-        if let Some(table) = relations::table(rows, seconds, wish) {
-            let notes = relations::notes(wish, of_seconds);
-            sections.push(section("Relations, busiest first", notes, Some(table)));
-        }
-    }
     sections.push(section("Commits", commits::lines(interval), None));
+    if let Some((notes, table)) = io.and_then(|io| relations::table(io, interval, wish)) {
+        sections.push(section("Relations, busiest first", notes, Some(table)));
+    }
     let inserted = wal::table(interval, wish);
     if !inserted.rows.is_empty() {
         sections.push(section("WAL", Vec::new(), Some(inserted)));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Operations on the files of single relations, as a table of the busiest.
 
-use segment::interval::Timing;
+use segment::interval::{Interval, Timing};
 use segment::relations::RelationTiming;
 use segment::RelationRow;
 
 use super::files::megabytes;
+use super::{Io, RelationNames};
 use crate::model::panes::{accepts, by, left, right, sorted, Wish};
 use crate::model::table::{Row, Table, Tone};
 use crate::model::units::{count, duration, maybe_duration, two};
@@ -17,8 +18,8 @@ const BUSIEST: usize = 12;
 const DEFAULT: u32 = 1663;
 const GLOBAL: u32 = 1664;
 
-/// What a row is called: "shop/16384", "shop/16384_fsm@16390", "global/1262", "(others)"
-pub fn name(row: &RelationRow) -> String {
+/// "shop/orders", "shop/16384_fsm@16390", "global/1262", "(others)"
+pub fn name(row: &RelationRow, names: &RelationNames) -> String {
     let (Some(tablespace), Some(relfilenode)) = (row.tablespace, row.relfilenode) else {
         return "(others)".to_string();
     };
@@ -31,23 +32,29 @@ pub fn name(row: &RelationRow) -> String {
         Some(fork) => format!("_{fork}"),
     };
     let temporary = if row.temporary { " temporary" } else { "" };
+    let relation = names.get(row).map_or(relfilenode.to_string(), str::to_string);
     match tablespace {
-        DEFAULT | GLOBAL => format!("{folder}/{relfilenode}{fork}{temporary}"),
-        _ => format!("{folder}/{relfilenode}{fork}@{tablespace}{temporary}"),
+        DEFAULT | GLOBAL => format!("{folder}/{relation}{fork}{temporary}"),
+        _ => format!("{folder}/{relation}{fork}@{tablespace}{temporary}"),
     }
 }
 
-/// What the names do not say.
-pub fn notes(wish: &Wish, of_seconds: Option<f64>) -> Vec<String> {
-    let names = "database/number of the file; the view tally.relations has their names".to_string();
-    let longer = |seconds| format!("recorded for {} together", duration(seconds));
-    let names = Some(names).filter(|_| wish.filter.is_empty());
-    names.into_iter().chain(of_seconds.map(longer)).collect()
+/// What the names do not say, where some are only numbers.
+fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec<String> {
+    let unnamed = |row: &RelationRow| row.relfilenode.is_some() && names.get(row).is_none();
+    match shown.iter().any(|(_, _, row)| unnamed(row)) {
+        true => vec![
+            "a number is that of the file; in its database the view tally.relations has the names"
+                .to_string(),
+        ],
+        false => Vec::new(),
+    }
 }
 
-/// The busiest of those that contain the filter; `None`: there is none. They are of so many
-/// seconds in which the level was not off.
-pub fn table(rows: &[RelationRow], seconds: f64, wish: &Wish) -> Option<Table> {
+/// Notes, and the busiest of those that contain the filter; `None`: there is none.
+pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, Table)> {
+    let (rows, names) = (io.relations.as_deref()?, &io.relation_names);
+    let seconds = io.relations_seconds.unwrap_or(interval.instrumented_seconds);
     let rate = |n: f64| n / seconds.max(1e-9);
     let columns = vec![
         left("RELATION", 0),
@@ -66,16 +73,19 @@ pub fn table(rows: &[RelationRow], seconds: f64, wish: &Wish) -> Option<Table> {
         right("S/S", 1),
         right("FAILED", 7),
     ];
-    let named: Vec<(String, Timing, &RelationRow)> = rows
+    let mut named: Vec<(String, Timing, &RelationRow)> = rows
         .iter()
-        .map(|row| (name(row), timing(row), row))
+        .map(|row| (name(row, names), timing(row), row))
         .filter(|(name, _, _)| accepts(wish, &[name]))
         .collect();
-    let named = sorted(named, wish, |a, b| by(&wish.sort, (&a.1, &a.0), (&b.1, &b.0)));
-    let shown = if wish.filter.is_empty() { BUSIEST } else { named.len() };
+    named = sorted(named, wish, |a, b| by(&wish.sort, (&a.1, &a.0), (&b.1, &b.0)));
+    if wish.filter.is_empty() {
+        named.truncate(BUSIEST);
+    }
+    let mut notes = notes(&named, names);
+    notes.extend(io.relations_seconds.map(|s| format!("recorded for {} together", duration(s))));
     let rows: Vec<Row> = named
         .into_iter()
-        .take(shown)
         .map(|(name, all, row)| {
             let per_second = |timing: &RelationTiming| match timing.count {
                 0 => String::new(),
@@ -114,7 +124,7 @@ pub fn table(rows: &[RelationRow], seconds: f64, wish: &Wish) -> Option<Table> {
             }
         })
         .collect();
-    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+    (!rows.is_empty()).then_some((notes, Table { columns, rows, bars_after: None }))
 }
 
 /// All operations together, as far as their order wants it.

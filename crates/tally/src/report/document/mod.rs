@@ -5,10 +5,16 @@
 //! Figures are raw: seconds, bytes, numbers of things; times are seconds since 1970.
 
 mod cell;
+mod chart;
+mod table;
 
 use serde::Serialize;
 
+use super::cost::Cost;
+
 pub use cell::{number, span, time, Cell, Unit};
+pub use chart::{Axes, Axis, AxisName, Chart, ChartKind, Gap, Heatmap, Mark, Reference, Series};
+pub use table::{Column, Details, Table};
 
 /// A report.
 #[derive(Debug, Serialize)]
@@ -86,7 +92,9 @@ pub struct Measured {
     pub gap_seconds: f64,
     /// Whether nothing is missing within the intervals.
     pub exact: bool,
-    /// All this in words, and the server, the machine, the level, its cost.
+    /// What the level cost; `None` where that is not known.
+    pub cost: Option<Cost>,
+    /// All this in words, and the server, the machine, the level.
     pub facts: Vec<Fact>,
 }
 
@@ -139,141 +147,6 @@ pub enum Weight {
     Warning,
 }
 
-/// The times of the charts.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Axes {
-    /// Few enough points for a page.
-    pub main: Axis,
-    /// Every interval as it was recorded, as far as that is few enough.
-    pub fine: Axis,
-}
-
-/// Points in time.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Axis {
-    /// When each begins.
-    #[serde(serialize_with = "cell::times")]
-    pub time: Vec<f64>,
-    /// How much of it was measured: 0 in a gap.
-    #[serde(serialize_with = "cell::short_all")]
-    pub seconds: Vec<f64>,
-}
-
-/// Which axis a chart has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AxisName {
-    /// See [`Axes::main`].
-    Main,
-    /// See [`Axes::fine`].
-    Fine,
-}
-
-/// Figures over time.
-#[derive(Debug, Clone, Serialize)]
-pub struct Chart {
-    /// Names it.
-    pub id: &'static str,
-    /// Where it stands.
-    pub section: &'static str,
-    /// Its heading.
-    pub title: &'static str,
-    /// What has to be known to read it.
-    pub note: Option<String>,
-    /// Whether the series are parts of a whole.
-    pub kind: ChartKind,
-    /// Its times.
-    pub axis: AxisName,
-    /// Of all its figures.
-    pub unit: Unit,
-    /// A line across it.
-    pub reference: Option<Reference>,
-    /// Its series; of a stack, from the bottom up.
-    pub series: Vec<Series>,
-}
-
-/// How a chart is to be drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChartKind {
-    /// One on the other: their sum is the whole.
-    Stack,
-    /// Each for itself.
-    Lines,
-}
-
-/// A line across a chart.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Reference {
-    /// What it says.
-    pub name: &'static str,
-    /// How high.
-    pub value: f64,
-}
-
-/// A figure over time.
-#[derive(Debug, Clone, Serialize)]
-pub struct Series {
-    /// What it is.
-    pub name: String,
-    /// The class of activity, for its colour; `None`: it is no activity.
-    pub class: Option<&'static str>,
-    /// How manieth of its class in the chart.
-    pub shade: usize,
-    /// One a point of the axis; `None`: not measured.
-    #[serde(serialize_with = "cell::short")]
-    pub values: Vec<Option<f64>>,
-}
-
-/// A distribution over time.
-#[derive(Debug, Clone, Serialize)]
-pub struct Heatmap {
-    /// Names it.
-    pub id: &'static str,
-    /// Where it stands.
-    pub section: &'static str,
-    /// Its heading.
-    pub title: &'static str,
-    /// What has to be known to read it.
-    pub note: Option<String>,
-    /// Of the bounds.
-    pub unit: Unit,
-    /// When each column begins.
-    pub time: Vec<f64>,
-    /// How long a column is.
-    pub step_seconds: f64,
-    /// The edges of the rows, rising; one more than rows.
-    #[serde(serialize_with = "cell::short_all")]
-    pub bounds: Vec<f64>,
-    /// Of each column the first row that holds something, and the counts from there on.
-    /// Empty: nothing happened; `None`: nothing was measured.
-    pub columns: Vec<Option<Vec<u64>>>,
-}
-
-/// An instant or a stretch that is marked in the charts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Mark {
-    /// When it is, or begins.
-    pub time: f64,
-    /// When it ends; `None`: an instant.
-    pub until: Option<f64>,
-    /// "checkpoint", "slow", "start", ...
-    pub kind: String,
-    /// What it is.
-    pub text: String,
-}
-
-/// A stretch in which nothing was measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Gap {
-    /// Its begin.
-    pub from: f64,
-    /// Its end.
-    pub to: f64,
-    /// Why.
-    pub reason: String,
-}
-
 /// A part of the page.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Section {
@@ -293,74 +166,6 @@ pub struct Section {
     pub texts: Vec<String>,
 }
 
-/// Rows under headings.
-#[derive(Debug, Clone, Serialize)]
-pub struct Table {
-    /// Names it.
-    pub id: &'static str,
-    /// Its heading.
-    pub title: &'static str,
-    /// What has to be known to read it.
-    pub note: Option<String>,
-    /// Its columns.
-    pub columns: Vec<Column>,
-    /// The column that the rows are ordered by: figures from the greatest, words and times
-    /// from the first; `None`: in an order of its own.
-    pub sort: Option<&'static str>,
-    /// The rows, a cell for each column.
-    pub rows: Vec<Vec<Cell>>,
-    /// Of each row its class of activity, for its colour.
-    pub classes: Option<Vec<&'static str>>,
-    /// Of each row what there is to open.
-    pub details: Option<Vec<Details>>,
-}
-
-/// A column.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Column {
-    /// Names it.
-    pub key: &'static str,
-    /// Its heading.
-    pub title: &'static str,
-    /// Of its cells.
-    pub unit: Unit,
-    /// What has to be known to read it.
-    pub help: Option<&'static str>,
-    /// In a text too narrow for all columns the one with the highest number goes; 0 stays.
-    #[serde(skip)]
-    pub expendable: u8,
-}
-
-impl Column {
-    /// One that stays.
-    pub const fn new(key: &'static str, title: &'static str, unit: Unit) -> Column {
-        Column { key, title, unit, help: None, expendable: 0 }
-    }
-
-    /// The same, with what has to be known to read it.
-    pub const fn help(self, help: &'static str) -> Column {
-        Column { help: Some(help), ..self }
-    }
-
-    /// The same, to go where there is no room.
-    pub const fn expendable(self, rank: u8) -> Column {
-        Column { expendable: rank, ..self }
-    }
-}
-
-/// What can be opened of a statement.
-#[derive(Debug, Clone, Serialize)]
-pub struct Details {
-    /// Its text; `None` where it is not known.
-    pub text: Option<std::sync::Arc<str>>,
-    /// Whether that is only the beginning.
-    pub cut: bool,
-    /// Executions: from, to, how many.
-    pub histogram: Vec<(Cell, Cell, u64)>,
-    /// Phase, activity, seconds, count; most first.
-    pub activities: Vec<(std::sync::Arc<str>, std::sync::Arc<str>, Cell, u64)>,
-}
-
 /// A text that stands as it is.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plain {
@@ -372,33 +177,6 @@ pub struct Plain {
     pub note: Option<String>,
     /// Its lines, each character as wide as any other.
     pub text: String,
-}
-
-impl Table {
-    /// One without rows.
-    pub fn new(id: &'static str, title: &'static str, columns: Vec<Column>) -> Table {
-        let (note, sort, rows, classes, details) = (None, None, Vec::new(), None, None);
-        Table { id, title, note, columns, sort, rows, classes, details }
-    }
-
-    /// The same, ordered by that column.
-    pub fn sorted(self, key: &'static str) -> Table {
-        Table { sort: Some(key), ..self }
-    }
-
-    /// The same with a note.
-    pub fn noted(self, note: Option<String>) -> Table {
-        Table { note, ..self }
-    }
-
-    /// One more row of this class.
-    pub fn push(&mut self, class: Option<&'static str>, row: Vec<Cell>) {
-        debug_assert_eq!(row.len(), self.columns.len(), "{}", self.id);
-        self.rows.push(row);
-        if let Some(class) = class {
-            self.classes.get_or_insert_default().push(class);
-        }
-    }
 }
 
 impl Document {

@@ -16,6 +16,7 @@ use std::path::Path;
 use recording::{FrameRow, Range, Recording};
 use segment::Interval;
 
+use super::cost;
 use super::material::{Latency, Material};
 use super::range::Edge;
 use crate::error::Error;
@@ -57,7 +58,8 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         all
     });
     let about = recording.about();
-    let settings = recording.settings(range)?;
+    let rows = recording.settings(range)?;
+    let settings = beside::settings(&rows, range);
     let shortest = heads.iter().map(|head| head.interval_ns).min();
     let detail = latency.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
@@ -75,8 +77,10 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         events: beside::events(&recording, range)?,
         marks: beside::marks(&recording, range)?,
         gaps: beside::gaps(&recording, range)?,
-        facts: words::facts(&heads, &settings),
-        settings: beside::settings(&settings, range),
+        facts: words::facts(&heads, &rows),
+        reading_seconds: cost::reading(&settings),
+        cost: None,
+        settings,
         runs: beside::runs(&recording, range)?,
         relations: recording.relations(range)?.unwrap_or_default(),
         devices: beside::devices(&recording, range)?,

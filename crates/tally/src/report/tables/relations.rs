@@ -6,7 +6,7 @@ use segment::relations::RelationTiming;
 use segment::RelationRow;
 
 use super::{each, rate};
-use crate::model::io::{relation_name, relation_timing};
+use crate::model::io::{relation_name, relation_timing, RelationNames};
 use crate::report::document::{Column, Table, Unit};
 
 /// Rows that are shown: a recording may have thousands.
@@ -47,7 +47,7 @@ pub fn relations(rows: &[RelationRow], interval: &Interval) -> Table {
     let moved = |of: &RelationTiming| rate(of.bytes as f64, interval);
     for row in rows.iter().take(MOST) {
         let cells = vec![
-            relation_name(row).into(),
+            relation_name(row, &RelationNames::default()).into(),
             row.seconds.into(),
             row.read.count.into(),
             moved(&row.read).into(),

@@ -2,6 +2,7 @@
 //! The state of the full-screen view, and what keys, clicks and intervals make of it. It knows
 //! no terminal and touches no file: what only its owner can do, it asks for.
 
+mod act;
 mod orders;
 mod typing;
 
@@ -12,21 +13,18 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 use segment::StatementKey;
 
 use super::feed::{Reading, Step};
-use super::help::HELP;
 use super::history::{History, STATEMENTS};
-use super::keys::{action, Action, Form};
-use super::mouse::{self, Spots};
+use super::keys::Form;
+use super::mouse::Spots;
 use super::views;
-use super::{moment, saved::Saved, INTERVAL};
+use super::{saved::Saved, INTERVAL};
 use crate::cli::{Sort, TopArgs, View};
 use crate::model::panes::{Open, Wish};
 use crate::model::statements::{page, Section};
 use crate::model::table::{speaks_utf8, Table};
-use typing::{edit, Edit};
 
 pub use orders::of_column;
 
@@ -258,200 +256,8 @@ impl Screen {
         }
     }
 
-    /// What a key changes, and what is to be done for it.
-    pub fn key(&mut self, key: KeyEvent) -> Option<Ask> {
-        self.notice = None;
-        match std::mem::replace(&mut self.mode, Mode::Normal) {
-            Mode::Help(line) => return self.key_in_help(line, key),
-            Mode::Filter(typed) => match edit(typed, key) {
-                Edit::Going(typed) => {
-                    self.cursor = 0;
-                    self.mode = Mode::Filter(typed);
-                }
-                Edit::Done(typed) => self.wish.filter = typed.to_lowercase(),
-                Edit::Dropped => {}
-            },
-            Mode::Interval(typed) => match edit(typed, key) {
-                Edit::Going(typed) => self.mode = Mode::Interval(typed),
-                Edit::Done(typed) => match typed.trim().parse::<f64>() {
-                    Ok(seconds) if INTERVALS.contains(&seconds) => {
-                        self.length = Duration::from_secs_f64(seconds);
-                    }
-                    _ => self.notice = Some(format!("{typed}: not 0.1 to 3600 seconds")),
-                },
-                Edit::Dropped => {}
-            },
-            Mode::Time(typed) => match edit(typed, key) {
-                Edit::Going(typed) => self.mode = Mode::Time(typed),
-                Edit::Done(typed) => return self.jump(&typed),
-                Edit::Dropped => {}
-            },
-            Mode::Normal => return action(key).and_then(|action| self.act(action)),
-        }
-        None
-    }
-
-    fn key_in_help(&mut self, line: usize, key: KeyEvent) -> Option<Ask> {
-        let quits = action(key) == Some(Action::Quit) && key.code != KeyCode::Char('q');
-        let to = match action(key) {
-            Some(Action::Move(by)) => line.saturating_add_signed(by),
-            Some(Action::Page(by)) => line.saturating_add_signed(by * self.page.max(1) as isize),
-            _ => return quits.then_some(Ask::Quit),
-        };
-        self.mode = Mode::Help(to.min(HELP.lines().count()));
-        None
-    }
-
-    /// What the mouse changes, and what is to be done for it.
-    pub fn mouse(&mut self, event: MouseEvent) -> Option<Ask> {
-        let action = mouse::action(&self.spots, event)?;
-        self.notice = None;
-        if let Mode::Help(line) = self.mode {
-            if let Action::Move(by) = action {
-                self.mode = Mode::Help(line.saturating_add_signed(by).min(HELP.lines().count()));
-            }
-            return None;
-        }
-        self.act(action)
-    }
-
-    /// What a wish changes, and what is to be done for it.
-    pub fn act(&mut self, action: Action) -> Option<Ask> {
-        let turn =
-            |at: usize, by: isize, n: usize| (at as isize + by).rem_euclid(n as isize) as usize;
-        match action {
-            Action::Quit => return Some(Ask::Quit),
-            Action::Export(form) => return Some(Ask::Export(form)),
-            Action::Save => return Some(Ask::Save),
-            Action::Mouse => return Some(Ask::Mouse),
-            Action::Pane(pane) => self.show(pane),
-            Action::NextPane(by) => self.show(turn(self.pane, by, PANES.len())),
-            Action::Move(by) => self.cursor = self.cursor.saturating_add_signed(by),
-            Action::Page(by) => {
-                let by = by * self.page.max(1) as isize;
-                self.cursor = self.cursor.saturating_add_signed(by);
-            }
-            Action::Point(row) if row == self.cursor => self.toggle(),
-            Action::Point(row) => self.cursor = row,
-            Action::Toggle => self.toggle(),
-            Action::ToggleAll => {
-                self.wish.open = match self.wish.open {
-                    Open::All => Open::These(HashSet::new()),
-                    Open::These(_) => Open::All,
-                }
-            }
-            Action::Sort(by) => self.wish.sort = orders::next(self.view(), &self.wish.sort, by),
-            Action::Order(sort) if sort == self.wish.sort => {
-                self.wish.reverse = !self.wish.reverse;
-            }
-            Action::Order(sort) => (self.wish.sort, self.wish.reverse) = (sort, false),
-            Action::Reverse => self.wish.reverse = !self.wish.reverse,
-            Action::Filter => self.mode = Mode::Filter(self.wish.filter.clone()),
-            Action::Clear if self.statement.is_some() => self.leave_statement(),
-            Action::Clear => self.wish.filter.clear(),
-            Action::Interval => self.mode = Mode::Interval(String::new()),
-            Action::Idle => self.wish.idle = !self.wish.idle,
-            Action::Pause => self.pause(),
-            Action::Live if self.play.is_some() => return Some(Ask::Seek(f64::INFINITY)),
-            Action::Live => self.history.live(),
-            Action::Step(by) => {
-                let beyond = self.history.step(by);
-                return (beyond != 0).then_some(Ask::Further(beyond));
-            }
-            Action::Jump => self.mode = Mode::Time(String::new()),
-            Action::Speed(by) => self.speed(by),
-            Action::Help => self.mode = Mode::Help(0),
-        }
-        None
-    }
-
-    fn pause(&mut self) {
-        match &mut self.play {
-            Some(play) => play.on = !play.on,
-            None if self.history.is_live() => self.history.hold(),
-            None => self.history.live(),
-        }
-    }
-
-    fn speed(&mut self, by: i32) {
-        match &mut self.play {
-            Some(play) => {
-                play.speed = (play.speed * 2f64.powi(by)).clamp(*SPEEDS.start(), *SPEEDS.end());
-            }
-            None => {
-                let said = "+ and - are for recordings (--replay); d sets the interval";
-                self.notice = Some(said.to_string());
-            }
-        }
-    }
-
     /// Number of the interval of a recording that is shown, from 0 on.
     pub fn shown_index(&self) -> Option<usize> {
         Some(self.reading()?.recorded.as_ref()?.index)
-    }
-
-    /// Look at a time that was typed.
-    fn jump(&mut self, typed: &str) -> Option<Ask> {
-        let place = self.history.place()?;
-        // A recording may go on for days: there the time is of the day that is shown.
-        let last = match self.play {
-            Some(_) => f64::INFINITY,
-            None => place.time + place.ago_seconds,
-        };
-        match moment::parse(typed, place.time, last, &self.zone) {
-            Ok(time) if self.history.seek(time) => None,
-            Ok(time) => Some(Ask::Seek(time)),
-            Err(problem) => {
-                self.notice = Some(problem);
-                None
-            }
-        }
-    }
-
-    fn show(&mut self, pane: usize) {
-        self.pane = pane;
-        self.cursor = 0;
-        self.top = 0;
-        self.statement = None;
-    }
-
-    /// Back to the table, with the cursor on the statement where it is still there.
-    fn leave_statement(&mut self) {
-        let key = self.statement.take();
-        let statements = self.reading().and_then(|reading| reading.statements.as_ref());
-        let name = key.and_then(|key| Some(statements?.row(&key)?.name()));
-        let at =
-            self.table().and_then(|t| t.rows.iter().position(|r| Some(&r.key) == name.as_ref()));
-        self.cursor = at.unwrap_or(0);
-        self.top = 0;
-    }
-
-    fn toggle(&mut self) {
-        if self.statement.is_some() {
-            return self.leave_statement();
-        }
-        if self.view() == View::Io {
-            // It has no cursor: its rows are opened together.
-            self.act(Action::ToggleAll);
-            return;
-        }
-        let Some(table) = self.table() else { return };
-        let Some(row) = table.rows.get(self.cursor).filter(|r| r.branches) else { return };
-        if self.view() == View::Statements {
-            let statements = self.reading().and_then(|reading| reading.statements.as_ref());
-            let rows = statements.map_or(&[][..], |statements| &statements.rows);
-            self.statement = rows.iter().find(|it| it.name() == row.key).map(|it| it.key);
-            (self.cursor, self.top) = (0, 0);
-            return;
-        }
-        if let Open::All = self.wish.open {
-            let keys = table.rows.iter().filter(|r| r.branches).map(|r| r.key.clone());
-            self.wish.open = Open::These(keys.collect());
-        }
-        if let Open::These(keys) = &mut self.wish.open {
-            if !keys.remove(&row.key) {
-                keys.insert(row.key.clone());
-            }
-        }
     }
 }

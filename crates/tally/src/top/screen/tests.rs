@@ -2,12 +2,15 @@
 //! Keys, clicks and intervals, and what is then drawn.
 
 use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyModifiers, MouseButton, MouseEventKind};
+use ratatui::crossterm::event::{
+    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 use ratatui::Terminal;
 
 use super::*;
 use crate::model::sample;
 use crate::top::draw;
+use crate::top::keys::Action;
 
 /// As without any option.
 pub fn args() -> TopArgs {

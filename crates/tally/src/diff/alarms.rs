@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How often what is the same is called different, by simulation.
+
+use super::compare::{change, Rows};
+use super::comparison::{Per, Row, Total, What};
+use crate::chance::dice::Normal;
+use crate::chance::Ratio;
+
+/// A thing's time in each of so many blocks.
+type Course = fn(&mut Normal, usize) -> Vec<f64>;
+
+/// Things that are compared, beside their total.
+const ROWS: usize = 20;
+
+fn independent(dice: &mut Normal, n: usize) -> Vec<f64> {
+    (0..n).map(|_| 10.0 + dice.next()).collect()
+}
+
+/// A checkpoint now and then.
+fn rare(dice: &mut Normal, n: usize) -> Vec<f64> {
+    let one = |dice: &mut Normal| match dice.uniform() < 0.1 {
+        true => (2.0 * dice.next()).exp(),
+        false => 0.0,
+    };
+    (0..n).map(|_| one(dice)).collect()
+}
+
+/// What is kept of a block's deviation in the next one.
+fn lasting(kept: f64, dice: &mut Normal, n: usize) -> Vec<f64> {
+    let (mut level, new) = (dice.next(), (1.0 - kept * kept).sqrt());
+    (0..n)
+        .map(|_| {
+            level = kept * level + new * dice.next();
+            10.0 + level
+        })
+        .collect()
+}
+
+fn lasting_5(dice: &mut Normal, n: usize) -> Vec<f64> {
+    lasting(0.8, dice, n)
+}
+
+fn lasting_20(dice: &mut Normal, n: usize) -> Vec<f64> {
+    lasting(0.95, dice, n)
+}
+
+/// Something slow under something fast.
+fn both(dice: &mut Normal, n: usize) -> Vec<f64> {
+    let slow = lasting(0.95, dice, n);
+    slow.iter().map(|level| level + dice.next()).collect()
+}
+
+/// It goes up and up.
+fn drift(dice: &mut Normal, n: usize) -> Vec<f64> {
+    (0..n).map(|i| 10.0 + 3.0 * i as f64 / n as f64 + dice.next()).collect()
+}
+
+/// Another program that runs, stops and runs again.
+fn neighbour(dice: &mut Normal, n: usize) -> Vec<f64> {
+    let mut there = dice.uniform() < 0.3;
+    (0..n)
+        .map(|_| {
+            there ^= dice.uniform() < if there { 0.2 } else { 0.2 * 0.3 / 0.7 };
+            10.0 + if there { 3.0 } else { 0.0 } + 0.5 * dice.next()
+        })
+        .collect()
+}
+
+const KINDS: [(&str, Course); 7] = [
+    ("independent", independent),
+    ("rare and large", rare),
+    ("lasting 5 blocks", lasting_5),
+    ("lasting 20 blocks", lasting_20),
+    ("lasting 20 blocks, and independent", both),
+    ("a neighbour that comes and goes", neighbour),
+    ("drift", drift),
+];
+
+/// Where the two sides of a comparison are from.
+#[derive(Clone, Copy, PartialEq)]
+enum Sides {
+    /// A course each.
+    Two,
+    /// The halves of one: these do differ where it drifts.
+    One,
+}
+
+/// Whether a comparison of the same, by so many blocks of each side, finds anything.
+fn alarms(dice: &mut Normal, course: Course, blocks: usize, from: Sides) -> bool {
+    let by = [(); 2].map(|()| (0..blocks).map(|_| 1000.0 + 50.0 * dice.next()).collect::<Vec<_>>());
+    let mut all = [vec![0.0; blocks], vec![0.0; blocks]];
+    let mut rows = Rows::default();
+    let compare = |what: &[Vec<f64>; 2]| {
+        let ratio = |side: usize| Ratio::of(&what[side], &by[side]).unwrap();
+        change(&ratio(0), &ratio(1))
+    };
+    for _ in 0..ROWS {
+        let each: Vec<f64> = match from {
+            Sides::One => course(dice, 2 * blocks),
+            Sides::Two => [course(dice, blocks), course(dice, blocks)].concat(),
+        };
+        let side = |at: usize| -> Vec<f64> {
+            each[at * blocks..].iter().zip(&by[at]).map(|(each, number)| each * number).collect()
+        };
+        let sides = [side(0), side(1)];
+        for (all, side) in all.iter_mut().zip(&sides) {
+            all.iter_mut().zip(side).for_each(|(all, one)| *all += one);
+        }
+        let what = What::Account { phase: "execute".into(), activity: "cpu".into() };
+        let change = compare(&sides);
+        rows.accounts.push(Row {
+            what,
+            change,
+            share: None,
+            a_count: 1.0,
+            b_count: 1.0,
+            a_bytes: 0.0,
+            b_bytes: 0.0,
+        });
+    }
+    let change = compare(&all);
+    rows.totals.push(Total { per: Per::Commit, change, a_per_second: 1.0, b_per_second: 1.0 });
+    rows.judge();
+    let verdicts = rows.accounts.iter().map(|row| row.change.verdict);
+    verdicts.chain(rows.totals.iter().map(|total| total.change.verdict)).any(|it| it.is_real())
+}
+
+fn share(course: Course, blocks: usize, from: Sides, runs: usize) -> f64 {
+    let mut dice = Normal(5);
+    let found = (0..runs).filter(|_| alarms(&mut dice, course, blocks, from)).count();
+    found as f64 / runs as f64
+}
+
+#[test]
+fn what_is_the_same_is_rarely_called_different() {
+    for (name, course) in KINDS.into_iter().filter(|(name, _)| !name.contains("20")) {
+        let share = share(course, 40, Sides::Two, 100);
+        assert!(share <= 0.04, "{name}: {share}");
+    }
+}
+
+/// Not a test but a measurement (docs/results.md).
+#[test]
+#[ignore = "takes a minute in a release build"]
+fn alarms_measured() {
+    const RUNS: usize = 1000;
+    for (name, course) in KINDS {
+        for blocks in [20, 40, 128] {
+            let of = |from| share(course, blocks, from, RUNS) * 100.0;
+            let (two, one) = (of(Sides::Two), of(Sides::One));
+            println!("{name}, {blocks} blocks: {two:.1} % of two courses, {one:.1} % of halves");
+        }
+    }
+}

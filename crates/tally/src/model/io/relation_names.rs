@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Names of relations by the numbers in their files' names, where the server could be asked.
+
+use std::collections::BTreeMap;
+
+use segment::RelationRow;
+use serde::{Serialize, Serializer};
+
+/// What names a relation's file: database (`None`: all share it), tablespace, number.
+pub type RelationFile = (Option<u32>, u32, u32);
+
+/// Those that are known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RelationNames(pub BTreeMap<RelationFile, String>);
+
+impl RelationNames {
+    /// The file of a row; `None` of the others together.
+    pub fn file(row: &RelationRow) -> Option<RelationFile> {
+        Some((row.database_id, row.tablespace?, row.relfilenode?))
+    }
+
+    /// The relation's name.
+    pub fn get(&self, row: &RelationRow) -> Option<&str> {
+        self.0.get(&Self::file(row)?).map(String::as_str)
+    }
+}
+
+/// One, as JSON has it.
+#[derive(Serialize)]
+struct Named<'n> {
+    database_id: Option<u32>,
+    tablespace: u32,
+    relfilenode: u32,
+    name: &'n str,
+}
+
+impl Serialize for RelationNames {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(
+            |(&(database_id, tablespace, relfilenode), name)| Named {
+                database_id,
+                tablespace,
+                relfilenode,
+                name,
+            },
+        ))
+    }
+}
