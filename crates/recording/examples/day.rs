@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Makes a long recording from a short real one: `day SOURCE DEST [HOURS [STATISTICS [STATEMENTS]]]`.
+//! Makes a long recording from a short real one:
 //!
-//! Each second is one of the real ones, chosen by chance, and each of its figures is multiplied
-//! by a number between 0.5 and 1.5, so that nothing repeats for the compression to find.
-//! Statistics and statements are copied under other names until there are as many as asked for,
-//! and all of them are active all the time. So its size is more than that of a real day.
+//!     cargo run --release -p recording --example day SOURCE DEST [HOURS [STATISTICS [STATEMENTS]]]
+//!
+//! The intervals of SOURCE are replayed in their order, over and over, each as a second. What was
+//! counted in them is drawn anew each time: a count n becomes a draw with mean and variance n,
+//! times follow their counts and vary by a tenth beside, and so do the buckets of histograms. So
+//! the course of the load is the real one, and nothing repeats for the compression to find. Where
+//! an average interval had fewer statistics, or an average detail fewer statements, than asked
+//! for, copies under other names are added, each drawn by itself. Devices, the kernel's view and
+//! relations are replayed as they were; events are left out.
 
-use recording::{About, Batch, Intake, Keeping, Range, Recording, ServerRow, Writer};
+use recording::{About, Batch, DeviceRow, Intake, Keeping, Range, Recording, ServerRow, Writer};
+use segment::delta::Extreme;
 use segment::directory::Stat;
-use segment::statements::StatementRecord;
-use segment::{Frame, Histogram, Statements};
+use segment::statements::{StatementRecord, Unit, COUNTERS};
+use segment::{Frame, Histogram, RelationRow, Statements};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,65 +27,233 @@ const BEGIN_US: i64 = 1_772_323_200_000_000;
 struct Dice(u64);
 
 impl Dice {
-    fn throw(&mut self, below: usize) -> usize {
+    /// Between 0 and 1.
+    fn throw(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
-        (self.0 >> 33) as usize % below.max(1)
+        (self.0 >> 33) as f64 / f64::from(1u32 << 31)
     }
 
-    fn vary(&mut self, n: u64) -> u64 {
-        let factor = 0.5 + self.throw(1 << 20) as f64 / f64::from(1 << 20);
+    /// As many as `n`, give or take its root; nothing stays nothing, and something does not
+    /// become nothing.
+    fn draw(&mut self, n: u64) -> u64 {
+        if n == 0 {
+            return 0;
+        }
+        let mean = n as f64;
+        if mean < 30.0 {
+            // The product of throws falls below e^-n after a draw of n's distribution.
+            let (least, mut product, mut drawn) = ((-mean).exp(), self.throw(), 0);
+            while product > least {
+                product *= self.throw();
+                drawn += 1;
+            }
+            return drawn.max(1);
+        }
+        let normal = (0..12).map(|_| self.throw()).sum::<f64>() - 6.0;
+        (mean + mean.sqrt() * normal).round().max(1.0) as u64
+    }
+
+    /// `n` times `ratio`, up to a tenth more or less.
+    fn near(&mut self, n: u64, ratio: f64) -> u64 {
+        let factor = ratio * (0.9 + 0.2 * self.throw());
         ((n as f64 * factor).round() as u64).max(u64::from(n > 0))
     }
 }
 
-/// As many statistics as asked for: copies have a number at the end of their names.
-fn widen(mut frame: Frame, statistics: usize) -> Frame {
-    let real = frame.statistics.clone();
-    let mut copy = 1;
-    while frame.statistics.len() < statistics && !real.is_empty() {
-        copy += 1;
-        for it in &real {
-            let name = format!("{} {copy}", it.stat.name);
-            let stat = Stat::new(name, it.stat.kind, it.stat.unit.clone());
-            let mut more = it.clone();
-            more.stat = Arc::new(stat);
-            frame.statistics.push(more);
-        }
+fn ratio(now: u64, then: u64) -> f64 {
+    if then > 0 {
+        now as f64 / then as f64
+    } else {
+        1.0
     }
-    frame.statistics.truncate(statistics);
-    frame
 }
 
-fn vary_histogram(histogram: &Histogram, dice: &mut Dice) -> Histogram {
-    Histogram::of_buckets(histogram.buckets().map(|(bucket, n)| (bucket, dice.vary(n))))
+fn scaled(n: u64, ratio: f64) -> u64 {
+    (n as f64 * ratio).round() as u64
 }
 
-/// One of the real intervals, every figure changed a little.
-fn vary(frame: &Frame, dice: &mut Dice) -> Frame {
+fn draw_histogram(histogram: &Histogram, dice: &mut Dice) -> Histogram {
+    Histogram::of_buckets(histogram.buckets().map(|(bucket, n)| (bucket, dice.draw(n))))
+}
+
+/// One of the real intervals, drawn anew.
+fn draw_frame(frame: &Frame, dice: &mut Dice) -> Frame {
     let mut frame = frame.clone();
     for it in &mut frame.statistics {
         let change = &mut it.total.change;
-        change.count = dice.vary(change.count);
-        change.total = dice.vary(change.total);
-        change.amount = dice.vary(change.amount / 8192) * 8192;
-        change.follows = dice.vary(change.follows).min(change.count);
-        it.total.histogram = vary_histogram(&it.total.histogram, dice);
+        let count = dice.draw(change.count);
+        let ratio = ratio(count, change.count);
+        change.total = dice.near(change.total, ratio);
+        // Pages stay whole.
+        let unit = if change.amount % 8192 == 0 { 8192 } else { 1 };
+        change.amount = scaled(change.amount / unit, ratio) * unit;
+        change.follows = scaled(change.follows, ratio).min(count);
+        change.count = count;
+        for extreme in [&mut change.min, &mut change.max] {
+            if let Extreme::Of(n) = extreme {
+                *extreme = Extreme::Of(dice.near(*n, 1.0));
+            }
+        }
+        it.total.histogram = draw_histogram(&it.total.histogram, dice);
     }
     frame
 }
 
-fn vary_statement(it: &StatementRecord, id: u64, dice: &mut Dice) -> StatementRecord {
+fn draw_statement(
+    it: &StatementRecord,
+    copy: u64,
+    later_us: i64,
+    dice: &mut Dice,
+) -> StatementRecord {
     let mut record = it.clone();
-    record.key.id = record.key.id.wrapping_add(id.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    record.exec.count = dice.vary(record.exec.count);
-    record.exec.total = dice.vary(record.exec.total);
-    record.counters.iter_mut().for_each(|n| *n = dice.vary(*n));
-    record.histogram = vary_histogram(&record.histogram, dice);
-    for part in &mut record.parts {
-        part.count = dice.vary(part.count);
-        part.ticks = dice.vary(part.ticks.unsigned_abs()) as i64;
+    record.key.id = record.key.id.wrapping_add(copy.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    for times in [&mut record.exec, &mut record.plan] {
+        let count = dice.draw(times.count);
+        let ratio = ratio(count, times.count);
+        times.count = count;
+        times.total = dice.near(times.total, ratio);
+        times.squares *= ratio * (0.9 + 0.2 * dice.throw());
+        times.min = times.min.map(|n| dice.near(n, 1.0));
+        times.max = times.max.map(|n| dice.near(n, 1.0));
     }
+    let ratio = ratio(record.exec.count, it.exec.count);
+    for (n, (_, unit)) in record.counters.iter_mut().zip(COUNTERS) {
+        *n = if unit == Unit::Ticks { dice.near(*n, ratio) } else { scaled(*n, ratio) };
+    }
+    record.histogram = draw_histogram(&record.histogram, dice);
+    for part in &mut record.parts {
+        part.count = scaled(part.count, ratio);
+        part.ticks = dice.near(part.ticks.unsigned_abs(), ratio) as i64 * part.ticks.signum();
+    }
+    record.last_us += later_us;
     record
+}
+
+/// How many copies there are to be of each: so many whole ones, and of a part of them another.
+struct Copies {
+    whole: u64,
+    part: f64,
+}
+
+impl Copies {
+    fn reaching(wanted: usize, on_average: f64) -> Copies {
+        let times = (wanted as f64 / on_average.max(1e-9)).max(1.0);
+        Copies { whole: times.floor() as u64, part: times.fract() }
+    }
+
+    /// Of the one of this name or number.
+    fn of(&self, name: u64) -> u64 {
+        let place = (name.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as f64 / f64::from(1u32 << 31);
+        self.whole + u64::from(place < self.part)
+    }
+}
+
+fn number(name: &str) -> u64 {
+    name.bytes().fold(7, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)))
+}
+
+/// Copies of statistics have a number at the end of their names.
+fn widen(mut frame: Frame, copies: &Copies) -> Frame {
+    for it in frame.statistics.clone() {
+        for copy in 2..=copies.of(number(&it.stat.name) ^ number(&it.process)) {
+            let name = format!("{} {copy}", it.stat.name);
+            let stat = Stat::new(name, it.stat.kind, it.stat.unit.clone());
+            frame.statistics.push(segment::frame::FrameStat { stat: Arc::new(stat), ..it.clone() });
+        }
+    }
+    frame
+}
+
+fn on_average(n: impl Iterator<Item = usize>) -> f64 {
+    let (count, sum) = n.fold((0, 0), |(count, sum), n| (count + 1, sum + n));
+    f64::from(u32::try_from(sum).unwrap_or(u32::MAX)) / f64::from(count.max(1))
+}
+
+/// What was recorded in a detail interval.
+struct Detail {
+    spread: Frame,
+    statements: Vec<StatementRecord>,
+    relations: Vec<RelationRow>,
+    /// When it ended.
+    time_us: i64,
+    beside: Batch,
+}
+
+fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
+    let detail_us = i64::try_from(real.about().detail_ns / 1000)?;
+    let mut details = Vec::new();
+    for spread in real.frames(Range::ALL, Some(Duration::from_nanos(real.about().detail_ns)))? {
+        let spread = spread?;
+        let time_us = recording::time_us(spread.realtime_ns);
+        let range = Range { from_us: time_us - detail_us, to_us: time_us };
+        let found = real.statements(range)?;
+        let beside = Batch {
+            kernel: real.kernel(range)?,
+            server_io: real.server_io(range)?,
+            ..Batch::default()
+        };
+        details.push(Detail {
+            spread,
+            statements: found.map_or_else(Vec::new, |found| Statements::records(None, &found)),
+            relations: real.relations(range)?.unwrap_or_default(),
+            time_us,
+            beside,
+        });
+    }
+    Ok(details)
+}
+
+/// Writes a second after the other.
+struct Maker {
+    writer: Writer,
+    intake: Intake,
+    dice: Dice,
+    /// Of statements.
+    copies: Copies,
+    detail_ns: u64,
+}
+
+impl Maker {
+    fn second(
+        &mut self,
+        second: i64,
+        frame: &Frame,
+        devices: &[DeviceRow],
+        detail: Option<&Detail>,
+    ) -> Result<(), Box<dyn Error>> {
+        let mut frame = draw_frame(frame, &mut self.dice);
+        // The end of an interval is never exactly on the second.
+        let end = (BEGIN_US + second * 1_000_000) as u64 * 1000;
+        frame.realtime_ns = end + (self.dice.throw() * 900_000.0) as u64;
+        frame.monotonic_ns = frame.realtime_ns - BEGIN_US as u64 * 1000;
+        let number = self.writer.next_frame();
+        let stamp = (number, recording::time_us(frame.realtime_ns));
+        let mut batch = self.intake.frame(&frame, number, 1);
+        batch.devices = devices.to_vec();
+        batch.devices.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
+        if let Some(detail) = detail {
+            self.intake.forget();
+            let spread = draw_frame(&detail.spread, &mut self.dice);
+            let spread = Frame { realtime_ns: frame.realtime_ns, ..spread };
+            self.intake.frame(&spread, number, 1);
+            batch.histograms = self.intake.detail(number);
+            let mut rows = Vec::new();
+            for it in &detail.statements {
+                for copy in 0..self.copies.of(it.key.id) {
+                    let later_us = stamp.1 - detail.time_us;
+                    rows.push(draw_statement(it, copy, later_us, &mut self.dice));
+                }
+            }
+            let rate = frame.clock.ticks_per_second;
+            batch.append(recording::statements(&rows, rate, stamp, self.detail_ns));
+            batch.relations = recording::relations(&detail.relations, stamp, self.detail_ns);
+            batch.kernel.clone_from(&detail.beside.kernel);
+            batch.server_io.clone_from(&detail.beside.server_io);
+            batch.kernel.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
+            batch.server_io.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
+        }
+        Ok(self.writer.push(batch)?)
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -92,66 +266,45 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (hours, statistics, statements) = (number(3, 24)?, number(4, 200)?, number(5, 500)?);
     let real = Recording::open(Path::new(source), None)?;
-    let about = real.about().clone();
-    let detail = Duration::from_nanos(about.detail_ns);
-    let seconds: Vec<Frame> = real
-        .frames(Range::ALL, None)?
-        .map(|frame| frame.map(|frame| widen(frame, statistics)))
-        .collect::<Result<_, _>>()?;
-    let details: Vec<Frame> = real
-        .frames(Range::ALL, Some(detail))?
-        .map(|frame| frame.map(|frame| widen(frame, statistics)))
-        .collect::<Result<_, _>>()?;
-    let mut records = Vec::new();
-    for latency in real.statement_latencies(Range::ALL)? {
-        let to_us = latency.time_us;
-        let from_us = to_us - 1;
-        if let Some(found) = real.statements(Range { from_us, to_us })? {
-            records.push(Statements::records(None, &found));
-        }
-    }
-    let busiest = seconds.iter().map(|frame| frame.statistics.len()).max().unwrap_or(0);
+    let about = About { begun_us: BEGIN_US, interval_ns: 1_000_000_000, ..real.about().clone() };
+    let mut details = details(&real)?;
+    let seconds = real.frames(Range::ALL, None)?.collect::<Result<Vec<Frame>, _>>()?;
+    let active = on_average(seconds.iter().map(|frame| frame.statistics.len()));
+    let known = on_average(details.iter().map(|it| it.statements.len()));
     println!(
-        "{} real intervals with up to {busiest} statistics, {} details",
+        "{} real intervals with {active:.1} active statistics on average, {} details with {known:.1} \
+         statements and {:.1} relations",
         seconds.len(),
-        details.len()
+        details.len(),
+        on_average(details.iter().map(|it| it.relations.len()))
     );
-    let about = About { begun_us: BEGIN_US, interval_ns: 1_000_000_000, ..about };
-    let server = ServerRow { clock: "tsc".into(), server: 1, ..real.servers()?[0].clone() };
+    let copies = Copies::reaching(statistics, active);
+    let seconds: Vec<Frame> = seconds.into_iter().map(|frame| widen(frame, &copies)).collect();
+    for detail in &mut details {
+        detail.spread = widen(detail.spread.clone(), &copies);
+    }
+    let devices = real.devices(Range::ALL)?;
+    let devices = |frame: &Frame| -> Vec<DeviceRow> {
+        let time_us = recording::time_us(frame.realtime_ns);
+        devices.iter().filter(|row| row.time_us == time_us).cloned().collect()
+    };
     let begun = Instant::now();
     let mut writer = Writer::open(Path::new(dest), about, Keeping::default())?;
-    writer.push(Batch { servers: vec![ServerRow { frame: 0, ..server }], ..Batch::default() })?;
-    let mut intake = Intake::new();
-    let mut dice = Dice(1);
-    for second in 1..=hours as i64 * 3600 {
-        let mut frame = vary(&seconds[dice.throw(seconds.len())], &mut dice);
-        // The end of an interval is never exactly on the second.
-        frame.realtime_ns =
-            (BEGIN_US + second * 1_000_000) as u64 * 1000 + dice.throw(900_000) as u64;
-        frame.monotonic_ns = frame.realtime_ns - BEGIN_US as u64 * 1000;
-        let number = writer.next_frame();
-        let mut batch = intake.frame(&frame, number, 1);
-        if second % 10 == 0 {
-            intake.forget();
-            let spread = vary(&details[dice.throw(details.len())], &mut dice);
-            let frame = Frame { realtime_ns: frame.realtime_ns, ..spread };
-            intake.frame(&frame, number, 1);
-            batch.histograms = intake.detail(number);
-            if !records.is_empty() {
-                let all = &records[dice.throw(records.len())];
-                let rows: Vec<StatementRecord> = (0..statements as u64)
-                    .zip(all.iter().cycle())
-                    .map(|(id, it)| vary_statement(it, id, &mut dice))
-                    .collect();
-                let rate = frame.clock.ticks_per_second;
-                let time_us = recording::time_us(frame.realtime_ns);
-                let stamp = (number, time_us);
-                batch.append(recording::statements(&rows, rate, stamp, 10_000_000_000));
-            }
-        }
-        writer.push(batch)?;
+    let server = ServerRow { frame: 0, server: 1, ..real.servers()?[0].clone() };
+    writer.push(Batch { servers: vec![server], ..Batch::default() })?;
+    let mut maker = Maker {
+        writer,
+        intake: Intake::new(),
+        dice: Dice(1),
+        copies: Copies::reaching(statements, known),
+        detail_ns: real.about().detail_ns,
+    };
+    let mut details = details.iter().cycle();
+    for (second, frame) in (1..=hours as i64 * 3600).zip(seconds.iter().cycle()) {
+        let detail = if second % 10 == 0 { details.next() } else { None };
+        maker.second(second, frame, &devices(frame), detail)?;
     }
-    writer.close()?;
+    maker.writer.close()?;
     println!("written in {:.1} s", begun.elapsed().as_secs_f64());
     Ok(())
 }

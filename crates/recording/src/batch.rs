@@ -3,8 +3,8 @@
 
 use crate::error::Error;
 use crate::rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RunRow, ServerIoRow,
-    ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow, RunRow,
+    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
 };
 use crate::series::{SpreadRow, StatRow};
 use crate::table::Table;
@@ -76,6 +76,7 @@ batch! {
     statements: StatementRow,
     statement_accounts: PartRow,
     statement_texts: TextRow,
+    relations: RelationRow,
     events: EventRow,
     devices: DeviceRow,
     server_io: ServerIoRow,

@@ -9,6 +9,7 @@
 
 mod about;
 mod batch;
+mod beside;
 mod commit;
 mod error;
 mod frames;
@@ -19,6 +20,7 @@ mod journal;
 mod part;
 mod range;
 mod recording;
+mod relations;
 mod rollup;
 mod rows;
 mod series;
@@ -38,9 +40,10 @@ pub use grid::{Amount, Grid};
 pub use intake::{statements, Intake};
 pub use range::{in_words, time_us, Range};
 pub use recording::Recording;
+pub use relations::relations;
 pub use rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RunRow, ServerIoRow,
-    ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow, RunRow,
+    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
 };
 pub use series::{Series, SpreadRow, StatRow};
 pub use sum::Latency;

@@ -3,12 +3,15 @@
 //! Sums stay exactly what they were, and histograms are added bucket by bucket.
 
 mod add;
+mod round;
 
 use crate::batch::Batch;
-use crate::rows::{FrameRow, PartRow, StatementRow};
+use crate::rows::{FrameRow, PartRow, RelationRow, StatementRow};
 use crate::series::StatRow;
+use crate::statement::shortened;
 use crate::store::Grade;
-use add::{stamped, Add};
+use add::stamped;
+pub(crate) use add::Add;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -30,10 +33,17 @@ pub(crate) fn apply(batch: &mut Batch, grade: Grade) {
     details.fold(&mut batch.histograms, |row| row.series.clone());
     details.fold(&mut batch.statements, StatementRow::key);
     details.fold(&mut batch.statement_accounts, |row| (row.key(), row.account.clone()));
+    details.fold(&mut batch.relations, RelationRow::key);
     details.fold(&mut batch.kernel, |_| ());
     details.fold(&mut batch.server_io, |_| ());
     if let Some(step) = scalars {
         coarsen(batch, step * SECOND_US);
+    }
+    round::apply(batch);
+    for row in &mut batch.statements {
+        // Added up they have more digits again.
+        row.exec_squares = shortened(row.exec_squares);
+        row.plan_squares = shortened(row.plan_squares);
     }
 }
 
@@ -45,6 +55,16 @@ pub(crate) fn add_statement(sum: &mut StatementRow, later: StatementRow) {
 /// Add the same account of a statement of a later interval.
 pub(crate) fn add_part(sum: &mut PartRow, later: PartRow) {
     stamped(sum, later);
+}
+
+/// Add a row to the sum of those of its key; rows come in the order of time.
+pub(crate) fn total<R: Add, K: Hash + Eq>(sums: &mut HashMap<K, R>, key: K, row: R) {
+    match sums.get_mut(&key) {
+        Some(sum) => stamped(sum, row),
+        None => {
+            sums.insert(key, row);
+        }
+    }
 }
 
 /// In which step of time an instant is; the last one of a step belongs to it.
@@ -136,17 +156,15 @@ fn coarsen(batch: &mut Batch, step: i64) {
         }
     }
     batch.statistics = sums.into_values().collect();
+    batch.statistics.sort_by_key(|row| row.frame);
     batch.sessions.retain(|row| into(row.frame) == row.frame);
     // What came with an interval comes with the longer one.
-    for row in &mut batch.histograms {
-        row.frame = into(row.frame);
-    }
-    for row in &mut batch.statements {
-        row.frame = into(row.frame);
-    }
-    for row in &mut batch.statement_accounts {
-        row.frame = into(row.frame);
-    }
+    batch.histograms.iter_mut().for_each(|row| row.frame = into(row.frame));
+    batch.statements.iter_mut().for_each(|row| row.frame = into(row.frame));
+    batch.statement_accounts.iter_mut().for_each(|row| row.frame = into(row.frame));
+    batch.relations.iter_mut().for_each(|row| row.frame = into(row.frame));
+    batch.kernel.iter_mut().for_each(|row| row.frame = into(row.frame));
+    batch.server_io.iter_mut().for_each(|row| row.frame = into(row.frame));
 }
 
 /// Add up the rows whose intervals become one.

@@ -307,6 +307,70 @@ impl TextRow {
 }
 
 table! {
+    /// What was done to the files of a relation's fork in a detail interval.
+    RelationRow in "relations" by |a, b| (a.key(), a.frame).cmp(&(b.key(), b.frame));
+    /// Since the detail before.
+    interval_ns: u64, Ns;
+    /// Its tablespace; 0 of the others together, as the numbers below.
+    tablespace: u32, Id;
+    /// Its database; 0: shared by all.
+    database_id: u32, Id;
+    /// The number in the file's name.
+    relfilenode: u32, Id;
+    /// "main", "fsm", "vm", "init"; empty of the others together.
+    fork: Arc<str>, Text;
+    /// Of a temporary one: 1 + its session's number in the server; 0 of others.
+    backend: u32, Id;
+    /// The database's name, or empty.
+    database: Arc<str>, Text;
+    /// Operations that failed.
+    failed: u64, Count;
+    /// Reads,
+    reads: u64, Count;
+    /// their bytes,
+    read_bytes: u64, Bytes;
+    /// their time,
+    read_ns: u64, Ns;
+    /// the longest, where it was longer than all before.
+    read_max_ns: Option<u64>, Ns;
+    /// Writes of what was there,
+    writes: u64, Count;
+    /// their bytes,
+    written_bytes: u64, Bytes;
+    /// their time,
+    write_ns: u64, Ns;
+    /// the longest.
+    write_max_ns: Option<u64>, Ns;
+    /// Writes behind the end,
+    extends: u64, Count;
+    /// their bytes,
+    extend_bytes: u64, Bytes;
+    /// their time,
+    extend_ns: u64, Ns;
+    /// the longest.
+    extend_max_ns: Option<u64>, Ns;
+    /// Syncs,
+    syncs: u64, Count;
+    /// their time,
+    sync_ns: u64, Ns;
+    /// the longest.
+    sync_max_ns: Option<u64>, Ns;
+    /// Truncations,
+    truncates: u64, Count;
+    /// their time,
+    truncate_ns: u64, Ns;
+    /// the longest.
+    truncate_max_ns: Option<u64>, Ns;
+}
+
+impl RelationRow {
+    /// What names it; two forks differ in it.
+    pub(crate) fn key(&self) -> (u32, u32, u32, Arc<str>, u32) {
+        (self.tablespace, self.database_id, self.relfilenode, self.fork.clone(), self.backend)
+    }
+}
+
+table! {
     /// A notable thing that a process of the server has put down.
     EventRow in "events" by by_time;
     /// The server's run.

@@ -182,6 +182,33 @@ fn columns(own: &[Column]) -> Vec<Column> {
     [FRAME, TIME].iter().chain(&NAMES).chain(own).copied().collect()
 }
 
+/// What the tables of series have in common beside their first columns.
+macro_rules! of_series {
+    () => {
+        fn repeats() -> &'static [&'static str] {
+            &WORDS
+        }
+
+        fn metadata(rows: &[Self]) -> Option<String> {
+            metadata(rows.iter().map(|row| &row.series))
+        }
+
+        fn sort(rows: &mut [Self]) {
+            rows.sort_by(|a, b| {
+                a.series.order().cmp(&b.series.order()).then_with(|| a.frame.cmp(&b.frame))
+            });
+        }
+
+        fn frame(&self) -> u64 {
+            self.frame
+        }
+
+        fn time_us(&self) -> i64 {
+            self.time_us
+        }
+    };
+}
+
 impl Table for StatRow {
     const NAME: &'static str = "statistics";
 
@@ -194,13 +221,7 @@ impl Table for StatRow {
         ])
     }
 
-    fn repeats() -> &'static [&'static str] {
-        &WORDS
-    }
-
-    fn metadata(rows: &[Self]) -> Option<String> {
-        metadata(rows.iter().map(|row| &row.series))
-    }
+    of_series!();
 
     fn store(rows: &[Self]) -> Vec<Cells> {
         let names = rows.iter().map(|row| (row.frame, row.time_us, &row.series));
@@ -232,20 +253,6 @@ impl Table for StatRow {
         };
         (0..columns.rows).filter_map(row).collect()
     }
-
-    fn sort(rows: &mut [Self]) {
-        rows.sort_by(|a, b| {
-            a.series.order().cmp(&b.series.order()).then_with(|| a.frame.cmp(&b.frame))
-        });
-    }
-
-    fn frame(&self) -> u64 {
-        self.frame
-    }
-
-    fn time_us(&self) -> i64 {
-        self.time_us
-    }
 }
 
 impl Table for SpreadRow {
@@ -260,13 +267,7 @@ impl Table for SpreadRow {
         ])
     }
 
-    fn repeats() -> &'static [&'static str] {
-        &WORDS
-    }
-
-    fn metadata(rows: &[Self]) -> Option<String> {
-        metadata(rows.iter().map(|row| &row.series))
-    }
+    of_series!();
 
     fn store(rows: &[Self]) -> Vec<Cells> {
         let names = rows.iter().map(|row| (row.frame, row.time_us, &row.series));
@@ -300,19 +301,5 @@ impl Table for SpreadRow {
             })
         };
         (0..columns.rows).filter_map(row).collect()
-    }
-
-    fn sort(rows: &mut [Self]) {
-        rows.sort_by(|a, b| {
-            a.series.order().cmp(&b.series.order()).then_with(|| a.frame.cmp(&b.frame))
-        });
-    }
-
-    fn frame(&self) -> u64 {
-        self.frame
-    }
-
-    fn time_us(&self) -> i64 {
-        self.time_us
     }
 }

@@ -88,7 +88,11 @@ impl Recording {
     }
 
     /// Show the rows of a table in a range, part by part.
-    fn each_row<T: Table>(&self, range: Range, mut see: impl FnMut(T)) -> Result<(), Error> {
+    pub(crate) fn each_row<T: Table>(
+        &self,
+        range: Range,
+        mut see: impl FnMut(T),
+    ) -> Result<(), Error> {
         let mut view = self.view(&[T::NAME], range)?;
         let within = |row: &T| range.contains(row.time_us());
         for OpenPart { path, file } in view.parts.drain(..) {

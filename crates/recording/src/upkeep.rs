@@ -5,7 +5,7 @@
 use crate::batch::{Batch, Visit, TABLES};
 use crate::commit::Commit;
 use crate::error::Error;
-use crate::part;
+use crate::part::{self, Care};
 use crate::rollup;
 use crate::store::{Grade, Part, Store};
 use crate::table::Table;
@@ -149,7 +149,7 @@ impl Visit for Stage<'_> {
         T::sort(rows);
         let path = self.store.part(T::NAME, &first.date, &first.time, self.grade);
         let aside = self.commit.stage(self.store, &path)?;
-        part::write(&aside, rows)
+        part::write(&aside, rows, Care::Much)
     }
 }
 

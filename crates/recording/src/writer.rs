@@ -6,7 +6,7 @@ use crate::batch::{Batch, Visit};
 use crate::commit::Commit;
 use crate::error::Error;
 use crate::journal::{self, Journal};
-use crate::part;
+use crate::part::{self, Care};
 use crate::rows::FrameRow;
 use crate::store::{Grade, Store, ABOUT};
 use crate::table::{Column, Table};
@@ -356,7 +356,7 @@ impl Visit for Stage<'_> {
         T::sort(rows);
         let path = free_place(self.store, T::NAME, self.begin);
         let aside = self.commit.stage(self.store, &path)?;
-        part::write(&aside, rows)?;
+        part::write(&aside, rows, Care::Little)?;
         self.bytes += std::fs::metadata(&aside).map_or(0, |m| m.len());
         Ok(())
     }

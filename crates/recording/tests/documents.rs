@@ -2,9 +2,9 @@
 //! docs/recording.md names every column of every table, and no others.
 
 use recording::{
-    Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, SpreadRow, StatRow, StatementRow, Table,
-    TextRow, TABLES,
+    Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow,
+    RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, SpreadRow, StatRow, StatementRow,
+    Table, TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,6 +34,7 @@ fn the_document_has_every_column() {
         columns::<StatementRow>(),
         columns::<PartRow>(),
         columns::<TextRow>(),
+        columns::<RelationRow>(),
         columns::<EventRow>(),
         columns::<DeviceRow>(),
         columns::<ServerIoRow>(),

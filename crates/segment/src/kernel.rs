@@ -47,6 +47,9 @@ pub struct Witness {
     pub available: bool,
     /// Why not.
     pub reason: Option<String>,
+    /// What the seconds are of, where that is longer than the interval: a recording has the
+    /// kernel's view by details.
+    pub of_seconds: Option<f64>,
     /// Sessions that were compared.
     pub sessions: usize,
     /// What the ledger has as `cpu`.

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What recording takes of the machine, and what of the disk.
 //!
-//!     cargo run --release -p tally --example record_cost [SESSIONS [SECONDS [DIR]]]
+//!     cargo build --release -p tally
+//!     cargo run --release -p tally --example record_cost [SESSIONS [SECONDS [DIR [LEVEL]]]]
 //!
-//! A scratch server with so many sessions, each of which runs a TPC-B transaction every one and
-//! a half seconds, and `target/release/tally record` at its defaults beside it. Reported is the processor's time that it took, as /proc tells it,
-//! all threads and the making of files included, and its greatest resident memory. With DIR
-//! the recording stays.
+//! A scratch server with so many sessions (200): a tenth of them draws from 500 distinct reads, the
+//! others run a TPC-B transaction every one and a half seconds; and `target/release/tally record`
+//! at its defaults beside it. Reported is the processor's time that it took, as /proc tells it,
+//! with all threads, the making of a minute's files included: the mean over whole minutes with the
+//! half-width of its 95 % interval; what ending it took, with the merging of all its files; and its
+//! greatest resident memory. SECONDS (600) are whole minutes, after one that does not count. With
+//! DIR the recording stays: `cargo run --release -p recording --example day` makes a day of it.
 
 mod bench;
 
@@ -14,20 +18,61 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use scratch::Cluster;
+use scratch::{Cluster, Load};
 
-/// Processor time of a process and its threads, seconds.
-fn processor_seconds(child: &Child) -> Result<f64, Box<dyn std::error::Error>> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id()))?;
-    let after = stat.rsplit(')').next().unwrap_or("");
-    let fields: Vec<&str> = after.split_ascii_whitespace().collect();
-    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
-    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+type Failed = Box<dyn std::error::Error>;
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Sessions that run distinct statements, one of so many.
+const READERS: u32 = 10;
+/// Distinct reads, by the hundred, and transactions of each reader in a second.
+const HUNDREDS: u32 = 5;
+const READS: f64 = 12.0;
+/// TPC-B transactions of each other session in a second.
+const UPDATES: f64 = 1.0 / 1.5;
+
+/// A recorder that ends with us.
+struct Recorder(Child);
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // It has ended already where all went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
-fn most_memory(child: &Child) -> Option<String> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    status.lines().find_map(|line| Some(line.strip_prefix("VmHWM:")?.trim().to_string()))
+impl Recorder {
+    /// What stands in /proc/PID/stat behind the name.
+    fn stat(&self) -> Result<Vec<String>, Failed> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
+        let after = stat.rsplit(')').next().unwrap_or("");
+        Ok(after.split_ascii_whitespace().map(String::from).collect())
+    }
+
+    /// Processor time of it and its threads, seconds; the kernel tells it in steps of 10 ms.
+    fn processor_seconds(&self) -> Result<f64, Failed> {
+        let fields = self.stat()?;
+        let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+        Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    }
+
+    fn most_memory(&self) -> Option<String> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).ok()?;
+        status.lines().find_map(|line| Some(line.strip_prefix("VmHWM:")?.trim().to_string()))
+    }
+
+    /// Whether it has ended; its figures stay until it is waited for.
+    fn has_ended(&self) -> Result<bool, Failed> {
+        Ok(self.stat()?.first().is_some_and(|state| state == "Z"))
+    }
+
+    fn goes_on(&self) -> Result<(), Failed> {
+        if self.has_ended()? {
+            return Err("the recorder has ended before its time; see what it said".into());
+        }
+        Ok(())
+    }
 }
 
 fn bytes(folder: &Path) -> u64 {
@@ -40,45 +85,70 @@ fn size_of(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Failed> {
     let mut args = std::env::args().skip(1);
     let sessions: u32 = args.next().map_or(Ok(200), |text| text.parse())?;
-    let seconds: u64 = args.next().map_or(Ok(120), |text| text.parse())?;
+    let seconds: u64 = args.next().map_or(Ok(600), |text| text.parse())?;
     let kept = args.next().map(PathBuf::from);
+    let level = args.next().unwrap_or_else(|| "waits".to_string());
+    let minutes = seconds.div_ceil(60).max(2);
+    let tally = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/tally");
     let library = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../pg_tally/pg_tally.so"));
     let mut cluster = Cluster::builder()
         .library(library)
         .setting("shared_preload_libraries", "pg_tally")
+        .setting("pg_tally.level", &level)
         .setting("max_connections", &(sessions + 20).to_string())
         .create()?;
     let segment = bench::segment(&mut cluster)?;
     cluster.start()?;
-    cluster.pgbench_init(1)?;
+    cluster.pgbench_init(10)?;
+    let distinct = Load::Distinct { hundreds: HUNDREDS };
+    cluster.fill(&distinct, 1)?;
     let folder = std::env::temp_dir().join(format!("record_cost.{}", std::process::id()));
     let directory = kept.clone().unwrap_or(folder);
-    let load = cluster
-        .pgbench()
-        .clients(sessions)
-        .rate(f64::from(sessions) / 1.5)
-        .duration(Duration::from_secs(seconds + 10))
-        .spawn()?;
+    let readers = (sessions / READERS).max(1);
+    let lasts = MINUTE * u32::try_from(minutes + 2)?;
+    let load = |load, clients: u32, each: f64| {
+        let rate = f64::from(clients) * each;
+        cluster.pgbench().load(load).clients(clients).rate(rate).duration(lasts).spawn()
+    };
+    let mut loads = vec![load(distinct, readers, READS)?];
+    if sessions > readers {
+        loads.push(load(Load::TpcB, sessions - readers, UPDATES)?);
+    }
     std::thread::sleep(Duration::from_secs(4));
-    let tally = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/release/tally");
-    let mut recorder =
-        Command::new(tally).arg("record").arg("-o").arg(&directory).arg(&segment).spawn()?;
+    let mut command = Command::new(tally);
+    command.arg("record").arg("-o").arg(&directory).arg(&segment);
+    let mut recorder = Recorder(command.spawn()?);
+    let mut readings = Vec::new();
     let begun = Instant::now();
-    std::thread::sleep(Duration::from_secs(seconds));
-    let (took, ran) = (processor_seconds(&recorder)?, begun.elapsed().as_secs_f64());
-    let memory = most_memory(&recorder).unwrap_or_default();
-    if let Some(pid) = rustix::process::Pid::from_raw(recorder.id() as i32) {
+    for minute in 1..=u32::try_from(minutes + 1)? {
+        std::thread::sleep((begun + MINUTE * minute).saturating_duration_since(Instant::now()));
+        recorder.goes_on()?;
+        readings.push((recorder.processor_seconds()?, Instant::now()));
+    }
+    let shares: Vec<f64> = readings
+        .windows(2)
+        .map(|pair| 100.0 * (pair[1].0 - pair[0].0) / (pair[1].1 - pair[0].1).as_secs_f64())
+        .collect();
+    let memory = recorder.most_memory().unwrap_or_default();
+    let before = recorder.processor_seconds()?;
+    if let Some(pid) = rustix::process::Pid::from_raw(i32::try_from(recorder.0.id())?) {
         rustix::process::kill_process(pid, rustix::process::Signal::INT)?;
     }
-    recorder.wait()?;
-    load.wait()?;
+    while !recorder.has_ended()? {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let closing = recorder.processor_seconds()? - before;
+    recorder.0.wait()?;
+    for mut load in loads {
+        load.kill();
+    }
     println!(
-        "{sessions} sessions, {ran:.0} s: {took:.2} s of a processor, {:.2} % of a core; at most \
-         {memory} resident; {} bytes",
-        100.0 * took / ran,
+        "{sessions} sessions, level {level}: {} of a core over {minutes} minutes; ending it {closing:.2} \
+         s of a processor; at most {memory} resident; {} bytes",
+        bench::mean(&shares, "%", 2),
         bytes(&directory)
     );
     if kept.is_none() {

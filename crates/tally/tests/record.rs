@@ -5,6 +5,8 @@
 //! The recorder is killed at 6 random moments; PGTALLY_KILLS sets another number.
 
 mod house;
+#[path = "../../recording/tests/house/mod.rs"]
+mod recorder;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -140,6 +142,8 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
         .arg(&directory)
         .arg(segment.path())
         .arg("--")
+        // Its sessions are to be gone before the recorder is: on a busy machine they take a while.
+        .args(["sh", "-c", "\"$0\" \"$@\" && sleep 2"])
         .args(&words)
         .assert()
         .success();
@@ -248,6 +252,103 @@ fn a_server_that_restarts_or_is_down_is_gone_on_with() {
     // each with one command at least.
     assert!(of_clients(&sum)["command::Query::handle"].0 >= 3);
     assert_eq!(recording.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_segment_that_is_replaced_is_marked_and_gone_on_with() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let path = segment(&cluster);
+    let running = Running::start(&cluster, &directory, &[]);
+    running.go_on(3);
+    // The same content in another file: what looks at the one before would see nothing any more.
+    let aside = path.with_extension("aside");
+    std::fs::copy(&path, &aside).unwrap();
+    std::fs::rename(&aside, &path).unwrap();
+    eventually("it is said that the segment is another one", || {
+        let marks = open(&directory).marks(Range::ALL).unwrap();
+        marks.iter().any(|row| &*row.text == "the segment was replaced")
+    });
+    running.go_on(3);
+    let told = running.end();
+    assert!(
+        told.contains("the segment was replaced") && told.contains("recording again"),
+        "{told}"
+    );
+    let recording = open(&directory);
+    assert_eq!(recording.servers().unwrap().len(), 2);
+    let gaps = recording.gaps(Range::ALL).unwrap();
+    assert!(gaps.iter().any(|gap| &*gap.reason == "the segment was replaced"), "{gaps:?}");
+    assert_eq!(recording.problems(), Vec::<String>::new());
+}
+
+/// What was done to the files of a relation: numbers that name it, and counts, bytes.
+fn of_relations(rows: &[segment::RelationRow]) -> Vec<(segment::relations::RelationKey, [u64; 8])> {
+    let mut all: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let (read, write, extend) = (row.read, row.write, row.extend);
+            let counts = [read.count, read.bytes, write.count, write.bytes, extend.count];
+            let [reads, read_bytes, writes, written, extends] = counts;
+            let more = [extend.bytes, row.sync.count, row.truncate.count];
+            let [extended, syncs, truncates] = more;
+            let of = [reads, read_bytes, writes, written, extends, extended, syncs, truncates];
+            (row.key, of)
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn relations_are_recorded_as_the_segment_counted_them() {
+    let cluster = shared();
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let segment = Segment::open(&segment(&cluster)).unwrap();
+    // What was there before the recorder is not in the recording: so nothing may go on then.
+    cluster.psql("checkpoint").unwrap();
+    let before = segment.relations().unwrap();
+    let running = Running::start(&cluster, &directory, &[]);
+    running.go_on(3);
+    cluster
+        .psql("create table t as select n, repeat('x', 500) from generate_series(1, 20000) n")
+        .unwrap();
+    cluster.psql("checkpoint").unwrap();
+    running.go_on(10);
+    for sql in ["delete from t", "vacuum t", "checkpoint", "drop table t"] {
+        cluster.psql(sql).unwrap();
+    }
+    running.go_on(10);
+    // Nobody does anything more: the last detail has all of it.
+    let now = segment.relations().unwrap().unwrap();
+    running.end();
+    let witness = now.since(before.as_ref());
+    let recording = open(&directory);
+    let found = recording.relations(Range::ALL).unwrap().unwrap();
+    let (found_all, witness_all) = (of_relations(&found), of_relations(&witness));
+    assert!(found_all.iter().any(|(_, of)| of[4] > 100), "the table was extended: {found_all:?}");
+    // Checkpoints and sessions at their end may still do something after the witness looked.
+    for (key, of) in &witness_all {
+        let same = found_all.iter().find(|(other, _)| other == key);
+        let same = same.unwrap_or_else(|| panic!("{key:?} is missing"));
+        assert_eq!(of, &same.1, "{key:?}");
+    }
+    let seconds = |rows: &[segment::RelationRow]| rows.iter().map(|row| row.seconds).sum::<f64>();
+    assert!((seconds(&found) / seconds(&witness) - 1.0).abs() < 1e-3);
+    let report = output(tally().args(["report", "--json"]).arg(&directory));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let tables = report["tables"].as_array().unwrap();
+    let table = tables.iter().find(|table| table["id"] == "relations").unwrap();
+    assert_eq!(table["rows"].as_array().unwrap().len(), found.len().min(1000));
+    let replayed = output(tally().args(["top", "--once", "--json", "--replay"]).arg(&directory));
+    let replayed: Value = serde_json::from_str(&replayed).unwrap();
+    assert_eq!(replayed["io"]["relations"].as_array().unwrap().len(), found.len());
+    assert!(replayed["kernel"]["available"].as_bool().unwrap(), "{}", replayed["kernel"]);
+    let places = replayed["io"]["recorded"]["places"].to_string();
+    assert!(places.contains("data directory: "), "{places}");
+    assert!(replayed["io"]["recorded"]["server"]["processes"].as_u64().unwrap() > 3);
 }
 
 #[test]
@@ -420,6 +521,60 @@ fn python() -> Option<PathBuf> {
     })
 }
 
+/// What DuckDB and pandas find in a recording.
+fn read_back(python: &Path, directory: &Path) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/read_back.py");
+    let read = std::process::Command::new(python).arg(script).arg(directory).output().unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    serde_json::from_slice(&read.stdout).unwrap()
+}
+
+/// Both have found the statistics of this sum.
+fn assert_reads_the_same(read: &Value, sum: &Frame) {
+    assert_eq!(read["statistics"], read["pandas"]);
+    let rows = read["statistics"].as_array().unwrap();
+    assert_eq!(rows.len(), sum.statistics.len());
+    for it in &sum.statistics {
+        let same = |row: &&Value| row[0] == *it.process && row[1] == it.stat.name.as_str();
+        let row = rows.iter().find(same).unwrap();
+        let change = &it.total.change;
+        assert_eq!(row[4].as_u64(), Some(change.count), "{row}");
+        assert_eq!(row[6].as_u64(), Some(change.amount), "{row}");
+        assert_eq!(row[7].as_u64(), Some(change.follows), "{row}");
+        let total = row[5].as_f64().unwrap();
+        let own = match &row[3] {
+            unit if unit == "ns" => sum.clock.seconds(change.total) * 1e9,
+            _ => change.total as f64,
+        };
+        assert!((total - own).abs() <= 1.0 + 1e-9 * own, "{row} {own}");
+    }
+}
+
+#[test]
+fn duckdb_and_pandas_read_what_was_merged_and_rolled_up() {
+    let Some(python) = python() else {
+        eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut maker = recorder::Maker::new(folder.path());
+    maker.seconds(900);
+    let sum = maker.sum.clone().unwrap();
+    maker.writer.close().unwrap();
+    assert_reads_the_same(&read_back(&python, folder.path()), &sum);
+    // Who goes on with it a year later rolls it up.
+    let year = recorder::MIDNIGHT + 365 * 24 * 3600 * recorder::SECOND;
+    let mut maker = recorder::Maker::keeping(folder.path(), recording::Keeping::default(), year);
+    maker.second();
+    maker.time_us += 60 * recorder::SECOND;
+    maker.second();
+    maker.writer.close().unwrap();
+    let rolled = open(folder.path());
+    assert!(rolled.heads(Range::ALL).unwrap().len() < 30);
+    let sum = rolled.sum(Range::ALL).unwrap();
+    assert_reads_the_same(&read_back(&python, folder.path()), &sum);
+}
+
 #[test]
 fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
     let Some(python) = python() else {
@@ -439,29 +594,10 @@ fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
         .args(&words)
         .assert()
         .success();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/read_back.py");
-    let read = std::process::Command::new(python).arg(script).arg(&directory).output().unwrap();
-    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    let read: Value = serde_json::from_slice(&read.stdout).unwrap();
-    assert_eq!(read["statistics"], read["pandas"]);
+    let read = read_back(&python, &directory);
     let recording = open(&directory);
     let sum = recording.sum(Range::ALL).unwrap();
-    let rows = read["statistics"].as_array().unwrap();
-    assert_eq!(rows.len(), sum.statistics.len());
-    for it in &sum.statistics {
-        let same = |row: &&Value| row[0] == *it.process && row[1] == it.stat.name.as_str();
-        let row = rows.iter().find(same).unwrap();
-        let change = &it.total.change;
-        assert_eq!(row[4].as_u64(), Some(change.count), "{row}");
-        assert_eq!(row[6].as_u64(), Some(change.amount), "{row}");
-        assert_eq!(row[7].as_u64(), Some(change.follows), "{row}");
-        let total = row[5].as_f64().unwrap();
-        let own = match &row[3] {
-            unit if unit == "ns" => sum.clock.seconds(change.total) * 1e9,
-            _ => change.total as f64,
-        };
-        assert!((total - own).abs() <= 1.0 + 1e-9 * own, "{row} {own}");
-    }
+    assert_reads_the_same(&read, &sum);
     let heads = recording.heads(Range::ALL).unwrap();
     let frames = &read["frames"];
     let ns = |of: fn(&recording::FrameRow) -> u64| heads.iter().map(of).sum::<u64>();
@@ -480,6 +616,13 @@ fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
     let statements = recording.statements(Range::ALL).unwrap().unwrap();
     let calls: u64 = statements.statements().iter().map(|it| it.calls()).sum();
     assert_eq!(read["statements"][0].as_u64(), Some(calls));
+    let relations = recording.relations(Range::ALL).unwrap().unwrap();
+    let of = of_relations(&relations);
+    let sum = |places: &[usize]| -> u64 {
+        of.iter().flat_map(|(_, of)| places.iter().map(|at| of[*at])).sum()
+    };
+    assert_eq!(read["relations"][0].as_u64(), Some(sum(&[0, 2, 4, 6, 7])));
+    assert_eq!(read["relations"][1].as_u64(), Some(sum(&[1, 3, 5])));
     assert_eq!(read["hosts"].as_array().unwrap().len(), 1);
 }
 

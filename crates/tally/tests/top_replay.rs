@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 use house::tmux::Tmux;
 use recorder::{Maker, MIDNIGHT, SECOND};
-use recording::{Batch, EventRow, GapRow};
+use recording::{Batch, DeviceRow, EventRow, GapRow, KernelRow, RelationRow};
 use segment::Interval;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -101,7 +101,84 @@ fn percentiles_are_there_from_the_length_of_a_detail_on() {
     let recorded = sum.commands[0].handle.p99_seconds.unwrap();
     assert!(close(p99(&once[0]).as_f64().unwrap(), recorded), "{} {recorded}", p99(&once[0]));
     let text = house::output(replay(&["--once", "--view", "io"], &path).arg("--no-config"));
-    assert!(text.contains("sync: 2.500 s") && text.contains("tally report shows them"), "{text}");
+    assert!(text.contains("sync: 2.500 s") && text.contains("no device was recorded"), "{text}");
+}
+
+#[test]
+fn devices_relations_and_the_kernels_view_are_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recording");
+    let mut maker = Maker::new(&path);
+    for second in 1..=40u64 {
+        let (_, mut batch) = maker.batch();
+        let (frame, time_us) = (batch.frames[0].frame, batch.frames[0].time_us);
+        batch.devices = vec![DeviceRow {
+            frame,
+            time_us,
+            device: "sda".into(),
+            interval_ns: 1_000_000_000,
+            direct: true,
+            writes: second,
+            written_bytes: second << 20,
+            write_ns: second * 2_000_000,
+            ..DeviceRow::default()
+        }];
+        if second % 10 == 0 {
+            batch.relations = vec![RelationRow {
+                frame,
+                time_us,
+                interval_ns: 10_000_000_000,
+                tablespace: 1663,
+                database_id: 5,
+                relfilenode: 16384,
+                fork: "main".into(),
+                database: "shop".into(),
+                reads: 100 * second,
+                read_bytes: 819_200 * second,
+                read_ns: 1_000_000 * second,
+                read_max_ns: (second == 20).then_some(7_000_000),
+                ..RelationRow::default()
+            }];
+            batch.kernel = vec![KernelRow {
+                frame,
+                time_us,
+                interval_ns: 10_000_000_000,
+                sessions: 3,
+                cpu_account_ns: 4_000_000_000,
+                on_cpu_ns: 5_000_000_000,
+                run_queue_ns: 1_000_000_000,
+                ..KernelRow::default()
+            }];
+        }
+        maker.writer.push(batch).unwrap();
+    }
+    maker.writer.close().unwrap();
+    let once = &intervals(&["--once"], &path)[0];
+    let relation = &once["io"]["relations"][0];
+    assert_eq!((&relation["database"], &relation["relfilenode"]), (&"shop".into(), &16384.into()));
+    assert_eq!(relation["read"]["count"], 100 * (10 + 20 + 30 + 40));
+    assert_eq!(relation["read"]["max_seconds"], 0.007);
+    assert_eq!(once["io"]["relations_seconds"], Value::Null);
+    let device = &once["io"]["recorded"]["devices"][0];
+    assert_eq!((&device["name"], &device["write_seconds"]), (&"sda".into(), &0.002.into()));
+    assert!(close(device["writes"].as_f64().unwrap(), 20.5));
+    assert!(close(once["kernel"]["on_cpu_seconds"].as_f64().unwrap(), 20.0));
+    assert!(close(once["kernel"]["runnable_inside_waits_seconds"].as_f64().unwrap(), 8.0));
+    // A second in the third detail has what was recorded by then: of the second.
+    let second = &intervals(&["--from", "00:00:24", "--to", "00:00:25"], &path)[0];
+    assert_eq!(second["io"]["relations"][0]["read"]["count"], 2000);
+    assert_eq!(second["io"]["relations_seconds"], 10.0);
+    assert_eq!(second["io"]["recorded"]["devices"][0]["writes"], 25.0);
+    assert_eq!(second["kernel"]["of_seconds"], 10.0);
+    assert!(close(second["kernel"]["on_cpu_seconds"].as_f64().unwrap(), 5.0));
+    let steps = intervals(&["--interval", "20"], &path);
+    assert_eq!(steps[1]["io"]["relations"][0]["read"]["count"], 7000);
+    assert_eq!(steps[1]["kernel"]["of_seconds"], Value::Null);
+    let view = ["--from", "00:00:24", "--to", "00:00:25", "--view", "io", "--no-config"];
+    let text = house::output(&mut replay(&view, &path));
+    for part in ["shop/16384", "recorded for 10 s together", "sda", "kernel, 10 s together"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! How a row of a later interval is added to one of an earlier.
 
-use crate::rows::{DeviceRow, FrameRow, KernelRow, PartRow, ServerIoRow, StatementRow};
+use crate::rows::{
+    DeviceRow, FrameRow, KernelRow, PartRow, RelationRow, ServerIoRow, StatementRow,
+};
 use crate::series::{SpreadRow, StatRow};
 use crate::table::Table;
 
 /// A row to which that of a later interval can be added.
-pub(super) trait Add: Table {
+pub(crate) trait Add: Table {
     /// Add it, but for its stamp.
     fn add(&mut self, later: Self);
     /// Set the interval and its end.
@@ -113,6 +115,22 @@ add! { DeviceRow;
 }
 
 add! { PartRow; sum count total_ns; last; |_, _| () }
+
+add! { RelationRow;
+    sum interval_ns failed reads read_bytes read_ns writes written_bytes write_ns extends
+        extend_bytes extend_ns syncs sync_ns truncates truncate_ns;
+    last;
+    |sum, later| {
+        sum.read_max_ns = sum.read_max_ns.max(later.read_max_ns);
+        sum.write_max_ns = sum.write_max_ns.max(later.write_max_ns);
+        sum.extend_max_ns = sum.extend_max_ns.max(later.extend_max_ns);
+        sum.sync_max_ns = sum.sync_max_ns.max(later.sync_max_ns);
+        sum.truncate_max_ns = sum.truncate_max_ns.max(later.truncate_max_ns);
+        if sum.database.is_empty() {
+            sum.database.clone_from(&later.database);
+        }
+    }
+}
 
 add! { StatementRow;
     sum interval_ns calls exec_ns plans plan_ns rows shared_hit shared_read shared_dirtied

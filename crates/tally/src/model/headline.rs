@@ -113,16 +113,18 @@ fn load(interval: &Interval) -> String {
 
 fn kernel(interval: &Interval) -> Line {
     let kernel = &interval.kernel;
-    let length = interval.interval_seconds.max(1e-9);
+    let length = kernel.of_seconds.unwrap_or(interval.interval_seconds).max(1e-9);
     let cpu: f64 =
         interval.ledger.iter().filter(|a| &*a.activity == "cpu").map(|a| a.timing.seconds).sum();
     if !kernel.available {
         let reason = kernel.reason.as_deref().unwrap_or("not asked");
         return plain(format!("cpu {} s/s  kernel: not available: {reason}", two(cpu / length)));
     }
+    let longer = kernel.of_seconds.map(|seconds| format!(", {} together", duration(seconds)));
     let mut text = format!(
-        "cpu {} s/s  kernel: on CPU {} + run queue {}, of it inside waits {}  unexplained ",
+        "cpu {} s/s  kernel{}: on CPU {} + run queue {}, of it inside waits {}  unexplained ",
         two(kernel.cpu_account_seconds / length),
+        longer.unwrap_or_default(),
         two(kernel.on_cpu_seconds / length),
         two(kernel.run_queue_seconds / length),
         two(kernel.runnable_inside_waits_seconds / length),

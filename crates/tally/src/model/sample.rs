@@ -196,10 +196,12 @@ pub fn io() -> Io {
             row(EventKind::Slow, 2.5, "checkpointer", "sync: 7.020 s: pg_xact/000C"),
         ],
         relations: Some(relations()),
+        relations_seconds: None,
         relation_names: RelationNames(BTreeMap::from([((Some(5), 1663, 16384), "orders".into())])),
         tablespaces: Tablespaces::default(),
         devices: None,
         devices_problem: Some("the segment names no data directory".to_string()),
+        recorded: None,
     }
 }
 

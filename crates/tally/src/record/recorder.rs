@@ -44,7 +44,8 @@ pub struct Recorder<'a> {
     settings: Option<Settings>,
     settings_asked: u64,
     duty: Option<Duty>,
-    detail_at: u64,
+    /// The details since 1970, at the last one.
+    details: Option<u64>,
     /// What goes with the next interval.
     beside: Batch,
     /// What is to be told the user, once.
@@ -85,7 +86,7 @@ impl<'a> Recorder<'a> {
             settings: None,
             settings_asked: 0,
             duty: args.duty.map(Duty::new),
-            detail_at: 0,
+            details: None,
             beside: Batch::default(),
             told: Vec::new(),
             summary: Summary::new(&args.output),
@@ -119,10 +120,11 @@ impl<'a> Recorder<'a> {
             self.happened(&happening, now);
         }
         self.clocks = now;
-        let detail = last || now.monotonic >= self.detail_at;
-        if detail {
-            self.detail_at = now.monotonic + self.args.detail.as_nanos() as u64;
-        }
+        // They end with whole multiples of their length, as intervals do.
+        let length = u64::try_from(self.args.detail.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let details = Some(now.realtime / length);
+        let detail = last || details != self.details;
+        self.details = details;
         for found in self.source.look(detail) {
             match found {
                 Found::Server(server) => self.attached(&server)?,
@@ -331,6 +333,9 @@ impl<'a> Recorder<'a> {
             let rate = frame.clock.ticks_per_second;
             batch.append(recording::statements(records, rate, (number, time_us), *length));
         }
+        if let Some((found, length)) = &taken.relations {
+            batch.relations = recording::relations(found, (number, time_us), *length);
+        }
         if let Some((witness, interval_ns)) = &taken.kernel {
             let ns = |seconds: f64| (seconds * 1e9) as u64;
             batch.kernel.push(KernelRow {
@@ -445,5 +450,32 @@ fn event(row: &Row, server: u32, time_us: i64) -> EventRow {
         text: row.text.as_str().into(),
         lost: row.lost,
         ..EventRow::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use clap::Parser;
+
+    #[test]
+    fn what_befalls_the_clock_and_the_machine_is_marked() {
+        let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
+        let Verb::Record(args) = cli.verb else { panic!("another command") };
+        let mut recorder = Recorder::new(&args, Source::new("/nowhere".into()));
+        let now = Clocks { realtime: 9_000_000_000_000, ..Clocks::now() };
+        let hour = Duration::from_secs(3600);
+        recorder.happened(&Happening::Set { by: hour, back: true }, now);
+        recorder.happened(&Happening::Slept(hour), now);
+        recorder.happened(&Happening::Late(Duration::from_secs(5)), now);
+        let marks: Vec<(&str, &str)> =
+            recorder.beside.marks.iter().map(|row| (&*row.kind, &*row.text)).collect();
+        assert_eq!(marks[0], ("clock step", "the time of day was set back by 3600.000 s"));
+        assert_eq!(marks[1], ("suspend", "the machine slept for 3600.000 s"));
+        assert_eq!(marks[2].0, "late");
+        let gap = &recorder.beside.gaps[0];
+        assert_eq!((gap.from_us, gap.time_us), (5_400_000_000, 9_000_000_000));
+        assert_eq!((gap.length_ns, &*gap.reason), (3_600_000_000_000, "the machine slept"));
     }
 }

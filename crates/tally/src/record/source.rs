@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use segment::kernel::{Watch, Witness};
 use segment::statements::StatementRecord;
-use segment::{Frame, Header, Segment, Snapshot, Statements};
+use segment::{Frame, Header, RelationRow, Relations, Segment, Snapshot, Statements};
 
 use crate::error::Error;
 use crate::events::{rows, Item, Row, Tail};
@@ -47,6 +47,8 @@ pub struct Taken {
     pub events: Vec<Row>,
     /// At a detail: what the statements did since the last one, which was so many ns ago.
     pub statements: Option<(Vec<StatementRecord>, u64)>,
+    /// At a detail: what was done to the files of relations, since as long.
+    pub relations: Option<(Vec<RelationRow>, u64)>,
     /// At a detail: what the kernel says, since as long.
     pub kernel: Option<(Witness, u64)>,
 }
@@ -73,6 +75,7 @@ struct Run {
 #[derive(Debug)]
 struct Detail {
     statements: Option<Statements>,
+    relations: Option<Relations>,
     watch: Watch,
     snapshot: Option<Snapshot>,
     /// When that was, ns of CLOCK_MONOTONIC.
@@ -143,15 +146,17 @@ impl Run {
     fn begin(mut segment: Segment, fresh: bool) -> Result<Run, Error> {
         let after = if fresh { 0 } else { segment.event_count()? };
         let mut watch = Watch::without_samples(&segment);
-        let (mut previous, mut statements) = (None, None);
+        let (mut previous, mut statements, mut relations) = (None, None, None);
         if !fresh {
             let snapshot = segment.snapshot(None)?;
             watch.observe(None, &snapshot, 0.0);
             previous = Some(snapshot);
             statements = segment.statements()?;
+            relations = segment.relations()?;
         }
         let detail = Detail {
             statements,
+            relations,
             watch,
             snapshot: previous.clone(),
             since: segment::clock::monotonic_ns(),
@@ -176,8 +181,9 @@ impl Run {
         let snapshot = self.segment.snapshot(self.previous.as_ref())?;
         let frame = Frame::between(&self.segment, self.previous.as_ref(), &snapshot);
         let reset = self.previous.as_ref().is_some_and(|p| p.resets != snapshot.resets);
-        let mut taken =
-            Taken { frame, reset, events: self.events(ends)?, statements: None, kernel: None };
+        let (statements, relations, kernel) = (None, None, None);
+        let events = self.events(ends)?;
+        let mut taken = Taken { frame, reset, events, statements, relations, kernel };
         if detail {
             self.detail.take(&mut self.segment, &snapshot, &mut taken)?;
         }
@@ -222,6 +228,10 @@ impl Detail {
             let records = Statements::records(self.statements.as_ref(), &statements);
             self.statements = Some(statements);
             taken.statements = Some((records, length));
+        }
+        if let Some(relations) = segment.relations()? {
+            taken.relations = Some((relations.since(self.relations.as_ref()), length));
+            self.relations = Some(relations);
         }
         self.since = now;
         Ok(())

@@ -18,7 +18,7 @@ const SECTIONS: [(&str, &str, &[&str]); 14] = [
     ("waits", "Waits", &["waits"]),
     ("locks", "Locks", &["lwlocks", "locks"]),
     ("statements", "Statements", &["statements"]),
-    ("files", "Files", &["files", "file_processes", "devices"]),
+    ("files", "Files", &["files", "file_processes", "relations", "devices"]),
     ("commits", "Commits", &["commits", "wal"]),
     ("checkpoints", "Checkpoints and slow operations", &["checkpoints", "slow"]),
     ("functions", "Functions", &["functions", "edges", "statistics"]),

@@ -2,12 +2,13 @@
 //! What a report is made from, wherever that came from: the sum of everything as one interval,
 //! the statements, and the points in time.
 
-use segment::{Histogram, Interval};
+use segment::{Histogram, Interval, RelationRow};
 
 use super::cost::Measured;
 use super::document::{Fact, Gap, Mark};
 use super::point::Point;
 use crate::events::Row;
+use crate::model::io::Device;
 use crate::model::statements::Statements;
 
 /// All of it.
@@ -49,6 +50,8 @@ pub struct Material {
     pub settings: Vec<Setting>,
     /// Commands that were run beside it.
     pub runs: Vec<Run>,
+    /// What was done to the files of each relation, most time first; none: not recorded.
+    pub relations: Vec<RelationRow>,
     /// What a reading of the clock takes on the machine, seconds; `None` where it is not known.
     pub reading_seconds: Option<f64>,
     /// The cost of the level, where it has been measured.
@@ -111,31 +114,4 @@ pub struct Run {
     pub exit_code: Option<i64>,
     /// What it printed.
     pub output: String,
-}
-
-/// A block device, over all of the report.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Device {
-    /// "nvme0n1", with what lies on it.
-    pub name: String,
-    /// Reads per second.
-    pub reads: f64,
-    /// Bytes read per second.
-    pub read_bytes: f64,
-    /// Mean length of a read, seconds.
-    pub read_seconds: Option<f64>,
-    /// Writes per second.
-    pub writes: f64,
-    /// Bytes written per second.
-    pub written_bytes: f64,
-    /// Mean length of a write, seconds.
-    pub write_seconds: Option<f64>,
-    /// Flushes per second, where they are counted.
-    pub flushes: Option<f64>,
-    /// Mean length of a flush, seconds.
-    pub flush_seconds: Option<f64>,
-    /// Requests there, on average.
-    pub queue: f64,
-    /// The part of the time in which there were any.
-    pub utilisation: f64,
 }

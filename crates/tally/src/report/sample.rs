@@ -12,9 +12,10 @@ use segment::{EventKind, Histogram, Interval};
 
 use super::assemble;
 use super::document::{Document, Fact, Gap, Mark};
-use super::material::{Device, Latency, Material, Moment, Run, Setting};
+use super::material::{Latency, Material, Moment, Run, Setting};
 use super::point::{Figures, Host, Point};
 use crate::events::Row;
+use crate::model::io::Device;
 use crate::model::sample;
 
 pub const FROM: f64 = 1_700_000_000.0;
@@ -328,10 +329,12 @@ fn make() -> Material {
             exit_code: Some(0),
             output: "pgbench (15.20)\ntps = 571.3 (without initial connection time)\n".to_string(),
         }],
+        relations: Vec::new(),
         reading_seconds: Some(14e-9),
         cost: None,
         devices: vec![Device {
             name: "nvme0n1 (data, WAL)".to_string(),
+            direct: true,
             reads: 120.0,
             read_bytes: 983_040.0,
             read_seconds: Some(0.000_12),

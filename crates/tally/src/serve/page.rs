@@ -85,6 +85,7 @@ fn material(
         facts,
         settings: Vec::new(),
         runs: Vec::new(),
+        relations: Vec::new(),
         reading_seconds: pace.reading,
         cost: None,
         devices: Vec::new(),

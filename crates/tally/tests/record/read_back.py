@@ -3,6 +3,7 @@
 
 By DuckDB: sums by process, name and kind, and joins. By pandas: the same sums.
 """
+import glob
 import json
 import sys
 
@@ -18,6 +19,11 @@ def files(table):
 
 def rows(sql):
     return duckdb.sql(sql).fetchall()
+
+
+def rows_of(table, sql):
+    """The same of a table that may not be there."""
+    return rows(sql) if glob.glob(files(table), recursive=True) else [[None, None]]
 
 
 statistics = rows(
@@ -40,9 +46,16 @@ values = rows(
     f"""select sum(list_sum(counts))::bigint
         from read_parquet('{files("histograms")}') where name like 'command::%::handle'"""
 )
-statements = rows(
+statements = rows_of(
+    "statements",
     f"""select sum(calls)::bigint, sum(exec_ns)::bigint
         from read_parquet('{files("statements")}')"""
+)
+relations = rows_of(
+    "relations",
+    f"""select sum(reads + writes + extends + syncs + truncates)::bigint,
+               sum(read_bytes + written_bytes + extend_bytes)::bigint
+        from read_parquet('{files("relations")}')"""
 )
 
 frame = pandas.read_parquet(f"{directory}/statistics")
@@ -63,6 +76,7 @@ print(
             "joined": joined[0][0],
             "values": values[0][0],
             "statements": statements[0],
+            "relations": relations[0],
             "pandas": [
                 [str(v) if i < 4 else int(v) for i, v in enumerate(row)]
                 for row in by_pandas.itertuples(index=False)

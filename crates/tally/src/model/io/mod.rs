@@ -9,6 +9,7 @@ mod devices;
 mod files;
 mod page;
 mod processes;
+mod recorded;
 mod relation_names;
 mod relations;
 mod tablespaces;
@@ -26,7 +27,9 @@ use crate::events::Row;
 use checkpoints::Begun;
 pub use checkpoints::{Checkpoint, Running};
 pub use page::page;
+pub use recorded::{Device, RecordedIo, Server};
 pub use relation_names::{RelationFile, RelationNames};
+pub use relations::{name as relation_name, timing as relation_timing};
 pub use tablespaces::{Tablespace, Tablespaces};
 
 /// How many slow events are kept to be shown.
@@ -43,6 +46,9 @@ pub struct Io {
     pub slow: Vec<Row>,
     /// Operations on the files of each relation, most time first; `None`: none are kept.
     pub relations: Option<Vec<RelationRow>>,
+    /// What the relations are of, where that is longer than the interval: a recording has them
+    /// by details, of seconds.
+    pub relations_seconds: Option<f64>,
     /// What they are called, as far as the server could be asked.
     pub relation_names: RelationNames,
     /// Tablespaces by number.
@@ -51,6 +57,8 @@ pub struct Io {
     pub devices: Option<DevicesUnder>,
     /// Why nothing is known of them, or not of this interval.
     pub devices_problem: Option<String>,
+    /// Of a recorded interval, what was recorded of them instead.
+    pub recorded: Option<RecordedIo>,
 }
 
 /// Where the server's files lie, and what happened there.
@@ -120,10 +128,12 @@ impl Told {
             checkpoint,
             slow: self.slow.clone(),
             relations: None,
+            relations_seconds: None,
             relation_names: RelationNames::default(),
             tablespaces: Tablespaces::default(),
             devices: None,
             devices_problem: None,
+            recorded: None,
         }
     }
 }

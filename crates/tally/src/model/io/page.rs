@@ -4,7 +4,7 @@
 
 use segment::interval::Interval;
 
-use super::{checkpoint_text, commits, devices, files, processes, relations, wal, Io};
+use super::{checkpoint_text, commits, devices, files, processes, recorded, relations, wal, Io};
 use crate::events::Row;
 use crate::model::panes::{accepts, Wish};
 use crate::model::statements::Section;
@@ -45,7 +45,12 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
         return sections;
     };
     sections.push(section("Checkpoints", checkpoint_text::lines(io, interval), None));
-    sections.push(section("Devices", devices::notes(io), devices::table(io, wish)));
+    match &io.recorded {
+        Some(it) => {
+            sections.push(section("Devices", recorded::notes(it), recorded::table(it, wish)))
+        }
+        None => sections.push(section("Devices", devices::notes(io), devices::table(io, wish))),
+    }
     if let Some(table) = processes::table(io, interval, wish) {
         let title = "Page cache and devices, by process";
         sections.push(section(title, Vec::new(), Some(table)));

@@ -5,7 +5,7 @@ use segment::interval::{Interval, Timing};
 use segment::relations::RelationTiming;
 use segment::RelationRow;
 
-use super::files::{megabytes, rate};
+use super::files::megabytes;
 use super::{Io, RelationNames};
 use crate::model::panes::{accepts, by, left, right, sorted, Wish};
 use crate::model::table::{Row, Table, Tone};
@@ -19,7 +19,7 @@ const DEFAULT: u32 = 1663;
 const GLOBAL: u32 = 1664;
 
 /// "shop/orders", "shop/16384_fsm@16390", "global/1262", "(others)"
-fn name(row: &RelationRow, names: &RelationNames) -> String {
+pub fn name(row: &RelationRow, names: &RelationNames) -> String {
     let (Some(tablespace), Some(relfilenode)) = (row.tablespace, row.relfilenode) else {
         return "(others)".to_string();
     };
@@ -54,6 +54,8 @@ fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec
 /// Notes, and the busiest of those that contain the filter; `None`: there is none.
 pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, Table)> {
     let (rows, names) = (io.relations.as_deref()?, &io.relation_names);
+    let seconds = io.relations_seconds.unwrap_or(interval.instrumented_seconds);
+    let rate = |n: f64| n / seconds.max(1e-9);
     let columns = vec![
         left("RELATION", 0),
         right("R/S", 0),
@@ -80,17 +82,18 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
     if wish.filter.is_empty() {
         named.truncate(BUSIEST);
     }
-    let notes = notes(&named, names);
+    let mut notes = notes(&named, names);
+    notes.extend(io.relations_seconds.map(|s| format!("recorded for {} together", duration(s))));
     let rows: Vec<Row> = named
         .into_iter()
         .map(|(name, all, row)| {
             let per_second = |timing: &RelationTiming| match timing.count {
                 0 => String::new(),
-                n => count(rate(n as f64, interval)),
+                n => count(rate(n as f64)),
             };
             let moved = |timing: &RelationTiming| match timing.count {
                 0 => String::new(),
-                _ => megabytes(rate(timing.bytes as f64, interval)),
+                _ => megabytes(rate(timing.bytes as f64)),
             };
             let mean = |timing: &RelationTiming| match timing.count {
                 0 => String::new(),
@@ -112,7 +115,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
                     mean(&row.sync),
                     per_second(&row.truncate),
                     maybe_duration(all.max_seconds),
-                    two(rate(row.seconds, interval)),
+                    two(rate(row.seconds)),
                     count(row.failed as f64),
                 ],
                 bar: None,
@@ -125,7 +128,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
 }
 
 /// All operations together, as far as their order wants it.
-fn timing(row: &RelationRow) -> Timing {
+pub fn timing(row: &RelationRow) -> Timing {
     let all = [&row.read, &row.write, &row.extend, &row.sync, &row.truncate];
     let count = all.iter().fold(0u64, |sum, timing| sum.saturating_add(timing.count));
     Timing {

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use recording::{DeviceRow, Range, Recording, RunRow, SettingRow};
+use recording::{Range, Recording, RunRow, SettingRow};
 
 use super::seconds;
 use crate::error::Error;
 use crate::events::Row;
+use crate::model::io::Device;
 use crate::report::document::{Gap, Mark};
-use crate::report::material::{Device, Run, Setting};
+use crate::report::material::{Run, Setting};
 
 /// Marks that say no more than the charts themselves.
 const SELF_EVIDENT: [&str; 3] = ["begin", "end", "duty"];
@@ -111,62 +112,6 @@ fn note(runs: &mut Vec<Run>, row: &RunRow) {
 
 /// The devices that the server's files lie on.
 pub fn devices(recording: &Recording, range: Range) -> Result<Vec<Device>, Error> {
-    let mut sums = BTreeMap::<String, Sum>::new();
-    for row in recording.devices(range)?.iter().filter(|row| row.direct) {
-        sums.entry(row.device.to_string()).or_default().add(row);
-    }
-    let seconds = |ns: u64| ns as f64 * 1e-9;
-    let devices = sums.into_iter().map(|(name, sum)| {
-        let length = seconds(sum.interval_ns).max(1e-9);
-        let mean = |ns: u64, of: u64| (of > 0).then(|| seconds(ns) / of as f64);
-        Device {
-            name,
-            reads: sum.reads as f64 / length,
-            read_bytes: sum.read_bytes as f64 / length,
-            read_seconds: mean(sum.read_ns, sum.reads),
-            writes: sum.writes as f64 / length,
-            written_bytes: sum.written_bytes as f64 / length,
-            write_seconds: mean(sum.write_ns, sum.writes),
-            flushes: sum.counts_flushes.then_some(sum.flushes as f64 / length),
-            flush_seconds: mean(sum.flush_ns, sum.flushes),
-            queue: seconds(sum.queue_ns) / length,
-            utilisation: seconds(sum.busy_ns) / length,
-        }
-    });
-    Ok(devices.collect())
-}
-
-/// A device's rows added up.
-#[derive(Debug, Default)]
-struct Sum {
-    interval_ns: u64,
-    reads: u64,
-    read_bytes: u64,
-    read_ns: u64,
-    writes: u64,
-    written_bytes: u64,
-    write_ns: u64,
-    counts_flushes: bool,
-    flushes: u64,
-    flush_ns: u64,
-    busy_ns: u64,
-    queue_ns: u64,
-}
-
-impl Sum {
-    fn add(&mut self, row: &DeviceRow) {
-        let add = |sum: &mut u64, n: u64| *sum = sum.saturating_add(n);
-        add(&mut self.interval_ns, row.interval_ns);
-        add(&mut self.reads, row.reads);
-        add(&mut self.read_bytes, row.read_bytes);
-        add(&mut self.read_ns, row.read_ns);
-        add(&mut self.writes, row.writes);
-        add(&mut self.written_bytes, row.written_bytes);
-        add(&mut self.write_ns, row.write_ns);
-        add(&mut self.flushes, row.flushes.unwrap_or(0));
-        add(&mut self.flush_ns, row.flush_ns.unwrap_or(0));
-        add(&mut self.busy_ns, row.busy_ns);
-        add(&mut self.queue_ns, row.queue_ns);
-        self.counts_flushes |= row.flushes.is_some();
-    }
+    let sums = recording.device_sums(range)?;
+    Ok(sums.iter().filter(|sum| sum.direct).map(Device::of).collect())
 }

@@ -5,6 +5,7 @@
 mod ledger;
 mod locks;
 mod others;
+mod relations;
 mod statements;
 mod storage;
 
@@ -30,6 +31,7 @@ pub fn tables(material: &Material) -> Vec<Table> {
     tables.extend([
         storage::files(interval),
         storage::processes(interval),
+        relations::relations(&material.relations, interval),
         storage::commits(interval),
         storage::wal(interval),
         storage::checkpoints(&material.events, material.from),

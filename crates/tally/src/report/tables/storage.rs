@@ -6,9 +6,8 @@ use segment::EventKind;
 
 use super::{rate, timing, MAX, MEAN, P99, SECONDS, TIMING};
 use crate::events::Row;
-use crate::model::io::Checkpoint;
+use crate::model::io::{Checkpoint, Device};
 use crate::report::document::{Column, Table, Unit};
-use crate::report::material::Device;
 
 const FILE: Column = Column::new("file", "File", Unit::Text);
 const OPERATION: Column = Column::new("operation", "Operation", Unit::Text);

@@ -8,16 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use recording::{GapRow, MarkRow, Recording};
+use recording::{GapRow, KernelRow, MarkRow, Recording};
 use segment::clients::Clients;
 use segment::kernel::Witness;
 use segment::{Event, Interval};
 
-use super::{Film, Scene};
+use super::{beside, Film, Scene};
 use crate::cli::View;
 use crate::error::Error;
 use crate::events::Row;
-use crate::model::io::Told;
+use crate::model::io::{Device, RecordedIo, Server, Told};
 use crate::model::statements::Statements;
 use crate::report::Edge;
 use crate::top::feed::{Reading, Recorded};
@@ -42,18 +42,34 @@ pub struct RecordedFilm {
     step: Option<Duration>,
     gaps: Vec<GapRow>,
     marks: Vec<MarkRow>,
-    /// All events, once somebody has asked for them.
-    events: Option<Vec<Row>>,
+    /// All events, and where the server's files lie, once somebody has asked for them.
+    asked: Option<Asked>,
+}
+
+/// What is read once.
+#[derive(Debug)]
+struct Asked {
+    events: Vec<Row>,
+    places: Vec<String>,
 }
 
 /// Of what happened before the range: the checkpoint may have begun then.
 const EARLIER_US: i64 = 3_600_000_000;
 
-/// Begin and end of an interval, microseconds since 1970.
+/// What is recorded by details, of an interval.
+#[derive(Debug, Clone, Copy)]
+struct Details {
+    range: recording::Range,
+    /// How long it is, where that is longer than the interval.
+    of_seconds: Option<f64>,
+}
+
+/// Begin and end of an interval, microseconds since 1970, and its busy time.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     begin_us: i64,
     end_us: i64,
+    busy_ns: u64,
 }
 
 fn seconds(us: i64) -> f64 {
@@ -76,6 +92,7 @@ impl RecordedFilm {
         let head = |row: recording::FrameRow| Head {
             begin_us: row.time_us - i64::try_from(row.interval_ns / 1000).unwrap_or(0),
             end_us: row.time_us,
+            busy_ns: row.busy_ns,
         };
         let mut heads: Vec<Head> = recording.heads(range)?.into_iter().map(head).collect();
         // A clock that was set back lets them come in another order.
@@ -84,7 +101,7 @@ impl RecordedFilm {
         let (gaps, marks) = (recording.gaps(range)?, recording.marks(range)?);
         let steps = Vec::new();
         let mut film =
-            RecordedFilm { recording, range, heads, steps, step: None, gaps, marks, events: None };
+            RecordedFilm { recording, range, heads, steps, step: None, gaps, marks, asked: None };
         film.regroup(step);
         Ok(film)
     }
@@ -97,9 +114,13 @@ impl RecordedFilm {
     /// All of it as one interval.
     pub fn whole(&mut self) -> Result<Reading, Error> {
         let frame = self.recording.sum(self.range)?;
-        let mut reading = self.reading(&frame, 0, true);
-        self.fill_statements(&mut reading, self.range)?;
-        self.fill_io(&mut reading)?;
+        let kernel = self.recording.kernel(self.range)?;
+        let mut reading = self.reading(&frame, 0, true, &[]);
+        let range = self.range;
+        let details = Details { range, of_seconds: None };
+        reading.interval.kernel = self.witness(&kernel, details);
+        self.fill_statements(&mut reading, range)?;
+        self.fill_io(&mut reading, range, details)?;
         Ok(reading)
     }
 
@@ -117,11 +138,16 @@ impl RecordedFilm {
         self.step.is_some_and(|step| step >= detail)
     }
 
-    fn reading(&self, frame: &segment::Frame, index: usize, has_spread: bool) -> Reading {
+    fn reading(
+        &self,
+        frame: &segment::Frame,
+        index: usize,
+        has_spread: bool,
+        kernel: &[KernelRow],
+    ) -> Reading {
         let mut interval = Interval::of(frame);
-        if !interval.kernel.available {
-            interval.kernel = Witness::not_asked("a recording tells of it in tally report");
-        }
+        let details = self.details(&interval);
+        interval.kernel = self.witness(kernel, details);
         let detail_seconds = self.recording.about().detail_ns as f64 * 1e-9;
         let spread_from = (!has_spread).then_some(detail_seconds);
         let recorded = Some(Recorded { index, spread_from_seconds: spread_from });
@@ -162,33 +188,75 @@ impl RecordedFilm {
         Ok(())
     }
 
-    /// Of the details that ended within the last one's length: statements are kept by detail.
-    fn statements_range(&self, reading: &Reading) -> recording::Range {
-        let to_us = (reading.interval.time * 1e6).round() as i64;
+    /// The details that ended within an interval, or of a shorter one within the last one's
+    /// length.
+    fn details(&self, interval: &Interval) -> Details {
+        let to_us = (interval.time * 1e6).round() as i64;
         let detail_us = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(0);
-        let own_us = (reading.interval.interval_seconds * 1e6) as i64;
-        recording::Range { from_us: to_us - own_us.max(detail_us), to_us }
+        let own_us = (interval.interval_seconds * 1e6) as i64;
+        let longer = detail_us as f64 > (1.0 + SLACK) * own_us as f64;
+        Details {
+            range: recording::Range { from_us: to_us - own_us.max(detail_us), to_us },
+            of_seconds: longer.then_some(seconds(detail_us)),
+        }
     }
 
-    /// What was slow until then, and the checkpoint.
-    fn fill_io(&mut self, reading: &mut Reading) -> Result<(), Error> {
-        if self.events.is_none() {
-            let from_us = self.range.from_us.saturating_sub(EARLIER_US);
-            let rows = self.recording.events(recording::Range { from_us, ..self.range })?;
-            self.events = Some(rows.into_iter().map(Row::from).collect());
+    /// What the kernel said in these details, of which the rows are given.
+    fn witness(&self, rows: &[KernelRow], details: Details) -> Witness {
+        let mut busy_ns = 0u64;
+        let of_them = |row: &&KernelRow| details.range.contains(row.time_us);
+        for row in rows.iter().filter(of_them) {
+            let length_us = i64::try_from(row.interval_ns / 1000).unwrap_or(0);
+            let from_us = row.time_us - length_us;
+            let first = self.heads.partition_point(|head| head.end_us <= from_us);
+            let within = self.heads[first..].iter().take_while(|head| head.end_us <= row.time_us);
+            busy_ns = within.fold(busy_ns, |sum, head| sum.saturating_add(head.busy_ns));
         }
+        beside::witness(rows.iter().filter(of_them), busy_ns, details.of_seconds)
+    }
+
+    fn ask(&mut self) -> Result<&Asked, Error> {
+        let asked = match self.asked.take() {
+            Some(asked) => asked,
+            None => {
+                let from_us = self.range.from_us.saturating_sub(EARLIER_US);
+                let rows = self.recording.events(recording::Range { from_us, ..self.range })?;
+                let settings = self.recording.settings(self.range)?;
+                Asked {
+                    events: rows.into_iter().map(Row::from).collect(),
+                    places: beside::places(&settings),
+                }
+            }
+        };
+        Ok(&*self.asked.insert(asked))
+    }
+
+    /// What was slow until then, the checkpoint, and in a range relations and devices.
+    fn fill_io(
+        &mut self,
+        reading: &mut Reading,
+        range: recording::Range,
+        details: Details,
+    ) -> Result<(), Error> {
+        let asked = self.ask()?;
         let until = |row: &Row| row.time.is_none_or(|time| time <= reading.interval.time);
-        let events = self.events.as_deref().unwrap_or(&[]);
-        let seen = events.partition_point(until);
+        let seen = asked.events.partition_point(until);
         let mut told = Told::default();
-        for row in &events[seen.saturating_sub(EVENTS)..seen] {
+        for row in &asked.events[seen.saturating_sub(EVENTS)..seen] {
             let (number, pid, kind, text) = (row.number, row.pid, row.kind, row.text.clone());
             told.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
         }
         // A recording does not know their sums: a number of resets that never was says so.
         let unknown = Clients { resets: u32::MAX, ..Clients::default() };
         let mut io = told.io(&reading.interval, &unknown);
-        io.devices_problem = Some("of a recording tally report shows them".to_string());
+        let places = asked.places.clone();
+        io.relations = self.recording.relations(details.range)?;
+        io.relations_seconds = details.of_seconds;
+        io.recorded = Some(RecordedIo {
+            places,
+            devices: self.recording.device_sums(range)?.iter().map(Device::of).collect(),
+            server: self.recording.server_io_sum(details.range)?.as_ref().map(Server::of),
+        });
         reading.io = Some(io);
         Ok(())
     }
@@ -218,10 +286,13 @@ impl Film for RecordedFilm {
             by_end.insert(frame.realtime_ns / 1000, frame);
         }
         let has_spread = self.has_spread();
+        let detail_us = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(0);
+        let earlier = recording::Range { from_us: range.from_us - detail_us, ..range };
+        let kernel = self.recording.kernel(earlier).map_err(|error| error.to_string())?;
         let scene = |step: usize| {
             let last = self.heads.get(self.steps.get(step)?.end - 1)?;
             let frame = by_end.get(&u64::try_from(last.end_us).ok()?)?;
-            let reading = Box::new(self.reading(frame, step, has_spread));
+            let reading = Box::new(self.reading(frame, step, has_spread, &kernel));
             Some(Scene { reading, gap: self.gap_before(step) })
         };
         Ok(steps.filter_map(scene).collect())
@@ -251,11 +322,14 @@ impl Film for RecordedFilm {
 
     fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String> {
         if views::of_statements(view) && !reading.asked {
-            let range = self.statements_range(reading);
+            let range = self.details(&reading.interval).range;
             self.fill_statements(reading, range).map_err(|error| error.to_string())?;
         }
         if views::of_io(view) && reading.io.is_none() {
-            self.fill_io(reading).map_err(|error| error.to_string())?;
+            let index = reading.recorded.as_ref().map_or(0, |recorded| recorded.index);
+            let range = self.range_of(index..index + 1).unwrap_or(self.range);
+            let details = self.details(&reading.interval);
+            self.fill_io(reading, range, details).map_err(|error| error.to_string())?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::screen::{Ask, Screen};
 use super::tape::Tape;
 use crate::cli::View;
 
+mod beside;
 mod film;
 
 pub use film::RecordedFilm;

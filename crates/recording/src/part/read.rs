@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Reading a part.
+
+use super::{failed, scale, MILLISECOND_US, SERIES_KEY};
+use crate::error::Error;
+use crate::series;
+use crate::table::{Cells, Column, Columns, Shape, Table, Unit};
+use parquet::basic::Type as Physical;
+use parquet::column::reader::{get_typed_column_reader, ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Read the rows of a part.
+pub(crate) fn read<T: Table>(file: File, path: &Path) -> Result<Vec<T>, Error> {
+    let wanted: Vec<Column> =
+        T::columns().into_iter().filter(|column| !T::repeats().contains(&column.name)).collect();
+    let mut rows = Vec::new();
+    read_columns(file, path, &wanted, |columns| rows.extend(T::load(columns)))?;
+    Ok(rows)
+}
+
+/// Read some columns of a part, group by group of rows.
+pub(crate) fn read_columns(
+    file: File,
+    path: &Path,
+    wanted: &[Column],
+    mut see: impl FnMut(&Columns),
+) -> Result<(), Error> {
+    // A damaged file may lead the reader where its author did not think of.
+    let read = std::panic::AssertUnwindSafe(|| -> Result<(), ParquetError> {
+        let reader = SerializedFileReader::new(file)?;
+        let metadata = reader.metadata().file_metadata();
+        let pairs = metadata.key_value_metadata().into_iter().flatten();
+        let named = pairs.filter(|pair| pair.key == SERIES_KEY).find_map(|pair| pair.value.clone());
+        let series = named.map_or_else(Vec::new, |text| series::of_metadata(&text));
+        let places: HashMap<String, usize> = (0..)
+            .zip(metadata.schema_descr().columns())
+            .filter_map(|(at, column)| Some((column.path().parts().first()?.clone(), at)))
+            .collect();
+        for group in 0..reader.num_row_groups() {
+            let group = reader.get_row_group(group)?;
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let mut columns = Columns { rows, cells: Vec::new(), series: series.clone() };
+            for column in wanted {
+                if let Some(&at) = places.get(column.name) {
+                    let mut cells = get(&*group, at, column.shape, rows)?;
+                    if column.unit == Unit::Time {
+                        scale(&mut cells, |ms| ms.saturating_mul(MILLISECOND_US));
+                    }
+                    columns.cells.push((column.name.to_string(), cells));
+                }
+            }
+            see(&columns);
+        }
+        Ok(())
+    });
+    match std::panic::catch_unwind(read) {
+        Ok(done) => done.map_err(failed(path)),
+        Err(_) => Err(Error::Part { path: path.to_path_buf(), what: "damaged".to_string() }),
+    }
+}
+
+/// All values of a column, with the levels that say where there are none.
+struct Read<T: DataType> {
+    values: Vec<T::T>,
+    defined: Vec<i16>,
+    repeated: Vec<i16>,
+}
+
+fn all<T: DataType>(reader: ColumnReader, rows: usize) -> Result<Read<T>, ParquetError>
+where
+    ColumnReaderImpl<T>: Sized,
+{
+    if T::get_physical_type() != physical(&reader) {
+        return Err(ParquetError::General("a column of another type".to_string()));
+    }
+    let mut typed: ColumnReaderImpl<T> = get_typed_column_reader(reader);
+    let mut read = Read { values: Vec::new(), defined: Vec::new(), repeated: Vec::new() };
+    let mut have = 0;
+    while have < rows {
+        let (records, ..) = typed.read_records(
+            rows - have,
+            Some(&mut read.defined),
+            Some(&mut read.repeated),
+            &mut read.values,
+        )?;
+        if records == 0 {
+            return Err(ParquetError::EOF("a column is shorter than the others".to_string()));
+        }
+        have += records;
+    }
+    Ok(read)
+}
+
+fn physical(reader: &ColumnReader) -> Physical {
+    match reader {
+        ColumnReader::BoolColumnReader(_) => Physical::BOOLEAN,
+        ColumnReader::Int32ColumnReader(_) => Physical::INT32,
+        ColumnReader::Int64ColumnReader(_) => Physical::INT64,
+        ColumnReader::Int96ColumnReader(_) => Physical::INT96,
+        ColumnReader::FloatColumnReader(_) => Physical::FLOAT,
+        ColumnReader::DoubleColumnReader(_) => Physical::DOUBLE,
+        ColumnReader::ByteArrayColumnReader(_) => Physical::BYTE_ARRAY,
+        ColumnReader::FixedLenByteArrayColumnReader(_) => Physical::FIXED_LEN_BYTE_ARRAY,
+    }
+}
+
+/// Texts, each kept once.
+#[derive(Default)]
+struct Texts {
+    known: HashMap<Vec<u8>, Arc<str>>,
+}
+
+impl Texts {
+    fn of(&mut self, bytes: &ByteArray) -> Arc<str> {
+        if let Some(text) = self.known.get(bytes.data()) {
+            return text.clone();
+        }
+        let text: Arc<str> = String::from_utf8_lossy(bytes.data()).into();
+        self.known.insert(bytes.data().to_vec(), text.clone());
+        text
+    }
+}
+
+fn get(
+    group: &dyn RowGroupReader,
+    at: usize,
+    shape: Shape,
+    rows: usize,
+) -> Result<Cells, ParquetError> {
+    let reader = group.get_column_reader(at)?;
+    let mut texts = Texts::default();
+    Ok(match shape {
+        Shape::Long => Cells::Long(all::<Int64Type>(reader, rows)?.values),
+        Shape::Double => Cells::Double(all::<DoubleType>(reader, rows)?.values),
+        Shape::Bool => Cells::Bool(all::<BoolType>(reader, rows)?.values),
+        Shape::Text => {
+            let read = all::<ByteArrayType>(reader, rows)?;
+            Cells::Text(read.values.iter().map(|bytes| texts.of(bytes)).collect())
+        }
+        Shape::OptLong => {
+            let read = all::<Int64Type>(reader, rows)?;
+            let mut values = read.values.into_iter();
+            let cell = |defined: &i16| if *defined > 0 { values.next() } else { None };
+            Cells::OptLong(read.defined.iter().map(cell).collect())
+        }
+        Shape::OptText => {
+            let read = all::<ByteArrayType>(reader, rows)?;
+            let mut values = read.values.iter();
+            let cell = |defined: &i16| {
+                if *defined > 0 {
+                    values.next().map(|bytes| texts.of(bytes))
+                } else {
+                    None
+                }
+            };
+            Cells::OptText(read.defined.iter().map(cell).collect())
+        }
+        Shape::Longs => {
+            let read = all::<Int64Type>(reader, rows)?;
+            let mut lists: Vec<Vec<i64>> = Vec::with_capacity(rows);
+            let mut values = read.values.into_iter();
+            for (defined, repeated) in read.defined.iter().zip(&read.repeated) {
+                if *repeated == 0 {
+                    lists.push(Vec::new());
+                }
+                if *defined > 0 {
+                    if let (Some(list), Some(value)) = (lists.last_mut(), values.next()) {
+                        list.push(value);
+                    }
+                }
+            }
+            Cells::Longs(lists)
+        }
+    })
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Relations as rows, and those of a range added up.
+
+use crate::error::Error;
+use crate::range::Range;
+use crate::recording::Recording;
+use crate::rollup;
+use crate::rows::RelationRow;
+use segment::relations::{RelationKey, RelationTiming};
+use std::collections::HashMap;
+
+/// Forks by their numbers.
+const FORKS: [&str; 4] = ["main", "fsm", "vm", "init"];
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+/// The rows of relations in a detail interval that ends with the interval `frame`.
+pub fn relations(
+    found: &[segment::RelationRow],
+    (frame, time_us): (u64, i64),
+    interval_ns: u64,
+) -> Vec<RelationRow> {
+    let max = |timing: &RelationTiming| timing.max_seconds.map(ns);
+    let row = |it: &segment::RelationRow| RelationRow {
+        frame,
+        time_us,
+        interval_ns,
+        tablespace: it.key.tablespace,
+        database_id: it.key.database,
+        relfilenode: it.key.relfilenode,
+        fork: it.fork.unwrap_or_default().into(),
+        backend: it.key.backend,
+        database: it.database.as_deref().unwrap_or_default().into(),
+        failed: it.failed,
+        reads: it.read.count,
+        read_bytes: it.read.bytes,
+        read_ns: ns(it.read.seconds),
+        read_max_ns: max(&it.read),
+        writes: it.write.count,
+        written_bytes: it.write.bytes,
+        write_ns: ns(it.write.seconds),
+        write_max_ns: max(&it.write),
+        extends: it.extend.count,
+        extend_bytes: it.extend.bytes,
+        extend_ns: ns(it.extend.seconds),
+        extend_max_ns: max(&it.extend),
+        syncs: it.sync.count,
+        sync_ns: ns(it.sync.seconds),
+        sync_max_ns: max(&it.sync),
+        truncates: it.truncate.count,
+        truncate_ns: ns(it.truncate.seconds),
+        truncate_max_ns: max(&it.truncate),
+    };
+    found.iter().map(row).collect()
+}
+
+fn timing(count: u64, bytes: u64, time_ns: u64, max_ns: Option<u64>) -> RelationTiming {
+    RelationTiming { count, bytes, seconds: seconds(time_ns), max_seconds: max_ns.map(seconds) }
+}
+
+/// What a row says, as a reading of a segment says it.
+fn found(row: &RelationRow) -> segment::RelationRow {
+    let key = RelationKey {
+        tablespace: row.tablespace,
+        database: row.database_id,
+        relfilenode: row.relfilenode,
+        fork: (0u32..).zip(FORKS).find(|(_, name)| *name == &*row.fork).map_or(0, |(n, _)| n),
+        backend: row.backend,
+    };
+    let one = !key.is_others();
+    let all = [row.read_ns, row.write_ns, row.extend_ns, row.sync_ns, row.truncate_ns];
+    segment::RelationRow {
+        key,
+        tablespace: one.then_some(row.tablespace),
+        database_id: (row.database_id != 0).then_some(row.database_id),
+        database: (!row.database.is_empty()).then(|| row.database.to_string()),
+        relfilenode: one.then_some(row.relfilenode),
+        fork: one.then(|| key.fork_name()),
+        temporary: row.backend != 0,
+        seconds: seconds(all.iter().fold(0, |sum, ns| sum.saturating_add(*ns))),
+        failed: row.failed,
+        read: timing(row.reads, row.read_bytes, row.read_ns, row.read_max_ns),
+        write: timing(row.writes, row.written_bytes, row.write_ns, row.write_max_ns),
+        extend: timing(row.extends, row.extend_bytes, row.extend_ns, row.extend_max_ns),
+        sync: timing(row.syncs, 0, row.sync_ns, row.sync_max_ns),
+        truncate: timing(row.truncates, 0, row.truncate_ns, row.truncate_max_ns),
+    }
+}
+
+impl Recording {
+    /// What was done to the files of each relation in the details that ended in a range, most
+    /// time first; `None`: none were recorded.
+    pub fn relations(&self, range: Range) -> Result<Option<Vec<segment::RelationRow>>, Error> {
+        let mut sums: HashMap<_, RelationRow> = HashMap::new();
+        self.each_row(range, |row: RelationRow| rollup::total(&mut sums, row.key(), row))?;
+        if sums.is_empty() {
+            return Ok(None);
+        }
+        let mut all: Vec<segment::RelationRow> = sums.values().map(found).collect();
+        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
+        Ok(Some(all))
+    }
+}
