@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
-# make demo | build | test | check-server | check-statements | stress | install | bench | lint | clean
+# make demo | build | test | check-server | check-statements | stress | studies | install | bench | lint | clean
 #
 # PG_CONFIG says for which server the extension is built, PREFIX where `make install` puts
 # the command. Nothing but `make install` needs root.
@@ -57,6 +57,15 @@ check-statements: build
 stress: build
 	PGTALLY_STRESS_SECONDS=1800 $(CARGO) test --release --locked -p tally --test stress -- --nocapture
 
+# Every study's quick variant, one after the other into build/studies; an hour. Interrupted, it goes on.
+studies: build
+	@for study in studies/*/; do \
+		name=$$(basename $$study); echo "== $$name"; \
+		$(TALLY) study run $$name --quick -o build/studies/$$name > build/$$name.log || \
+			{ cat build/$$name.log; exit 1; }; \
+		sed -n '/not resolved\|±/p' build/$$name.log; rm -f build/$$name.log; \
+	done
+
 bench: build
 	+$(LIBTALLY) bench
 	$(TALLY) cost --workload select
@@ -102,4 +111,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules
 
-.PHONY: all build demo test check-server check-statements stress bench lint install uninstall clean
+.PHONY: all build demo test check-server check-statements stress studies bench lint install uninstall clean

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -244,6 +245,15 @@ impl RunningPgbench {
             signal(self.pid(), Signal::KILL);
             self.status = self.child.wait().ok();
         }
+    }
+
+    /// What it has printed so far.
+    pub fn so_far(&self) -> String {
+        let length = self.output.metadata().map_or(0, |meta| meta.len());
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        // By position: the offset in the file is pgbench's as well.
+        let read = self.output.read_at(&mut bytes, 0).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
     /// What it printed; its offset in the file is ours too, so only when it has ended.

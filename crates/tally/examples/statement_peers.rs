@@ -83,7 +83,7 @@ fn main() -> Result<()> {
         let all = ["select", "tpcb", "distinct", "evicting"];
         names = all.iter().flat_map(|name| [(*name).into(), format!("{name}:planning")]).collect();
     }
-    let tally = program()?;
+    let tally = bench::program()?;
     println!(
         "CPU of a transaction, us, 95 %; {runs} runs of {minutes} min each, {CLIENTS} clients"
     );
@@ -232,15 +232,4 @@ fn say(workload: &Workload, ours: &[Run], theirs: &[Run]) {
         100.0 * ratio,
         100.0 * half
     );
-}
-
-/// The command of the same build.
-fn program() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let folder = own.parent().and_then(Path::parent).ok_or("this program has no folder")?;
-    let path = folder.join("tally");
-    match path.is_file() {
-        true => Ok(path),
-        false => Err(format!("{} does not exist; build it first", path.display()).into()),
-    }
 }

@@ -238,7 +238,7 @@ fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<ProbeRow>, Error> {
 }
 
 /// Whether a name fits a glob of *, ? and sets in brackets.
-fn matches(glob: &str, name: &str) -> bool {
+pub(crate) fn matches(glob: &str, name: &str) -> bool {
     fits(glob.as_bytes(), name.as_bytes())
 }
 

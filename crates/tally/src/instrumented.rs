@@ -11,22 +11,36 @@ use crate::{library, target};
 /// Finish the cluster, with pg_tally, and start it; returns it and the path of its segment,
 /// which goes when the cluster goes.
 pub fn start(builder: Builder) -> Result<(Cluster, PathBuf), Error> {
+    let (mut cluster, path) = create(builder, &[])?;
+    cluster.start()?;
+    check(&cluster, &path)?;
+    Ok((cluster, path))
+}
+
+/// The same without starting it, with other libraries loaded beside pg_tally.
+pub fn create(builder: Builder, beside: &[String]) -> Result<(Cluster, PathBuf), Error> {
     let binaries = scratch::Binaries::find()?;
     let library = library::find(&binaries)?;
+    let mut libraries = vec!["pg_tally"];
+    libraries.extend(beside.iter().map(String::as_str));
     let mut cluster = builder
         .binaries(binaries)
         .library(library)
-        .setting("shared_preload_libraries", "pg_tally")
+        .setting("shared_preload_libraries", &libraries.join(", "))
         .create()?;
     let path = Path::new(target::DEFAULT_FOLDER).join(target::name_of(cluster.data_dir())?);
     // A server that is killed cannot remove its segment itself.
     cluster.also_remove(&path);
-    cluster.start()?;
-    if !path.exists() {
-        return Err(Error::Failed(format!(
-            "pg_tally is not active in the scratch server; the end of its log:\n{}",
-            cluster.log_tail(10)
-        )));
-    }
     Ok((cluster, path))
+}
+
+/// Whether the server that has started has the extension in it.
+pub fn check(cluster: &Cluster, segment: &Path) -> Result<(), Error> {
+    if segment.exists() {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "pg_tally is not active in the scratch server; the end of its log:\n{}",
+        cluster.log_tail(10)
+    )))
 }

@@ -20,6 +20,7 @@ mod events;
 mod functions;
 mod generate;
 mod hangup;
+mod host;
 mod instrumented;
 mod level;
 mod library;
@@ -33,6 +34,7 @@ mod serve;
 mod server;
 mod statements;
 mod status;
+mod study;
 mod target;
 mod top;
 
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Verb::Diff(args) => diff::run(args, color),
         Verb::Cost(args) => cost::run(args),
         Verb::Clock(args) => clock::run(args),
+        Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
         Verb::Man(args) => generate::man(args),

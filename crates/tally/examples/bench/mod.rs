@@ -3,7 +3,7 @@
 #![allow(dead_code)] // each example uses a part of it
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use scratch::Cluster;
 
@@ -13,6 +13,17 @@ pub fn segment(cluster: &mut Cluster) -> std::io::Result<PathBuf> {
     let path = PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", data.dev(), data.ino()));
     cluster.also_remove(&path);
     Ok(path)
+}
+
+/// The command of the same build.
+pub fn program() -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let own = std::env::current_exe()?;
+    let folder = own.parent().and_then(Path::parent).ok_or("this program has no folder")?;
+    let path = folder.join("tally");
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(format!("{} does not exist; build it first", path.display()).into()),
+    }
 }
 
 /// The median with the 95 % interval from its order statistics, in words.

@@ -13,7 +13,7 @@ use rand::seq::SliceRandom;
 use scratch::Cluster;
 use serde::Serialize;
 
-use crate::cost::estimate::Estimate;
+use crate::chance::Estimate;
 use crate::cost::meter::on_cpu_ns;
 use crate::error::Error;
 

@@ -12,6 +12,8 @@ pub(crate) const FEWEST_COMMANDS: u64 = 4;
 pub(crate) struct Slice {
     /// Time on a processor, ns.
     pub(crate) cpu_ns: u64,
+    /// How often they were put on one.
+    pub(crate) dispatches: u64,
     /// Messages of clients handled.
     pub(crate) commands: u64,
     /// Changes made to the backends' books.
@@ -23,6 +25,7 @@ pub(crate) struct Slice {
 impl Slice {
     pub(crate) fn add(&mut self, other: &Slice) {
         self.cpu_ns += other.cpu_ns;
+        self.dispatches += other.dispatches;
         self.commands += other.commands;
         self.changes += other.changes;
         self.wall_ns += other.wall_ns;
@@ -101,7 +104,7 @@ mod tests {
     use super::*;
 
     fn slice(cpu_ns: u64, commands: u64, wall_ns: u64) -> Slice {
-        Slice { cpu_ns, commands, changes: 0, wall_ns }
+        Slice { cpu_ns, dispatches: 0, commands, changes: 0, wall_ns }
     }
 
     /// Eight slices, made of the level in each.

@@ -38,6 +38,7 @@ struct Backend {
 #[derive(Debug, Clone, Copy)]
 struct Totals {
     cpu_ns: u64,
+    dispatches: u64,
     commands: u64,
     /// Changes, twice counted, of what only the side that is on changes.
     seq: u64,
@@ -128,16 +129,16 @@ impl Meter {
         let mut totals = Vec::with_capacity(self.backends.len());
         let at = Instant::now();
         for backend in &self.backends {
-            totals.push(match on_cpu_ns(&backend.schedstat) {
+            totals.push(match on_cpu(&backend.schedstat) {
                 None => None,
-                Some(cpu_ns) => {
+                Some((cpu_ns, dispatches)) => {
                     let pulse = self.segment.pulse(backend.slot, self.counter)?;
                     let seq = match self.of {
                         CostOf::Level => pulse.seq,
                         CostOf::Statements => self.segment.statement_pulse(backend.slot)?,
                         CostOf::Outside => 0,
                     };
-                    Some(Totals { cpu_ns, commands: pulse.calls, seq })
+                    Some(Totals { cpu_ns, dispatches, commands: pulse.calls, seq })
                 }
             });
         }
@@ -159,10 +160,16 @@ impl Meter {
 
 /// First number of a schedstat file; none when the process has gone.
 pub(crate) fn on_cpu_ns(schedstat: &File) -> Option<u64> {
+    on_cpu(schedstat).map(|(cpu_ns, _)| cpu_ns)
+}
+
+/// Time on a processor, and how often the process was put on one.
+fn on_cpu(schedstat: &File) -> Option<(u64, u64)> {
     let mut bytes = [0u8; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
     let text = std::str::from_utf8(&bytes[..length]).ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok()
+    let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.nth(1)??))
 }
 
 impl Reading {
@@ -177,6 +184,7 @@ impl Reading {
             // One that has gone meanwhile counts in neither.
             let (Some(now), Some(then)) = (now, then) else { continue };
             slice.cpu_ns += now.cpu_ns.checked_sub(then.cpu_ns)?;
+            slice.dispatches += now.dispatches.checked_sub(then.dispatches)?;
             slice.commands += now.commands.checked_sub(then.commands)?;
             slice.changes += now.seq.checked_sub(then.seq)? / 2;
         }
@@ -191,7 +199,9 @@ mod tests {
     fn reading(at: Instant, totals: &[Option<(u64, u64, u64)>]) -> Reading {
         let totals = totals
             .iter()
-            .map(|t| t.map(|(cpu_ns, commands, seq)| Totals { cpu_ns, commands, seq }))
+            .map(|t| {
+                t.map(|(cpu_ns, commands, seq)| Totals { cpu_ns, dispatches: 0, commands, seq })
+            })
             .collect();
         Reading { at, totals }
     }
@@ -202,7 +212,8 @@ mod tests {
         let before = reading(now, &[Some((100, 10, 4)), Some((7, 7, 7)), None]);
         let after =
             reading(now + Duration::from_millis(4), &[Some((350, 12, 8)), None, Some((9, 9, 9))]);
-        let slice = Slice { cpu_ns: 250, commands: 2, changes: 2, wall_ns: 4_000_000 };
+        let slice =
+            Slice { cpu_ns: 250, dispatches: 0, commands: 2, changes: 2, wall_ns: 4_000_000 };
         assert_eq!(after.since(&before), Some(slice));
     }
 

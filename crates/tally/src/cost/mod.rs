@@ -3,17 +3,17 @@
 //! `tally cost`: what a level costs, or the statements, by toggling it on live backends.
 //!
 //! [`design`] draws the order of the slices, [`runner`] goes through them with [`toggle`] and
-//! [`meter`], [`contrast`] makes one number of each round and [`estimate`] one figure of all
+//! [`meter`], [`contrast`] makes one number of each round and [`Estimate`] one figure of all
 //! of them, [`outcome`] judges and [`render`] says it. docs/cost.md gives the reasons.
 
-mod contrast;
+pub(crate) mod contrast;
 mod design;
-pub(crate) mod estimate;
-mod host;
 pub(crate) mod meter;
 mod outcome;
 mod render;
 mod runner;
+#[cfg(test)]
+mod simulation;
 mod subject;
 mod toggle;
 
@@ -26,11 +26,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use segment::Segment;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use crate::chance::Estimate;
 use crate::cli::CostArgs;
 use crate::error::Error;
+use crate::host::Watch;
 use contrast::percent;
-use estimate::Estimate;
-use host::Watch;
 use meter::Meter;
 use outcome::Outcome;
 use runner::{Plan, Record};

@@ -5,8 +5,8 @@
 use serde::Serialize;
 
 use super::contrast::{percent, Said};
-use super::estimate::{Estimate, FEWEST};
 use super::runner::Record;
+use crate::chance::{Estimate, FEWEST_ROUNDS};
 use crate::cli::CostOf;
 use crate::error::Error;
 
@@ -106,7 +106,7 @@ fn judge(
     let (Some(cpu), Some(placebo)) = (cpu, placebo) else {
         let rounds = record.rounds.len();
         return not(format!(
-            "{rounds} usable rounds are too few, {FEWEST} are needed; measure longer"
+            "{rounds} usable rounds are too few, {FEWEST_ROUNDS} are needed; measure longer"
         ));
     };
     if placebo.mean.abs() > placebo.half_width_at(PLACEBO_CONFIDENCE)
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn too_few_rounds_give_no_figure() {
-        let few = outcome(FEWEST - 1, 0.1, 0.0, 0.3);
+        let few = outcome(FEWEST_ROUNDS - 1, 0.1, 0.0, 0.3);
         assert!(few.cpu.is_none() && few.verdict == Verdict::NotResolved);
         assert!(few.reason.contains("19 usable rounds"), "{}", few.reason);
     }
@@ -223,7 +223,7 @@ mod tests {
     fn a_level_that_nobody_follows_is_an_error() {
         let side = |changes| Slice { commands: 1000, changes, ..Slice::default() };
         let record = |off, on| Record {
-            rounds: rounds(FEWEST, 0.0, 0.0),
+            rounds: rounds(FEWEST_ROUNDS, 0.0, 0.0),
             off: side(off),
             on: side(on),
             ..Record::default()

@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::contrast::Slice;
-use super::host::Host;
 use super::outcome::{Figure, Outcome, Verdict};
 use super::runner::{Discarded, Plan, Record};
 use crate::cli::CostOf;
+use crate::host::Host;
 
 /// All there is to say.
 pub(crate) struct Result<'a> {

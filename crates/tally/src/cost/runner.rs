@@ -207,7 +207,8 @@ mod tests {
 
     #[test]
     fn an_idle_round_is_discarded_and_a_good_one_adds_to_the_side_of_its_level() {
-        let slice = |cpu_ns| Slice { cpu_ns, commands: 100, changes: 0, wall_ns: 1000 };
+        let slice =
+            |cpu_ns| Slice { cpu_ns, dispatches: 0, commands: 100, changes: 0, wall_ns: 1000 };
         let round = Round { quads: [Quad { reversed: true }; 2], flipped: false };
         let mut record = Record::default();
         record.take(round, &[[3, 1, 1, 3].map(slice); 2]);

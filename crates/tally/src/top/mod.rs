@@ -7,7 +7,7 @@
 
 mod draw;
 mod export;
-mod feed;
+pub mod feed;
 mod help;
 mod history;
 mod input;

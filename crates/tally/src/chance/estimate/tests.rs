@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-use super::super::contrast::{contrast, Slice};
-use super::super::design::{Design, Side};
+use super::super::rank::signed_rank;
 use super::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -66,8 +65,8 @@ fn signed_ranks_with_ties_and_zeros_are_those_of_scipy() {
 
 #[test]
 fn too_few_values_give_no_estimate() {
-    assert!(Estimate::of(&sequence(FEWEST - 1)).is_none());
-    assert!(Estimate::of(&sequence(FEWEST)).is_some());
+    assert!(Estimate::of(&sequence(FEWEST_ROUNDS - 1)).is_none());
+    assert!(Estimate::of(&sequence(FEWEST_ROUNDS)).is_some());
 }
 
 #[test]
@@ -77,107 +76,60 @@ fn values_that_are_all_the_same_have_no_width_and_no_rank() {
     assert!(!same.above(0.0) && !same.below(0.0));
 }
 
-/// A server as noisy as one finds them: the CPU of a command follows a random walk, has
-/// long bursts, and every slice has heavy-tailed noise of its own.
-struct Noise {
-    rng: StdRng,
-    walk: f64,
-    burst: f64,
+// scipy.stats.ttest_1samp(x, 0) and .confidence_interval(0.95), x = the first 8 of the sequence; the
+// effect by scipy.stats.t.ppf(.975, 7) + scipy.stats.t.ppf(.8, 7).
+#[test]
+fn of_few_repeats_it_is_the_paired_t_interval_of_scipy() {
+    let values = sequence(8);
+    assert!(Estimate::of(&values).is_none());
+    let ours = Estimate::of_repeats(&values).unwrap();
+    close(ours.mean, 0.226_696_767_540_425_28);
+    close(ours.half_width, 1.651_672_069_503_365);
+    close(ours.t_p(), 0.755_003_961_102_065_4);
+    close(ours.detectable(0.05, 0.8), 2.277_541_966_576_105);
+    assert!(Estimate::of_repeats(&values[..FEWEST_REPEATS - 1]).is_none());
 }
 
-impl Noise {
-    fn new(seed: u64) -> Self {
-        Self { rng: StdRng::seed_from_u64(seed), walk: 0.0, burst: 0.0 }
-    }
-
-    fn symmetric(&mut self) -> f64 {
-        self.rng.random::<f64>() - 0.5
-    }
-
-    /// Student's t with two degrees of freedom: its variance is infinite.
-    fn heavy(&mut self) -> f64 {
-        let u = 2.0 * self.symmetric();
-        u * (2.0 / (1.0 - u * u)).sqrt()
-    }
-
-    fn slice(&mut self, effect: f64) -> Slice {
-        self.walk += 0.01 * self.symmetric();
-        if self.rng.random::<f64>() < 0.02 {
-            self.burst = 0.4 * self.rng.random::<f64>();
-        }
-        self.burst *= 0.9;
-        let log = self.walk + self.burst + 0.02 * self.heavy().clamp(-40.0, 40.0) + effect;
-        Slice { cpu_ns: (1e9 * log.exp()) as u64, commands: 50_000, changes: 0, wall_ns: 1_000_000 }
-    }
-}
-
-/// What a run of so many rounds says on that server: of the level, and of nothing.
-fn run(seed: u64, rounds: usize, effect: f64) -> (Vec<f64>, Vec<f64>) {
-    let mut noise = Noise::new(seed);
-    Design::new(seed ^ 0x5eed)
-        .take(rounds)
-        .map(|round| {
-            let slices = round.quads.map(|quad| {
-                quad.sides().map(|side| noise.slice(if side == Side::B { effect } else { 0.0 }))
-            });
-            let said = contrast(round, &slices).unwrap();
-            (said.real.cpu, said.placebo.cpu)
+/// Blocks of a study in which nothing differs: each a log ratio of two cells that share the block's
+/// drift but not their own heavy-tailed noise.
+fn blocks(seed: u64, n: usize) -> Vec<f64> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut drift = 0.0;
+    (0..n)
+        .map(|_| {
+            let mut cell = || {
+                // From one cell to the next the machine has drifted on.
+                drift += 0.02 * (rng.random::<f64>() - 0.5);
+                let u = 2.0 * rng.random::<f64>() - 1.0;
+                drift + 0.01 * (u * (2.0 / (1.0 - u * u)).sqrt()).clamp(-40.0, 40.0)
+            };
+            let (one, other) = (cell(), cell());
+            one - other
         })
-        .unzip()
+        .collect()
 }
 
 #[test]
-fn the_interval_covers_the_truth_95_times_in_100_under_heavy_tails_and_drift() {
-    let (runs, effect) = (1500, 0.004);
-    let (mut real, mut nothing) = (0, 0);
-    for seed in 0..runs {
-        let (level, placebo) = run(seed, 150, effect);
-        let (level, placebo) = (Estimate::of(&level).unwrap(), Estimate::of(&placebo).unwrap());
-        real += usize::from((level.mean - effect).abs() <= level.half_width);
-        nothing += usize::from(placebo.mean.abs() <= placebo.half_width);
+fn few_repeats_cover_the_truth_and_rarely_find_what_is_not_there() {
+    for n in [6, 8, 12] {
+        let runs = 1500;
+        let estimates = || (0..runs).map(|seed| Estimate::of_repeats(&blocks(seed, n)).unwrap());
+        let covered = estimates().filter(|e| e.mean.abs() <= e.half_width).count();
+        let wrong = estimates().filter(|e| e.above(0.0) || e.below(0.0)).count();
+        let share = |count: usize| count as f64 / runs as f64;
+        // With heavy tails the t interval of a few values covers more than it says, never less.
+        assert!((0.93..=0.995).contains(&share(covered)), "{n}: covered {}", share(covered));
+        assert!(share(wrong) <= 0.05, "{n}: wrong {}", share(wrong));
     }
-    for covered in [real as f64 / runs as f64, nothing as f64 / runs as f64] {
-        // Four standard errors of a share of 0.95 in 1500 runs are 0.022.
-        assert!((0.928..=0.972).contains(&covered), "covered {covered}");
-    }
-}
-
-#[test]
-fn no_effect_is_called_one_at_most_5_times_in_100() {
-    let runs = 1500;
-    let wrong = (0..runs)
-        .filter(|seed| {
-            let e = Estimate::of(&run(*seed + 1_000_000, 150, 0.0).0).unwrap();
-            e.above(0.0) || e.below(0.0)
-        })
-        .count() as f64
-        / runs as f64;
-    assert!(wrong <= 0.065, "wrong {wrong}");
-}
-
-#[test]
-fn the_placebo_is_known_as_well_as_the_figure_that_it_stands_beside() {
-    let (level, placebo) = run(9, 4000, 0.01);
-    let (level, placebo) = (Estimate::of(&level).unwrap(), Estimate::of(&placebo).unwrap());
-    let ratio = placebo.half_width / level.half_width;
-    assert!((0.85..1.15).contains(&ratio), "{ratio}");
-}
-
-#[test]
-fn an_effect_of_three_half_widths_is_found() {
-    let estimate = Estimate::of(&run(5, 2000, 0.0).0).unwrap();
-    let effect = 3.0 * estimate.half_width;
-    let found = Estimate::of(&run(6, 2000, effect).0).unwrap();
-    assert!(found.above(0.0), "{found:?}");
 }
 
 /// An autoregressive series: each value keeps some of the one before.
 fn autoregressive(seed: u64, n: usize, keep: f64) -> Vec<f64> {
-    let mut noise = Noise::new(seed);
+    let mut rng = StdRng::seed_from_u64(seed);
     let mut value = 0.0;
     (0..n)
         .map(|_| {
-            value = keep * value + noise.symmetric();
+            value = keep * value + rng.random::<f64>() - 0.5;
             value
         })
         .collect()

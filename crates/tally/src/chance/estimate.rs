@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! From the log ratios of the rounds to a figure with its half-width.
+//! From log ratios, of the rounds of a run or of the blocks of a study, to a figure with its
+//! half-width.
 //!
 //! The location is the 10 % trimmed mean, its standard error comes from the winsorised
 //! variance and its interval from Student's t with h - 1 degrees of freedom, h being the
@@ -11,13 +12,17 @@
 //! Values that follow each other in time may be correlated, which would make the interval
 //! too narrow. When they are, adjacent ones are averaged into blocks, as long as it takes.
 
-use crate::chance::{lag_one, normal_two_sided, t_quantile};
+use super::rank::signed_rank;
+use super::{lag_one, t_quantile, t_two_sided};
 
 /// Share of the values cut off at either end.
 pub(crate) const TRIM: f64 = 0.10;
 
-/// Fewer values than this, or blocks of them, give no estimate.
-pub(crate) const FEWEST: usize = 20;
+/// Fewer rounds than this, or blocks of them, give no estimate.
+pub(crate) const FEWEST_ROUNDS: usize = 20;
+
+/// Fewer servers than this, each started anew, give none.
+pub(crate) const FEWEST_REPEATS: usize = 3;
 
 /// A lag-1 correlation this many standard errors above zero is taken as real.
 const CORRELATED: f64 = 2.33;
@@ -43,9 +48,19 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Estimate from values in their order in time; none from fewer than [`FEWEST`].
+    /// Estimate from values in their order in time; none from fewer than [`FEWEST_ROUNDS`].
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
-        if values.len() < FEWEST {
+        if values.len() < FEWEST_ROUNDS {
+            return None;
+        }
+        Self::of_repeats(values)
+    }
+
+    /// The same of a few values that are known to be independent, such as those of servers that
+    /// were each started anew; none from fewer than [`FEWEST_REPEATS`]. Below ten nothing is
+    /// trimmed, and the interval is the paired t interval.
+    pub(crate) fn of_repeats(values: &[f64]) -> Option<Self> {
+        if values.len() < FEWEST_REPEATS {
             return None;
         }
         let correlation = lag_one(values, TRIM);
@@ -66,6 +81,22 @@ impl Estimate {
     /// Half the width of the interval that covers the truth with this probability.
     pub(crate) fn half_width_at(&self, probability: f64) -> f64 {
         t_quantile(0.5 + 0.5 * probability, self.freedom) * self.standard_error
+    }
+
+    /// Two-sided probability of a mean at least this far from zero, were the truth there.
+    pub(crate) fn t_p(&self) -> f64 {
+        match (self.mean == 0.0, self.standard_error == 0.0) {
+            (true, _) => 1.0,
+            (_, true) => 0.0,
+            _ => t_two_sided(self.mean / self.standard_error, self.freedom),
+        }
+    }
+
+    /// The effect that a test at the level `alpha` (two-sided) sees with this probability: J. Cohen,
+    /// Statistical Power Analysis (1988), with Student's t for the normal distribution.
+    pub(crate) fn detectable(&self, alpha: f64, power: f64) -> f64 {
+        let reach = t_quantile(1.0 - 0.5 * alpha, self.freedom) + t_quantile(power, self.freedom);
+        reach * self.standard_error
     }
 
     /// Two-sided probability of ranks at least this uneven around `centre`, were the truth
@@ -100,47 +131,17 @@ fn trimmed(values: &[f64], share: f64) -> (f64, f64, f64) {
     let winsorised = sorted.iter().map(|v| v.clamp(low, high));
     let centre = winsorised.clone().sum::<f64>() / n as f64;
     let variance = winsorised.map(|v| (v - centre).powi(2)).sum::<f64>() / (n - 1) as f64;
-    let error = variance.sqrt() / ((1.0 - 2.0 * share) * (n as f64).sqrt());
+    // By the share that was cut, which is less than was asked for where it is no whole number.
+    let error = (variance * n as f64).sqrt() / kept.len() as f64;
     (mean, error, (kept.len() - 1) as f64)
 }
 
-/// What the signed ranks say.
-struct SignedRank {
-    /// Standard score; positive when the values lie above the centre.
-    z: f64,
-    two_sided: f64,
-}
-
-/// Wilcoxon's test by its normal limit, with the variance corrected for ties; values equal
-/// to the centre are left out.
-fn signed_rank(values: &[f64], centre: f64) -> SignedRank {
-    let mut differences: Vec<f64> =
-        values.iter().map(|v| v - centre).filter(|d| *d != 0.0).collect();
-    differences.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
-    let n = differences.len() as f64;
-
-    let (mut positive, mut ties, mut start) = (0.0, 0.0, 0);
-    while start < differences.len() {
-        let size = differences[start].abs();
-        let end = start + differences[start..].partition_point(|d| d.abs() <= size);
-        let rank = 0.5 * (start + 1 + end) as f64;
-        let above = differences[start..end].iter().filter(|d| **d > 0.0).count();
-        positive += rank * above as f64;
-        let tied = (end - start) as f64;
-        ties += tied.powi(3) - tied;
-        start = end;
-    }
-    let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0 - ties / 48.0;
-    let z = if variance > 0.0 { (positive - n * (n + 1.0) / 4.0) / variance.sqrt() } else { 0.0 };
-    SignedRank { z, two_sided: normal_two_sided(z) }
-}
-
 /// The values, or averages of 2, 4, 8, ... adjacent ones: the first whose neighbours are
-/// not correlated, or the last that leaves [`FEWEST`] blocks.
+/// not correlated, or the last that leaves [`FEWEST_ROUNDS`] blocks.
 fn independent_blocks(values: &[f64]) -> (Vec<f64>, usize) {
     let (mut blocks, mut size) = (values.to_vec(), 1);
     while lag_one(&blocks, TRIM) > CORRELATED / (blocks.len() as f64).sqrt()
-        && blocks.len() / 2 >= FEWEST
+        && blocks.len() / 2 >= FEWEST_ROUNDS
     {
         size *= 2;
         blocks = values

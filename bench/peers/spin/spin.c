@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * spin.c
+ *	  A cost that is known: each statement spins for spin.nanoseconds, unless the segment's pause
+ *	  word is set.
+ *
+ * `tally cost --of outside` toggles that word, so a spin of a known length must be found again in its
+ * figure, and a spin of none must not. The spin is by the clock and not by a count of loops: it lasts as
+ * long whatever the processor's frequency. An interrupt that falls into it is not in it twice, and one
+ * statement in a thousand that is put off its processor there spins shorter than it says.
+ *
+ * To be preloaded after pg_tally.
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "tally.h"
+
+PG_MODULE_MAGIC;
+
+/* What either side spins. */
+#define COMMON 300
+
+extern void _PG_init(void);
+
+static ExecutorStart_hook_type previous_ExecutorStart;
+static const uint32 *pause_word;
+static int	spin_nanoseconds;
+
+/* The word in the segment that pg_tally has made for this server. */
+static void
+find_pause(void)
+{
+	char		path[MAXPGPATH];
+	struct stat st;
+	void	   *page;
+	int			fd;
+
+	if (stat(DataDir, &st) != 0)
+		elog(ERROR, "spin: %s: %m", DataDir);
+	snprintf(path, sizeof(path), "/dev/shm/pg_tally.%llx.%llx",
+			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		elog(ERROR, "spin: %s: %m", path);
+	page = mmap(NULL, sizeof(tally_header), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		elog(ERROR, "spin: %s: %m", path);
+	pause_word = &((const tally_header *) page)->pause;
+}
+
+static int64
+now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64) time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void
+spin_ExecutorStart(QueryDesc *queryDesc, int eflags)
+{
+	if (unlikely(pause_word == NULL))
+		find_pause();
+
+	/* Both sides spin, past some readings of the clock, so that the difference is what was asked for. */
+	if (spin_nanoseconds > 0)
+	{
+		bool		paused = __atomic_load_n(pause_word, __ATOMIC_RELAXED) & TALLY_PAUSE_STATEMENTS;
+		int64		end = now() + COMMON + (paused ? 0 : spin_nanoseconds);
+
+		while (now() < end)
+			;
+	}
+	if (previous_ExecutorStart)
+		previous_ExecutorStart(queryDesc, eflags);
+	else
+		standard_ExecutorStart(queryDesc, eflags);
+}
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		elog(ERROR, "spin must be loaded by shared_preload_libraries, after pg_tally");
+	DefineCustomIntVariable("spin.nanoseconds", "How long each statement spins.", NULL,
+							&spin_nanoseconds, 0, 0, 1000000000, PGC_SIGHUP, 0, NULL, NULL, NULL);
+	previous_ExecutorStart = ExecutorStart_hook;
+	ExecutorStart_hook = spin_ExecutorStart;
+}
