@@ -190,14 +190,14 @@ transaction(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 			if (commit.start == 0)
 				return;
-					commit.end = Max(probe_now(), commit.start);
+			commit.end = Max(probe_now(), commit.start);
 			end_insertions();
 			commits_pending = tally.on;
 			break;
 		case XACT_EVENT_ABORT:
 			if (commit.start == 0)
 				return;
-					commit.start = 0;
+			commit.start = 0;
 			commits_pending = false;
 			break;
 		default:
