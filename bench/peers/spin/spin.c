@@ -13,17 +13,12 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "utils/guc.h"
 
-#include "tally.h"
+#include "../pause.h"
 
 PG_MODULE_MAGIC;
 
@@ -35,29 +30,6 @@ extern void _PG_init(void);
 static ExecutorStart_hook_type previous_ExecutorStart;
 static const uint32 *pause_word;
 static int	spin_nanoseconds;
-
-/* The word in the segment that pg_tally has made for this server. */
-static void
-find_pause(void)
-{
-	char		path[MAXPGPATH];
-	struct stat st;
-	void	   *page;
-	int			fd;
-
-	if (stat(DataDir, &st) != 0)
-		elog(ERROR, "spin: %s: %m", DataDir);
-	snprintf(path, sizeof(path), "/dev/shm/pg_tally.%llx.%llx",
-			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		elog(ERROR, "spin: %s: %m", path);
-	page = mmap(NULL, sizeof(tally_header), PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
-	if (page == MAP_FAILED)
-		elog(ERROR, "spin: %s: %m", path);
-	pause_word = &((const tally_header *) page)->pause;
-}
 
 static int64
 now(void)
@@ -72,7 +44,7 @@ static void
 spin_ExecutorStart(QueryDesc *queryDesc, int eflags)
 {
 	if (unlikely(pause_word == NULL))
-		find_pause();
+		pause_word = find_pause();
 
 	/* Both sides spin, past some readings of the clock, so that the difference is what was asked for. */
 	if (spin_nanoseconds > 0)

@@ -12,18 +12,12 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "parser/analyze.h"
 #include "tcop/utility.h"
 #include "utils/guc_tables.h"
 
-#include "tally.h"
+#include "../pause.h"
 
 PG_MODULE_MAGIC;
 
@@ -65,29 +59,6 @@ find_track(void)
 		elog(ERROR, "statement_peer: there is no setting \"%s\"", TRACK);
 }
 
-/* The word in the segment that pg_tally has made for this server. */
-static void
-find_pause(void)
-{
-	char		path[MAXPGPATH];
-	struct stat st;
-	void	   *page;
-	int			fd;
-
-	if (stat(DataDir, &st) != 0)
-		elog(ERROR, "statement_peer: %s: %m", DataDir);
-	snprintf(path, sizeof(path), "/dev/shm/pg_tally.%llx.%llx",
-			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		elog(ERROR, "statement_peer: %s: %m", path);
-	page = mmap(NULL, sizeof(tally_header), PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
-	if (page == MAP_FAILED)
-		elog(ERROR, "statement_peer: %s: %m", path);
-	pause_word = &((const tally_header *) page)->pause;
-}
-
 static inline void
 follow(void)
 {
@@ -96,7 +67,7 @@ follow(void)
 	if (unlikely(pause_word == NULL))
 	{
 		find_track();
-		find_pause();
+		pause_word = find_pause();
 	}
 	paused = __atomic_load_n(pause_word, __ATOMIC_RELAXED) & TALLY_PAUSE_STATEMENTS;
 	*track = paused ? track_none : track_top;

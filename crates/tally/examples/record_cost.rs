@@ -57,11 +57,6 @@ impl Recorder {
         Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    fn most_memory(&self) -> Option<String> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).ok()?;
-        status.lines().find_map(|line| Some(line.strip_prefix("VmHWM:")?.trim().to_string()))
-    }
-
     /// Whether it has ended; its figures stay until it is waited for.
     fn has_ended(&self) -> Result<bool, Failed> {
         Ok(self.stat()?.first().is_some_and(|state| state == "Z"))
@@ -132,7 +127,7 @@ fn main() -> Result<(), Failed> {
         .windows(2)
         .map(|pair| 100.0 * (pair[1].0 - pair[0].0) / (pair[1].1 - pair[0].1).as_secs_f64())
         .collect();
-    let memory = recorder.most_memory().unwrap_or_default();
+    let memory = bench::most_memory(recorder.0.id()).unwrap_or_default();
     let before = recorder.processor_seconds()?;
     if let Some(pid) = rustix::process::Pid::from_raw(i32::try_from(recorder.0.id())?) {
         rustix::process::kill_process(pid, rustix::process::Signal::INT)?;

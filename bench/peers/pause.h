@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * pause.h
+ *	  The word by which `tally cost` toggles what is not pg_tally.
+ *
+ * For libraries that are preloaded after pg_tally.
+ */
+#ifndef PEERS_PAUSE_H
+#define PEERS_PAUSE_H
+
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+
+#include "tally.h"
+
+/* In the segment that pg_tally has made for this server; mapped for good. Raises if there is none. */
+static const uint32 *
+find_pause(void)
+{
+	char		path[MAXPGPATH];
+	struct stat st;
+	void	   *page;
+	int			fd;
+
+	if (stat(DataDir, &st) != 0)
+		elog(ERROR, "pg_tally's segment: %s: %m", DataDir);
+	snprintf(path, sizeof(path), "/dev/shm/pg_tally.%llx.%llx",
+			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		elog(ERROR, "pg_tally's segment: %s: %m", path);
+	page = mmap(NULL, sizeof(tally_header), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (page == MAP_FAILED)
+		elog(ERROR, "pg_tally's segment: %s: %m", path);
+	return &((const tally_header *) page)->pause;
+}
+
+#endif							/* PEERS_PAUSE_H */
