@@ -4,7 +4,7 @@
 mod house;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use house::{complaint, eventually, output, tally};
 use rustix::process::{kill_process, Pid, Signal};
@@ -303,13 +303,33 @@ fn an_arm_that_cannot_be_had_is_left_out_and_that_is_said() {
     assert_eq!(figure(&results, "watched", "held"), 42.0);
 }
 
+/// A folder of a test's own in which servers are made, so that it is seen whether anything stays.
+fn room_for_servers() -> TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let servers = tempfile::Builder::new().prefix("st.").tempdir_in("/tmp").unwrap();
+    std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    servers
+}
+
+/// `tally study run`, to be interrupted.
+fn run_in_the_background(place: &Place, study: &Path, servers: &TempDir, stderr: Stdio) -> Child {
+    Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["study", "run"])
+        .arg(study)
+        .arg("-o")
+        .arg(place.out())
+        .env("TMPDIR", servers.path())
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        .spawn()
+        .unwrap()
+}
+
 #[test]
 fn a_signal_stops_the_servers_and_the_next_run_goes_on() {
     let place = Place::new();
     // The servers' directory is in a folder of its own, so that we see whether it goes; others may pass.
-    let servers = tempfile::Builder::new().prefix("st.").tempdir_in("/tmp").unwrap();
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let servers = room_for_servers();
     let study = place.study(
         &SMALL
             .replace(
@@ -319,16 +339,7 @@ fn a_signal_stops_the_servers_and_the_next_run_goes_on() {
             .replace("settings = { track", "[arm.settings]\ntrack")
             .replace("\"off\" }", "\"off\""),
     );
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["study", "run"])
-        .arg(&study)
-        .arg("-o")
-        .arg(place.out())
-        .env("TMPDIR", servers.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = run_in_the_background(&place, &study, &servers, Stdio::piped());
     while place.cells().is_empty() {
         assert!(child.try_wait().unwrap().is_none(), "it has ended without a cell");
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -358,9 +369,7 @@ fn a_signal_stops_the_servers_and_the_next_run_goes_on() {
 #[test]
 fn a_file_system_made_for_an_arm_goes_even_when_the_run_is_killed() {
     let place = Place::new();
-    let servers = tempfile::Builder::new().prefix("st.").tempdir_in("/tmp").unwrap();
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let servers = room_for_servers();
     let study = place.study(&SMALL.replace(
         "name = \"on\"",
         "name = \"on\"\nfile_system = \"ext4\"\nfile_system_size = \"500MB\"",
@@ -369,16 +378,7 @@ fn a_file_system_made_for_an_arm_goes_even_when_the_run_is_killed() {
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
         mounts.contains(&*servers.path().to_string_lossy())
     };
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["study", "run"])
-        .arg(&study)
-        .arg("-o")
-        .arg(place.out())
-        .env("TMPDIR", servers.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = run_in_the_background(&place, &study, &servers, Stdio::null());
     while !mounted() {
         if child.try_wait().unwrap().is_some() {
             return println!("not tested: a file system cannot be made here");
