@@ -57,8 +57,9 @@ check-statements: build
 stress: build
 	PGTALLY_STRESS_SECONDS=1800 $(CARGO) test --release --locked -p tally --test stress -- --nocapture
 
-# Every study's quick variant, one after the other into build/studies; an hour. Interrupted, it goes on.
+# Every study's quick variant, one after the other into build/studies; three quarters of an hour. Interrupted, it goes on.
 studies: build
+	@script/bootstrap --studies
 	@for study in studies/*/; do \
 		name=$$(basename $$study); echo "== $$name"; \
 		$(TALLY) study run $$name --quick -o build/studies/$$name > build/$$name.log || \

@@ -85,10 +85,17 @@ record(commit_part part, uint64 ticks)
 	tally_record(&tally.slot, commit.index[part], ticks);
 }
 
+/* One that is over may be waiting to be recorded, while a transaction that wrote nothing ends. */
+static bool
+going_on(void)
+{
+	return commit.start != 0 && !commits_pending;
+}
+
 bool
 commits_delayed(const struct timeval *timeout)
 {
-	return commit.start != 0 && CommitDelay > 0 && timeout != NULL &&
+	return going_on() && CommitDelay > 0 && timeout != NULL &&
 		timeout->tv_sec * INT64CONST(1000000) + timeout->tv_usec == CommitDelay &&
 		LWLockHeldByMe(WALWriteLock);
 }
@@ -188,17 +195,18 @@ transaction(XactEvent event, void *arg)
 			commit.start = probe_now();
 			break;
 		case XACT_EVENT_COMMIT:
-			if (commit.start == 0)
+			if (!going_on())
 				return;
 			commit.end = Max(probe_now(), commit.start);
 			end_insertions();
-			commits_pending = tally.on;
+			if (tally.on)
+				commits_pending = true;
+			else
+				commit.start = 0;
 			break;
 		case XACT_EVENT_ABORT:
-			if (commit.start == 0)
-				return;
-			commit.start = 0;
-			commits_pending = false;
+			if (going_on())
+				commit.start = 0;
 			break;
 		default:
 			break;

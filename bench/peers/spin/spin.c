@@ -22,14 +22,21 @@
 
 PG_MODULE_MAGIC;
 
-/* What either side spins. */
+/*
+ * What either side spins: past some readings of the clock, and by as much more as a counter says, in
+ * steps that visit every length. A spin ends at the first reading that is past its end; were the length
+ * always the same, so would be what it runs over, and it would not be the same on both sides.
+ */
 #define COMMON 300
+#define DITHER 512				/* many readings; a power of two */
+#define STEP 197				/* odd */
 
 extern void _PG_init(void);
 
 static ExecutorStart_hook_type previous_ExecutorStart;
 static const uint32 *pause_word;
 static int	spin_nanoseconds;
+static uint32 spins;
 
 static int64
 now(void)
@@ -46,11 +53,12 @@ spin_ExecutorStart(QueryDesc *queryDesc, int eflags)
 	if (unlikely(pause_word == NULL))
 		pause_word = find_pause();
 
-	/* Both sides spin, past some readings of the clock, so that the difference is what was asked for. */
+	/* Both sides spin, so that the difference is what was asked for. */
 	if (spin_nanoseconds > 0)
 	{
 		bool		paused = __atomic_load_n(pause_word, __ATOMIC_RELAXED) & TALLY_PAUSE_STATEMENTS;
-		int64		end = now() + COMMON + (paused ? 0 : spin_nanoseconds);
+		int64		length = COMMON + spins++ * STEP % DITHER;
+		int64		end = now() + length + (paused ? 0 : spin_nanoseconds);
 
 		while (now() < end)
 			;

@@ -18,6 +18,7 @@ mod error;
 mod pgbench;
 mod process;
 mod template;
+mod undo;
 mod watchdog;
 
 pub use account::Account;
@@ -26,3 +27,4 @@ pub use cluster::{Builder, Cluster, StopMode};
 pub use error::Error;
 pub use pgbench::{Load, Pgbench, PgbenchResult, RunningPgbench};
 pub use process::{alive, children, Process};
+pub use undo::Undo;

@@ -192,6 +192,26 @@ fn commits_that_do_not_wait_and_transactions_that_write_nothing_are_told_apart()
     let (led, carried, asynchronous) = counts(drop, 3);
     assert_eq!((led + carried, asynchronous), (3, 0));
     assert_eq!(counts("select txid_current()", 5), (0, 0, 0), "a number, and nothing written");
+    // Nothing waits between the commit and the end of what follows it in the same message.
+    let write = "begin; set local synchronous_commit = off; insert into t values (1); commit";
+    let failed = format!("{write}; begin; insert into t values (1); rollback");
+    assert_eq!(counts(&failed, 20), (0, 0, 20), "one that is rolled back follows");
+}
+
+#[test]
+fn a_commits_end_is_not_that_of_a_transaction_that_follows_and_writes_nothing() {
+    let (cluster, mut client) = server();
+    let mut session = cluster.connect().unwrap();
+    let spin =
+        "do $$ begin while clock_timestamp() < now() + interval '0.2 s' loop end loop; end $$";
+    let write = "begin; set local synchronous_commit = off; insert into t values (1); commit";
+    let before = Figures::read(&mut client);
+    for _ in 0..5 {
+        session.batch_execute(&format!("{write}; begin; {spin}; commit")).unwrap();
+    }
+    let figures = Figures::read(&mut client).since(before);
+    assert_eq!(figures.asynchronous, 5);
+    assert!(figures.seconds < 0.2, "5 commits of {} s", figures.seconds);
 }
 
 #[test]

@@ -185,20 +185,43 @@ fn arms_take_turns_on_live_backends() {
         .replace("[workload]", "[workload]\ncommands = 1")
         .replace("[measure]", "[measure]\ndesign = \"toggle\"\nslice = \"250ms\"")
         .replace("again = false", "")
-        .replace("name = \"off\"", "name = \"off\"\nlevel = \"off\"");
+        // A server that begins at off: its processes have not told what they are.
+        .replace("name = \"on\"", "name = \"on\"\nlevel = \"off\"");
     let start = study.find("[[read]]\nname = \"commits\"").unwrap();
     let end = study.find("[compare]").unwrap();
     let study = format!("{}{}", &study[..start], &study[end..])
         .replace(", \"commits\", \"rows\", \"each\"", "")
-        .replace("repeats = 2", "repeats = 3");
+        .replace("repeats = 2", "repeats = 3")
+        .replace(
+            "[workload]",
+            "[[arm]]\nname = \"statements\"\nextensions = [\"pg_stat_statements\"]\n\
+             settings = { \"pg_stat_statements.track\" = \"top\" }\n\
+             [[arm]]\nname = \"missing\"\nextensions = [\"no_such_extension\"]\n\
+             settings = { \"no_such_extension.on\" = \"on\" }\n[workload]",
+        );
     output(&mut place.run(&study));
     let results = place.results();
-    assert_eq!(results["cells"], 9);
-    for arm in ["on", "off", "on-again"] {
+    let arms = results["arms"].as_array().unwrap();
+    let missing = arms.iter().find(|arm| arm["name"] == "missing").unwrap();
+    let why = missing["left_out"].as_str().unwrap();
+    assert!(why.contains("no_such_extension is not installed"), "{why}");
+    assert_eq!(results["cells"], 12);
+    for arm in ["on", "off", "on-again", "statements"] {
         assert!(figure(&results, arm, "cpu") > 1.0 && figure(&results, arm, "tps") > 1.0);
+    }
+    for line in place.cells() {
+        let cell: Value = serde_json::from_str(&line).unwrap();
+        let proof = &cell["proof"];
+        assert!(proof["extensions"]["pg_stat_statements"].is_string(), "loaded in all: {proof}");
+        let at_work = cell["arm"] == "statements";
+        assert_eq!(proof["settings"]["pg_stat_statements.track"] == "top", at_work);
     }
     let placebo = results["comparisons"].as_array().unwrap();
     assert!(placebo.iter().any(|it| it["verdict"] == "placebo"));
+    let page = std::fs::read_to_string(place.out().join("report.html")).unwrap();
+    for line in page.lines().filter(|line| line.starts_with("<li class=\"resolved\">")) {
+        assert!(!line.contains("not resolved") && !line.contains("(A/A)<"), "{line}");
+    }
 
     // What only a start changes is not toggled.
     let other = Place::new();
@@ -390,4 +413,28 @@ fn a_file_system_made_for_an_arm_goes_even_when_the_run_is_killed() {
     eventually("nothing stays behind", || {
         !mounted() && std::fs::read_dir(servers.path()).unwrap().count() == 0
     });
+}
+
+#[test]
+fn an_instrument_ends_even_when_the_run_is_killed() {
+    let place = Place::new();
+    let servers = room_for_servers();
+    // Not a sleep that anybody else has.
+    let length = format!("{}", 100_000_000 + std::process::id());
+    let study = place.study(&SMALL.replace(
+        "[workload]",
+        &format!(
+            "[arm.instrument]\ncommand = [\"sh\", \"-c\", \"while sleep {length}; do :; done & echo ready; wait\"]\n\
+             ready = \"ready\"\n[workload]"
+        ),
+    ).replace("seconds = 1", "seconds = 3"));
+    let runs = || {
+        let found = Command::new("pgrep").args(["-x", "-f", &format!("sleep {length}")]).output();
+        !found.unwrap().stdout.is_empty()
+    };
+    let mut child = run_in_the_background(&place, &study, &servers, Stdio::null());
+    eventually("the instrument runs", runs);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("it has ended", || !runs());
 }

@@ -26,7 +26,7 @@ const COUNTER: &str = "messages";
 /// The processes that handle clients' commands.
 const KIND: &str = "client backend";
 
-/// A backend that is measured.
+/// A process that is measured.
 struct Backend {
     slot: u32,
     generation: u32,
@@ -55,6 +55,8 @@ pub(crate) struct Meter {
     segment: Segment,
     of: CostOf,
     counter: u32,
+    /// The server's other processes are measured too.
+    whole: bool,
     backends: Vec<Backend>,
 }
 
@@ -85,19 +87,26 @@ impl Meter {
                 "{place}: no statements are kept there (pg_tally.max_statements)"
             )));
         }
-        Ok(Self { segment, of, counter, backends: Vec::new() })
+        Ok(Self { segment, of, counter, whole: false, backends: Vec::new() })
+    }
+
+    /// Also for the server's other processes: their time and dispatches count, and messages they have
+    /// none. What a process is it does not tell before a level is on.
+    pub(crate) fn of_whole_server(mut self) -> Self {
+        self.whole = true;
+        self
     }
 
     /// Look again which backends there are. Between rounds only.
     pub(crate) fn refresh(&mut self) -> Result<(), Error> {
         let claims = self.segment.claims()?;
-        let clients = || claims.iter().filter(|claim| claim.kind == KIND);
+        let wanted = || claims.iter().filter(|claim| self.whole || claim.kind == KIND);
         self.backends.retain(|backend| {
-            clients().any(|c| {
+            wanted().any(|c| {
                 (c.slot, c.generation, c.pid) == (backend.slot, backend.generation, backend.pid)
             })
         });
-        for claim in clients() {
+        for claim in wanted() {
             if self.backends.iter().any(|backend| backend.slot == claim.slot) {
                 continue;
             }

@@ -71,8 +71,8 @@ pub(crate) struct Figure {
     pub(crate) half_width: Option<f64>,
 }
 
-/// What is said about a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What is said about a change, in the order in which it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Resolved,

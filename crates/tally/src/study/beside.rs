@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A command that runs beside us, in a process group of its own, with its output in a file. It ends
-//! when the value is dropped, and all that it has started with it.
+//! when the value is dropped, or this process ends, and all that it has started with it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -9,8 +10,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{kill_process_group, Pid, Signal};
+use scratch::Undo;
 
 use crate::error::Error;
+
+/// Ends a process group, unless it was told that there is none any more.
+const END: &str = r#"
+[ -n "$said" ] && exit
+kill -TERM "-$1" && sleep 1 && kill -KILL "-$1"
+"#;
 
 /// How long one may take to end when it is asked to.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -23,6 +31,7 @@ pub(crate) struct Beside {
     child: Child,
     output: File,
     ended: Option<ExitStatus>,
+    undo: Undo,
 }
 
 impl Beside {
@@ -30,13 +39,20 @@ impl Beside {
     pub(crate) fn start(program: &str, mut command: Command) -> std::io::Result<Self> {
         // Without a name: it goes when nobody has it any more.
         let output = tempfile::tempfile()?;
-        let child = command
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output.try_clone()?)
             .process_group(0)
             .spawn()?;
-        Ok(Self { program: program.into(), child, output, ended: None })
+        match Undo::start(END, &[OsStr::new(&child.id().to_string())]) {
+            Ok(undo) => Ok(Self { program: program.into(), child, output, ended: None, undo }),
+            Err(why) => {
+                child.kill()?;
+                child.wait()?;
+                Err(std::io::Error::other(why))
+            }
+        }
     }
 
     /// Its pid.
@@ -109,6 +125,7 @@ impl Drop for Beside {
         // Also what it has left behind in its group.
         self.signal(Signal::KILL);
         let _ = self.child.wait();
+        self.undo.tell("ended");
     }
 }
 

@@ -3,26 +3,22 @@
 //! The kernel's clock source, changed for an arm and put back.
 //!
 //! It is the whole machine's, so nobody's study changes it unless its user has said so
-//! (`--set-clock-source`). As with scratch servers a shell at the other end of a pipe puts it back,
-//! whatever ends this process.
+//! (`--set-clock-source`). It is put back whatever ends this process.
 
+use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+
+use scratch::Undo;
 
 const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
 
-const UNDO: &str = r#"
-trap '' INT TERM HUP QUIT PIPE
-while read -r line; do :; done
-echo "$1" >"$2"
-"#;
+const UNDO: &str = r#"echo "$1" >"$2""#;
 
 /// As long as it lives the machine has another clock source.
 #[derive(Debug)]
 pub(crate) struct ClockSource {
-    undo: Child,
+    _undo: Undo,
 }
 
 impl ClockSource {
@@ -49,18 +45,10 @@ impl ClockSource {
         }
         let path = folder.join("current_clocksource");
         let before = read("current_clocksource")?;
-        let undo = Command::new("/bin/sh")
-            .args(["-c", UNDO, "tally-undo", &before])
-            .arg(&path)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| format!("/bin/sh: {error}"))?;
+        let undo = Undo::start(UNDO, &[OsStr::new(&before), path.as_os_str()])
+            .map_err(|error| error.to_string())?;
         // From here on dropping it puts the old one back.
-        let set = Self { undo };
+        let set = Self { _undo: undo };
         std::fs::OpenOptions::new()
             .write(true)
             .open(&path)
@@ -71,13 +59,6 @@ impl ClockSource {
             return Err(format!("the kernel kept the clock source {now} instead of {wanted}"));
         }
         Ok(set)
-    }
-}
-
-impl Drop for ClockSource {
-    fn drop(&mut self) {
-        drop(self.undo.stdin.take());
-        let _ = self.undo.wait();
     }
 }
 

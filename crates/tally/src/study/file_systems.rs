@@ -4,30 +4,27 @@
 //!
 //! The device reads and writes its file without the page cache, so that data is not kept twice and a
 //! flush goes on to the disk below. It is detached at once, which the kernel does when the file
-//! system is unmounted. As with scratch servers a shell at the other end of a pipe undoes all of it,
-//! whatever ends this process (`crates/scratch/src/watchdog.rs`).
+//! system is unmounted. Whatever ends this process, all of it is undone.
 //!
 //! tmpfs needs nothing of the kind, nor root: it is a folder in /dev/shm.
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+
+use scratch::Undo;
 
 /// A file system of this size holds a small server; some cannot be made smaller than 300 MB.
 pub(crate) const USUAL_BYTES: u64 = 2 << 30;
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Waits for the end of the pipe, which those who make the file system hold open as well, so that nothing
-/// is mounted any more when it begins. A server that still stops keeps its file system busy for a while;
+/// Those who make the file system hold the pipe open as well, so that nothing is mounted any more when
+/// it begins. A server that still stops keeps its file system busy for a while;
 /// in the end it is taken out of sight, and goes when nobody uses it any more.
 const UNDO: &str = r#"
-trap '' INT TERM HUP QUIT PIPE
-while read -r line; do :; done
 n=0
 for device in $(losetup --noheadings --output NAME --associated "$1/image" 2>&1); do
     losetup -d "$device"
@@ -44,7 +41,7 @@ rm -rf --one-file-system -- "$1"
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
-    undo: Child,
+    undo: Undo,
 }
 
 impl Place {
@@ -61,16 +58,8 @@ impl Place {
         let path = folder.path().join("mount");
         std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         // Before there is anything to undo.
-        let undo = Command::new("/bin/sh")
-            .args(["-c", UNDO, "tally-undo"])
-            .arg(folder.path())
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| format!("/bin/sh: {error}"))?;
+        let undo =
+            Undo::start(UNDO, &[folder.path().as_os_str()]).map_err(|error| error.to_string())?;
         // From here on the folder is the shell's to remove.
         let place = Place { path, undo };
         let folder = folder.keep();
@@ -131,7 +120,7 @@ impl Place {
         let output = command
             .env("PATH", format!("{path}:/usr/sbin:/sbin"))
             .env("LC_ALL", "C.UTF-8")
-            .stdin(self.pipe()?)
+            .stdin(self.undo.pipe().map_err(|error| format!("a pipe: {error}"))?)
             .output()
             .map_err(|error| match error.kind() {
                 ErrorKind::NotFound => format!("{name} is not installed (Debian: {package})"),
@@ -143,20 +132,6 @@ impl Place {
         let words = String::from_utf8_lossy(&output.stderr);
         let own = words.lines().find(|line| line.starts_with(&name)).map(String::from);
         Err(own.unwrap_or_else(|| format!("{name}: {}", words.trim())))
-    }
-
-    /// The pipe's end, for another process to hold.
-    fn pipe(&self) -> Result<Stdio, String> {
-        let end = self.undo.stdin.as_ref().ok_or("the pipe is closed")?;
-        let end = end.as_fd().try_clone_to_owned().map_err(|error| format!("a pipe: {error}"))?;
-        Ok(end.into())
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        drop(self.undo.stdin.take());
-        let _ = self.undo.wait();
     }
 }
 

@@ -36,7 +36,6 @@ pub(crate) struct Live {
     /// Settings that any arm changes.
     names: BTreeSet<String>,
     file: PathBuf,
-    current: Option<usize>,
     /// Sees what other sessions see.
     client: Client,
 }
@@ -76,18 +75,17 @@ impl Live {
             states,
             names,
             file,
-            current: None,
             client: station.cluster.connect()?,
         })
     }
 
     /// Make it this arm.
     pub(crate) fn set(&mut self, arm: usize, station: &Station) -> Result<(), Error> {
-        let before = self.current.map(|before| self.states[before].settings.clone());
         let state = self.states[arm].clone();
         self.switch.set(state.level);
         self.switch.pause_statements(!state.statements);
-        if !self.names.is_empty() && before.as_ref() != Some(&state.settings) {
+        // Even where nothing changes: each slice begins alike.
+        if !self.names.is_empty() {
             let mut text = String::new();
             for (name, value) in &state.settings {
                 text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
@@ -97,7 +95,6 @@ impl Live {
             station.cluster.reload()?;
             self.wait_for(&state.settings)?;
         }
-        self.current = Some(arm);
         Ok(())
     }
 

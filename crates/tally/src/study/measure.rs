@@ -16,6 +16,7 @@ use super::material::{evaluate, series, Given, Material};
 use super::plan::Plan;
 use super::station::Station;
 use super::window::{Seen, Watched, Window};
+use super::worst::Worst;
 use super::{instrument, latency, listing};
 use crate::error::Error;
 
@@ -77,6 +78,7 @@ pub(crate) fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Er
         open_line: 0,
         parts: Vec::new(),
         times: Vec::new(),
+        worst: Worst::new(study),
     };
     let watched = Watched {
         server: station.cluster.postmaster_pid()?,
@@ -100,6 +102,7 @@ pub(crate) fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Er
         .flatten();
     let seen = window.close(study, &mut client)?;
     let mut listings = listing::of_server(study, station, &mut client, events_before)?;
+    run.worst.write(&mut listings)?;
     let marks = listing::marks(study, station, events_before, began_unix)?;
     station.check_level(plan, arm)?;
     drop(client);
@@ -112,7 +115,7 @@ pub(crate) fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Er
             )));
         }
     }
-    let Seen { mut material, disturbance, foreign_percent } = seen;
+    let Seen { mut material, disturbance, foreign_percent, .. } = seen;
     material.clock_reading = clock_reading;
     let parts = run.finish(&mut material, looked, log)?;
     if let (Some(beside), Some(wanted)) = (&mut beside, &arm.instrument) {
@@ -165,6 +168,7 @@ struct Run<'a> {
     open_line: usize,
     parts: Vec<Values>,
     times: Vec<f64>,
+    worst: Worst<'a>,
 }
 
 impl Run<'_> {
@@ -266,12 +270,15 @@ impl Run<'_> {
                 if let (Some((seen, from)), Some(every)) = (&mut part, every) {
                     if since(*from) + EARLY >= every {
                         seen.look();
-                        let mut material = seen.close(self.study, client)?.material;
+                        let Seen { mut material, interval, .. } = seen.close(self.study, client)?;
                         material.seconds = since(*from);
                         material.transactions = Some(transactions(&self.lines, *from));
                         material.looked = material.transactions;
-                        self.times.push(since(self.open_line));
-                        self.parts.push(evaluate(self.study, &material, None, given));
+                        let values = evaluate(self.study, &material, None, given);
+                        let to = since(self.open_line);
+                        self.worst.see(&values, interval.as_ref(), to - since(*from), to);
+                        self.times.push(to);
+                        self.parts.push(values);
                         part = Some((Window::open(self.study, watched, client)?, at));
                     }
                 }

@@ -42,6 +42,7 @@ mod usl;
 mod views;
 mod window;
 mod words;
+mod worst;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

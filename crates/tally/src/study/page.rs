@@ -58,14 +58,12 @@ fn findings(answer: &Answer, page: &mut String) {
         return;
     }
     page.push_str("<section><h2>What was found</h2><ul class=\"findings\">\n");
-    let mut order: Vec<_> = answer.comparisons.iter().collect();
-    order.sort_by_key(|it| it.verdict == Verdict::Placebo);
-    for (line, it) in verdicts(answer).iter().zip(order) {
-        let class = match it.verdict {
+    for (verdict, line) in verdicts(answer) {
+        let class = match verdict {
             Verdict::Resolved => "resolved",
             _ => "faint",
         };
-        let _ = writeln!(page, "<li class=\"{class}\">{}</li>", escape(line));
+        let _ = writeln!(page, "<li class=\"{class}\">{}</li>", escape(&line));
     }
     page.push_str("</ul></section>\n");
 }

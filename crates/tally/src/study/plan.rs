@@ -115,9 +115,15 @@ impl Plan {
 
     /// The server of toggled arms, before any of them: no arm's settings, and statements where any
     /// arm keeps them.
-    pub(crate) fn shared_arm(&self) -> Arm {
+    pub(crate) fn shared_arm(&self, arms: &[usize]) -> Arm {
         let mut shared = self.arms[self.base].clone();
         shared.settings.clear();
+        shared.extensions.clear();
+        for name in arms.iter().flat_map(|arm| &self.arms[*arm].extensions) {
+            if !shared.extensions.contains(name) {
+                shared.extensions.push(name.clone());
+            }
+        }
         shared.statements = Some(self.arms.iter().any(|arm| self.statements(arm)));
         shared
     }

@@ -17,7 +17,7 @@ use super::journal::{Head, Journal};
 use super::measure::{measure, Taken, Task};
 use super::order::Order;
 use super::plan::Plan;
-use super::station::{Here, Opened, Station};
+use super::station::{missing_extension, Here, Opened, Station};
 use super::toggle;
 use crate::error::Error;
 use crate::host::Watch;
@@ -217,9 +217,17 @@ impl Runner {
     }
 
     fn toggle(&mut self) -> Result<(), Error> {
+        for arm in 0..self.plan.arms.len() {
+            if let Some(why) = missing_extension(&self.plan, &self.plan.arms[arm]) {
+                if !self.is_left_out(arm) {
+                    self.leave_out(arm, &why)?;
+                }
+            }
+        }
+        let arms: Vec<usize> =
+            (0..self.plan.arms.len()).filter(|arm| !self.is_left_out(*arm)).collect();
         for point in 0..self.plan.points.len() {
-            let whole =
-                |block: usize| (0..self.plan.arms.len()).all(|arm| self.has(arm, point, block));
+            let whole = |block: usize| arms.iter().all(|arm| self.has(*arm, point, block));
             let first = (0..).find(|block| !whole(*block)).unwrap_or(0);
             if first >= self.plan.study.measure.repeats {
                 continue;
@@ -228,13 +236,14 @@ impl Runner {
             let label = &self.plan.points[point];
             self.cells.retain(|cell| cell.point != *label || cell.block < first);
             self.tell(self.plan.base, "starting");
-            let shared = self.plan.shared_arm();
+            let shared = self.plan.shared_arm(&arms);
             let station = match Station::open(&self.plan, &shared, &self.here)? {
                 Opened::Station(station) => station,
                 Opened::LeftOut(why) => return Err(Error::Failed(why)),
             };
             let (plan, stop) = (self.plan.clone(), Arc::clone(&self.stop));
-            toggle::run(&plan, &station, point, first, &stop, |mut cells| {
+            let task = toggle::Task { plan: &plan, arms: &arms, point, first, stop: &stop };
+            toggle::run(task, &station, |mut cells| {
                 for cell in &mut cells {
                     cell.machine.disturbed = gate::disturbed(&plan.study.gate, &cell.machine, &[]);
                 }

@@ -79,8 +79,8 @@ impl Station {
             Ok(clock_source) => clock_source,
             Err(why) => return Ok(Opened::LeftOut(why)),
         };
-        if let Some(missing) = plan.extensions(arm).iter().find(|name| !installed(name)) {
-            return Ok(Opened::LeftOut(format!("the extension {missing} is not installed")));
+        if let Some(why) = missing_extension(plan, arm) {
+            return Ok(Opened::LeftOut(why));
         }
         let mut places = Vec::new();
         let mut make =
@@ -292,8 +292,11 @@ fn run(command: &[String]) -> Result<(), String> {
     }
 }
 
-fn installed(name: &str) -> bool {
-    has_library(name) || has_control(name)
+/// Why an arm cannot be had for want of an extension.
+pub(crate) fn missing_extension(plan: &Plan, arm: &Arm) -> Option<String> {
+    let installed = |name: &String| has_library(name) || has_control(name);
+    let missing = plan.extensions(arm).into_iter().find(|name| !installed(name))?;
+    Some(format!("the extension {missing} is not installed"))
 }
 
 fn has_library(name: &str) -> bool {

@@ -11,7 +11,7 @@ pub(crate) fn render(answer: &Answer, tables: &[Shown]) -> String {
     for line in facts(answer) {
         text += &format!("{line}\n");
     }
-    for line in verdicts(answer) {
+    for (_, line) in verdicts(answer) {
         text += &format!("\n{line}");
     }
     text.push('\n');
@@ -57,14 +57,14 @@ pub(crate) fn facts(answer: &Answer) -> Vec<String> {
     facts
 }
 
-/// One line for each comparison, the A/A arm's last.
-pub(crate) fn verdicts(answer: &Answer) -> Vec<String> {
+/// One line for each comparison, what is resolved first and the A/A arm's last.
+pub(crate) fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
     let title = |list: &[super::answer::ReadRow], name: &str| {
         list.iter().find(|read| read.name == name).map_or(name.to_string(), |r| r.title.clone())
     };
     let several = answer.points.len() > 1;
     let mut found: Vec<_> = answer.comparisons.iter().collect();
-    found.sort_by_key(|it| it.verdict == Verdict::Placebo);
+    found.sort_by_key(|it| it.verdict);
     found
         .into_iter()
         .map(|it| {
@@ -88,7 +88,7 @@ pub(crate) fn verdicts(answer: &Answer) -> Vec<String> {
             if let Some(again) = it.again_half_width.filter(|_| it.verdict == Verdict::Resolved) {
                 line += &format!(" (A/A ±{again:.2})");
             }
-            line
+            (it.verdict, line)
         })
         .collect()
 }

@@ -34,18 +34,29 @@ const LOAD: Duration = Duration::from_secs(7 * 86_400);
 /// So many rounds in a row spoilt by another hand on the level, and there is no point.
 const SPOILT: usize = 50;
 
-/// Run the blocks from `first` on, until `enough` says so of a cell's block or the plan's repeats are
-/// done. Each block's cells are handed to `take`. False: interrupted.
+/// What is to be measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Task<'a> {
+    pub(crate) plan: &'a Plan,
+    /// Numbers of the arms that can be had.
+    pub(crate) arms: &'a [usize],
+    /// Number of the point.
+    pub(crate) point: usize,
+    /// The first block that is still to be done.
+    pub(crate) first: usize,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// Run the blocks until the plan's repeats are done. Each block's cells are handed to `take`, which
+/// says whether they are enough. False: interrupted.
 pub(crate) fn run(
-    plan: &Plan,
+    task: Task<'_>,
     station: &Station,
-    number: usize,
-    first: usize,
-    stop: &AtomicBool,
     mut take: impl FnMut(Vec<Cell>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
+    let Task { plan, stop, .. } = task;
     let study = &plan.study;
-    let point = &plan.points[number];
+    let point = &plan.points[task.point];
     let wanted = Wanted { length: LOAD, log: false };
     let mut load = Running::start(
         study,
@@ -63,19 +74,18 @@ pub(crate) fn run(
         Error::Failed("toggled arms want pg_tally in the server, to count commands".into())
     })?;
     let mut bench = Bench {
-        plan,
+        task,
         station,
-        meter: Meter::new(Segment::open(segment)?, CostOf::Level)?,
+        meter: Meter::new(Segment::open(segment)?, CostOf::Level)?.of_whole_server(),
         live: Live::new(plan, station)?,
-        order: Order::new(plan.arms.len(), 1, study.measure.seed + number as u64),
-        stop,
+        order: Order::new(task.arms.len(), 1, study.measure.seed + task.point as u64),
         refreshed: Instant::now(),
     };
     bench.meter.refresh()?;
     // Slices end on time only if we run when our time has come; as `tally cost` has it.
     let _ = rustix::process::setpriority_process(None, -10);
     let mut done = Ok(true);
-    for block in first..study.measure.repeats {
+    for block in task.first..study.measure.repeats {
         match bench.block(block, point) {
             Ok(Some(cells)) => {
                 if take(cells)? {
@@ -98,26 +108,26 @@ pub(crate) fn run(
 }
 
 struct Bench<'a> {
-    plan: &'a Plan,
+    task: Task<'a>,
     station: &'a Station,
     meter: Meter,
     live: Live,
+    /// Of places in the task's arms.
     order: Order,
-    stop: &'a AtomicBool,
     refreshed: Instant,
 }
 
 impl Bench<'_> {
     /// One block's cells; none when interrupted.
     fn block(&mut self, block: usize, point: &Point) -> Result<Option<Vec<Cell>>, Error> {
-        let measure = &self.plan.study.measure;
+        let measure = &self.task.plan.study.measure;
         let rounds = (measure.seconds / measure.slice.0.as_secs_f64()).ceil().max(1.0) as usize;
-        let mut sums = vec![Slice::default(); self.plan.arms.len()];
+        let mut sums = vec![Slice::default(); self.task.arms.len()];
         let began = segment::clock::realtime_ns() as f64 / 1e9;
         let (machine, census, begun) = (Watch::start(), Census::take(), Instant::now());
         let (mut whole, mut spoilt) = (0, 0);
         while whole < rounds {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.task.stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             if self.refreshed.elapsed() >= REFRESH {
@@ -145,27 +155,29 @@ impl Bench<'_> {
             tries: 1,
             disturbed: None,
         };
-        let cell = |(arm, sum): (usize, &Slice)| self.cell(arm, sum, block, point, began, &machine);
-        Ok(Some(sums.iter().enumerate().map(cell).collect()))
+        let cell =
+            |(arm, sum): (&usize, &Slice)| self.cell(*arm, sum, block, point, began, &machine);
+        Ok(Some(self.task.arms.iter().zip(&sums).map(cell).collect()))
     }
 
     /// A slice of each arm; none when it is of no use.
     fn round(&mut self) -> Result<Option<Vec<Slice>>, Error> {
-        let measure = &self.plan.study.measure;
-        let mut slices = vec![Slice::default(); self.plan.arms.len()];
+        let measure = &self.task.plan.study.measure;
+        let mut slices = vec![Slice::default(); self.task.arms.len()];
         let Some(visits) = self.order.next() else { return Ok(None) };
         for visit in visits {
-            self.live.set(visit.arm, self.station)?;
-            if !sleep(measure.discard.0, self.stop) {
+            let arm = self.task.arms[visit.arm];
+            self.live.set(arm, self.station)?;
+            if !sleep(measure.discard.0, self.task.stop) {
                 return Ok(None);
             }
             let before = self.meter.read()?;
-            if !sleep(measure.slice.0, self.stop) {
+            if !sleep(measure.slice.0, self.task.stop) {
                 return Ok(None);
             }
             let after = self.meter.read()?;
             match after.since(&before) {
-                Some(slice) if self.live.is(visit.arm) => slices[visit.arm] = slice,
+                Some(slice) if self.live.is(arm) => slices[visit.arm] = slice,
                 _ => return Ok(None),
             }
         }
@@ -181,7 +193,8 @@ impl Bench<'_> {
         began: f64,
         machine: &Machine,
     ) -> Cell {
-        let transactions = sum.commands as f64 / self.plan.commands_per_transaction();
+        let plan = self.task.plan;
+        let transactions = sum.commands as f64 / plan.commands_per_transaction();
         let seconds = sum.wall_ns as f64 * 1e-9;
         let material = Material {
             seconds,
@@ -195,20 +208,20 @@ impl Bench<'_> {
             },
             ..Material::default()
         };
-        let arm = &self.plan.arms[arm];
+        let arm = &plan.arms[arm];
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let given = Given { arm, point, seconds, cores };
         let mut proof = self.station.proof.clone();
         proof.settings.extend(arm.settings.clone());
-        proof.level = self.plan.level(arm).of_segment().map(|level| level.to_string());
-        proof.statements = Some(self.plan.statements(arm));
+        proof.level = plan.level(arm).of_segment().map(|level| level.to_string());
+        proof.statements = Some(plan.statements(arm));
         Cell {
             arm: arm.name.clone(),
             point: *point,
             block,
             began,
             seconds,
-            values: evaluate(&self.plan.study, &material, None, given),
+            values: evaluate(&plan.study, &material, None, given),
             series: None,
             machine: machine.clone(),
             proof,

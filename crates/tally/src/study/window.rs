@@ -45,6 +45,8 @@ pub(crate) struct Seen {
     pub(crate) disturbance: Disturbance,
     /// Per cent of one processor.
     pub(crate) foreign_percent: f64,
+    /// As `tally top --json` has it; none where nothing asks for it.
+    pub(crate) interval: Option<Value>,
 }
 
 impl<'a> Window<'a> {
@@ -62,7 +64,8 @@ impl<'a> Window<'a> {
         };
         let per_command = study.reads.iter().any(|read| read.per == Some(Per::Command));
         let mut feed = None;
-        if let Some(segment) = watched.segment.filter(|_| wanted("") || per_command) {
+        let listed = study.listings.iter().any(|listing| listing.worst.is_some());
+        if let Some(segment) = watched.segment.filter(|_| wanted("") || per_command || listed) {
             let mut opened = Feed::open(segment.into(), false, false, wanted("statements"))?;
             if wanted("io.") {
                 opened.ask_for_io();
@@ -144,7 +147,8 @@ impl<'a> Window<'a> {
             figures,
             ..Material::default()
         };
-        Ok(Seen { material, disturbance, foreign_percent: 100.0 * foreign / seconds })
+        let foreign_percent = 100.0 * foreign / seconds;
+        Ok(Seen { material, disturbance, foreign_percent, interval })
     }
 }
 

@@ -14,8 +14,8 @@ pub(crate) const GIVEN: [&str; 4] = ["clients", "rate", "seconds", "cores"];
 
 /// A level is taken up at the next probe; less than this is all beginning.
 const LEAST_SLICE: Duration = Duration::from_millis(4);
-/// A setting is read again between commands, after the first process has told all others.
-const LEAST_SLICE_OF_SETTINGS: Duration = Duration::from_millis(250);
+/// A setting is read again between commands, some milliseconds after the first process was told.
+const LEAST_SLICE_OF_SETTINGS: Duration = Duration::from_millis(50);
 
 impl Study {
     /// The first thing that is wrong, in words.
@@ -200,7 +200,6 @@ impl Study {
                 || arm.script.is_some()
                 || arm.command.is_some()
                 || arm.clock_source.is_some()
-                || !arm.extensions.is_empty()
                 || matches!(level, ArmLevel::None | ArmLevel::Any);
             if fixed {
                 return Err(format!(
@@ -272,12 +271,23 @@ impl Study {
             }
         }
         for listing in &self.listings {
-            let ways = [listing.sql.is_some(), listing.events.is_some(), listing.output.is_some()];
+            let ways = [
+                listing.sql.is_some(),
+                listing.events.is_some(),
+                listing.output.is_some(),
+                listing.worst.is_some(),
+            ];
+            let by = format!("listing \"{}\"", listing.title);
             if ways.into_iter().filter(|given| *given).count() != 1 {
-                return Err(format!(
-                    "listing \"{}\": exactly one of sql, events and output",
-                    listing.title
-                ));
+                return Err(format!("{by}: exactly one of sql, events, output and worst"));
+            }
+            if let Some(name) = &listing.worst {
+                read(name, &by)?;
+                if !self.read(name).is_some_and(|read| read.series && read.better.is_some()) {
+                    return Err(format!(
+                        "{by}: the read \"{name}\" must have series = true, and say what is better"
+                    ));
+                }
             }
         }
         self.fits.iter().try_for_each(|fit| read(&fit.read, "fit"))

@@ -71,6 +71,8 @@ pub(crate) struct Listing {
     pub(crate) sql: Option<String>,
     pub(crate) events: Option<Vec<String>>,
     pub(crate) output: Option<super::read::From>,
+    /// A read: what took the time in the part in which it was at its worst.
+    pub(crate) worst: Option<String>,
     #[serde(default = "ten")]
     pub(crate) lines: usize,
 }
