@@ -195,7 +195,14 @@ impl Painter<'_> {
         let ticks: Vec<f64> =
             (0..=8).map(|at| f64::from(at) * step).filter(|t| *t <= end).collect();
         dashes.retain(|(time, _)| (0.0..=end).contains(time));
-        let caption = format!("the last cell of each arm {}", self.caption(point));
+        let mut caption = format!("the last cell of each arm {}", self.caption(point));
+        if !dashes.is_empty() {
+            let kinds = chart.marks.join(" or ");
+            caption = format!(
+                "{}; dashed: events of kind {kinds}, told where one points at",
+                caption.trim_end()
+            );
+        }
         (!all.is_empty()).then(|| (lines(title, &all, &ticks, "seconds", &dashes), caption))
     }
 }

@@ -191,11 +191,11 @@ impl Maker<'_> {
 
     fn value(&self, arm: &str, point: &Point, read: &Read) -> Field {
         let Some(figure) = self.answer.figure(arm, point, &read.name) else { return Field::none() };
-        let mut text = figures(figure.mean, read.digits);
         // Beyond its own size an interval says nothing.
-        if let Some(half) = figure.half_width.filter(|half| *half < figure.mean.abs()) {
-            text += &format!(" ±{}", figures(half, 2));
-        }
+        let text = match figure.half_width.filter(|half| *half < figure.mean.abs()) {
+            Some(half) => with_half_width(figure.mean, read.digits, half),
+            None => figures(figure.mean, read.digits),
+        };
         Field { text, exact: figure.mean.to_string(), tone: Tone::Plain }
     }
 
@@ -247,13 +247,34 @@ fn tone(found: &Comparison, better: Option<Better>) -> Tone {
     }
 }
 
+/// "41.3 ±1.9": no decimals that the interval does not bear, and none of a whole number that is always the same.
+fn with_half_width(value: f64, digits: usize, half: f64) -> String {
+    let borne = match half == 0.0 && value.fract() == 0.0 {
+        true => 0,
+        false => decimals(half, 2),
+    };
+    let text = apart(value, decimals(value, digits).min(borne));
+    format!("{text} ±{}", figures(half, 2))
+}
+
 /// A number with so many figures, thousands apart.
 pub(crate) fn figures(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".into();
     }
+    apart(value, decimals(value, digits))
+}
+
+/// How many decimals there are among so many figures; at most nine, as of zero.
+fn decimals(value: f64, digits: usize) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 9;
+    }
     let size = value.abs().log10().floor() as i32 + 1;
-    let decimals = usize::try_from(digits as i32 - size).unwrap_or(0).min(9);
+    usize::try_from(digits as i32 - size).unwrap_or(0).min(9)
+}
+
+fn apart(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
@@ -279,6 +300,12 @@ mod tests {
         assert_eq!(figures(-1234.5, 5), "-1,234.5");
         assert_eq!(figures(0.0, 3), "0");
         assert_eq!(figures(999.96, 4), "1,000.0");
+        assert_eq!(with_half_width(41.2941, 4, 1.92), "41.3 ±1.9");
+        assert_eq!(with_half_width(0.000_751, 4, 0.000_402), "0.00075 ±0.00040");
+        assert_eq!(with_half_width(1234.56, 6, 412.0), "1,235 ±412");
+        assert_eq!(with_half_width(12.3456, 4, 0.000_123), "12.35 ±0.00012");
+        assert_eq!(with_half_width(7966.0, 7, 0.0), "7,966 ±0");
+        assert_eq!(with_half_width(0.5, 3, 0.0), "0.500 ±0");
     }
 
     #[test]
