@@ -53,19 +53,31 @@ pub(crate) fn render(
     page + "</main></body></html>\n"
 }
 
+/// More lines than these, of what was not resolved and of the A/A arm, are folded: the tables have them too.
+const FEW: usize = 6;
+
 fn findings(answer: &Answer, page: &mut String) {
     if answer.comparisons.is_empty() {
         return;
     }
-    page.push_str("<section><h2>What was found</h2><ul class=\"findings\">\n");
-    for (verdict, line) in verdicts(answer) {
-        let class = match verdict {
-            Verdict::Resolved => "resolved",
-            _ => "faint",
+    page.push_str("<section><h2>What was found</h2>\n");
+    for alike in verdicts(answer).chunk_by(|one, other| one.0 == other.0) {
+        let (class, what) = match alike[0].0 {
+            Verdict::Resolved => ("resolved", None),
+            Verdict::NotResolved => ("faint", Some("not resolved")),
+            Verdict::Placebo => ("faint", Some("of the A/A arm")),
         };
-        let _ = writeln!(page, "<li class=\"{class}\">{}</li>", escape(&line));
+        let folded = what.filter(|_| alike.len() > FEW);
+        if let Some(what) = folded {
+            let _ = write!(page, "<details><summary>{} {what}</summary>", alike.len());
+        }
+        page.push_str("<ul class=\"findings\">\n");
+        for (_, line) in alike {
+            let _ = writeln!(page, "<li class=\"{class}\">{}</li>", escape(line));
+        }
+        page.push_str(if folded.is_some() { "</ul></details>\n" } else { "</ul>\n" });
     }
-    page.push_str("</ul></section>\n");
+    page.push_str("</section>\n");
 }
 
 fn table(shown: &Shown, page: &mut String) {
