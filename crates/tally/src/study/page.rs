@@ -136,13 +136,16 @@ fn method(plan: &Plan, answer: &Answer, page: &mut String) {
         let _ = writeln!(page, "<li>{}</li>", escape(&fact));
     }
     let measure = &plan.study.measure;
+    let length = match plan.study.workload.transactions {
+        Some(transactions) => format!("{transactions} transactions of each client"),
+        None => format!("{} s", measure.seconds),
+    };
     let _ = writeln!(
         page,
-        "<li>{} s measured in each cell after {} s of warm-up; {} blocks; order by lot ({})</li>\n\
+        "<li>{length} measured in each cell after {} s of warm-up; {} blocks; order by lot ({})</li>\n\
          <li>Changes are means of log ratios by pairs of a block, with 95 % intervals. Resolved: Student's t \
          (by Holm over all arms and points) and Wilcoxon's signed ranks agree below 0.05, and the change is \
          beyond the half-width of the A/A arm, the base a second time.</li>\n</ul>\n",
-        measure.seconds,
         measure.warm_up,
         measure.repeats,
         measure.seed
