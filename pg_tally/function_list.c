@@ -17,6 +17,7 @@
 #include "executable.h"
 #include "functions.h"
 #include "pg_tally.h"
+#include "settings.h"
 
 #define REFUSALS (TALLY_PROBES - PROBES_REFUSED)	/* that the probe table can tell of */
 #define PROBE_NS 40					/* what a probe takes, about */
@@ -137,7 +138,7 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 	int			error;
 
 	functions_drop_all();
-	functions_configure(pg_tally_function_edges(),
+	functions_configure(settings->function_edges,
 						(uint64) (PROBE_NS * 1e-9 / tally_seconds_per_tick(segment)));
 	while (copy != NULL && (word = strsep(&rest, ", \t\n")) != NULL)
 		if (*word != '\0')

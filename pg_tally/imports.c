@@ -43,6 +43,7 @@
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "settings.h"
 #include "statements.h"
 
 /*
@@ -459,7 +460,7 @@ imports_install(tally_segment *segment)
 		const char *left_out = reason;
 		char		label[32];
 
-		if (left_out == NULL && pg_tally_leaves_out(imp->name))
+		if (left_out == NULL && settings_leaves_out(imp->name))
 			left_out = LEFT_OUT_BY_SETTING;
 		if (left_out == NULL && imp->slot == NULL)
 			left_out = "this server does not import it";

@@ -15,6 +15,7 @@
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "settings.h"
 
 #define ENTRIES (LWLOCKS_ENTRIES + HEAVYLOCKS_ENTRIES)
 
@@ -44,7 +45,7 @@ locks_prepare(tally_segment *segment)
 		entry_function function;
 
 		reason[i][0] = '\0';
-		if (pg_tally_leaves_out(e->name))
+		if (settings_leaves_out(e->name))
 			strlcpy(reason[i], LEFT_OUT_BY_SETTING, sizeof(reason[i]));
 		else if (!entries[i].prepared &&
 				 entry_find(e->name, &function, reason[i], sizeof(reason[i])))
@@ -83,7 +84,7 @@ locks_follow(void)
 	entry	   *all[ENTRIES];
 	int			count = 0;
 	int			error;
-	double		threshold = pg_tally_block_threshold();
+	double		threshold = settings->block_threshold;
 
 	if (wanted == locks_in_place)
 		return;

@@ -18,8 +18,6 @@ extern tally_segment *pg_tally_segment(void);
 extern const char *pg_tally_segment_path(void);
 /* Why there is none; empty when there is one. */
 extern const char *pg_tally_failure(void);
-/* What was said of a level that is none; empty when the level was good. */
-extern const char *pg_tally_level_refused(void);
 /* An entry of the segment's probe table. */
 static inline tally_probe *
 pg_tally_probe(tally_segment *segment, uint32 number)
@@ -57,15 +55,9 @@ pg_tally_stat_name(tally_segment *segment, uint32 stat)
 		: pg_tally_directory(segment, stat - 1)->name;
 }
 
-/* Is that probe named in pg_tally.leave_out? */
-extern bool pg_tally_leaves_out(const char *probe);
-/* Which statements are noted: "none", "top" or "all". */
-extern const char *pg_tally_statements_setting(void);
-/* Waits longer than so many ms are told with who caused them; -1 none. */
-extern int	pg_tally_block_threshold(void);
-/* Are calls from one function to another kept apart? */
-extern bool pg_tally_function_edges(void);
 /* Loaded by shared_preload_libraries? */
 extern bool pg_tally_is_shared(void);
+/* Is it this process that speaks for the server? */
+extern bool pg_tally_speaks(void);
 
 #endif							/* PG_TALLY_H */

@@ -23,6 +23,7 @@
 #include "utils/timestamp.h"
 
 #include "pg_tally.h"
+#include "settings.h"
 #include "statement_read.h"
 #include "statement_views.h"
 #include "views.h"
@@ -406,7 +407,7 @@ statement_status(ReturnSetInfo *rsinfo, tally_segment *segment)
 {
 	tally_header *header = segment->header;
 
-	views_status_row(rsinfo, "statements", pg_tally_statements_setting());
+	views_status_row(rsinfo, "statements", settings_statements_text());
 	views_status_row(rsinfo, "statements kept",
 					 psprintf("%u of %u", tally_statements_count(segment), header->statements.count));
 	views_status_row(rsinfo, "query ids", IsQueryIdEnabled() ? "computed"

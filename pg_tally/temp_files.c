@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "settings.h"
 #include "temp_files.h"
 
 uint64		temp_files_ever HOT_DATA = 0;
@@ -37,7 +38,7 @@ temp_files_install(tally_segment *segment)
 	bool		installed = false;
 	int			error;
 
-	if (pg_tally_leaves_out(TEMP_FILES_ENTRY))
+	if (settings_leaves_out(TEMP_FILES_ENTRY))
 		strlcpy(reason, LEFT_OUT_BY_SETTING, sizeof(reason));
 	else if (entry_find(TEMP_FILES_ENTRY, &function, reason, sizeof(reason)) &&
 			 entry_prepare(&function, &hook, &report, reason, sizeof(reason)))

@@ -22,6 +22,7 @@
 #include "pg_tally.h"
 #include "probe.h"
 #include "relation_views.h"
+#include "settings.h"
 #include "statement_read.h"
 #include "statement_views.h"
 #include "views.h"
@@ -474,8 +475,8 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	views_status_row(rsinfo, "segment format", psprintf("%u", header->version));
 	views_status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
-	if (pg_tally_level_refused()[0] != '\0')
-		views_status_row(rsinfo, "level refused", pg_tally_level_refused());
+	if (settings_level_refused()[0] != '\0')
+		views_status_row(rsinfo, "level refused", settings_level_refused());
 	views_status_row(rsinfo, "this session", tally.claimed ? "instrumented" : "not instrumented");
 	views_status_row(rsinfo, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
 			   : "clock_gettime(CLOCK_MONOTONIC)");
