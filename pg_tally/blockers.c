@@ -39,7 +39,7 @@ blockers_tell_lwlock(const tally_hold *lock, const char *mode, uint64 first, uin
 	char		text[TEXT_SIZE];
 	size_t		used;
 
-	for (uint32 s = 0; s < segment->header->slots; s++)
+	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
 		if (s == tally.slot.index || !is_live(segment, s))
 			continue;
@@ -76,7 +76,7 @@ describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
 {
 	double		second = tally_seconds_per_tick(segment);
 
-	for (uint32 s = 0; s < segment->header->slots; s++)
+	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
 		tally_book *book = pg_tally_book(segment, s);
 		uint32		run;
@@ -88,7 +88,7 @@ describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
 		run = *(volatile uint32 *) &book->run;
 		start = *(volatile uint64 *) &book->run_start;
 		now = probe_now();
-		if (run >= segment->header->stats_per_book)
+		if (run >= segment->cold.stats_per_book)
 			continue;
 		snprintf(text, size, "process %d, in %s for %.3f s", pid,
 				 pg_tally_stat_name(segment, ((tally_head *) (book + 1))[run].stat),

@@ -36,7 +36,7 @@ static book_sum
 sum_heads(tally_segment *segment, const tally_book *book)
 {
 	const tally_head *heads = (const tally_head *) (book + 1);
-	uint32		used = Min(*(volatile const uint32 *) &book->used, segment->header->stats_per_book);
+	uint32		used = Min(*(volatile const uint32 *) &book->used, segment->cold.stats_per_book);
 	book_sum	sum = {0};
 
 	for (uint32 i = 0; i < used; i++)
@@ -44,7 +44,7 @@ sum_heads(tally_segment *segment, const tally_book *book)
 		uint32		stat = *(volatile const uint32 *) &heads[i].stat;
 		const char *name;
 
-		if (stat == 0 || stat > segment->header->directory.count)
+		if (stat == 0 || stat > segment->cold.directory.count)
 			continue;
 		name = pg_tally_directory(segment, stat - 1)->name;
 		if (is_handle(name))
@@ -101,7 +101,7 @@ clients_read(tally_segment *segment, clients_sum *sum)
 			.resets = TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word),
 			.tick = tally_now(segment->clock),
 		};
-		for (uint32 s = 0; s < header->slots + header->groups && !folding; s++)
+		for (uint32 s = 0; s < segment->cold.slots + segment->cold.groups && !folding; s++)
 		{
 			book_sum	of;
 

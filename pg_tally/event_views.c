@@ -66,7 +66,7 @@ pg_tally_events(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	const tally_region *region = &segment->header->events;
+	const tally_region *region = &segment->cold.events;
 	const tally_event *events = (const tally_event *) ((char *) segment->header + region->offset);
 	double		tick = tally_seconds_per_tick(segment);
 	uint64		last = __atomic_load_n(&segment->header->event_count, __ATOMIC_ACQUIRE);

@@ -17,6 +17,7 @@
 #include "executable.h"
 #include "functions.h"
 #include "pg_tally.h"
+#include "probe_table.h"
 #include "settings.h"
 
 #define REFUSALS (TALLY_PROBES - PROBES_REFUSED)	/* that the probe table can tell of */
@@ -33,7 +34,6 @@ typedef struct search
 
 typedef struct outcome
 {
-	tally_segment *segment;
 	bool		publish;
 	int			elevel;
 	int			probed;
@@ -83,7 +83,7 @@ refuse(outcome *o, const char *name, const char *reason)
 	ereport(o->elevel, (errmsg("pg_tally does not probe function \"%s\": %s", name, reason)));
 	snprintf(label, sizeof(label), "function %s", name);
 	if (o->publish && o->refused < REFUSALS)
-		tally_probe_set(o->segment, (uint32) (PROBES_REFUSED + o->refused), label,
+		probe_table_set((uint32) (PROBES_REFUSED + o->refused), label,
 						TALLY_PROBE_LEFT_OUT, reason);
 	o->refused++;
 }
@@ -121,7 +121,7 @@ probe(outcome *o, const char *pattern)
 			}
 			snprintf(label, sizeof(label), "function %s", s->found[i].name);
 			if (o->publish)
-				tally_probe_set(o->segment, (uint32) (PROBES_FUNCTIONS + o->probed), label,
+				probe_table_set((uint32) (PROBES_FUNCTIONS + o->probed), label,
 								TALLY_PROBE_INSTALLED, NULL);
 			o->probed++;
 		}
@@ -131,7 +131,7 @@ probe(outcome *o, const char *pattern)
 void
 function_list_apply(tally_segment *segment, const char *list, int elevel, bool publish)
 {
-	outcome		o = {segment, publish, elevel, 0, 0};
+	outcome		o = {publish, elevel, 0, 0};
 	char	   *copy = strdup(list != NULL ? list : "");
 	char	   *rest = copy;
 	char	   *word;
@@ -150,7 +150,7 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 
 	/* What the last list has left in the table. */
 	for (int i = o.probed; publish && i < FUNCTIONS_MAX; i++)
-		tally_probe_set(segment, (uint32) (PROBES_FUNCTIONS + i), NULL, TALLY_PROBE_EMPTY, NULL);
+		probe_table_set((uint32) (PROBES_FUNCTIONS + i), NULL, TALLY_PROBE_EMPTY, NULL);
 	for (int i = o.refused; publish && i < REFUSALS; i++)
-		tally_probe_set(segment, (uint32) (PROBES_REFUSED + i), NULL, TALLY_PROBE_EMPTY, NULL);
+		probe_table_set((uint32) (PROBES_REFUSED + i), NULL, TALLY_PROBE_EMPTY, NULL);
 }

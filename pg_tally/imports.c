@@ -43,6 +43,7 @@
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "probe_table.h"
 #include "settings.h"
 #include "statements.h"
 
@@ -124,7 +125,7 @@
 
 /* Probed in ways of their own. */
 #define PLAIN_IMPORTS(X) \
-	X(sem_wait) X(select) X(open) X(close) X(fwrite) X(fork) X(waitpid) X(exit) X(siglongjmp) X(__longjmp_chk)
+	X(sem_wait) X(select) X(open) X(close) X(fwrite) X(fork) X(exit) X(siglongjmp) X(__longjmp_chk)
 
 enum
 {
@@ -193,8 +194,8 @@ probe_sem_wait(sem_t *s)
 static int	(*real_select) (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t);
 
 /*
- * pg_usleep, and the postmaster's own loop. The server announces few of its sleeps: not that for
- * commit_delay, nor those at a spinlock that stays taken.
+ * pg_usleep. The server announces few of its sleeps: not that for commit_delay, nor those at a
+ * spinlock that stays taken.
  */
 static int
 probe_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
@@ -202,9 +203,7 @@ probe_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
 	uint32		unnamed = 0;
 	int			result;
 
-	if (MyProcPid == PostmasterPid)
-		unnamed = POSTMASTER_MAIN;
-	else if (n == 0)
+	if (n == 0)
 		unnamed = commits_delayed(t) ? CALL_COMMIT_DELAY : UNNAMED(CALL_select);
 	if (!probe_begin_wait(unnamed, CALL_select))
 		return real_select(n, r, w, e, t);
@@ -274,33 +273,15 @@ probe_fwrite(const void *data, size_t size, size_t count, FILE *file)
 
 static pid_t (*real_fork) (void);
 
-/* A child must not write its parent's slot. */
+/* The child has its life before it (pg_tally.c). */
 static pid_t
 probe_fork(void)
 {
 	pid_t		pid = real_fork();
 
 	if (pid == 0)
-		probe_after_fork();
+		lifecycle_forked();
 	return pid;
-}
-
-static pid_t (*real_waitpid) (pid_t pid, int *status, int options);
-
-/* The postmaster learns of a death here, and so do we. */
-static pid_t
-probe_waitpid(pid_t pid, int *status, int options)
-{
-	pid_t		dead = real_waitpid(pid, status, options);
-
-	if (dead > 0 && (status == NULL || WIFEXITED(*status) || WIFSIGNALED(*status)))
-	{
-		int			saved_errno = errno;
-
-		lifecycle_child_died(dead);
-		errno = saved_errno;
-	}
-	return dead;
 }
 
 /* An error leaves frames behind: what was being timed in them ends here. */
@@ -428,7 +409,7 @@ scan(const executable *exe, const ElfW(Rela) *rela, size_t count)
 }
 
 void
-imports_install(tally_segment *segment)
+imports_install(void)
 {
 	const executable *exe = executable_self();
 	const char *reason = NULL;
@@ -472,7 +453,7 @@ imports_install(tally_segment *segment)
 			*imp->slot = imp->probe;
 		}
 		snprintf(label, sizeof(label), "import %s", imp->name);
-		tally_probe_set(segment, (uint32) i + CALLS_IMPORTS, label,
+		probe_table_set((uint32) i + CALLS_IMPORTS, label,
 						left_out == NULL ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, left_out);
 	}
 

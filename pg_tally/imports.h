@@ -14,13 +14,13 @@
  * Replace the import slots of the executable. Each probe is reported in the segment's probe
  * table, under its number there, and so is why one was left out.
  */
-extern void imports_install(tally_segment *segment);
+extern void imports_install(void);
 
 /* Name of the call of that number, for accounts of calls outside any wait event. */
 extern const char *import_name(uint32 call);
 
-/* A process forked or buried passes through these; see pg_tally.c. */
-extern void lifecycle_child_died(pid_t pid);
+/* A process passes through these when it has been forked and when it ends; see pg_tally.c. */
+extern void lifecycle_forked(void);
 extern void lifecycle_exit(void);
 
 #endif							/* PG_TALLY_IMPORTS_H */

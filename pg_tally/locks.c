@@ -15,6 +15,7 @@
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "probe_table.h"
 #include "settings.h"
 
 #define ENTRIES (LWLOCKS_ENTRIES + HEAVYLOCKS_ENTRIES)
@@ -34,7 +35,7 @@ entry_number(int i)
 
 /* Make the stubs and say in the probe table which there are. Changes nothing yet. */
 void
-locks_prepare(tally_segment *segment)
+locks_prepare(void)
 {
 	char		reason[ENTRIES][120];
 	bool		missing = false;
@@ -61,7 +62,7 @@ locks_prepare(tally_segment *segment)
 			strlcpy(reason[i], "another function of lightweight locks was left out",
 					sizeof(reason[i]));
 		snprintf(name, sizeof(name), "entry %s", entry_number(i)->name);
-		tally_probe_set(segment, PROBES_LOCKS + i, name, reason[i][0] == '\0'
+		probe_table_set(PROBES_LOCKS + i, name, reason[i][0] == '\0'
 						? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, reason[i]);
 	}
 	usable = !missing;
@@ -89,7 +90,7 @@ locks_follow(void)
 	if (wanted == locks_in_place)
 		return;
 	if (wanted && !prepared)
-		locks_prepare(tally.slot.segment);
+		locks_prepare();
 	if (wanted && !usable)
 		return;
 	for (int i = 0; i < ENTRIES; i++)

@@ -24,7 +24,7 @@ typedef struct locks_entry
 /* locks.c: putting them in place */
 extern bool locks_in_place;
 extern uint64 locks_block_ticks;	/* a wait this long is told with who caused it */
-extern void locks_prepare(tally_segment *segment);
+extern void locks_prepare(void);
 extern void locks_begin(void);
 extern void locks_follow(void);
 

@@ -3,10 +3,10 @@
  * pg_tally.c
  *	  The life of the extension in a server: the segment, beginning and end.
  *
- * Two ways in. By shared_preload_libraries the postmaster opens the segment and installs the
- * probes once, before the first fork; every process inherits both and takes a slot when it
- * is forked. By session_preload_libraries or LOAD a backend does all of that for itself, and
- * only such backends are seen.
+ * Two ways in. By shared_preload_libraries the postmaster opens the segment's file and installs the
+ * probes once, before the first fork; every process inherits both, and maps the file and takes a
+ * slot when it is forked. The postmaster itself does neither. By session_preload_libraries or LOAD a
+ * backend does all of that for itself, and only such backends are seen.
  *
  * Nothing here may keep a server from starting: what fails is logged once and shown by
  * tally.status, and the server (or the session) runs uninstrumented.
@@ -16,9 +16,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/xlog.h"
 #include "common/file_perm.h"
 #include "postmaster/postmaster.h"
 #include "storage/ipc.h"
@@ -26,10 +28,12 @@
 #include "tcop/utility.h"
 
 #include "commits.h"
+#include "helper.h"
 #include "imports.h"
 #include "locks.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "probe_table.h"
 #include "settings.h"
 #include "statement_file.h"
 #include "statements.h"
@@ -43,6 +47,7 @@ static char segment_path[MAXPGPATH];
 static pid_t segment_opener = 0;	/* who opened it; children inherit the rest */
 static bool segment_shared = false; /* by shared_preload_libraries */
 static char segment_failure[256];
+static bool messages_installed = false;
 
 static shmem_startup_hook_type previous_shmem_startup = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
@@ -50,9 +55,15 @@ static ProcessUtility_hook_type previous_utility = NULL;
 extern PGDLLEXPORT void _PG_init(void);
 
 tally_segment *
-pg_tally_segment(void)
+pg_tally_opened(void)
 {
 	return segment_opener != 0 ? &segment : NULL;
+}
+
+tally_segment *
+pg_tally_segment(void)
+{
+	return segment_opener != 0 && segment.header != NULL ? &segment : NULL;
 }
 
 const char *
@@ -73,6 +84,12 @@ pg_tally_is_shared(void)
 	return segment_shared;
 }
 
+bool
+pg_tally_reads_messages(void)
+{
+	return messages_installed;
+}
+
 /*
  * One process speaks for the server: the postmaster, or, where only sessions are
  * instrumented, any session.
@@ -85,33 +102,53 @@ pg_tally_speaks(void)
 
 /* ---------------------------------------------------------------- the segment */
 
+static const char *
+hint_for(int error)
+{
+	switch (error)
+	{
+		case ENOSPC:
+		case ENOMEM:
+			return "Make room there (a quarter of the file system, at most 256 MB, is left to others), set pg_tally.directory to another folder, or lower pg_tally.max_slots.";
+		case EMEDIUMTYPE:
+			return "The folder is not in memory, and every page written there would go to a disk. Set pg_tally.directory to a folder on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
+		case EPERM:
+			return "A file of another owner has that name. Find out whose it is, and have it removed.";
+		default:
+			return "See tally.status.";
+	}
+}
+
 static void
 remember_failure(int level, const char *what, int error)
 {
 	snprintf(segment_failure, sizeof(segment_failure), "%s: %s", what, strerror(error));
 	ereport(level,
-			(errmsg("pg_tally is not active: %s", segment_failure),
-			 error == ENOSPC || error == ENOMEM
-			 ? errhint("Make room there, set pg_tally.directory to another folder, or lower pg_tally.max_slots.")
-			 : errhint("See tally.status.")));
+			(errmsg("pg_tally is not active: %s", segment_failure), errhint("%s", hint_for(error))));
 }
 
-/* Open the segment and instrument this process; what fails is reported at elevel. */
-static void
-open_segment(int elevel)
+/* False: there can be none, which has been reported at elevel. */
+static bool
+name_segment(int elevel)
 {
-	tally_options options;
 	struct stat st;
-	char		socket_dir[MAXPGPATH] = "";
-	int			error;
 
 	if (stat(DataDir, &st) != 0)
 	{
 		remember_failure(elevel, DataDir, errno);
-		return;
+		return false;
 	}
 	snprintf(segment_path, sizeof(segment_path), "%s/pg_tally.%llx.%llx", settings->directory,
 			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+	return true;
+}
+
+/* Open the segment or make one. 0 or an errno value. */
+static int
+open_segment(tally_segment *opened)
+{
+	tally_options options;
+	char		socket_dir[MAXPGPATH] = "";
 
 	tally_options_init(&options);
 	options.slots = settings_slots();
@@ -129,6 +166,11 @@ open_segment(int elevel)
 	options.server = "PostgreSQL " PG_VERSION;
 	options.server_pid = (uint32) PostmasterPid;
 	options.server_port = (uint32) PostPortNumber;
+	options.system_id = GetSystemIdentifier();
+	options.flags = segment_shared ? TALLY_SEGMENT_SERVER : 0;
+	/* a session takes what is there: others live in it */
+	options.any_capacities = !segment_shared;
+	options.any_file_system = settings->directory_on_disk;
 	if (Unix_socket_directories != NULL)
 	{
 		/* The first of the list, without its quotes or blanks. */
@@ -136,56 +178,198 @@ open_segment(int elevel)
 		socket_dir[strcspn(socket_dir, ",")] = '\0';
 	}
 	options.socket_dir = socket_dir;
-
-	error = tally_open(segment_path, &options, &segment);
-	if (error != 0)
-	{
-		remember_failure(elevel, segment_path, error);
-		segment_path[0] = '\0';
-		return;
-	}
-	segment_opener = MyProcPid;
-	if (settings_level_refused()[0] != '\0' && segment.created)
-		tally_event_add(&segment, TALLY_EVENT_WARNING, settings_level_refused());
+	return tally_open(segment_path, &options, opened);
 }
 
 static void
 install_probes(void)
 {
 	char		reason[120] = "";
+	tally_probe_state state;
 
-	imports_install(&segment);
+	imports_install();
 	if (settings->statements > 0)
-		temp_files_install(&segment);
+		temp_files_install();
 	/* Made before the first fork, the stubs are everybody's. */
 	if (segment_shared || settings->level >= TALLY_LEVEL_LOCKS)
-		locks_prepare(&segment);
+		locks_prepare();
 	if (settings_leaves_out(MESSAGES_ENTRY))
 		strlcpy(reason, LEFT_OUT_BY_SETTING, sizeof(reason));
-	if (reason[0] == '\0' && messages_install(reason, sizeof(reason)))
+	else
+		messages_installed = messages_install(reason, sizeof(reason));
+	state = messages_installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT;
+	probe_table_set(CALLS_ENTRY, "entry " MESSAGES_ENTRY, state, reason);
+	probe_table_set(CALLS_MESSAGES, "messages", state, reason);
+	if (!messages_installed && (segment_shared || segment.created))
+		ereport(LOG,
+				(errmsg("pg_tally cannot tell the phases of a session apart: %s", reason)));
+}
+
+/* ---------------------------------------------------------------- the postmaster */
+
+/*
+ * The postmaster must survive whatever is written into the segment, so it never maps it. It holds
+ * the file open for its children, and has what is to be done to the content done by helpers.
+ */
+#define START_SECONDS 10
+#define STOP_SECONDS 10
+
+/* What the helper at the start reports. */
+typedef struct start_report
+{
+	int			error;				/* errno of what failed, 0 */
+	bool		created;
+} start_report;
+
+/* Found rather than made, it has the last run's level, dead slots and half-done work. */
+static void
+take_over(tally_segment *found)
+{
+	tally_take_over(found);
+	tally_statements_mend(found);
+}
+
+static void
+begin_run(tally_segment *opened)
+{
+	tally_set_level(opened, (tally_level) settings->level);
+	take_over(opened);
+	if (settings->statements > 0 && IsPostmasterEnvironment)
+		statement_file_load(opened);
+	if (settings_level_refused()[0] != '\0')
+		tally_event_add(opened, TALLY_EVENT_WARNING, settings_level_refused());
+}
+
+static bool
+helper_starts(void *argument)
+{
+	start_report *report = argument;
+	tally_segment opened;
+
+	report->error = open_segment(&opened);
+	if (report->error != 0)
+		return false;
+	report->created = opened.created;
+	begin_run(&opened);
+	return true;
+}
+
+static bool
+helper_recovers(void *argument)
+{
+	tally_segment found;
+
+	if (tally_attach(segment_path, &found) != 0 || found.inode != segment.inode)
+		return false;
+	take_over(&found);
+	return true;
+}
+
+static bool
+helper_stops(void *argument)
+{
+	tally_segment found;
+
+	if (tally_attach(segment_path, &found) != 0)
+		return false;
+	statement_file_save(&found);
+	return true;
+}
+
+/* Open the segment without mapping it; a damaged one is replaced. */
+static void
+open_for_children(void)
+{
+	char		what[MAXPGPATH + 32];
+	start_report *report = helper_shared_memory(sizeof(*report));
+	int			error;
+
+	if (report == NULL)
 	{
-		tally_probe_set(&segment, CALLS_ENTRY, "entry " MESSAGES_ENTRY, TALLY_PROBE_INSTALLED, NULL);
-		tally_probe_set(&segment, CALLS_MESSAGES, "messages", TALLY_PROBE_INSTALLED, NULL);
+		remember_failure(LOG, segment_path, ENOMEM);
+		return;
+	}
+	snprintf(what, sizeof(what), "open segment \"%s\"", segment_path);
+	if (!helper_run(what, START_SECONDS, helper_starts, report) && report->error == 0)
+	{
+		/* what it holds cannot be gone through: somebody wrote over it */
+		(void) unlink(segment_path);
+		(void) helper_run(what, START_SECONDS, helper_starts, report);
+	}
+	error = report->error != 0 ? report->error : tally_attach_unmapped(segment_path, &segment);
+	if (error == 0)
+	{
+		segment.created = report->created;
+		segment_opener = MyProcPid;
 	}
 	else
-	{
-		tally_probe_set(&segment, CALLS_ENTRY, "entry " MESSAGES_ENTRY, TALLY_PROBE_LEFT_OUT, reason);
-		tally_probe_set(&segment, CALLS_MESSAGES, "messages", TALLY_PROBE_LEFT_OUT, reason);
-		if (segment.created)
-			ereport(LOG,
-					(errmsg("pg_tally cannot tell the phases of a session apart: %s", reason)));
-	}
+		remember_failure(LOG, segment_path, error);
+	munmap(report, sizeof(*report));
 }
 
 /* At a clean stop, by the postmaster, whose children are gone. */
 static void
 save_statements(int code, Datum arg)
 {
-	if (code == 0 && settings->statements_save && settings->statements > 0 && segment_opener == MyProcPid)
-		statement_file_save(&segment);
+	if (code == 0 && settings->statements_save && settings->statements > 0 &&
+		segment_opener == MyProcPid && !helper_is_one())
+		(void) helper_run("save the statements", STOP_SECONDS, helper_stops, NULL);
 }
 
-/* In the postmaster, at start and again after a crash of a child; or standalone. */
+static void
+postmaster_starts(void)
+{
+	if (!name_segment(LOG))
+		return;
+	open_for_children();
+	if (segment_opener == 0)
+		return;
+	if (settings->statements > 0)
+		on_proc_exit(save_statements, (Datum) 0);
+	install_probes();
+	settings_apply_functions(settings->functions);
+}
+
+/* A child has crashed, and all have been ended. */
+static void
+postmaster_restarts(void)
+{
+	char		what[MAXPGPATH + 32];
+
+	snprintf(what, sizeof(what), "go on with segment \"%s\"", segment_path);
+	if (helper_run(what, START_SECONDS, helper_recovers, NULL))
+		return;
+	ereport(LOG, (errmsg("pg_tally makes a new segment: \"%s\" is damaged or gone", segment_path)));
+	(void) unlink(segment_path);
+	tally_close(&segment);
+	segment_opener = 0;
+	open_for_children();
+	if (segment_opener != 0)
+		probe_table_publish(&segment);
+}
+
+/* A process without a postmaster instruments itself. */
+static void
+standalone_starts(void)
+{
+	int			error;
+
+	if (!name_segment(LOG))
+		return;
+	error = open_segment(&segment);
+	if (error != 0)
+	{
+		remember_failure(LOG, segment_path, error);
+		return;
+	}
+	segment_opener = MyProcPid;
+	tally_guard(&segment);
+	begin_run(&segment);
+	install_probes();
+	probe_claim(&segment, PHASE_BACKGROUND);
+	settings_apply_functions(settings->functions);
+}
+
 static void
 shmem_startup(void)
 {
@@ -194,29 +378,33 @@ shmem_startup(void)
 
 	if (IsUnderPostmaster)
 		return;
-	if (segment_opener == 0)
-	{
-		open_segment(LOG);
-		if (segment_opener == 0)
-			return;
-		/* Found rather than made, it has the last run's level and dead slots. */
-		tally_set_level(&segment, (tally_level) settings->level);
-		tally_sweep(&segment);
-		tally_statements_mend(&segment);
-		if (settings->statements > 0 && IsPostmasterEnvironment)
-		{
-			statement_file_load(&segment);
-			on_proc_exit(save_statements, (Datum) 0);
-		}
-		install_probes();
-		probe_claim(&segment, PHASE_BACKGROUND);
-		settings_apply_functions(settings->functions);
-	}
+	if (!IsPostmasterEnvironment)
+		standalone_starts();
+	else if (segment_opener == 0)
+		postmaster_starts();
 	else
-	{
-		tally_sweep(&segment);
-		tally_statements_mend(&segment);
-	}
+		postmaster_restarts();
+}
+
+/* ---------------------------------------------------------------- beginning and end of a process */
+
+/* In a child, first thing: the probes' state is its parent's. */
+void
+lifecycle_forked(void)
+{
+	int			error;
+
+	probe_forget();
+	if (!segment_shared || segment_opener == 0 || helper_is_one())
+		return;
+	error = tally_map(&segment);
+	if (error == 0)
+		error = tally_guard(&segment);
+	if (error == 0)
+		probe_claim(&segment, PHASE_STARTUP);
+	else
+		snprintf(segment_failure, sizeof(segment_failure), "%s: %s", segment_path,
+				 error == EINVAL ? "the file was cut short" : strerror(error));
 }
 
 /* Is this module still wanted by new sessions? */
@@ -242,7 +430,7 @@ unlink_segment(void)
 void
 lifecycle_exit(void)
 {
-	if (segment_opener == 0)
+	if (segment_opener == 0 || helper_is_one())
 		return;
 	probe_retire();
 	if (segment_shared)
@@ -250,16 +438,8 @@ lifecycle_exit(void)
 		if (segment_opener == getpid())
 			unlink_segment();
 	}
-	else if (!wanted_by_sessions() && tally_population(&segment) == 0)
+	else if (!wanted_by_sessions() && segment.header != NULL && tally_population(&segment) == 0)
 		unlink_segment();
-}
-
-/* The postmaster has been told that a child is gone. */
-void
-lifecycle_child_died(pid_t pid)
-{
-	if (segment_opener != 0 && segment_opener == MyProcPid)
-		tally_bury(&segment, (int32) pid);
 }
 
 /* ---------------------------------------------------------------- COPY is a phase */
@@ -302,6 +482,33 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 
 /* ---------------------------------------------------------------- loading */
 
+static void
+session_starts(void)
+{
+	/* A LOAD tells its user; a preload in every session would fill the log. */
+	bool		load = debug_query_string != NULL;
+	int			elevel = load ? WARNING : DEBUG1;
+	int			error;
+
+	if (!name_segment(elevel))
+		return;
+	error = open_segment(&segment);
+	if (error != 0)
+	{
+		remember_failure(elevel, segment_path, error);
+		segment_path[0] = '\0';
+		return;
+	}
+	segment_opener = MyProcPid;
+	tally_guard(&segment);
+	if (settings_level_refused()[0] != '\0' && segment.created)
+		tally_event_add(&segment, TALLY_EVENT_WARNING, settings_level_refused());
+	install_probes();
+	probe_claim(&segment, load ? PHASE_SIMPLE_QUERY : PHASE_STARTUP);
+	if (settings->functions[0] != '\0')
+		settings_apply_functions(settings->functions);
+}
+
 void
 _PG_init(void)
 {
@@ -320,14 +527,5 @@ _PG_init(void)
 		shmem_startup_hook = shmem_startup;
 	}
 	else if (IsUnderPostmaster)
-	{
-		/* A LOAD tells its user; a preload in every session would fill the log. */
-		open_segment(debug_query_string != NULL ? WARNING : DEBUG1);
-		if (segment_opener == 0)
-			return;
-		install_probes();
-		probe_claim(&segment, debug_query_string != NULL ? PHASE_SIMPLE_QUERY : PHASE_STARTUP);
-		if (settings->functions[0] != '\0')
-			settings_apply_functions(settings->functions);
-	}
+		session_starts();
 }

@@ -13,8 +13,12 @@
 #define PG_TALLY_VERSION "0.1"
 #define LEFT_OUT_BY_SETTING "named in pg_tally.leave_out"
 
-/* The segment that this process has open, or NULL. */
+/* The segment that this process has mapped, or NULL. */
 extern tally_segment *pg_tally_segment(void);
+/* That it has open; the postmaster's is not mapped. Or NULL. */
+extern tally_segment *pg_tally_opened(void);
+/* Is there a probe on the reading of messages? */
+extern bool pg_tally_reads_messages(void);
 extern const char *pg_tally_segment_path(void);
 /* Why there is none; empty when there is one. */
 extern const char *pg_tally_failure(void);
@@ -22,28 +26,28 @@ extern const char *pg_tally_failure(void);
 static inline tally_probe *
 pg_tally_probe(tally_segment *segment, uint32 number)
 {
-	return (tally_probe *) ((char *) segment->header + segment->header->probes.offset) + number;
+	return (tally_probe *) ((char *) segment->header + segment->cold.probes.offset) + number;
 }
 
 /* An entry of the segment's tables, by its number. */
 static inline tally_slot_entry *
 pg_tally_entry(tally_segment *segment, uint32 number)
 {
-	return (tally_slot_entry *) ((char *) segment->header + segment->header->entries.offset) +
+	return (tally_slot_entry *) ((char *) segment->header + segment->cold.entries.offset) +
 		number;
 }
 
 static inline tally_book *
 pg_tally_book(tally_segment *segment, uint32 number)
 {
-	return (tally_book *) ((char *) segment->header + segment->header->books.offset +
-						   (uint64) segment->header->books.stride * number);
+	return (tally_book *) ((char *) segment->header + segment->cold.books.offset +
+						   (uint64) segment->cold.books.stride * number);
 }
 
 static inline tally_dir_entry *
 pg_tally_directory(tally_segment *segment, uint32 number)
 {
-	return (tally_dir_entry *) ((char *) segment->header + segment->header->directory.offset) +
+	return (tally_dir_entry *) ((char *) segment->header + segment->cold.directory.offset) +
 		number;
 }
 
@@ -51,7 +55,7 @@ pg_tally_directory(tally_segment *segment, uint32 number)
 static inline const char *
 pg_tally_stat_name(tally_segment *segment, uint32 stat)
 {
-	return stat == 0 || stat > segment->header->directory.count ? "unknown"
+	return stat == 0 || stat > segment->cold.directory.count ? "unknown"
 		: pg_tally_directory(segment, stat - 1)->name;
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "access/parallel.h"
 #include "access/xact.h"
@@ -18,6 +19,7 @@
 #include "postmaster/postmaster.h"
 #include "replication/walsender.h"
 #include "storage/proc.h"
+#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 
 #include "functions.h"
@@ -60,8 +62,8 @@ probe_phase_name(tally_phase phase)
 }
 
 /* Forget the slot without touching it: it is another process's, or gone. */
-static void
-forget(void)
+void
+probe_forget(void)
 {
 	memset(&tally, 0, sizeof(tally));
 	tally.level_word = &no_level;
@@ -76,19 +78,27 @@ forget(void)
 
 /*
  * Take a slot. Without one (all taken, or the file system is full) this process runs
- * uninstrumented; the segment counts it.
+ * uninstrumented, and tries again when a slot is given back: until then its level word is the
+ * segment's `room`. The segment counts the refusals. 0, or what tally_claim says.
  */
-void
-probe_claim(tally_segment *segment, tally_phase phase)
+static int
+claim(tally_segment *segment, tally_phase phase)
 {
 	tally_identity identity = {.kind = "starting"};
-	uint64		now;
+	uint32		room = *(const volatile uint32 *) &segment->header->room;
+	int			error;
 
-	forget();
-	if (tally_claim(segment, &identity, &tally.slot) != 0)
-		return;
+	probe_forget();
+	error = tally_claim(segment, &identity, &tally.slot);
+	if (error != 0)
+	{
+		memset(&tally.slot, 0, sizeof(tally.slot));
+		tally.word_seen = room;
+		tally.level_word = &segment->header->room;
+		return error;
+	}
 	tally.claimed = true;
-	tally.guessing = pg_tally_probe(segment, CALLS_ENTRY)->state != TALLY_PROBE_INSTALLED;
+	tally.guessing = !pg_tally_reads_messages();
 	tally.clock = segment->clock;
 	tally.kind_seen = UINT32_MAX;
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
@@ -97,26 +107,51 @@ probe_claim(tally_segment *segment, tally_phase phase)
 	tally.level_word = &segment->header->level_word;
 	tally.word_seen = tally.slot.word;
 	probe_set_phase(phase);
-	now = tally.slot.entry->claimed_tick;
 	if (TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF)
 	{
-		tally_switch(&tally.slot, tally.cpu, now);
+		tally_begin(&tally.slot, tally.cpu);
 		tally.on = true;
 	}
 	else
-		tally_switch(&tally.slot, tally.off_index, now);
+		tally_begin(&tally.slot, tally.off_index);
 	locks_follow();
+	return 0;
 }
 
-/* In a child, first thing: the slot is the parent's. */
+/* At the beginning of a process, or when it loads the module. The server's log says once that slots are short. */
 void
-probe_after_fork(void)
+probe_claim(tally_segment *segment, tally_phase phase)
 {
-	tally_segment *segment = tally.claimed ? tally.slot.segment : NULL;
+	int			error = claim(segment, phase);
+	uint32		told = 0;
 
-	forget();
-	if (segment != NULL)
-		probe_claim(segment, PHASE_STARTUP);
+	if (error != 0 &&
+		__atomic_compare_exchange_n(&segment->header->refusal_told, &told, 1, false,
+									__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		ereport(LOG,
+				(errmsg("pg_tally does not see process %d, and perhaps others: %s", (int) getpid(),
+						error == ENOSPC ? "all slots are taken" : "there is no memory for a slot"),
+				 error == ENOSPC
+				 ? errhint("Raise pg_tally.max_slots (now %u); processes that are not seen take a slot when one is given back.",
+						   segment->cold.slots)
+				 : errhint("Make room in the file system of \"%s\".", pg_tally_segment_path())));
+}
+
+/* A slot was given back since this process was refused one. At a wait or a message, so nothing is raised. */
+static pg_noinline void
+claim_again(void)
+{
+	static bool trying = false;
+	tally_segment *segment = pg_tally_segment();
+	int			saved_errno = errno;
+
+	if (trying || segment == NULL)
+		return;
+	trying = true;
+	(void) claim(segment, debug_query_string != NULL ? PHASE_SIMPLE_QUERY :
+				 MyBackendType == B_BACKEND || MyBackendType == B_WAL_SENDER ? PHASE_IDLE : PHASE_BACKGROUND);
+	trying = false;
+	errno = saved_errno;
 }
 
 /* The process ends: fold the slot. */
@@ -146,7 +181,7 @@ probe_retire(void)
 	if (claimed)
 		lwlocks_settle();
 	slot = tally.slot;
-	forget();
+	probe_forget();
 	if (claimed)
 		tally_retire(&slot);
 }
@@ -159,7 +194,12 @@ probe_follow(void)
 	uint32		word = *(const volatile uint32 *) tally.level_word;
 	bool		now_on = TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF;
 
-	if (!tally.claimed || tally.on != was_on)
+	if (!tally.claimed)
+	{
+		claim_again();
+		return;
+	}
+	if (tally.on != was_on)
 		return;
 	tally.on = false;
 	if (was_on)
@@ -247,9 +287,7 @@ touch_account(account_set *set, tally_phase phase, uint32 event)
 	char		name[TALLY_NAME_MAX];
 	uint32		index;
 
-	if (event == POSTMASTER_MAIN)
-		snprintf(name, sizeof(name), "%s::wait::Activity:PostmasterMain", phase_names[phase]);
-	else if (event == CALL_COMMIT_DELAY)
+	if (event == CALL_COMMIT_DELAY)
 		snprintf(name, sizeof(name), "%s::wait::Call:commit_delay", phase_names[phase]);
 	else if (event >= CALL_CLASS)
 		snprintf(name, sizeof(name), "%s::wait::Call:%s", phase_names[phase],
@@ -370,7 +408,7 @@ probe_identify(void)
 			identity.leader_pid = MyProc->lockGroupLeader->pid;
 	}
 	else if (!IsUnderPostmaster)
-		identity.kind = IsPostmasterEnvironment ? "postmaster" : "standalone backend";
+		identity.kind = "standalone backend";
 	else if (MyBackendType == B_BG_WORKER && MyBgworkerEntry != NULL)
 		identity.kind = MyBgworkerEntry->bgw_type;
 	else

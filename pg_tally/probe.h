@@ -4,7 +4,7 @@
  *	  What a probe does: the running account of this process, and its switching.
  *
  * Concurrency contract: everything in `tally` belongs to this process alone; it is reset in
- * a child before the child does anything else (probe_after_fork). A signal handler may run
+ * a child before the child does anything else (probe_forget). A signal handler may run
  * at any instruction: a probe clears tally.on before it touches the book and sets it again
  * when it is done, so a probe entered by a handler meanwhile passes straight through and
  * its time stays with the wait or the work that the signal interrupted.
@@ -74,7 +74,6 @@ typedef enum tally_message
  */
 #define CALL_CLASS 0xF0000000u
 #define CALL_COMMIT_DELAY 0xF2000000u	/* nor does a commit that sleeps for others to join it */
-#define POSTMASTER_MAIN 0xF1000000u /* the postmaster announces nothing for its own loop */
 
 /* No book has more statistics (pg_tally.max_statistics). */
 #define BOOK_INDEXES 4096			/* power of two */
@@ -148,7 +147,7 @@ extern probe_state tally;
 
 /* probe.c */
 extern void probe_claim(tally_segment *segment, tally_phase phase);
-extern void probe_after_fork(void);
+extern void probe_forget(void);
 extern void probe_retire(void);
 extern void probe_follow(void);
 extern bool probe_begin_wait_on(uint32 unnamed, uint32 call);

@@ -51,15 +51,15 @@ typedef struct relation_row
 static tally_relation *
 relation_at(tally_segment *segment, uint32 number)
 {
-	return (tally_relation *) ((char *) segment->header + segment->header->relations.offset) + number;
+	return (tally_relation *) ((char *) segment->header + segment->cold.relations.offset) + number;
 }
 
 static tally_relation_place *
 places_of(tally_segment *segment, uint32 slot)
 {
 	return (tally_relation_place *) ((char *) segment->header +
-									 segment->header->relation_places.offset +
-									 (uint64) segment->header->relation_places.stride * slot);
+									 segment->cold.relation_places.offset +
+									 (uint64) segment->cold.relation_places.stride * slot);
 }
 
 static void
@@ -96,7 +96,7 @@ read_places(tally_segment *segment, reading *readings)
 	tally_header *header = segment->header;
 	uint32		resets = TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word);
 
-	for (uint32 s = 0; s < header->slots; s++)
+	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
 		/* before its owner has followed a reset what it holds does not count */
 		if (__atomic_load_n(&pg_tally_entry(segment, s)->relation_places, __ATOMIC_ACQUIRE) == 0 ||
@@ -107,7 +107,7 @@ read_places(tally_segment *segment, reading *readings)
 			tally_relation_place place;
 
 			copy_place(&places_of(segment, s)[i], &place);
-			if (place.state == TALLY_PLACE_FREE || place.entry >= header->relations.count)
+			if (place.state == TALLY_PLACE_FREE || place.entry >= segment->cold.relations.count)
 				continue;
 			if (place.state == TALLY_PLACE_LEAVING)
 				readings[place.entry].leaving = true;
@@ -133,7 +133,7 @@ add_row(HTAB *rows, const tally_relation *relation, const relation_sums *cached)
 static bool
 read_round(tally_segment *segment, HTAB *rows, reading *readings, bool last)
 {
-	uint32		count = segment->header->relations.count;
+	uint32		count = segment->cold.relations.count;
 	bool		all = true;
 
 	for (uint32 i = 0; i < count; i++)
@@ -174,7 +174,7 @@ read_relations(tally_segment *segment)
 		.hcxt = CurrentMemoryContext,
 	};
 	HTAB	   *rows = hash_create("tally relations", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	uint32		count = segment->header->relations.count;
+	uint32		count = segment->cold.relations.count;
 	reading    *readings = palloc0(sizeof(reading) * Max(count, 1));
 
 	for (uint32 i = 0; i < count; i++)
@@ -253,11 +253,11 @@ relation_status(ReturnSetInfo *rsinfo, tally_segment *segment)
 	tally_header *header = segment->header;
 	uint32		used = 0;
 
-	for (uint32 i = 1; i < header->relations.count; i++)
+	for (uint32 i = 1; i < segment->cold.relations.count; i++)
 		if (*(volatile uint32 *) &relation_at(segment, i)->state == TALLY_RELATION_USED)
 			used++;
-	views_status_row(rsinfo, "relations", header->relations.count == 0 ? "none are kept"
-					 : psprintf("%u of %u", used, header->relations.count - 1));
+	views_status_row(rsinfo, "relations", segment->cold.relations.count == 0 ? "none are kept"
+					 : psprintf("%u of %u", used, segment->cold.relations.count - 1));
 	views_status_row(rsinfo, "relations without room", psprintf(UINT64_FORMAT, header->overflow_relations));
 	views_status_row(rsinfo, "relations lost", psprintf(UINT64_FORMAT, header->relations_lost));
 	views_status_row(rsinfo, "unsynced files given up", psprintf(UINT64_FORMAT, header->overflow_files));

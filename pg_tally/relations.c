@@ -38,7 +38,7 @@ relations_of(const char *name, relation_name *relation)
 	uint32		part;
 
 	*relation = (relation_name) {0};
-	if (segment == NULL || segment->header->relations.count == 0 ||
+	if (segment == NULL || segment->cold.relations.count == 0 ||
 		!file_names_relation(name, &key, &part))
 		return;
 	relation->entry = tally_relation_find(segment, &key);

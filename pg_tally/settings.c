@@ -89,7 +89,8 @@ settings_level_refused(void)
 static void
 assign_level(int value, void *extra)
 {
-	if (pg_tally_speaks() && value != values.level)
+	/* provisional */
+	if (pg_tally_segment() != NULL && value != values.level)
 		tally_set_level(pg_tally_segment(), (tally_level) value);
 }
 
@@ -102,7 +103,7 @@ settings_apply_functions(const char *list)
 {
 	/* A parallel worker takes its leader's settings over, who has been told. */
 	bool		user = IsUnderPostmaster && debug_query_string != NULL && !IsParallelWorker();
-	tally_segment *segment = pg_tally_segment();
+	tally_segment *segment = pg_tally_opened();
 
 	if (segment != NULL)
 		function_list_apply(segment, list,
@@ -275,6 +276,10 @@ settings_define(void)
 								   "Folder of the segment; should be on tmpfs.",
 								   NULL, &values.directory, DEFAULT_DIRECTORY,
 								   PGC_POSTMASTER, 0, NULL, NULL, NULL);
+		DefineCustomBoolVariable("pg_tally.directory_on_disk",
+								 "The segment's folder need not be on tmpfs.",
+								 NULL, &values.directory_on_disk, false,
+								 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 		DefineCustomStringVariable("pg_tally.leave_out",
 								   "Probes not to install, by the names of calls and functions.",
 								   NULL, &values.leave_out, "",
@@ -293,7 +298,10 @@ settings_define(void)
 		const char *edges = GetConfigOption("pg_tally.function_edges", true, false);
 		const char *threshold = GetConfigOption("pg_tally.block_threshold", true, false);
 		const char *slow = GetConfigOption("pg_tally.slow_threshold", true, false);
+		const char *on_disk = GetConfigOption("pg_tally.directory_on_disk", true, false);
 
+		if (on_disk != NULL)
+			(void) parse_bool(on_disk, &values.directory_on_disk);
 		if (edges != NULL)
 			(void) parse_bool(edges, &values.function_edges);
 		if (threshold != NULL)

@@ -27,6 +27,7 @@ typedef struct settings_values
 	int			files;
 	int			relations;
 	bool		statements_save;	/* over a restart */
+	bool		directory_on_disk;	/* the directory need not be on tmpfs */
 } settings_values;
 
 extern const settings_values *const settings;

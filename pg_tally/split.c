@@ -464,14 +464,14 @@ split_error(bool cancelled)
 static const tally_current *
 current_of(tally_segment *segment, int32 pid)
 {
-	for (uint32 i = 0; i < segment->header->slots; i++)
+	for (uint32 i = 0; i < segment->cold.slots; i++)
 	{
 		tally_slot_entry *entry = pg_tally_entry(segment, i);
 
 		if (entry->pid == pid && entry->state == TALLY_SLOT_LIVE)
 			return entry->cached == 0 ? NULL : (const tally_current *)
-				((char *) segment->header + segment->header->caches.offset +
-				 (uint64) i * segment->header->caches.stride);
+				((char *) segment->header + segment->cold.caches.offset +
+				 (uint64) i * segment->cold.caches.stride);
 	}
 	return NULL;
 }

@@ -62,15 +62,15 @@ typedef struct saved_statement
 static inline tally_statement *
 statement_at(tally_segment *segment, uint32 number)
 {
-	return (tally_statement *) ((char *) segment->header + segment->header->statements.offset +
-								(uint64) segment->header->statements.stride * number);
+	return (tally_statement *) ((char *) segment->header + segment->cold.statements.offset +
+								(uint64) segment->cold.statements.stride * number);
 }
 
 /* The statement of an entry, or NULL if it is free, or was left half changed. */
 static const tally_statement *
 used_statement(tally_segment *segment, uint32 number)
 {
-	const tally_set *set = (tally_set *) ((char *) segment->header + segment->header->sets.offset) +
+	const tally_set *set = (tally_set *) ((char *) segment->header + segment->cold.sets.offset) +
 		number / TALLY_WAYS;
 	const tally_statement *statement = statement_at(segment, number);
 
@@ -104,7 +104,7 @@ put(writer *w, const void *data, size_t size)
 static uint32
 text_length(tally_segment *segment, const tally_statement *statement)
 {
-	uint64		most = (uint64) segment->header->texts.count * TALLY_TEXT_BLOCK;
+	uint64		most = (uint64) segment->cold.texts.count * TALLY_TEXT_BLOCK;
 
 	return (uint32) Min(statement->text_bytes, most);
 }
@@ -115,10 +115,10 @@ survey(tally_segment *segment, writer *w, saved_header *header)
 {
 	uint32		longest = 0;
 
-	w->name_of = calloc(segment->header->directory.count + 1, sizeof(uint32));
+	w->name_of = calloc(segment->cold.directory.count + 1, sizeof(uint32));
 	if (w->name_of == NULL)
 		return false;
-	for (uint32 n = 0; n < segment->header->statements.count; n++)
+	for (uint32 n = 0; n < segment->cold.statements.count; n++)
 	{
 		const tally_statement *statement = used_statement(segment, n);
 
@@ -131,7 +131,7 @@ survey(tally_segment *segment, writer *w, saved_header *header)
 		{
 			uint32		stat = w->figures.parts[i].stat;
 
-			if (stat != 0 && stat <= segment->header->directory.count && w->name_of[stat - 1] == 0)
+			if (stat != 0 && stat <= segment->cold.directory.count && w->name_of[stat - 1] == 0)
 				w->name_of[stat - 1] = ++header->names;
 		}
 	}
@@ -147,7 +147,7 @@ put_names(tally_segment *segment, writer *w, uint32 count)
 
 	if (names == NULL)
 		return false;
-	for (uint32 i = 0; i < segment->header->directory.count; i++)
+	for (uint32 i = 0; i < segment->cold.directory.count; i++)
 		if (w->name_of[i] != 0)
 			strlcpy(names[w->name_of[i] - 1], pg_tally_directory(segment, i)->name, TALLY_NAME_MAX);
 	put(w, names, (size_t) count * TALLY_NAME_MAX);
@@ -169,7 +169,7 @@ put_statement(tally_segment *segment, writer *w, const tally_statement *statemen
 	{
 		uint32		stat = w->figures.parts[i].stat;
 
-		if (stat == 0 || stat > segment->header->directory.count)
+		if (stat == 0 || stat > segment->cold.directory.count)
 			continue;
 		parts[saved.parts] = w->figures.parts[i];
 		parts[saved.parts++].stat = w->name_of[stat - 1];
@@ -198,15 +198,15 @@ write_all(tally_segment *segment, writer *w)
 	pg_crc32c	crc;
 
 	memcpy(header.magic, FILE_MAGIC, sizeof(header.magic));
-	memcpy(header.boot_id, segment->header->boot_id, sizeof(header.boot_id));
+	memcpy(header.boot_id, segment->cold.boot_id, sizeof(header.boot_id));
 	header.seconds_per_tick = tally_seconds_per_tick(segment);
-	header.segment = segment->header->created_realtime_ns;
+	header.segment = segment->cold.created_realtime_ns;
 	if (!survey(segment, w, &header))
 		return false;
 	put(w, &header, sizeof(header));
 	if (!put_names(segment, w, header.names))
 		return false;
-	for (uint32 n = 0; n < segment->header->statements.count; n++)
+	for (uint32 n = 0; n < segment->cold.statements.count; n++)
 	{
 		const tally_statement *statement = used_statement(segment, n);
 
@@ -225,7 +225,7 @@ statement_file_save(tally_segment *segment)
 	writer		w = {0};
 	bool		written;
 
-	if (segment->header->sets.count == 0)
+	if (segment->cold.sets.count == 0)
 		return;
 	/* who died in the middle of something has statements in its cache */
 	tally_sweep(segment);
@@ -423,7 +423,7 @@ ticks_now(tally_segment *segment, const saved_header *header)
 
 	if (header->clock_kind == (uint32) segment->clock &&
 		(segment->clock == TALLY_CLOCK_MONOTONIC ||
-		 memcmp(header->boot_id, segment->header->boot_id, sizeof(header->boot_id)) == 0))
+		 memcmp(header->boot_id, segment->cold.boot_id, sizeof(header->boot_id)) == 0))
 		return 1;
 	if (segment->clock != TALLY_CLOCK_MONOTONIC)
 		pg_usleep(CLOCK_PAUSE_US);
@@ -493,7 +493,7 @@ static void
 load_statements(tally_segment *segment, reader *r)
 {
 	uint32		count = r->header.statements;
-	uint32		room = segment->header->statements.count;
+	uint32		room = segment->cold.statements.count;
 	uint32		first = count > room ? count - room : 0;
 
 	qsort(r->places, count, sizeof(place), by_calls);
@@ -531,7 +531,7 @@ statement_file_load(tally_segment *segment)
 	reader		r = {0};
 	const char *why;
 
-	if (segment->header->sets.count == 0)
+	if (segment->cold.sets.count == 0)
 		return;
 	if (read_bytes(&r))
 	{
@@ -545,7 +545,7 @@ statement_file_load(tally_segment *segment)
 			/* first of all, so that no crash makes it be read twice */
 			(void) durable_unlink(FILE_NAME, LOG);
 			/* the very segment that it was written from has these figures still */
-			if (r.header.segment != segment->header->created_realtime_ns)
+			if (r.header.segment != segment->cold.created_realtime_ns)
 			{
 				r.ratio = ticks_now(segment, &r.header);
 				load_statements(segment, &r);

@@ -59,22 +59,22 @@ typedef struct reading
 static inline tally_set *
 set_at(tally_segment *segment, uint32 number)
 {
-	return (tally_set *) ((char *) segment->header + segment->header->sets.offset +
-						  (uint64) segment->header->sets.stride * number);
+	return (tally_set *) ((char *) segment->header + segment->cold.sets.offset +
+						  (uint64) segment->cold.sets.stride * number);
 }
 
 static inline tally_statement *
 statement_at(tally_segment *segment, uint32 number)
 {
-	return (tally_statement *) ((char *) segment->header + segment->header->statements.offset +
-								(uint64) segment->header->statements.stride * number);
+	return (tally_statement *) ((char *) segment->header + segment->cold.statements.offset +
+								(uint64) segment->cold.statements.stride * number);
 }
 
 static inline tally_current *
 current_at(tally_segment *segment, uint32 slot)
 {
-	return (tally_current *) ((char *) segment->header + segment->header->caches.offset +
-							  (uint64) segment->header->caches.stride * slot);
+	return (tally_current *) ((char *) segment->header + segment->cold.caches.offset +
+							  (uint64) segment->cold.caches.stride * slot);
 }
 
 /* Places of the slot's cache that have memory. */
@@ -199,7 +199,7 @@ copy_running(tally_segment *segment, uint32 slot, running *run)
 	for (int i = 0; i < COPY_TRIES; i++)
 	{
 		uint64		seq = copy_begin(&book->seq);
-		uint32		used = Min(*(volatile uint32 *) &book->used, segment->header->stats_per_book);
+		uint32		used = Min(*(volatile uint32 *) &book->used, segment->cold.stats_per_book);
 
 		run->stat = stat_of(book, *(volatile uint32 *) &book->run, used);
 		run->pend_stat = stat_of(book, *(volatile uint32 *) &book->pend, used);
@@ -298,7 +298,7 @@ statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *fligh
 {
 	tally_current current;
 
-	return slot < segment->header->caches.count && cached_limit(segment, slot) > 0 &&
+	return slot < segment->cold.caches.count && cached_limit(segment, slot) > 0 &&
 		copy_flight(segment, slot, &current, flight);
 }
 
@@ -393,7 +393,7 @@ read_slot(reading *r, uint32 slot)
 static void
 copy_text(tally_segment *segment, const tally_statement *statement, statement_text *text)
 {
-	uint32		most = (uint32) Min((uint64) segment->header->texts.count * TALLY_TEXT_BLOCK, TEXT_MOST);
+	uint32		most = (uint32) Min((uint64) segment->cold.texts.count * TALLY_TEXT_BLOCK, TEXT_MOST);
 
 	text->kept = Min(statement->text_bytes, most);
 	text->whole = statement->text_whole;
@@ -534,7 +534,7 @@ read_sets(reading *r)
 	statement_text texts[TALLY_WAYS];
 	bool		whole = true;
 
-	for (uint32 s = 0; s < r->segment->header->sets.count; s++)
+	for (uint32 s = 0; s < r->segment->cold.sets.count; s++)
 	{
 		uint32		count;
 
@@ -564,12 +564,12 @@ make_table(const char *name, MemoryContext context, Size keysize, Size entrysize
 static bool
 read_all(reading *r)
 {
-	tally_header *header = r->segment->header;
+	tally_segment *segment = r->segment;
 
-	for (uint32 s = 0; s < header->sets.count; s++)
+	for (uint32 s = 0; s < segment->cold.sets.count; s++)
 		r->folds[s] = __atomic_load_n(&set_at(r->segment, s)->folds, __ATOMIC_ACQUIRE);
 	r->flight_count = 0;
-	for (uint32 slot = 0; slot < header->caches.count; slot++)
+	for (uint32 slot = 0; slot < segment->cold.caches.count; slot++)
 		read_slot(r, slot);
 	return read_sets(r);
 }
@@ -603,8 +603,8 @@ statements_read(tally_segment *segment, bool texts)
 
 		MemoryContextReset(r.context);
 		MemoryContextSwitchTo(r.context);
-		r.folds = MemoryContextAllocHuge(r.context, (segment->header->sets.count + 1) * sizeof(uint64));
-		r.flights = palloc((segment->header->caches.count + 1) * sizeof(flight_copy));
+		r.folds = MemoryContextAllocHuge(r.context, (segment->cold.sets.count + 1) * sizeof(uint64));
+		r.flights = palloc((segment->cold.caches.count + 1) * sizeof(flight_copy));
 		r.rows = make_table("tally statements", r.context, sizeof(tally_statement_key),
 							sizeof(statement_row));
 		r.cached = make_table("tally cached statements", r.context, sizeof(uint64),

@@ -409,7 +409,7 @@ statement_status(ReturnSetInfo *rsinfo, tally_segment *segment)
 
 	views_status_row(rsinfo, "statements", settings_statements_text());
 	views_status_row(rsinfo, "statements kept",
-					 psprintf("%u of %u", tally_statements_count(segment), header->statements.count));
+					 psprintf("%u of %u", tally_statements_count(segment), segment->cold.statements.count));
 	views_status_row(rsinfo, "query ids", IsQueryIdEnabled() ? "computed"
 					 : "off: compute_query_id is off, no statement can be named");
 	views_status_row(rsinfo, "statements evicted",

@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "pg_tally.h"
 #include "probe.h"
+#include "probe_table.h"
 #include "settings.h"
 #include "temp_files.h"
 
@@ -28,7 +29,7 @@ before_report(uintptr_t filesize, uintptr_t unused)
 }
 
 void
-temp_files_install(tally_segment *segment)
+temp_files_install(void)
 {
 	static entry report;
 	entry	   *on = &report;
@@ -49,7 +50,7 @@ temp_files_install(tally_segment *segment)
 			snprintf(reason, sizeof(reason), "the machine forbids changing code: %s",
 					 strerror(error));
 	}
-	tally_probe_set(segment, PROBES_TEMP_FILES, "entry " TEMP_FILES_ENTRY,
+	probe_table_set(PROBES_TEMP_FILES, "entry " TEMP_FILES_ENTRY,
 					installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT,
 					installed ? NULL : reason);
 }

@@ -97,7 +97,7 @@ heads_of(tally_book *book)
 static uint64 *
 hist_of(tally_segment *segment, tally_book *book, uint32 head)
 {
-	return (uint64 *) (heads_of(book) + segment->header->stats_per_book) +
+	return (uint64 *) (heads_of(book) + segment->cold.stats_per_book) +
 		(size_t) head * TALLY_HIST_BUCKETS;
 }
 
@@ -113,8 +113,8 @@ copy_book(tally_segment *segment, tally_book *book, book_copy *copy)
 		uint64		seq = __atomic_load_n(&book->seq, __ATOMIC_ACQUIRE);	/* C */
 
 		memcpy(&copy->book, book, sizeof(tally_book));
-		if (copy->book.used > segment->header->stats_per_book)
-			copy->book.used = segment->header->stats_per_book;
+		if (copy->book.used > segment->cold.stats_per_book)
+			copy->book.used = segment->cold.stats_per_book;
 		memcpy(copy->heads, heads_of(book), copy->book.used * sizeof(tally_head));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* D */
 		if ((seq & 1) == 0 && __atomic_load_n(&book->seq, __ATOMIC_RELAXED) == seq)
@@ -181,7 +181,7 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tal
 			const uint64 *hist = hist_of(segment, book, i);
 			total	   *t;
 
-			if (head->stat == 0 || head->stat > segment->header->directory.count ||
+			if (head->stat == 0 || head->stat > segment->cold.directory.count ||
 				head->count == 0)
 				continue;
 			t = total_of(table, entry, by_group, head->stat - 1);
@@ -242,7 +242,7 @@ read_totals(tally_segment *segment, bool by_group)
 	tally_header *header = segment->header;
 	book_copy	copy;
 
-	copy.heads = palloc(sizeof(tally_head) * header->stats_per_book);
+	copy.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
 	for (int i = 0; i < READ_TRIES; i++)
 	{
 		HASHCTL		ctl = {.keysize = sizeof(total_key), .entrysize = sizeof(total)};
@@ -258,7 +258,7 @@ read_totals(tally_segment *segment, bool by_group)
 		}
 		ctl.hcxt = CurrentMemoryContext;
 		table = hash_create("tally totals", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		for (uint32 s = 0; s < header->slots + header->groups; s++)
+		for (uint32 s = 0; s < segment->cold.slots + segment->cold.groups; s++)
 		{
 			tally_slot_entry entry = *pg_tally_entry(segment, s);
 
@@ -364,14 +364,13 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	tally_header *header = segment->header;
 	double		tick = tally_seconds_per_tick(segment);
 	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	book_copy	copy;
 
 	InitMaterializedSRF(fcinfo, 0);
-	copy.heads = palloc(sizeof(tally_head) * header->stats_per_book);
-	for (uint32 s = 0; s < header->slots; s++)
+	copy.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
+	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
 		tally_slot_entry *live = pg_tally_entry(segment, s);
 		tally_slot_entry entry;
@@ -393,7 +392,7 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 		entry.kind[TALLY_TEXT_MAX - 1] = entry.database[TALLY_TEXT_MAX - 1] =
 			entry.user[TALLY_TEXT_MAX - 1] = entry.application[TALLY_TEXT_MAX - 1] = '\0';
 		if (copy.book.run < copy.book.used && copy.heads[copy.book.run].stat != 0 &&
-			copy.heads[copy.book.run].stat <= header->directory.count)
+			copy.heads[copy.book.run].stat <= segment->cold.directory.count)
 			strlcpy(name, pg_tally_directory(segment, copy.heads[copy.book.run].stat - 1)->name,
 					sizeof(name));
 
@@ -482,7 +481,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 			   : "clock_gettime(CLOCK_MONOTONIC)");
 	views_status_row(rsinfo, "clock frequency",
 			   psprintf("%.0f Hz", 1.0 / tally_seconds_per_tick(segment)));
-	views_status_row(rsinfo, "slots", psprintf("%u of %u", tally_population(segment), header->slots));
+	views_status_row(rsinfo, "slots", psprintf("%u of %u", tally_population(segment), segment->cold.slots));
 	views_status_row(rsinfo, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
 	views_status_row(rsinfo, "processes without a slot",
 			   psprintf(UINT64_FORMAT, header->overflow_slots));
@@ -508,10 +507,9 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	tally_header *header = segment->header;
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (uint32 i = 0; i < header->probes.count; i++)
+	for (uint32 i = 0; i < segment->cold.probes.count; i++)
 	{
 		tally_probe probe = *pg_tally_probe(segment, i);
 		uint64		calls = 0;
@@ -522,7 +520,7 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 			continue;
 		probe.name[sizeof(probe.name) - 1] = '\0';
 		probe.reason[sizeof(probe.reason) - 1] = '\0';
-		for (uint32 s = 0; s < header->slots && i < TALLY_CALLS; s++)
+		for (uint32 s = 0; s < segment->cold.slots && i < TALLY_CALLS; s++)
 			if (pg_tally_entry(segment, s)->state == TALLY_SLOT_LIVE)
 				calls += *(volatile uint64 *) &pg_tally_book(segment, s)->calls[i];
 		values[0] = CStringGetTextDatum(probe.name);

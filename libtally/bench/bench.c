@@ -125,6 +125,7 @@ claim_and_retire(void)
 	for (uint32_t i = 0; i < LIVES; i++)
 	{
 		tally_claim(&segment, &identity, &other);
+		tally_begin(&other, TALLY_NONE);
 		tally_retire(&other);
 	}
 }
@@ -139,6 +140,7 @@ whole_session(void)
 	for (uint32_t i = 0; i < LIVES; i++)
 	{
 		tally_claim(&segment, &identity, &other);
+		tally_begin(&other, TALLY_NONE);
 		for (uint32_t n = 0; n < STATS; n++)
 			tally_record(&other, tally_touch(&other, numbers[n]), values[n]);
 		tally_retire(&other);
@@ -359,6 +361,7 @@ prepare(const char *path)
 	char		name[32];
 
 	tally_options_init(&options);
+	options.any_file_system = true;
 	options.statements = 5000;
 	options.files = 4096;
 	options.relations = 4 * RELATIONS;
@@ -370,6 +373,8 @@ prepare(const char *path)
 		fprintf(stderr, "bench: cannot make a segment at \"%s\"\n", path);
 		exit(1);
 	}
+	tally_begin(&slot, TALLY_NONE);
+	tally_begin(&busy_slot, TALLY_NONE);
 	for (uint32_t i = 0; i < RELATIONS; i++)
 	{
 		tally_relation_key key = {.tablespace = 1663,.database = 5,.relation = 16384 + i};
@@ -419,6 +424,7 @@ prepare_small(const char *path)
 	tally_options options;
 
 	tally_options_init(&options);
+	options.any_file_system = true;
 	options.statements = 100;
 	if (tally_open(path, &options, &small) != 0 || tally_claim(&small, &identity, &small_slot) != 0 ||
 		tally_cache_open(&small_slot, &small_cache) != 0)
@@ -426,6 +432,7 @@ prepare_small(const char *path)
 		fprintf(stderr, "bench: cannot make a segment at \"%s\"\n", path);
 		exit(1);
 	}
+	tally_begin(&small_slot, TALLY_NONE);
 	memset(text, 'x', sizeof(text));
 }
 

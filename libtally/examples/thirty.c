@@ -18,6 +18,7 @@ main(int argc, char **argv)
 	int			rc = argc == 2 ? tally_attach(argv[1], &segment) : EINVAL;
 
 	tally_options_init(&options);
+	options.any_file_system = true;
 	if (rc == ENOENT)			/* nobody is there yet: make one */
 		rc = tally_open(argv[1], &options, &segment);
 	if (rc == 0)
@@ -28,7 +29,7 @@ main(int argc, char **argv)
 	cpu = tally_touch(&slot, tally_register(&segment, "work::cpu", TALLY_ACCOUNT, "ticks"));
 	wait = tally_touch(&slot, tally_register(&segment, "work::wait::nap", TALLY_ACCOUNT, "ticks"));
 	step = tally_touch(&slot, tally_register(&segment, "step::size", TALLY_VALUE, "lines"));
-	tally_switch(&slot, cpu, 0);	/* from the claim on */
+	tally_begin(&slot, cpu);
 	for (uint64_t i = 0; i < 10; i++)
 	{
 		if (slot.word != segment.header->level_word)

@@ -76,6 +76,9 @@ typedef enum tally_level
 #define TALLY_LEVEL_OF(word) ((word) & 0xFFu)
 #define TALLY_RESETS_OF(word) ((word) >> 8)
 
+/* Bits of tally_header.flags. */
+#define TALLY_SEGMENT_SERVER 1u		/* all processes of the server write here, not its sessions alone */
+
 /* Bits of tally_header.pause. */
 #define TALLY_PAUSE_STATEMENTS 1u
 
@@ -125,7 +128,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	tally_region statements;		/* 760: tally_statement, TALLY_WAYS a set */
 	tally_region texts;				/* 776: tally_text_block */
 	tally_region caches;			/* 792: of TALLY_CACHE_SIZE, one a slot */
-	unsigned char pad1[904 - 808];
+	uint64_t	system_id;			/* 808: whose figures these are: a cluster's system identifier; 0 none */
+	unsigned char pad1[904 - 816];
 	/* files (tally_files.h); regions of none where they are not kept */
 	tally_region unsynced;			/* 904: tally_unsynced */
 	tally_region relations;			/* 920: tally_relation */
@@ -171,7 +175,20 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	overflow_files;		/* 1344: files given up with writes not synced */
 	uint64_t	overflow_relations; /* 1352: times that a relation found no room */
 	uint64_t	relations_lost;		/* 1360: places left half laid down by a process that died */
-	unsigned char pad9[4096 - 1368];
+	uint64_t	refused_memory;		/* 1368: claims refused because the file system had no room */
+	unsigned char pad9[1408 - 1376];
+
+	/*
+	 * When there is no room: processes that were refused a slot look at `room` as they would at
+	 * the level word, and try again when it changes.
+	 */
+	uint32_t	room;				/* 1408: changes when a slot is given back after a refusal */
+	uint32_t	refused;			/* 1412: 1: somebody was refused since it last changed */
+	uint32_t	refusal_told;		/* 1416: 1: the refusal is in the server's log */
+	uint32_t	unfolded;			/* 1420: 1: retired slots wait for somebody who has the fold lock */
+	uint64_t	none[5];			/* 1424: 0: those processes look here for an end of the level and for a pause */
+	uint64_t	swept_boot_ns;		/* 1464: CLOCK_BOOTTIME of the last search for dead owners for want of a slot */
+	unsigned char pad10[4096 - 1472];
 } tally_header;
 
 /*
@@ -366,7 +383,11 @@ TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
 TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
 TALLY_ASSERT(offsetof(tally_header, fold_lock) == 1280);
+TALLY_ASSERT(offsetof(tally_header, system_id) == 808);
 TALLY_ASSERT(offsetof(tally_header, overflow_files) == 1344);
+TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
+TALLY_ASSERT(offsetof(tally_header, room) == 1408);
+TALLY_ASSERT(offsetof(tally_header, swept_boot_ns) == 1464);
 TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
 TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
 TALLY_ASSERT(sizeof(tally_probe) == 192);
@@ -387,7 +408,13 @@ TALLY_ASSERT(offsetof(tally_book, freed) == 784);
 /* A mapped segment. One per process; threads share it. */
 typedef struct tally_segment
 {
-	tally_header *header;
+	tally_header *header;			/* mapped; NULL: open, but not mapped (tally_unmap) */
+	/*
+	 * This process's own copy of the header as it was checked when the file was opened. Offsets,
+	 * strides and counts are taken from here, never from the mapping: whatever is written over the
+	 * file later, no address is computed from it.
+	 */
+	tally_header cold;
 	size_t		size;				/* bytes mapped */
 	int			fd;					/* kept for growth; -1 when closed */
 	tally_clock_kind clock;
@@ -415,6 +442,10 @@ typedef struct tally_options
 	const char *socket_dir;
 	uint32_t	server_pid;
 	uint32_t	server_port;
+	uint64_t	system_id;			/* a segment of another one does not fit; 0: none */
+	uint32_t	flags;				/* TALLY_SEGMENT_* */
+	bool		any_capacities;		/* one that is there fits whatever its capacities */
+	bool		any_file_system;	/* a new one may lie on a disk */
 } tally_options;
 
 typedef struct tally_identity
@@ -450,29 +481,54 @@ typedef struct tally_slot
  * (none, damaged, another version, other capacities, another boot, another owner's). A
  * file that does not fit is replaced by rename; who has it mapped keeps the old one.
  *	  EPERM		the file belongs to another user and cannot be replaced
- *	  ENOSPC	the file system has no room for even an empty segment
+ *	  ENOSPC	the file system has no room for even an empty segment (and some to spare: memory.c)
+ *	  EMEDIUMTYPE	the file system is not in memory, and any_file_system was not given
  */
 extern void tally_options_init(tally_options *options);
 extern int	tally_open(const char *path, const tally_options *options, tally_segment *segment);
 /* Attach only. ENOENT; EINVAL: not a segment that this library can write. */
 extern int	tally_attach(const char *path, tally_segment *segment);
+/*
+ * The same without mapping it, for a process that must outlive whatever happens to the file: a
+ * server's first. Of the functions below it may call tally_probe_set, tally_seconds_per_tick and
+ * tally_close. Its children call tally_map, and then all of them.
+ */
+extern int	tally_attach_unmapped(const char *path, tally_segment *segment);
+/* EINVAL: the file is shorter than it was. */
+extern int	tally_map(tally_segment *segment);
+/*
+ * From now on a page of the mapping that cannot be had (the file was cut short, the file system
+ * is full) is not the death of this process: SIGBUS there makes the whole mapping memory of its own,
+ * full of zeros, which nobody sees. For one segment of a process; it must stay where it is.
+ */
+extern int	tally_guard(tally_segment *segment);
 extern void tally_close(tally_segment *segment);
 /* Bytes of the file that tally_open would create; most of it is a hole. */
 extern uint64_t tally_size(const tally_options *options);
 
 /*
- * Claim a slot: the lowest free one, or one whose process is dead, which is folded first.
- * ENOSPC: all taken, or the file system is full; counted in overflow_slots either way.
- * No account runs yet: tally_switch(slot, account, 0) starts the first one at the claim.
+ * Claim a slot: the lowest free one, or one whose process is dead, which is folded first. Nobody
+ * sees it until tally_begin; statistics may be touched before.
+ *	  ENOSPC	all are taken; counted in overflow_slots
+ *	  ENOMEM	the file system has no room; counted in refused_memory
+ * Either way header->refused is set, and header->room changes when a slot is given back.
  */
 extern int	tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *slot);
+/* From the claim on this account runs (an index of the book, TALLY_NONE: none); readers see the slot. */
+extern void tally_begin(tally_slot *slot, uint32_t account);
 extern void tally_identify(tally_slot *slot, const tally_identity *identity);
-/* Close the accounts and fold the slot into its group. The slot is gone after that. */
+/*
+ * Close the accounts and fold the slot into its group; the slot is gone after that. Waits for
+ * nobody: where another process folds, that one or a later one does this slot too.
+ */
 extern void tally_retire(tally_slot *slot);
-/* Fold the slot of a process known to be dead; its accounts end now. For its parent. */
-extern void tally_bury(tally_segment *segment, int32_t pid);
-/* Fold every slot whose process is gone. Returns how many. */
+/* Fold every slot whose process is gone. Returns how many. Waits up to 20 ms for who folds. */
 extern uint32_t tally_sweep(tally_segment *segment);
+/*
+ * For the first process of a server that starts: no writer of the segment is alive, unless it is one
+ * of this pid namespace. Folds all the others, and judges later deaths in this namespace.
+ */
+extern uint32_t tally_take_over(tally_segment *segment);
 /* Slots that are claimed now. */
 extern uint32_t tally_population(const tally_segment *segment);
 
@@ -679,13 +735,14 @@ tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	if (now < start)
 		now = start;
 	seq = tally_book_begin(book);
-	if (pend != TALLY_NONE)
+	/* what is read back from shared memory is believed within bounds; TALLY_NONE is outside */
+	if (pend < slot->limit)
 	{
 		tally_add(slot, pend, book->pend_ticks);
 		book->pend = TALLY_NONE;
 		book->pend_ticks = 0;
 	}
-	if (run != TALLY_NONE)
+	if (run < slot->limit)
 	{
 		if (plain)
 			tally_add_plain(slot, run, now - start);

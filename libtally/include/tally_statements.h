@@ -331,7 +331,7 @@ tally_rests(const tally_header *header)
 static inline tally_figures *
 tally_rest_at(const tally_segment *segment, uint32_t number)
 {
-	return (tally_figures *) ((char *) segment->header + tally_rests(segment->header)) + number;
+	return (tally_figures *) ((char *) segment->header + tally_rests(&segment->cold)) + number;
 }
 
 /* Add up what was counted of one statement in two places. */

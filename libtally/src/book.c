@@ -4,7 +4,8 @@
  *	  A book's beginning and its end.
  *
  * The caller is its one writer: the owner of the slot, or the holder of the fold lock.
- * Memory of the first `used` heads and their histograms is reserved.
+ * Memory of the first `used` heads and their histograms is reserved. What is read of the book is
+ * believed within bounds only, and read once.
  */
 #include "internal.h"
 
@@ -29,16 +30,15 @@ tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 	book->pend_ticks = 0;
 	book->resets = resets;
 	book->born = now;
-	book->used = 0;
-	tally_book_add_head(book, 0);
+	tally_book_add_head(book, 0, 0);
 	tally_book_end(book);
 }
 
 /* Between begin and end. The head's memory is reserved, and zero but for a torn attempt. */
 void
-tally_book_add_head(tally_book *book, uint32_t stat)
+tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat)
 {
-	tally_head *head = &tally_heads_of(book)[book->used];
+	tally_head *head = &tally_heads_of(book)[used];
 
 	head->count = 0;
 	head->total = 0;
@@ -47,7 +47,7 @@ tally_book_add_head(tally_book *book, uint32_t stat)
 	head->amount = 0;
 	head->follows = 0;
 	head->stat = stat + 1;
-	__atomic_store_n(&book->used, book->used + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&book->used, used + 1, __ATOMIC_RELEASE);
 }
 
 /*
@@ -61,15 +61,13 @@ tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, b
 	{
 		tally_head *head = &tally_heads_of(book)[i];
 		uint64_t   *hist = tally_hist_of(segment, book, i);
+		uint32_t	low = tally_bucket(*(volatile uint64_t *) &head->min);
+		uint32_t	high = tally_bucket(*(volatile uint64_t *) &head->max);
 
 		if (whole)
 			memset(hist, 0, TALLY_HIST_BUCKETS * sizeof(uint64_t));
-		else if (head->min <= head->max)
-		{
-			uint32_t	low = tally_bucket(head->min);
-
-			memset(&hist[low], 0, (tally_bucket(head->max) - low + 1) * sizeof(uint64_t));
-		}
+		else if (low <= high)
+			memset(&hist[low], 0, (high - low + 1) * sizeof(uint64_t));
 		TALLY_STEP("zeroed");
 		head->count = 0;
 		head->total = 0;
@@ -84,9 +82,13 @@ tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, b
 void
 tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
 {
+	uint32_t	used = *(volatile uint32_t *) &book->used;
+
+	if (used > segment->cold.stats_per_book)
+		used = segment->cold.stats_per_book;
 	begin_after_any(book);
-	tally_book_zero(segment, book, book->used, whole);
-	memset(tally_heads_of(book), 0, book->used * sizeof(tally_head));
+	tally_book_zero(segment, book, used, whole);
+	memset(tally_heads_of(book), 0, used * sizeof(tally_head));
 	memset(book->calls, 0, sizeof(book->calls));
 	book->holding = 0;
 	book->freed_next = 0;

@@ -23,7 +23,7 @@
 static uint64_t
 place_offset(const tally_segment *segment, uint32_t slot, uint32_t place)
 {
-	return segment->header->caches.offset + (uint64_t) slot * segment->header->caches.stride +
+	return segment->cold.caches.offset + (uint64_t) slot * segment->cold.caches.stride +
 		sizeof(tally_current) + place * sizeof(tally_cached);
 }
 
@@ -77,7 +77,7 @@ tally_cache_open(tally_slot *slot, tally_cache *cache)
 	tally_segment *segment = slot->segment;
 
 	memset(cache, 0, sizeof(*cache));
-	if (segment->header->caches.count == 0)
+	if (segment->cold.caches.count == 0)
 		return ENOENT;
 	cache->segment = segment;
 	cache->slot = slot->index;
@@ -129,7 +129,7 @@ tally_cache_release(tally_segment *segment, uint64_t item)
 {
 	uint32_t	slot = (uint32_t) item & 0xFFFF;
 	uint32_t	index = (uint32_t) (item >> 16) & 0xFF;
-	uint32_t	limit = slot < segment->header->caches.count ? tally_cache_limit(segment, slot) : 0;
+	uint32_t	limit = slot < segment->cold.caches.count ? tally_cache_limit(segment, slot) : 0;
 
 	if (item == 0 || limit == 0 || (index >= limit && index != TALLY_CACHED) ||
 		!in_use(segment, item))
@@ -202,18 +202,20 @@ lay_down_known(tally_cache *cache, uint32_t index)
 {
 	tally_segment *segment = cache->segment;
 	tally_cached *place = &cache->places[index];
-	uint32_t	number = place->entry != TALLY_NONE ? place->entry : cache->hints[index];
+	uint32_t	entry = *(volatile uint32_t *) &place->entry;
+	uint32_t	number = entry != TALLY_NONE ? entry : cache->hints[index];
 	tally_set  *set;
 	bool		found;
 
-	if (number == TALLY_NONE || !tally_set_lock(segment, &cache->holder, number / TALLY_WAYS))
+	/* TALLY_NONE, or nonsense */
+	if (number >= segment->cold.statements.count || !tally_set_lock(segment, &cache->holder, number / TALLY_WAYS))
 		return false;
 	set = tally_set_at(segment, number / TALLY_WAYS);
 	found = set->tags[number % TALLY_WAYS] == (uint32_t) cache->tags[index] &&
 		tally_statement_same(&tally_statement_at(segment, number)->key, &place->key);
 	if (found)
 	{
-		if (place->entry != TALLY_NONE)
+		if (entry != TALLY_NONE)
 			unpin(segment, number);
 		if (__atomic_load_n(&place->drop, __ATOMIC_ACQUIRE) != place->generation)
 			tally_statement_add(segment, number, place, item_of(place->generation, index, cache->slot));
@@ -270,7 +272,7 @@ clear_torn(tally_cached *place)
 void
 tally_cache_fold_slot(tally_segment *segment, uint32_t slot)
 {
-	uint32_t	limit = segment->header->caches.count == 0 ? 0 : tally_cache_limit(segment, slot);
+	uint32_t	limit = segment->cold.caches.count == 0 ? 0 : tally_cache_limit(segment, slot);
 	tally_current *current;
 	tally_holder me;
 
@@ -360,9 +362,11 @@ take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	tally_cached_begin(place);
 	if (exec->count > 1)
 	{
-		uint32_t	low = tally_bucket(exec->min);
+		uint32_t	low = tally_bucket(*(const volatile uint64_t *) &exec->min);
+		uint32_t	high = tally_bucket(*(const volatile uint64_t *) &exec->max);
 
-		memset(&place->hist[low], 0, (tally_bucket(exec->max) - low + 1) * sizeof(uint32_t));
+		if (low <= high)
+			memset(&place->hist[low], 0, (high - low + 1) * sizeof(uint32_t));
 		place->counts.first_us = 0;
 	}
 	if (place->more != 0)

@@ -82,8 +82,8 @@ tally_seconds_per_tick(const tally_segment *segment)
 	if (segment->clock == TALLY_CLOCK_MONOTONIC)
 		return 1e-9;
 	tally_clock_pair(segment->clock, &tick, &ns);
-	if (tick <= segment->header->clock_tick0)
+	if (tick <= segment->cold.clock_tick0)
 		return 0;
-	return (double) (ns - segment->header->clock_ns0) * 1e-9 /
-		(double) (tick - segment->header->clock_tick0);
+	return (double) (ns - segment->cold.clock_ns0) * 1e-9 /
+		(double) (tick - segment->cold.clock_tick0);
 }

@@ -67,7 +67,7 @@ uint32_t
 tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
 {
 	char		cut[TALLY_NAME_MAX];
-	uint32_t	count = segment->header->directory.count;
+	uint32_t	count = segment->cold.directory.count;
 	uint64_t	hash;
 
 	tally_text(cut, sizeof(cut), name);

@@ -8,6 +8,7 @@
  */
 #include "internal.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 void
@@ -15,8 +16,8 @@ tally_event_add(tally_segment *segment, tally_event_kind kind, const char *text)
 {
 	tally_header *header = segment->header;
 	uint64_t	number = __atomic_add_fetch(&header->event_count, 1, __ATOMIC_RELAXED);
-	tally_event *event = tally_at(segment, &header->events,
-								  (uint32_t) ((number - 1) % header->events.count));
+	tally_event *event = tally_at(segment, &segment->cold.events,
+								  (uint32_t) ((number - 1) % segment->cold.events.count));
 
 	__atomic_store_n(&event->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -27,23 +28,48 @@ tally_event_add(tally_segment *segment, tally_event_kind kind, const char *text)
 	__atomic_store_n(&event->number, number, __ATOMIC_RELEASE);
 }
 
+static void
+fill_probe(tally_probe *probe, const char *name, tally_probe_state state, const char *reason)
+{
+	__atomic_store_n(&probe->state, TALLY_PROBE_EMPTY, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_text(probe->name, sizeof(probe->name), name);
+	tally_text(probe->reason, sizeof(probe->reason), reason);
+	__atomic_store_n(&probe->state, state, __ATOMIC_RELEASE);
+}
+
+/* A file that is not mapped is written to: no length of it can make that a signal. */
+static void
+write_probe(const tally_segment *segment, uint32_t index, const char *name,
+			tally_probe_state state, const char *reason)
+{
+	const tally_region *probes = &segment->cold.probes;
+	tally_probe probe = {0};
+	int			saved = errno;
+
+	fill_probe(&probe, name, state, reason);
+	if (pwrite(segment->fd, &probe, sizeof(probe),
+			   (off_t) (probes->offset + (uint64_t) index * probes->stride)) < 0)
+		errno = saved;			/* the table says less; nothing else depends on it */
+}
+
 void
 tally_probe_set(tally_segment *segment, uint32_t index, const char *name,
 				tally_probe_state state, const char *reason)
 {
 	tally_probe *probe;
 
-	if (index >= segment->header->probes.count)
+	if (index >= segment->cold.probes.count)
 		return;
-	probe = tally_at(segment, &segment->header->probes, index);
+	if (segment->header == NULL)
+	{
+		write_probe(segment, index, name, state, reason);
+		return;
+	}
+	probe = tally_at(segment, &segment->cold.probes, index);
 	/* Every session of a server says the same: only the first need write. */
-	if (__atomic_load_n(&probe->state, __ATOMIC_ACQUIRE) == (uint32_t) state &&
-		tally_text_is(probe->name, sizeof(probe->name), name) &&
-		tally_text_is(probe->reason, sizeof(probe->reason), reason))
-		return;
-	__atomic_store_n(&probe->state, TALLY_PROBE_EMPTY, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	tally_text(probe->name, sizeof(probe->name), name);
-	tally_text(probe->reason, sizeof(probe->reason), reason);
-	__atomic_store_n(&probe->state, state, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&probe->state, __ATOMIC_ACQUIRE) != (uint32_t) state ||
+		!tally_text_is(probe->name, sizeof(probe->name), name) ||
+		!tally_text_is(probe->reason, sizeof(probe->reason), reason))
+		fill_probe(probe, name, state, reason);
 }

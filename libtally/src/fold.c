@@ -23,6 +23,13 @@
 
 #include <string.h>
 
+/* The slot that is folded, and the entry of its group. */
+typedef struct pair
+{
+	uint32_t	slot;
+	uint32_t	group;
+} pair;
+
 /* What is still to be added to the heads of a book whose owner did not close it. */
 typedef struct closing
 {
@@ -34,11 +41,9 @@ typedef struct closing
 } closing;
 
 static bool
-is_damaged(const tally_segment *segment, tally_book *book)
+is_damaged(const tally_segment *segment, tally_book *book, uint32_t used)
 {
-	uint32_t	used = book->used;
-
-	if (used < 1 || used > segment->header->stats_per_book)
+	if (used < 1 || used > segment->cold.stats_per_book)
 		return true;
 	if ((book->run != TALLY_NONE && book->run >= used) ||
 		(book->pend != TALLY_NONE && book->pend >= used))
@@ -47,7 +52,7 @@ is_damaged(const tally_segment *segment, tally_book *book)
 	{
 		uint32_t	stat = tally_heads_of(book)[i].stat;
 
-		if (stat == 0 || stat > segment->header->directory.count)
+		if (stat == 0 || stat > segment->cold.directory.count)
 			return true;
 	}
 	return false;
@@ -59,23 +64,23 @@ is_damaged(const tally_segment *segment, tally_book *book)
  * to run_start, and by that much the stretch is shorter.
  */
 static uint64_t
-already_counted(const tally_segment *segment, tally_book *book)
+already_counted(const tally_segment *segment, tally_book *book, uint32_t used)
 {
 	uint64_t	sum = book->pend == TALLY_NONE ? 0 : book->pend_ticks;
 	uint64_t	span = book->run_start - book->born;
 
-	for (uint32_t i = 0; i < book->used; i++)
+	for (uint32_t i = 0; i < used; i++)
 	{
 		tally_head *head = &tally_heads_of(book)[i];
 
-		if (tally_dir_at(segment, head->stat - 1)->kind == TALLY_ACCOUNT)
+		if (tally_stat_is_account(segment, head->stat - 1))
 			sum += head->total;
 	}
 	return sum > span ? sum - span : 0;
 }
 
 static closing
-close_book(const tally_segment *segment, tally_book *book, uint64_t now)
+close_book(const tally_segment *segment, tally_book *book, uint32_t used, uint64_t now)
 {
 	const tally_header *header = segment->header;
 	closing		end = {.run = book->run,.pend = book->pend,.pend_ticks = book->pend_ticks};
@@ -91,7 +96,7 @@ close_book(const tally_segment *segment, tally_book *book, uint64_t now)
 	end.run_ticks = now > from ? now - from : 0;
 	if (!end.lags && (book->seq & 1) != 0 && end.run != TALLY_NONE)
 	{
-		uint64_t	counted = already_counted(segment, book);
+		uint64_t	counted = already_counted(segment, book, used);
 
 		end.run_ticks = end.run_ticks > counted ? end.run_ticks - counted : 0;
 	}
@@ -142,16 +147,16 @@ add_head(const tally_segment *segment, tally_book *book, uint32_t n, const closi
 }
 
 static void
-fold_head(tally_segment *segment, tally_slot_entry *entry, tally_book *book, uint32_t n,
+fold_head(tally_segment *segment, pair which, tally_slot_entry *entry, tally_book *book, uint32_t n,
 		  const closing *end)
 {
 	tally_journal *journal = tally_journal_of(segment);
 	tally_head *from = &tally_heads_of(book)[n];
-	tally_book *group_book = tally_book_at(segment, journal->group);
+	tally_book *group_book = tally_book_at(segment, which.group);
 	uint32_t	at = TALLY_NONE;
 
 	if ((!end->lags && from->count > 0) || end->pend == n || end->run == n)
-		at = tally_group_head(segment, journal->group, from->stat - 1);
+		at = tally_group_head(segment, which.group, from->stat - 1);
 	if (at != TALLY_NONE)
 	{
 		tally_head *to = &tally_heads_of(group_book)[at];
@@ -173,26 +178,28 @@ fold_head(tally_segment *segment, tally_slot_entry *entry, tally_book *book, uin
 	TALLY_STEP("head done");
 }
 
+/* Which slot and group the journal names; read once, and believed only within bounds. */
 static bool
-journal_is_sound(const tally_segment *segment)
+journal_names(const tally_segment *segment, pair *which)
 {
-	const tally_header *header = segment->header;
-	tally_journal *journal = tally_journal_of(segment);
+	const volatile tally_journal *journal = tally_journal_of(segment);
 
-	return journal->slot < header->slots && journal->group >= header->slots &&
-		journal->group < header->slots + header->groups;
+	*which = (pair) {journal->slot, journal->group};
+	return which->slot < segment->cold.slots && which->group >= segment->cold.slots &&
+		which->group < segment->cold.slots + segment->cold.groups;
 }
 
 static void
-undo_head(tally_segment *segment)
+undo_head(tally_segment *segment, pair which)
 {
 	tally_journal *journal = tally_journal_of(segment);
+	uint32_t	at = *(volatile uint32_t *) &journal->head;
 
-	if (journal_is_sound(segment) && journal->head < segment->header->stats_per_book &&
-		tally_entry_at(segment, journal->slot)->folded <= journal->saved.reserved)
+	if (at < segment->cold.stats_per_book &&
+		tally_entry_at(segment, which.slot)->folded <= journal->saved.reserved)
 	{
-		tally_book *book = tally_book_at(segment, journal->group);
-		tally_head *head = &tally_heads_of(book)[journal->head];
+		tally_book *book = tally_book_at(segment, which.group);
+		tally_head *head = &tally_heads_of(book)[at];
 
 		head->count = journal->saved.count;
 		head->total = journal->saved.total;
@@ -200,20 +207,19 @@ undo_head(tally_segment *segment)
 		head->max = journal->saved.max;
 		head->amount = journal->saved.amount;
 		head->follows = journal->saved.follows;
-		memcpy(tally_hist_of(segment, book, journal->head), journal->hist,
-			   sizeof(journal->hist));
+		memcpy(tally_hist_of(segment, book, at), journal->hist, sizeof(journal->hist));
 	}
 	TALLY_STEP("head undone");
-	journal->active = TALLY_JOURNAL_IDLE;
 }
 
 /*
  * Gives an entry up. Its pid is what a claimant takes it by (slot.c), so the pid goes
- * first, and the state only if nobody has taken it meanwhile.
+ * first, and the state only if nobody has taken it meanwhile. Who was refused a slot learns of it.
  */
 void
-tally_entry_free(tally_slot_entry *entry)
+tally_entry_free(tally_segment *segment, tally_slot_entry *entry)
 {
+	tally_header *header = segment->header;
 	uint32_t	state = TALLY_SLOT_CLAIMING;
 
 	entry->claimed_boot_ns = 0;
@@ -222,6 +228,9 @@ tally_entry_free(tally_slot_entry *entry)
 	TALLY_STEP("entry has no owner");
 	__atomic_compare_exchange_n(&entry->state, &state, TALLY_SLOT_FREE, false,
 								__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&header->refused, __ATOMIC_SEQ_CST) != 0 &&
+		__atomic_exchange_n(&header->refused, 0, __ATOMIC_SEQ_CST) != 0)
+		__atomic_fetch_add(&header->room, 1, __ATOMIC_RELEASE);
 }
 
 /* Not counted by readers any more, not to be claimed yet, and to be freed by any sweep. */
@@ -235,23 +244,23 @@ hide(tally_slot_entry *entry)
 }
 
 static void
-count_fold(tally_segment *segment)
+count_fold(tally_segment *segment, pair which)
 {
 	tally_header *header = segment->header;
 	tally_journal *journal = tally_journal_of(segment);
-	tally_slot_entry *entry = tally_entry_at(segment, journal->slot);
-	tally_book *book = tally_book_at(segment, journal->slot);
-	tally_book *group_book = tally_book_at(segment, journal->group);
-	uint64_t   *log = tally_at(segment, &header->fold_log,
-							   (uint32_t) (journal->saved.count % header->fold_log.count));
+	tally_slot_entry *entry = tally_entry_at(segment, which.slot);
+	tally_book *book = tally_book_at(segment, which.slot);
+	tally_book *group_book = tally_book_at(segment, which.group);
+	uint64_t   *log = tally_at(segment, &segment->cold.fold_log,
+							   (uint32_t) (journal->saved.count % segment->cold.fold_log.count));
 
 	hide(entry);
 	if (book->resets == TALLY_RESETS_OF(header->level_word))
 		for (uint32_t i = 0; i < TALLY_CALLS; i++)
 			group_book->calls[i] = journal->hist[i] + book->calls[i];
-	tally_entry_at(segment, journal->group)->sessions = journal->saved.total + 1;
+	tally_entry_at(segment, which.group)->sessions = journal->saved.total + 1;
 	TALLY_STEP("calls counted");
-	__atomic_store_n(log, (uint64_t) entry->generation << 32 | journal->slot, __ATOMIC_RELEASE);
+	__atomic_store_n(log, (uint64_t) entry->generation << 32 | which.slot, __ATOMIC_RELEASE);
 	TALLY_STEP("fold logged");
 	__atomic_store_n(&header->fold_count, journal->saved.count + 1, __ATOMIC_RELEASE);
 	TALLY_STEP("fold counted");
@@ -260,21 +269,21 @@ count_fold(tally_segment *segment)
 }
 
 static void
-clear_slot(tally_segment *segment)
+clear_slot(tally_segment *segment, uint32_t slot)
 {
 	tally_journal *journal = tally_journal_of(segment);
-	tally_slot_entry *entry = tally_entry_at(segment, journal->slot);
+	tally_slot_entry *entry = tally_entry_at(segment, slot);
 
 	__atomic_store_n(&segment->header->fold_active, 0, __ATOMIC_RELEASE);
 	TALLY_STEP("group at rest");
 	/* after a recovery this may have been done, and the next owner be there */
 	if (entry->state == TALLY_SLOT_CLAIMING && entry->pid == TALLY_PID_VOID)
 	{
-		tally_book *book = tally_book_at(segment, journal->slot);
+		tally_book *book = tally_book_at(segment, slot);
 
 		tally_book_clear(segment, book, (book->seq & 1) != 0);
 		TALLY_STEP("book cleared");
-		tally_entry_free(entry);
+		tally_entry_free(segment, entry);
 	}
 	TALLY_STEP("entry freed");
 	journal->active = TALLY_JOURNAL_IDLE;
@@ -289,7 +298,7 @@ lose(tally_segment *segment, uint32_t index)
 	tally_count_one(&segment->header->lost_folds);
 	hide(entry);
 	tally_discard_book(segment, index);
-	tally_entry_free(entry);
+	tally_entry_free(segment, entry);
 }
 
 /* Fold the slot, which is complete or whose process is dead, and free it. */
@@ -300,12 +309,14 @@ tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
 	tally_journal *journal = tally_journal_of(segment);
 	tally_slot_entry *entry = tally_entry_at(segment, index);
 	tally_book *book = tally_book_at(segment, index);
-	uint32_t	used = book->used;
+	pair		which = {.slot = index};
+	uint32_t	used;
 	closing		end;
 
 	tally_cache_fold_slot(segment, index);
 	tally_relations_fold_slot(segment, index);
-	if (is_damaged(segment, book))
+	used = *(volatile uint32_t *) &book->used;
+	if (is_damaged(segment, book, used))
 	{
 		lose(segment, index);
 		return;
@@ -315,21 +326,21 @@ tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
 	__atomic_store_n(&entry->state, TALLY_SLOT_FOLDING, __ATOMIC_RELEASE);
 	__atomic_store_n(&header->fold_active, 1, __ATOMIC_SEQ_CST);
 	TALLY_STEP("fold begun");
-	journal->group = tally_group_of(segment, entry);
+	journal->group = which.group = tally_group_of(segment, entry);
 	TALLY_STEP("group found");
-	end = close_book(segment, book, now);
+	end = close_book(segment, book, used, now);
 	for (uint32_t n = entry->folded; n < used; n++)
-		fold_head(segment, entry, book, n, &end);
+		fold_head(segment, which, entry, book, n, &end);
 
 	journal->saved.count = header->fold_count;
-	journal->saved.total = tally_entry_at(segment, journal->group)->sessions;
-	memcpy(journal->hist, tally_book_at(segment, journal->group)->calls,
+	journal->saved.total = tally_entry_at(segment, which.group)->sessions;
+	memcpy(journal->hist, tally_book_at(segment, which.group)->calls,
 		   TALLY_CALLS * sizeof(uint64_t));
 	TALLY_STEP("end saved");
 	journal->active = TALLY_JOURNAL_COMMIT;
 	TALLY_STEP("end begun");
-	count_fold(segment);
-	clear_slot(segment);
+	count_fold(segment, which);
+	clear_slot(segment, which.slot);
 }
 
 /* What a dead holder of the lock left half done. */
@@ -338,29 +349,33 @@ tally_fold_recover(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	tally_journal *journal = tally_journal_of(segment);
+	bool		sound;
+	pair		which;
 
 	if (journal->active == TALLY_JOURNAL_IDLE && header->fold_active == 0)
 		return;
+	sound = journal_names(segment, &which);
 	switch (journal->active)
 	{
 		case TALLY_JOURNAL_RESET:
 			tally_reset_locked(segment);
 			break;
 		case TALLY_JOURNAL_COMMIT:
-			if (journal_is_sound(segment))
-				count_fold(segment);
+			if (sound)
+				count_fold(segment, which);
 			/* fall through */
 		case TALLY_JOURNAL_CLEAR:
-			if (journal_is_sound(segment))
-				clear_slot(segment);
+			if (sound)
+				clear_slot(segment, which.slot);
 			break;
 		case TALLY_JOURNAL_HEAD:
-			undo_head(segment);
+			if (sound)
+				undo_head(segment, which);
 			break;
 	}
 	journal->active = TALLY_JOURNAL_IDLE;
-	if (journal->slot < header->slots &&
-		tally_entry_at(segment, journal->slot)->state == TALLY_SLOT_FOLDING)
-		tally_fold(segment, journal->slot, tally_now(segment->clock));
+	if (which.slot < segment->cold.slots &&
+		tally_entry_at(segment, which.slot)->state == TALLY_SLOT_FOLDING)
+		tally_fold(segment, which.slot, tally_now(segment->clock));
 	__atomic_store_n(&header->fold_active, 0, __ATOMIC_RELEASE);
 }

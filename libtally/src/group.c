@@ -49,10 +49,9 @@ tally_group_open(tally_segment *segment, uint32_t index, const tally_slot_entry 
 uint32_t
 tally_group_of(tally_segment *segment, const tally_slot_entry *entry)
 {
-	const tally_header *header = segment->header;
-	uint32_t	last = header->slots + header->groups - 1;
+	uint32_t	last = segment->cold.slots + segment->cold.groups - 1;
 
-	for (uint32_t i = header->slots; i < last; i++)
+	for (uint32_t i = segment->cold.slots; i < last; i++)
 	{
 		tally_slot_entry *group = tally_entry_at(segment, i);
 
@@ -79,19 +78,21 @@ tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat)
 {
 	tally_header *header = segment->header;
 	tally_book *book = tally_book_at(segment, group);
-	uint32_t	used = book->used;
+	uint32_t	used = *(volatile uint32_t *) &book->used;
 
+	if (used > segment->cold.stats_per_book)
+		used = segment->cold.stats_per_book;
 	for (uint32_t i = 0; i < used; i++)
 		if (tally_heads_of(book)[i].stat == stat + 1)
 			return i;
-	if (used >= header->stats_per_book)
+	if (used >= segment->cold.stats_per_book)
 		tally_count_one(&header->overflow_stats);
 	else if (used % TALLY_CHUNK == 0 && tally_reserve_chunk(segment, group, used) != 0)
 		tally_count_one(&header->overflow_memory);
 	else
 	{
-		tally_book_add_head(book, stat);
+		tally_book_add_head(book, used, stat);
 		return used;
 	}
-	return tally_dir_at(segment, stat)->kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
+	return tally_stat_is_account(segment, stat) ? 0 : TALLY_NONE;
 }

@@ -66,13 +66,13 @@ tally_at(const tally_segment *segment, const tally_region *region, uint32_t inde
 static inline tally_slot_entry *
 tally_entry_at(const tally_segment *segment, uint32_t index)
 {
-	return tally_at(segment, &segment->header->entries, index);
+	return tally_at(segment, &segment->cold.entries, index);
 }
 
 static inline tally_book *
 tally_book_at(const tally_segment *segment, uint32_t index)
 {
-	return tally_at(segment, &segment->header->books, index);
+	return tally_at(segment, &segment->cold.books, index);
 }
 
 static inline tally_head *
@@ -84,7 +84,7 @@ tally_heads_of(tally_book *book)
 static inline uint64_t *
 tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t index)
 {
-	uint64_t   *hists = (uint64_t *) (tally_heads_of(book) + segment->header->stats_per_book);
+	uint64_t   *hists = (uint64_t *) (tally_heads_of(book) + segment->cold.stats_per_book);
 
 	return hists + (size_t) index * TALLY_HIST_BUCKETS;
 }
@@ -92,13 +92,21 @@ tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t index)
 static inline tally_dir_entry *
 tally_dir_at(const tally_segment *segment, uint32_t index)
 {
-	return tally_at(segment, &segment->header->directory, index);
+	return tally_at(segment, &segment->cold.directory, index);
+}
+
+/* Is that an account? Whatever number was read from shared memory. */
+static inline bool
+tally_stat_is_account(const tally_segment *segment, uint32_t stat)
+{
+	return stat < segment->cold.directory.count &&
+		tally_dir_at(segment, stat)->kind == TALLY_ACCOUNT;
 }
 
 static inline tally_journal *
 tally_journal_of(const tally_segment *segment)
 {
-	return tally_at(segment, &segment->header->journal, 0);
+	return tally_at(segment, &segment->cold.journal, 0);
 }
 
 static inline void
@@ -122,19 +130,19 @@ tally_sets_of(uint32_t statements)
 static inline tally_set *
 tally_set_at(const tally_segment *segment, uint32_t index)
 {
-	return tally_at(segment, &segment->header->sets, index);
+	return tally_at(segment, &segment->cold.sets, index);
 }
 
 static inline tally_statement *
 tally_statement_at(const tally_segment *segment, uint32_t index)
 {
-	return tally_at(segment, &segment->header->statements, index);
+	return tally_at(segment, &segment->cold.statements, index);
 }
 
 static inline tally_current *
 tally_current_of(const tally_segment *segment, uint32_t slot)
 {
-	return tally_at(segment, &segment->header->caches, slot);
+	return tally_at(segment, &segment->cold.caches, slot);
 }
 
 static inline tally_cached *
@@ -152,19 +160,19 @@ tally_file_sets_of(uint32_t files)
 static inline tally_unsynced *
 tally_unsynced_at(const tally_segment *segment, uint32_t set)
 {
-	return tally_at(segment, &segment->header->unsynced, set);
+	return tally_at(segment, &segment->cold.unsynced, set);
 }
 
 static inline tally_relation *
 tally_relation_at(const tally_segment *segment, uint32_t number)
 {
-	return tally_at(segment, &segment->header->relations, number);
+	return tally_at(segment, &segment->cold.relations, number);
 }
 
 static inline tally_relation_place *
 tally_relation_places_of(const tally_segment *segment, uint32_t slot)
 {
-	return tally_at(segment, &segment->header->relation_places, slot);
+	return tally_at(segment, &segment->cold.relation_places, slot);
 }
 
 /* layout.c */
@@ -192,19 +200,23 @@ extern void tally_discard_book(const tally_segment *segment, uint32_t index);
 
 /* book.c */
 extern void tally_book_open(tally_book *book, uint64_t now, uint32_t resets);
-extern void tally_book_add_head(tally_book *book, uint32_t stat);
+extern void tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat);
 extern void tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used,
 							bool whole);
 extern void tally_book_clear(const tally_segment *segment, tally_book *book, bool whole);
 
 /* lock.c */
 extern bool tally_fold_lock(tally_segment *segment);
+extern bool tally_fold_try_lock(tally_segment *segment);
 extern void tally_fold_unlock(tally_segment *segment);
 
 /* fold.c: the caller holds the fold lock */
 extern void tally_fold(tally_segment *segment, uint32_t index, uint64_t now);
 extern void tally_fold_recover(tally_segment *segment);
-extern void tally_entry_free(tally_slot_entry *entry);
+extern void tally_entry_free(tally_segment *segment, tally_slot_entry *entry);
+
+/* sweep.c: the caller holds the fold lock */
+extern void tally_fold_retired(tally_segment *segment);
 
 /* group.c: the caller holds the fold lock */
 extern uint32_t tally_group_of(tally_segment *segment, const tally_slot_entry *entry);
@@ -244,7 +256,7 @@ extern void tally_holder_self(tally_holder *me);
 static inline uint32_t
 tally_set_home(const tally_segment *segment, uint64_t tag)
 {
-	return (uint32_t) (tag >> 32) % segment->header->sets.count;
+	return (uint32_t) (tag >> 32) % segment->cold.sets.count;
 }
 
 extern void tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2]);

@@ -68,12 +68,13 @@ static void
 follow_reset(tally_slot *slot, uint32_t resets)
 {
 	tally_book *book = slot->book;
+	uint32_t	used = *(volatile uint32_t *) &book->used;
 	uint64_t	reset = __atomic_load_n(&slot->segment->header->reset_tick, __ATOMIC_ACQUIRE);
 
 	/* first, for nobody looks at them while the book lags behind */
 	tally_relations_zero_slot(slot->segment, slot->index);
 	tally_book_begin(book);
-	tally_book_zero(slot->segment, book, book->used, false);
+	tally_book_zero(slot->segment, book, used < slot->limit ? used : slot->limit, false);
 	for (uint32_t i = 0; i < TALLY_CALLS; i++)
 		book->calls[i] = 0;
 	book->pend = TALLY_NONE;

@@ -6,17 +6,20 @@
  * fold_lock is the holder's pid and is taken by compare-and-swap; fold_lock_boot_ns is
  * when, 0 while that is not yet written. Who takes it from a dead holder sets the time
  * first, so that at no instant a living holder looks like one that started too late.
- * Waiting is bounded (about 20 ms): the caller then leaves its work to a later sweep.
+ * Nobody waits for it to fold: who does not get it leaves the slot to whoever has it (slot.c). Only a
+ * reset waits, and no longer than some 20 ms.
  */
 #include "internal.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 #define WAIT_YIELDS 20
 #define WAIT_SLEEPS 80				/* of 200 us or a little more */
 #define WAIT_SLEEP_NS 200000
+#define HELD_LONG_NS 10000000u		/* a holder that has had it so long is looked at closely */
 
 static bool
 take(tally_header *header, uint32_t me)
@@ -30,14 +33,25 @@ take(tally_header *header, uint32_t me)
 	return true;
 }
 
+/* A zombie, or another process of that number, is not seen through; but it costs one system call. */
 static bool
-take_over(tally_header *header, uint32_t me)
+is_nobody(int32_t pid)
+{
+	int			saved = errno;
+	bool		nobody = pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+
+	errno = saved;
+	return nobody;
+}
+
+static bool
+take_over(tally_header *header, uint32_t me, bool thorough)
 {
 	uint32_t	holder = __atomic_load_n(&header->fold_lock, __ATOMIC_ACQUIRE);
 	uint64_t	since = __atomic_load_n(&header->fold_lock_boot_ns, __ATOMIC_ACQUIRE);
 
 	if (holder == 0 || holder != __atomic_load_n(&header->fold_lock, __ATOMIC_ACQUIRE) ||
-		!tally_process_gone((int32_t) holder, since))
+		!(thorough ? tally_process_gone((int32_t) holder, since) : is_nobody((int32_t) holder)))
 		return false;
 	if (!__atomic_compare_exchange_n(&header->fold_lock_boot_ns, &since, tally_boot_ns(), false,
 									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -59,11 +73,26 @@ wait_for(tally_header *header, uint32_t me)
 	}
 	for (int i = 0; i < WAIT_SLEEPS; i++)
 	{
-		if (take(header, me) || (i % 16 == 0 && take_over(header, me)))
+		if (take(header, me) || (i % 16 == 0 && take_over(header, me, true)))
 			return true;
 		nanosleep(&pause, NULL);
 	}
 	return false;
+}
+
+/* Now or not at all. As tally_fold_lock. */
+bool
+tally_fold_try_lock(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	uint32_t	me = (uint32_t) getpid();
+	uint64_t	since = __atomic_load_n(&header->fold_lock_boot_ns, __ATOMIC_RELAXED);
+	bool		held = take(header, me) ||
+		take_over(header, me, since != 0 && tally_boot_ns() - since > HELD_LONG_NS);
+
+	if (held)
+		tally_fold_recover(segment);
+	return held;
 }
 
 /* True: held, and whatever a dead holder left half done is done. */

@@ -6,6 +6,9 @@
  * A write to a hole of a full tmpfs kills the writer with SIGBUS; even a read of one
  * through the mapping takes memory. So every page is reserved by fallocate first, which
  * says ENOSPC instead. Reserving what is reserved already changes nothing.
+ *
+ * The last of a file system is left to others: a server has its own shared memory there, and a
+ * user's query must not fail for want of what we took.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -14,8 +17,26 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
 
 #define PAGE 4096u
+
+/* What is left to others: a quarter of the file system, and no more than this. */
+#define HEADROOM_MOST (UINT64_C(256) << 20)
+
+static bool
+leaves_headroom(int fd, uint64_t length)
+{
+	struct statvfs fs;
+	uint64_t	headroom;
+
+	if (fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0)
+		return true;				/* fallocate will tell; 0: of unlimited size */
+	headroom = (uint64_t) fs.f_blocks * fs.f_frsize / 4;
+	if (headroom > HEADROOM_MOST)
+		headroom = HEADROOM_MOST;
+	return (uint64_t) fs.f_bavail * fs.f_frsize >= headroom + length;
+}
 
 int
 tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length)
@@ -25,6 +46,11 @@ tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length)
 	int			saved = errno;
 	int			rc = 0;
 
+	if (!leaves_headroom(segment->fd, to - from))
+	{
+		errno = saved;
+		return ENOSPC;
+	}
 	/* tmpfs gives up with EINTR when a signal is waiting */
 	for (int i = 0; i < 16; i++)
 	{
@@ -40,11 +66,10 @@ tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length)
 int
 tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat)
 {
-	const tally_header *header = segment->header;
-	uint64_t	book = header->books.offset + (uint64_t) index * header->books.stride;
+	uint64_t	book = segment->cold.books.offset + (uint64_t) index * segment->cold.books.stride;
 	uint64_t	heads = book + sizeof(tally_book);
-	uint64_t	hists = heads + (uint64_t) header->stats_per_book * sizeof(tally_head);
-	uint32_t	count = header->stats_per_book - stat;
+	uint64_t	hists = heads + (uint64_t) segment->cold.stats_per_book * sizeof(tally_head);
+	uint32_t	count = segment->cold.stats_per_book - stat;
 	int			rc;
 
 	if (count > TALLY_CHUNK)
@@ -61,14 +86,13 @@ tally_reserve_chunk(const tally_segment *segment, uint32_t index, uint32_t stat)
 int
 tally_reserve_book(const tally_segment *segment, uint32_t index)
 {
-	const tally_header *header = segment->header;
 	int			rc;
 
 	/* the first chunk's heads lie in the book's first page */
 	_Static_assert(sizeof(tally_book) + TALLY_CHUNK * sizeof(tally_head) <= PAGE, "one page");
 	rc = tally_reserve_chunk(segment, index, 0);
 	if (rc == 0)
-		rc = tally_reserve(segment, header->books.offset + (uint64_t) index * header->books.stride,
+		rc = tally_reserve(segment, segment->cold.books.offset + (uint64_t) index * segment->cold.books.stride,
 						   sizeof(tally_book));
 	return rc;
 }
@@ -77,13 +101,12 @@ tally_reserve_book(const tally_segment *segment, uint32_t index)
 void
 tally_discard_book(const tally_segment *segment, uint32_t index)
 {
-	const tally_header *header = segment->header;
 	int			saved = errno;
 
 	for (int i = 0; i < 16; i++)
 		if (fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-					  (off_t) (header->books.offset + (uint64_t) index * header->books.stride),
-					  (off_t) header->books.stride) == 0 || errno != EINTR)
+					  (off_t) (segment->cold.books.offset + (uint64_t) index * segment->cold.books.stride),
+					  (off_t) segment->cold.books.stride) == 0 || errno != EINTR)
 			break;
 	errno = saved;
 }

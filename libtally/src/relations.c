@@ -61,7 +61,7 @@ change_state(tally_relation *relation, uint32_t from, uint32_t to)
 static tally_relation *
 entry_in_window(const tally_segment *segment, uint64_t tag, uint32_t n, uint32_t *number)
 {
-	uint32_t	count = segment->header->relations.count - 1;
+	uint32_t	count = segment->cold.relations.count - 1;
 
 	*number = 1 + (uint32_t) ((tag + n) % count);
 	return tally_relation_at(segment, *number);
@@ -70,7 +70,7 @@ entry_in_window(const tally_segment *segment, uint64_t tag, uint32_t n, uint32_t
 static uint32_t
 window_of(const tally_segment *segment)
 {
-	uint32_t	count = segment->header->relations.count - 1;
+	uint32_t	count = segment->cold.relations.count - 1;
 
 	return count < WINDOW ? count : WINDOW;
 }
@@ -191,7 +191,7 @@ void
 tally_relation_gone(tally_segment *segment, const tally_relation_key *key)
 {
 	uint64_t	tag = tally_relation_hash(key);
-	uint32_t	window = segment->header->relations.count == 0 ? 0 : window_of(segment);
+	uint32_t	window = segment->cold.relations.count == 0 ? 0 : window_of(segment);
 	uint32_t	number;
 
 	for (uint32_t n = 0; n < window; n++)
@@ -208,7 +208,7 @@ tally_relation_gone(tally_segment *segment, const tally_relation_key *key)
 void
 tally_relations_zero(tally_segment *segment)
 {
-	for (uint32_t i = 0; i < segment->header->relations.count; i++)
+	for (uint32_t i = 0; i < segment->cold.relations.count; i++)
 		if (state_of(tally_relation_at(segment, i)) >= TALLY_RELATION_USED)
 			empty(tally_relation_at(segment, i), NULL);
 }
@@ -219,7 +219,7 @@ tally_relations_zero(tally_segment *segment)
 static uint32_t
 places_of(const tally_segment *segment, uint32_t slot)
 {
-	if (segment->header->relation_places.count == 0 ||
+	if (segment->cold.relation_places.count == 0 ||
 		__atomic_load_n(&tally_entry_at(segment, slot)->relation_places, __ATOMIC_ACQUIRE) == 0)
 		return 0;
 	return TALLY_RELATION_PLACES;
@@ -250,7 +250,7 @@ is_current(const tally_segment *segment, uint32_t slot)
 static tally_relation *
 entry_of(const tally_segment *segment, const tally_relation_place *place)
 {
-	uint32_t	number = place->entry < segment->header->relations.count ? place->entry : 0;
+	uint32_t	number = place->entry < segment->cold.relations.count ? place->entry : 0;
 
 	return tally_relation_at(segment, number);
 }
@@ -332,12 +332,12 @@ tally_relations_open(tally_slot *slot, tally_relations *relations)
 	tally_header *header = segment->header;
 
 	memset(relations, 0, sizeof(*relations));
-	if (header->relations.count == 0)
+	if (segment->cold.relations.count == 0)
 		return ENOENT;
 	if (places_of(segment, slot->index) == 0)
 	{
-		if (tally_reserve(segment, header->relation_places.offset +
-						  (uint64_t) slot->index * header->relation_places.stride,
+		if (tally_reserve(segment, segment->cold.relation_places.offset +
+						  (uint64_t) slot->index * segment->cold.relation_places.stride,
 						  TALLY_RELATION_PLACES * sizeof(tally_relation_place)) != 0)
 		{
 			tally_count_one(&header->overflow_memory);

@@ -27,7 +27,7 @@ tally_reset_locked(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	tally_journal *journal = tally_journal_of(segment);
-	uint32_t	last = header->slots + header->groups - 1;
+	uint32_t	last = segment->cold.slots + segment->cold.groups - 1;
 
 	__atomic_store_n(&header->fold_active, 1, __ATOMIC_SEQ_CST);
 	journal->active = TALLY_JOURNAL_RESET;
@@ -39,7 +39,7 @@ tally_reset_locked(tally_segment *segment)
 		__atomic_store_n(&header->locks_since, header->reset_tick, __ATOMIC_RELAXED);
 	next_number(header);
 	TALLY_STEP("reset numbered");
-	for (uint32_t i = header->slots; i <= last; i++)
+	for (uint32_t i = segment->cold.slots; i <= last; i++)
 	{
 		tally_slot_entry *entry = tally_entry_at(segment, i);
 

@@ -21,7 +21,15 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#ifndef TMPFS_MAGIC
+#define TMPFS_MAGIC 0x01021994
+#endif
+#ifndef RAMFS_MAGIC
+#define RAMFS_MAGIC 0x858458f6
+#endif
 
 #define ROUNDS 8					/* of finding the file replaced meanwhile */
 #define MISFIT_WAITS 50				/* of 20 ms for another who replaces the same misfit */
@@ -98,43 +106,56 @@ header_fits(const tally_header *header, uint64_t file_size)
 	return boot_id[0] != '\0' && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
 }
 
-static int
-map(int fd, uint64_t size, tally_segment *segment)
+int
+tally_map(tally_segment *segment)
 {
 	struct stat st;
-	void	   *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void	   *at;
 
-	if (at == MAP_FAILED || fstat(fd, &st) != 0)
-	{
-		int			rc = errno;
-
-		if (at != MAP_FAILED)
-			munmap(at, size);
-		return rc;
-	}
+	if (fstat(segment->fd, &st) != 0)
+		return errno;
+	if ((uint64_t) st.st_size < segment->size)
+		return EINVAL;
+	at = mmap(NULL, segment->size, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+	if (at == MAP_FAILED)
+		return errno;
 	segment->header = at;
-	segment->size = size;
+	return 0;
+}
+
+/* The file as it is now, and this header as it was found in it or goes into it. */
+static int
+know(int fd, const tally_header *header, tally_segment *segment)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return errno;
+	segment->cold = *header;
+	segment->size = header->segment_size;
 	segment->fd = fd;
 	segment->device = (uint64_t) st.st_dev;
 	segment->inode = (uint64_t) st.st_ino;
-	segment->clock = (tally_clock_kind) segment->header->clock_kind;
+	segment->clock = (tally_clock_kind) header->clock_kind;
 	return 0;
 }
 
 static bool
-capacities_fit(const tally_header *header, const tally_options *options)
+is_wanted(const tally_header *header, const tally_options *options)
 {
-	return header->slots == options->slots && header->groups == options->groups &&
+	if (options->system_id != header->system_id ||
+		(options->clock != 0 && header->clock_kind != (uint32_t) options->clock))
+		return false;
+	return options->any_capacities || (header->slots == options->slots && header->groups == options->groups &&
 		header->stats_per_book == options->stats_per_book &&
 		header->directory.count == options->directory &&
 		header->events.count == options->events &&
 		header->sets.count == tally_sets_of(options->statements) &&
 		header->unsynced.count == tally_file_sets_of(options->files) &&
-		header->relations.count == (options->relations == 0 ? 0 : 1 + options->relations) &&
-		(options->clock == 0 || header->clock_kind == (uint32_t) options->clock);
+		header->relations.count == (options->relations == 0 ? 0 : 1 + options->relations));
 }
 
-/* options NULL: any capacities do. */
+/* options NULL: any segment does. */
 static int
 attach_fd(int fd, const tally_options *options, tally_segment *segment)
 {
@@ -146,9 +167,9 @@ attach_fd(int fd, const tally_options *options, tally_segment *segment)
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 		pread(fd, &header, sizeof(header), 0) != (ssize_t) sizeof(header) ||
 		!header_fits(&header, (uint64_t) st.st_size) ||
-		(options != NULL && !capacities_fit(&header, options)))
+		(options != NULL && !is_wanted(&header, options)))
 		return EINVAL;
-	return map(fd, header.segment_size, segment);
+	return know(fd, &header, segment);
 }
 
 /* EINVAL leaves the descriptor of the file that does not fit in *misfit, if there is one. */
@@ -172,7 +193,7 @@ attach(const char *path, const tally_options *options, tally_segment *segment, i
 }
 
 int
-tally_attach(const char *path, tally_segment *segment)
+tally_attach_unmapped(const char *path, tally_segment *segment)
 {
 	int			misfit;
 	int			rc = attach(path, NULL, segment, &misfit);
@@ -180,6 +201,25 @@ tally_attach(const char *path, tally_segment *segment)
 	if (misfit >= 0)
 		close(misfit);
 	return rc;
+}
+
+/* Map what has just been opened, or close it. */
+static int
+map_or_close(tally_segment *segment)
+{
+	int			rc = tally_map(segment);
+
+	if (rc != 0)
+		tally_close(segment);
+	return rc;
+}
+
+int
+tally_attach(const char *path, tally_segment *segment)
+{
+	int			rc = tally_attach_unmapped(path, segment);
+
+	return rc == 0 ? map_or_close(segment) : rc;
 }
 
 static int
@@ -219,9 +259,21 @@ fill_header(tally_header *header, const tally_options *options, const tally_head
 	tally_text(header->socket_dir, sizeof(header->socket_dir), options->socket_dir);
 	header->server_pid = options->server_pid;
 	header->server_port = options->server_port;
+	header->system_id = options->system_id;
+	header->flags = options->flags;
 	header->level_word = (uint32_t) options->level;
 	header->reset_tick = header->clock_tick0;
 	memcpy(header->magic, TALLY_MAGIC, sizeof(header->magic));
+}
+
+/* Is it in memory? Elsewhere each page that a probe writes goes to a disk sooner or later. */
+static bool
+is_in_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 &&
+		((unsigned long) fs.f_type == TMPFS_MAGIC || (unsigned long) fs.f_type == RAMFS_MAGIC);
 }
 
 /* Memory for all of it. */
@@ -237,12 +289,15 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 {
 	static const tally_slot_entry other = {.kind = "other",.database = "other",.user = "other"};
 	tally_header layout;
+	tally_header header;
 	int			rc;
 
 	memset(&layout, 0, sizeof(layout));
 	rc = tally_layout(options, &layout);
 	if (rc != 0)
 		return rc;
+	if (!options->any_file_system && !is_in_memory(fd))
+		return EMEDIUMTYPE;
 	if (ftruncate(fd, (off_t) layout.segment_size) != 0)
 		return errno;
 	segment->fd = fd;
@@ -253,12 +308,15 @@ fill(int fd, const tally_options *options, tally_segment *segment)
 		rc = reserve_region(segment, &layout.unsynced);
 	if (rc == 0)
 		rc = reserve_region(segment, &layout.relations);
-	if (rc == 0)
-		rc = map(fd, layout.segment_size, segment);
 	if (rc != 0)
 		return rc;
-	fill_header(segment->header, options, &layout);
-	segment->clock = (tally_clock_kind) segment->header->clock_kind;
+	fill_header(&header, options, &layout);
+	rc = know(fd, &header, segment);
+	if (rc == 0)
+		rc = tally_map(segment);
+	if (rc != 0)
+		return rc;
+	*segment->header = header;
 	segment->created = true;
 	tally_register(segment, TALLY_OVERFLOW_NAME, TALLY_ACCOUNT, "ticks");
 	if (layout.relations.count != 0)
@@ -331,8 +389,14 @@ still_named(int misfit, const char *path)
  * pid and port of this run, by which readers tell whether the server is alive.
  */
 static void
-adopt(tally_header *header, const tally_options *options)
+adopt(tally_segment *segment, const tally_options *options)
 {
+	tally_header *header = segment->header;
+
+	/* a data directory that was moved has its segment still */
+	if (options->host != NULL && !tally_text_is(segment->cold.host, sizeof(segment->cold.host), options->host))
+		tally_text(header->host, sizeof(header->host), options->host);
+	__atomic_store_n(&header->flags, options->flags, __ATOMIC_RELAXED);
 	if (options->server_pid != 0)
 		__atomic_store_n(&header->server_pid, options->server_pid, __ATOMIC_RELAXED);
 	if (options->server_port != 0)
@@ -366,7 +430,11 @@ tally_open(const char *path, const tally_options *options, tally_segment *segmen
 			break;
 	}
 	if (rc == 0 && !segment->created)
-		adopt(segment->header, options);
+	{
+		rc = map_or_close(segment);
+		if (rc == 0)
+			adopt(segment, options);
+	}
 	return rc;
 }
 

@@ -124,7 +124,7 @@ tally_holder_self(tally_holder *me)
 void
 tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2])
 {
-	uint32_t	count = segment->header->sets.count;
+	uint32_t	count = segment->cold.sets.count;
 	uint32_t	a = tally_set_home(segment, tag);
 	uint32_t	b = (uint32_t) (tag * UINT64_C(0x9E3779B97F4A7C15) >> 32) % count;
 

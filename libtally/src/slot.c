@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SWEEP_PAUSE_NS 1000000000u
+
 static void
 set_identity(tally_slot_entry *entry, const tally_identity *identity)
 {
@@ -51,10 +53,47 @@ take_entry(tally_slot_entry *entry, int32_t pid)
 static uint32_t
 take_lowest(tally_segment *segment, int32_t pid)
 {
-	for (uint32_t i = 0; i < segment->header->slots; i++)
+	for (uint32_t i = 0; i < segment->cold.slots; i++)
 		if (take_entry(tally_entry_at(segment, i), pid))
 			return i;
 	return TALLY_NONE;
+}
+
+/* What those have left who found the fold lock taken. False: nothing, or it is taken now. */
+static bool
+fold_left_over(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+
+	if (__atomic_load_n(&header->unfolded, __ATOMIC_SEQ_CST) == 0 || !tally_fold_try_lock(segment))
+		return false;
+	if (__atomic_exchange_n(&header->unfolded, 0, __ATOMIC_SEQ_CST) != 0)
+		tally_fold_retired(segment);
+	tally_fold_unlock(segment);
+	return true;
+}
+
+/*
+ * When all are taken: look for dead owners, but not each time. A full server forks on, and each
+ * look costs a system call or two for every slot.
+ */
+static bool
+may_sweep(tally_header *header)
+{
+	uint64_t	last = __atomic_load_n(&header->swept_boot_ns, __ATOMIC_RELAXED);
+	uint64_t	now = tally_boot_ns();
+
+	return now - last >= SWEEP_PAUSE_NS &&
+		__atomic_compare_exchange_n(&header->swept_boot_ns, &last, now, false,
+									__ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static int
+refuse(tally_segment *segment, uint64_t *counter, int error)
+{
+	tally_count_one(counter);
+	__atomic_store_n(&segment->header->refused, 1, __ATOMIC_RELEASE);
+	return error;
 }
 
 int
@@ -67,26 +106,18 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	tally_slot_entry *entry;
 
 	memset(slot, 0, sizeof(*slot));
-	if (index == TALLY_NONE)
-	{
-		tally_sweep(segment);
+	if (index == TALLY_NONE && (fold_left_over(segment) || (may_sweep(header) && tally_sweep(segment) > 0)))
 		index = take_lowest(segment, pid);
-	}
 	if (index == TALLY_NONE)
-	{
-		tally_count_one(&header->overflow_slots);
-		return ENOSPC;
-	}
+		return refuse(segment, &header->overflow_slots, ENOSPC);
 
 	entry = tally_entry_at(segment, index);
 	TALLY_STEP("entry owned");
 	entry->claimed_boot_ns = tally_boot_ns();
 	if (tally_reserve_book(segment, index) != 0)
 	{
-		tally_count_one(&header->overflow_memory);
-		tally_count_one(&header->overflow_slots);
-		tally_entry_free(entry);
-		return ENOSPC;
+		tally_entry_free(segment, entry);
+		return refuse(segment, &header->refused_memory, ENOMEM);
 	}
 	entry->generation++;
 	entry->folded = 0;
@@ -105,8 +136,18 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	entry->claimed_tick = tally_now(segment->clock);
 	tally_book_open(slot->book, entry->claimed_tick, TALLY_RESETS_OF(slot->word));
 	TALLY_STEP("book opened");
-	__atomic_store_n(&entry->state, TALLY_SLOT_LIVE, __ATOMIC_RELEASE);
 	return 0;
+}
+
+/* The account runs before anybody can see the slot, so that no instant of its life is without one. */
+void
+tally_begin(tally_slot *slot, uint32_t account)
+{
+	if (account != TALLY_NONE)
+		tally_switch(slot, account, slot->entry->claimed_tick);
+	TALLY_STEP("account opened");
+	__atomic_store_n(&slot->entry->state, TALLY_SLOT_LIVE, __ATOMIC_RELEASE);
+	TALLY_STEP("slot live");
 }
 
 void
@@ -122,12 +163,15 @@ tally_touch(tally_slot *slot, uint32_t stat)
 	tally_header *header = segment->header;
 	uint32_t	used = slot->book->used;
 
-	if (stat >= header->directory.count)
+	if (stat >= segment->cold.directory.count)
 		return TALLY_NONE;
+	/* no more can be in use than have memory; what else the book says is not believed */
+	if (used > slot->limit)
+		used = slot->limit;
 	for (uint32_t i = 0; i < used; i++)
 		if (slot->heads[i].stat == stat + 1)
 			return i;
-	if (used >= header->stats_per_book)
+	if (used >= segment->cold.stats_per_book)
 		tally_count_one(&header->overflow_stats);
 	else
 	{
@@ -136,13 +180,13 @@ tally_touch(tally_slot *slot, uint32_t stat)
 		if (used < slot->limit)
 		{
 			tally_book_begin(slot->book);
-			tally_book_add_head(slot->book, stat);
+			tally_book_add_head(slot->book, used, stat);
 			tally_book_end(slot->book);
 			return used;
 		}
 		tally_count_one(&header->overflow_memory);
 	}
-	return tally_dir_at(segment, stat)->kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
+	return tally_stat_is_account(segment, stat) ? 0 : TALLY_NONE;
 }
 
 void
@@ -153,21 +197,25 @@ tally_retire(tally_slot *slot)
 	uint32_t	generation = entry->generation;
 	uint32_t	index = slot->index;
 
-	tally_follow(slot, slot->book->run, tally_now(segment->clock));
-	tally_switch(slot, TALLY_NONE, tally_now(segment->clock));
-	/* here rather than under the fold lock, for which others may wait */
+	/* while its accounts still run, and not under the fold lock, for which others may wait */
 	tally_cache_fold_slot(segment, index);
 	tally_relations_fold_slot(segment, index);
+	tally_follow(slot, slot->book->run, tally_now(segment->clock));
+	tally_switch(slot, TALLY_NONE, tally_now(segment->clock));
 	memset(slot, 0, sizeof(*slot));
 	TALLY_STEP("book closed");
 	__atomic_store_n(&entry->state, TALLY_SLOT_RETIRED, __ATOMIC_RELEASE);
 	TALLY_STEP("slot retired");
-	if (!tally_fold_lock(segment))
+	if (!tally_fold_try_lock(segment))
+	{
+		__atomic_store_n(&segment->header->unfolded, 1, __ATOMIC_SEQ_CST);
 		return;
+	}
 	/* somebody's sweep may have been quicker */
 	if (entry->state == TALLY_SLOT_RETIRED && entry->generation == generation)
 		tally_fold(segment, index, tally_now(segment->clock));
 	tally_fold_unlock(segment);
+	(void) fold_left_over(segment);
 }
 
 uint32_t
@@ -175,7 +223,7 @@ tally_population(const tally_segment *segment)
 {
 	uint32_t	claimed = 0;
 
-	for (uint32_t i = 0; i < segment->header->slots; i++)
+	for (uint32_t i = 0; i < segment->cold.slots; i++)
 		if (__atomic_load_n(&tally_entry_at(segment, i)->state, __ATOMIC_RELAXED) !=
 			TALLY_SLOT_FREE)
 			claimed++;

@@ -73,7 +73,7 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 	uint32_t	number[2];
 	int			which;
 
-	if (segment->header->sets.count == 0)
+	if (segment->cold.sets.count == 0)
 		return TALLY_NONE;
 	tally_sets_for(segment, tag, number);
 	which = home_of(segment, tag, number);
@@ -96,7 +96,7 @@ tally_statement_lookup(const tally_segment *segment, const tally_statement_key *
 	uint64_t	tag = tally_statement_hash(key);
 	tally_sets	sets;
 
-	if (segment->header->sets.count == 0)
+	if (segment->cold.sets.count == 0)
 		return TALLY_NONE;
 	tally_sets_for(segment, tag, sets.number);
 	for (int which = 0; which < 2; which++)
@@ -174,9 +174,9 @@ reserve(tally_segment *segment, const tally_sets *sets, int which)
 
 	if (set->reserved != 0)
 		return true;
-	if (tally_reserve(segment, segment->header->statements.offset +
+	if (tally_reserve(segment, segment->cold.statements.offset +
 					  sets->number[which] * entries, entries) != 0 ||
-		tally_reserve(segment, tally_rests(segment->header) +
+		tally_reserve(segment, tally_rests(&segment->cold) +
 					  sets->number[which] * rests, rests) != 0)
 	{
 		tally_count_one(&segment->header->overflow_memory);
@@ -412,6 +412,7 @@ tally_statement_figures(const tally_segment *segment, uint32_t number, tally_fig
 {
 	const tally_statement *statement = tally_statement_at(segment, number);
 	tally_counts *counts = &figures->counts;
+	uint32_t	base = *(const volatile uint32_t *) &statement->base;
 
 	if (statement->more != 0)
 		*figures = *tally_rest_at(segment, number);
@@ -423,8 +424,8 @@ tally_statement_figures(const tally_segment *segment, uint32_t number, tally_fig
 	counts->first_us = statement->first_us;
 	counts->blocks[0] = statement->hits;
 	for (uint32_t i = 0; i < TALLY_NEAR_BUCKETS; i++)
-		if (statement->base + i < TALLY_HIST_BUCKETS)
-			figures->hist[statement->base + i] += statement->hist[i];
+		if (base < TALLY_HIST_BUCKETS - i)
+			figures->hist[base + i] += statement->hist[i];
 	for (int i = 0; i < TALLY_NEAR_PARTS; i++)
 		if (statement->parts[i].stat != 0)
 			tally_parts_add(figures->parts, statement->parts[i].stat, statement->parts[i].count,
@@ -551,7 +552,7 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 	uint32_t	number = TALLY_NONE;
 
 	tally_holder_self(&me);
-	if (segment->header->sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
+	if (segment->cold.sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
 		return false;
 	number = tally_statement_find(segment, &sets, key, tag);
 	if (number == TALLY_NONE)
@@ -580,7 +581,7 @@ tally_statements_count(const tally_segment *segment)
 {
 	uint32_t	count = 0;
 
-	for (uint32_t s = 0; s < segment->header->sets.count; s++)
+	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
 		for (uint32_t way = 0; way < TALLY_WAYS; way++)
 			count += __atomic_load_n(&tally_set_at(segment, s)->tags[way], __ATOMIC_RELAXED) != 0;
 	return count;
@@ -659,11 +660,11 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 	uint32_t	forgotten = 0;
 
 	tally_holder_self(&me);
-	for (uint32_t slot = 0; slot < header->caches.count; slot++)
+	for (uint32_t slot = 0; slot < segment->cold.caches.count; slot++)
 		for (uint32_t i = 0; i < tally_cache_limit(segment, slot); i++)
 			drop_place(&tally_places_of(segment, slot)[i], filter);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (uint32_t s = 0; s < header->sets.count; s++)
+	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
 	{
 		if (!tally_set_lock(segment, &me, s))
 		{
@@ -682,7 +683,7 @@ tally_statements_mend(tally_segment *segment)
 	tally_header *header = segment->header;
 	uint64_t	before = header->statements_lost;
 
-	for (uint32_t s = 0; s < header->sets.count; s++)
+	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
 	{
 		tally_set  *set = tally_set_at(segment, s);
 
@@ -691,7 +692,7 @@ tally_statements_mend(tally_segment *segment)
 		set->lock_boot_ns = 0;
 		__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
 	}
-	if (header->sets.count != 0)
+	if (segment->cold.sets.count != 0)
 		tally_text_mend(segment);
 	return (uint32_t) (header->statements_lost - before);
 }

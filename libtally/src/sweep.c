@@ -15,25 +15,33 @@ typedef enum verdict
 	RELEASE							/* never got as far as a book, or it is lost */
 } verdict;
 
-/* pid: that process is dead; 0: look for the dead where `local` says that we can tell. */
+/* Whom the sweep takes for dead. */
+typedef enum judgement
+{
+	NOBODY,							/* only what is complete already is folded */
+	THE_GONE,						/* whose process is gone, as seen from this pid namespace */
+	ALL								/* no writer is alive */
+} judgement;
+
+static bool
+is_dead(tally_slot_entry *entry, int32_t owner, judgement whom)
+{
+	return whom == ALL || (whom == THE_GONE && tally_process_gone(owner, entry->claimed_boot_ns));
+}
+
 static verdict
-judge(tally_slot_entry *entry, int32_t pid, bool local)
+judge(tally_slot_entry *entry, judgement whom)
 {
 	uint32_t	state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
 	int32_t		owner = __atomic_load_n(&entry->pid, __ATOMIC_ACQUIRE);
-	bool		dead;
 
 	if (state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_FOLDING)
 		return FOLD;
-	if (state != TALLY_SLOT_LIVE && state != TALLY_SLOT_CLAIMING)
-		return KEEP;
-	if (pid != 0)
-		dead = owner == pid;
-	else
-		dead = local && tally_process_gone(owner, entry->claimed_boot_ns);
 	if (state == TALLY_SLOT_LIVE)
-		return dead ? FOLD : KEEP;
-	if (owner == 0 && pid == 0)
+		return is_dead(entry, owner, whom) ? FOLD : KEEP;
+	if (state != TALLY_SLOT_CLAIMING)
+		return KEEP;
+	if (owner == 0 && whom != NOBODY)
 	{
 		/* a claimant between its two steps, or dead there: it will find itself refused */
 		if (__atomic_compare_exchange_n(&entry->pid, &owner, TALLY_PID_VOID, false,
@@ -41,12 +49,12 @@ judge(tally_slot_entry *entry, int32_t pid, bool local)
 			return RELEASE;
 		return KEEP;
 	}
-	return dead || owner == TALLY_PID_VOID ? RELEASE : KEEP;
+	return owner == TALLY_PID_VOID || is_dead(entry, owner, whom) ? RELEASE : KEEP;
 }
 
 /* Cheap and without the lock; only a reason to take it. */
 static bool
-is_candidate(tally_slot_entry *entry, int32_t pid, bool local)
+is_candidate(tally_slot_entry *entry, judgement whom)
 {
 	uint32_t	state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
 	int32_t		owner = __atomic_load_n(&entry->pid, __ATOMIC_ACQUIRE);
@@ -55,51 +63,48 @@ is_candidate(tally_slot_entry *entry, int32_t pid, bool local)
 		return true;
 	if (state != TALLY_SLOT_LIVE && state != TALLY_SLOT_CLAIMING)
 		return false;
-	if (pid != 0)
-		return owner == pid;
-	return (state == TALLY_SLOT_CLAIMING && owner <= 0) ||
-		(local && tally_process_gone(owner, entry->claimed_boot_ns));
+	return (state == TALLY_SLOT_CLAIMING &&
+			(owner == TALLY_PID_VOID || (owner == 0 && whom != NOBODY))) || is_dead(entry, owner, whom);
+}
+
+/* The caller holds the fold lock. */
+static bool
+settle(tally_segment *segment, uint32_t index, judgement whom)
+{
+	tally_slot_entry *entry = tally_entry_at(segment, index);
+
+	switch (judge(entry, whom))
+	{
+		case FOLD:
+			tally_fold(segment, index, tally_now(segment->clock));
+			return true;
+		case RELEASE:
+			/* perhaps not even reserved, so not to be looked at */
+			tally_discard_book(segment, index);
+			tally_entry_free(segment, entry);
+			return true;
+		case KEEP:
+			break;
+	}
+	return false;
 }
 
 static uint32_t
-sweep(tally_segment *segment, int32_t pid)
+sweep(tally_segment *segment, judgement whom)
 {
-	bool		local = false;
 	bool		locked = false;
 	uint32_t	swept = 0;
 
-	if (pid == 0)
-	{
-		uint64_t	mine = tally_pid_namespace();
-
-		local = mine != 0 && mine == segment->header->pid_namespace;
-	}
 	/* a holder that died may have left half a fold and readers waiting for its end */
 	if (__atomic_load_n(&segment->header->fold_lock, __ATOMIC_RELAXED) != 0)
-		locked = tally_fold_lock(segment);
-	for (uint32_t i = 0; i < segment->header->slots; i++)
+		locked = tally_fold_try_lock(segment);
+	for (uint32_t i = 0; i < segment->cold.slots; i++)
 	{
-		tally_slot_entry *entry = tally_entry_at(segment, i);
-
-		if (!is_candidate(entry, pid, local))
+		if (!is_candidate(tally_entry_at(segment, i), whom))
 			continue;
-		if (!locked && !(locked = tally_fold_lock(segment)))
+		if (!locked && !(locked = tally_fold_try_lock(segment)))
 			break;
-		switch (judge(entry, pid, local))
-		{
-			case FOLD:
-				tally_fold(segment, i, tally_now(segment->clock));
-				swept++;
-				break;
-			case RELEASE:
-				/* perhaps not even reserved, so not to be looked at */
-				tally_discard_book(segment, i);
-				tally_entry_free(entry);
-				swept++;
-				break;
-			case KEEP:
-				break;
-		}
+		swept += settle(segment, i, whom);
 	}
 	if (locked)
 		tally_fold_unlock(segment);
@@ -109,12 +114,37 @@ sweep(tally_segment *segment, int32_t pid)
 uint32_t
 tally_sweep(tally_segment *segment)
 {
-	return sweep(segment, 0);
+	uint64_t	mine = tally_pid_namespace();
+
+	return sweep(segment, mine != 0 && mine == segment->header->pid_namespace ? THE_GONE : NOBODY);
 }
 
-void
-tally_bury(tally_segment *segment, int32_t pid)
+/*
+ * A container that is started anew has another pid namespace and finds the last one's slots: none
+ * of their owners is alive. In the same namespace one may be, the server's logger for one.
+ */
+uint32_t
+tally_take_over(tally_segment *segment)
 {
-	if (pid > 0)
-		sweep(segment, pid);
+	tally_header *header = segment->header;
+	uint64_t	mine = tally_pid_namespace();
+	judgement	whom = mine != 0 && mine == header->pid_namespace ? THE_GONE : ALL;
+
+	if (whom == ALL)
+	{
+		/* nor is whoever held the lock */
+		__atomic_store_n(&header->fold_lock_boot_ns, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&header->fold_lock, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&header->pid_namespace, mine, __ATOMIC_RELEASE);
+	}
+	return sweep(segment, whom);
+}
+
+/* What others could not fold because we had the lock. */
+void
+tally_fold_retired(tally_segment *segment)
+{
+	for (uint32_t i = 0; i < segment->cold.slots; i++)
+		if (is_candidate(tally_entry_at(segment, i), NOBODY))
+			(void) settle(segment, i, NOBODY);
 }

@@ -18,7 +18,7 @@
 static inline tally_text_block *
 block_at(const tally_segment *segment, uint32_t number)
 {
-	return tally_at(segment, &segment->header->texts, number);
+	return tally_at(segment, &segment->cold.texts, number);
 }
 
 static void
@@ -48,7 +48,7 @@ pop(tally_segment *segment)
 		uint32_t	first = (uint32_t) seen;
 		uint64_t	next;
 
-		if (first == 0 || first > segment->header->texts.count)
+		if (first == 0 || first > segment->cold.texts.count)
 			return TALLY_NONE;
 		next = ((seen >> 32) + 1) << 32 |
 			__atomic_load_n(&block_at(segment, first - 1)->next, __ATOMIC_RELAXED);
@@ -69,7 +69,7 @@ reserve(tally_segment *segment, uint64_t first, uint32_t count)
 	uint64_t	from = (first + BLOCKS_PER_PAGE - 1) / BLOCKS_PER_PAGE * BLOCKS_PER_PAGE;
 
 	if (from >= first + count ||
-		tally_reserve(segment, segment->header->texts.offset + from * sizeof(tally_text_block),
+		tally_reserve(segment, segment->cold.texts.offset + from * sizeof(tally_text_block),
 					  (first + count - from) * sizeof(tally_text_block)) == 0)
 		return true;
 	tally_count_one(&segment->header->overflow_memory);
@@ -83,7 +83,7 @@ reserve(tally_segment *segment, uint64_t first, uint32_t count)
 static uint32_t
 take_fresh(tally_segment *segment, uint32_t wanted, uint32_t *got)
 {
-	uint32_t	count = segment->header->texts.count;
+	uint32_t	count = segment->cold.texts.count;
 	uint64_t   *used = &segment->header->texts_used;
 	uint64_t	first = __atomic_load_n(used, __ATOMIC_RELAXED);
 
@@ -152,7 +152,7 @@ void
 tally_text_free(tally_segment *segment, uint32_t first)
 {
 	uint32_t	last = first;
-	uint32_t	count = segment->header->texts.count;
+	uint32_t	count = segment->cold.texts.count;
 
 	if (first == 0 || first > count)
 		return;
@@ -176,7 +176,7 @@ tally_statement_text_copy(const tally_segment *segment, const tally_statement *s
 	uint32_t	rest = statement->text_bytes < size ? statement->text_bytes : size;
 	uint32_t	done = 0;
 
-	while (done < rest && next != 0 && next <= segment->header->texts.count)
+	while (done < rest && next != 0 && next <= segment->cold.texts.count)
 	{
 		const tally_text_block *block = block_at(segment, next - 1);
 		uint32_t	part = rest - done < TALLY_TEXT_BLOCK ? rest - done : TALLY_TEXT_BLOCK;
@@ -193,13 +193,13 @@ void
 tally_text_mend(tally_segment *segment)
 {
 	tally_header *header = segment->header;
-	uint32_t	used = header->texts_used < header->texts.count
-		? (uint32_t) header->texts_used : header->texts.count;
+	uint32_t	used = header->texts_used < segment->cold.texts.count
+		? (uint32_t) header->texts_used : segment->cold.texts.count;
 	uint8_t    *taken;
 
 	if (used == 0 || (taken = calloc(used, 1)) == NULL)
 		return;
-	for (uint32_t n = 0; n < header->statements.count; n++)
+	for (uint32_t n = 0; n < segment->cold.statements.count; n++)
 	{
 		tally_statement *statement;
 

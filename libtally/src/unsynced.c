@@ -36,7 +36,7 @@ tally_file_hash(const char *name)
 static tally_unsynced *
 set_of(const tally_segment *segment, uint64_t name)
 {
-	return tally_unsynced_at(segment, (uint32_t) (name >> 32) % segment->header->unsynced.count);
+	return tally_unsynced_at(segment, (uint32_t) (name >> 32) % segment->cold.unsynced.count);
 }
 
 static inline uint64_t *
@@ -125,7 +125,7 @@ way_for(tally_segment *segment, uint64_t name)
 		if (!take_way(set, way, name, true))
 			return TALLY_NONE;
 	}
-	return (uint32_t) (name >> 32) % segment->header->unsynced.count * TALLY_FILE_WAYS + way;
+	return (uint32_t) (name >> 32) % segment->cold.unsynced.count * TALLY_FILE_WAYS + way;
 }
 
 uint32_t
@@ -134,7 +134,7 @@ tally_unsynced_add(tally_segment *segment, uint64_t name, uint32_t hint, uint64_
 {
 	uint32_t	number = hint;
 
-	if (segment->header->unsynced.count == 0)
+	if (segment->cold.unsynced.count == 0)
 		return TALLY_NONE;
 	for (int i = 0; i < TRIES; i++)
 	{
@@ -164,7 +164,7 @@ tally_unsynced_take(tally_segment *segment, uint64_t name, uint64_t *writes, uin
 	tally_unsynced *set;
 
 	*writes = *bytes = 0;
-	if (segment->header->unsynced.count == 0)
+	if (segment->cold.unsynced.count == 0)
 		return;
 	set = set_of(segment, name);
 	for (uint32_t way = 0; way < TALLY_FILE_WAYS; way++)

@@ -43,6 +43,7 @@ claim(tally_slot *slot, const tally_identity *identity, uint64_t tick)
 {
 	if (tally_claim(&segment, identity, slot) != 0)
 		_exit(1);
+	tally_begin(slot, TALLY_NONE);
 	slot->entry->claimed_tick = slot->book->born = slot->book->run_start = tick;
 	slot->entry->claimed_boot_ns = tick + 5 * SECOND;
 }
@@ -284,6 +285,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	tally_options_init(&options);
+	options.any_file_system = true;
 	options.slots = 4;
 	options.groups = 2;
 	options.stats_per_book = 16;

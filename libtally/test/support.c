@@ -90,6 +90,7 @@ test_claim(tally_segment *segment, const char *kind, tally_slot *slot)
 	tally_identity identity = {.kind = kind};
 
 	assert_int_equal(tally_claim(segment, &identity, slot), 0);
+	tally_begin(slot, TALLY_NONE);
 }
 
 static void

@@ -198,7 +198,7 @@ the_fold_of_the_dead_counts_only_the_time_since_a_reset(void **state)
 }
 
 static void
-the_dead_are_buried_with_their_time_up_to_now(void **state)
+the_dead_are_folded_with_their_time_up_to_now(void **state)
 {
 	pid_t		pid = test_child(die_in_an_account, NULL);
 	test_sum	sum;
@@ -210,9 +210,7 @@ the_dead_are_buried_with_their_time_up_to_now(void **state)
 	assert_int_equal(test_wait(pid), 256 + SIGKILL);
 	born = tally_book_at(&segment, 0)->born;
 	before = tally_now(segment.clock);
-	tally_bury(&segment, pid + 1);
-	assert_int_equal(tally_population(&segment), 1);
-	tally_bury(&segment, pid);
+	assert_int_equal(tally_sweep(&segment), 1);
 	after = tally_now(segment.clock);
 	test_sum_of(&segment, cpu_stat, &sum);
 	assert_int_equal(sum.count, 2);
@@ -233,6 +231,40 @@ another_pid_namespace_is_not_swept(void **state)
 	segment.header->pid_namespace--;
 	assert_int_equal(tally_sweep(&segment), 1);
 	assert_at_rest(&segment);
+}
+
+static int
+claim_and_stop(void *argument)
+{
+	tally_slot	slot;
+
+	test_claim(&segment, "one", &slot);
+	*(volatile int *) argument = 1;
+	pause();
+	return 0;
+}
+
+/* A container started anew: its predecessor's processes are gone, though none can be asked after. */
+static void
+a_server_that_starts_takes_another_namespaces_slots_over(void **state)
+{
+	volatile int *claimed = test_shared(sizeof(int));
+	pid_t		pid = test_child(claim_and_stop, (void *) claimed);
+
+	(void) state;
+	while (!*claimed)
+		usleep(1000);
+	/* in this namespace it is alive, and keeps its slot */
+	assert_int_equal(tally_take_over(&segment), 0);
+	assert_int_equal(tally_population(&segment), 1);
+	segment.header->pid_namespace++;
+	segment.header->fold_lock = (uint32_t) pid;
+	segment.header->fold_lock_boot_ns = tally_boot_ns();
+	assert_int_equal(tally_take_over(&segment), 1);
+	assert_int_equal(segment.header->pid_namespace, tally_pid_namespace());
+	assert_at_rest(&segment);
+	kill(pid, SIGKILL);
+	test_wait(pid);
 }
 
 static void
@@ -261,8 +293,9 @@ main(void)
 		CASE(a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows),
 		CASE(a_switch_that_slips_in_after_the_reset_leaves_time_conserved),
 		CASE(the_fold_of_the_dead_counts_only_the_time_since_a_reset),
-		CASE(the_dead_are_buried_with_their_time_up_to_now),
+		CASE(the_dead_are_folded_with_their_time_up_to_now),
 		CASE(another_pid_namespace_is_not_swept),
+		CASE(a_server_that_starts_takes_another_namespaces_slots_over),
 		CASE(a_reused_pid_is_known_by_its_later_start),
 	};
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -407,6 +408,156 @@ a_later_run_takes_the_segment_over_under_its_own_pid(void **state)
 }
 
 static void
+another_systems_segment_is_replaced(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	/* the figures of a cluster that was removed; the new one's directory has got its inode */
+	options.system_id = 7000000000000000001u;
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_true(other.created);
+	assert_int_not_equal(other.inode, segment.inode);
+	tally_close(&other);
+	options.system_id = 7000000000000000002u;
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_true(other.created);
+	assert_true(other.header->system_id == 7000000000000000002u);
+	tally_close(&other);
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_false(other.created);
+	tally_close(&other);
+}
+
+static void
+who_takes_any_capacities_replaces_nothing(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	options.slots++;
+	options.events = 32;
+	options.any_capacities = true;
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_false(other.created);
+	assert_int_equal(other.inode, segment.inode);
+	assert_int_equal(other.cold.slots, options.slots - 1);
+	tally_close(&other);
+	options.system_id = 5;
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_true(other.created);
+	tally_close(&other);
+}
+
+static void
+a_moved_data_directory_keeps_its_segment(void **state)
+{
+	tally_segment other;
+
+	(void) state;
+	options.host = "/srv/moved";
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_false(other.created);
+	assert_string_equal(other.header->host, "/srv/moved");
+	tally_close(&other);
+}
+
+static void
+a_segment_on_a_disk_is_refused_unless_asked_for(void **state)
+{
+	char		directory[64] = "/var/tmp/tally_disk.XXXXXX";
+	char		path[96];
+	struct statfs fs;
+	tally_segment other;
+
+	(void) state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/segment", directory);
+	assert_int_equal(statfs(directory, &fs), 0);
+	if (fs.f_type == 0x01021994)
+		print_message("SKIPPED: /var/tmp is in memory here\n");
+	else
+	{
+		assert_int_equal(tally_open(path, &options, &other), EMEDIUMTYPE);
+		assert_int_equal(access(path, F_OK), -1);
+		options.any_file_system = true;
+		assert_int_equal(tally_open(path, &options, &other), 0);
+		tally_close(&other);
+		unlink(path);
+	}
+	/* the attempt has left nothing behind */
+	assert_int_equal(rmdir(directory), 0);
+}
+
+static void
+whoever_does_not_map_a_segment_says_its_probes_and_survives_its_end(void **state)
+{
+	tally_segment other;
+	const tally_probe *probe = tally_at(&segment, &segment.cold.probes, 3);
+
+	(void) state;
+	assert_int_equal(tally_attach_unmapped(test_path("segment"), &other), 0);
+	assert_null(other.header);
+	tally_probe_set(&other, 3, "import fsync", TALLY_PROBE_LEFT_OUT, "because");
+	assert_int_equal(probe->state, TALLY_PROBE_LEFT_OUT);
+	assert_string_equal(probe->name, "import fsync");
+	assert_string_equal(probe->reason, "because");
+	assert_true(tally_seconds_per_tick(&other) > 0);
+	assert_int_equal(tally_map(&other), 0);
+	assert_int_equal(other.header->slots, options.slots);
+	tally_close(&other);
+
+	assert_int_equal(tally_attach_unmapped(test_path("segment"), &other), 0);
+	assert_int_equal(truncate(test_path("segment"), 4096), 0);
+	assert_int_equal(tally_map(&other), EINVAL);
+	tally_probe_set(&other, 3, "import fsync", TALLY_PROBE_INSTALLED, NULL);
+	tally_close(&other);
+}
+
+static int
+write_after_the_end(void *argument)
+{
+	tally_segment mine;
+	tally_slot	slot;
+	uint32_t	cpu;
+
+	(void) argument;
+	if (tally_attach(test_path("segment"), &mine) != 0 || tally_guard(&mine) != 0)
+		return 1;
+	test_claim(&mine, "one", &slot);
+	cpu = tally_touch(&slot, tally_register(&mine, "work::cpu", TALLY_ACCOUNT, "ticks"));
+	tally_switch(&slot, cpu, tally_now(mine.clock));
+	if (truncate(test_path("segment"), 4096) != 0)
+		return 2;
+	for (int i = 0; i < 1000; i++)
+	{
+		char		name[32];
+
+		snprintf(name, sizeof(name), "work::wait %d", i);
+		tally_switch(&slot, tally_touch(&slot, tally_register(&mine, name, TALLY_ACCOUNT, "ticks")),
+					 tally_now(mine.clock));
+		if (slot.word != mine.header->level_word)
+			tally_follow(&slot, 0, tally_now(mine.clock));
+	}
+	tally_event_add(&mine, TALLY_EVENT_NOTE, "nobody reads this");
+	tally_sweep(&mine);
+	tally_retire(&slot);
+	return mine.fd == -1 ? 0 : 3;
+}
+
+static void
+a_guarded_writer_survives_the_end_of_its_file(void **state)
+{
+	struct stat st;
+
+	(void) state;
+	assert_int_equal(test_wait(test_child(write_after_the_end, NULL)), 0);
+	/* and has not touched what is left of it */
+	assert_int_equal(stat(test_path("segment"), &st), 0);
+	assert_int_equal(st.st_size, 4096);
+}
+
+static void
 ticks_are_worth_what_the_monotonic_clock_says(void **state)
 {
 	const struct timespec nap = {.tv_nsec = 100000000};
@@ -449,6 +600,12 @@ main(void)
 		CASE(sixteen_who_replace_a_misfit_at_once_end_with_one_segment),
 		CASE(a_new_segment_says_what_it_was_told),
 		CASE(a_later_run_takes_the_segment_over_under_its_own_pid),
+		CASE(another_systems_segment_is_replaced),
+		CASE(who_takes_any_capacities_replaces_nothing),
+		CASE(a_moved_data_directory_keeps_its_segment),
+		CASE(a_segment_on_a_disk_is_refused_unless_asked_for),
+		CASE(whoever_does_not_map_a_segment_says_its_probes_and_survives_its_end),
+		CASE(a_guarded_writer_survives_the_end_of_its_file),
 		CASE(ticks_are_worth_what_the_monotonic_clock_says),
 	};
 

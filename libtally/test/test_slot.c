@@ -96,6 +96,7 @@ texts_are_cut_and_null_leaves_them(void **state)
 	application[sizeof(application) - 1] = '\0';
 	identity.application = application;
 	assert_int_equal(tally_claim(&segment, &identity, &slot), 0);
+	tally_begin(&slot, TALLY_NONE);
 	assert_int_equal(strlen(slot.entry->application), TALLY_TEXT_MAX - 1);
 	tally_identify(&slot, &change);
 	assert_string_equal(slot.entry->kind, "client backend");
@@ -224,6 +225,7 @@ retired_slots_of_one_kind_database_and_user_share_a_group(void **state)
 
 		identity.user_id = 2 + (i % 2 == 0);
 		assert_int_equal(tally_claim(&segment, &identity, &slot), 0);
+		tally_begin(&slot, TALLY_NONE);
 		tally_record(&slot, tally_touch(&slot, stat), 100 * i);
 		slot.book->calls[5] = i;
 		tally_retire(&slot);
@@ -280,11 +282,19 @@ more_sessions_than_slots_are_refused_and_counted(void **state)
 
 	(void) state;
 	for (int i = 0; i < 8; i++)
+	{
 		assert_int_equal(tally_claim(&segment, &identity, &slots[i]), 0);
+		tally_begin(&slots[i], TALLY_NONE);
+	}
 	assert_int_equal(tally_claim(&segment, &identity, &slots[8]), ENOSPC);
 	assert_int_equal(segment.header->overflow_slots, 1);
+	assert_int_equal(segment.header->refused_memory, 0);
+	/* whoever was refused is told when there is room again, and nobody else ever looks */
+	assert_int_equal(segment.header->room, 0);
 	tally_retire(&slots[3]);
+	assert_int_equal(segment.header->room, 1);
 	assert_int_equal(tally_claim(&segment, &identity, &slots[8]), 0);
+	tally_begin(&slots[8], TALLY_NONE);
 	assert_int_equal(slots[8].index, 3);
 	slots[3] = slots[8];
 	for (int i = 0; i < 8; i++)
@@ -356,6 +366,81 @@ a_group_without_room_adds_to_its_overflow_account(void **state)
 	assert_at_rest(&segment);
 }
 
+static tally_slot *stepping;
+static int	steps_seen;
+
+/* As a reader would find it at this instant. */
+static void
+time_is_whole_now(const char *where)
+{
+	const tally_slot_entry *entry = tally_entry_at(&segment, 0);
+	const tally_book *book = tally_book_at(&segment, 0);
+	uint64_t	accounts;
+
+	(void) where;
+	steps_seen++;
+	if (entry->state != TALLY_SLOT_LIVE || (book->seq & 1) != 0)
+		return;
+	accounts = test_accounts(&segment, 0);
+	/* one account runs, until the last has been closed */
+	assert_true(book->run != TALLY_NONE || accounts > 0);
+	assert_true(accounts == book->run_start - book->born);
+	assert_int_equal(book->born, entry->claimed_tick);
+}
+
+static void
+a_slot_is_never_seen_without_an_account(void **state)
+{
+	tally_identity identity = {.kind = "one"};
+	tally_slot	slot;
+	uint32_t	cpu;
+
+	(void) state;
+	stepping = &slot;
+	tally_test_hook = time_is_whole_now;
+	assert_int_equal(tally_claim(&segment, &identity, &slot), 0);
+	cpu = tally_touch(&slot, account("startup::cpu"));
+	assert_int_not_equal(slot.entry->state, TALLY_SLOT_LIVE);
+	tally_begin(&slot, cpu);
+	assert_int_equal(slot.entry->state, TALLY_SLOT_LIVE);
+	tally_switch(&slot, cpu, tally_now(segment.clock));
+	tally_retire(&slot);
+	tally_test_hook = NULL;
+	assert_true(steps_seen > 10);
+	assert_at_rest(&segment);
+}
+
+/* What is read back of the book's own words must not lead anywhere. */
+static void
+nonsense_in_the_book_stays_within_bounds(void **state)
+{
+	static const uint32_t nonsense[] = {0x7FFFFFFF, 0xFFFFFFFE, 9, 1000, 0x80000000};
+	uint64_t	seed = 3;
+	tally_slot	slot;
+	char		name[32];
+
+	(void) state;
+	for (int round = 0; round < 200; round++)
+	{
+		test_claim(&segment, "one", &slot);
+		tally_switch(&slot, tally_touch(&slot, account("a::cpu")), tally_now(segment.clock));
+		for (int i = 0; i < 20; i++)
+		{
+			uint32_t   *words[] = {&slot.book->run, &slot.book->pend, &slot.book->used};
+			uint32_t   *word = words[test_random(&seed) % 3];
+
+			*word = test_random(&seed) % 2 ? nonsense[test_random(&seed) % 5] : (uint32_t) test_random(&seed);
+			snprintf(name, sizeof(name), "a::wait %d", i);
+			tally_switch(&slot, tally_touch(&slot, account(name)), tally_now(segment.clock));
+			tally_switch_later(&slot, 0, tally_now(segment.clock));
+		}
+		if (round % 7 == 0)
+			segment.header->level_word += 0x100;
+		tally_retire(&slot);
+	}
+	assert_int_equal(tally_population(&segment), 0);
+}
+
 #define SMALL_BLOCKS 64				/* of 4 KiB; the size of the small tmpfs */
 
 /* Bounded, so that a test gone wrong cannot fill a file system of the machine's. */
@@ -420,12 +505,13 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 
 	assert_int_equal(tally_open(path, &options, &full), 0);
 	assert_int_equal(tally_claim(&full, &identity, &first), 0);
+	tally_begin(&first, TALLY_NONE);
 	now = first.book->born;
 	tally_switch(&first, 0, 0);
 	fill_small_tmpfs(ballast);
-	assert_int_equal(tally_claim(&full, &identity, &second), ENOSPC);
-	assert_int_equal(full.header->overflow_slots, 1);
-	assert_int_equal(full.header->overflow_memory, 1);
+	assert_int_equal(tally_claim(&full, &identity, &second), ENOMEM);
+	assert_int_equal(full.header->overflow_slots, 0);
+	assert_int_equal(full.header->refused_memory, 1);
 	assert_int_equal(tally_population(&full), 1);
 	for (uint32_t i = 0; i < 30; i++)
 	{
@@ -434,7 +520,7 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 		assert_int_equal(index, i < 7 ? i + 1 : 0);
 		tally_switch(&first, index, now += 10);
 	}
-	assert_int_equal(full.header->overflow_memory, 1 + 23);
+	assert_int_equal(full.header->overflow_memory, 23);
 	tally_switch(&first, TALLY_NONE, now += 10);
 	tally_retire(&first);
 	assert_int_equal(test_accounts(&full, full.header->entries.count - 1), 310);
@@ -460,6 +546,8 @@ main(void)
 		CASE(more_sessions_than_slots_are_refused_and_counted),
 		CASE(accounts_beyond_the_book_share_the_overflow_account),
 		CASE(a_group_without_room_adds_to_its_overflow_account),
+		CASE(a_slot_is_never_seen_without_an_account),
+		CASE(nonsense_in_the_book_stays_within_bounds),
 		cmocka_unit_test_setup_teardown(a_full_tmpfs_is_an_error_and_never_a_signal, setup,
 										unmount_small_tmpfs),
 	};

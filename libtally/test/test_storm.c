@@ -73,7 +73,7 @@ live(oracle *me, uint64_t *seed)
 	}
 	cpu = tally_touch(&slot, cpu_stat);
 	wait = tally_touch(&slot, wait_stat);
-	tally_switch(&slot, cpu, 0);
+	tally_begin(&slot, cpu);
 	for (int i = (int) (test_random(seed) % 40); i > 0; i--)
 	{
 		uint32_t	which = (uint32_t) (test_random(seed) % STATS);
@@ -207,9 +207,7 @@ hundreds_killed_at_random_instants_leak_nothing_and_count_once(void **state)
 			continue;
 		kill(pids[oldest], SIGKILL);
 		assert_int_equal(test_wait(pids[oldest]), 256 + SIGKILL);
-		if (i % 3 == 0)
-			tally_bury(&segment, pids[oldest]);
-		else if (i % 3 == 1)
+		if (i % 3 != 2)
 			tally_sweep(&segment);
 	}
 	for (int i = VICTIMS - VICTIMS_AT_ONCE; i < VICTIMS; i++)
@@ -260,7 +258,7 @@ a_dying_writer_beside_an_example_program_disturbs_it_not(void **state)
 		assert_int_equal(system(command), 0);
 	kill(pid, SIGKILL);
 	test_wait(pid);
-	tally_bury(&segment, pid);
+	tally_sweep(&segment);
 	assert_at_rest(&segment);
 	cpu = tally_register(&segment, "work::cpu", TALLY_ACCOUNT, "ticks");
 	wait = tally_register(&segment, "work::wait::nap", TALLY_ACCOUNT, "ticks");

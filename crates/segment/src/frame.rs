@@ -97,6 +97,17 @@ pub struct FrameStat {
     pub total: Total,
 }
 
+/// What found no room in the interval; whoever still goes without a slot counts in each.
+fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflows {
+    let mut new = previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
+    if snapshot.refused && new.slots == 0 && new.memory == 0 {
+        // Which of the two it was is known by the counts so far.
+        let missing = if snapshot.overflows.slots > 0 { &mut new.slots } else { &mut new.memory };
+        *missing = 1;
+    }
+    new
+}
+
 impl Frame {
     /// What happened between two snapshots of a segment; without a first one, since the last
     /// reset or since the segment was made.
@@ -127,8 +138,7 @@ impl Frame {
             torn_sessions: snapshot.books.iter().filter(|b| b.torn).count(),
             nameless: snapshot.nameless,
             overflow: snapshot.overflows,
-            overflow_in_interval: previous
-                .map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows)),
+            overflow_in_interval: overflow_between(previous, snapshot),
             functions_probed: functions_probed(segment),
             population: sessions::population(&sessions),
             sessions,

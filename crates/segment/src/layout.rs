@@ -91,6 +91,8 @@ pub mod header {
     pub const ENTRIES: usize = 208;
     /// Region.
     pub const BOOKS: usize = 224;
+    /// U32: bit 0: all processes of the server write here, not its sessions alone.
+    pub const FLAGS: usize = 36;
     /// 256 bytes of text.
     pub const HOST: usize = 240;
     /// 64 bytes of text.
@@ -169,8 +171,12 @@ pub mod header {
     pub const OVERFLOW_RELATIONS: usize = 1352;
     /// U64: places of relations left half laid down by a process that died.
     pub const RELATIONS_LOST: usize = 1360;
+    /// U64: claims refused because the file system had no room.
+    pub const REFUSED_MEMORY: usize = 1368;
+    /// U32: 1: a process that was refused a slot waits for one.
+    pub const REFUSED: usize = 1412;
     /// Where the live part ends.
-    pub const LIVE_END: usize = 1368;
+    pub const LIVE_END: usize = 1416;
 }
 
 /// Offsets in the entry of a slot or group.

@@ -58,6 +58,8 @@ pub struct Header {
     pub server_port: u32,
     /// The folder of the server's socket, or empty.
     pub socket_dir: String,
+    /// Whether all processes of the server write here, not its sessions alone.
+    pub all_processes: bool,
 }
 
 /// Where things lie; checked against the size of the file.
@@ -105,7 +107,7 @@ pub struct Overflows {
     pub directory: u64,
     /// Sessions folded into the group of last resort.
     pub groups: u64,
-    /// Growths that the file system refused.
+    /// Growths that the file system refused, and sessions that found no memory for a slot.
     pub memory: u64,
     /// Slots found damaged and not folded.
     pub lost_folds: u64,
@@ -126,7 +128,8 @@ impl Overflows {
             statistics: u64_at(live, header::OVERFLOW_STATS),
             directory: u64_at(live, header::OVERFLOW_DIRECTORY),
             groups: u64_at(live, header::OVERFLOW_GROUPS),
-            memory: u64_at(live, header::OVERFLOW_MEMORY),
+            memory: u64_at(live, header::OVERFLOW_MEMORY)
+                .saturating_add(u64_at(live, header::REFUSED_MEMORY)),
             lost_folds: u64_at(live, header::LOST_FOLDS),
             statements_dropped: u64_at(live, header::STATEMENTS_DROPPED),
             statements_lost: u64_at(live, header::STATEMENTS_LOST),
@@ -777,6 +780,7 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
             server_pid: u32_at(head, header::SERVER_PID),
             server_port: u32_at(head, header::SERVER_PORT),
             socket_dir: text_at(head, header::SOCKET_DIR, 112),
+            all_processes: u32_at(head, header::FLAGS) & 1 != 0,
         },
         regions,
     ))

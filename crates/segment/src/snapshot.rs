@@ -49,6 +49,8 @@ pub struct Snapshot {
     pub reset_tick: u64,
     /// What found no room so far.
     pub overflows: Overflows,
+    /// Whether a process that found no slot still goes without.
+    pub refused: bool,
     /// Events ever begun.
     pub event_count: u64,
     /// Folds completed.
@@ -168,6 +170,7 @@ impl Segment {
             resets,
             reset_tick: frame.reset_tick,
             overflows: Overflows::of(&after),
+            refused: u32_at(&after, header::REFUSED) != 0,
             event_count: u64_at(&after, header::EVENT_COUNT),
             folds,
             books,

@@ -17,7 +17,7 @@ pub struct Coverage {
     pub covered: Vec<Process>,
     /// Without one.
     pub uncovered: Vec<Process>,
-    /// Whether the server's first process has a slot: loaded by shared_preload_libraries.
+    /// Whether all processes are to have one: loaded by shared_preload_libraries.
     pub shared: bool,
 }
 
@@ -51,7 +51,7 @@ impl Coverage {
             .collect();
         let (covered, uncovered) =
             children.into_iter().partition(|process: &Process| pids.contains(&process.pid));
-        Ok(Self { covered, uncovered, shared: pids.contains(&postmaster) })
+        Ok(Self { covered, uncovered, shared: segment.header().all_processes })
     }
 }
 

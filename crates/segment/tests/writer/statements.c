@@ -126,6 +126,7 @@ claim(tally_segment *segment, tally_slot *slot, tally_cache *cache)
 
 	if (tally_claim(segment, &me, slot) != 0 || tally_cache_open(slot, cache) != 0)
 		abort();
+	tally_begin(slot, TALLY_NONE);
 }
 
 static void
@@ -193,6 +194,7 @@ main(int argc, char **argv)
 		return 2;
 	writers = (uint32_t) atoi(argv[4]);
 	tally_options_init(&options);
+	options.any_file_system = true;
 	options.slots = 16;
 	options.stats_per_book = 16;
 	options.statements = 1000;

@@ -183,7 +183,8 @@ impl Status {
                 not_covered: it.uncovered.iter().map(ProcessRow::from).collect(),
             }),
             overflow: segment.overflows()?,
-            exact: interval.exact,
+            exact: interval.exact
+                && !coverage.is_some_and(|it| it.shared && !it.uncovered.is_empty()),
             probes: segment
                 .probes()?
                 .into_iter()

@@ -167,11 +167,15 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
         return sheet.line("overflow", "none");
     }
     for (count, what, remedy) in [
-        (found.slots, "processes found no slot", "raise pg_tally.max_slots"),
+        (found.slots, "times a process found no slot", "raise pg_tally.max_slots"),
         (found.statistics, "statistics found no room in a book", "raise pg_tally.max_statistics"),
         (found.directory, "names found no room", "raise pg_tally.max_names"),
         (found.groups, "sessions went into the last group", "raise pg_tally.max_groups"),
-        (found.memory, "growths were refused", "make room on the segment's file system"),
+        (
+            found.memory,
+            "times there was no memory for more",
+            "make room on the segment's file system",
+        ),
         (found.lost_folds, "damaged slots were left alone", "restart the server"),
         (
             found.statements_dropped,

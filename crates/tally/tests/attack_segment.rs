@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Whatever happens to the segment's file while a server runs, the server goes on.
+//!
+//! PGTALLY_ATTACK_ROUNDS says how often random bytes are written (20).
+
+mod house;
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, RngCore, SeedableRng};
+use scratch::{Cluster, Load, RunningPgbench, StopMode};
+use segment::Segment;
+
+const HEADER: u64 = 4096;
+/// The words of the header that are described in format/FORMAT.md.
+const HEADER_END: u64 = 1472;
+const SLOTS: u64 = 72;
+const STATS_PER_BOOK: u64 = 80;
+const ENTRIES: u64 = 208;
+const PID_NAMESPACE: u64 = 64;
+const SYSTEM_ID: u64 = 808;
+const FOLD_LOCK: u64 = 1280;
+const FOLD_LOCK_BOOT_NS: u64 = 1288;
+
+fn rounds(otherwise: u32) -> u32 {
+    std::env::var("PGTALLY_ATTACK_ROUNDS").map_or(otherwise, |text| text.parse().unwrap())
+}
+
+/// Small books, so that random bytes hit what is in use.
+fn server() -> Cluster {
+    let cluster = house::start(
+        house::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("restart_after_crash", "on")
+            .setting("autovacuum_naptime", "1s")
+            .setting("pg_tally.max_statistics", "128")
+            .setting("pg_tally.max_statements", "200")
+            .setting("pg_tally.max_relations", "50"),
+    );
+    cluster.pgbench_init(1).unwrap();
+    house::create_views(&cluster);
+    cluster
+}
+
+/// A server, its first process and its file.
+struct Victim {
+    cluster: Cluster,
+    postmaster: u32,
+    path: PathBuf,
+    file: File,
+}
+
+impl Victim {
+    fn new(cluster: Cluster) -> Self {
+        let path = house::segment(&cluster);
+        let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        Self { postmaster: cluster.postmaster_pid().unwrap(), path, file, cluster }
+    }
+
+    /// The file of that name may be another now.
+    fn reopen(&mut self) {
+        self.file = OpenOptions::new().read(true).write(true).open(&self.path).unwrap();
+    }
+
+    fn put(&self, offset: u64, bytes: &[u8]) {
+        self.file.write_all_at(bytes, offset).unwrap();
+    }
+
+    fn word(&self, offset: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, offset).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn crashes(&self) -> usize {
+        self.cluster.log().matches("was terminated by signal").count()
+    }
+
+    /// The first process is the one that it was, and takes sessions; `what` has happened.
+    fn survives(&self, what: &str) {
+        house::eventually(&format!("sessions are taken after {what}"), || {
+            assert!(scratch::alive(self.postmaster), "the postmaster died of {what}");
+            self.cluster
+                .connect()
+                .is_ok_and(|mut client| client.simple_query("select 1").is_ok())
+        });
+        assert_eq!(self.cluster.postmaster_pid().unwrap(), self.postmaster, "after {what}");
+    }
+}
+
+/// Sessions that stay, and sessions that come and go.
+fn load(cluster: &Cluster, seconds: u64) -> [RunningPgbench; 2] {
+    let stay = cluster.pgbench().load(Load::TpcB).clients(3).arg("--max-tries=100");
+    let come = cluster.pgbench().load(Load::Select).clients(1).arg("-C");
+    [stay, come].map(|load| load.duration(Duration::from_secs(seconds)).spawn().unwrap())
+}
+
+#[test]
+fn a_file_that_is_cut_short_ends_no_process() {
+    let mut victim = Victim::new(server());
+    for length in [0, 8, HEADER, 3 * HEADER, 1 << 20] {
+        let load = load(&victim.cluster, 2);
+        std::thread::sleep(Duration::from_millis(700));
+        victim.file.set_len(length).unwrap();
+        for bench in load {
+            let result = bench.wait().unwrap();
+            assert_eq!(result.failed, 0, "cut to {length}");
+            assert!(result.transactions > 0, "cut to {length}");
+        }
+        victim.survives(&format!("a cut to {length} bytes"));
+        assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
+        // A session of now says why it is not seen.
+        let failure = victim
+            .cluster
+            .psql("select value from tally.status where name = 'reason'")
+            .unwrap();
+        assert!(failure.contains("cut short"), "{length}: {failure}");
+        // The next start makes another file.
+        victim.cluster.restart().unwrap();
+        victim.postmaster = victim.cluster.postmaster_pid().unwrap();
+        victim.reopen();
+        let active = "select value from tally.status where name = 'active'";
+        assert_eq!(victim.cluster.psql(active).unwrap().trim(), "yes");
+    }
+}
+
+#[test]
+fn a_file_that_is_removed_ends_no_process() {
+    let victim = Victim::new(server());
+    std::fs::remove_file(&victim.path).unwrap();
+    let [stay, come] = load(&victim.cluster, 1);
+    assert_eq!(stay.wait().unwrap().failed + come.wait().unwrap().failed, 0);
+    // After a crash there is a file again.
+    let backend = victim.cluster.backend_pids().unwrap_or_default();
+    assert!(backend.is_empty(), "{backend:?}");
+    let checkpointer = victim
+        .cluster
+        .processes()
+        .into_iter()
+        .find(|process| process.title.contains("checkpointer"))
+        .unwrap();
+    victim.cluster.kill9(checkpointer.pid).unwrap();
+    house::eventually("the server has restarted", || victim.crashes() == 1);
+    victim.survives("a crash without a segment");
+    let mut segment = Segment::open(&victim.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    assert!(snapshot.books.len() > 3, "{}", snapshot.books.len());
+    // The probes are told in the new file too.
+    assert!(segment.probes().unwrap().iter().any(|probe| probe.name == "import fsync"));
+}
+
+#[test]
+fn no_word_of_the_header_ends_the_first_process() {
+    let victim = Victim::new(server());
+    for (n, offset) in (0..HEADER_END).step_by(8).enumerate() {
+        let before = victim.word(offset);
+        for word in [u64::MAX, 0x7FFF_FFFF_FFFF_FFFF] {
+            victim.put(offset, &word.to_ne_bytes());
+            // A session begins, works and ends.
+            let session = victim.cluster.connect();
+            assert!(scratch::alive(victim.postmaster), "the postmaster died of word {offset}");
+            if let Ok(mut client) = session {
+                let _ = client.simple_query("select count(*) from pgbench_branches");
+            }
+        }
+        victim.put(offset, &before.to_ne_bytes());
+        if n % 32 == 0 {
+            victim.survives(&format!("words up to {offset}"));
+        }
+    }
+    victim.survives("every word of the header");
+    assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
+}
+
+#[test]
+fn the_words_that_addresses_are_computed_from_are_not_believed() {
+    let victim = Victim::new(server());
+    let busy = load(&victim.cluster, 4);
+    let mut idle = victim.cluster.connect().unwrap();
+    for offset in [SLOTS, STATS_PER_BOOK, ENTRIES] {
+        let before = victim.word(offset);
+        victim.put(offset, &[0xFF; 8]);
+        std::thread::sleep(Duration::from_millis(300));
+        idle.simple_query("select 1").unwrap();
+        drop(victim.cluster.connect().unwrap());
+        victim.put(offset, &before.to_ne_bytes());
+    }
+    for bench in busy {
+        assert_eq!(bench.wait().unwrap().failed, 0);
+    }
+    victim.survives("three words");
+    assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
+}
+
+/// Where the file has memory, which is what is in use.
+fn extents(file: &File) -> Vec<(u64, u64)> {
+    let mut extents = Vec::new();
+    let mut at = 0;
+    while let Ok(from) = rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+        let to = rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(from)).unwrap();
+        extents.push((from, to));
+        at = to;
+    }
+    extents
+}
+
+/// Random bytes, or a word that is an extreme, somewhere in what is in use.
+fn scribble(victim: &Victim, random: &mut StdRng) -> String {
+    let extents = extents(&victim.file);
+    if extents.is_empty() {
+        return "nothing".into();
+    }
+    let (from, to) = extents[random.random_range(0..extents.len())];
+    let offset = match random.random_range(0..4) {
+        0 => random.random_range(0..HEADER / 8) * 8,
+        _ => random.random_range(from / 8..to / 8) * 8,
+    };
+    let length = *[4, 8, 8, 64, 512, 4096][random.random_range(0..6)..].first().unwrap();
+    let mut bytes = vec![0; length];
+    match random.random_range(0..4) {
+        0 => bytes.fill(0xFF),
+        1 => bytes.fill(0),
+        2 => bytes.fill(random.random()),
+        _ => random.fill_bytes(&mut bytes),
+    }
+    // Never longer than it is: that is another attack.
+    let length = length.min((to.max(HEADER) - offset.min(to.max(HEADER))) as usize);
+    victim.put(offset, &bytes[..length]);
+    format!("{length} bytes {:02x?}... at {offset}", &bytes[..length.min(8)])
+}
+
+/// What a session does that reads the segment by SQL.
+const LOOKS: [&str; 8] = [
+    "select count(*) from tally.ledger",
+    "select count(*) from tally.sessions",
+    "select count(*) from tally.statements",
+    "select count(*) from tally.relations",
+    "select count(*) from tally.locks",
+    "select count(*) from tally.events",
+    "select count(*) from tally.status",
+    "select tally.reset()",
+];
+
+#[test]
+fn random_bytes_over_a_live_segment_never_end_the_first_process() {
+    let seed = std::env::var("PGTALLY_ATTACK_SEED").map_or(7, |text| text.parse().unwrap());
+    let rounds = rounds(20);
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut victim = Victim::new(server());
+    let mut busy = load(&victim.cluster, 20);
+    let mut starts = 0;
+    for round in 0..rounds {
+        let mut written = Vec::new();
+        for _ in 0..random.random_range(1..20) {
+            written.push(scribble(&victim, &mut random));
+        }
+        if random.random_bool(0.3) {
+            let level = ["off", "waits", "locks"][random.random_range(0..3)];
+            let _ = house::tally().args(["level", level]).arg(&victim.path).output();
+        }
+        let look = LOOKS[random.random_range(0..LOOKS.len())];
+        if let Ok(mut client) = victim.cluster.connect() {
+            let _ = client.simple_query(look);
+            let _ = client.simple_query("select count(*) from pgbench_accounts where aid < 100");
+        }
+        assert!(
+            scratch::alive(victim.postmaster),
+            "round {round}, seed {seed}: the postmaster died after {written:#?}\n{}",
+            victim.cluster.log_tail(20)
+        );
+        // A new file, as after a damage that nobody can go on with.
+        if round % 8 == 7 {
+            victim.survives(&format!("round {round}, seed {seed}"));
+            victim.cluster.stop(StopMode::Fast).unwrap();
+            let _ = std::fs::remove_file(&victim.path);
+            victim.cluster.start().unwrap();
+            victim.postmaster = victim.cluster.postmaster_pid().unwrap();
+            victim.reopen();
+            starts += 1;
+        } else if !victim.path.exists() || victim.word(0) == 0 {
+            victim.survives(&format!("round {round}, seed {seed}"));
+            victim.reopen();
+        }
+        if busy.iter_mut().any(|bench| !bench.running()) {
+            busy.iter_mut().for_each(RunningPgbench::kill);
+            victim.survives("a load's end");
+            busy = load(&victim.cluster, 20);
+        }
+    }
+    busy.iter_mut().for_each(RunningPgbench::kill);
+    victim.survives("all rounds");
+    // Never worse than what the server does after any crash of a backend.
+    let panics = victim.cluster.log().matches("PANIC").count();
+    assert_eq!(panics, 0, "{}", victim.cluster.log_tail(50));
+    println!(
+        "{rounds} rounds, seed {seed}: {} crash restarts, {starts} starts with a new file",
+        victim.crashes()
+    );
+    victim.cluster.stop(StopMode::Fast).unwrap();
+}
+
+/// A process that stands still and holds the fold lock, as far as the segment says.
+#[test]
+fn a_stopped_holder_of_the_fold_lock_delays_nobody() {
+    let victim = Victim::new(server());
+    let mut holder = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let boot_ns = {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    };
+    victim.put(FOLD_LOCK_BOOT_NS, &boot_ns.to_ne_bytes());
+    victim.put(FOLD_LOCK, &holder.id().to_ne_bytes());
+    let postmaster = i32::try_from(victim.postmaster).unwrap();
+    let trace = house::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);
+    let mut sessions = 0;
+    while sessions < 40 {
+        drop(victim.cluster.connect().unwrap());
+        sessions += 1;
+    }
+    let calls = trace.map(house::strace::Strace::stop);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    if let Some(calls) = calls {
+        assert_eq!(calls.len(), 0, "somebody waited: {:?}", calls.first().map(|call| &call.name));
+    }
+    // Now that it is gone the next session folds all of them.
+    drop(victim.cluster.connect().unwrap());
+    house::eventually("what was left is folded", || {
+        drop(victim.cluster.connect().unwrap());
+        let segment = Segment::open(&victim.path).unwrap();
+        segment.population().unwrap() < 12
+    });
+}
+
+fn population(path: &Path) -> u32 {
+    Segment::open(path).unwrap().population().unwrap()
+}
+
+#[test]
+fn a_server_in_a_new_container_takes_over_what_the_last_one_left() {
+    let mut victim = Victim::new(server());
+    let mut clients: Vec<_> = (0..10).map(|_| victim.cluster.connect().unwrap()).collect();
+    for client in &mut clients {
+        client.simple_query("select 1").unwrap();
+    }
+    // All of them at once, as when a container is killed: nobody has time to leave.
+    let signal = |pid: u32, signal| {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    };
+    signal(victim.postmaster, rustix::process::Signal::STOP);
+    for process in victim.cluster.processes() {
+        signal(process.pid, rustix::process::Signal::KILL);
+    }
+    victim.cluster.kill9_postmaster().unwrap();
+    drop(clients);
+    assert!(population(&victim.path) > 10);
+    // As the last container's would look from the next.
+    victim.put(PID_NAMESPACE, &4_026_531_000_u64.to_ne_bytes());
+    let made = Segment::open(&victim.path).unwrap().header().created_realtime_ns;
+    victim.cluster.start().unwrap();
+    victim.postmaster = victim.cluster.postmaster_pid().unwrap();
+    victim.survives("a new container");
+    let segment = Segment::open(&victim.path).unwrap();
+    assert_eq!(segment.header().created_realtime_ns, made, "it is the same segment");
+    assert_eq!(segment.server_runs(), Some(true));
+    let kept = segment.population().unwrap();
+    assert!(kept < 10, "{kept} slots are held, of dead processes too");
+}
+
+#[test]
+fn a_new_cluster_in_the_same_directory_has_a_segment_of_its_own() {
+    let mut victim = Victim::new(server());
+    let made = Segment::open(&victim.path).unwrap().header().created_realtime_ns;
+    victim.cluster.kill9_postmaster().unwrap();
+    let before = victim.word(SYSTEM_ID);
+    assert_ne!(before, 0);
+    let control = victim.cluster.psql("select 1");
+    assert!(control.is_err());
+    // The same inode, another cluster: its system identifier is another.
+    victim.put(SYSTEM_ID, &(before ^ 1).to_ne_bytes());
+    victim.cluster.start().unwrap();
+    let segment = Segment::open(&victim.path).unwrap();
+    assert_ne!(segment.header().created_realtime_ns, made);
+    victim.reopen();
+    assert_eq!(victim.word(SYSTEM_ID), before);
+    let shown = victim.cluster.psql("select system_identifier from pg_control_system()").unwrap();
+    assert_eq!(shown.trim(), before.to_string());
+}
