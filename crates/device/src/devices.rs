@@ -18,6 +18,9 @@ use crate::space::Waiting;
 use crate::system::System;
 use crate::view::{Seen, View};
 
+#[cfg(test)]
+mod tests;
+
 /// An overlay on an overlay on a loop device is not laid deeper than this.
 const DEEPEST: u32 = 8;
 
@@ -236,8 +239,9 @@ impl Assembly<'_> {
             .mount_id
             .and_then(told)
             .or_else(|| self.worlds[world].mounts.of_path(&seen.path))
-            .ok_or(Problem::NoMount)?
-            .clone();
+            .cloned()
+            .or_else(|| self.unlisted(seen))
+            .ok_or(Problem::NoMount)?;
         if let Some(&at) = self.by_mount.get(&(world, mount.id)) {
             return Ok(at);
         }
@@ -246,6 +250,27 @@ impl Assembly<'_> {
         self.file_systems.push(FileSystem::of(&mount, world > 0, seen));
         self.file_systems[at].backing = self.backing(world, &mount, depth);
         Ok(at)
+    }
+
+    /// The mount of a file that no table shows: after a chroot into a folder that is no mount
+    /// point, the tables leave out what that folder lies on. The first process's may show it.
+    fn unlisted(&self, seen: &Seen) -> Option<Mount> {
+        let number = seen.device?;
+        let table = std::fs::read(self.system.process(1, "mountinfo")).unwrap_or_default();
+        let first = Mounts::parse(&table);
+        if let Some(mount) = seen.mount_id.and_then(|id| first.by_id(id)) {
+            return Some(mount.clone());
+        }
+        let tables = self.worlds.iter().map(|world| &world.mounts).chain([&first]);
+        let twin = tables.into_iter().find_map(|mounts| mounts.by_number(number));
+        let source = match (twin, BlockDevice::read(self.system, number)) {
+            (Some(twin), _) => twin.source.clone(),
+            (None, Some(device)) => Path::new("/dev").join(device.name),
+            (None, None) if !number.is_anonymous() => number.to_string().into(),
+            (None, None) => "a mount that is not listed here".into(),
+        };
+        let kind = twin.map_or(seen.kind(), |twin| &twin.kind);
+        Some(Mount::unlisted(seen.mount_id, number, source, kind, seen.read_only()))
     }
 
     fn backing(&mut self, world: usize, mount: &Mount, depth: u32) -> Backing {
@@ -264,7 +289,10 @@ impl Assembly<'_> {
                     || none(NoDevice::Overlay),
                     |(file_system, path)| Backing::FileSystem { file_system, path },
                 ),
-            "btrfs" => self.btrfs(world, mount, depth).unwrap_or_else(|| none(NoDevice::Hidden)),
+            "btrfs" => self.btrfs(world, mount, depth).unwrap_or_else(|| match mount.listed {
+                true => none(NoDevice::Hidden),
+                false => none(NoDevice::Unknown),
+            }),
             kind => none(NoDevice::by_kind(kind)),
         }
     }

@@ -39,6 +39,10 @@ pub struct FileSystem {
     /// Whether it was found among the mounts of this process because the server's own do not
     /// show it, as with the upper directory of a container's overlay.
     pub outside: bool,
+    /// Whether a table of mounts shows it. After a chroot into a folder that is no mount point
+    /// none does; then the device is what the kernel says of the files on it, the mount point is
+    /// given as `/`, and most options are not known.
+    pub listed: bool,
     /// The device under it.
     pub backing: Backing,
     /// Somewhere on it, to ask for its room.
@@ -64,6 +68,7 @@ impl FileSystem {
             options: mount.options.clone(),
             super_options,
             outside,
+            listed: mount.listed,
             // Until it is known.
             backing: Backing::none(NoDevice::Unknown, &mount.kind, &mount.source),
             path: seen.path.clone(),

@@ -24,9 +24,37 @@ pub(crate) struct Mount {
     pub source: PathBuf,
     /// As they stand, escaped: a comma inside of one is only then told from one between two.
     pub super_options: Vec<u8>,
+    /// Whether a table shows it.
+    pub listed: bool,
 }
 
 impl Mount {
+    /// A mount that no table shows, of which the kernel told its number and that of its device.
+    /// Seen from a root that is no mount point, it is what "/" lies on; the rest is another
+    /// mount's of the same device, or what the kernel says of a file on it.
+    pub fn unlisted(
+        id: Option<u64>,
+        number: DeviceNumber,
+        source: PathBuf,
+        kind: &str,
+        read_only: bool,
+    ) -> Mount {
+        // Before Linux 5.8 mounts have no number; the kernel's own are far below these.
+        let own = 1 << 63 | u64::from(number.major) << 32 | u64::from(number.minor);
+        Mount {
+            id: id.unwrap_or(own),
+            parent: 0,
+            number,
+            root: "/".into(),
+            point: "/".into(),
+            options: if read_only { "ro" } else { "rw" }.into(),
+            kind: kind.into(),
+            source,
+            super_options: Vec::new(),
+            listed: false,
+        }
+    }
+
     /// The value of one of the file system's own options.
     pub fn super_option(&self, name: &str) -> Option<PathBuf> {
         self.super_options.split(|&b| b == b',').find_map(|option| {
@@ -59,6 +87,7 @@ impl Mount {
             kind,
             source,
             super_options,
+            listed: true,
         })
     }
 }
@@ -89,6 +118,11 @@ impl Mounts {
 
     pub fn by_id(&self, id: u64) -> Option<&Mount> {
         self.by_id.get(&id).map(|&at| &self.mounts[at])
+    }
+
+    /// A mount of this device.
+    pub fn by_number(&self, number: DeviceNumber) -> Option<&Mount> {
+        self.mounts.iter().find(|mount| mount.number == number)
     }
 
     /// The mount that a path without symbolic links lies on.

@@ -19,7 +19,7 @@ pub enum Problem {
     /// The kernel refused.
     #[error("permission denied; run this as the server's user or as root")]
     Permission,
-    /// The table of mounts does not hold the one it lies on.
+    /// The table of mounts does not hold the one it lies on, and the kernel told no device.
     #[error("no mount is listed for it")]
     NoMount,
     /// Another file system is mounted there than when the devices were resolved.

@@ -8,11 +8,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    fstat, fstatvfs, openat, openat2, readlinkat, statx, AtFlags, Dir, Mode, OFlags, ResolveFlags,
-    StatxFlags, CWD,
+    fstat, fstatfs, fstatvfs, openat, openat2, readlinkat, statx, AtFlags, Dir, Mode, OFlags,
+    ResolveFlags, StatVfsMountFlags, StatxFlags, CWD,
 };
 use rustix::io::Errno;
 
+use crate::number::DeviceNumber;
 use crate::problem::Problem;
 use crate::space::Space;
 use crate::system::System;
@@ -25,7 +26,7 @@ const MOST_BYTES: u64 = 64 * 1024;
 pub(crate) struct View {
     /// `None`: our own root.
     root: Option<Root>,
-    /// Whether mounts can be told by the kernel's number of them.
+    /// Whether the kernel's numbers of mounts and devices are those of the tables.
     numbers: bool,
 }
 
@@ -42,6 +43,8 @@ pub(crate) struct Seen {
     fd: OwnedFd,
     /// The kernel's number of the mount it lies on, since Linux 5.8.
     pub mount_id: Option<u64>,
+    /// Of the file system's device; major 0 where it has none of its own.
+    pub device: Option<DeviceNumber>,
     /// Without symbolic links.
     pub path: PathBuf,
 }
@@ -84,12 +87,12 @@ impl View {
         let fd = self.open(path, path_flags()).map_err(|errno| self.explain(path, errno))?;
         // What a file system knows of the file is not asked for, so a network is not waited for.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let mount_id = statx(&fd, c"", flags, StatxFlags::MNT_ID)
-            .ok()
-            .filter(|s| self.numbers && s.stx_mask & StatxFlags::MNT_ID.bits() != 0)
-            .map(|s| s.stx_mnt_id);
+        let told = statx(&fd, c"", flags, StatxFlags::MNT_ID).ok().filter(|_| self.numbers);
+        let device = told.map(|s| DeviceNumber { major: s.stx_dev_major, minor: s.stx_dev_minor });
+        let mount_id =
+            told.filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|s| s.stx_mnt_id);
         let path = name_of(&fd).map_or_else(|| path.to_path_buf(), |name| self.inside(name));
-        Ok(Seen { fd, mount_id, path })
+        Ok(Seen { fd, mount_id, device, path })
     }
 
     /// A path of ours as it is under this root.
@@ -145,6 +148,34 @@ impl Seen {
     /// The room on its file system.
     pub fn space(&self) -> Result<Space, Problem> {
         Ok(Space::of(&fstatvfs(&self.fd)?))
+    }
+
+    /// The type of its file system, where no table of mounts has it.
+    pub fn kind(&self) -> &'static str {
+        // linux/magic.h, and what the file systems outside of it define.
+        match fstatfs(&self.fd).map_or(0, |stat| stat.f_type as u32) {
+            0xEF53 => "ext4",
+            0x5846_5342 => "xfs",
+            0x9123_683E => "btrfs",
+            0xF2F5_2010 => "f2fs",
+            0xCA45_1A4E => "bcachefs",
+            0x2FC1_2FC1 => "zfs",
+            0x0102_1994 => "tmpfs",
+            0x8584_58F6 => "ramfs",
+            0x794C_7630 => "overlay",
+            0x6969 => "nfs",
+            0xFF53_4D42 => "cifs",
+            0xFE53_4D42 => "smb3",
+            0x00C3_6400 => "ceph",
+            0x0102_1997 => "9p",
+            0x6573_5546 => "fuse",
+            _ => "unknown",
+        }
+    }
+
+    /// Whether its mount can only be read.
+    pub fn read_only(&self) -> bool {
+        fstatvfs(&self.fd).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 }
 

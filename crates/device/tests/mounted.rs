@@ -111,6 +111,53 @@ fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
     assert_eq!(room(6).expect("room").total_bytes, 2 << 20);
 }
 
+/// What this program prints when a test runs it under another root.
+#[test]
+#[ignore = "run by other tests, under another root"]
+fn under_another_root() {
+    let devices = Devices::resolve(&System::live(), "/data".as_ref(), Some(std::process::id()));
+    let reading = Reading::take(&devices);
+    for place in &devices.places {
+        let file_system = file_system(&devices, place);
+        let room = reading.spaces[&file_system.mount_id].clone().expect("room").total_bytes;
+        let names: Vec<&str> = devices.under(place).iter().map(|d| d.name.as_str()).collect();
+        let problem = &place.problem;
+        println!("seen {} {} {room} {names:?} {problem:?}", file_system.number, file_system.kind);
+    }
+    println!("notes {:?}", devices.notes);
+}
+
+#[test]
+fn a_root_that_is_no_mount_point_has_the_device_that_it_lies_on() {
+    let Some(mut namespace) = Namespace::new() else { return };
+    let program = std::env::current_exe().expect("this program");
+    let program = program.display();
+    let made = namespace.run(&format!(
+        "mkdir -p jail/proc jail/sys jail/tmp jail/data/pg_wal jail/data/pg_tblspc
+        for f in '{program}' $(ldd '{program}' | grep -o '/[^ ]*'); do
+            mkdir -p jail$(dirname $f) && cp -L $f jail$f; done
+        mount --rbind /proc jail/proc && mount --rbind /sys jail/sys && echo made"
+    ));
+    assert_eq!(made, ["made"]);
+    // The witnesses: stat(1), and the room by df(1).
+    let number = namespace.run("stat -c %Hd:%Ld jail/data").concat();
+    let kind = namespace.run("findmnt -n -o FSTYPE --target jail/data").concat();
+    let room = namespace.run("df -B1 --output=size jail/data | tail -n 1").concat();
+    let device = namespace.run(&format!("basename $(readlink /sys/dev/block/{number})")).concat();
+    let names = if device.is_empty() { "[]".into() } else { format!("[{device:?}]") };
+    let expected = format!("seen {number} {kind} {} {names} None", room.trim());
+    let inside = format!("chroot jail {program} --ignored --exact under_another_root --nocapture");
+    // First with the other processes in sight, of which the first has all mounts; then, as in a
+    // container, with none but itself.
+    for command in [inside.clone(), format!("unshare --pid --fork --mount-proc=jail/proc {inside}")]
+    {
+        let lines = namespace.run(&command);
+        let seen: Vec<&String> = lines.iter().filter(|line| line.starts_with("seen")).collect();
+        assert_eq!(seen, [&expected, &expected], "{command}: {lines:#?}");
+        assert!(lines.contains(&"notes []".to_string()), "{lines:#?}");
+    }
+}
+
 #[test]
 fn what_is_unmounted_or_mounted_over_later_is_said() {
     let Some(mut namespace) = Namespace::new() else { return };

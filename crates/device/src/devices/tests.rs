@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Files whose mount no table shows: real ones, with tables and devices that are made up.
+
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{major, minor};
+
+use super::*;
+
+/// A data directory below a folder that also holds a /proc and a /sys, none of which lists it.
+struct Jail {
+    dir: tempfile::TempDir,
+    system: System,
+    number: DeviceNumber,
+    mount_id: Option<u64>,
+}
+
+impl Jail {
+    fn new() -> Jail {
+        let dir = tempfile::tempdir().expect("a directory");
+        let system =
+            System { proc: dir.path().join("proc"), sys: dir.path().join("sys"), own: true };
+        let device = std::fs::metadata(dir.path()).expect("a directory").dev();
+        let seen = View::own(&system).see(dir.path()).expect("a directory");
+        let number = DeviceNumber { major: major(device), minor: minor(device) };
+        let jail = Jail { system, number, mount_id: seen.mount_id, dir };
+        std::fs::create_dir_all(jail.dir.path().join("data/pg_tblspc")).expect("a folder");
+        // What a chroot sees: /proc and the like, and not what it stands on.
+        jail.file("proc/self/mountinfo", "90 80 0:4 / /proc rw - proc proc rw\n");
+        jail
+    }
+
+    fn file(&self, path: &str, text: &str) {
+        let path = self.dir.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    /// The file system of the data directory.
+    fn file_system(&self) -> FileSystem {
+        let devices = Devices::resolve(&self.system, &self.dir.path().join("data"), None);
+        assert_eq!(devices.notes, Vec::<String>::new());
+        assert_eq!(devices.places[0].problem, None);
+        devices.file_systems[devices.places[0].file_system.expect("a file system")].clone()
+    }
+}
+
+#[test]
+fn a_file_whose_mount_no_table_shows_has_the_device_that_stat_says() {
+    let jail = Jail::new();
+    let found = jail.file_system();
+    assert_eq!((found.number, found.listed), (jail.number, false));
+    assert_eq!(jail.mount_id.unwrap_or(found.mount_id), found.mount_id);
+    // This /sys shows no device at all.
+    assert!(matches!(found.backing, Backing::None { .. }), "{found:?}");
+    if jail.number.is_anonymous() {
+        return;
+    }
+    let number = jail.number;
+    jail.file(&format!("sys/dev/block/{number}/dev"), &format!("{number}\n"));
+    let found = jail.file_system();
+    assert_eq!(found.backing, Backing::Device { device: number });
+    assert_eq!(found.source, Path::new("/dev").join(number.to_string()));
+}
+
+#[test]
+fn another_mount_of_the_same_device_tells_its_type_and_source() {
+    let jail = Jail::new();
+    let number = jail.number;
+    let line = format!("91 80 {number} /srv /srv rw - xfs /dev/mapper/vg-pg rw\n");
+    jail.file("proc/self/mountinfo", &line);
+    let found = jail.file_system();
+    assert_eq!((found.kind.as_str(), found.listed), ("xfs", false));
+    assert_eq!(found.source, Path::new("/dev/mapper/vg-pg"));
+    assert_eq!(found.number, number);
+}
+
+#[test]
+fn the_first_process_may_see_the_mount() {
+    let jail = Jail::new();
+    let Some(id) = jail.mount_id else {
+        println!("not tested: this kernel does not number mounts");
+        return;
+    };
+    let number = jail.number;
+    let line = format!("{id} 1 {number} /jails/1 /srv/jails/1 rw - f2fs /dev/sdx rw\n");
+    jail.file("proc/1/mountinfo", &line);
+    let found = jail.file_system();
+    assert_eq!((found.kind.as_str(), found.listed, found.mount_id), ("f2fs", true, id));
+    assert_eq!(found.mount_point, Path::new("/srv/jails/1"));
+}
