@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: PostgreSQL
-# make demo | build | test | check-server | check-statements | stress | studies | install | bench | lint | clean
+# make demo | build | test | check-server | check-statements | attack | stress | studies | install | bench | lint | clean
 #
 # PG_CONFIG says for which server the extension is built, PREFIX where `make install` puts
 # the command. Nothing but `make install` needs root.
@@ -12,10 +12,12 @@ DESTDIR ?=
 TALLY = target/release/tally
 EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
+# Tests that take their rounds from PGTALLY_ATTACK_ROUNDS.
+ATTACKS = $(patsubst crates/tally/tests/%.rs,--test %,$(wildcard crates/tally/tests/attack_*.rs))
 # The page of the reports, which the command carries within itself.
 PAGE = build/web/report.html
-# For the programs that the tests start: the same server as the extension's.
-export PG_CONFIG
+# For the programs that the tests start: the same server as the extension's; for script/: the same cargo.
+export PG_CONFIG CARGO
 
 all: build
 
@@ -23,6 +25,10 @@ all: build
 build/bootstrapped: script/bootstrap
 	script/bootstrap
 	@mkdir -p build && touch $@
+
+build/bootstrapped-tests: script/bootstrap | build/bootstrapped
+	script/bootstrap --test
+	@touch $@
 
 build: build/bootstrapped $(PAGE)
 	+$(LIBTALLY)
@@ -40,7 +46,7 @@ $(PAGE): $(shell find web/src -type f) web/build.mjs web/node_modules/.package-l
 demo: build
 	$(TALLY) demo
 
-test: build
+test: build build/bootstrapped-tests
 	+$(LIBTALLY) test
 	cd web && npm test
 	$(CARGO) test --workspace --locked --no-fail-fast
@@ -53,8 +59,14 @@ check-server: build
 check-statements: build
 	script/check-statements
 
+# What attackers do to a live server, each a thousand times; minutes. `make test` has a few rounds of each.
+attack: build build/bootstrapped-tests
+	@test -n "$(ATTACKS)" || { echo "there are no attacks: crates/tally/tests/attack_*.rs" >&2; exit 1; }
+	PGTALLY_ATTACK_ROUNDS=$${PGTALLY_ATTACK_ROUNDS:-1000} timeout --kill-after=30 40m \
+		$(CARGO) test --release --locked -p tally $(ATTACKS) -- --nocapture --test-threads=1
+
 # Everything at once for half an hour.
-stress: build
+stress: build build/bootstrapped-tests
 	PGTALLY_STRESS_SECONDS=1800 $(CARGO) test --release --locked -p tally --test stress -- --nocapture
 
 # Every study's quick variant, one after the other into build/studies; three quarters of an hour. Interrupted, it goes on.
@@ -73,11 +85,10 @@ bench: build
 	$(TALLY) cost --workload tpcb
 
 lint: build/bootstrapped $(PAGE)
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	+$(LIBTALLY)
 	+$(EXTENSION)
 	cd web && npm run check
+	script/lint
 
 # What was built is copied; nothing is built as root.
 install:
@@ -112,4 +123,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules
 
-.PHONY: all build demo test check-server check-statements stress studies bench lint install uninstall clean
+.PHONY: all build demo test check-server check-statements attack stress studies bench lint install uninstall clean
