@@ -146,7 +146,8 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	locks_ticks;		/* 1056: at level locks or above, up to the last change */
 	uint64_t	locks_since;		/* 1064: at it since then; 0: it is not */
 	uint32_t	pause;				/* 1072: TALLY_PAUSE_*: what is not to be looked at */
-	unsigned char pad3[76];
+	uint32_t	configured_level;	/* 1076: 1 + the level that the configuration has set last, 0 none */
+	unsigned char pad3[72];
 
 	/* rarely written, by anyone; atomic */
 	uint64_t	overflow_slots;		/* 1152: claims refused */
@@ -381,6 +382,7 @@ TALLY_ASSERT(offsetof(tally_header, sets) == 744);
 TALLY_ASSERT(offsetof(tally_header, unsynced) == 904);
 TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
 TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
+TALLY_ASSERT(offsetof(tally_header, configured_level) == 1076);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
 TALLY_ASSERT(offsetof(tally_header, fold_lock) == 1280);
 TALLY_ASSERT(offsetof(tally_header, system_id) == 808);
@@ -558,6 +560,11 @@ extern void tally_set_level(tally_segment *segment, tally_level level);
  */
 extern void tally_set_level_until(tally_segment *segment, tally_level level, uint64_t until,
 								  tally_level then);
+/*
+ * The same, where the configuration says so. Many processes read one change of it, each in its own
+ * time: the first sets the level, and the others find that done, whatever the level is by then.
+ */
+extern void tally_configure_level(tally_segment *segment, tally_level level);
 /* If the level's end has passed, set the one after it. */
 extern void tally_end_level(tally_segment *segment, uint64_t now);
 /* All totals of all slots and groups begin again at zero, now. EAGAIN: a fold is stuck. */

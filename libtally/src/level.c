@@ -45,6 +45,16 @@ tally_set_level(tally_segment *segment, tally_level level)
 	tally_set_level_until(segment, level, 0, level);
 }
 
+void
+tally_configure_level(tally_segment *segment, tally_level level)
+{
+	uint32_t	configured = 1 + (uint32_t) level;
+
+	if (__atomic_exchange_n(&segment->header->configured_level, configured,
+							__ATOMIC_ACQ_REL) != configured)
+		tally_set_level(segment, level);
+}
+
 /* Of many who find it passed, one takes the end away and sets the level. */
 void
 tally_end_level(tally_segment *segment, uint64_t now)

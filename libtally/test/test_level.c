@@ -101,6 +101,27 @@ a_level_with_an_end_ends_by_whoever_finds_it_passed(void **state)
 }
 
 static void
+a_change_of_the_configuration_counts_once(void **state)
+{
+	tally_header *header = segment.header;
+
+	(void) state;
+	tally_configure_level(&segment, TALLY_LEVEL_LOCKS);
+	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_LOCKS);
+	assert_int_equal(header->configured_level, 1 + TALLY_LEVEL_LOCKS);
+
+	/* Set by hand meanwhile, it stays, with its end, whoever reads the same configuration. */
+	tally_set_level_until(&segment, TALLY_LEVEL_OFF, UINT64_MAX, TALLY_LEVEL_WAITS);
+	tally_configure_level(&segment, TALLY_LEVEL_LOCKS);
+	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_OFF);
+	assert_true(header->level_until == UINT64_MAX);
+
+	tally_configure_level(&segment, TALLY_LEVEL_WAITS);
+	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_WAITS);
+	assert_int_equal(header->level_until, 0);
+}
+
+static void
 a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows(void **state)
 {
 	tally_slot	slot,
@@ -290,6 +311,7 @@ main(void)
 		CASE(setting_the_level_keeps_the_number_of_resets),
 		CASE(going_off_and_on_keeps_the_account_closed),
 		CASE(a_level_with_an_end_ends_by_whoever_finds_it_passed),
+		CASE(a_change_of_the_configuration_counts_once),
 		CASE(a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows),
 		CASE(a_switch_that_slips_in_after_the_reset_leaves_time_conserved),
 		CASE(the_fold_of_the_dead_counts_only_the_time_since_a_reset),

@@ -133,6 +133,8 @@ pub mod header {
     pub const LOCKS_SINCE: usize = 1064;
     /// U32: bit 0: statements are not to be looked at.
     pub const PAUSE: usize = 1072;
+    /// U32: 1 + the level that the server's configuration has set last, 0 none.
+    pub const CONFIGURED_LEVEL: usize = 1076;
     /// U64.
     pub const OVERFLOW_SLOTS: usize = 1152;
     /// U64.
