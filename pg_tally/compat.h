@@ -10,6 +10,8 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "utils/guc.h"
+#include "utils/guc_tables.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
 #error "pg_tally supports PostgreSQL 15"
@@ -26,6 +28,30 @@ static inline int64
 compat_wal_buffers_full(void)
 {
 	return PendingWalStats.wal_buffers_full;
+}
+
+static inline int
+compat_compare_setting(const void *name, const void *setting)
+{
+	return pg_strcasecmp(name, (*(struct config_generic *const *) setting)->name);
+}
+
+/* A setting by its name, or NULL. The table is sorted, without regard to case (guc.c). */
+static inline struct config_generic *
+compat_find_setting(const char *name)
+{
+	struct config_generic **found = bsearch(name, get_guc_variables(), GetNumConfigOptions(),
+											sizeof(struct config_generic *), compat_compare_setting);
+
+	return found == NULL ? NULL : *found;
+}
+
+/* Append what a file of the configuration sets; with a file that must be there or not. */
+static inline bool
+compat_parse_configuration(const char *file, bool must_be, ConfigVariable **first,
+						   ConfigVariable **last)
+{
+	return ParseConfigFile(file, must_be, NULL, 0, 0, DEBUG1, first, last);
 }
 
 /* Types of process, in the words of pg_stat_activity's backend_type. */

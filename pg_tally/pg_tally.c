@@ -20,17 +20,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "access/parallel.h"
 #include "access/xlog.h"
 #include "common/file_perm.h"
 #include "postmaster/postmaster.h"
 #include "storage/ipc.h"
+#include "storage/proc.h"
+#include "tcop/pquery.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 
 #include "commits.h"
+#include "configuration.h"
 #include "helper.h"
 #include "imports.h"
 #include "locks.h"
+#include "look.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "probe_table.h"
@@ -48,11 +53,13 @@ static pid_t segment_opener = 0;	/* who opened it; children inherit the rest */
 static bool segment_shared = false; /* by shared_preload_libraries */
 static char segment_failure[256];
 static bool messages_installed = false;
+static const char *only_looks = NULL;	/* why this session is not instrumented */
 
 static shmem_startup_hook_type previous_shmem_startup = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 
 extern PGDLLEXPORT void _PG_init(void);
+static void begin_after_load(const LoadStmt *load);
 
 tally_segment *
 pg_tally_opened(void)
@@ -76,6 +83,12 @@ const char *
 pg_tally_failure(void)
 {
 	return segment_failure;
+}
+
+const char *
+pg_tally_only_looks(void)
+{
+	return only_looks;
 }
 
 bool
@@ -127,20 +140,27 @@ remember_failure(int level, const char *what, int error)
 			(errmsg("pg_tally is not active: %s", segment_failure), errhint("%s", hint_for(error))));
 }
 
-/* False: there can be none, which has been reported at elevel. */
-static bool
-name_segment(int elevel)
+int
+pg_tally_path_in(const char *directory, char *path, size_t size)
 {
 	struct stat st;
 
 	if (stat(DataDir, &st) != 0)
-	{
-		remember_failure(elevel, DataDir, errno);
-		return false;
-	}
-	snprintf(segment_path, sizeof(segment_path), "%s/pg_tally.%llx.%llx", settings->directory,
+		return errno;
+	snprintf(path, size, "%s/pg_tally.%llx.%llx", directory,
 			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
-	return true;
+	return 0;
+}
+
+/* False: there can be none, which has been reported at elevel. */
+static bool
+name_segment(int elevel)
+{
+	int			error = pg_tally_path_in(settings->directory, segment_path, sizeof(segment_path));
+
+	if (error != 0)
+		remember_failure(elevel, DataDir, error);
+	return error == 0;
 }
 
 /* Open the segment or make one. 0 or an errno value. */
@@ -232,6 +252,7 @@ take_over(tally_segment *found)
 static void
 begin_run(tally_segment *opened)
 {
+	tally_configure_level(opened, (tally_level) settings->level);
 	tally_set_level(opened, (tally_level) settings->level);
 	take_over(opened);
 	if (settings->statements > 0 && IsPostmasterEnvironment)
@@ -407,14 +428,6 @@ lifecycle_forked(void)
 				 error == EINVAL ? "the file was cut short" : strerror(error));
 }
 
-/* Is this module still wanted by new sessions? */
-static bool
-wanted_by_sessions(void)
-{
-	return session_preload_libraries_string != NULL &&
-		strstr(session_preload_libraries_string, "pg_tally") != NULL;
-}
-
 /* Remove the segment's file if it is still ours. */
 static void
 unlink_segment(void)
@@ -438,11 +451,11 @@ lifecycle_exit(void)
 		if (segment_opener == getpid())
 			unlink_segment();
 	}
-	else if (!wanted_by_sessions() && segment.header != NULL && tally_population(&segment) == 0)
+	else if (!settings_preloaded() && segment.header != NULL && tally_population(&segment) == 0)
 		unlink_segment();
 }
 
-/* ---------------------------------------------------------------- COPY is a phase */
+/* ---------------------------------------------------------------- COPY is a phase, LOAD a wish */
 
 static void
 run_utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
@@ -465,7 +478,12 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 
 	if (!IsA(pstmt->utilityStmt, CopyStmt))
 	{
+		/* Loaded already, the library is not told of a LOAD. */
+		bool		load = only_looks != NULL && IsA(pstmt->utilityStmt, LoadStmt);
+
 		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
+		if (load)
+			begin_after_load((LoadStmt *) pstmt->utilityStmt);
 		return;
 	}
 	outer = probe_enter_phase(PHASE_COPY);
@@ -482,14 +500,64 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 
 /* ---------------------------------------------------------------- loading */
 
+/* Is it a superuser's LOAD that brings the library in? */
+static bool
+is_load_by_superuser(void)
+{
+	bool		load = false;
+	ListCell   *cell;
+
+	if (ActivePortal != NULL)
+		foreach(cell, ActivePortal->stmts)
+			load = load || (lfirst_node(PlannedStmt, cell)->utilityStmt != NULL &&
+							IsA(lfirst_node(PlannedStmt, cell)->utilityStmt, LoadStmt));
+	return load && superuser();
+}
+
+/*
+ * Has anybody who may asked for this session to be instrumented? The configuration, or a superuser.
+ * Any role can bring the library in: by a look at a view, by local_preload_libraries, by
+ * LOAD '$libdir/plugins/pg_tally' where it has been put there. A parallel worker follows its leader.
+ */
+static bool
+is_asked_for(void)
+{
+	if (IsParallelWorker())
+	{
+		bool		found = MyProc->lockGroupLeader != NULL &&
+			look_finds(MyProc->lockGroupLeader->pid);
+
+		look_end();
+		return found;
+	}
+	return settings_preloaded() || settings_preloaded_locally() || is_load_by_superuser();
+}
+
+static void
+install_hooks(bool with_statements)
+{
+	if (with_statements)
+		statements_install();
+	commits_install();
+}
+
+/* Instrument this session, and no other. */
 static void
 session_starts(void)
 {
 	/* A LOAD tells its user; a preload in every session would fill the log. */
 	bool		load = debug_query_string != NULL;
 	int			elevel = load ? WARNING : DEBUG1;
+	const char *unknown = settings_define_in_session();
 	int			error;
 
+	only_looks = NULL;
+	if (unknown != NULL)
+	{
+		snprintf(segment_failure, sizeof(segment_failure),
+				 "what the configuration says of %s cannot be read", unknown);
+		return;
+	}
 	if (!name_segment(elevel))
 		return;
 	error = open_segment(&segment);
@@ -503,29 +571,47 @@ session_starts(void)
 	tally_guard(&segment);
 	if (settings_level_refused()[0] != '\0' && segment.created)
 		tally_event_add(&segment, TALLY_EVENT_WARNING, settings_level_refused());
+	if (!IsParallelWorker())
+		tally_configure_level(&segment, (tally_level) settings->level);
+	install_hooks(settings->statements > 0);
 	install_probes();
 	probe_claim(&segment, load ? PHASE_SIMPLE_QUERY : PHASE_STARTUP);
 	if (settings->functions[0] != '\0')
 		settings_apply_functions(settings->functions);
 }
 
+/* A session that has only looked until now runs a LOAD. */
+static void
+begin_after_load(const LoadStmt *load)
+{
+	if (settings_is_library(load->filename) && superuser() && IsUnderPostmaster &&
+		!configuration_defined("pg_tally.level"))
+	{
+		look_end();
+		session_starts();
+	}
+}
+
 void
 _PG_init(void)
 {
 	segment_shared = process_shared_preload_libraries_in_progress;
-	settings_define();
 
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
-	if (settings->statements > 0)
-		statements_install();
-	commits_install();
-
 	if (segment_shared)
 	{
+		settings_define_shared();
+		install_hooks(settings->statements > 0);
 		previous_shmem_startup = shmem_startup_hook;
 		shmem_startup_hook = shmem_startup;
 	}
-	else if (IsUnderPostmaster)
+	else if (configuration_defined("pg_tally.level"))
+		only_looks = "another file of the library is loaded already";
+	else if (!IsUnderPostmaster || !is_asked_for())
+		only_looks = "neither session_preload_libraries nor LOAD by a superuser asks for it";
+	else
 		session_starts();
+	if (only_looks != NULL)
+		settings_read_statements();
 }

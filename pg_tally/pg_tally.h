@@ -20,6 +20,8 @@ extern tally_segment *pg_tally_opened(void);
 /* Is there a probe on the reading of messages? */
 extern bool pg_tally_reads_messages(void);
 extern const char *pg_tally_segment_path(void);
+/* Where the segment of this server is in a folder; 0 or an errno. */
+extern int	pg_tally_path_in(const char *directory, char *path, size_t size);
 /* Why there is none; empty when there is one. */
 extern const char *pg_tally_failure(void);
 /* An entry of the segment's probe table. */
@@ -59,6 +61,8 @@ pg_tally_stat_name(tally_segment *segment, uint32 stat)
 		: pg_tally_directory(segment, stat - 1)->name;
 }
 
+/* Why this session only looks, or NULL when it does not. */
+extern const char *pg_tally_only_looks(void);
 /* Loaded by shared_preload_libraries? */
 extern bool pg_tally_is_shared(void);
 /* Is it this process that speaks for the server? */

@@ -22,12 +22,14 @@
 #include "utils/queryjumble.h"
 #include "utils/varlena.h"
 
+#include "configuration.h"
 #include "functions.h"
 #include "pg_tally.h"
 #include "settings.h"
 #include "slow.h"
 #include "statements.h"
 
+#define LIBRARY "pg_tally"
 #define DEFAULT_DIRECTORY "/dev/shm"
 
 static settings_values values = {
@@ -46,6 +48,7 @@ static settings_values values = {
 const settings_values *const settings = &values;
 
 static char level_refused[160];		/* what the configuration said and is no level */
+static const char *unknown = NULL;	/* a setting of which it cannot be known what it says */
 
 static const struct config_enum_entry level_options[] = {
 	{"off", TALLY_LEVEL_OFF, false},
@@ -86,12 +89,17 @@ settings_level_refused(void)
 	return level_refused;
 }
 
+/*
+ * Every process that reads a change of the configuration applies it; the segment sees to it that it
+ * counts once. A parallel worker takes its leader's settings over, by way of the defaults: no change.
+ */
 static void
 assign_level(int value, void *extra)
 {
-	/* provisional */
-	if (pg_tally_segment() != NULL && value != values.level)
-		tally_set_level(pg_tally_segment(), (tally_level) value);
+	tally_segment *segment = pg_tally_segment();
+
+	if (segment != NULL && IsUnderPostmaster && !IsParallelWorker())
+		tally_configure_level(segment, (tally_level) value);
 }
 
 /*
@@ -132,8 +140,8 @@ assign_slow_threshold(int value, void *extra)
 }
 
 /*
- * Settings that only a restart changes are the postmaster's. A session defines the level
- * alone and reads the others as the text that the configuration gives: each definition sorts
+ * Settings that only a restart changes are the postmaster's. A session defines two settings
+ * and reads the others as the text that the configuration gives: each definition sorts
  * the server's table of settings again (45 us), and a session may be short.
  */
 static const struct
@@ -196,14 +204,24 @@ define_statement_settings(void)
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 }
 
-/* The same, of a session that defines none of them. */
-static void
-read_statement_settings(void)
+/* The text of a setting that this session does not define; NULL: its default holds. */
+static const char *
+session_text(const char *name, configuration_scope scope)
 {
-	const char *track = GetConfigOption("pg_tally.statements", true, false);
-	const char *utility = GetConfigOption("pg_tally.statements_utility", true, false);
-	const char *planning = GetConfigOption("pg_tally.statements_planning", true, false);
-	const char *limit = GetConfigOption("pg_tally.max_statement_text", true, false);
+	const char *text;
+
+	if (!configuration_text(name, scope, &text) && unknown == NULL)
+		unknown = name;
+	return text;
+}
+
+void
+settings_read_statements(void)
+{
+	const char *track = session_text("pg_tally.statements", CONFIGURATION_SUPERUSER);
+	const char *utility = session_text("pg_tally.statements_utility", CONFIGURATION_SUPERUSER);
+	const char *planning = session_text("pg_tally.statements_planning", CONFIGURATION_SUPERUSER);
+	const char *limit = session_text("pg_tally.max_statement_text", CONFIGURATION_SESSION);
 
 	for (int i = 0; track != NULL && statements_options[i].name != NULL; i++)
 		if (pg_strcasecmp(track, statements_options[i].name) == 0)
@@ -215,7 +233,6 @@ read_statement_settings(void)
 	if (limit != NULL && parse_int(limit, &statements_settings_now.text_limit, GUC_UNIT_BYTE, NULL))
 		statements_settings_now.text_limit =
 			Min(Max(statements_settings_now.text_limit, 64), 1024 * 1024);
-	assign_statements(statements_settings_now.track, NULL);
 }
 
 const char *
@@ -224,20 +241,10 @@ settings_statements_text(void)
 	return statements_options[statements_settings_now.track].name;
 }
 
-static char *
-configured_text(const char *name, const char *otherwise)
-{
-	const char *text = GetConfigOption(name, true, false);
-
-	return MemoryContextStrdup(TopMemoryContext, text != NULL ? text : otherwise);
-}
-
 /* The server warns of a level that is none and takes the default; it is to be seen later too. */
 static void
-remember_refused_level(void)
+remember_refused_level(const char *asked)
 {
-	const char *asked = GetConfigOption("pg_tally.level", true, false);
-
 	for (int i = 0; asked != NULL && level_options[i].name != NULL; i++)
 		if (pg_strcasecmp(asked, level_options[i].name) == 0)
 			return;
@@ -246,10 +253,10 @@ remember_refused_level(void)
 				 "pg_tally.level \"%.60s\" is no level (off, waits, locks); waits is in force", asked);
 }
 
-void
-settings_define(void)
+/* What can be changed in running sessions, however the library was loaded. */
+static void
+define_everywhere(void)
 {
-	remember_refused_level();
 	DefineCustomEnumVariable("pg_tally.level",
 							 "How much is looked at, in all instrumented processes.",
 							 NULL, &values.level, TALLY_LEVEL_WAITS, level_options,
@@ -258,64 +265,105 @@ settings_define(void)
 							   "Functions to time: names and globs.",
 							   NULL, &values.functions, "",
 							   PGC_SUSET, 0, NULL, assign_functions, NULL);
-	if (pg_tally_is_shared())
-	{
-		DefineCustomBoolVariable("pg_tally.function_edges",
-								 "Keep the calls from one probed function to another apart.",
-								 NULL, &values.function_edges, false,
-								 PGC_SUSET, 0, NULL, assign_function_edges, NULL);
-		DefineCustomIntVariable("pg_tally.block_threshold",
-								"At level locks, waits for a lock that last this long are told with who held it; -1: none.",
-								NULL, &values.block_threshold, 100, -1, INT_MAX,
-								PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-		DefineCustomIntVariable("pg_tally.slow_threshold",
-								"Waits that last this long are told as events; -1: none.",
-								NULL, &values.slow_threshold, 1000, -1, INT_MAX,
-								PGC_SIGHUP, GUC_UNIT_MS, NULL, assign_slow_threshold, NULL);
-		DefineCustomStringVariable("pg_tally.directory",
-								   "Folder of the segment; should be on tmpfs.",
-								   NULL, &values.directory, DEFAULT_DIRECTORY,
-								   PGC_POSTMASTER, 0, NULL, NULL, NULL);
-		DefineCustomBoolVariable("pg_tally.directory_on_disk",
-								 "The segment's folder need not be on tmpfs.",
-								 NULL, &values.directory_on_disk, false,
-								 PGC_POSTMASTER, 0, NULL, NULL, NULL);
-		DefineCustomStringVariable("pg_tally.leave_out",
-								   "Probes not to install, by the names of calls and functions.",
-								   NULL, &values.leave_out, "",
-								   PGC_POSTMASTER, GUC_LIST_INPUT, NULL, NULL, NULL);
-		for (int i = 0; i < lengthof(capacities); i++)
-			DefineCustomIntVariable(capacities[i].name, capacities[i].description, NULL,
-									capacities[i].value, capacities[i].initial,
-									capacities[i].least, capacities[i].most,
-									PGC_POSTMASTER, 0, NULL, NULL, NULL);
-		define_statement_settings();
-		MarkGUCPrefixReserved("pg_tally");
-		return;
-	}
+}
 
-	{
-		const char *edges = GetConfigOption("pg_tally.function_edges", true, false);
-		const char *threshold = GetConfigOption("pg_tally.block_threshold", true, false);
-		const char *slow = GetConfigOption("pg_tally.slow_threshold", true, false);
-		const char *on_disk = GetConfigOption("pg_tally.directory_on_disk", true, false);
+void
+settings_define_shared(void)
+{
+	remember_refused_level(GetConfigOption("pg_tally.level", true, false));
+	define_everywhere();
+	DefineCustomBoolVariable("pg_tally.function_edges",
+							 "Keep the calls from one probed function to another apart.",
+							 NULL, &values.function_edges, false,
+							 PGC_SUSET, 0, NULL, assign_function_edges, NULL);
+	DefineCustomIntVariable("pg_tally.block_threshold",
+							"At level locks, waits for a lock that last this long are told with who held it; -1: none.",
+							NULL, &values.block_threshold, 100, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_tally.slow_threshold",
+							"Waits that last this long are told as events; -1: none.",
+							NULL, &values.slow_threshold, 1000, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, assign_slow_threshold, NULL);
+	DefineCustomStringVariable("pg_tally.directory",
+							   "Folder of the segment; should be on tmpfs.",
+							   NULL, &values.directory, DEFAULT_DIRECTORY,
+							   PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_tally.directory_on_disk",
+							 "The segment's folder need not be on tmpfs.",
+							 NULL, &values.directory_on_disk, false,
+							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_tally.leave_out",
+							   "Probes not to install, by the names of calls and functions.",
+							   NULL, &values.leave_out, "",
+							   PGC_POSTMASTER, GUC_LIST_INPUT, NULL, NULL, NULL);
+	for (int i = 0; i < lengthof(capacities); i++)
+		DefineCustomIntVariable(capacities[i].name, capacities[i].description, NULL,
+								capacities[i].value, capacities[i].initial,
+								capacities[i].least, capacities[i].most,
+								PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	define_statement_settings();
+	MarkGUCPrefixReserved("pg_tally");
+}
 
-		if (on_disk != NULL)
-			(void) parse_bool(on_disk, &values.directory_on_disk);
-		if (edges != NULL)
-			(void) parse_bool(edges, &values.function_edges);
-		if (threshold != NULL)
-			(void) parse_int(threshold, &values.block_threshold, GUC_UNIT_MS, NULL);
-		if (slow != NULL)
-			(void) parse_int(slow, &values.slow_threshold, GUC_UNIT_MS, NULL);
-		assign_slow_threshold(values.slow_threshold, NULL);
-	}
-	read_statement_settings();
-	values.directory = configured_text("pg_tally.directory", DEFAULT_DIRECTORY);
-	values.leave_out = configured_text("pg_tally.leave_out", "");
+/*
+ * Of a client's value that the client may not set the server makes the default. The configured value
+ * takes its place again.
+ */
+static void
+keep_configured(const char *name, const char *text)
+{
+	if (text != NULL && pg_strcasecmp(text, GetConfigOption(name, false, false)) != 0)
+		SetConfigOption(name, text, PGC_SIGHUP, PGC_S_FILE);
+}
+
+static char *
+copy_of(const char *text, const char *otherwise)
+{
+	return MemoryContextStrdup(TopMemoryContext, text != NULL ? text : otherwise);
+}
+
+const char *
+settings_directory_of_session(void)
+{
+	const char *text = session_text("pg_tally.directory", CONFIGURATION_SESSION);
+
+	return text != NULL ? text : DEFAULT_DIRECTORY;
+}
+
+const char *
+settings_define_in_session(void)
+{
+	const char *level = session_text("pg_tally.level", CONFIGURATION_SERVER);
+	const char *functions = session_text("pg_tally.functions", CONFIGURATION_SUPERUSER);
+	const char *edges = session_text("pg_tally.function_edges", CONFIGURATION_SUPERUSER);
+	const char *threshold = session_text("pg_tally.block_threshold", CONFIGURATION_SESSION);
+	const char *slow = session_text("pg_tally.slow_threshold", CONFIGURATION_SESSION);
+	const char *on_disk = session_text("pg_tally.directory_on_disk", CONFIGURATION_SESSION);
+
+	/* The definitions free the placeholders, and the texts with them. */
+	level = level == NULL ? NULL : pstrdup(level);
+	functions = functions == NULL ? NULL : pstrdup(functions);
+	remember_refused_level(level);
+	define_everywhere();
+	keep_configured("pg_tally.level", level);
+	keep_configured("pg_tally.functions", functions);
+
+	if (on_disk != NULL)
+		(void) parse_bool(on_disk, &values.directory_on_disk);
+	if (edges != NULL)
+		(void) parse_bool(edges, &values.function_edges);
+	if (threshold != NULL)
+		(void) parse_int(threshold, &values.block_threshold, GUC_UNIT_MS, NULL);
+	if (slow != NULL)
+		(void) parse_int(slow, &values.slow_threshold, GUC_UNIT_MS, NULL);
+	assign_slow_threshold(values.slow_threshold, NULL);
+	settings_read_statements();
+	assign_statements(statements_settings_now.track, NULL);
+	values.directory = copy_of(settings_directory_of_session(), NULL);
+	values.leave_out = copy_of(session_text("pg_tally.leave_out", CONFIGURATION_SESSION), "");
 	for (int i = 0; i < lengthof(capacities); i++)
 	{
-		const char *text = GetConfigOption(capacities[i].name, true, false);
+		const char *text = session_text(capacities[i].name, CONFIGURATION_SESSION);
 
 		*capacities[i].value = capacities[i].initial;
 		if (text != NULL && !parse_int(text, capacities[i].value, 0, NULL))
@@ -324,6 +372,45 @@ settings_define(void)
 		*capacities[i].value = Min(Max(*capacities[i].value, capacities[i].least),
 								   capacities[i].most);
 	}
+	return unknown;
+}
+
+/* Does a list of libraries name this one, by whatever path? Allocates nothing: asked at exit, too. */
+static bool
+names_library(const char *list)
+{
+	for (const char *at = list; at != NULL && (at = strstr(at, LIBRARY)) != NULL; at++)
+	{
+		const char *end = at + strlen(LIBRARY);
+
+		if (strncmp(end, DLSUFFIX, strlen(DLSUFFIX)) == 0)
+			end += strlen(DLSUFFIX);
+		if ((at == list || strchr("/,\" \t", at[-1]) != NULL) &&
+			(*end == '\0' || strchr(",\" \t", *end) != NULL))
+			return true;
+	}
+	return false;
+}
+
+bool
+settings_preloaded(void)
+{
+	return names_library(session_preload_libraries_string);
+}
+
+bool
+settings_preloaded_locally(void)
+{
+	const char *list;
+
+	return configuration_text("local_preload_libraries", CONFIGURATION_SESSION, &list) &&
+		names_library(list);
+}
+
+bool
+settings_is_library(const char *file)
+{
+	return names_library(file);
 }
 
 /* Every process that can run at a time, and some that are just ending. */

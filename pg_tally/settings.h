@@ -32,8 +32,24 @@ typedef struct settings_values
 
 extern const settings_values *const settings;
 
-/* Define the settings, all of them or what a session needs, and read the rest. */
-extern void settings_define(void);
+/* Define all settings, for a server that loads the library at its start. */
+extern void settings_define_shared(void);
+/*
+ * Define what running sessions can change, and read the rest, for a session that loads the library
+ * itself. What shapes the segment or the probes comes from the configuration alone, whatever the
+ * client says. Returns the name of a setting that cannot be known, or NULL.
+ */
+extern const char *settings_define_in_session(void);
+/* Read those of the statements without defining them. */
+extern void settings_read_statements(void);
+/* The folder of the segment, of a session that has defined nothing. */
+extern const char *settings_directory_of_session(void);
+/* Does session_preload_libraries name this library? Allocates nothing. */
+extern bool settings_preloaded(void);
+/* Does local_preload_libraries, as configured? A client may set it for itself. */
+extern bool settings_preloaded_locally(void);
+/* Is this file this library, by whatever path? */
+extern bool settings_is_library(const char *file);
 /* Slots of a segment: as set, or every process that can run. */
 extern uint32 settings_slots(void);
 /* Is that probe named in pg_tally.leave_out? */

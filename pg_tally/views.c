@@ -19,6 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 
+#include "look.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "relation_views.h"
@@ -72,19 +73,26 @@ typedef struct book_copy
 	bool		lags_reset;
 } book_copy;
 
+/* The segment of this session, or the one that it looks at; or NULL and why. */
+static tally_segment *
+any_segment(const char **reason)
+{
+	return pg_tally_only_looks() != NULL ? look_segment(reason) : pg_tally_segment();
+}
+
 tally_segment *
 views_segment(void)
 {
-	tally_segment *segment = pg_tally_segment();
+	const char *reason = pg_tally_failure();
+	tally_segment *segment = any_segment(&reason);
 
 	if (segment == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("pg_tally is not active in this session"),
-				 pg_tally_failure()[0] != '\0'
-				 ? errdetail("%s", pg_tally_failure())
-				 : errdetail("The library is not loaded by shared_preload_libraries or session_preload_libraries."),
-				 errhint("Run \"tally enable\", or LOAD 'pg_tally'.")));
+				 errmsg("pg_tally is not active in this %s",
+						pg_tally_only_looks() != NULL ? "server" : "session"),
+				 errdetail("%s", reason),
+				 errhint("Run \"tally enable\", or LOAD 'pg_tally' as a superuser.")));
 	return segment;
 }
 
@@ -454,7 +462,9 @@ Datum
 pg_tally_status(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	tally_segment *segment = pg_tally_segment();
+	const char *reason = pg_tally_failure();
+	const char *looks = pg_tally_only_looks();
+	tally_segment *segment = any_segment(&reason);
 	tally_header *header;
 	uint32		word;
 
@@ -462,21 +472,22 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	views_status_row(rsinfo, "version", PG_TALLY_VERSION);
 	views_status_row(rsinfo, "active", segment != NULL ? "yes" : "no");
 	views_status_row(rsinfo, "loaded by", pg_tally_is_shared() ? "shared_preload_libraries"
-			   : "session_preload_libraries or LOAD");
+			   : looks != NULL ? "a view" : "session_preload_libraries or LOAD");
 	if (segment == NULL)
 	{
-		views_status_row(rsinfo, "reason", pg_tally_failure());
+		views_status_row(rsinfo, "reason", reason);
 		return (Datum) 0;
 	}
 	header = segment->header;
 	word = *(volatile uint32 *) &header->level_word;
-	views_status_row(rsinfo, "segment", pg_tally_segment_path());
+	views_status_row(rsinfo, "segment", looks != NULL ? look_path() : pg_tally_segment_path());
 	views_status_row(rsinfo, "segment format", psprintf("%u", header->version));
 	views_status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
 	if (settings_level_refused()[0] != '\0')
 		views_status_row(rsinfo, "level refused", settings_level_refused());
-	views_status_row(rsinfo, "this session", tally.claimed ? "instrumented" : "not instrumented");
+	views_status_row(rsinfo, "this session", tally.claimed ? "instrumented"
+			   : looks != NULL ? psprintf("not instrumented: %s", looks) : "not instrumented");
 	views_status_row(rsinfo, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
 			   : "clock_gettime(CLOCK_MONOTONIC)");
 	views_status_row(rsinfo, "clock frequency",
