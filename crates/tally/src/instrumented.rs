@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use scratch::{Builder, Cluster};
 
 use crate::error::Error;
-use crate::{library, target};
+use crate::library::Library;
+use crate::target;
 
 /// Finish the cluster, with pg_tally, and start it; returns it and the path of its segment,
 /// which goes when the cluster goes.
@@ -20,14 +21,16 @@ pub fn start(builder: Builder) -> Result<(Cluster, PathBuf), Error> {
 /// The same without starting it, with other libraries loaded beside pg_tally.
 pub fn create(builder: Builder, beside: &[String]) -> Result<(Cluster, PathBuf), Error> {
     let binaries = scratch::Binaries::find()?;
-    let library = library::find(&binaries)?;
+    let library = Library::find(&binaries)?;
     let mut libraries = vec!["pg_tally"];
     libraries.extend(beside.iter().map(String::as_str));
-    let mut cluster = builder
-        .binaries(binaries)
-        .library(library)
-        .setting("shared_preload_libraries", &libraries.join(", "))
-        .create()?;
+    let mut cluster = match library {
+        Library::Built(file) => builder.library(file),
+        Library::Installed(_) => builder,
+    }
+    .binaries(binaries)
+    .setting("shared_preload_libraries", &libraries.join(", "))
+    .create()?;
     let path = Path::new(target::DEFAULT_FOLDER).join(target::name_of(cluster.data_dir())?);
     // A server that is killed cannot remove its segment itself.
     cluster.also_remove(&path);

@@ -9,26 +9,42 @@ use crate::error::Error;
 
 const NAME: &str = "pg_tally.so";
 
-/// The library for a scratch server: of `PGTALLY_LIBRARY`, of the build this program comes
-/// from, or the installed one. The build comes first, so that what was just built is what runs.
-pub fn find(binaries: &Binaries) -> Result<PathBuf, Error> {
-    if let Some(path) = std::env::var_os("PGTALLY_LIBRARY") {
-        let path = PathBuf::from(path);
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err(Error::Failed(format!("PGTALLY_LIBRARY={}: no such file", path.display())))
-        };
-    }
-    let installed = binaries.config("--pkglibdir").map(|folder| Path::new(&folder).join(NAME));
-    of_build().into_iter().chain(installed.clone()).find(|path| path.is_file()).ok_or_else(|| {
-        let place = installed.unwrap_or_else(|| NAME.into());
-        Error::Failed(format!(
+/// The library for a scratch server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Library {
+    /// This file, of which the server gets a copy that its user can read.
+    Built(PathBuf),
+    /// Where the server itself looks for it, with the extension's other files. A copy would be a
+    /// second file of the library in one server.
+    Installed(PathBuf),
+}
+
+impl Library {
+    /// That of `PGTALLY_LIBRARY`, of the build this program comes from, or the installed one. The
+    /// build comes first, so that what was just built is what runs.
+    pub fn find(binaries: &Binaries) -> Result<Self, Error> {
+        if let Some(path) = std::env::var_os("PGTALLY_LIBRARY") {
+            let path = PathBuf::from(path);
+            return if path.is_file() {
+                Ok(Self::Built(path))
+            } else {
+                Err(Error::Failed(format!("PGTALLY_LIBRARY={}: no such file", path.display())))
+            };
+        }
+        if let Some(path) = of_build().filter(|path| path.is_file()) {
+            return Ok(Self::Built(path));
+        }
+        let folder = binaries.config("--pkglibdir").unwrap_or_default();
+        let installed = Path::new(&folder).join(NAME);
+        if installed.is_file() {
+            return Ok(Self::Installed(installed));
+        }
+        Err(Error::Failed(format!(
             "the extension is neither built nor installed ({} does not exist); run `make` in \
              pgtally's source, or `make install`",
-            place.display()
-        ))
-    })
+            installed.display()
+        )))
+    }
 }
 
 /// `pg_tally/pg_tally.so` of the source tree in whose `target/` this program lies.

@@ -182,9 +182,7 @@ fn other_capacities_hold_from_the_restart_on_and_nobody_loses_the_segment() {
     let path = segment(&cluster);
     let mut old = cluster.connect().unwrap();
     let (old_pid, first) = (pid(&mut old), inode(&path));
-    cluster
-        .append_config("pg_tally.max_events = 16\npg_tally.max_statements = 0\n")
-        .unwrap();
+    cluster.append_config("pg_tally.max_events = 16\npg_tally.max_statements = 0\n").unwrap();
     cluster.reload().unwrap();
     house::eventually("the server has read its files", || {
         cluster.psql("show pg_tally.max_events").unwrap() == "16"
@@ -268,10 +266,9 @@ fn count_in_parallel(client: &mut Client) -> i64 {
 
 #[test]
 fn parallel_workers_leave_the_level_as_it_is() {
-    let cluster = start(plain().settings([
-        ("session_preload_libraries", "pg_tally"),
-        ("pg_tally.level", "locks"),
-    ]));
+    let cluster = start(
+        plain().settings([("session_preload_libraries", "pg_tally"), ("pg_tally.level", "locks")]),
+    );
     cluster.psql("create table numbers as select generate_series(1, 100000) n").unwrap();
     let path = segment(&cluster);
     let mut client = cluster.connect().unwrap();

@@ -6,20 +6,23 @@ use std::path::{Path, PathBuf};
 use scratch::Cluster;
 
 use crate::error::Error;
-use crate::library;
+use crate::library::Library;
 
-/// Create them: as an extension where it is installed, else by the script beside the built library.
-/// Where there is neither there are no views, and who asks them is told so by the server.
+/// Create them: as an extension where the installed library is used, else by the script beside the
+/// built one. Where there is neither there are no views, and who asks them is told so by the server.
 pub(crate) fn create(cluster: &Cluster) -> Result<(), Error> {
     let mut client = cluster.connect()?;
-    let library = library::find(cluster.binaries())?;
-    let Some(script) = library.parent().and_then(script_in) else {
-        let known = "select 1 from pg_available_extensions where name = 'pg_tally'";
-        if client.query_opt(known, &[])?.is_some() {
-            client.batch_execute("create extension pg_tally")?;
+    let script = match Library::find(cluster.binaries())? {
+        Library::Installed(_) => {
+            let known = "select 1 from pg_available_extensions where name = 'pg_tally'";
+            if client.query_opt(known, &[])?.is_some() {
+                client.batch_execute("create extension pg_tally")?;
+            }
+            return Ok(());
         }
-        return Ok(());
+        Library::Built(file) => file.parent().and_then(script_in),
     };
+    let Some(script) = script else { return Ok(()) };
     let text = std::fs::read_to_string(script)?;
     let sql: String = text
         .lines()

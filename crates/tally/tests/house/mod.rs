@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub mod gate;
+pub mod installation;
 pub mod made;
 pub mod places;
 pub mod pty;

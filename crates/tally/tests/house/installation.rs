@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: PostgreSQL
+//! An installation of PostgreSQL of the test's own, with pg_tally in it: the server finds its
+//! libraries and its extensions beside its programs, so a copy of the programs has others.
+
+use std::os::unix::fs::{symlink, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use scratch::Binaries;
+use tempfile::TempDir;
+
+pub struct Installation {
+    root: TempDir,
+    /// As in the real one.
+    bin: PathBuf,
+    lib: PathBuf,
+}
+
+impl Installation {
+    pub fn new() -> Self {
+        let real = Binaries::find().unwrap();
+        let config = |option: &str| PathBuf::from(real.config(option).unwrap());
+        let root = tempfile::tempdir().unwrap();
+        // The servers run as another user.
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let made = Self { bin: config("--bindir"), lib: config("--pkglibdir"), root };
+        // Programs look for the rest beside themselves, and follow links for that.
+        made.fill(&made.bin, |from, to| std::fs::copy(from, to).map(drop));
+        made.fill(&made.lib, |from, to| symlink(from, to));
+        let share = config("--sharedir");
+        made.fill(&share, |from, to| match from.ends_with("extension") {
+            true => Ok(()),
+            false => symlink(from, to),
+        });
+        let extension = share.join("extension");
+        made.fill(&extension, |from, to| symlink(from, to));
+
+        std::fs::copy(super::library(), made.at(&made.lib).join("pg_tally.so")).unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally");
+        for entry in std::fs::read_dir(source).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            if name.ends_with(".control") || name.ends_with(".sql") {
+                std::fs::copy(entry.path(), made.at(&extension).join(name)).unwrap();
+            }
+        }
+        made
+    }
+
+    /// The folder like this one of the real installation, but for what is installed of us there.
+    fn fill(&self, folder: &Path, put: impl Fn(&Path, &Path) -> std::io::Result<()>) {
+        let to = self.at(folder);
+        std::fs::create_dir_all(&to).unwrap();
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            if !entry.file_name().to_string_lossy().starts_with("pg_tally") {
+                put(&entry.path(), &to.join(entry.file_name())).unwrap();
+            }
+        }
+    }
+
+    /// A path of the real installation, in this one.
+    fn at(&self, path: &Path) -> PathBuf {
+        self.root.path().join(path.strip_prefix("/").unwrap())
+    }
+
+    pub fn binaries(&self) -> Binaries {
+        Binaries::at(self.at(&self.bin)).unwrap()
+    }
+
+    pub fn libraries(&self) -> PathBuf {
+        self.at(&self.lib)
+    }
+
+    pub fn pg_config(&self) -> PathBuf {
+        self.at(&self.bin).join("pg_config")
+    }
+
+    /// The command, which does not lie in the folder of its build here.
+    pub fn tally(&self) -> assert_cmd::Command {
+        let program = self.root.path().join("tally");
+        if !program.exists() {
+            let built = Path::new(env!("CARGO_BIN_EXE_tally"));
+            if std::fs::hard_link(built, &program).is_err() {
+                std::fs::copy(built, &program).unwrap();
+            }
+        }
+        let mut command = assert_cmd::Command::new(program);
+        for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGTALLY_LIBRARY"] {
+            command.env_remove(name);
+        }
+        command.env("PG_CONFIG", self.pg_config());
+        command
+    }
+}
