@@ -403,7 +403,8 @@ settings_preloaded_locally(void)
 {
 	const char *list;
 
-	return configuration_text("local_preload_libraries", CONFIGURATION_SESSION, &list) &&
+	/* A role may set it for itself, by ALTER ROLE as well. */
+	return configuration_text("local_preload_libraries", CONFIGURATION_SERVER, &list) &&
 		names_library(list);
 }
 

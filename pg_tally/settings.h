@@ -46,7 +46,7 @@ extern void settings_read_statements(void);
 extern const char *settings_directory_of_session(void);
 /* Does session_preload_libraries name this library? Allocates nothing. */
 extern bool settings_preloaded(void);
-/* Does local_preload_libraries, as configured? A client may set it for itself. */
+/* Does local_preload_libraries, in the server's configuration? */
 extern bool settings_preloaded_locally(void);
 /* Is this file this library, by whatever path? */
 extern bool settings_is_library(const char *file);

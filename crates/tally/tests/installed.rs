@@ -140,6 +140,12 @@ fn a_plugin_that_any_role_may_load_does_no_more_than_the_configuration_asks_for(
     assert_eq!(libraries(&mut client).len(), 1);
     assert!(!path.exists());
 
+    client.batch_execute("alter role alice set local_preload_libraries = 'pg_tally'").unwrap();
+    let mut client = connect("");
+    assert_eq!(libraries(&mut client).len(), 1);
+    assert!(!path.exists());
+    client.batch_execute("alter role alice reset local_preload_libraries").unwrap();
+
     cluster.append_config("local_preload_libraries = 'pg_tally'\n").unwrap();
     cluster.reload().unwrap();
     house::eventually("new sessions are instrumented, as configured", || {

@@ -265,6 +265,22 @@ fn count_in_parallel(client: &mut Client) -> i64 {
 }
 
 #[test]
+fn parallel_workers_follow_their_leader() {
+    let cluster = start(plain());
+    cluster.psql("create table numbers as select generate_series(1, 100000) n").unwrap();
+    house::create_views(&cluster);
+    let workers = "select count(*) from tally.totals(true) where kind = 'parallel worker'";
+    let mut loader = cluster.connect().unwrap();
+    loader.batch_execute("load 'pg_tally'").unwrap();
+    let mut looker = cluster.connect().unwrap();
+    assert!(status(&mut looker, "this session").starts_with("not instrumented"));
+    assert!(count_in_parallel(&mut looker) > 0);
+    assert_eq!(looker.query_one(workers, &[]).unwrap().get::<_, i64>(0), 0);
+    assert!(count_in_parallel(&mut loader) > 0);
+    assert!(looker.query_one(workers, &[]).unwrap().get::<_, i64>(0) > 0);
+}
+
+#[test]
 fn parallel_workers_leave_the_level_as_it_is() {
     let cluster = start(
         plain().settings([("session_preload_libraries", "pg_tally"), ("pg_tally.level", "locks")]),
