@@ -48,6 +48,7 @@ demo: build
 
 test: build build/bootstrapped-tests
 	+$(LIBTALLY) test
+	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && npm test
 	$(CARGO) test --workspace --locked --no-fail-fast
 

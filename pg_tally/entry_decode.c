@@ -31,14 +31,21 @@ static struct
 static bool
 open_decoder(ZydisDecoder *decoder)
 {
-	void	   *library = dlopen("libZydis.so.4.0", RTLD_NOW | RTLD_LOCAL);
+	static bool opened = false;
 
-	if (library == NULL)
-		return false;
-	*(void **) &zydis.init = dlsym(library, "ZydisDecoderInit");
-	*(void **) &zydis.decode = dlsym(library, "ZydisDecoderDecodeFull");
-	*(void **) &zydis.address = dlsym(library, "ZydisCalcAbsoluteAddress");
-	*(void **) &zydis.enclosing = dlsym(library, "ZydisRegisterGetLargestEnclosing");
+	/* Once: each time would count it as opened once more, under a lock of the loader's. */
+	if (!opened)
+	{
+		void	   *library = dlopen("libZydis.so.4.0", RTLD_NOW | RTLD_LOCAL);
+
+		if (library == NULL)
+			return false;
+		*(void **) &zydis.init = dlsym(library, "ZydisDecoderInit");
+		*(void **) &zydis.decode = dlsym(library, "ZydisDecoderDecodeFull");
+		*(void **) &zydis.address = dlsym(library, "ZydisCalcAbsoluteAddress");
+		*(void **) &zydis.enclosing = dlsym(library, "ZydisRegisterGetLargestEnclosing");
+		opened = true;
+	}
 	return zydis.enclosing != NULL && zydis.init != NULL && zydis.decode != NULL && zydis.address != NULL &&
 		ZYAN_SUCCESS(zydis.init(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64));
 }

@@ -10,14 +10,27 @@
 #include "postgres.h"
 
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "executable.h"
 
-/* Fill in what the program headers and the dynamic section of one object say. */
-static void
-read_object(const struct dl_phdr_info *info, executable *exe)
+/*
+ * An address in the dynamic section. The file has it from where the object is loaded. glibc
+ * adds that place when it loads an object whose dynamic section can be written; musl, and
+ * glibc where it cannot, leave it as it is. NULL if it leads out of the object.
+ */
+static const void *
+table_at(const executable *exe, uintptr_t address)
+{
+	if (address < exe->base)
+		address += exe->base;
+	return address >= exe->low && address < exe->high ? (const void *) address : NULL;
+}
+
+void
+executable_read(const struct dl_phdr_info *info, executable *exe)
 {
 	const ElfW(Dyn) *dyn = NULL;
 	size_t		jump_bytes = 0;
@@ -51,16 +64,16 @@ read_object(const struct dl_phdr_info *info, executable *exe)
 		switch (dyn->d_tag)
 		{
 			case DT_SYMTAB:
-				exe->symbols = (const void *) dyn->d_un.d_ptr;
+				exe->symbols = table_at(exe, dyn->d_un.d_ptr);
 				break;
 			case DT_STRTAB:
-				exe->strings = (const void *) dyn->d_un.d_ptr;
+				exe->strings = table_at(exe, dyn->d_un.d_ptr);
 				break;
 			case DT_GNU_HASH:
-				exe->gnu_hash = (const void *) dyn->d_un.d_ptr;
+				exe->gnu_hash = table_at(exe, dyn->d_un.d_ptr);
 				break;
 			case DT_JMPREL:
-				exe->jump = (const void *) dyn->d_un.d_ptr;
+				exe->jump = table_at(exe, dyn->d_un.d_ptr);
 				break;
 			case DT_PLTRELSZ:
 				jump_bytes = dyn->d_un.d_val;
@@ -69,13 +82,22 @@ read_object(const struct dl_phdr_info *info, executable *exe)
 				rela_type = dyn->d_un.d_val == DT_RELA;
 				break;
 			case DT_RELA:
-				exe->rela = (const void *) dyn->d_un.d_ptr;
+				exe->rela = table_at(exe, dyn->d_un.d_ptr);
 				break;
 			case DT_RELASZ:
 				rela_bytes = dyn->d_un.d_val;
 				break;
 			case DT_RELACOUNT:
 				relative = dyn->d_un.d_val;
+				break;
+			case DT_VERSYM:
+				exe->versions = table_at(exe, dyn->d_un.d_ptr);
+				break;
+			case DT_VERNEED:
+				exe->needed = table_at(exe, dyn->d_un.d_ptr);
+				break;
+			case DT_VERNEEDNUM:
+				exe->needs = dyn->d_un.d_val;
 				break;
 			default:
 				break;
@@ -95,7 +117,7 @@ read_object(const struct dl_phdr_info *info, executable *exe)
 static int
 find_executable(struct dl_phdr_info *info, size_t size, void *data)
 {
-	read_object(info, data);
+	executable_read(info, data);
 	return 1;						/* the first object is the executable: stop */
 }
 
@@ -103,11 +125,87 @@ const executable *
 executable_self(void)
 {
 	static executable self;
+	static bool looked = false;
 
-	if (!self.found)
+	if (!looked)
 		dl_iterate_phdr(find_executable, &self);
+	looked = true;
 	return &self;
 }
+
+const char *
+executable_import_version(const executable *exe, size_t symbol)
+{
+	const char *need = (const char *) exe->needed;
+	int			version;
+
+	if (exe->versions == NULL || need == NULL)
+		return NULL;
+	version = exe->versions[symbol] & 0x7fff;	/* the bit above: not for who names no version */
+	for (size_t n = 0; n < exe->needs; n++)
+	{
+		const ElfW(Verneed) *of_library = (const void *) need;
+		const char *aux = need + of_library->vn_aux;
+
+		for (int i = 0; i < of_library->vn_cnt; i++)
+		{
+			const ElfW(Vernaux) *one = (const void *) aux;
+
+			if ((one->vna_other & 0x7fff) == version)
+				return exe->strings + one->vna_name;
+			aux += one->vna_next;
+		}
+		need += of_library->vn_next;
+	}
+	return NULL;
+}
+
+/* ---------------------------------------------------------------- what is loaded */
+
+typedef struct object_list
+{
+	executable *objects;
+	int			count;
+	int			room;
+} object_list;
+
+static int
+add_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	object_list *list = data;
+
+	if (list->count == list->room)
+	{
+		int			room = list->room + 64;
+		executable *more = realloc(list->objects, (size_t) room * sizeof(*more));
+
+		if (more == NULL)
+			return 1;
+		list->objects = more;
+		list->room = room;
+	}
+	list->objects[list->count] = (executable) {0};
+	executable_read(info, &list->objects[list->count++]);
+	return 0;
+}
+
+/*
+ * dl_iterate_phdr holds a lock of the loader's while it goes through them. Whoever left it by
+ * a siglongjmp would keep that lock for ever, and so would a child forked meanwhile: hence
+ * nothing is done under it but this.
+ */
+const executable *
+executable_objects(int *count)
+{
+	static object_list list;		/* kept, so that an error of the caller's loses nothing */
+
+	list.count = 0;
+	dl_iterate_phdr(add_object, &list);
+	*count = list.count;
+	return list.objects;
+}
+
+/* ---------------------------------------------------------------- exports */
 
 /* DT_GNU_HASH, as the GNU linker writes it. */
 typedef struct hash_table
@@ -165,17 +263,9 @@ executable_function(const char *name)
 	}
 }
 
-typedef struct walk
-{
-	executable_visitor visitor;
-	void	   *data;
-	uintptr_t	own;				/* an address within this module */
-	bool		done;
-} walk;
-
-/* The hash table holds every exported symbol, in chains: one to a bucket. */
+/* The hash table holds every exported symbol, in chains: one to a bucket. True: end the walk. */
 static bool
-walk_functions(const executable *exe, walk *w)
+walk_functions(const executable *exe, executable_visitor visitor, void *data)
 {
 	hash_table	table;
 
@@ -191,38 +281,37 @@ walk_functions(const executable *exe, walk *w)
 		{
 			const ElfW(Sym) *symbol = &exe->symbols[index];
 
-			if (is_function(symbol) &&
-				w->visitor(exe, symbol, exe->strings + symbol->st_name, w->data))
+			if (is_function(symbol) && visitor(exe, symbol, exe->strings + symbol->st_name, data))
 				return true;
 		} while ((table.chain[index++ - table.first] & 1) == 0);
 	}
 	return false;
 }
 
-static int
-walk_object(struct dl_phdr_info *info, size_t size, void *data)
+/* Are its functions among those that may be probed? */
+static bool
+is_walked(const executable *exe)
 {
-	walk	   *w = data;
-	executable	exe = {0};
-	const char *file = strrchr(info->dlpi_name, '/');
+	const uintptr_t own = (uintptr_t) executable_each_function;
+	const char *file = strrchr(exe->path, '/');
 
-	file = file != NULL ? file + 1 : info->dlpi_name;
+	file = file != NULL ? file + 1 : exe->path;
 	/* libc, libm, libpthread, the loader, and what the kernel provides */
 	if (strncmp(file, "libc.so", 7) == 0 || strncmp(file, "libm.so", 7) == 0 ||
 		strncmp(file, "libpthread.so", 13) == 0 || strncmp(file, "ld-", 3) == 0 ||
 		strncmp(file, "linux-vdso", 10) == 0 || strncmp(file, "libZydis", 8) == 0)
-		return 0;
-	read_object(info, &exe);
-	if (w->own >= exe.low && w->own < exe.high)
-		return 0;
-	w->done = walk_functions(&exe, w);
-	return w->done;
+		return false;
+	/* The executable is not "this module", though a test may be linked into it. */
+	return exe->path[0] == '\0' || own < exe->low || own >= exe->high;
 }
 
 void
 executable_each_function(executable_visitor visitor, void *data)
 {
-	walk		w = {visitor, data, (uintptr_t) executable_each_function, false};
+	int			count;
+	const executable *objects = executable_objects(&count);
 
-	dl_iterate_phdr(walk_object, &w);
+	for (int i = 0; i < count; i++)
+		if (is_walked(&objects[i]) && walk_functions(&objects[i], visitor, data))
+			return;
 }

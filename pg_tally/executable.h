@@ -26,14 +26,32 @@ typedef struct executable
 	uintptr_t	relro_end;
 	uintptr_t	low;				/* everything of it lies from here ... */
 	uintptr_t	high;				/* ... to before this */
+	const ElfW(Half) *versions;		/* DT_VERSYM: of each symbol; NULL: there are none */
+	const ElfW(Verneed) *needed;	/* DT_VERNEED: what the numbers in it stand for */
+	size_t		needs;
 	const char *path;				/* empty for the executable itself */
 } executable;
+
+/*
+ * What the program headers and the dynamic section of one object say. found is false if it
+ * cannot be read: a table that it needs is missing, or lies outside of what is loaded.
+ */
+extern void executable_read(const struct dl_phdr_info *info, executable *exe);
 
 /* Of this process; the same every time. found is false if it cannot be read. */
 extern const executable *executable_self(void);
 
 /* An exported function of the executable; NULL if it is not there. Its address is base + st_value. */
 extern const ElfW(Sym) *executable_function(const char *name);
+
+/* The version of an imported symbol, e.g. "GLIBC_2.2.5"; NULL if it has none. */
+extern const char *executable_import_version(const executable *exe, size_t symbol);
+
+/*
+ * The objects that are loaded, the executable first, as the loader searches them. Good until
+ * the next call.
+ */
+extern const executable *executable_objects(int *count);
 
 /* Called for each exported function; true ends the walk. */
 typedef bool (*executable_visitor) (const executable *module, const ElfW(Sym) *symbol,
@@ -42,6 +60,7 @@ typedef bool (*executable_visitor) (const executable *module, const ElfW(Sym) *s
 /*
  * Every function that the executable and the libraries loaded into it export, the executable's
  * first. Not the C library's own, nor this module's: what they are made of runs in our probes.
+ * No lock of the loader's is held meanwhile, so the visitor may raise an error.
  */
 extern void executable_each_function(executable_visitor visitor, void *data);
 

@@ -62,7 +62,7 @@ pg_tally_probeable(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	l.pattern = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	/* The executable's symbols and the libraries' stay mapped, so an error may leave the walk. */
+	/* No lock is held meanwhile, and what is walked stays mapped: an error may leave the walk. */
 	executable_each_function(list_function, &l);
 	return (Datum) 0;
 }
