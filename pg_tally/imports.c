@@ -16,7 +16,7 @@
  * announced) is timed when a wait event is announced, and costs two loads and a branch otherwise.
  *
  * The table is read-only after relocation (RELRO): its pages are made writable, changed, and
- * put back. It is never executable.
+ * put back. It is never executable. What a slot leads to is import_table.c's matter.
  */
 #include "compat.h"
 
@@ -39,6 +39,7 @@
 #include "executable.h"
 #include "files.h"
 #include "functions.h"
+#include "import_table.h"
 #include "imports.h"
 #include "locks.h"
 #include "pg_tally.h"
@@ -330,16 +331,16 @@ typedef struct import
 	const char *name;
 	void	   *probe;
 	void	  **real;
-	void	  **slot;				/* in the executable's table, once found */
+	import_slots at;				/* in the executable's table, once found */
 } import;
 
 static import imports[CALL_COUNT] = {
 #define X(ret, name, always, params, args, note) \
-	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
+	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, {{NULL}}},
 	TIMED_IMPORTS(X)
 #undef X
 #define X(name) \
-	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, NULL},
+	[CALL_##name - CALLS_IMPORTS] = {#name, (void *) probe_##name, (void **) &real_##name, {{NULL}}},
 	PLAIN_IMPORTS(X)
 #undef X
 };
@@ -353,7 +354,7 @@ import_name(uint32 call)
 /* ---------------------------------------------------------------- the import table */
 
 /* Names to numbers: chains by first letter keep the scan of the whole table short. */
-static int
+static import_slots *
 find_import(const char *name)
 {
 	static int8 first[128];			/* 1 + lowest number with that first letter */
@@ -372,40 +373,28 @@ find_import(const char *name)
 	}
 	for (int i = first[name[0] & 127]; i != 0; i = next[i - 1])
 		if (strcmp(imports[i - 1].name, name) == 0)
-			return i - 1;
-	return -1;
+			return &imports[i - 1].at;
+	return NULL;
 }
 
-/* Relocations by which a call's address gets into the table. */
-static bool
-is_import(ElfW(Xword) info)
+/* Put the probe in its slots; NULL, or why it is left out. */
+static const char *
+install(import *imp, const executable *exe)
 {
-#if defined(__x86_64__)
-	return ELF64_R_TYPE(info) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT;
-#elif defined(__aarch64__)
-	return ELF64_R_TYPE(info) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(info) == R_AARCH64_GLOB_DAT;
-#else
-	return false;
-#endif
-}
+	const char *reason = NULL;
+	void	   *function;
 
-static void
-scan(const executable *exe, const ElfW(Rela) *rela, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-	{
-		const ElfW(Sym) *symbol;
-		int			number;
-
-		if (!is_import(rela[i].r_info))
-			continue;
-		symbol = &exe->symbols[ELF64_R_SYM(rela[i].r_info)];
-		if (symbol->st_shndx != SHN_UNDEF)
-			continue;				/* the executable's own; not an import */
-		number = find_import(exe->strings + symbol->st_name);
-		if (number >= 0)
-			imports[number].slot = (void **) (exe->base + rela[i].r_offset);
-	}
+	if (imp->at.slot[0] == NULL)
+		return "this server does not import it";
+	if (*imp->at.slot[0] == imp->probe)
+		return NULL;
+	function = import_function(exe, &imp->at, &reason);
+	if (function == NULL)
+		return reason;
+	*imp->real = function;
+	for (int s = 0; s < lengthof(imp->at.slot) && imp->at.slot[s] != NULL; s++)
+		*imp->at.slot[s] = imp->probe;
+	return NULL;
 }
 
 void
@@ -420,8 +409,7 @@ imports_install(void)
 		reason = "the executable has no dynamic section that can be read";
 	else
 	{
-		scan(exe, exe->jump, exe->jumps);
-		scan(exe, exe->rela, exe->relas);
+		import_table_scan(exe, find_import);
 		if (exe->relro_end > exe->relro_start)
 		{
 			unlocked = mprotect((void *) exe->relro_start, exe->relro_end - exe->relro_start,
@@ -443,15 +431,8 @@ imports_install(void)
 
 		if (left_out == NULL && settings_leaves_out(imp->name))
 			left_out = LEFT_OUT_BY_SETTING;
-		if (left_out == NULL && imp->slot == NULL)
-			left_out = "this server does not import it";
-		if (left_out == NULL && *imp->slot == NULL)
-			left_out = "its import slot is not bound";
-		if (left_out == NULL && *imp->slot != imp->probe)
-		{
-			*imp->real = *imp->slot;
-			*imp->slot = imp->probe;
-		}
+		if (left_out == NULL)
+			left_out = install(imp, exe);
 		snprintf(label, sizeof(label), "import %s", imp->name);
 		probe_table_set((uint32) i + CALLS_IMPORTS, label,
 						left_out == NULL ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, left_out);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 pub mod gate;
 pub mod installation;
+pub mod lazy;
 pub mod made;
 pub mod places;
 pub mod pty;

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The installed server as it would be without `-z now`: bound lazily.
+//!
+//! The linker makes the same procedure linkage table either way. A copy of the program whose
+//! dynamic section does not ask for everything to be bound at the start, and whose import table
+//! stays writable, is bound call by call.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::unix::fs::{symlink, FileExt, PermissionsExt};
+use std::path::Path;
+
+use scratch::Binaries;
+use tempfile::TempDir;
+
+const PT_LOAD: u64 = 1;
+const PT_DYNAMIC: u64 = 2;
+const PT_NULL: u32 = 0;
+const PT_GNU_RELRO: u64 = 0x6474_e552;
+const DT_PLTRELSZ: u64 = 2;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_JMPREL: u64 = 23;
+const DT_BIND_NOW: u64 = 24;
+const DT_FLAGS: u64 = 30;
+const DT_FLAGS_1: u64 = 0x6fff_fffb;
+const DF_BIND_NOW: u64 = 8;
+const DF_1_NOW: u64 = 1;
+/// A tag that the loader does not know, and ignores.
+const DT_IGNORED: u64 = 0x6000_0fff;
+
+/// A program header: the place of the header, its type, and where the segment lies.
+struct Header {
+    at: usize,
+    kind: u64,
+    offset: u64,
+    address: u64,
+    size: u64,
+}
+
+/// An ELF file of 64 bits, least significant byte first.
+pub struct Elf {
+    bytes: Vec<u8>,
+}
+
+impl Elf {
+    pub fn read(path: &Path) -> Self {
+        let bytes = std::fs::read(path).unwrap();
+        assert_eq!(&bytes[..6], b"\x7fELF\x02\x01", "{}", path.display());
+        Self { bytes }
+    }
+
+    fn number(&self, at: usize, size: usize) -> u64 {
+        self.bytes[at..at + size].iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+    }
+
+    fn put(&mut self, at: usize, size: usize, value: u64) {
+        self.bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+    }
+
+    fn headers(&self) -> Vec<Header> {
+        let (first, each) = (self.number(32, 8) as usize, self.number(54, 2) as usize);
+        (0..self.number(56, 2) as usize)
+            .map(|i| first + i * each)
+            .map(|at| Header {
+                at,
+                kind: self.number(at, 4),
+                offset: self.number(at + 8, 8),
+                address: self.number(at + 16, 8),
+                size: self.number(at + 32, 8),
+            })
+            .collect()
+    }
+
+    /// Where in the file that address lies.
+    fn place(&self, address: u64) -> usize {
+        let headers = self.headers();
+        let mut loads = headers.iter().filter(|header| header.kind == PT_LOAD);
+        let load = loads.find(|load| (load.address..load.address + load.size).contains(&address));
+        let load = load.unwrap_or_else(|| panic!("{address:#x} is not loaded"));
+        (load.offset + address - load.address) as usize
+    }
+
+    /// Where each entry of the dynamic section lies, and its tag.
+    fn dynamic(&self) -> Vec<(usize, u64)> {
+        let headers = self.headers();
+        let section = headers.iter().find(|header| header.kind == PT_DYNAMIC).unwrap();
+        let places = (section.offset..section.offset + section.size).step_by(16);
+        places.map(|at| (at as usize, self.number(at as usize, 8))).collect()
+    }
+
+    fn tag(&self, tag: u64) -> u64 {
+        let entries = self.dynamic();
+        let entry = entries.iter().find(|(_, found)| *found == tag);
+        let (at, _) = entry.unwrap_or_else(|| panic!("no entry {tag:#x} in the dynamic section"));
+        self.number(at + 8, 8)
+    }
+
+    fn text(&self, at: usize) -> String {
+        let bytes = &self.bytes[at..];
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap();
+        String::from_utf8(bytes[..end].to_vec()).unwrap()
+    }
+
+    /// Address of each slot of the procedure linkage table, by the function's name.
+    pub fn slots(&self) -> BTreeMap<String, u64> {
+        let relocations = self.place(self.tag(DT_JMPREL));
+        let (symbols, strings) =
+            (self.place(self.tag(DT_SYMTAB)), self.place(self.tag(DT_STRTAB)));
+        (0..self.tag(DT_PLTRELSZ) as usize / 24)
+            .map(|i| relocations + i * 24)
+            .map(|at| {
+                let symbol = symbols + self.number(at + 12, 4) as usize * 24;
+                (self.text(strings + self.number(symbol, 4) as usize), self.number(at, 8))
+            })
+            .collect()
+    }
+
+    /// Is there a way from the slots to the loader? The linker may leave it out with -z now.
+    fn can_be_lazy(&self) -> bool {
+        self.slots().values().all(|&slot| self.number(self.place(slot), 8) != 0)
+    }
+
+    fn bind_lazily(&mut self) {
+        for (at, tag) in self.dynamic() {
+            match tag {
+                DT_BIND_NOW => self.put(at, 8, DT_IGNORED),
+                DT_FLAGS => self.put(at + 8, 8, self.number(at + 8, 8) & !DF_BIND_NOW),
+                DT_FLAGS_1 => self.put(at + 8, 8, self.number(at + 8, 8) & !DF_1_NOW),
+                _ => {}
+            }
+        }
+        for header in self.headers() {
+            if header.kind == PT_GNU_RELRO {
+                self.put(header.at, 4, u64::from(PT_NULL));
+            }
+        }
+    }
+}
+
+/// The installed programs, with a server that is bound lazily in the place of its own. None,
+/// with the reason printed, where the installed one's linker left no way to.
+pub fn lazily_bound() -> Option<(TempDir, Binaries)> {
+    let installed = Binaries::find().unwrap();
+    let mut server = Elf::read(&installed.program("postgres"));
+    if !server.can_be_lazy() {
+        println!("not tested: the installed server has no entries for lazy binding");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), mode.clone()).unwrap();
+    for program in std::fs::read_dir(installed.dir()).unwrap().flatten() {
+        if program.file_name() != "postgres" {
+            symlink(program.path(), folder.path().join(program.file_name())).unwrap();
+        }
+    }
+    server.bind_lazily();
+    let path = folder.path().join("postgres");
+    std::fs::write(&path, &server.bytes).unwrap();
+    std::fs::set_permissions(&path, mode).unwrap();
+    let binaries = Binaries::at(folder.path()).unwrap();
+    Some((folder, binaries))
+}
+
+/// Where the mappings of a file whose name ends so lie in a process.
+pub fn mapped(pid: u32, name: &str) -> Vec<Range<u64>> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    maps.lines()
+        .filter(|line| line.ends_with(name))
+        .map(|line| {
+            let (low, rest) = line.split_once('-').unwrap();
+            let high = rest.split_once(' ').unwrap().0;
+            u64::from_str_radix(low, 16).unwrap()..u64::from_str_radix(high, 16).unwrap()
+        })
+        .collect()
+}
+
+/// What the slots of a process's program hold.
+pub fn held(pid: u32, program: &Path, slots: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let base = mapped(pid, program.to_str().unwrap()).iter().map(|range| range.start).min();
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut value = [0; 8];
+    slots
+        .iter()
+        .map(|(name, slot)| {
+            memory.read_exact_at(&mut value, base.unwrap() + slot).unwrap();
+            (name.clone(), u64::from_le_bytes(value))
+        })
+        .collect()
+}
