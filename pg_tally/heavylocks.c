@@ -44,7 +44,7 @@ typedef struct heavy_account
 
 static struct
 {
-	/* going on */
+	/* going on; a start of 0: not seen to begin, since the probes are in place or the slot ours */
 	bool		waiting;			/* in ProcSleep */
 	uint64		wait_start;
 	uint8		type;				/* LockTagType */
@@ -69,6 +69,13 @@ heavylocks_begin(void)
 {
 	memset(&heavy, 0, sizeof(heavy));
 	heavylocks_pending = false;
+}
+
+/* Ticks since then, one at least; a processor's clock may be behind another's. */
+static inline uint64
+since(uint64 start, uint64 now)
+{
+	return now > start ? now - start : 1;
 }
 
 /* ---------------------------------------------------------------- statistics */
@@ -184,7 +191,7 @@ heavylocks_jump(uint64 now)
 	if (!heavy.waiting)
 		return;
 	heavy.waiting = false;
-	heavy.waited = Max(now - heavy.wait_start, 1);
+	heavy.waited = since(heavy.wait_start, now);
 	if (tally.on && *(const volatile uint32 *) tally.level_word == tally.word_seen)
 	{
 		tally.on = false;
@@ -214,7 +221,7 @@ after_sleep(LOCALLOCK *locallock, uint64 ignored, int result)
 
 	if (heavy.waiting)
 	{
-		heavy.waited = Max(now - heavy.wait_start, 1);
+		heavy.waited = since(heavy.wait_start, now);
 		heavylocks_pending = true;
 	}
 	heavy.waiting = false;
@@ -231,9 +238,16 @@ before_check(PGPROC *proc, uint64 ignored)
 ENTRY_HANDLER static int
 after_check(PGPROC *proc, uint64 ignored, int result)
 {
-	heavy.checked = Max(handler_now() - heavy.check_start, 1);
-	heavylocks_pending = true;
-	if (handler_now() - heavy.wait_start >= locks_block_ticks)
+	uint64		now = handler_now();
+
+	if (heavy.check_start != 0)
+	{
+		heavy.checked = since(heavy.check_start, now);
+		heavylocks_pending = true;
+	}
+	heavy.check_start = 0;
+	/* Of a wait that was not seen to begin nobody can tell how long it took. */
+	if (heavy.waiting && since(heavy.wait_start, now) >= locks_block_ticks)
 		entry_call_aside(find_blockers, proc);
 	return result;
 }
@@ -248,8 +262,11 @@ before_spin(uint64 ignored, uint64 ignored_too)
 ENTRY_HANDLER static int
 after_spin(uint64 ignored, uint64 ignored_too, int result)
 {
-	uint64		ticks = handler_now() - heavy.spin_start;
+	uint64		ticks = since(heavy.spin_start, handler_now());
 
+	if (heavy.spin_start == 0)
+		return result;
+	heavy.spin_start = 0;
 	if (heavy.spins < SPINS)
 		heavy.spun[heavy.spins++] = ticks;
 	else

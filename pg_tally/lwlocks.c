@@ -358,6 +358,20 @@ lwlocks_before_wait(void)
 
 /* ---------------------------------------------------------------- handlers */
 
+/*
+ * What `done` says of a hold for which there is no bit. So many are held that nobody will mind
+ * the bookkeeping; as an acquisition it counts as found free.
+ */
+ENTRY_HANDLER static pg_noinline void
+record_early(tally_hold *hold)
+{
+	if (!handler_on())
+		return;
+	tally.on = false;
+	record_done(hold, account_of(KEY(hold->tranche, tally.phase, hold->mode & 3)), false);
+	tally.on = true;
+}
+
 /* The hold had to be waited for: keep how until it ends. */
 ENTRY_HANDLER static pg_noinline void
 note_trouble(LWLock *lock, uint32 mode, uint32 i, uint64 now)
@@ -371,15 +385,9 @@ note_trouble(LWLock *lock, uint32 mode, uint32 i, uint64 now)
 		waited[i].granted = now;
 		return;
 	}
-	/* So many are held that nobody will mind the bookkeeping; it counts as found free. */
 	take_trouble(&done);
 	done.granted = now;
-	if (handler_on())
-	{
-		tally.on = false;
-		record_done(&hold, account_of(KEY(hold.tranche, tally.phase, mode)), false);
-		tally.on = true;
-	}
+	record_early(&hold);
 }
 
 /* It is ours now: note since when, and nothing more while we hold it. */
@@ -476,13 +484,17 @@ find_hold(LWLock *lock)
 	for (; i < last; i++)
 	{
 		*hold_at((uint32) i) = *hold_at((uint32) i + 1);
-		if (i + 1 >= WAITED_BITS)
+		if (i >= WAITED_BITS)
 			continue;
 		lwlocks.waited &= ~((uint64) 1 << i);
+		if (i + 1 >= WAITED_BITS)
+			continue;				/* what moves here has no bit */
 		lwlocks.waited |= (lwlocks.waited >> 1) & ((uint64) 1 << i);
 		copy_trouble(&waited[i], &waited[i + 1]);
 	}
 	*hold_at((uint32) last) = hold;
+	if (had_waited && last >= WAITED_BITS)
+		record_early(&hold);
 	if (last < WAITED_BITS)
 	{
 		lwlocks.waited &= ~((uint64) 1 << last);

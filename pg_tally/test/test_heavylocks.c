@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_heavylocks.c
+ *	  What ends has begun: times of what was not seen to begin are not made up, and a
+ *	  processor's clock may be behind the one that the beginning was read from.
+ */
+#include "../heavylocks.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "../entry_selftest.h"
+
+/* ---------------------------------------------------------------- what the server and the rest have */
+
+probe_state tally;
+uint64		locks_block_ticks = 0;
+uint64		handler_monotonic_now = 1000;
+static int	searches = 0;
+
+const char *
+GetLockNameFromTagType(uint16 locktag_type)
+{
+	return "any";
+}
+
+const char *
+GetLockmodeName(LOCKMETHODID lockmethodid, LOCKMODE mode)
+{
+	return "any";
+}
+
+LockMethod
+GetLocksMethodTable(const LOCK *lock)
+{
+	static const LOCKMASK conflicts[16] = {0};
+	static const LockMethodData table = {.conflictTab = conflicts};
+
+	searches++;
+	return &table;
+}
+
+Pointer
+SHMQueueNext(const SHM_QUEUE *queue, const SHM_QUEUE *curElem, Size linkOffset)
+{
+	return NULL;
+}
+
+const char *
+probe_phase_name(tally_phase phase)
+{
+	return "phase";
+}
+
+uint32
+probe_touch(const char *name, tally_stat_kind kind)
+{
+	return TALLY_NONE;
+}
+
+void
+blockers_tell_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
+{
+}
+
+/* The clock stands still unless we move it. */
+void
+handler_read_monotonic(void *unused)
+{
+}
+
+/* ---------------------------------------------------------------- */
+
+static LOCALLOCK lock;
+static LOCK waited_for;
+static PGPROC process = {.waitLock = &waited_for};
+static const uint32 level_word;
+
+static void
+begin(void)
+{
+	memset(&tally, 0, sizeof(tally));
+	tally.clock = TALLY_CLOCK_MONOTONIC;
+	tally.claimed = true;
+	tally.level_word = &level_word;
+	heavylocks_begin();
+	handler_monotonic_now = 1000;
+	searches = 0;
+}
+
+static void
+what_was_not_seen_to_begin_has_no_time(void **state)
+{
+	begin();
+	(void) before_spin(0, 0);
+	heavylocks_begin();				/* the level was off, and is on again */
+	(void) after_spin(0, 0, 0);
+	assert_int_equal(heavy.spins, 0);
+
+	(void) before_sleep(&lock, 0);
+	(void) before_check(&process, 0);
+	heavylocks_begin();
+	(void) after_check(&process, 0, 0);
+	(void) after_sleep(&lock, 0, 0);
+	assert_int_equal(heavy.checked, 0);
+	assert_int_equal(heavy.waited, 0);
+	assert_int_equal(searches, 0);
+	assert_false(heavylocks_pending);
+}
+
+static void
+what_was_seen_whole_has_its_time(void **state)
+{
+	begin();
+	(void) before_sleep(&lock, 0);
+	(void) before_check(&process, 0);
+	handler_monotonic_now += 30;
+	(void) after_check(&process, 0, 0);
+	handler_monotonic_now += 70;
+	(void) after_sleep(&lock, 0, 0);
+	assert_int_equal(heavy.checked, 30);
+	assert_int_equal(heavy.waited, 100);
+	assert_int_equal(searches, 1);
+	(void) before_spin(0, 0);
+	handler_monotonic_now += 5;
+	(void) after_spin(0, 0, 0);
+	assert_int_equal(heavy.spins, 1);
+	assert_int_equal(heavy.spun[0], 5);
+}
+
+static void
+a_clock_that_is_behind_gives_the_least_time(void **state)
+{
+	begin();
+	(void) before_sleep(&lock, 0);
+	(void) before_check(&process, 0);
+	handler_monotonic_now -= 7;
+	(void) after_check(&process, 0, 0);
+	assert_int_equal(heavy.checked, 1);
+	heavylocks_jump(handler_monotonic_now);
+	assert_int_equal(heavy.waited, 1);
+	(void) before_sleep(&lock, 0);
+	handler_monotonic_now -= 7;
+	(void) after_sleep(&lock, 0, 0);
+	assert_int_equal(heavy.waited, 1);
+	(void) before_spin(0, 0);
+	handler_monotonic_now -= 7;
+	(void) after_spin(0, 0, 0);
+	assert_int_equal(heavy.spun[0], 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_not_seen_to_begin_has_no_time),
+		cmocka_unit_test(what_was_seen_whole_has_its_time),
+		cmocka_unit_test(a_clock_that_is_behind_gives_the_least_time),
+	};
+
+	entry_prepare_aside();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
