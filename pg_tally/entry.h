@@ -7,7 +7,8 @@
  * the stub is written in their place; the stub calls our handlers and does what the function
  * did. An entry is prepared once, which changes nothing in the function, and may then be
  * switched on and off any number of times: its stub stays, so frames of the function that
- * are on the stack return as they should. Everything that depends on the processor is in
+ * are on the stack return as they should. A stub can be given back when nothing on the stack
+ * leads to it any more. Everything that depends on the processor is in
  * entry_<processor>.c.
  *
  * No page is ever writable and executable at once. Call from the process's one thread.
@@ -83,6 +84,8 @@ typedef struct entry
 	bool		on;
 	void	   *original;			/* does what the function does */
 	uintptr_t	exit;				/* ENTRY_AROUND: where it returns to */
+	const uint8 *function;
+	struct entry *next;				/* of those that are prepared */
 } entry;
 
 /* The executable's exported function of that name; false, with a reason, if there is none. */
@@ -95,16 +98,27 @@ extern bool entry_can(const entry_function *function, char *reason, size_t size)
 
 /*
  * Make the stub. False, with a reason, when it cannot be redirected, is redirected already,
- * or the machine forbids new code. `e` must stay where it is from then on.
+ * or the machine forbids new code. `e` must stay where it is from then on. After a failure
+ * errno is what the machine refused (too many open files: this may pass), or 0 when the reason
+ * is the function's.
  */
 extern bool entry_prepare(const entry_function *function, const entry_hook *hook, entry *e,
 						  char *reason, size_t size);
 
 /*
- * Switch prepared entries on or off in this process, all or none; those that are so already
- * are passed over. Returns 0 or an errno value.
+ * Switch prepared entries on or off in this process; those that are so already are passed
+ * over. On, it is all or none; off, as many as can be: each says itself whether it is `on`.
+ * Returns 0 or the first failure's errno value. Changes errno.
  */
+#define ENTRY_SWITCH_MAX 1024
 extern int	entry_switch(entry *const *entries, int count, bool on);
+
+/*
+ * Give the stub of an entry back; the entry may then be prepared for another function. False,
+ * and nothing is done, while it is on, or this process may be running in the stub or return
+ * through it, or that cannot be told. What the caller keeps of its calls is the caller's matter.
+ */
+extern bool entry_release(entry *e);
 
 /*
  * Call fn(arg), an ordinary function, from a handler: every register is kept, the vector

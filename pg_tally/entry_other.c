@@ -13,6 +13,7 @@
 static bool
 refuse(char *reason, size_t size)
 {
+	errno = 0;
 	snprintf(reason, size, "entry probes are not available on this processor");
 	return false;
 }
@@ -40,6 +41,12 @@ int
 entry_switch(entry *const *entries, int count, bool on)
 {
 	return ENOTSUP;
+}
+
+bool
+entry_release(entry *e)
+{
+	return !e->prepared;
 }
 
 bool

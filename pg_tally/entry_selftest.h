@@ -17,7 +17,10 @@
 typedef bool (*entry_preparer) (const entry_function *function, const entry_hook *hook, entry *e,
 								char *reason, size_t size);
 
-/* Redirect a function of our own in both ways: are arguments, results and registers kept? */
+/*
+ * Redirect a function of our own in both ways: are arguments, results and registers kept?
+ * After a failure errno is what the machine refused, or 0: it will fail again.
+ */
 extern bool entry_selftest(entry_preparer prepare, char *reason, size_t size);
 
 /* What entry_call_aside needs to know of the processor. */

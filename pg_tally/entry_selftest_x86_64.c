@@ -9,6 +9,7 @@
  */
 #include "compat.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -135,16 +136,19 @@ entry_selftest(entry_preparer prepare, char *reason, size_t size)
 	uint64		sum;
 	int			error;
 
-	if (!prepare(&function, &around, &entries[0], reason, size) ||
-		!prepare(&function, &wrap, &entries[1], reason, size))
+	errno = 0;
+	if ((!entries[0].prepared && !prepare(&function, &around, &entries[0], reason, size)) ||
+		(!entries[1].prepared && !prepare(&function, &wrap, &entries[1], reason, size)))
 		return false;
 
 	error = entry_switch(&on, 1, true);
 	if (error != 0)
 	{
 		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
+		errno = error;
 		return false;
 	}
+	errno = 0;
 	if (!call(&sum) || sum != 3010 || seen.calls != 2 || seen.number != 42)
 	{
 		entry_switch(&on, 1, false);
@@ -156,7 +160,15 @@ entry_selftest(entry_preparer prepare, char *reason, size_t size)
 	/* A wrap is for functions without arguments on the stack: the sum is of no use here. */
 	memset(&seen, 0, sizeof(seen));
 	on = &entries[1];
-	if (entry_switch(&on, 1, true) != 0 || !call(&sum) || seen.calls != 2 ||
+	error = entry_switch(&on, 1, true);
+	if (error != 0)
+	{
+		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
+		errno = error;
+		return false;
+	}
+	errno = 0;
+	if (!call(&sum) || seen.calls != 2 ||
 		seen.arguments != UINT64CONST(1001) * 2002 + 3003)
 	{
 		entry_switch(&on, 1, false);

@@ -18,7 +18,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "entry.h"
@@ -82,10 +84,14 @@ write_code(code_writer *writer, uint8 *at, const uint8 *bytes, size_t size)
 
 /* ---------------------------------------------------------------- arenas */
 
+/* Divided into places of one size, so that one that is given back fits the next stub. */
+#define PLACES (ARENA_SIZE / STUB_SIZE)
+
 static struct arena
 {
 	uint8	   *base;
-	size_t		used;
+	bool		taken[PLACES];
+	int			used;				/* places taken */
 }			arenas[ARENAS];
 static int	arena_count = 0;
 
@@ -122,7 +128,7 @@ map_arena(uintptr_t place)
 						MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 			if (base == (void *) at)
 			{
-				arenas[arena_count] = (struct arena) {base, 0};
+				arenas[arena_count] = (struct arena) {.base = base};
 				return &arenas[arena_count++];
 			}
 			if (base != MAP_FAILED)
@@ -137,9 +143,30 @@ arena_near(uintptr_t place)
 {
 	for (int i = 0; i < arena_count; i++)
 		if (within_reach(place, (uintptr_t) arenas[i].base) &&
-			arenas[i].used + STUB_SIZE <= ARENA_SIZE)
+			arenas[i].used < PLACES)
 			return &arenas[i];
 	return map_arena(place);
+}
+
+static int
+free_place(const struct arena *arena)
+{
+	int			i = 0;
+
+	while (i < PLACES && arena->taken[i])
+		i++;
+	return i;
+}
+
+static void
+give_place_back(const uint8 *at)
+{
+	for (int i = 0; i < arena_count; i++)
+		if (at >= arenas[i].base && at < arenas[i].base + ARENA_SIZE)
+		{
+			arenas[i].taken[(at - arenas[i].base) / STUB_SIZE] = false;
+			arenas[i].used--;
+		}
 }
 
 /* ---------------------------------------------------------------- assembling */
@@ -361,10 +388,8 @@ put_around(stub *s, const entry_hook *hook, size_t original, entry *e)
 
 /* ---------------------------------------------------------------- entries */
 
-/* Functions that are prepared, so that none is redirected twice. */
-#define PREPARED 512
-static const uint8 *prepared[PREPARED];
-static int	prepared_count = 0;
+/* Those that are prepared, so that no function is redirected twice. */
+static entry *prepared = NULL;
 
 bool
 entry_find(const char *name, entry_function *function, char *reason, size_t size)
@@ -391,8 +416,8 @@ entry_find(const char *name, entry_function *function, char *reason, size_t size
 static bool
 find_plan(const entry_function *f, entry_plan *plan, char *reason, size_t size)
 {
-	for (int i = 0; i < prepared_count; i++)
-		if (prepared[i] == f->code)
+	for (const entry *e = prepared; e != NULL; e = e->next)
+		if (e->function == f->code)
 		{
 			snprintf(reason, size, "pg_tally redirects it already, for its own use or by "
 					 "another name");
@@ -431,13 +456,15 @@ prepare(const entry_function *f, const entry_plan *plan, const entry_hook *hook,
 	size_t		original;
 	int32		reach;
 	int			error;
+	int			place;
 
 	if (arena == NULL)
 	{
 		snprintf(reason, size, "no room for new code within reach of the function");
 		return false;
 	}
-	s.at = (uintptr_t) arena->base + arena->used;
+	place = free_place(arena);
+	s.at = (uintptr_t) arena->base + (size_t) place * STUB_SIZE;
 	put_original(&s, plan, f->code);
 	while (s.used % 16 != 0)
 		PUT(&s, 0xcc);
@@ -471,15 +498,17 @@ prepare(const entry_function *f, const entry_plan *plan, const entry_hook *hook,
 	error = begin_writing(&writer);
 	if (error == 0)
 	{
-		error = write_code(&writer, arena->base + arena->used, s.bytes, s.used);
+		error = write_code(&writer, (uint8 *) s.at, s.bytes, s.used);
 		end_writing(&writer);
 	}
 	if (error != 0)
 	{
 		snprintf(reason, size, "the machine forbids new code: %s", strerror(error));
+		errno = error;
 		return false;
 	}
-	arena->used += (s.used + 63) / 64 * 64;
+	arena->taken[place] = true;
+	arena->used++;
 	e->prepared = true;
 	e->on = false;
 	return true;
@@ -502,23 +531,24 @@ entry_prepare(const entry_function *function, const entry_hook *hook, entry *e, 
 	static char failure[80];
 	entry_plan	plan;
 
+	errno = 0;
 	if (hook->way != ENTRY_REPLACE && tested == 0)
 	{
 		entry_prepare_aside();
-		tested = entry_selftest(prepare_test, failure, sizeof(failure)) ? 1 : -1;
+		tested = entry_selftest(prepare_test, failure, sizeof(failure)) ? 1 : errno == 0 ? -1 : 0;
 	}
-	if (hook->way != ENTRY_REPLACE && tested < 0)
+	if (hook->way != ENTRY_REPLACE && tested <= 0)
 	{
 		snprintf(reason, size, "the self-test failed: %s", failure);
 		return false;
 	}
-	if (prepared_count == PREPARED)
+	errno = 0;
+	if (!find_plan(function, &plan, reason, size))
 	{
-		snprintf(reason, size, "%d functions are redirected already", PREPARED);
+		errno = 0;
 		return false;
 	}
-	if (!find_plan(function, &plan, reason, size))
-		return false;
+	errno = 0;
 	if (plan.argument && hook->way != ENTRY_AROUND)
 	{
 		snprintf(reason, size, "its first instruction writes an argument");
@@ -526,40 +556,101 @@ entry_prepare(const entry_function *function, const entry_hook *hook, entry *e, 
 	}
 	if (!prepare(function, &plan, hook, e, reason, size))
 		return false;
-	prepared[prepared_count++] = function->code;
+	e->function = function->code;
+	e->next = prepared;
+	prepared = e;
 	return true;
+}
+
+/* ---------------------------------------------------------------- giving stubs back */
+
+#define STACK_MOST ((uintptr_t) 64 << 20)	/* a larger one is not looked through */
+
+/*
+ * May this process be running in that stub, or return to it? Every call that is going on, and
+ * whatever a signal has interrupted, has the address at which it goes on on the stack; so each
+ * word of it that may be such an address counts as one. The kernel's random bytes lie above
+ * all frames of the main stack. Another thread's stack is not known, nor another of ours.
+ */
+static pg_noinline bool
+may_run_in(const entry *e)
+{
+	const uintptr_t low = (uintptr_t) e->original;
+	const uintptr_t top = getauxval(AT_RANDOM) & ~(uintptr_t) (sizeof(uintptr_t) - 1);
+	const uintptr_t here = (uintptr_t) __builtin_frame_address(0);
+	struct stat st;
+
+	if (top <= here || top - here > STACK_MOST)
+		return true;
+	/* A folder for each thread, "." and "..". */
+	if (stat("/proc/self/task", &st) != 0 || st.st_nlink != 3)
+		return true;
+	for (const uintptr_t *word = (const uintptr_t *) here; word < (const uintptr_t *) top; word++)
+		if (*word >= low && *word < low + STUB_SIZE)
+			return true;
+	return false;
+}
+
+bool
+entry_release(entry *e)
+{
+	entry	  **link = &prepared;
+
+	if (!e->prepared)
+		return true;
+	if (e->on || may_run_in(e))
+		return false;
+	while (*link != NULL && *link != e)
+		link = &(*link)->next;
+	if (*link == e)
+		*link = e->next;
+	give_place_back(e->original);
+	*e = (entry) {0};
+	return true;
+}
+
+/* ---------------------------------------------------------------- switching */
+
+/* Put one on or off. Somebody else's change in between is left alone. */
+static int
+switch_one(code_writer *writer, entry *e, bool on)
+{
+	int			error;
+
+	if (memcmp(e->place, on ? e->saved : e->jump, ENTRY_JUMP_SIZE) != 0)
+		return EBUSY;
+	error = write_code(writer, e->place, on ? e->jump : e->saved, ENTRY_JUMP_SIZE);
+	if (error == 0)
+		e->on = on;
+	return error;
 }
 
 int
 entry_switch(entry *const *entries, int count, bool on)
 {
 	code_writer writer;
-	int			error;
-	int			done = 0;
+	bool		done[ENTRY_SWITCH_MAX] = {false};
+	int			first = 0;
 
-	error = begin_writing(&writer);
-	if (error != 0)
-		return error;
-	for (; done < count && error == 0; done++)
+	if (count > ENTRY_SWITCH_MAX)
+		return E2BIG;
+	first = begin_writing(&writer);
+	if (first != 0)
+		return first;
+	for (int i = 0; i < count && (first == 0 || !on); i++)
 	{
-		entry	   *e = entries[done];
+		int			error;
 
-		if (!e->prepared || e->on == on)
+		if (!entries[i]->prepared || entries[i]->on == on)
 			continue;
-		/* Somebody else's change in between is left alone. */
-		if (memcmp(e->place, on ? e->saved : e->jump, ENTRY_JUMP_SIZE) != 0)
-			error = EBUSY;
-		else
-			error = write_code(&writer, e->place, on ? e->jump : e->saved, ENTRY_JUMP_SIZE);
-		if (error == 0)
-			e->on = on;
+		error = switch_one(&writer, entries[i], on);
+		done[i] = error == 0;
+		first = first != 0 ? first : error;
 	}
-	/* All or none; when switching off, as many as can be. */
-	if (error != 0 && on)
-		for (int i = 0; i < done; i++)
-			if (entries[i]->on &&
-				write_code(&writer, entries[i]->place, entries[i]->saved, ENTRY_JUMP_SIZE) == 0)
-				entries[i]->on = false;
+	/* On, all or none. What was on before stays. */
+	for (int i = 0; on && first != 0 && i < count; i++)
+		if (done[i])
+			(void) switch_one(&writer, entries[i], false);
 	end_writing(&writer);
-	return error;
+	return first;
 }

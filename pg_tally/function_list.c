@@ -37,6 +37,7 @@ typedef struct outcome
 	bool		publish;
 	int			elevel;
 	int			probed;
+	const uint8 *code[FUNCTIONS_MAX];	/* of each that is */
 	int			refused;
 } outcome;
 
@@ -123,15 +124,30 @@ probe(outcome *o, const char *pattern)
 			if (o->publish)
 				probe_table_set((uint32) (PROBES_FUNCTIONS + o->probed), label,
 								TALLY_PROBE_INSTALLED, NULL);
-			o->probed++;
+			o->code[o->probed++] = s->found[i].code;
 		}
 	free(s);
+}
+
+/* What could be probed and is not, after all: the machine refused to change code. */
+static void
+tell_switch_failed(outcome *o, const char *reason)
+{
+	const char *name = "";
+	char		label[64];
+
+	for (int i = 0; o->publish && i < o->probed; i++)
+		if (!functions_is_on(o->code[i], &name))
+		{
+			snprintf(label, sizeof(label), "function %s", name);
+			probe_table_set((uint32) (PROBES_FUNCTIONS + i), label, TALLY_PROBE_LEFT_OUT, reason);
+		}
 }
 
 void
 function_list_apply(tally_segment *segment, const char *list, int elevel, bool publish)
 {
-	outcome		o = {publish, elevel, 0, 0};
+	outcome		o = {.publish = publish, .elevel = elevel};
 	char	   *copy = strdup(list != NULL ? list : "");
 	char	   *rest = copy;
 	char	   *word;
@@ -146,7 +162,10 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 	free(copy);
 	error = functions_switch();
 	if (error != 0)
+	{
+		tell_switch_failed(&o, strerror(error));
 		refuse(&o, list, strerror(error));
+	}
 
 	/* What the last list has left in the table. */
 	for (int i = o.probed; publish && i < FUNCTIONS_MAX; i++)

@@ -30,7 +30,7 @@
 
 #define FRAMES 1024					/* deeper calls are counted and not timed */
 #define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase beside it */
-#define EVER 1024					/* functions that a process can have probed in its life */
+#define KEPT 1024					/* functions that are, or were, probed and keep their stubs */
 #define EDGES 1024					/* power of two; (caller, callee) pairs */
 #define WINDOW 4096					/* calls after which a function's heat is looked at */
 #define HOT_SHARE_PERCENT 5		/* of the time, spent in one probe: more is too hot */
@@ -80,9 +80,10 @@ static struct
 	bool		edges;
 	uint64		probe_ticks;		/* what a probe takes, about */
 	uintptr_t	stack_top;			/* of the main stack */
-	int			count;				/* functions ever prepared */
+	int			count;				/* places of functions that have been used */
+	int			oldest;				/* of those that keep a stub, about: the next to lose it */
 	frame		frames[FRAMES];
-	function	functions[EVER];
+	function	functions[KEPT];
 	int			edge_count;
 	edge		edge[EDGES];
 }			f;
@@ -126,8 +127,8 @@ touch_edge(void *arg)
 {
 	edge	   *e = arg;
 
-	e->index = touch("edge::%s::%s", f.functions[(e->key - 1) / EVER].name,
-					 f.functions[(e->key - 1) % EVER].name);
+	e->index = touch("edge::%s::%s", f.functions[(e->key - 1) / KEPT].name,
+					 f.functions[(e->key - 1) % KEPT].name);
 	f.edge_count++;
 }
 
@@ -186,7 +187,7 @@ record(function *fn, const frame *fr, uint64 elapsed)
 ENTRY_HANDLER static pg_noinline void
 record_edge(uint32 caller, uint32 callee, uint64 elapsed)
 {
-	uint32		key = 1 + caller * EVER + callee;
+	uint32		key = 1 + caller * KEPT + callee;
 
 	for (uint32 i = 0; i < EDGES; i++)
 	{
@@ -379,9 +380,45 @@ functions_drop_all(void)
 		f.functions[i].wanted = false;
 }
 
+/* Is a call of it going on that returns through its stub? */
+static bool
+has_frame(int number)
+{
+	for (uint32 i = 0; i < f.depth; i++)
+		if (f.frames[i].number == (uint32) number)
+			return true;
+	return false;
+}
+
+/*
+ * A place for a function that was not probed before; -1: there is none. When all have been
+ * used, a function that is not probed any more, and that no call will return to, loses its.
+ */
+static int
+take_place(void)
+{
+	if (f.count < KEPT)
+		return f.count++;
+	for (int i = 0; i < KEPT; i++)
+	{
+		int			number = (f.oldest + i) % KEPT;
+		function   *fn = &f.functions[number];
+
+		if (fn->wanted || has_frame(number) || !entry_release(&fn->entry))
+			continue;
+		f.oldest = (number + 1) % KEPT;
+		/* Calls from one function to another are kept by their places. */
+		if (f.edge_count > 0)
+			memset(f.edge, 0, sizeof(f.edge));
+		f.edge_count = 0;
+		return number;
+	}
+	return -1;
+}
+
 /*
  * Probe this function from the next functions_switch on; false, with a reason, if it cannot
- * be. One that was probed before is taken up again.
+ * be. One that was probed before is taken up again, with the stub that it had.
  */
 bool
 functions_add(const entry_function *wanted, char *reason, size_t size)
@@ -398,24 +435,33 @@ functions_add(const entry_function *wanted, char *reason, size_t size)
 	for (number = 0; number < f.count; number++)
 		if (f.functions[number].code == wanted->code)
 			break;
-	if (number == EVER)
-	{
-		snprintf(reason, size, "%d functions have been probed in this process already", EVER);
-		return false;
-	}
-	fn = &f.functions[number];
 	if (number == f.count)
 	{
+		number = take_place();
+		if (number < 0)
+		{
+			snprintf(reason, size, "%d functions that were probed before are in calls that have "
+					 "not returned: try again, or in a new session", KEPT);
+			return false;
+		}
+		fn = &f.functions[number];
 		memset(fn, 0, sizeof(*fn));
 		hook.number = (uint32) number;
+		/* A place that nothing was made of is the first to be taken again. */
 		if (!entry_prepare(wanted, &hook, &fn->entry, reason, size))
+		{
+			if (number == f.count - 1)
+				f.count--;
+			else
+				f.oldest = number;
 			return false;
+		}
 		strlcpy(fn->name, wanted->name, sizeof(fn->name));
 		fn->code = wanted->code;
 		memset(fn->accounts, 0xff, sizeof(fn->accounts));
 		memset(fn->counted, 0xff, sizeof(fn->counted));
-		f.count++;
 	}
+	fn = &f.functions[number];
 	if (!fn->wanted)
 	{
 		fn->counting = false;
@@ -426,12 +472,25 @@ functions_add(const entry_function *wanted, char *reason, size_t size)
 	return true;
 }
 
+/* Is that function's probe in place? */
+bool
+functions_is_on(const uint8 *code, const char **name)
+{
+	for (int i = 0; i < f.count; i++)
+		if (f.functions[i].code == code)
+		{
+			*name = f.functions[i].name;
+			return f.functions[i].entry.on;
+		}
+	return false;
+}
+
 /* Put the probes that are wanted in place and take the others out. Returns 0 or an errno. */
 int
 functions_switch(void)
 {
 	entry	   *on[FUNCTIONS_MAX];
-	entry	   *off[FUNCTIONS_MAX];
+	entry	   *off[KEPT];			/* some may not have come off before */
 	int			ons = 0;
 	int			offs = 0;
 	int			error = 0;
@@ -447,7 +506,11 @@ functions_switch(void)
 	}
 	if (offs > 0)
 		error = entry_switch(off, offs, false);
-	if (ons > 0 && error == 0)
-		error = entry_switch(on, ons, true);
+	if (ons > 0)
+	{
+		int			failed = entry_switch(on, ons, true);
+
+		error = error != 0 ? error : failed;
+	}
 	return error;
 }

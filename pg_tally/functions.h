@@ -28,6 +28,7 @@ extern void functions_configure(bool edges, uint64 probe_ticks);
 extern void functions_drop_all(void);
 extern bool functions_add(const entry_function *function, char *reason, size_t size);
 extern int	functions_switch(void);
+extern bool functions_is_on(const uint8 *code, const char **name);
 
 /* function_list.c: the setting */
 

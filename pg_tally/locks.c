@@ -6,9 +6,13 @@
  * They are redirected only while the level asks for it, by each process for itself when it
  * follows the level: at a message, or at a call that may block. So the level below pays
  * nothing for them. A process forked meanwhile inherits them as they are.
+ *
+ * Switching them needs a file descriptor and the machine's leave. Where it fails, it is tried
+ * again at the process's waits, at the first, the second, the fourth and so on.
  */
 #include "compat.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,11 +25,21 @@
 #define ENTRIES (LWLOCKS_ENTRIES + HEAVYLOCKS_ENTRIES)
 
 bool		locks_in_place HOT_DATA = false;
+bool		locks_at_waits HOT_DATA = false;
 uint64		locks_block_ticks = UINT64_MAX;
 
 static entry entries[ENTRIES];
 static bool prepared = false;
 static bool usable = false;
+static int	refusal = 0;			/* errno of what the machine refused for now; 0: nothing */
+
+/* A switch that failed and is to be tried again. */
+#define RETRY_MOST 65536			/* waits between two tries */
+static struct
+{
+	uint32		after;				/* so many waits; 0: there is none */
+	uint32		waits;				/* since the last try */
+}			retry;
 
 static const locks_entry *
 entry_number(int i)
@@ -40,6 +54,7 @@ locks_prepare(void)
 	char		reason[ENTRIES][120];
 	bool		missing = false;
 
+	refusal = 0;
 	for (int i = 0; i < ENTRIES; i++)
 	{
 		const locks_entry *e = entry_number(i);
@@ -49,8 +64,10 @@ locks_prepare(void)
 		if (settings_leaves_out(e->name))
 			strlcpy(reason[i], LEFT_OUT_BY_SETTING, sizeof(reason[i]));
 		else if (!entries[i].prepared &&
-				 entry_find(e->name, &function, reason[i], sizeof(reason[i])))
-			(void) entry_prepare(&function, &e->hook, &entries[i], reason[i], sizeof(reason[i]));
+				 entry_find(e->name, &function, reason[i], sizeof(reason[i])) &&
+				 !entry_prepare(&function, &e->hook, &entries[i], reason[i], sizeof(reason[i])) &&
+				 errno != 0)
+			refusal = errno;
 		if (i < LWLOCKS_NEEDED && reason[i][0] != '\0')
 			missing = true;
 	}
@@ -77,25 +94,54 @@ locks_begin(void)
 	heavylocks_begin();
 }
 
-/* Fall in step with the level that the slot follows. */
-void
-locks_follow(void)
+/* Does any of them lead to us? */
+static bool
+any_on(void)
 {
-	bool		wanted = tally.claimed && TALLY_LEVEL_OF(tally.word_seen) >= TALLY_LEVEL_LOCKS;
+	for (int i = 0; i < ENTRIES; i++)
+		if (entries[i].on)
+			return true;
+	return false;
+}
+
+static int
+switch_all(bool on)
+{
 	entry	   *all[ENTRIES];
 	int			count = 0;
 	int			error;
-	double		threshold = settings->block_threshold;
 
-	if (wanted == locks_in_place)
-		return;
-	if (wanted && !prepared)
-		locks_prepare();
-	if (wanted && !usable)
-		return;
 	for (int i = 0; i < ENTRIES; i++)
 		if (entries[i].prepared)
 			all[count++] = &entries[i];
+	error = entry_switch(all, count, on);
+	/* Some alone would see locks taken and not given back: all stay. */
+	if (error != 0 && !on && any_on())
+		(void) entry_switch(all, count, true);
+	return error;
+}
+
+static void
+try_again_later(bool wanted, int error)
+{
+	char		text[120];
+
+	retry.waits = 0;
+	retry.after = Min(Max(2 * retry.after, 1), RETRY_MOST);
+	if (retry.after > 1 || !tally.claimed)
+		return;
+	snprintf(text, sizeof(text), "level locks is %s in force in this process, and will be tried "
+			 "again: the machine forbids changing code: %s", wanted ? "not" : "still",
+			 strerror(error));
+	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
+}
+
+static void
+switch_to(bool wanted)
+{
+	double		threshold = settings->block_threshold;
+	int			error;
+
 	if (wanted)
 	{
 		locks_begin();
@@ -104,16 +150,48 @@ locks_follow(void)
 	}
 	else if (tally.claimed)
 		lwlocks_settle();
-	error = entry_switch(all, count, wanted);
+	error = switch_all(wanted);
+	locks_in_place = any_on();
 	if (error == 0)
-		locks_in_place = wanted;
-	else if (wanted)
-	{
-		char		text[120];
+		retry.after = 0;
+	else
+		try_again_later(wanted, error);
+	locks_at_waits = locks_in_place || retry.after != 0;
+}
 
-		usable = false;
-		snprintf(text, sizeof(text), "level locks is not in force in this process: the machine "
-				 "forbids changing code: %s", strerror(error));
-		tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
+/* Fall in step with the level that the slot follows. Keeps errno. */
+void
+locks_follow(void)
+{
+	bool		wanted = tally.claimed && TALLY_LEVEL_OF(tally.word_seen) >= TALLY_LEVEL_LOCKS;
+	int			saved_errno = errno;
+
+	if (wanted && (!prepared || refusal != 0))
+		locks_prepare();
+	if (wanted && !usable && refusal != 0)
+	{
+		try_again_later(true, refusal);
+		locks_at_waits = true;
+		errno = saved_errno;
+		return;
 	}
+	wanted = wanted && usable;
+	if (wanted != locks_in_place)
+		switch_to(wanted);
+	else
+	{
+		retry.after = 0;
+		locks_at_waits = locks_in_place;
+	}
+	errno = saved_errno;
+}
+
+/* A wait begins; the caller has cleared tally.on. */
+void
+locks_before_wait(void)
+{
+	if (locks_in_place)
+		lwlocks_before_wait();
+	if (unlikely(retry.after != 0) && ++retry.waits >= retry.after)
+		locks_follow();
 }

@@ -23,10 +23,12 @@ typedef struct locks_entry
 
 /* locks.c: putting them in place */
 extern bool locks_in_place;
+extern bool locks_at_waits;			/* locks_before_wait has something to do */
 extern uint64 locks_block_ticks;	/* a wait this long is told with who caused it */
 extern void locks_prepare(void);
 extern void locks_begin(void);
 extern void locks_follow(void);
+extern void locks_before_wait(void);
 
 /* lwlocks.c: lightweight locks. The first LWLOCKS_NEEDED only together. */
 #define LWLOCKS_ENTRIES 5

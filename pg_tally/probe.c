@@ -343,8 +343,8 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		event = unnamed;
 	}
 	tally.on = false;
-	if (unlikely(locks_in_place))
-		lwlocks_before_wait();
+	if (unlikely(locks_at_waits))
+		locks_before_wait();
 	tally.slot.book->calls[call]++;
 	if (unlikely(!tally.identified))
 		probe_identify();

@@ -105,8 +105,7 @@ impl Elf {
     /// Address of each slot of the procedure linkage table, by the function's name.
     pub fn slots(&self) -> BTreeMap<String, u64> {
         let relocations = self.place(self.tag(DT_JMPREL));
-        let (symbols, strings) =
-            (self.place(self.tag(DT_SYMTAB)), self.place(self.tag(DT_STRTAB)));
+        let (symbols, strings) = (self.place(self.tag(DT_SYMTAB)), self.place(self.tag(DT_STRTAB)));
         (0..self.tag(DT_PLTRELSZ) as usize / 24)
             .map(|i| relocations + i * 24)
             .map(|at| {

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Functions that are redirected, where something goes wrong or goes on for long: the machine
+//! refuses a while, a wait began before it was looked at, thousands of functions are probed in
+//! one session.
+
+mod house;
+
+use std::path::Path;
+
+use house::eventually;
+use postgres::Client;
+use scratch::Cluster;
+use segment::{set_level, EventKind, Level, ProbeState, Segment, Snapshot};
+
+fn pid(client: &mut Client) -> i32 {
+    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
+}
+
+/// Let that process open no file any more, or as many as its hard limit allows. Done by the
+/// server's user, who may.
+fn may_open(cluster: &Cluster, pid: i32, files: bool) {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let soft = if files { line.split_ascii_whitespace().nth(4).unwrap() } else { "0" };
+    let mut command = cluster.account().command(Path::new("prlimit"), cluster.dir());
+    let status = command.args(["--pid", &pid.to_string(), &format!("--nofile={soft}:")]).status();
+    assert!(status.unwrap().success());
+}
+
+/// The sum of the counts of these statistics of one process.
+fn count(snapshot: &Snapshot, pid: i32, wanted: impl Fn(&str) -> bool) -> u64 {
+    let books = snapshot.books.iter().filter(|book| book.pid == pid);
+    let heads = books.flat_map(|book| &book.heads);
+    let of = |stat| snapshot.directory.get(stat).is_some_and(|stat| wanted(&stat.name));
+    heads.filter(|head| of(head.stat)).map(|head| head.count).sum()
+}
+
+fn counted(path: &Path, pid: i32, wanted: impl Fn(&str) -> bool) -> u64 {
+    count(&Segment::open(path).unwrap().snapshot(None).unwrap(), pid, wanted)
+}
+
+/// Level `locks` is asked for while this session cannot open a file, and then it can.
+fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
+    let path = house::segment(cluster);
+    let mut client = cluster.connect().unwrap();
+    let pid = pid(&mut client);
+    let locks = || counted(&path, pid, |name| name.starts_with("lwlock::"));
+    let work = "select count(*) from pg_class";
+    client.batch_execute(work).unwrap();
+    may_open(cluster, pid, false);
+    set_level(&path, Level::Locks).unwrap();
+    for _ in 0..3 {
+        client.batch_execute(work).unwrap();
+    }
+    assert_eq!(locks(), 0, "it could be switched without a descriptor: nothing is tested");
+    may_open(cluster, pid, true);
+    // It is tried again at waits: after as many as there were, at the most, and as many again.
+    for _ in 0..20 {
+        client.batch_execute(work).unwrap();
+    }
+    // What is noted of locks is settled at a wait.
+    assert!(locks() > 0, "level locks never came into force");
+    set_level(&path, Level::Waits).unwrap();
+    client.batch_execute(work).unwrap();
+    let (then, _) = (locks(), client.batch_execute(work).unwrap());
+    assert_eq!(locks(), then, "locks are counted at level waits");
+
+    // The other way: it cannot be switched off for a while.
+    set_level(&path, Level::Locks).unwrap();
+    client.batch_execute(work).unwrap();
+    may_open(cluster, pid, false);
+    set_level(&path, Level::Waits).unwrap();
+    client.batch_execute(work).unwrap();
+    may_open(cluster, pid, true);
+    for _ in 0..20 {
+        client.batch_execute(work).unwrap();
+    }
+    let (then, _) = (locks(), client.batch_execute(work).unwrap());
+    assert_eq!(locks(), then, "level locks is still in force");
+    let events = Segment::open(&path).unwrap().events(0).unwrap();
+    let told = events.iter().filter(|e| e.text.contains("in force in this process")).count();
+    assert_eq!(told, 2, "{events:?}");
+}
+
+#[test]
+fn a_passing_lack_of_descriptors_delays_level_locks_and_no_more() {
+    locks_are_counted_once_files_can_be_opened(&house::shared());
+}
+
+/// Here the session makes its own stubs, which takes a descriptor too.
+#[test]
+fn a_passing_lack_of_descriptors_delays_level_locks_of_a_session_alone() {
+    locks_are_counted_once_files_can_be_opened(&house::sessions());
+}
+
+#[test]
+fn a_wait_that_began_before_level_locks_is_told_of_with_no_made_up_time() {
+    let cluster = house::start(
+        house::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("deadlock_timeout", "2s")
+            .setting("autovacuum", "off"),
+    );
+    cluster.psql("create table t (n int)").unwrap();
+    let path = house::segment(&cluster);
+    let (mut holder, mut waiter) = (cluster.connect().unwrap(), cluster.connect().unwrap());
+    let waiting = pid(&mut waiter);
+    holder.batch_execute("begin; lock table t").unwrap();
+    let thread = std::thread::spawn(move || waiter.batch_execute("lock table t; select 1"));
+    let asks = format!("select count(*) from pg_locks where not granted and pid = {waiting}");
+    eventually("a session waits", || cluster.psql(&asks).unwrap().trim() == "1");
+    // It wakes up to look for a deadlock, and takes the level up before it looks.
+    set_level(&path, Level::Locks).unwrap();
+    let segment = Segment::open(&path).unwrap();
+    eventually("a deadlock check is counted", || {
+        counted(&path, waiting, |name| name.starts_with("lock::deadlock")) > 0
+    });
+    holder.batch_execute("rollback").unwrap();
+    let _ = thread.join().unwrap();
+    let events = segment.events(0).unwrap();
+    let blocked: Vec<_> = events.iter().filter(|e| e.kind == EventKind::Blocked).collect();
+    assert!(blocked.is_empty(), "{blocked:?}");
+}
+
+const CHUNK: usize = 128;
+
+/// The functions of the server that can be probed, less those that the test itself counts.
+fn probeable(client: &mut Client) -> Vec<String> {
+    let sql = "select name from tally.probeable('*') where probeable and module = 'postgres' \
+               and name <> 'int4div' and name not like '%lock%' and name not like 'tuplesort%' \
+               order by md5(name) limit 1300";
+    client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+fn installed(path: &Path) -> usize {
+    let probes = Segment::open(path).unwrap().probes().unwrap();
+    let left_out: Vec<_> = probes
+        .iter()
+        .filter(|probe| probe.name.starts_with("function ") && probe.state == ProbeState::LeftOut)
+        .collect();
+    assert!(left_out.is_empty(), "{left_out:?}");
+    probes.iter().filter(|probe| probe.name.starts_with("function ")).count()
+}
+
+/// int4div is called once for each of these rows.
+fn divide(client: &mut Client, rows: i32) {
+    client.query_one("select sum(n / 7) from generate_series(1, $1) n", &[&rows]).unwrap();
+}
+
+fn divisions(path: &Path, pid: i32) -> u64 {
+    counted(path, pid, |name| name.starts_with("function::int4div::inclusive::"))
+}
+
+#[test]
+fn any_number_of_functions_can_be_probed_one_list_after_the_other() {
+    let cluster = house::shared();
+    let path = house::segment(&cluster);
+    house::create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let pid = pid(&mut client);
+    let names = probeable(&mut client);
+    assert_eq!(names.len(), 1300);
+    client.batch_execute("set pg_tally.functions = 'int4div'").unwrap();
+    divide(&mut client, 1000);
+    assert_eq!(divisions(&path, pid), 1000);
+    for chunk in names.chunks(CHUNK) {
+        client.batch_execute(&format!("set pg_tally.functions = '{}'", chunk.join(","))).unwrap();
+        assert_eq!(installed(&path), chunk.len());
+        divide(&mut client, 10);
+    }
+    assert_eq!(divisions(&path, pid), 1000);
+    // Its first stub is another function's now.
+    client.batch_execute("set pg_tally.functions = 'int4div'").unwrap();
+    divide(&mut client, 1000);
+    assert_eq!(divisions(&path, pid), 2000);
+}
+
+#[test]
+fn calls_return_through_their_stubs_whatever_was_probed_meanwhile() {
+    let cluster = house::shared();
+    let path = house::segment(&cluster);
+    house::create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    let pid = pid(&mut client);
+    let names = probeable(&mut client);
+    let lists: Vec<String> = names.chunks(CHUNK).map(|chunk| chunk.join(",")).collect();
+    client
+        .batch_execute(
+            "create function change(lists text[]) returns int language plpgsql as $$ \
+             declare list text; begin foreach list in array lists loop \
+             perform set_config('pg_tally.functions', list, false); end loop; return 1; end $$",
+        )
+        .unwrap();
+    // Of the call all of these are on the stack while the lists change.
+    let around = "standard_ExecutorRun,PortalRun,exec_simple_query,plpgsql_call_handler,\
+                  ExecInterpExpr,ExecutorRun";
+    for round in 1..=3u64 {
+        client.batch_execute(&format!("set pg_tally.functions = '{around}'")).unwrap();
+        let row = client.query_one("select change($1)", &[&lists]).unwrap();
+        assert_eq!(row.get::<_, i32>(0), 1);
+        client.batch_execute("set pg_tally.functions = 'int4div'").unwrap();
+        divide(&mut client, 100);
+        assert_eq!(divisions(&path, pid), 100 * round);
+    }
+}
