@@ -66,7 +66,7 @@ static struct
 	bool		inserts;			/* insertions into the WAL are known */
 	uint64		insertions;			/* before it; then its own */
 	uint64		insertion_ticks;
-	uint32		index[COMMIT_PARTS];	/* in the book; TALLY_NONE until touched */
+	uint32		index[COMMIT_PARTS];	/* in the book */
 }			commit;
 
 void
@@ -74,13 +74,13 @@ commits_begin(void)
 {
 	commit.start = 0;
 	commits_pending = false;
-	memset(commit.index, 0xff, sizeof(commit.index));
+	memset(commit.index, PROBE_UNTOUCHED_BYTE, sizeof(commit.index));
 }
 
 static void
 record(commit_part part, uint64 ticks)
 {
-	if (commit.index[part] == TALLY_NONE)
+	if (commit.index[part] == PROBE_UNTOUCHED)
 		commit.index[part] = probe_touch(parts[part].name, TALLY_TIMER);
 	tally_record(&tally.slot, commit.index[part], ticks);
 }

@@ -93,8 +93,14 @@ void
 files_begin(void)
 {
 	files_note.pending = false;
-	memset(accounts, 0, sizeof(accounts));
+	files_retry();
 	relations_begin();
+}
+
+void
+files_retry(void)
+{
+	memset(accounts, 0, sizeof(accounts));
 }
 
 /* ---------------------------------------------------------------- kinds */

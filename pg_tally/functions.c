@@ -37,7 +37,7 @@
 
 typedef struct function_account
 {
-	uint32		inclusive;			/* in the book; TALLY_NONE until touched */
+	uint32		inclusive;			/* in the book; TALLY_NONE: no room for the two */
 	uint32		exclusive;
 } function_account;
 
@@ -111,6 +111,8 @@ touch_function(void *arg)
 							   probe_phase_name(tally.phase));
 	account->exclusive = touch("function::%s::exclusive::%s", fn->name,
 							   probe_phase_name(tally.phase));
+	if (account->exclusive == TALLY_NONE)
+		account->inclusive = TALLY_NONE;
 }
 
 static void
@@ -169,10 +171,11 @@ record(function *fn, const frame *fr, uint64 elapsed)
 	uint64		seq;
 	uint64		own = elapsed > fr->below ? elapsed - fr->below : 0;
 
-	if (unlikely(account->inclusive == TALLY_NONE))
+	if (unlikely(account->inclusive >= PROBE_UNTOUCHED))
 	{
-		entry_call_aside(touch_function, fn);
-		if (account->inclusive == TALLY_NONE || account->exclusive == TALLY_NONE)
+		if (account->inclusive == PROBE_UNTOUCHED)
+			entry_call_aside(touch_function, fn);
+		if (account->inclusive == TALLY_NONE)
 			return;
 	}
 	seq = tally_book_begin(tally.slot.book);
@@ -237,7 +240,7 @@ end_frame(uint64 now)
 ENTRY_HANDLER static pg_noinline void
 count_call(function *fn)
 {
-	if (fn->counted[tally.phase] == TALLY_NONE)
+	if (fn->counted[tally.phase] == PROBE_UNTOUCHED)
 		entry_call_aside(touch_counted, fn);
 	handler_count(fn->counted[tally.phase]);
 }
@@ -313,10 +316,19 @@ functions_begin(void)
 	drop_open_calls();
 	for (int i = 0; i < f.count; i++)
 	{
-		memset(f.functions[i].accounts, 0xff, sizeof(f.functions[i].accounts));
-		memset(f.functions[i].counted, 0xff, sizeof(f.functions[i].counted));
 		f.functions[i].window_calls = 0;
 		f.functions[i].window_start = 0;
+	}
+	functions_retry();
+}
+
+void
+functions_retry(void)
+{
+	for (int i = 0; i < f.count; i++)
+	{
+		memset(f.functions[i].accounts, PROBE_UNTOUCHED_BYTE, sizeof(f.functions[i].accounts));
+		memset(f.functions[i].counted, PROBE_UNTOUCHED_BYTE, sizeof(f.functions[i].counted));
 	}
 	if (f.edge_count > 0)
 		memset(f.edge, 0, sizeof(f.edge));
@@ -458,8 +470,8 @@ functions_add(const entry_function *wanted, char *reason, size_t size)
 		}
 		strlcpy(fn->name, wanted->name, sizeof(fn->name));
 		fn->code = wanted->code;
-		memset(fn->accounts, 0xff, sizeof(fn->accounts));
-		memset(fn->counted, 0xff, sizeof(fn->counted));
+		memset(fn->accounts, PROBE_UNTOUCHED_BYTE, sizeof(fn->accounts));
+		memset(fn->counted, PROBE_UNTOUCHED_BYTE, sizeof(fn->counted));
 	}
 	fn = &f.functions[number];
 	if (!fn->wanted)

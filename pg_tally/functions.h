@@ -21,6 +21,8 @@
 
 /* functions.c: the handlers, and what is in place */
 extern void functions_begin(void);
+/* What has found no room: is there some now? */
+extern void functions_retry(void);
 extern void functions_end(uint64 now);
 extern void functions_follow(uint32 before, uint32 word);
 extern void functions_jump(sigjmp_buf target, uint64 now);

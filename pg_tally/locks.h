@@ -35,6 +35,8 @@ extern void locks_before_wait(void);
 #define LWLOCKS_NEEDED 4
 extern const locks_entry lwlocks_entries[LWLOCKS_ENTRIES];
 extern void lwlocks_begin(void);
+/* What has found no room: is there some now? */
+extern void lwlocks_retry(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);
 extern void lwlocks_before_wait(void);
 extern void lwlocks_follow(uint32 before, uint32 word);

@@ -45,7 +45,7 @@ typedef struct trouble
 	uint64		sleeps[MAX_SLEEPS]; /* ticks of each */
 } trouble;
 
-/* A (tranche, phase, mode) and its statistics: index in the book, TALLY_NONE until touched. */
+/* A (tranche, phase, mode) and its statistics: index in the book. */
 typedef struct lock_account
 {
 	uint32		key;				/* 1 + ...; 0 empty */
@@ -95,13 +95,19 @@ static trouble waited[WAITED_BITS]; /* of the holds whose bit is set */
 static trouble done;				/* of the hold or the failure being settled */
 static uint32 insertions[PHASE_COUNT];	/* held times of the locks on inserting WAL; by phase */
 
+void
+lwlocks_retry(void)
+{
+	memset(accounts, 0, sizeof(accounts));
+	memset(insertions, PROBE_UNTOUCHED_BYTE, sizeof(insertions));
+}
+
 /* A new slot, or the probes are in place again: nothing is known to be held. */
 void
 lwlocks_begin(void)
 {
 	memset(&lwlocks, 0, sizeof(lwlocks));
-	memset(accounts, 0, sizeof(accounts));
-	memset(insertions, 0xff, sizeof(insertions));
+	lwlocks_retry();
 	if (tally.claimed)
 		tally.slot.book->holding = 0;
 }
@@ -143,10 +149,10 @@ touch_account(void *arg)
 
 	account->held = touch("held", key);
 	account->acquire = touch("acquire", key);
-	account->wait = account->failed = TALLY_NONE;
+	account->wait = account->failed = PROBE_UNTOUCHED;
 	snprintf(name, sizeof(name), "tranche::%u::%s", KEY_TRANCHE(key),
 			 GetLWLockIdentifier(PG_WAIT_LWLOCK, (uint16) KEY_TRANCHE(key)));
-	tally_register(tally.slot.segment, name, TALLY_NAME, "");
+	probe_name(name);
 	errno = saved_errno;
 }
 
@@ -200,7 +206,7 @@ account_of(uint32 key)
 ENTRY_HANDLER static pg_noinline void
 record_sleeps(lock_account *account, const trouble *t)
 {
-	if (account->wait == TALLY_NONE)
+	if (account->wait == PROBE_UNTOUCHED)
 		entry_call_aside(touch_wait, account);
 	if (account->wait == TALLY_NONE)
 		return;
@@ -325,7 +331,7 @@ lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 	uint32	   *index = &insertions[tally.phase];
 
 	*count = *ticks = 0;
-	if (*index == TALLY_NONE)
+	if (*index == PROBE_UNTOUCHED)
 		*index = touch("held", key);
 	if (*index != TALLY_NONE)
 	{
@@ -424,7 +430,7 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 		return;
 	tally.on = false;
 	account = account_of(KEY(wanted.tranche, tally.phase, mode));
-	if (failed && account->failed == TALLY_NONE)
+	if (failed && account->failed == PROBE_UNTOUCHED)
 		entry_call_aside(touch_failed, account);
 	if (failed)
 		handler_count(account->failed);

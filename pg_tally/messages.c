@@ -100,6 +100,20 @@ touch_kind(tally_message message)
 	kind->cpu = probe_cpu_account(kind->phase);
 }
 
+/* What has found no room: is there some now? */
+void
+messages_retry(void)
+{
+	for (int i = 0; i < MESSAGE_COUNT; i++)
+	{
+		const message_kind *kind = &tally.kinds[i];
+
+		if (kind->cpu != TALLY_NONE &&
+			(kind->cpu == 0 || kind->read == TALLY_NONE || kind->handle == TALLY_NONE))
+			touch_kind((tally_message) i);
+	}
+}
+
 /* What is handled from now on; the caller has cleared tally.on. */
 static inline message_kind *
 begin_kind(tally_message message)

@@ -27,6 +27,7 @@
 #include "locks.h"
 #include "checkpoints.h"
 #include "files.h"
+#include "no_room.h"
 #include "pending.h"
 #include "pg_tally.h"
 #include "probe.h"
@@ -74,6 +75,7 @@ probe_forget(void)
 	pending_begin();
 	commits_begin();
 	wal_begin();
+	no_room_begin();
 }
 
 /*
@@ -186,6 +188,59 @@ probe_retire(void)
 		tally_retire(&slot);
 }
 
+/* First touch of a statistic: its index in the book, or where it finds no room. Keeps errno. */
+uint32
+probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit)
+{
+	uint32		nowhere = kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
+	int			saved_errno = errno;
+	uint32		index;
+
+	if (no_room_has(name, kind))
+		return nowhere;
+	index = tally_touch(&tally.slot, tally_register(tally.slot.segment, name, kind, unit));
+	if (unlikely(index == nowhere))
+		no_room_add(name, kind);
+	errno = saved_errno;
+	return index;
+}
+
+uint32
+probe_touch(const char *name, tally_stat_kind kind)
+{
+	return probe_touch_unit(name, kind, "ticks");
+}
+
+/* Something is called so, for readers. Keeps errno. */
+void
+probe_name(const char *name)
+{
+	int			saved_errno = errno;
+
+	if (!no_room_has(name, TALLY_NAME) &&
+		tally_register(tally.slot.segment, name, TALLY_NAME, "") == TALLY_NONE)
+		no_room_add(name, TALLY_NAME);
+	errno = saved_errno;
+}
+
+/* What has found no room is looked for once more, at its next use. */
+static void
+retry(void)
+{
+	if (likely(no_room_count == 0))
+		return;
+	no_room_begin();
+	memset(tally.cache, 0, sizeof(tally.cache));
+	for (int i = 0; i < PHASE_COUNT; i++)
+		if (tally.cpu_index[i] == 0)
+			tally.cpu_index[i] = TALLY_NONE;
+	messages_retry();
+	wal_retry();
+	files_retry();
+	functions_retry();
+	lwlocks_retry();
+}
+
 /* The level word has changed: fall in step, unless we are inside a probe already. */
 void
 probe_follow(void)
@@ -219,6 +274,7 @@ probe_follow(void)
 	tally.handle_start = 0;
 	tally.read_start = 0;
 	locks_follow();
+	retry();
 	tally.on = TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF;
 }
 
@@ -239,6 +295,7 @@ probe_end_changed(uint64 now)
 	tally.handle_start = 0;
 	tally.read_start = 0;
 	locks_follow();
+	retry();
 	if (TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF)
 	{
 		/* Still on (a reset): the wait ends here like any other. */
@@ -252,18 +309,6 @@ probe_end_changed(uint64 now)
 		tally.on = true;
 	}
 	files_note.pending = false;
-}
-
-/* First touch of a statistic of times: its index in the book. Keeps errno. */
-uint32
-probe_touch(const char *name, tally_stat_kind kind)
-{
-	int			saved_errno = errno;
-	uint32		index = tally_touch(&tally.slot,
-									tally_register(tally.slot.segment, name, kind, "ticks"));
-
-	errno = saved_errno;
-	return index;
 }
 
 /* First touch of (phase, cpu). */

@@ -75,6 +75,13 @@ typedef enum tally_message
 #define CALL_CLASS 0xF0000000u
 #define CALL_COMMIT_DELAY 0xF2000000u	/* nor does a commit that sleeps for others to join it */
 
+/*
+ * Of a statistic that is none of the ledger's: the index of one that probe_touch has not been asked for.
+ * It gives TALLY_NONE where there is no room, which stays so until the level word changes.
+ */
+#define PROBE_UNTOUCHED 0xFEFEFEFEu
+#define PROBE_UNTOUCHED_BYTE 0xFE	/* for memset */
+
 /* No book has more statistics (pg_tally.max_statistics). */
 #define BOOK_INDEXES 4096			/* power of two */
 
@@ -153,6 +160,8 @@ extern void probe_follow(void);
 extern bool probe_begin_wait_on(uint32 unnamed, uint32 call);
 extern uint32 probe_cpu_account(tally_phase phase);
 extern uint32 probe_touch(const char *name, tally_stat_kind kind);
+extern uint32 probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit);
+extern void probe_name(const char *name);
 extern void probe_end_changed(uint64 now);
 extern void probe_identify(void);
 extern tally_phase probe_enter_phase(tally_phase phase);
@@ -163,6 +172,7 @@ extern const char *probe_phase_name(tally_phase phase);
 extern void messages_begin(void);
 extern void messages_guess_begin(void);
 extern void messages_guess_end(void);
+extern void messages_retry(void);
 extern bool messages_install(char *reason, size_t size);
 extern void message_handled(uint64 now);
 

@@ -38,13 +38,19 @@ static const struct
 
 wal_seen	wal_last;
 
-static uint32 indexes[WAL_FIGURES];	/* in the book; TALLY_NONE until touched */
+static uint32 indexes[WAL_FIGURES];	/* in the book */
 
 void
 wal_begin(void)
 {
-	memset(indexes, 0xff, sizeof(indexes));
+	wal_retry();
 	wal_skip();
+}
+
+void
+wal_retry(void)
+{
+	memset(indexes, PROBE_UNTOUCHED_BYTE, sizeof(indexes));
 }
 
 void
@@ -52,17 +58,6 @@ wal_skip(void)
 {
 	wal_last.usage = pgWalUsage;
 	wal_last.buffers_full = compat_wal_buffers_full();
-}
-
-static void
-touch(int figure)
-{
-	int			saved_errno = errno;
-	uint32		stat = tally_register(tally.slot.segment, figures[figure].name, TALLY_VALUE,
-									  figures[figure].unit);
-
-	indexes[figure] = tally_touch(&tally.slot, stat);
-	errno = saved_errno;
 }
 
 void
@@ -84,8 +79,8 @@ wal_tell(void)
 	{
 		if (grown[i] == 0)
 			continue;
-		if (unlikely(indexes[i] == TALLY_NONE))
-			touch(i);
+		if (unlikely(indexes[i] == PROBE_UNTOUCHED))
+			indexes[i] = probe_touch_unit(figures[i].name, TALLY_VALUE, figures[i].unit);
 		tally_record_plain(&tally.slot, indexes[i], grown[i]);
 	}
 }

@@ -25,6 +25,8 @@ extern wal_seen wal_last;
 
 /* A new slot: nothing of it is touched. */
 extern void wal_begin(void);
+/* What has found no room: is there some now? */
+extern void wal_retry(void);
 /* What was inserted up to now is not to be counted: the level was off. */
 extern void wal_skip(void);
 extern void wal_tell(void);

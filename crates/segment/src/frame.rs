@@ -48,7 +48,7 @@ pub struct Frame {
     pub nameless: u64,
     /// What found no room, since the segment was made.
     pub overflow: Overflows,
-    /// What found no room in the interval.
+    /// What found no room in the interval; at least one name or statistic where any has found none before.
     pub overflow_in_interval: Overflows,
     /// Functions with a probe, called or not.
     pub functions_probed: usize,
@@ -105,7 +105,7 @@ fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflo
         let missing = if snapshot.overflows.slots > 0 { &mut new.slots } else { &mut new.memory };
         *missing = 1;
     }
-    new
+    new.with_lasting(&snapshot.overflows)
 }
 
 impl Frame {

@@ -176,6 +176,16 @@ impl Overflows {
             relations_lost: self.relations_lost.saturating_sub(earlier.relations_lost),
         }
     }
+
+    /// A writer looks once for what a directory or a book has no room for, and counts it no more: so no
+    /// interval after that has everything.
+    pub(crate) fn with_lasting(self, ever: &Overflows) -> Overflows {
+        Overflows {
+            statistics: self.statistics.max(ever.statistics.min(1)),
+            directory: self.directory.max(ever.directory.min(1)),
+            ..self
+        }
+    }
 }
 
 /// What became of a probe.

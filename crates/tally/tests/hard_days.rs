@@ -81,8 +81,12 @@ impl Tmpfs {
     }
 
     fn start(&self) -> Cluster {
-        let mut cluster =
-            shared().setting("pg_tally.directory", self.0.to_str().unwrap()).create().unwrap();
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, settings: &[(&str, &str)]) -> Cluster {
+        let builder = shared().setting("pg_tally.directory", self.0.to_str().unwrap());
+        let mut cluster = builder.settings(settings.iter().copied()).create().unwrap();
         cluster.start().unwrap();
         cluster
     }
@@ -183,6 +187,125 @@ fn statistics_beyond_a_book_share_an_account_and_time_stays_conserved() {
     let snapshot = snapshot(&cluster);
     assert!(ticks(&snapshot, |name| name == "other::overflow") > 0);
     assert_conserved(&snapshot);
+}
+
+/// Commits, WAL, locks, files, functions and commands, of each something that waits.
+const EVERYTHING: &str =
+    "insert into t values (1); begin; update t set n = n + 1 where n = 0; commit; \
+                          select pg_sleep(0.001); select count(*) from t";
+
+/// What has no room is looked for once, not each time: the server counts how often it was in vain.
+fn assert_not_looked_for_again(setting: (&str, &str), vain: fn(&Cluster) -> u64) {
+    let cluster = house::start(shared().settings([
+        setting,
+        ("pg_tally.functions", "hash_search,heap_insert,XLogInsert"),
+        ("pg_tally.level", "locks"),
+        // Nobody else meets anything new.
+        ("autovacuum", "off"),
+        ("checkpoint_timeout", "1h"),
+        ("bgwriter_lru_maxpages", "0"),
+    ]));
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("create table t (n int)").unwrap();
+    for _ in 0..100 {
+        client.batch_execute(EVERYTHING).unwrap();
+        client.query("select $1::int", &[&1]).unwrap();
+    }
+    let before = vain(&cluster);
+    for _ in 0..300 {
+        client.batch_execute(EVERYTHING).unwrap();
+        client.query("select $1::int", &[&1]).unwrap();
+    }
+    let after = vain(&cluster);
+    println!("{setting:?}: {before} in vain, then {}", after - before);
+    assert!(before > 0, "{setting:?}");
+    // Of 1,200 statements: now and then something is met for the first time.
+    assert!(after - before < 30, "{setting:?}: looked for again and again");
+    let mut top = house::tally();
+    top.args(["top", "--once", "--json", "--no-witness", "--interval", "0.2"]);
+    let interval = house::output(top.arg(house::segment(&cluster)));
+    let interval: serde_json::Value = serde_json::from_str(&interval).unwrap();
+    assert_eq!(interval["exact"], false, "though nothing was looked for: it is not all there");
+    let snapshot = snapshot(&cluster);
+    assert!(ticks(&snapshot, |name| name == "other::overflow") > 0);
+    assert_conserved(&snapshot);
+}
+
+#[test]
+fn a_name_that_finds_no_room_in_the_directory_is_looked_for_once() {
+    assert_not_looked_for_again(("pg_tally.max_names", "64"), |cluster| {
+        overflows(cluster).directory
+    });
+}
+
+#[test]
+fn a_statistic_that_finds_no_room_in_a_book_is_looked_for_once() {
+    assert_not_looked_for_again(("pg_tally.max_statistics", "16"), |cluster| {
+        overflows(cluster).statistics
+    });
+}
+
+/// A function has two statistics: the last room in a book may be for one of them only.
+#[test]
+fn a_function_for_which_there_is_half_the_room_is_not_timed() {
+    for most in ["60", "61"] {
+        let cluster = house::start(shared().setting("pg_tally.max_statistics", most));
+        let mut client = cluster.connect().unwrap();
+        client.batch_execute("create table t (n int)").unwrap();
+        client
+            .batch_execute("set pg_tally.functions = 'heap*,hash*,XLog*,Exec*,LockAcq*'")
+            .unwrap();
+        for _ in 0..20 {
+            client.batch_execute("insert into t values (1); select count(*) from t").unwrap();
+        }
+        assert!(overflows(&cluster).statistics > 0, "{most} were enough");
+        assert_conserved(&snapshot(&cluster));
+    }
+}
+
+#[test]
+fn what_found_no_memory_is_looked_for_once_more_when_the_level_changes() {
+    let Some(tmpfs) = Tmpfs::mount("8m") else { return };
+    // Nothing but statistics wants memory.
+    let cluster =
+        tmpfs.start_with(&[("pg_tally.max_statements", "0"), ("pg_tally.max_relations", "0")]);
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("create table t (n int)").unwrap();
+    let path = tmpfs.segments().remove(0);
+    let memory = || Segment::open(&path).unwrap().overflows().unwrap().memory;
+    let looks = || -> u64 {
+        let snapshot = Segment::open(&path).unwrap().snapshot(None).unwrap();
+        let heads = snapshot.books.iter().flat_map(|book| &book.heads);
+        let is_of_wal = |stat: u32| {
+            snapshot.directory.get(stat).is_some_and(|stat| stat.name == "wal::records")
+        };
+        heads.filter(|head| is_of_wal(head.stat)).map(|head| head.count).sum()
+    };
+    // A session that has its slot and has not met what it meets later.
+    let mut session = cluster.connect().unwrap();
+    session.batch_execute("select 1").unwrap();
+    let before = looks();
+    let ballast = tmpfs.0.join("ballast");
+    let mut file = fs::File::create(&ballast).unwrap();
+    while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
+    let mut insert = |times: usize| {
+        for _ in 0..times {
+            session.batch_execute("insert into t values (1)").unwrap();
+        }
+        session.batch_execute("select 1").unwrap();
+    };
+    insert(20);
+    let refused = memory();
+    assert!(refused > 0, "there was memory");
+    insert(20);
+    assert_eq!((memory(), looks()), (refused, before), "once");
+    fs::remove_file(&ballast).unwrap();
+    drop(file);
+    insert(20);
+    assert_eq!((memory(), looks()), (refused, before), "not before the level changes");
+    segment::set_level(&path, Level::Locks).unwrap();
+    insert(20);
+    assert!(looks() >= before + 20, "{} of 20", looks() - before);
 }
 
 #[test]
