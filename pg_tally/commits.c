@@ -69,12 +69,31 @@ static struct
 	uint32		index[COMMIT_PARTS];	/* in the book */
 }			commit;
 
+static void
+untouch(void)
+{
+	memset(commit.index, PROBE_UNTOUCHED_BYTE, sizeof(commit.index));
+}
+
 void
 commits_begin(void)
 {
 	commit.start = 0;
 	commits_pending = false;
-	memset(commit.index, PROBE_UNTOUCHED_BYTE, sizeof(commit.index));
+	untouch();
+}
+
+void
+commits_follow(bool whole)
+{
+	if (!commits_pending)
+	{
+		/* the sums of insertions may have begun anew */
+		commit.inserts = false;
+		if (!whole)
+			commit.start = 0;
+	}
+	untouch();
 }
 
 static void

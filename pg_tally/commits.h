@@ -16,8 +16,10 @@
 
 /* Take the callback. Once in a process. */
 extern void commits_install(void);
-/* A new slot, or the level has changed. */
+/* A new slot: nothing of it is touched. */
 extern void commits_begin(void);
+/* The level word has changed. A commit that goes on does so, if the level was on before and is after. */
+extern void commits_follow(bool whole);
 
 /* Whether a sleep of that length is the one for commit_delay. */
 extern bool commits_delayed(const struct timeval *timeout);

@@ -71,6 +71,14 @@ nesting_split(open_query *o)
 	return true;
 }
 
+void
+nesting_reset(void)
+{
+	for (int i = 0; i < nesting.open; i++)
+		if (nesting.queries[i].split)
+			memset(nesting.queries[i].parts, 0, TALLY_PARTS * sizeof(tally_part));
+}
+
 open_query *
 nesting_search(const QueryDesc *query)
 {

@@ -66,6 +66,8 @@ extern bool nesting_more_levels(void);
 extern bool nesting_more_queries(void);
 /* Room for the parts of a nested query, empty; false: there is no memory. */
 extern bool nesting_split(open_query *o);
+/* All totals have begun again at zero: so do the parts of nested queries. */
+extern void nesting_reset(void);
 /* An error jumps: take away what is deeper than `stack`, or everything. */
 extern void nesting_leave(bool all, uintptr_t stack, bool cancelled);
 extern void nesting_forget_other(open_query *gone, open_query *last);

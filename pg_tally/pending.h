@@ -47,34 +47,42 @@ extern void pending_begin(void);
 extern wait_class pending_learn(uint32 index);
 
 /*
+ * A wait of so many ticks is over: was it slow, which operation on a file was it, and for whom are
+ * its sums? The caller has cleared tally.on.
+ */
+static inline void
+pending_note(uint32 index, uint64 ticks)
+{
+	wait_class	class = (wait_class) pending_classes[index & (BOOK_INDEXES - 1)];
+
+	if (unlikely(class == WAITS_UNKNOWN))
+		class = pending_learn(index);
+	pending_sums.counts[class]++;
+	pending_sums.ticks[class] += ticks;
+	if (unlikely(ticks >= slow_least))
+		slow_look(index, ticks);
+	if (files_note.pending)
+	{
+		if (unlikely(files_note.error != 0))
+			slow_look_failed();
+		files_record(ticks);
+	}
+}
+
+/*
  * Before any switch of the running account, which records the pending wait: whose statement it
- * was for, which operation on a file, was it slow, and was it a commit's last? The caller has cleared tally.on.
+ * was for, and was it a commit's last? The caller has cleared tally.on.
  */
 static inline void
 pending_settle(void)
 {
-	tally_book *book = tally.slot.book;
-	uint32		index = book->pend;
-	uint64		ticks;
-	wait_class	class;
+	uint32		index = tally.slot.book->pend;
+	uint64		ticks = tally.slot.book->pend_ticks;
 
 	if (index != TALLY_NONE)
 	{
-		ticks = book->pend_ticks;
-		class = (wait_class) pending_classes[index & (BOOK_INDEXES - 1)];
-		if (unlikely(class == WAITS_UNKNOWN))
-			class = pending_learn(index);
-		pending_sums.counts[class]++;
-		pending_sums.ticks[class] += ticks;
 		split_note(index, ticks);
-		if (unlikely(ticks >= slow_least))
-			slow_look(index, ticks);
-		if (files_note.pending)
-		{
-			if (unlikely(files_note.error != 0))
-				slow_look_failed();
-			files_record(ticks);
-		}
+		pending_note(index, ticks);
 	}
 	if (unlikely(commits_pending))
 		commits_record();

@@ -241,74 +241,114 @@ retry(void)
 	lwlocks_retry();
 }
 
+/* Is anything counted at the level of that word? */
+static inline bool
+counts(uint32 word)
+{
+	return TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF;
+}
+
+/*
+ * The level word has changed: follow it at `now`. After a reset the book begins where its running
+ * account does, or at the reset if that is later, and has nothing pending.
+ */
+static void
+follow(uint64 now)
+{
+	uint32		before = tally.word_seen;
+	bool		on = counts(*(const volatile uint32 *) tally.level_word);
+
+	tally_follow(&tally.slot, on ? tally.cpu : tally.off_index, now);
+	/* it may have changed once more since we looked */
+	if (unlikely(counts(tally.slot.word) != on))
+		tally_switch_plain(&tally.slot, on ? tally.off_index : tally.cpu, now);
+	tally.word_seen = tally.slot.word;
+	functions_follow(before, tally.word_seen);
+	lwlocks_follow(before, tally.word_seen);
+	statements_follow(before, tally.word_seen, tally.slot.book->born);
+	locks_follow();
+	retry();
+}
+
+/*
+ * What is going on goes on, over a reset too: it counts when it ends. But what was going on while
+ * the level was off was not seen whole, and is not counted.
+ */
+static void
+carry_over(uint32 before)
+{
+	bool		whole = counts(before) && counts(tally.word_seen);
+
+	commits_follow(whole);
+	if (!whole)
+	{
+		tally.handle_start = 0;
+		tally.read_start = 0;
+	}
+}
+
 /* The level word has changed: fall in step, unless we are inside a probe already. */
 void
 probe_follow(void)
 {
-	bool		was_on = TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF;
-	uint32		word = *(const volatile uint32 *) tally.level_word;
-	bool		now_on = TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF;
+	uint32		before = tally.word_seen;
+	uint32		wait;
+	uint64		ticks;
 
 	if (!tally.claimed)
 	{
 		claim_again();
 		return;
 	}
-	if (tally.on != was_on)
+	if (tally.on != counts(before))
 		return;
 	tally.on = false;
-	if (was_on)
-	{
-		pending_settle();
+	wait = tally.slot.book->pend;
+	ticks = tally.slot.book->pend_ticks;
+	if (counts(before))
 		wal_look();
-	}
 	else
 		wal_skip();
-	tally_follow(&tally.slot, now_on ? tally.cpu : tally.off_index, probe_now());
-	functions_follow(tally.word_seen, tally.slot.word);
-	lwlocks_follow(tally.word_seen, tally.slot.word);
-	statements_follow(tally.word_seen, tally.slot.word, tally.slot.book->born);
-	commits_begin();
-	tally.word_seen = tally.slot.word;
-	/* What began before the change was not seen whole. */
-	tally.handle_start = 0;
-	tally.read_start = 0;
-	locks_follow();
-	retry();
-	tally.on = TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF;
+	follow(probe_now());
+	/* Recorded just now, or gone with what was before a reset: not without having been looked at. */
+	if (tally.slot.book->pend == TALLY_NONE)
+	{
+		if (wait < tally.slot.limit)
+			pending_note(wait, ticks);
+		if (commits_pending)
+			commits_record();
+	}
+	carry_over(before);
+	tally.on = counts(tally.word_seen);
 }
 
-/* A wait ends, and the level word has changed during it. */
+/*
+ * A wait ends, and the level word has changed during it. It counts as any other, though at once and
+ * not later; the accounts have the part since a reset, all else the whole.
+ */
 void
 probe_end_changed(uint64 now)
 {
-	uint32		word = *(const volatile uint32 *) tally.level_word;
-	uint64		start = tally.slot.book->run_start;
+	const tally_book *book = tally.slot.book;
+	uint32		before = tally.word_seen;
+	uint32		wait = book->run;
+	uint32		resets = book->resets;
+	uint64		begun = book->run_start;
+	uint64		counted;
 
-	tally_follow(&tally.slot,
-				 TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF ? tally.cpu : tally.off_index, now);
-	functions_follow(tally.word_seen, tally.slot.word);
-	lwlocks_follow(tally.word_seen, tally.slot.word);
-	statements_follow(tally.word_seen, tally.slot.word, tally.slot.book->born);
-	commits_begin();
-	tally.word_seen = tally.slot.word;
-	tally.handle_start = 0;
-	tally.read_start = 0;
-	locks_follow();
-	retry();
-	if (TALLY_LEVEL_OF(tally.word_seen) != TALLY_LEVEL_OFF)
-	{
-		/* Still on (a reset): the wait ends here like any other. */
-		uint32		wait = tally.slot.book->run;
-
-		start = tally.slot.book->run_start;
+	follow(now);
+	counted = book->resets != resets ? book->born : begun;
+	if (counts(tally.word_seen))
 		tally_switch(&tally.slot, tally.cpu, now);
-		split_note(wait, now > start ? now - start : 0);
-		if (files_note.pending)
-			files_record(now > start ? now - start : 0);
-		tally.on = true;
+	if (wait < tally.slot.limit)
+	{
+		split_note(wait, now > counted ? now - counted : 0);
+		pending_note(wait, now > begun ? now - begun : 0);
 	}
-	files_note.pending = false;
+	carry_over(before);
+	tally.on = counts(tally.word_seen);
+	if (unlikely(tally.guessing))
+		messages_guess_end();
 }
 
 /* First touch of (phase, cpu). */

@@ -128,6 +128,9 @@ split_reset(uint64 now)
 	current->waits = 0;
 	tally_current_end(current);
 	split.since = now;
+	split.resets++;
+	/* nothing is pending any more */
+	split.skip = false;
 }
 
 /* What is not a wait since the last cut was processor time of the phase that ends. */
@@ -193,23 +196,28 @@ void
 split_nested_begin(split_nested *before)
 {
 	split_settle();
+	before->resets = split.resets;
 	before->used = split.since != 0 ? split.cache.current->used : 0;
 	memcpy(before->parts, split.since != 0 ? split.cache.current->parts : before->parts,
 		   sizeof(tally_part) * before->used);
 }
 
 void
-split_nested_end(const split_nested *before, uint64 elapsed, tally_part *parts)
+split_nested_end(const split_nested *before, uint64 now, uint64 elapsed, tally_part *parts)
 {
 	const tally_current *current = split.cache.current;
+	bool		reset = before->resets != split.resets;
+	uint32		used = reset ? 0 : before->used;
 	uint64		waits = 0;
 
 	if (split.since == 0)
 		return;
 	split_settle();
+	if (unlikely(reset))
+		elapsed = Min(elapsed, now > current->begun ? now - current->begun : 0);
 	for (uint32 i = 0; i < current->used; i++)
 	{
-		bool		old = i < before->used && before->parts[i].stat == current->parts[i].stat;
+		bool		old = i < used && before->parts[i].stat == current->parts[i].stat;
 		uint64		count = current->parts[i].count - (old ? before->parts[i].count : 0);
 		uint64		ticks = current->parts[i].ticks - (old ? before->parts[i].ticks : 0);
 

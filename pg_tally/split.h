@@ -25,6 +25,7 @@
 typedef struct split_state
 {
 	uint64		since;				/* gathered up to this tick; 0: no message is being handled */
+	uint32		resets;				/* times that what was gathered began anew with all totals */
 	bool		ready;				/* the slot has a cache */
 	bool		tried;				/* to get it */
 	bool		skip;				/* the pending wait is the read's, before the message */
@@ -74,15 +75,20 @@ extern void split_begin_worker(uint64 now);
 extern void split_name_worker(void);
 extern uint8 split_take(uint32 index);
 
-/* What a nested statement finds in the message's parts when it begins: its own are the growth. */
+/*
+ * What a nested statement finds in the message's parts when it begins: its own are the growth, or after
+ * a reset all that there is.
+ */
 typedef struct split_nested
 {
+	uint32		resets;
 	uint32		used;
 	tally_part	parts[TALLY_PARTS];
 } split_nested;
 
 extern void split_nested_begin(split_nested *before);
-extern void split_nested_end(const split_nested *before, uint64 elapsed, tally_part *parts);
+/* It ended at `now`, after so many ticks. */
+extern void split_nested_end(const split_nested *before, uint64 now, uint64 elapsed, tally_part *parts);
 
 /* The place of a statement that is cached, or NULL. The slot has a cache, or no latest place. */
 static pg_attribute_always_inline tally_cached *

@@ -118,7 +118,10 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	if (TALLY_LEVEL_OF(before) != TALLY_LEVEL_OFF && TALLY_LEVEL_OF(word) != TALLY_LEVEL_OFF)
 	{
 		if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
+		{
 			split_reset(now);
+			nesting_reset();
+		}
 		return;
 	}
 	nesting.open = 0;
@@ -410,7 +413,7 @@ step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count
 	level_pop(level);
 	o = add_step(query, &before, &ticks);
 	if (o != NULL && split_it && nesting_split(o))
-		split_nested_end(&parts, ticks, o->parts);
+		split_nested_end(&parts, before.tick + ticks, ticks, o->parts);
 }
 
 static pg_attribute_always_inline void
@@ -670,7 +673,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 		place->counts.temp_bytes += temp_bytes_ever - temp_bytes;
 	}
 	if (unlikely(split_it))
-		split_nested_end(&parts, taken.ticks, place->parts);
+		split_nested_end(&parts, before.tick + taken.ticks, taken.ticks, place->parts);
 	tally_cached_end(place);
 }
 
