@@ -5,7 +5,16 @@
  *
  * Who finds its WAL unwritten writes and syncs it, with all that others have inserted by then;
  * these find theirs done when they get the lock. So a commit with a sync of its own has led a
- * flush, and one without was carried; commits by syncs tell how many a flush carries.
+ * flush, and one without was carried; commits by syncs tell how many a flush carries. Where
+ * wal_sync_method is open_sync or open_datasync each write is a sync, and no other is made.
+ *
+ * PREPARE TRANSACTION makes a transaction durable, and COMMIT PREPARED its end: each is one. The latter
+ * has no callback, and is seen as a utility statement (statements.c).
+ *
+ * A transaction that only notifies writes no WAL before its end, so nothing tells such a one from one
+ * that only reads, of which there are many, until it is over. The first one in a process counts from
+ * its commit record on, by the server's own clock; from then on the clock is read before every
+ * transaction's end.
  *
  * The server sleeps for commit_delay without announcing a wait, and likewise at a spinlock that stays
  * taken. The former is the one of that length, under the lock on writing WAL (XLogFlush, xlog.c).
@@ -16,7 +25,10 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "catalog/pg_database.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
+#include "utils/timestamp.h"
 
 #include "commits.h"
 #include "locks.h"
@@ -62,6 +74,9 @@ static struct
 	uint64		start;				/* tick; 0: no commit is going on */
 	uint64		end;				/* of one that is to be recorded */
 	bool		asynchronous;		/* it waits for no flush, unless the server insists */
+	bool		writes;				/* it has written WAL; false: perhaps it notifies */
+	bool		notifies;			/* this process has committed such a one */
+	XLogRecPtr	latest;				/* XactLastCommitEnd at the end of the last transaction */
 	wait_sums	before;
 	bool		inserts;			/* insertions into the WAL are known */
 	uint64		insertions;			/* before it; then its own */
@@ -79,6 +94,7 @@ void
 commits_begin(void)
 {
 	commit.start = 0;
+	commit.notifies = false;
 	commits_pending = false;
 	untouch();
 }
@@ -125,7 +141,8 @@ commits_record(void)
 {
 	const wait_sums *now = &pending_sums;
 	const wait_sums *then = &commit.before;
-	bool		led = now->counts[WAITS_WAL_SYNC] != then->counts[WAITS_WAL_SYNC];
+	wait_class	flush = compat_wal_writes_are_synced() ? WAITS_WAL_WRITE : WAITS_WAL_SYNC;
+	bool		led = now->counts[flush] != then->counts[flush];
 
 	commits_pending = false;
 	record(led ? COMMIT_LED : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_CARRIED,
@@ -194,6 +211,85 @@ look_at_wal(void)
 	tally.on = true;
 }
 
+/* The process is about to make something durable; the caller has seen that tally.on. */
+static void
+begin(bool writes, bool asynchronous)
+{
+	if (tally.slot.book->pend != TALLY_NONE || commits_pending)
+		settle();
+	commit.before = pending_sums;
+	commit.writes = writes;
+	commit.asynchronous = asynchronous;
+	begin_insertions();
+	commit.start = probe_now();
+}
+
+static void
+end(void)
+{
+	commit.end = Max(probe_now(), commit.start);
+	end_insertions();
+	if (tally.on)
+		commits_pending = true;
+	else
+		commit.start = 0;
+}
+
+/* Has the transaction that ends sent notifications? Then it holds the lock on their queue (PreCommit_Notify). */
+static bool
+has_notified(void)
+{
+	LOCKTAG		queue;
+
+	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return false;
+	SET_LOCKTAG_OBJECT(queue, InvalidOid, DatabaseRelationId, InvalidOid, 0);
+	return LockHeldByMe(&queue, AccessExclusiveLock);
+}
+
+/* The first one that only notifies, which nobody expected. */
+static void
+end_unexpected(void)
+{
+	double		us = (double) (GetCurrentTimestamp() - GetCurrentTransactionStopTimestamp());
+	uint64		ticks = us > 0 ? (uint64) (us / 1e6 / tally_seconds_per_tick(tally.slot.segment)) : 0;
+
+	commit.notifies = true;
+	begin(false, true);
+	commit.start -= Min(ticks, commit.start - 1);
+	end();
+}
+
+static void
+end_commit(void)
+{
+	if (!going_on())
+	{
+		if (tally.on && has_notified())
+			end_unexpected();
+	}
+	else if (commit.writes || has_notified())
+		end();
+	else
+		commit.start = 0;
+}
+
+static bool
+has_written(void)
+{
+	return XactLastRecEnd != 0 && TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+/* Has the transaction whose end is told written WAL, its commit record at least? */
+static bool
+has_ended_in_wal(void)
+{
+	XLogRecPtr	before = commit.latest;
+
+	commit.latest = XactLastCommitEnd;
+	return before != commit.latest;
+}
+
 static void
 transaction(XactEvent event, void *arg)
 {
@@ -203,25 +299,28 @@ transaction(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 			/* nobody waits until one is durable that wrote nothing, or only tidied up pages */
-			if (!tally.on || XactLastRecEnd == 0 || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
+			if (!tally.on)
 				return;
-			if (tally.slot.book->pend != TALLY_NONE || commits_pending)
-				settle();
-			commit.before = pending_sums;
-			begin_insertions();
-			/* as it is now: SET LOCAL ends with the transaction */
-			commit.asynchronous = synchronous_commit == SYNCHRONOUS_COMMIT_OFF;
-			commit.start = probe_now();
+			if (has_written())
+				/* as it is now: SET LOCAL ends with the transaction */
+				begin(true, synchronous_commit == SYNCHRONOUS_COMMIT_OFF);
+			else if (unlikely(commit.notifies))
+				begin(false, true);
+			break;
+		case XACT_EVENT_PRE_PREPARE:
+			/* whatever synchronous_commit is */
+			if (tally.on)
+				begin(true, false);
 			break;
 		case XACT_EVENT_COMMIT:
-			if (!going_on())
-				return;
-			commit.end = Max(probe_now(), commit.start);
-			end_insertions();
-			if (tally.on)
-				commits_pending = true;
-			else
+			if (has_ended_in_wal())
+				end_commit();
+			else if (going_on())
 				commit.start = 0;
+			break;
+		case XACT_EVENT_PREPARE:
+			if (going_on())
+				end();
 			break;
 		case XACT_EVENT_ABORT:
 			if (going_on())
@@ -230,6 +329,20 @@ transaction(XactEvent event, void *arg)
 		default:
 			break;
 	}
+}
+
+void
+commits_prepared_begin(void)
+{
+	if (tally.on)
+		begin(true, false);
+}
+
+void
+commits_prepared_end(void)
+{
+	if (going_on())
+		end();
 }
 
 void

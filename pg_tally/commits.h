@@ -20,6 +20,9 @@ extern void commits_install(void);
 extern void commits_begin(void);
 /* The level word has changed. A commit that goes on does so, if the level was on before and is after. */
 extern void commits_follow(bool whole);
+/* Around COMMIT PREPARED; the end is not told where it fails. */
+extern void commits_prepared_begin(void);
+extern void commits_prepared_end(void);
 
 /* Whether a sleep of that length is the one for commit_delay. */
 extern bool commits_delayed(const struct timeval *timeout);

@@ -8,6 +8,7 @@
 
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/guc.h"
@@ -52,6 +53,13 @@ compat_parse_configuration(const char *file, bool must_be, ConfigVariable **firs
 						   ConfigVariable **last)
 {
 	return ParseConfigFile(file, must_be, NULL, 0, 0, DEBUG1, first, last);
+}
+
+/* Is what is written to the WAL on disk when the write is over (wal_sync_method)? */
+static inline bool
+compat_wal_writes_are_synced(void)
+{
+	return sync_method == SYNC_METHOD_OPEN || sync_method == SYNC_METHOD_OPEN_DSYNC;
 }
 
 /* Types of process, in the words of pg_stat_activity's backend_type. */

@@ -27,6 +27,7 @@
 #include "tcop/utility.h"
 #include "utils/queryjumble.h"
 
+#include "commits.h"
 #include "entry.h"
 #include "nesting.h"
 #include "pg_tally.h"
@@ -576,16 +577,30 @@ executor_end(QueryDesc *query)
 		add_temp_files(&key, temp_files, temp_bytes);
 }
 
+/* No callback tells of it (commits.h). */
+static pg_attribute_always_inline bool
+is_commit_prepared(const Node *statement)
+{
+	return IsA(statement, TransactionStmt) &&
+		((const TransactionStmt *) statement)->kind == TRANS_STMT_COMMIT_PREPARED;
+}
+
 static pg_attribute_always_inline void
 call_utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityContext context,
 			 ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
 			 QueryCompletion *completion)
 {
+	bool		prepared = is_commit_prepared(pstmt->utilityStmt);
+
+	if (unlikely(prepared))
+		commits_prepared_begin();
 	if (previous_utility)
 		previous_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 	else
 		standard_ProcessUtility(pstmt, source, read_only, context, params, environment, dest,
 								completion);
+	if (unlikely(prepared))
+		commits_prepared_end();
 }
 
 /* The utility statements that tell how many rows they handled. */

@@ -28,6 +28,7 @@ fn server() -> (Cluster, Client) {
         ("autovacuum", "off"),
         ("wal_writer_delay", "10s"),
         ("wal_writer_flush_after", "1GB"),
+        ("max_prepared_transactions", "4"),
     ]));
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();
@@ -198,6 +199,115 @@ fn commits_that_do_not_wait_and_transactions_that_write_nothing_are_told_apart()
     assert_eq!(counts(&failed, 20), (0, 0, 20), "one that is rolled back follows");
 }
 
+/// Led or carried, asynchronous; and the seconds of all.
+fn quick(client: &mut Client) -> ([i64; 2], f64) {
+    let sql = "select led + carried, asynchronous, seconds from tally.commits";
+    let row = client.query_one(sql, &[]).unwrap();
+    ([row.get(0), row.get(1)], row.get(2))
+}
+
+fn lsn(client: &mut Client) -> String {
+    client.query_one("select pg_current_wal_insert_lsn()::text", &[]).unwrap().get(0)
+}
+
+/// The records of the log between two places that make a transaction, or its end, durable.
+fn records(cluster: &Cluster, client: &mut Client, from: &str, to: &str) -> i64 {
+    client.batch_execute("checkpoint").unwrap();
+    let waldump = std::process::Command::new(cluster.binaries().program("pg_waldump"))
+        .arg("-p")
+        .arg(cluster.data_dir().join("pg_wal"))
+        .args(["-s", from, "-e", to, "--rmgr=Transaction"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(waldump.stdout).unwrap();
+    let kinds = ["desc: COMMIT ", "desc: COMMIT_PREPARED ", "desc: PREPARE "];
+    text.lines().filter(|line| kinds.iter().any(|kind| line.contains(kind))).count() as i64
+}
+
+#[test]
+fn what_is_prepared_what_ends_so_and_what_only_notifies_count_as_the_log_has_them() {
+    let (cluster, mut client) = server();
+    let mut session = cluster.connect().unwrap();
+    // What it does, how often; how many wait for a flush of each, and how many do not.
+    let two_phases = "begin; insert into t values (1); prepare transaction 'p'";
+    let reads_too = "begin; select txid_current(); notify c; commit";
+    let writes_too = "begin; insert into t values (1); notify c; commit";
+    let asynchronous = "begin; set local synchronous_commit = off; insert into t values (1); \
+                        prepare transaction 'p'";
+    let steps: &[(&[&str], [i64; 2])] = &[
+        (&["insert into t values (1)"], [1, 0]),
+        (&[two_phases, "commit prepared 'p'"], [2, 0]),
+        (&[asynchronous, "set synchronous_commit = off", "commit prepared 'p'"], [2, 0]),
+        (&["set synchronous_commit = on", two_phases, "rollback prepared 'p'"], [1, 0]),
+        (&["begin; prepare transaction 'p'", "commit prepared 'p'"], [2, 0]),
+        (&["notify c"], [0, 1]),
+        (&["notify c, 'other'", "select 1"], [0, 1]),
+        (&["select pg_notify('c', 'function')"], [0, 1]),
+        (&["begin; notify c; notify c, 'two'; commit"], [0, 1]),
+        (&[reads_too], [0, 1]),
+        (&[writes_too], [1, 0]),
+        (&["begin; notify c; rollback"], [0, 0]),
+        (&["select 1", "listen c", "unlisten c"], [0, 0]),
+        // A message without a wait between the transactions.
+        (&["begin; notify c; commit; begin; notify c; commit; begin; select 1; rollback"], [0, 2]),
+    ];
+    for (number, (step, expected)) in steps.iter().enumerate() {
+        const TIMES: i64 = 5;
+        let (before, seconds_before) = quick(&mut client);
+        let from = lsn(&mut client);
+        let began = std::time::Instant::now();
+        for _ in 0..TIMES {
+            for sql in *step {
+                session.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+            }
+        }
+        let took = began.elapsed().as_secs_f64();
+        session.query("select 1", &[]).unwrap();
+        let (after, seconds) = quick(&mut client);
+        let to = lsn(&mut client);
+        let counted = [0, 1].map(|i| after[i] - before[i]);
+        assert_eq!(counted, expected.map(|n| n * TIMES), "{step:?}");
+        assert!(seconds - seconds_before <= took, "{step:?}: {seconds} s in all");
+        let logged = records(&cluster, &mut client, &from, &to);
+        assert_eq!(logged, counted[0] + counted[1], "step {number} in the log: {step:?}");
+    }
+    // In a process that has notified as in one that has not: a number, and nothing written.
+    let before = quick(&mut client).0;
+    session.batch_execute("select txid_current()").unwrap();
+    session.query("select 1", &[]).unwrap();
+    assert_eq!(quick(&mut client).0, before);
+}
+
+#[test]
+fn where_writes_are_syncs_who_writes_has_led() {
+    let (cluster, mut client) = server();
+    let led = "select led, carried, write_seconds from tally.commits";
+    for method in ["open_datasync", "open_sync"] {
+        set(&cluster, &mut client, "wal_sync_method", method);
+        // One after the other: each finds its own WAL unwritten.
+        let mut session = cluster.connect().unwrap();
+        let before = client.query_one(led, &[]).unwrap();
+        for _ in 0..20 {
+            session.batch_execute("insert into t values (1)").unwrap();
+        }
+        session.query("select 1", &[]).unwrap();
+        let after = client.query_one(led, &[]).unwrap();
+        let grown = |i: usize| after.get::<_, i64>(i) - before.get::<_, i64>(i);
+        assert_eq!((grown(0), grown(1)), (20, 0), "{method}");
+        // Many at once.
+        let writes = "select wal_write from pg_stat_wal";
+        Figures::read(&mut client);
+        let before: i64 = client.query_one(writes, &[]).unwrap().get(0);
+        let (transactions, figures, tps) = run(&cluster, &mut client);
+        let written: i64 = client.query_one(writes, &[]).unwrap().get::<_, i64>(0) - before;
+        println!("{method}: {tps:.0} transactions a second, {written} writes; {figures:?}");
+        assert_eq!(figures.commits() as u64, transactions, "{method}");
+        assert!(figures.carried > 0 && figures.led > 0, "{method}: {figures:?}");
+        assert!(figures.led <= written, "{method}: {} led, {written} writes", figures.led);
+        assert_eq!(figures.syncs, 0, "{method}");
+    }
+}
+
 #[test]
 fn a_commits_end_is_not_that_of_a_transaction_that_follows_and_writes_nothing() {
     let (cluster, mut client) = server();
@@ -234,12 +344,14 @@ fn inserting_a_commits_wal_is_timed_while_the_level_is_locks_and_unknown_before(
     assert_eq!((insertions, seconds), (None, None));
     let segment = house::segment(&cluster);
     house::output(house::tally().args(["level", "locks"]).arg(&segment));
-    session.batch_execute("select 1").unwrap();
+    session.batch_execute("select pg_sleep(0.001)").unwrap();
     let (_, _, held_before, held_seconds_before, commits) = read();
     const TIMES: i64 = 50;
     for _ in 0..TIMES {
         session.batch_execute("insert into t select generate_series(1, 10)").unwrap();
     }
+    // What a session has done is recorded, and what it held noted, when it waits again.
+    session.batch_execute("select pg_sleep(0.001)").unwrap();
     let (insertions, seconds, held, held_seconds, commits_now) = read();
     assert_eq!(commits_now - commits, TIMES);
     assert_eq!(insertions, Some(TIMES), "one each");
