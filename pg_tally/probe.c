@@ -32,6 +32,7 @@
 #include "pg_tally.h"
 #include "probe.h"
 #include "statements.h"
+#include "streaming.h"
 #include "wal.h"
 
 static const uint32 no_level = 0;
@@ -54,6 +55,7 @@ static const char *const phase_names[PHASE_COUNT] = {
 	[PHASE_COPY] = "copy",
 	[PHASE_TERMINATE] = "terminate",
 	[PHASE_BACKGROUND] = "background",
+	[PHASE_REPLICATION] = "replication",
 };
 
 const char *
@@ -414,6 +416,16 @@ begin_read_wait(uint64 now)
 	probe_set_phase(IsTransactionOrTransactionBlock() ? PHASE_IDLE_IN_TRANSACTION : PHASE_IDLE);
 }
 
+/* Of a process that learns something of itself only by looking. */
+static pg_noinline void
+look(void)
+{
+	if (tally.checkpointer)
+		checkpoints_look();
+	else
+		streaming_look();
+}
+
 /* probe_begin_wait(), where the level asks for it. */
 HOT_CODE bool
 probe_begin_wait_on(uint32 unnamed, uint32 call)
@@ -433,8 +445,8 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	tally.slot.book->calls[call]++;
 	if (unlikely(!tally.identified))
 		probe_identify();
-	if (unlikely(tally.checkpointer))
-		checkpoints_look();
+	if (unlikely(tally.looks))
+		look();
 	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
 		messages_guess_begin();
 	pending_settle();
@@ -510,6 +522,7 @@ probe_identify(void)
 	tally_identify(&tally.slot, &identity);
 
 	tally.checkpointer = MyBackendType == B_CHECKPOINTER;
+	tally.looks = tally.checkpointer || MyBackendType == B_WAL_SENDER;
 	/* What a process is for tells its phase, where no client does. */
 	if (tally.kind_seen != (uint32) MyBackendType)
 	{

@@ -40,6 +40,7 @@ typedef enum tally_phase
 	PHASE_COPY,
 	PHASE_TERMINATE,
 	PHASE_BACKGROUND,
+	PHASE_REPLICATION,
 	PHASE_COUNT
 } tally_phase;
 
@@ -126,6 +127,7 @@ typedef struct probe_state
 	uint8		read;				/* read_state: of the main loop's message */
 	bool		guessing;			/* the entry probe on messages was left out */
 	bool		checkpointer;		/* this process makes checkpoints */
+	bool		looks;				/* and looks for something at each wait, or a walsender does */
 	bool		identified;			/* nothing more is to be learnt but the application */
 	bool		claimed;			/* slot is ours */
 	tally_phase phase;

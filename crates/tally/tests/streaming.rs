@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A walsender's stream is a phase of its own: neither a command nor a statement, however long it lasts,
+//! nor what the clients did between checkpoints. Against the clock of the test that lets it stream.
+#![allow(missing_docs)]
+
+mod house;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use house::{create_views, eventually};
+use postgres::Client;
+use rustix::process::{kill_process, Pid, Signal};
+use scratch::Cluster;
+
+const STREAM: Duration = Duration::from_secs(3);
+
+fn number(client: &mut Client, sql: &str) -> f64 {
+    client.query_one(sql, &[]).unwrap().get(0)
+}
+
+/// A program that receives from the server, until it is interrupted.
+fn receiver(cluster: &Cluster, program: &str, arguments: &[&str], into: &Path) -> Child {
+    Command::new(cluster.binaries().program(program))
+        .args(["--no-loop", "-h", &cluster.host().display().to_string()])
+        .args(["-p", &cluster.port().to_string(), "-U", cluster.user()])
+        .args(arguments)
+        .arg(into)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_stream_is_no_command_and_no_statement_and_spoils_no_checkpoint() {
+    let cluster = house::start(house::plain().settings([
+        ("shared_preload_libraries", "pg_tally"),
+        ("wal_level", "logical"),
+        ("autovacuum", "off"),
+        ("checkpoint_timeout", "1h"),
+    ]));
+    create_views(&cluster);
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("create table t (n int)").unwrap();
+    client
+        .batch_execute("select pg_create_logical_replication_slot('s', 'test_decoding')")
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let received = folder.path().join("received");
+    let kinds: [(&str, &[&str], &Path); 2] = [
+        ("pg_receivewal", &["-D"], folder.path()),
+        ("pg_recvlogical", &["-d", "postgres", "-S", "s", "--start", "-f"], &received),
+    ];
+    for (program, arguments, into) in kinds {
+        client.batch_execute("checkpoint; select tally.reset()").unwrap();
+        client.batch_execute("insert into t values (1); checkpoint").unwrap();
+        let began = Instant::now();
+        let mut child = receiver(&cluster, program, arguments, into);
+        let streams = "select count(*) from pg_stat_replication where state = 'streaming'";
+        eventually("it streams", || client.query_one(streams, &[]).unwrap().get::<_, i64>(0) == 1);
+        let streaming = Instant::now();
+        for n in 0..30 {
+            client.batch_execute(&format!("insert into t values ({n})")).unwrap();
+            std::thread::sleep(STREAM / 30);
+        }
+        let phase = "select phase from tally.sessions where kind = 'walsender'";
+        assert_eq!(client.query_one(phase, &[]).unwrap().get::<_, &str>(0), "replication");
+        let least = streaming.elapsed().as_secs_f64();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert!(child.wait().unwrap().success(), "{program}");
+        eventually("it has ended", || {
+            let sql = "select count(*) from pg_stat_activity where backend_type = 'walsender'";
+            client.query_one(sql, &[]).unwrap().get::<_, i64>(0) == 0
+        });
+        let most = began.elapsed().as_secs_f64();
+        // The ledger has the stream, in a phase of its own.
+        let stream = "select coalesce(sum(seconds), 0) from tally.ledger \
+                      where kind = 'walsender' and phase = 'replication'";
+        let stream = number(&mut client, stream);
+        let others = "select coalesce(sum(seconds), 0) from tally.ledger \
+                      where kind = 'walsender' and phase <> 'replication'";
+        let others = number(&mut client, others);
+        println!("{program}: {stream} s of {least} to {most} s; {others} s else");
+        assert!((least..=most).contains(&stream), "{program}: {stream} s");
+        assert!(others < most - least + 0.01, "{program}: {others} s");
+        // No command and no statement has it.
+        let longest = "select max(max_seconds) from tally.commands where part = 'handle'";
+        assert!(number(&mut client, longest) < 2.0, "{program}");
+        let unnamed = "select coalesce(sum(seconds), 0) from tally.statement_activities \
+                       where queryid = 0";
+        assert!(number(&mut client, unnamed) < 2.0, "{program}");
+        // And the checkpoint after it tells of the clients' commands alone.
+        client.batch_execute("checkpoint").unwrap();
+        let mean = "select before_mean_handle_seconds from tally.checkpoints \
+                    order by number desc limit 1";
+        let mean = number(&mut client, mean);
+        assert!(mean < 0.05, "{program}: {mean} s each");
+    }
+}
