@@ -44,6 +44,8 @@ look_segment(const char **reason)
 	if (error == 0)
 		error = tally_attach(path, &seen);
 	if (error == 0)
+		error = tally_guard(&seen);
+	if (error == 0)
 		return &seen;
 	if (error == ENOENT)
 		snprintf(why_not, sizeof(why_not), "no session of this server is instrumented");

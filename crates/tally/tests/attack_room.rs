@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Slots, memory or the file system run short: the server does not notice, whoever looks is told the
+//! right remedy, and what went without is seen when there is room again.
+
+mod house;
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use house::slow_disk::elsewhere;
+use scratch::{Cluster, Load};
+
+fn pid(client: &mut postgres::Client) -> i32 {
+    client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
+}
+
+/// Process ids that have a slot, by the view.
+fn seen(client: &mut postgres::Client) -> Vec<i32> {
+    let rows = client.query("select pid from tally.sessions", &[]).unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+fn status(cluster: &Cluster) -> (serde_json::Value, String) {
+    let json = house::output(house::tally().args(["status", "--json"]).arg(cluster.data_dir()));
+    let text = house::output(house::tally().arg("status").arg(cluster.data_dir()));
+    (serde_json::from_str(&json).unwrap(), text)
+}
+
+fn lines(cluster: &Cluster, text: &str) -> usize {
+    cluster.log().lines().filter(|line| line.contains(text)).count()
+}
+
+#[test]
+fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
+    const SLOTS: u32 = 9;
+    let cluster = house::start(
+        house::plain()
+            .setting("shared_preload_libraries", "pg_tally")
+            .setting("autovacuum", "off")
+            .setting("pg_tally.max_slots", &SLOTS.to_string()),
+    );
+    house::create_views(&cluster);
+    let mut first: Vec<_> = (0..SLOTS).map(|_| cluster.connect().unwrap()).collect();
+    let mut late: Vec<_> = (0..3).map(|_| cluster.connect().unwrap()).collect();
+    let late_pids: Vec<i32> = late.iter_mut().map(pid).collect();
+    let now_seen = seen(&mut first[0]);
+    assert_eq!(now_seen.len(), SLOTS as usize, "{now_seen:?}");
+    assert!(late_pids.iter().all(|pid| !now_seen.contains(pid)));
+
+    // Each of these is refused too. Looking for dead owners is done once a second, not each time.
+    let postmaster = i32::try_from(cluster.postmaster_pid().unwrap()).unwrap();
+    let began = std::time::Instant::now();
+    let trace = house::strace::Strace::start("kill", &[postmaster]);
+    for _ in 0..60 {
+        drop(cluster.connect().unwrap());
+    }
+    if let Some(calls) = trace.map(house::strace::Strace::stop) {
+        let looks = calls.iter().filter(|call| call.number(1) == Some(0)).count() as u64;
+        let most = u64::from(SLOTS) * (2 + began.elapsed().as_secs());
+        assert!(looks <= most, "{looks} looks at owners in {:?}", began.elapsed());
+    }
+    assert_eq!(lines(&cluster, "pg_tally does not see process"), 1, "{}", cluster.log_tail(20));
+    assert_eq!(lines(&cluster, "Raise pg_tally.max_slots (now 9)"), 1);
+    let (json, text) = status(&cluster);
+    assert_eq!(json["mode"], "shared");
+    assert_eq!(json["exact"], false, "{json}");
+    assert!(json["overflow"]["slots"].as_u64().unwrap() > 3, "{json}");
+    assert_eq!(json["overflow"]["memory"], 0);
+    assert!(text.contains("raise pg_tally.max_slots"), "{text}");
+    assert!(!text.contains("make room on"), "{text}");
+
+    // Those that went without take the place of those that leave, at their next statement.
+    first.truncate(1);
+    house::eventually("slots are given back", || seen(&mut first[0]).len() <= 6);
+    for client in &mut late {
+        client.simple_query("select 1").unwrap();
+    }
+    let now_seen = seen(&mut first[0]);
+    assert!(late_pids.iter().all(|pid| now_seen.contains(pid)), "{late_pids:?} in {now_seen:?}");
+    house::eventually("all is exact again", || status(&cluster).0["exact"] == true);
+}
+
+fn available(folder: &Path) -> (u64, u64) {
+    let fs = rustix::fs::statvfs(folder).unwrap();
+    (fs.f_bavail * fs.f_frsize, fs.f_blocks * fs.f_frsize)
+}
+
+#[test]
+fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
+    if elsewhere("when_memory_is_short_the_last_of_it_is_left_to_the_server") {
+        return;
+    }
+    let cluster = house::plain()
+        .setting("shared_preload_libraries", "pg_tally")
+        .setting("pg_tally.max_statements", "100")
+        .setting("pg_tally.max_relations", "100")
+        .create();
+    let mut cluster = cluster.unwrap();
+    let folder = cluster.dir().join("small");
+    std::fs::create_dir(&folder).unwrap();
+    let owner = std::fs::metadata(cluster.data_dir()).unwrap();
+    let mount = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &format!("size=8m,uid={},mode=0700", owner.uid()), "small"])
+        .arg(&folder)
+        .output()
+        .unwrap();
+    assert!(mount.status.success(), "{mount:?}");
+    cluster.append_config(&format!("pg_tally.directory = '{}'\n", folder.display())).unwrap();
+    cluster.start().unwrap();
+    cluster.pgbench_init(1).unwrap();
+    house::create_views(&cluster);
+    // Many books grow until there is no more for them.
+    let mut clients: Vec<_> = (0..60).map(|_| cluster.connect().unwrap()).collect();
+    let level = house::tally().args(["level", "locks"]).arg(cluster.data_dir()).output().unwrap();
+    assert!(level.status.success(), "{level:?}");
+    for client in &mut clients {
+        client.batch_execute("begin; select count(*) from pgbench_accounts; commit").unwrap();
+    }
+    let (left, all) = available(&folder);
+    assert!(left >= all / 4, "{left} of {all} bytes are left");
+    assert!(left < all / 2, "{left} of {all} bytes are left: nothing was short");
+    let seen_then = seen(&mut clients[0]).len();
+    assert!(seen_then < 60, "{seen_then} processes found memory");
+    assert_eq!(lines(&cluster, "pg_tally does not see process"), 1, "{}", cluster.log_tail(20));
+    assert_eq!(lines(&cluster, "there is no memory for a slot"), 1);
+    let (json, text) = status(&cluster);
+    assert_eq!(json["exact"], false, "{json}");
+    assert_eq!(json["overflow"]["slots"], 0, "{json}");
+    assert!(text.contains("make room on the segment's file system"), "{text}");
+    assert!(!text.contains("raise pg_tally.max_slots"), "{text}");
+    let result = cluster.pgbench().load(Load::TpcB).clients(4).transactions(50).run().unwrap();
+    assert_eq!(result.failed, 0);
+    drop(clients);
+    drop(cluster);
+    let _ = Command::new("umount").arg("-l").arg(&folder).status();
+}
+
+#[test]
+fn a_folder_on_a_disk_is_refused_unless_it_is_asked_for() {
+    // Of the cluster's own folder it is not known what it lies on; this one is a disk's mostly.
+    let made = Command::new("mktemp").args(["-d", "/var/tmp/tally.XXXXXX"]).output().unwrap();
+    let folder = String::from_utf8(made.stdout).unwrap().trim().to_string();
+    let kind = Command::new("stat").args(["-f", "-c", "%T", &folder]).output().unwrap();
+    if String::from_utf8(kind.stdout).unwrap().trim() == "tmpfs" {
+        println!("not tested: {folder} is in memory");
+        std::fs::remove_dir(&folder).unwrap();
+        return;
+    }
+    let mut cluster =
+        house::plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
+    cluster.account().own(Path::new(&folder)).unwrap();
+    cluster.append_config(&format!("pg_tally.directory = '{folder}'\n")).unwrap();
+    cluster.start().unwrap();
+    house::create_views(&cluster);
+    let value = |cluster: &Cluster, name: &str| {
+        let sql = format!("select value from tally.status where name = '{name}'");
+        cluster.psql(&sql).unwrap().trim().to_string()
+    };
+    assert_eq!(value(&cluster, "active"), "no");
+    assert!(value(&cluster, "reason").contains("medium"), "{}", value(&cluster, "reason"));
+    assert_eq!(lines(&cluster, "pg_tally.directory_on_disk = on"), 1, "{}", cluster.log());
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    cluster.append_config("pg_tally.directory_on_disk = on\n").unwrap();
+    cluster.restart().unwrap();
+    assert_eq!(value(&cluster, "active"), "yes");
+    cluster.stop(scratch::StopMode::Fast).unwrap();
+    std::fs::remove_dir(&folder).unwrap();
+}
