@@ -79,7 +79,8 @@ pending_settle(void)
 	uint32		index = tally.slot.book->pend;
 	uint64		ticks = tally.slot.book->pend_ticks;
 
-	if (index != TALLY_NONE)
+	/* as in tally_switch: believed within bounds */
+	if (index < tally.slot.limit)
 	{
 		split_note(index, ticks);
 		pending_note(index, ticks);
