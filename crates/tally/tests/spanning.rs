@@ -122,7 +122,8 @@ fn commits_and_commands_that_span_resets_and_changes_of_level_count_once_when_th
         client.batch_execute("alter system set synchronous_standby_names = 'nobody'").unwrap();
         cluster.reload().unwrap();
         eventually("it is in force", || {
-            client.query_one("show synchronous_standby_names", &[]).unwrap().get::<_, &str>(0) != ""
+            let row = client.query_one("show synchronous_standby_names", &[]).unwrap();
+            row.get::<_, &str>(0) == "nobody"
         });
         let resets = name.contains("reset");
         let before =
