@@ -446,7 +446,7 @@ typedef struct tally_options
 	uint32_t	server_port;
 	uint64_t	system_id;			/* a segment of another one does not fit; 0: none */
 	uint32_t	flags;				/* TALLY_SEGMENT_* */
-	bool		any_capacities;		/* one that is there fits whatever its capacities */
+	bool		any_capacities;		/* one of the same server_pid fits whatever its capacities */
 	bool		any_file_system;	/* a new one may lie on a disk */
 } tally_options;
 

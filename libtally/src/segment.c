@@ -146,7 +146,10 @@ is_wanted(const tally_header *header, const tally_options *options)
 	if (options->system_id != header->system_id ||
 		(options->clock != 0 && header->clock_kind != (uint32_t) options->clock))
 		return false;
-	return options->any_capacities || (header->slots == options->slots && header->groups == options->groups &&
+	/* Of an earlier run of the server nobody lives in it any more. */
+	if (options->any_capacities && header->server_pid == options->server_pid)
+		return true;
+	return (header->slots == options->slots && header->groups == options->groups &&
 		header->stats_per_book == options->stats_per_book &&
 		header->directory.count == options->directory &&
 		header->events.count == options->events &&

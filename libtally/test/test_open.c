@@ -443,6 +443,12 @@ who_takes_any_capacities_replaces_nothing(void **state)
 	assert_int_equal(other.inode, segment.inode);
 	assert_int_equal(other.cold.slots, options.slots - 1);
 	tally_close(&other);
+	/* after a restart of the server nobody lives in it */
+	options.server_pid = 99;
+	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
+	assert_true(other.created);
+	assert_int_equal(other.cold.slots, options.slots);
+	tally_close(&other);
 	options.system_id = 5;
 	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
 	assert_true(other.created);
