@@ -43,8 +43,9 @@ export async function startBrowser() {
         return visit(pathToFileURL(file).href, options);
     }
 
-    /** A page at an address; requests elsewhere than below it are stopped. */
+    /** A page at an address; requests elsewhere than below its path are stopped. */
     async function visit(address, options = {}) {
+        const below = address.split("?")[0];
         const context = await browser.newContext({
             viewport: { width: 1280, height: 900 },
             deviceScaleFactor: 1,
@@ -58,7 +59,7 @@ export async function startBrowser() {
         // Whatever leaves the page's place is counted and stopped.
         await context.route("**/*", (route) => {
             const url = route.request().url();
-            if (url.startsWith(address)) return route.continue();
+            if (url.startsWith(below)) return route.continue();
             seen.requests.push(url);
             return route.abort();
         });

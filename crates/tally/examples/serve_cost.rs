@@ -90,7 +90,7 @@ struct Serving {
 impl Serving {
     fn start(tally: &Path, segment: &PathBuf) -> Result<Serving> {
         let mut command = Command::new(tally);
-        command.args(["serve", "--json", "--listen", "127.0.0.1:0"]).arg(segment);
+        command.args(["serve", "--json", "--no-token", "--listen", "127.0.0.1:0"]).arg(segment);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         if let Some(out) = child.stdout.take() {

@@ -653,8 +653,13 @@ pub struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The page shows the last minutes, which are kept in memory; /metrics has everything since the
-segment was made (docs/metrics.md). Nothing can be changed by what is served. Only this machine
-can reach it, unless --listen names another address; then --token-file is needed.
+segment was made (docs/metrics.md). Nothing can be changed by what is served.
+
+Whoever can reach the address could read the server's statements, so a token is asked for: a random
+one, in the line that says how to open the page, or the one in --token-file, which stays the same.
+Scrapers send it as \"Authorization: Bearer TOKEN\". A socket (unix:PATH) is its owner's alone and
+needs none. Only this machine can reach it, unless --listen names another address; then
+--token-file is needed.
 
 Examples:
   tally serve
@@ -668,9 +673,12 @@ pub struct ServeArgs {
     /// The address to listen on, or unix:PATH; port 0: one that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: serve::Place,
-    /// Let in only who knows the secret in this file
+    /// Let in who knows the token in this file, instead of one made at random
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Ask for no token: any user of this machine can read the page and the metrics
+    #[arg(long, conflicts_with = "token_file")]
+    pub no_token: bool,
     /// Length of an interval
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = served_interval)]
     pub interval: Duration,

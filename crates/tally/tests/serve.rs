@@ -4,7 +4,7 @@
 
 mod house;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -161,6 +161,63 @@ fn nobody_gets_in_who_should_not() {
 }
 
 #[test]
+fn another_user_of_this_machine_gets_nothing_without_the_token() {
+    let cluster = serve::quiet();
+    cluster.psql("select 'secret'").unwrap();
+    let serving = Serving::with_token(&cluster);
+    let host = "Host: localhost";
+    for path in ["/", "/metrics", "/report.json", "/?token=", "/?token=0123456789abcdef"] {
+        let (status, answer) = serving.status(path, host);
+        assert_eq!(status, "401", "{path}: {answer}");
+    }
+    let token = serving.token().to_string();
+    assert!(token.len() >= 32 && token.bytes().all(|b| b.is_ascii_hexdigit()), "{token}");
+    // The address opens it once; what comes back is a cookie that no script sees and no other
+    // site's page sends.
+    let (status, answer) = serving.status(&format!("/?token={token}"), host);
+    assert_eq!(status, "303", "{answer}");
+    let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
+    let pair = cookie.split(';').next().unwrap();
+    for path in ["/", "/metrics"] {
+        assert_eq!(serving.status(path, &format!("{host}\r\nCookie: {pair}")).0, "200");
+    }
+    assert_eq!(serving.status("/", &format!("{host}\r\nCookie: {pair}0")).0, "401");
+    let bearer = format!("Authorization: Bearer {token}");
+    let (_, metrics) = serving.status("/metrics", &format!("{host}\r\n{bearer}"));
+    assert!(metrics.contains("pgtally_up 1"), "{metrics}");
+    // The other gates stand before it.
+    assert_eq!(serving.status("/", &format!("Host: evil.example\r\n{bearer}")).0, "421");
+    // Another run has another token, and another cookie.
+    let other = Serving::with_token(&cluster);
+    assert_ne!(other.token(), token);
+    assert_eq!(other.status("/", &format!("{host}\r\nCookie: {pair}")).0, "401");
+    // Who wants it open says so, and only at home.
+    let open = Serving::start(&cluster, &[]);
+    assert_eq!(open.status("/metrics", host).0, "200");
+    let data = cluster.data_dir().to_str().unwrap();
+    let everywhere = ["serve", data, "--no-token", "--listen", "0.0.0.0:0"];
+    assert!(house::complaint(house::tally().args(everywhere), 2).contains("--token-file"));
+}
+
+#[test]
+fn one_line_says_how_to_open_it() {
+    let cluster = serve::quiet();
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"))
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .arg(cluster.data_dir())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let address = line.trim_end().strip_prefix("Open http://127.0.0.1:").unwrap();
+    assert!(address.contains("/?token="), "{line}");
+}
+
+#[test]
 fn other_addresses_need_a_token() {
     use std::os::unix::fs::PermissionsExt;
     let cluster = serve::quiet();
@@ -187,7 +244,8 @@ fn other_addresses_need_a_token() {
     assert!(ask("Authorization: Bearer 0123456789abcdef0123456789abcdeX\r\n").contains(" 401"));
     let token = "0123456789abcdef0123456789abcdef";
     assert!(ask(&format!("Authorization: Bearer {token}\r\n")).contains("pgtally_up 1"));
-    assert!(ask(&format!("Cookie: pgtally_token={token}\r\n")).contains("pgtally_up 1"));
+    let port = serving.address().rsplit(':').next().unwrap();
+    assert!(ask(&format!("Cookie: pgtally_token_{port}={token}\r\n")).contains("pgtally_up 1"));
     let welcome = serving.raw(&format!(
         "GET /?token={token} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     ));
@@ -270,14 +328,13 @@ fn a_server_that_goes_leaves_a_gap_and_is_followed_when_it_comes_back() {
 fn a_browser_sees_the_load_as_it_runs() {
     let cluster = serve::quiet();
     cluster.pgbench_init(1).unwrap();
-    let serving = Serving::start(&cluster, &[]);
+    let serving = Serving::with_token(&cluster);
     let load = cluster.pgbench().clients(2).rate(100.0).duration(Duration::from_secs(30));
     let mut load = load.arg("-n").spawn().unwrap();
     let script =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/test/serving.mjs");
-    let address = format!("http://{}/", serving.address());
     let mut browser = std::process::Command::new("node");
-    browser.arg(script).arg(address);
+    browser.arg(script).arg(serving.page());
     if let Some(picture) = std::env::var_os("PGTALLY_PICTURE") {
         browser.arg(picture);
     }

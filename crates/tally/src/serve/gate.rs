@@ -5,8 +5,6 @@
 use hyper::header::{HeaderMap, HeaderValue, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST};
 use hyper::{Method, StatusCode, Uri, Version};
 
-/// The cookie that holds the token.
-const COOKIE_NAME: &str = "pgtally_token";
 /// A token is not guessed.
 const LEAST_TOKEN: usize = 16;
 
@@ -16,6 +14,8 @@ pub struct Gate {
     /// The name of a host must be one of this machine's own: else any page in a browser here
     /// could read us under a name of its own that leads here (DNS rebinding).
     pub own_names_only: bool,
+    /// The cookie that holds the token ([`cookie_name`]).
+    pub cookie: String,
     /// What has to be known.
     pub token: Option<String>,
 }
@@ -74,7 +74,7 @@ impl Gate {
         }
         match &self.token {
             None => Verdict::Pass,
-            Some(token) => identify(token, request),
+            Some(token) => identify(token, &self.cookie, request),
         }
     }
 }
@@ -88,7 +88,7 @@ fn is_own(host: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-fn identify(token: &str, request: Request<'_>) -> Verdict {
+fn identify(token: &str, cookie: &str, request: Request<'_>) -> Verdict {
     let headers = request.headers;
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.and_then(|value| value.split_once(' '));
@@ -99,7 +99,7 @@ fn identify(token: &str, request: Request<'_>) -> Verdict {
     }
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|it| it.split_once('='));
-    if pairs.any(|(name, value)| name.trim() == COOKIE_NAME && same(value.trim(), token)) {
+    if pairs.any(|(name, value)| name.trim() == cookie && same(value.trim(), token)) {
         return Verdict::Pass;
     }
     let query = request.uri.query().unwrap_or("");
@@ -110,7 +110,7 @@ fn identify(token: &str, request: Request<'_>) -> Verdict {
         let path = request.uri.path().trim_start_matches('/');
         return Verdict::Welcome {
             location: format!("/{path}"),
-            cookie: format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict"),
+            cookie: format!("{cookie}={token}; Path=/; HttpOnly; SameSite=Strict"),
         };
     }
     Verdict::Refuse(
@@ -127,6 +127,17 @@ fn same(given: &str, token: &str) -> bool {
         differ |= byte ^ given.get(at).copied().unwrap_or(!byte);
     }
     std::hint::black_box(differ) == 0
+}
+
+/// A browser keeps cookies by host and not by port: with the port in its name, the cookie of one
+/// `tally serve` does not replace another's.
+pub fn cookie_name(port: u16) -> String {
+    format!("pgtally_token_{port}")
+}
+
+/// A token that nobody knows yet: 128 bits of the system's randomness.
+pub fn random_token() -> String {
+    format!("{:032x}", rand::random::<u128>())
 }
 
 /// The token in a file's text. It goes into headers and addresses as it is.
@@ -172,7 +183,7 @@ mod tests {
 
     #[test]
     fn only_reading_under_a_name_of_this_machine_is_let_in() {
-        let gate = Gate { own_names_only: true, token: None };
+        let gate = Gate { own_names_only: true, cookie: cookie_name(1), token: None };
         let get = |host| status(&ask(&gate, Method::GET, "/", &[("host", host)]));
         for host in ["localhost", "LOCALHOST:9188", "127.0.0.1:1", "[::1]", "[::1]:9188"] {
             assert_eq!(get(host), 200, "{host}");
@@ -196,12 +207,13 @@ mod tests {
 
     #[test]
     fn a_token_is_taken_from_the_header_the_cookie_or_once_from_the_address() {
-        let gate = Gate { own_names_only: false, token: Some(TOKEN.to_string()) };
+        let cookie = cookie_name(9188);
+        let gate = Gate { own_names_only: false, cookie, token: Some(TOKEN.to_string()) };
         let get = |uri: &str, header: (&'static str, &str)| {
             ask(&gate, Method::GET, uri, &[("host", "db1"), header])
         };
         let bearer = format!("bearer {TOKEN}");
-        let cookie = format!("a=b; pgtally_token={TOKEN}");
+        let cookie = format!("a=b; pgtally_token_9188={TOKEN}");
         assert_eq!(get("/", ("authorization", &bearer)), Verdict::Pass);
         assert_eq!(get("/", ("cookie", &cookie)), Verdict::Pass);
         let welcome = get(&format!("//evil.example/x?a=b&token={TOKEN}"), ("a", "b"));
@@ -213,9 +225,10 @@ mod tests {
             ("authorization", "Bearer"),
             ("authorization", "Bearer 0123456789abcdeX"),
             ("authorization", "Basic 0123456789abcdef"),
-            ("cookie", "pgtally_token=0123456789abcdef0"),
-            ("cookie", "pgtally_token="),
-            ("cookie", "xpgtally_token=0123456789abcdef"),
+            ("cookie", "pgtally_token_9188=0123456789abcdef0"),
+            ("cookie", "pgtally_token_9189=0123456789abcdef"),
+            ("cookie", "pgtally_token_9188="),
+            ("cookie", "xpgtally_token_9188=0123456789abcdef"),
         ] {
             assert_eq!(status(&get("/?token=0123", header)), 401, "{header:?}");
         }

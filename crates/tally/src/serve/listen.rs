@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
+
 use crate::error::Error;
 
 /// What `--listen` names.
@@ -80,6 +82,14 @@ impl Listener {
         }
     }
 
+    /// The port; 0 for a socket.
+    pub fn port(&self) -> std::io::Result<u16> {
+        match self {
+            Self::Tcp(listener) => Ok(listener.local_addr()?.port()),
+            Self::Unix(..) => Ok(0),
+        }
+    }
+
     /// As a browser has to be told.
     pub fn url(&self) -> std::io::Result<String> {
         Ok(match self {
@@ -117,7 +127,11 @@ fn unix(path: &Path) -> Result<Listener, Error> {
     }
     // Nobody may come in before the file is its owner's alone: it is made under another name.
     let aside = path.with_extension(format!("new.{}", std::process::id()));
-    let listener = UnixListener::bind(&aside).map_err(|error| named(&error))?;
+    // From its first instant on, whatever the umask is: who has connected stays connected.
+    let umask = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let bound = UnixListener::bind(&aside);
+    rustix::process::umask(umask);
+    let listener = bound.map_err(|error| named(&error))?;
     let remove = Remove(aside.clone());
     std::fs::set_permissions(&aside, std::fs::Permissions::from_mode(0o600))
         .and_then(|()| std::fs::hard_link(&aside, path))

@@ -31,8 +31,8 @@ pub use listen::Place;
 
 /// Where it can be seen (docs/json.md).
 #[derive(Debug, Serialize)]
-struct Serving<'s> {
-    page: &'s str,
+struct Serving {
+    page: String,
     metrics: String,
     segment: String,
     token: bool,
@@ -40,8 +40,8 @@ struct Serving<'s> {
 
 /// Serve until a signal asks for the end.
 pub fn run(args: &ServeArgs) -> Result<(), Error> {
-    let token = args.token_file.as_deref().map(read_token).transpose()?;
-    if !args.listen.is_local() && token.is_none() {
+    let token = token(args)?;
+    if !args.listen.is_local() && args.token_file.is_none() {
         return Err(Error::Usage(
             "whoever reaches this address could read the statements of the server: --token-file \
              names a file with a secret (`openssl rand -hex 32 >FILE; chmod 600 FILE`), or \
@@ -49,12 +49,16 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 .into(),
         ));
     }
-    let path = target::path(args.target.as_deref())?;
+    let place = target::place(args.target.as_deref())?;
     // Said now, rather than on the page.
-    drop(segment::Segment::open(&path)?);
+    drop(segment::Segment::open(&place)?);
     let listener = Listener::open(&args.listen)?;
-    say(args, &listener.url()?, &path, token.is_some())?;
-    let gate = Gate { own_names_only: is_tcp(&args.listen) && args.listen.is_local(), token };
+    say(args, &listener.url()?, place.path(), &token)?;
+    let gate = Gate {
+        own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
+        cookie: gate::cookie_name(listener.port()?),
+        token: token.secret().map(str::to_string),
+    };
     let settings = Settings {
         interval: args.interval,
         history: args.history,
@@ -63,7 +67,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
     let (questions, asked) = channel();
     let keeper = std::thread::Builder::new()
         .name("keeper".to_string())
-        .spawn(move || Keeper::new(path, &settings).work(&asked))?;
+        .spawn(move || Keeper::new(place, &settings).work(&asked))?;
     let served = http::serve(listener, gate, questions);
     // It has ended with the last who could ask.
     if keeper.join().is_err() {
@@ -76,20 +80,58 @@ fn is_tcp(place: &Place) -> bool {
     matches!(place, Place::Tcp(_))
 }
 
-fn say(args: &ServeArgs, url: &str, path: &Path, token: bool) -> Result<(), Error> {
-    let mut out = std::io::stdout().lock();
+/// What has to be known to be let in.
+#[derive(Debug)]
+enum Token {
+    /// Nothing: the socket is its owner's alone, or --no-token was given.
+    None,
+    /// Made for this run; told once, to who started it.
+    Random(String),
+    /// The user's own, who knows it.
+    File(String),
+}
+
+impl Token {
+    fn secret(&self) -> Option<&str> {
+        match self {
+            Token::None => None,
+            Token::Random(secret) | Token::File(secret) => Some(secret),
+        }
+    }
+}
+
+fn token(args: &ServeArgs) -> Result<Token, Error> {
+    Ok(match &args.token_file {
+        Some(path) => Token::File(read_token(path)?),
+        None if args.no_token || !is_tcp(&args.listen) => Token::None,
+        None => Token::Random(gate::random_token()),
+    })
+}
+
+fn say(args: &ServeArgs, url: &str, path: &Path, token: &Token) -> Result<(), Error> {
+    let mut out = crate::escape::stdout();
     let metrics = match &args.listen {
         Place::Tcp(_) => format!("{url}metrics"),
         Place::Unix(_) => url.to_string(),
     };
+    let secret = match token {
+        Token::Random(secret) => format!("?token={secret}"),
+        _ => String::new(),
+    };
     if args.json {
         let segment = path.display().to_string();
-        serde_json::to_writer(&mut out, &Serving { page: url, metrics, segment, token })?;
+        let (page, token) = (format!("{url}{secret}"), token.secret().is_some());
+        serde_json::to_writer(&mut out, &Serving { page, metrics, segment, token })?;
         writeln!(out)?;
-    } else {
-        let once = if token { "?token=..." } else { "" };
-        writeln!(out, "page     {url}{once}\nmetrics  {metrics}\nCtrl-C ends it")?;
+        return Ok(out.flush()?);
     }
+    let (once, how) = match (token, &args.listen) {
+        (Token::None, Place::Tcp(_)) => ("", "; any user of this machine can read it"),
+        (Token::None, Place::Unix(_)) => ("", "; this user alone can read it"),
+        (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
+        (Token::File(_), _) => ("?token=...", ", with Authorization: Bearer and the file's token"),
+    };
+    writeln!(out, "Open {url}{once}\nmetrics  {metrics}{how}\nCtrl-C ends it")?;
     Ok(out.flush()?)
 }
 

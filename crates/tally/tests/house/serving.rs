@@ -29,13 +29,20 @@ pub fn load(cluster: &Cluster, clients: u32, transactions: u64) -> u64 {
 /// A running `tally serve`.
 pub struct Serving {
     child: Child,
+    page: String,
     address: String,
 }
 
 impl Serving {
-    /// On a port that is free.
+    /// On a port that is free; without a token, unless the arguments name one.
     pub fn start(cluster: &Cluster, arguments: &[&str]) -> Serving {
-        Self::at(cluster, "127.0.0.1:0", arguments)
+        let open = if arguments.contains(&"--token-file") { &[][..] } else { &["--no-token"] };
+        Self::at(cluster, "127.0.0.1:0", &[open, arguments].concat())
+    }
+
+    /// As it is without any option: there is a token.
+    pub fn with_token(cluster: &Cluster) -> Serving {
+        Self::at(cluster, "127.0.0.1:0", &[])
     }
 
     pub fn at(cluster: &Cluster, listen: &str, arguments: &[&str]) -> Serving {
@@ -50,13 +57,34 @@ impl Serving {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let page = told["page"].as_str().unwrap();
-        let address = page.trim_start_matches("http://").trim_end_matches('/').to_string();
-        Serving { child, address }
+        let page = told["page"].as_str().unwrap().to_string();
+        let address = page.trim_start_matches("http://");
+        let address = match page.starts_with("http://") {
+            true => address.split('/').next().unwrap().to_string(),
+            false => address.to_string(),
+        };
+        Serving { child, page, address }
     }
 
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// What a browser is to open.
+    pub fn page(&self) -> &str {
+        &self.page
+    }
+
+    /// The token in that.
+    pub fn token(&self) -> &str {
+        self.page.split_once("?token=").unwrap().1
+    }
+
+    /// The status for a path that is asked for with these headers, and all that came back.
+    pub fn status(&self, path: &str, headers: &str) -> (String, String) {
+        let answer =
+            self.raw(&format!("GET {path} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n"));
+        (answer.split(' ').nth(1).unwrap_or_default().to_string(), answer)
     }
 
     pub fn connect(&self) -> TcpStream {
