@@ -4,6 +4,7 @@
  * that the page came from, that has the newer ones.
  */
 import type { Report } from "./model";
+import { parse } from "./visible";
 
 /** The first report, and whatever follows it. */
 export interface Source {
@@ -16,7 +17,7 @@ const VERSION = 1;
 
 /** The report in the page. Throws a sentence if there is none that this page can draw. */
 export function embedded(): Source {
-    const report = JSON.parse(document.getElementById("report")?.textContent ?? "null") as Report | null;
+    const report = parse(document.getElementById("report")?.textContent ?? "null") as Report | null;
     if (report?.format !== "pgtally report") throw new Error("This page has no report in it.");
     if (report.version > VERSION) {
         throw new Error(
@@ -41,7 +42,7 @@ function poll(
         try {
             const answer = await fetch(url, { cache: "no-cache" });
             if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-            next((await answer.json()) as Report);
+            next(parse(await answer.text()) as Report);
             lost(null);
         } catch (error) {
             lost(`No news from the server: ${error instanceof Error ? error.message : String(error)}.`);

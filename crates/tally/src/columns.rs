@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use crate::escape::visible;
+
 /// Rows of text whose columns line up when written.
 #[derive(Debug, Default)]
 pub struct Columns {
@@ -17,7 +19,7 @@ impl Columns {
 
     /// One more row.
     pub fn push(&mut self, row: Vec<String>) {
-        self.rows.push(row);
+        self.rows.push(row.iter().map(|cell| visible(cell).into_owned()).collect());
     }
 
     /// Write the rows, two blanks between columns. The columns in `right` are set flush right,

@@ -6,6 +6,8 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use crate::escape;
+
 /// A failed verb. The text names the thing and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -79,7 +81,7 @@ pub fn exit_code(result: Result<(), Error>) -> ExitCode {
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(Error::Command(status)) => ExitCode::from(status),
         Err(error) => {
-            eprint_quietly(&format!("tally: {error}\n"));
+            escape::say(&error.to_string());
             ExitCode::from(if error.is_usage() { 2 } else { 1 })
         }
     }
@@ -89,10 +91,4 @@ pub fn exit_code(result: Result<(), Error>) -> ExitCode {
 pub fn usage(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-}
-
-/// `eprintln!` panics when standard error is closed.
-fn eprint_quietly(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -106,7 +106,7 @@ fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Resul
         segment: segment.path().display().to_string(),
         statements: all,
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     serde_json::to_writer(&mut out, &json)?;
     Ok(writeln!(out)?)
 }
@@ -124,7 +124,7 @@ fn table(args: &StatementsArgs, all: &Statements) -> Result<(), Error> {
     let limit = args.limit.unwrap_or(ROWS) as usize;
     let shown = &ordered[..limit.min(ordered.len())];
     let width = width(ROOM);
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if let Some(note) = statements::note(Some(all)) {
         for line in wrap(&note, width) {
             writeln!(out, "{line}")?;
@@ -169,7 +169,7 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
 
 /// Everything of each: the same query id may stand in several databases, and be several users'.
 fn pages(all: &Statements, color: bool) -> Result<(), Error> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     let width = width(PAGE);
     for row in &all.rows {
         let whole = all.interval_seconds.and_then(|_| all.whole(&row.key));

@@ -39,7 +39,7 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
     };
     bar.finish_and_clear();
     let outcome = Outcome { forecasts: forecast::of(&report), report, verified };
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &outcome)?;
         writeln!(out)?;

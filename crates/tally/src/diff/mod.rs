@@ -20,7 +20,7 @@ mod place;
 mod side;
 mod statements;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::time::Duration;
 
 use indicatif::ProgressBar;
@@ -45,7 +45,7 @@ pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     let comparison = make(args)?;
     let document = |noise| document::document(&comparison, noise, &TimeZone::system());
     let Some(path) = &args.output else {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(crate::escape::stdout());
         if args.json {
             serde_json::to_writer(&mut out, &comparison)?;
             writeln!(out)?;
@@ -56,8 +56,8 @@ pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     };
     let mut whole = Vec::new();
     if args.json {
-        serde_json::to_writer(&mut whole, &comparison)?;
-        whole.push(b'\n');
+        whole =
+            (crate::escape::json(&serde_json::to_string(&comparison)?) + "\n").into_owned().into();
     } else if args.text {
         let style = text::Style { width: WIDTH, color: false, ..style(color) };
         text::write(&document(Noise::Folded), &style, &mut whole)?;

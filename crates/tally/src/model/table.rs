@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::escape::visible;
+
 /// A column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
@@ -102,7 +104,7 @@ impl Table {
     /// How wide a column wants to be.
     fn widest(&self, at: usize) -> usize {
         let cells = self.rows.iter().filter_map(|r| r.cells.get(at));
-        let widest = cells.map(|c| c.chars().count()).max().unwrap_or(0);
+        let widest = cells.map(|c| visible(c).chars().count()).max().unwrap_or(0);
         widest.max(self.columns[at].head.len())
     }
 
@@ -209,7 +211,7 @@ impl Table {
     pub fn parts(&self, row: &Row, layout: &Layout, bar: &str) -> [String; 3] {
         let cells = layout.shown.iter().map(|&(at, width)| {
             let cell = row.cells.get(at).map_or("", |c| c.as_str());
-            (at, fit(cell, width, self.columns[at].right))
+            (at, fit(&visible(cell), width, self.columns[at].right))
         });
         self.join(cells, layout, bar)
     }
@@ -241,7 +243,7 @@ impl Table {
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
-    for word in text.split(' ') {
+    for word in visible(text).split(' ') {
         let mut word: Vec<char> = word.chars().collect();
         let last = lines.last_mut().map_or(0, |l| l.chars().count());
         if last > 0 && last + 1 + word.len() > width {

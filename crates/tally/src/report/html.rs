@@ -4,12 +4,15 @@
 //! enhances the tables; docs/json.md describes the marks by which it finds them.
 //!
 //! All text is untrusted: a statement may hold anything. It is written by [`escape`] alone, and
-//! only between tags or within double quotes.
+//! only between tags or within double quotes; what would not be seen, or turn the order of the text
+//! around, is put in sight.
 
 use std::fmt::Write;
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
+
+use crate::escape::visible;
 
 use super::document::{Cell, Column, Document, Section, Table, Unit, Weight};
 
@@ -21,15 +24,13 @@ pub fn escape(text: &str) -> String {
 }
 
 fn push(page: &mut String, text: &str) {
-    for letter in text.chars() {
+    for letter in visible(text).chars() {
         match letter {
             '&' => page.push_str("&amp;"),
             '<' => page.push_str("&lt;"),
             '>' => page.push_str("&gt;"),
             '"' => page.push_str("&quot;"),
             '\'' => page.push_str("&#39;"),
-            // HTML has no other control characters, not even by number.
-            c if c.is_control() && !matches!(c, '\n' | '\t') => page.push('\u{fffd}'),
             c => page.push(c),
         }
     }
@@ -209,5 +210,6 @@ mod tests {
         let safe = escape(hostile);
         assert!(!safe.contains(['<', '>', '"', '\'', '\u{0}', '\u{1b}']), "{safe}");
         assert!(safe.starts_with("&lt;/td&gt;&lt;script&gt;"), "{safe}");
+        assert_eq!(escape("a\u{202e}b\u{200b}"), "a\\u202Eb\\u200B");
     }
 }

@@ -56,7 +56,7 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     };
     let document = make(&wanted, args.cost.as_deref())?;
     let Some(path) = &args.output else {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(crate::escape::stdout());
         if args.json {
             serde_json::to_writer(&mut out, &document)?;
             writeln!(out)?;
@@ -67,8 +67,8 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     };
     let mut whole = Vec::new();
     if args.json {
-        serde_json::to_writer(&mut whole, &document)?;
-        whole.push(b'\n');
+        whole =
+            (crate::escape::json(&serde_json::to_string(&document)?) + "\n").into_owned().into();
     } else if args.text {
         let style = text::Style { width: WIDTH, color: false, ..style(color) };
         text::write(&document, &style, &mut whole)?;

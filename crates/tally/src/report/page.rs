@@ -9,6 +9,7 @@
 use super::document::Document;
 use super::html;
 use crate::error::Error;
+use crate::escape;
 
 /// Made by the build script: web's page, or a bare one where that was not built.
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
@@ -26,7 +27,7 @@ pub fn page(document: &Document) -> Result<String, Error> {
 
 /// The report as JSON in which no tag begins.
 fn data(document: &Document) -> Result<String, Error> {
-    Ok(serde_json::to_string(document)?.replace('<', "\\u003c"))
+    Ok(escape::json(&serde_json::to_string(document)?).replace('<', "\\u003c"))
 }
 
 /// The template with something in each of its places, which come in this order. What is put in

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 
 use super::document::{number, Chart, ChartKind, Document, Heatmap, Plain, Table, Unit, Weight};
 use crate::columns::Columns;
+use crate::escape::visible;
 use crate::model::statements::one_line;
 use crate::model::table::{self, wrap};
 
@@ -42,7 +43,7 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
         true => format!("\x1b[1m{text}\x1b[0m"),
         false => text.to_string(),
     };
-    writeln!(out, "{}\n", strong(&document.title))?;
+    writeln!(out, "{}\n", strong(&clean(&document.title)))?;
     let names = document.measured.facts.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
     for fact in &document.measured.facts {
         hanging(out, &format!("{:<names$}  ", fact.name), &clean(&fact.text), style.width)?;
@@ -86,9 +87,9 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
     out.flush()
 }
 
-/// Without what could steer a terminal.
+/// Without what could steer a terminal or is not seen.
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '?' } else { c }).collect()
+    visible(text).replace('\t', " ")
 }
 
 fn paragraph(out: &mut impl Write, text: &str, width: usize) -> io::Result<()> {
@@ -123,7 +124,7 @@ fn chart(
     document: &Document,
     style: &Style,
 ) -> io::Result<()> {
-    writeln!(out, "\n{}", chart.title)?;
+    writeln!(out, "\n{}", clean(chart.title))?;
     let seconds = &document.axis(chart.axis).seconds;
     let mut columns = Columns::with_headings(&["", "MEAN", "LEAST", "MOST", "OVER TIME"]);
     // The parts of a whole have one scale, so that they can be compared.
@@ -173,7 +174,7 @@ fn heatmap(out: &mut impl Write, map: &Heatmap, style: &Style) -> io::Result<()>
         }
     }
     let most = cells.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
-    writeln!(out, "\n{}", map.title)?;
+    writeln!(out, "\n{}", clean(map.title))?;
     for (y, row) in cells.iter().enumerate().rev() {
         let from = number(map.bounds[y * rows / high], map.unit);
         let line: String = row

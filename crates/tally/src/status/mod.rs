@@ -143,7 +143,7 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
     let coverage = Coverage::of(&segment)?;
     let status = Status::of(&mut segment, coverage.as_ref())?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &status)?;
         return Ok(writeln!(out)?);

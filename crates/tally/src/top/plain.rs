@@ -72,13 +72,13 @@ fn note(args: &TopArgs, text: &str, told: &mut Option<String>) {
     if told.as_deref() != Some(text) {
         let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
         // Nobody may be listening there; the intervals matter.
-        let _ = writeln!(std::io::stderr(), "tally: {target}{text}");
+        crate::escape::say(&format!("{target}{text}"));
         *told = Some(text.to_string());
     }
 }
 
 fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<(), Error> {
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, reading)?;
         writeln!(out)?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Metrics before they are written in one form or another.
 
+use crate::escape::visible;
 use segment::layout::bucket_middle;
 use segment::Histogram;
 
@@ -103,7 +104,8 @@ impl Family {
 
     /// One more sample.
     pub fn push<const N: usize>(&mut self, labels: [(&'static str, &str); N], value: Value) {
-        let labels = labels.into_iter().map(|(name, value)| (name, value.to_string())).collect();
+        let labels =
+            labels.into_iter().map(|(name, value)| (name, visible(value).into_owned())).collect();
         self.samples.push(Sample { labels, value });
     }
 
