@@ -26,8 +26,18 @@ pub enum Error {
         /// A further remedy, or empty.
         hint: &'static str,
     },
+    /// The file is not of the user whose it has to be: anybody can have put it there.
+    #[error("{path}: foreign, so not read: it belongs to user {owner}, {why}")]
+    Foreign {
+        /// The file that was opened.
+        path: PathBuf,
+        /// Its owner's name, or number where it has no name.
+        owner: String,
+        /// Whose it should be, and the remedy.
+        why: String,
+    },
     /// A folder, device, pipe or symbolic link stands where a segment should.
-    #[error("{path}: not a regular file, so not a segment")]
+    #[error("{path}: not a regular file, so not a segment; links are not followed")]
     NotAFile {
         /// The file that was to be opened.
         path: PathBuf,

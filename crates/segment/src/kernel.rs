@@ -291,11 +291,11 @@ impl Sampler {
     fn start(segment: &Segment) -> Sampler {
         let state = Arc::new(Mutex::new(State::default()));
         let stop = Arc::new(AtomicBool::new(false));
-        let path = segment.path().to_path_buf();
+        let place = segment.place().clone();
         let thread = {
             let (state, stop) = (state.clone(), stop.clone());
             std::thread::Builder::new().name("witness".to_string()).spawn(move || {
-                match Segment::open(&path) {
+                match Segment::open(&place) {
                     Ok(segment) => sample(segment, &state, &stop),
                     Err(error) => lock(&state).reason = Some(error.to_string()),
                 }

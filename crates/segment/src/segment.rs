@@ -11,13 +11,14 @@ use crate::error::Error;
 use crate::layout::{self, header, i32_at, text_at, u32_at, u64_at, Region};
 use crate::level::Level;
 use crate::process;
+use crate::segment_path::{is_own, SegmentPath, ToSegmentPath};
 use crate::statements::Texts;
 use crate::tranches::Tranches;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes of a table that are read at a time.
@@ -271,8 +272,9 @@ pub struct Event {
 /// A segment that is attached to.
 #[derive(Debug)]
 pub struct Segment {
-    path: PathBuf,
+    place: SegmentPath,
     file: File,
+    owner: u32,
     identity: (u64, u64),
     header: Header,
     pub(crate) regions: Regions,
@@ -314,13 +316,15 @@ pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> 
 }
 
 impl Segment {
-    /// Attach to the segment at `path`, read-only. For a segment made less than 50 ms ago
-    /// this waits until its clock can be told.
-    pub fn open(path: &Path) -> Result<Segment, Error> {
+    /// Attach to the segment at a place, read-only, if it belongs to whom it has to (see
+    /// [`SegmentPath`]). A symbolic link is not followed. For a segment made less than 50 ms ago this
+    /// waits until its clock can be told.
+    pub fn open(place: &(impl ToSegmentPath + ?Sized)) -> Result<Segment, Error> {
+        let place = place.to_segment_path();
         let open = |flags: OFlags| {
             // Without O_NONBLOCK, opening a named pipe would wait for ever.
-            let flags = (flags | OFlags::NONBLOCK).bits() as i32;
-            OpenOptions::new().read(true).custom_flags(flags).open(path)
+            let flags = (flags | OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+            OpenOptions::new().read(true).custom_flags(flags).open(place.path())
         };
         // A pread that need not look after the file's access time takes 8 % less, but only
         // the file's owner and root may ask for that.
@@ -328,12 +332,12 @@ impl Segment {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open(OFlags::empty()),
             opened => opened,
         }
-        .map_err(|e| open_error(path, "read it", e))?;
-        Segment::from_file(file, path)
+        .map_err(|e| open_error(place.path(), "read it", e))?;
+        Segment::from_file(file, place)
     }
 
-    pub(crate) fn from_file(file: File, path: &Path) -> Result<Segment, Error> {
-        let path = path.to_path_buf();
+    pub(crate) fn from_file(file: File, place: SegmentPath) -> Result<Segment, Error> {
+        let path = place.path().to_path_buf();
         let metadata = file.metadata().map_err(|source| Error::Io {
             path: path.clone(),
             wish: "read it",
@@ -345,14 +349,16 @@ impl Segment {
         let mut head = Vec::new();
         read_up_to(&file, &path, 0, layout::HEADER_SIZE, &mut head)?;
         let (header, regions) = parse_header(&path, &head, metadata.len())?;
+        place.check(&metadata, &header)?;
         let own_boot = process::own_boot_id();
         let live = own_boot.is_empty() || own_boot == header.boot_id;
         let namespace = process::own_namespace();
         let clock =
             Clock::new(&path, header.clock_kind, header.clock_tick0, header.clock_ns0, live)?;
         Ok(Segment {
-            path,
+            place,
             file,
+            owner: metadata.uid(),
             identity: (metadata.dev(), metadata.ino()),
             pids_known: live && namespace != 0 && namespace == header.pid_namespace,
             live,
@@ -368,9 +374,25 @@ impl Segment {
         })
     }
 
-    /// Where it was opened.
+    /// Where it was opened, and whose it had to be.
+    pub fn place(&self) -> &SegmentPath {
+        &self.place
+    }
+
+    /// Its path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.place.path()
+    }
+
+    /// The user that the file belongs to.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Whether it is our own, or root's. What another user's segment says may be followed only
+    /// with what that user may know.
+    pub fn is_own(&self) -> bool {
+        is_own(self.owner)
     }
 
     /// What its creator wrote down.
@@ -398,7 +420,7 @@ impl Segment {
     /// Whether the path now names another file, or none: the writers have begun a new
     /// segment, or the server has gone.
     pub fn replaced(&self) -> bool {
-        std::fs::metadata(&self.path).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
+        std::fs::symlink_metadata(self.path()).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
     }
 
     /// Whether the server that it tells of runs: `None` when that cannot be known. A server
@@ -423,7 +445,7 @@ impl Segment {
     }
 
     pub(crate) fn io(&self, source: io::Error) -> Error {
-        io_error(&self.path, source)
+        io_error(self.path(), source)
     }
 
     /// Fill `buffer` from `offset` on; a file cut short meanwhile is an error.
@@ -434,7 +456,7 @@ impl Segment {
             match rustix::io::pread(&self.file, &mut buffer[have..], offset + have as u64) {
                 Ok(0) => {
                     return Err(Error::Truncated {
-                        path: self.path.clone(),
+                        path: self.path().to_path_buf(),
                         expected: self.header.size,
                         found: self.file.metadata().map_or(0, |m| m.len()),
                     })

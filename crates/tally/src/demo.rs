@@ -5,13 +5,13 @@
 mod recorder;
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use scratch::{Cluster, Load, PgbenchResult, RunningPgbench};
 use segment::kernel::Watch;
-use segment::{Interval, Segment};
+use segment::{Interval, Segment, SegmentPath};
 
 use crate::cli::{DemoArgs, TopArgs, View, Workload};
 use crate::columns::Columns;
@@ -36,14 +36,14 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     progress.set_message("starting a scratch server with pg_tally");
-    let (cluster, path) = server(args)?;
+    let (cluster, place) = server(args)?;
     if !matches!(args.workload, Workload::File(_)) {
         progress.set_message(format!("making the tables, scale {SCALE}"));
         cluster.fill(&Load::from(&args.workload), SCALE)?;
     }
     progress.finish_and_clear();
 
-    let mut segment = Segment::open(&path)?;
+    let mut segment = Segment::open(&place)?;
     let mut load = cluster
         .pgbench()
         .load(Load::from(&args.workload))
@@ -52,12 +52,12 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         .duration(args.seconds + TAIL)
         .spawn()?;
     wait_for_load(&cluster, &mut load, args.clients)?;
-    let recorder = (!args.once).then(|| Recorder::start(&path));
+    let recorder = (!args.once).then(|| Recorder::start(place.path()));
     let end = Instant::now() + args.seconds;
     let first = segment.snapshot(None)?;
     let mut watch = Watch::start(&segment);
     watch.observe(None, &first, 0.0);
-    top::run(&view(args, &path, end), color)?;
+    top::run(&view(args, place.path(), end), color)?;
     let last = segment.snapshot(Some(&first))?;
     let mut interval = Interval::between(&segment, Some(&first), &last);
     interval.kernel = watch.observe(Some(&first), &last, interval.busy_seconds);
@@ -68,7 +68,7 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         load.kill();
         None
     };
-    summary(args, &interval, result.as_ref(), &mut std::io::stdout().lock())?;
+    summary(args, &interval, result.as_ref(), &mut crate::escape::stdout())?;
     match recorder {
         Some(recorder) => recorder?.report(args.report.as_deref()),
         None => Ok(()),
@@ -87,8 +87,8 @@ fn wait_for_load(cluster: &Cluster, load: &mut RunningPgbench, clients: u32) -> 
     Ok(())
 }
 
-/// A server whose commits reach the disk, as a real one's do, and the path of its segment.
-fn server(args: &DemoArgs) -> Result<(Cluster, PathBuf), Error> {
+/// A server whose commits reach the disk, as a real one's do, and the place of its segment.
+fn server(args: &DemoArgs) -> Result<(Cluster, SegmentPath), Error> {
     instrumented::start(
         Cluster::builder()
             .fsync(true)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use postgres::Client;
 use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
-use segment::{Interval, ProbeState, Segment};
+use segment::{Interval, ProbeState, Segment, SegmentPath};
 use serde::Serialize;
 
 use crate::cli::{FunctionsArgs, Sort};
@@ -50,7 +50,7 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
     std::thread::sleep(args.interval);
     let after = segment.snapshot(Some(&before))?;
     let interval = Interval::between(&segment, Some(&before), &after);
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if args.json {
         let functions = Functions {
             interval_seconds: interval.interval_seconds,
@@ -117,7 +117,7 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
             reason: row.get::<_, Option<String>>(4).unwrap_or_default(),
         })
         .collect();
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &candidates)?;
         return Ok(writeln!(out)?);
@@ -180,12 +180,12 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.functions = '{quoted}'"))?;
     }
     client.batch_execute("select pg_reload_conf()")?;
-    let path = server::segment_path(&mut client)?.filter(|path| path.exists());
-    let probes = match path {
-        Some(path) => settled(&Segment::open(&path)?, &globs(list))?,
+    let place = server::segment_place(&mut client)?.filter(SegmentPath::is_owners);
+    let probes = match place {
+        Some(place) => settled(&Segment::open(&place)?, &globs(list))?,
         None => Vec::new(),
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &Setting { functions: list, probes })?;
         return Ok(writeln!(out)?);

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A scratch server with the extension in all of its processes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use scratch::{Builder, Cluster};
+use segment::SegmentPath;
 
 use crate::error::Error;
 use crate::library::Library;
 use crate::target;
 
-/// Finish the cluster, with pg_tally, and start it; returns it and the path of its segment,
+/// Finish the cluster, with pg_tally, and start it; returns it and the place of its segment,
 /// which goes when the cluster goes.
-pub fn start(builder: Builder) -> Result<(Cluster, PathBuf), Error> {
-    let (mut cluster, path) = create(builder, &[])?;
+pub fn start(builder: Builder) -> Result<(Cluster, SegmentPath), Error> {
+    let (mut cluster, place) = create(builder, &[])?;
     cluster.start()?;
-    check(&cluster, &path)?;
-    Ok((cluster, path))
+    check(&cluster, &place)?;
+    Ok((cluster, place))
 }
 
 /// The same without starting it, with other libraries loaded beside pg_tally.
-pub fn create(builder: Builder, beside: &[String]) -> Result<(Cluster, PathBuf), Error> {
+pub fn create(builder: Builder, beside: &[String]) -> Result<(Cluster, SegmentPath), Error> {
     let binaries = scratch::Binaries::find()?;
     let library = Library::find(&binaries)?;
     let mut libraries = vec!["pg_tally"];
@@ -31,15 +32,15 @@ pub fn create(builder: Builder, beside: &[String]) -> Result<(Cluster, PathBuf),
     .binaries(binaries)
     .setting("shared_preload_libraries", &libraries.join(", "))
     .create()?;
-    let path = Path::new(target::DEFAULT_FOLDER).join(target::name_of(cluster.data_dir())?);
+    let place = target::place_in(Path::new(target::DEFAULT_FOLDER), cluster.data_dir())?;
     // A server that is killed cannot remove its segment itself.
-    cluster.also_remove(&path);
-    Ok((cluster, path))
+    cluster.also_remove(place.path());
+    Ok((cluster, place))
 }
 
 /// Whether the server that has started has the extension in it.
-pub fn check(cluster: &Cluster, segment: &Path) -> Result<(), Error> {
-    if segment.exists() {
+pub fn check(cluster: &Cluster, segment: &SegmentPath) -> Result<(), Error> {
+    if segment.is_owners() {
         return Ok(());
     }
     Err(Error::Failed(format!(

@@ -44,7 +44,7 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
     let switch = segment.level_switch()?;
     // A `tally cost` that was killed may have left them paused.
     switch.pause_statements(false);
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if let Some(length) = args.length {
         return for_a_while(&segment, &switch, level, length, args.every);
     }
@@ -87,7 +87,7 @@ fn say(segment: &Segment, json: bool) -> Result<(), Error> {
     let Standing { level, end } = segment.standing()?;
     let now = segment.clock().now();
     let left = end.map(|end| segment.clock().seconds(end.tick.saturating_sub(now)));
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if json {
         let then = end.map(|end| end.then);
         let row = Row { level, level_left_seconds: left, level_then: then };
@@ -132,7 +132,7 @@ fn for_a_while(
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let said = |text: String| -> Result<(), Error> {
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::escape::stdout();
         writeln!(out, "{text}")?;
         Ok(out.flush()?)
     };

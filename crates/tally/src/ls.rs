@@ -55,7 +55,7 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
         }
         rows.extend(target::in_folder(folder).into_iter().map(Row::of));
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &rows)?;
         writeln!(out)?;

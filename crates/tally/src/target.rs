@@ -3,19 +3,21 @@
 //!
 //! A segment's path, a server's data directory, a connection string or URI, or nothing when
 //! exactly one server with pg_tally runs on this machine.
+//!
+//! Whose the segment has to be follows from what was named: with a data directory (or a
+//! connection, which tells it) that directory's owner, else see [`segment::SegmentPath`].
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use segment::Segment;
+use segment::segment_path::{name_of as named, NAME_PREFIX};
+use segment::{Segment, SegmentPath, ToSegmentPath};
 
 use crate::error::Error;
 use crate::server::{self, PostmasterFile};
 
 /// Where segments lie unless `pg_tally.directory` says otherwise.
 pub const DEFAULT_FOLDER: &str = "/dev/shm";
-/// How a server's segment's name begins.
-pub const NAME_PREFIX: &str = "pg_tally.";
 
 /// What a TARGET was meant as.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,46 +64,41 @@ impl Spec {
 
 /// Open the segment that TARGET leads to.
 pub fn open(target: Option<&str>) -> Result<Segment, Error> {
-    Ok(Segment::open(&path(target)?)?)
+    Ok(Segment::open(&place(target)?)?)
 }
 
-/// The path of the segment that TARGET leads to.
-pub fn path(target: Option<&str>) -> Result<PathBuf, Error> {
+/// Where the segment is that TARGET leads to, and whose it has to be.
+pub fn place(target: Option<&str>) -> Result<SegmentPath, Error> {
     match Spec::parse(target)? {
-        Spec::Segment(path) => Ok(path),
+        Spec::Segment(path) => Ok(path.to_segment_path()),
         Spec::DataDirectory(data) => of_data_directory(&data),
         Spec::Connection(string) => of_connection(&string),
         Spec::Only => only(),
     }
 }
 
-/// The name of the segment of a data directory: by its identity, not by its name, so that
-/// every way to write its path leads to the same file.
-pub fn name_of(data: &Path) -> Result<String, Error> {
+/// The place of a data directory's segment in this folder. Its name is by the directory's
+/// identity, not by its name, so that every way to write its path leads to the same file; its
+/// owner must be the directory's.
+pub fn place_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error> {
     let meta = std::fs::metadata(data)
         .map_err(|error| Error::Failed(format!("data directory {}: {error}", data.display())))?;
-    Ok(format!("{NAME_PREFIX}{:x}.{:x}", meta.dev(), meta.ino()))
+    let name = format!("{NAME_PREFIX}{:x}.{:x}", meta.dev(), meta.ino());
+    Ok(SegmentPath::of_owner(folder.join(name), meta.uid()))
 }
 
-fn of_data_directory(data: &Path) -> Result<PathBuf, Error> {
-    let name = name_of(data)?;
-    let usual = Path::new(DEFAULT_FOLDER).join(&name);
-    // The setting pg_tally.directory may have put it elsewhere: see what the server has mapped.
-    let elsewhere = || {
-        let file = PostmasterFile::read(data)?;
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", file.pid)).ok()?;
-        maps.lines().find_map(|line| {
-            let mapped = Path::new(line.splitn(6, ' ').nth(5)?.trim_start());
-            // The kernel may know it by the name under which it was written first.
-            mapped.file_name()?.to_str()?.starts_with(&name).then_some(())?;
-            Some(mapped.with_file_name(&name)).filter(|path| path.exists())
-        })
-    };
-    if usual.exists() {
+fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
+    let usual = place_in(Path::new(DEFAULT_FOLDER), data)?;
+    if usual.is_owners() {
         return Ok(usual);
     }
-    if let Some(path) = elsewhere() {
-        return Ok(path);
+    // The setting pg_tally.directory may have put it elsewhere.
+    if let Some(place) = opened_by_server(data, &usual) {
+        return Ok(place);
+    }
+    // Not its owner's: opening it says so.
+    if usual.path().symlink_metadata().is_ok() {
+        return Ok(usual);
     }
     let what = data.display();
     Err(Error::Failed(if !data.join("PG_VERSION").exists() && readable(data) {
@@ -112,22 +109,38 @@ fn of_data_directory(data: &Path) -> Result<PathBuf, Error> {
         format!(
             "{what}: its server has no segment ({} does not exist); `tally enable {what}` puts \
              pg_tally to work",
-            usual.display()
+            usual.path().display()
         )
     }))
+}
+
+/// A file of that name in another folder which the server has mapped or open.
+fn opened_by_server(data: &Path, usual: &SegmentPath) -> Option<SegmentPath> {
+    let name = usual.path().file_name()?.to_str()?;
+    let process = PathBuf::from(format!("/proc/{}", PostmasterFile::read(data)?.pid));
+    let maps = std::fs::read_to_string(process.join("maps")).unwrap_or_default();
+    let mapped = maps.lines().filter_map(|line| line.splitn(6, ' ').nth(5));
+    let mapped = mapped.map(|path| PathBuf::from(path.trim_start()));
+    let open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    let open = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    // The kernel may know it by the name under which it was written first.
+    mapped
+        .chain(open)
+        .filter(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(name)))
+        .find_map(|path| place_in(path.parent()?, data).ok().filter(SegmentPath::is_owners))
 }
 
 fn readable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok()
 }
 
-fn of_connection(string: &str) -> Result<PathBuf, Error> {
+fn of_connection(string: &str) -> Result<SegmentPath, Error> {
     let mut client = server::connect(string)?;
-    match server::segment_path(&mut client)? {
-        Some(path) if path.exists() => Ok(path),
-        Some(path) => Err(Error::Failed(format!(
+    match server::segment_place(&mut client)? {
+        Some(place) if place.path().symlink_metadata().is_ok() => Ok(place),
+        Some(place) => Err(Error::Failed(format!(
             "this server has no segment ({} does not exist); `tally enable` puts pg_tally to work",
-            path.display()
+            place.path().display()
         ))),
         None => Err(Error::Failed(
             "this role may not see where the server's segment is; GRANT pg_read_all_settings to \
@@ -152,40 +165,32 @@ pub fn in_folder(folder: &Path) -> Vec<Found> {
         .into_iter()
         .flatten()
         .flatten()
-        .filter(|entry| is_segment_name(&entry.file_name().to_string_lossy()))
+        .filter(|entry| entry.file_name().to_str().and_then(named).is_some())
         .map(|entry| entry.path())
         .collect();
     paths.sort();
     paths.into_iter().map(|path| Found { segment: Segment::open(&path), path }).collect()
 }
 
-/// `pg_tally.<device>.<inode>`, both in hexadecimal; not a creator's half-made file.
-fn is_segment_name(name: &str) -> bool {
-    let hex = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
-    name.strip_prefix(NAME_PREFIX)
-        .and_then(|rest| rest.split_once('.'))
-        .is_some_and(|(device, inode)| hex(device) && hex(inode))
-}
-
-fn only() -> Result<PathBuf, Error> {
+fn only() -> Result<SegmentPath, Error> {
     choose(in_folder(Path::new(DEFAULT_FOLDER)), DEFAULT_FOLDER)
 }
 
-fn choose(found: Vec<Found>, folder: &str) -> Result<PathBuf, Error> {
+fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
     let mut running = Vec::new();
     let mut passed_over = Vec::new();
     for Found { path, segment } in found {
         match segment {
             // A server that cannot be seen (another pid namespace) may well run.
             Ok(segment) if segment.server_runs() != Some(false) => {
-                running.push((path, segment.header().host.clone()));
+                running.push((path, segment.place().clone(), segment.header().host.clone()));
             }
             Ok(_) => {}
             Err(error) => passed_over.push(format!("\n  {error}")),
         }
     }
     match running.as_slice() {
-        [(path, _)] => Ok(path.clone()),
+        [(_, place, _)] => Ok(place.clone()),
         [] if passed_over.is_empty() => Err(Error::Failed(format!(
             "no server with pg_tally runs on this machine ({folder} holds no segment of a running \
              one); `tally enable` puts it to work, `tally demo` shows it"
@@ -197,7 +202,7 @@ fn choose(found: Vec<Found>, folder: &str) -> Result<PathBuf, Error> {
         several => {
             let list: String = several
                 .iter()
-                .map(|(path, host)| format!("\n  {}  {host}", path.display()))
+                .map(|(path, _, host)| format!("\n  {}  {host}", path.display()))
                 .collect();
             Err(Error::Usage(format!(
                 "several servers with pg_tally run on this machine; name one:{list}"
@@ -220,14 +225,6 @@ mod tests {
         assert_eq!(Spec::parse(Some("/tmp")).map_err(drop), Ok(Spec::DataDirectory("/tmp".into())));
         assert!(matches!(Spec::parse(Some("nonsense")), Err(Error::Usage(_))));
         assert!(matches!(Spec::parse(Some("/no/such=file")), Err(Error::Usage(_))));
-    }
-
-    #[test]
-    fn only_complete_segments_bear_the_name() {
-        assert!(is_segment_name("pg_tally.fe00.2a5f31"));
-        for other in ["pg_tally.fe00", "pg_tally.fe00.2a5f31.tmp.77", "pg_tally..1", "pg_tallyx"] {
-            assert!(!is_segment_name(other), "{other}");
-        }
     }
 
     #[test]

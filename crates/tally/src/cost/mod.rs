@@ -90,7 +90,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     if record.backends.1 == 0 {
         return Err(Error::Failed(format!(
             "{}: no client is connected whose backend could be measured",
-            subject.segment.display()
+            subject.segment.path().display()
         )));
     }
     outcome::check_alive(&record, plan.of)?;

@@ -2,10 +2,10 @@
 
 //! The server that is measured: a scratch one under pgbench, or the user's own.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use scratch::{Cluster, Load, RunningPgbench};
+use segment::SegmentPath;
 
 use crate::cli::{CostArgs, CostOf, Workload};
 use crate::error::Error;
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is measured, and what CPU is stated per.
 pub(crate) struct Subject {
-    pub(crate) segment: PathBuf,
+    pub(crate) segment: SegmentPath,
     pub(crate) load: String,
     /// "transaction" or "command".
     pub(crate) unit: &'static str,
@@ -39,7 +39,7 @@ impl Subject {
     /// The user's own server, under its own load.
     pub(crate) fn of_target(args: &CostArgs) -> Result<Self, Error> {
         Ok(Self {
-            segment: target::path(args.target.as_deref())?,
+            segment: target::place(args.target.as_deref())?,
             load: "its own load".into(),
             unit: "command",
             commands_per_unit: 1.0,

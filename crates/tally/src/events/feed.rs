@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The events of a server, across its restarts.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use segment::Segment;
+use segment::{Segment, SegmentPath};
 
 use super::row::{rows, Row};
 use super::tail::{Item, Tail};
@@ -22,7 +21,7 @@ pub struct Found {
 /// Where events come from.
 #[derive(Debug)]
 pub struct Feed {
-    path: PathBuf,
+    place: SegmentPath,
     segment: Option<Segment>,
     /// When the segment that was read last was made: by this the same one is known again.
     made: u64,
@@ -33,11 +32,11 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// The events after this number of the segment at `path`.
-    pub fn open(path: PathBuf, after: u64) -> Result<Feed, Error> {
-        let segment = Segment::open(&path)?;
+    /// The events after this number of the segment at a place.
+    pub fn open(place: SegmentPath, after: u64) -> Result<Feed, Error> {
+        let segment = Segment::open(&place)?;
         Ok(Feed {
-            path,
+            place,
             made: segment.header().created_realtime_ns,
             capacity: segment.event_capacity(),
             segment: Some(segment),
@@ -93,7 +92,7 @@ impl Feed {
 
     /// Look for the server again. Says what there is.
     fn attach(&mut self) -> String {
-        let segment = match Segment::open(&self.path) {
+        let segment = match Segment::open(&self.place) {
             Ok(segment) if segment.server_runs() == Some(false) => {
                 return "the server has stopped; waiting for it to come back".to_string()
             }

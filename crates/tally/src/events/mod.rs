@@ -48,7 +48,7 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
         Some(Since::Number(number)) => number,
         _ => 0,
     };
-    let mut feed = Feed::open(target::path(args.target.as_deref())?, after)?;
+    let mut feed = Feed::open(target::place(args.target.as_deref())?, after)?;
     let mut rows = feed.next()?.rows;
     while feed.waits() && !stop.load(Ordering::Relaxed) && nap()? {
         rows.extend(feed.next()?.rows);
@@ -106,7 +106,7 @@ struct Teller<'a> {
 
 impl Teller<'_> {
     fn rows(&mut self, rows: Vec<Row>, capacity: u32) -> Result<(), Error> {
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::escape::stdout();
         for mut row in rows {
             self.told = None;
             if row.lost > 0 {
@@ -133,7 +133,7 @@ impl Teller<'_> {
         if self.told.as_deref() != Some(text) {
             let target = self.args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
             // Nobody may be listening there; the events matter.
-            let _ = writeln!(std::io::stderr(), "tally: {target}{text}");
+            crate::escape::say(&format!("{target}{text}"));
             self.told = Some(text.to_string());
         }
     }

@@ -4,10 +4,9 @@
 //! Each time it is switched on with its end, so that a recorder that is killed leaves it off
 //! and not on. Who ends in good order restores what was in force before.
 
-use std::path::Path;
 use std::time::Duration;
 
-use segment::{Level, LevelEnd, LevelSwitch, Standing};
+use segment::{Level, LevelEnd, LevelSwitch, SegmentPath, Standing};
 
 use crate::cli;
 use crate::error::Error;
@@ -31,8 +30,8 @@ impl Duty {
     }
 
     /// Take over a segment: from now on it is this one that is switched.
-    pub fn attach(&mut self, path: &Path) -> Result<(), Error> {
-        let switch = LevelSwitch::open(path)?;
+    pub fn attach(&mut self, place: &SegmentPath) -> Result<(), Error> {
+        let switch = LevelSwitch::open(place)?;
         let before = switch.standing();
         if before.level != Level::Off {
             self.level = before.level;

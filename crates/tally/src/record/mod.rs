@@ -35,9 +35,16 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     if args.detail < args.interval {
         return Err(Error::Usage("--detail must not be shorter than --interval".into()));
     }
+    use segment::Error::{Foreign, NotAFile};
     let mut signals = Signals::catch()?;
-    let path = target::path(args.target.as_deref())?;
-    let mut recorder = Recorder::new(args, Source::new(path));
+    let place = target::place(args.target.as_deref())?;
+    // A server may come back; a file of somebody else does not become its segment.
+    match segment::Segment::open(&place) {
+        Err(error @ (Foreign { .. } | NotAFile { .. })) => return Err(error.into()),
+        // What else is in the way may go away.
+        _ => {}
+    }
+    let mut recorder = Recorder::new(args, Source::new(place));
     recorder.look(false)?;
     if !recorder.has_begun() && !args.command.is_empty() {
         let why = recorder.waiting().unwrap_or("nothing to record").to_string();
@@ -65,7 +72,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     let status = outcome?;
     let summary = recorder.close()?;
     if args.json {
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::escape::stdout();
         serde_json::to_writer(&mut out, &summary)?;
         writeln!(out)?;
     } else {
@@ -171,7 +178,7 @@ impl Teller {
         let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
         let say = || {
             // Nobody may be listening; the recording matters.
-            let _ = writeln!(std::io::stderr(), "tally: {target}{text}");
+            crate::escape::say(&format!("{target}{text}"));
         };
         match &self.bar {
             Some(bar) => bar.suspend(say),

@@ -183,7 +183,7 @@ impl<'a> Recorder<'a> {
             server: self.server,
             name: name.as_str().into(),
             data_directory: header.host.as_str().into(),
-            segment: server.path.display().to_string().into(),
+            segment: server.place.path().display().to_string().into(),
             pid: header.server_pid,
             port: header.server_port,
             producer: header.producer.as_str().into(),
@@ -203,10 +203,10 @@ impl<'a> Recorder<'a> {
         if directory.is_absolute() {
             let pid = Some(header.server_pid).filter(|pid| *pid != 0);
             self.devices = devices::Watch::start(directory.clone(), pid);
-            self.settings = Settings::start(self.args.target.clone(), &server.path, &directory);
+            self.settings = Settings::start(self.args.target.clone(), &server.place, &directory);
         }
         if let Some(duty) = &mut self.duty {
-            duty.attach(&server.path)?;
+            duty.attach(&server.place)?;
         }
         self.settings_asked = 0;
         Ok(())
@@ -262,7 +262,8 @@ impl<'a> Recorder<'a> {
     }
 
     fn rate(&self) -> String {
-        let rate = segment::Segment::open(self.source.path()).map(|s| s.clock().ticks_per_second());
+        let rate =
+            segment::Segment::open(self.source.place()).map(|s| s.clock().ticks_per_second());
         rate.map_or("unknown".to_string(), |rate| format!("{rate:.0}"))
     }
 
@@ -463,7 +464,8 @@ mod tests {
     fn what_befalls_the_clock_and_the_machine_is_marked() {
         let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
         let Verb::Record(args) = cli.verb else { panic!("another command") };
-        let mut recorder = Recorder::new(&args, Source::new("/nowhere".into()));
+        let nowhere = segment::ToSegmentPath::to_segment_path(std::path::Path::new("/nowhere"));
+        let mut recorder = Recorder::new(&args, Source::new(nowhere));
         let now = Clocks { realtime: 9_000_000_000_000, ..Clocks::now() };
         let hour = Duration::from_secs(3600);
         recorder.happened(&Happening::Set { by: hour, back: true }, now);

@@ -8,6 +8,7 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::time::SystemTime;
 
 use recording::SettingRow;
+use segment::SegmentPath;
 
 use crate::error::Error;
 use crate::server;
@@ -50,12 +51,12 @@ impl Settings {
     /// Of the server that `target` (or its segment) leads to.
     pub fn start(
         target: Option<String>,
-        segment: &Path,
+        segment: &SegmentPath,
         data_directory: &Path,
     ) -> Option<Settings> {
         let (ask, questions) = channel();
         let (answer, answers) = channel();
-        let segment = segment.display().to_string();
+        let segment = segment.path().display().to_string();
         let data = data_directory.to_path_buf();
         let work = move || {
             while questions.recv().is_ok() {

@@ -2,12 +2,11 @@
 //! The server that is recorded, across its restarts: one frame after the other, and when there
 //! is nothing to read, why.
 
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use segment::kernel::{Watch, Witness};
 use segment::statements::StatementRecord;
-use segment::{Frame, Header, RelationRow, Relations, Segment, Snapshot, Statements};
+use segment::{Frame, Header, RelationRow, Relations, Segment, SegmentPath, Snapshot, Statements};
 
 use crate::error::Error;
 use crate::events::{rows, Item, Row, Tail};
@@ -30,8 +29,8 @@ pub enum Found {
 pub struct Server {
     /// The header of its segment.
     pub header: Header,
-    /// The segment's file.
-    pub path: PathBuf,
+    /// Where its segment is.
+    pub place: SegmentPath,
     /// Whether it began after what was read before: then its first interval has all of it.
     pub fresh: bool,
 }
@@ -56,7 +55,7 @@ pub struct Taken {
 /// Where frames come from.
 #[derive(Debug)]
 pub struct Source {
-    path: PathBuf,
+    place: SegmentPath,
     run: Option<Run>,
     /// When the segment that was read last was made.
     made: Option<u64>,
@@ -83,14 +82,14 @@ struct Detail {
 }
 
 impl Source {
-    /// The segment at `path`, whether it is there already or not.
-    pub fn new(path: PathBuf) -> Source {
-        Source { path, run: None, made: None }
+    /// The segment at a place, whether it is there already or not.
+    pub fn new(place: SegmentPath) -> Source {
+        Source { place, run: None, made: None }
     }
 
-    /// The segment's path.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// The segment's place.
+    pub fn place(&self) -> &SegmentPath {
+        &self.place
     }
 
     /// What has happened since the last look; with everything that is only read at a detail.
@@ -123,7 +122,7 @@ impl Source {
     }
 
     fn attach(&mut self) -> Result<Server, String> {
-        let segment = match Segment::open(&self.path) {
+        let segment = match Segment::open(&self.place) {
             Ok(segment) if segment.server_runs() == Some(false) => {
                 return Err("the server has stopped".to_string())
             }
@@ -133,7 +132,7 @@ impl Source {
         };
         let made = segment.header().created_realtime_ns;
         let fresh = self.made.is_some_and(|known| known != made);
-        let server = Server { header: segment.header().clone(), path: self.path.clone(), fresh };
+        let server = Server { header: segment.header().clone(), place: self.place.clone(), fresh };
         let run = Run::begin(segment, fresh).map_err(|error| error.to_string())?;
         self.made = Some(made);
         self.run = Some(run);

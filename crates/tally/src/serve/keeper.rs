@@ -3,11 +3,11 @@
 //! last minutes, and answers whoever asks. So many readers cost no more looks than one, and the
 //! server nothing.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use segment::SegmentPath;
 use tokio::sync::oneshot;
 
 use super::history::History;
@@ -15,6 +15,7 @@ use super::metrics::{self, Family, Form, Present, Seats};
 use super::page::{self, Pace, Page};
 use super::run::Run;
 use crate::error::Error;
+use crate::escape;
 use crate::record::machine::Processors;
 use crate::record::source::{Found, Source};
 use crate::report::point::Host;
@@ -75,7 +76,7 @@ const COLUMNS: u32 = 60;
 #[derive(Debug)]
 pub struct Keeper {
     source: Source,
-    path: PathBuf,
+    place: SegmentPath,
     run: Option<Run>,
     history: History,
     seats: Option<Seats>,
@@ -93,12 +94,12 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Of the segment at `path`.
-    pub fn new(path: PathBuf, settings: &Settings) -> Keeper {
+    /// Of the segment at a place.
+    pub fn new(place: SegmentPath, settings: &Settings) -> Keeper {
         let detail = (settings.history / COLUMNS).max(settings.interval);
         Keeper {
-            source: Source::new(path.clone()),
-            path,
+            source: Source::new(place.clone()),
+            place,
             run: None,
             history: History::new(settings.history, detail),
             seats: (settings.statements > 0).then(|| Seats::new(settings.statements)),
@@ -152,7 +153,7 @@ impl Keeper {
         for found in self.source.look(false) {
             match found {
                 Found::Server(server) => {
-                    self.run = Run::open(&self.path).ok();
+                    self.run = Run::open(&self.place).ok();
                     let header = &server.header;
                     self.history.restarted(&format!("{}, {}", header.server, header.host));
                     self.history.forget_statements(self.run.as_ref().and_then(Run::statements));
@@ -220,7 +221,8 @@ impl Keeper {
         let why = self.history.silence().unwrap_or("the first interval has not ended");
         match (what, document) {
             (What::Report, Some(document)) => {
-                let body = serde_json::to_vec(&document)?.into();
+                let json = serde_json::to_string(&document)?;
+                let body = escape::json(&json).into_owned().into_bytes().into();
                 Ok(Answer { body, tag, policy: None })
             }
             (What::Report, None) => Err(Error::Failed(format!("nothing to show yet: {why}"))),

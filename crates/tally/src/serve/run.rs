@@ -2,10 +2,9 @@
 //! The run of the server that is read now, all of it since its begin: what the metrics and the
 //! table of statements are made from.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use segment::{Frame, Segment, Statements};
+use segment::{Frame, Segment, SegmentPath, Statements};
 
 use crate::model;
 
@@ -34,9 +33,9 @@ fn steady(rate: f64) -> f64 {
 }
 
 impl Run {
-    /// The segment at `path`.
-    pub fn open(path: &Path) -> Result<Run, segment::Error> {
-        let segment = Segment::open(path)?;
+    /// The segment at a place.
+    pub fn open(place: &SegmentPath) -> Result<Run, segment::Error> {
+        let segment = Segment::open(place)?;
         let ticks_per_second = steady(segment.clock().ticks_per_second());
         let mut run = Run { segment, previous: None, statements: None, ticks_per_second };
         run.read_statements()?;

@@ -16,7 +16,7 @@ use crate::events::{rows, Row};
 /// Events of the server so far; 0 where there is no segment.
 pub(crate) fn event_count(station: &Station) -> Result<u64, Error> {
     match &station.segment {
-        Some(path) => Ok(Segment::open(path)?.event_count()?),
+        Some(place) => Ok(Segment::open(place)?.event_count()?),
         None => Ok(0),
     }
 }
@@ -79,10 +79,10 @@ pub(crate) fn marks(
 }
 
 fn events(station: &Station, after: u64, kinds: &[String]) -> Result<Vec<Row>, Error> {
-    let Some(path) = station.segment.as_ref().filter(|_| !kinds.is_empty()) else {
+    let Some(place) = station.segment.as_ref().filter(|_| !kinds.is_empty()) else {
         return Ok(Vec::new());
     };
-    let segment = Segment::open(path)?;
+    let segment = Segment::open(place)?;
     let mut found = segment.events(after)?;
     found.retain(|event| kinds.contains(&event.kind.to_string()));
     rows(&segment, found)

@@ -84,7 +84,7 @@ pub(crate) fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Er
         server: station.cluster.postmaster_pid()?,
         load: run.load.pid(),
         instrument: beside.as_ref().map(Beside::pid),
-        segment: station.segment.as_deref(),
+        segment: station.segment.as_ref(),
     };
     let mut client = station.cluster.connect()?;
     if !run.warm_up()? {

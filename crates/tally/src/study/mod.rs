@@ -120,7 +120,7 @@ fn list(json: bool) -> Result<(), Error> {
     let all: Vec<About> = stock::all()
         .map(|(name, text)| About::of(&parse(name, text)?))
         .collect::<Result<_, Error>>()?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if json {
         serde_json::to_writer(&mut out, &all)?;
         return Ok(writeln!(out)?);
@@ -135,7 +135,7 @@ fn list(json: bool) -> Result<(), Error> {
 
 fn show(name: &str, file: bool, json: bool) -> Result<(), Error> {
     let files = stock::find(name)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if file {
         return Ok(out.write_all(files.study.as_bytes())?);
     }
@@ -185,7 +185,7 @@ fn run_one(args: &StudyRunArgs) -> Result<(), Error> {
 /// Write all files of a folder and print the tables.
 fn report(folder: &Path, json: bool) -> Result<(), Error> {
     let (answer, tables) = write(folder)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     if json {
         serde_json::to_writer(&mut out, &answer)?;
         return Ok(writeln!(out)?);

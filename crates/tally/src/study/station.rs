@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use scratch::{Builder, Cluster, Load};
-use segment::Segment;
+use segment::{Segment, SegmentPath};
 
 use super::beside::last_lines;
 use super::cell::Proof;
@@ -32,7 +32,7 @@ pub(crate) enum Opened {
 pub(crate) struct Station {
     pub(crate) cluster: Cluster,
     /// None where pg_tally is not loaded.
-    pub(crate) segment: Option<PathBuf>,
+    pub(crate) segment: Option<SegmentPath>,
     pub(crate) words: Words,
     pub(crate) proof: Proof,
     _places: Vec<Place>,
@@ -111,8 +111,8 @@ impl Station {
             instrumented::check(&cluster, segment)?;
         }
         fill_tables(plan, arm, &cluster).map_err(named)?;
-        if let (Some(path), Some(level)) = (&segment, plan.level(arm).of_segment()) {
-            segment::set_level(path, level)?;
+        if let (Some(place), Some(level)) = (&segment, plan.level(arm).of_segment()) {
+            segment::set_level(place, level)?;
         }
         words.set("pid", cluster.postmaster_pid()?);
         words.set("host", cluster.host().display());
@@ -122,7 +122,7 @@ impl Station {
         words.set("log", cluster.log_path().display());
         words.set("dir", cluster.dir().display());
         if let Some(segment) = &segment {
-            words.set("segment", segment.display());
+            words.set("segment", segment.path().display());
         }
         let mut station = Self {
             cluster,
@@ -198,7 +198,7 @@ fn create(
     plan: &Plan,
     arm: &Arm,
     parent: Option<PathBuf>,
-) -> Result<(Cluster, Option<PathBuf>), Error> {
+) -> Result<(Cluster, Option<SegmentPath>), Error> {
     let most = plan.points.iter().map(|point| point.clients).max().unwrap_or(1);
     let mut builder: Builder = Cluster::builder()
         .fsync(plan.study.server.fsync)

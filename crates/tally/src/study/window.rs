@@ -2,10 +2,10 @@
 //! A stretch of time that is watched: what processes, the segment, the machine and the server's own
 //! views say of it.
 
-use std::path::Path;
 use std::time::Instant;
 
 use postgres::{Client, SimpleQueryMessage};
+use segment::SegmentPath;
 use serde_json::Value;
 
 use super::cell::Values;
@@ -23,7 +23,7 @@ pub(crate) struct Watched<'a> {
     pub(crate) server: u32,
     pub(crate) load: u32,
     pub(crate) instrument: Option<u32>,
-    pub(crate) segment: Option<&'a Path>,
+    pub(crate) segment: Option<&'a SegmentPath>,
 }
 
 /// An open window.
@@ -66,7 +66,7 @@ impl<'a> Window<'a> {
         let mut feed = None;
         let listed = study.listings.iter().any(|listing| listing.worst.is_some());
         if let Some(segment) = watched.segment.filter(|_| wanted("") || per_command || listed) {
-            let mut opened = Feed::open(segment.into(), false, false, wanted("statements"))?;
+            let mut opened = Feed::open(segment.clone(), false, false, wanted("statements"))?;
             if wanted("io.") {
                 opened.ask_for_io();
             }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! One interval after the other from a server, across its restarts.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use segment::clients::Clients;
 use segment::kernel::{Watch, Witness};
-use segment::{Interval, Segment, Snapshot};
+use segment::{Interval, Segment, SegmentPath, Snapshot};
 use serde::Serialize;
 
 use super::watch;
@@ -56,7 +55,7 @@ pub enum Step {
 /// Where intervals come from.
 #[derive(Debug)]
 pub struct Feed {
-    path: PathBuf,
+    place: SegmentPath,
     witness: bool,
     leaders: bool,
     statements: bool,
@@ -74,8 +73,8 @@ struct Source {
 }
 
 impl Source {
-    fn open(path: &Path, witness: bool, asked: bool) -> Result<Source, Error> {
-        let mut segment = Segment::open(path)?;
+    fn open(place: &SegmentPath, witness: bool, asked: bool) -> Result<Source, Error> {
+        let mut segment = Segment::open(place)?;
         let mut watch = witness.then(|| Watch::start(&segment));
         let previous = segment.snapshot(None)?;
         if let Some(watch) = &mut watch {
@@ -114,23 +113,23 @@ fn statements(
 }
 
 impl Feed {
-    /// Attach to the segment at `path` and take a first reading.
+    /// Attach to the segment at a place and take a first reading.
     /// `leaders`: parallel workers are counted with their leaders. `statements`: they are read.
     pub fn open(
-        path: PathBuf,
+        place: SegmentPath,
         witness: bool,
         leaders: bool,
         statements: bool,
     ) -> Result<Feed, Error> {
-        let source = Source::open(&path, witness, statements)?;
+        let source = Source::open(&place, witness, statements)?;
         if source.segment.server_runs() == Some(false) {
             return Err(Error::Failed(format!(
                 "{}: its server ({}) does not run any more",
-                path.display(),
+                place.path().display(),
                 source.segment.header().host
             )));
         }
-        Ok(Feed { path, witness, leaders, statements, io: false, source: Some(source) })
+        Ok(Feed { place, witness, leaders, statements, io: false, source: Some(source) })
     }
 
     /// Read the statements from now on; the first reading has them since the last reset.
@@ -173,7 +172,7 @@ impl Feed {
             }
             self.source = None;
         }
-        match Source::open(&self.path, self.witness, self.statements) {
+        match Source::open(&self.place, self.witness, self.statements) {
             Ok(source) if source.segment.server_runs() == Some(false) => {
                 Step::Gone("the server has stopped; waiting for it to come back".to_string())
             }

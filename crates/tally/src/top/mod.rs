@@ -60,10 +60,10 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if let Some(directory) = &args.replay {
         return replay(args, directory, plain, color);
     }
-    let path = target::path(args.target.as_deref())?;
+    let place = target::place(args.target.as_deref())?;
     let first = args.view.filter(|_| plain).unwrap_or(View::All);
     let statements = args.json || plain && views::of_statements(first);
-    let mut feed = Feed::open(path, !args.no_witness, args.leaders, statements)?;
+    let mut feed = Feed::open(place, !args.no_witness, args.leaders, statements)?;
     if !plain {
         let mut screen = live::screen(args, color);
         let mut tape = Live::new(feed, &screen);

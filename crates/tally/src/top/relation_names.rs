@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use segment::{Header, RelationRow};
+use segment::{RelationRow, Segment};
 
 use crate::model::io::{RelationFile, RelationNames};
-use crate::server;
+use crate::server::Socket;
 
 /// How many of the busiest relations are asked for.
 const BUSIEST: usize = 32;
@@ -31,7 +31,7 @@ type Answer = (String, Option<Vec<(RelationFile, String)>>);
 /// What has been found out.
 #[derive(Debug)]
 pub struct Asker {
-    socket: Option<String>,
+    socket: Option<Socket>,
     /// Looked for, with an answer or without.
     asked: BTreeSet<RelationFile>,
     names: RelationNames,
@@ -43,9 +43,9 @@ pub struct Asker {
 
 impl Asker {
     /// Of the server that a segment tells of.
-    pub fn start(header: &Header) -> Asker {
+    pub fn start(segment: &Segment) -> Asker {
         Asker {
-            socket: server::of_segment(header),
+            socket: Socket::open_to_us(segment),
             asked: BTreeSet::new(),
             names: RelationNames::default(),
             closed: BTreeSet::new(),
@@ -116,7 +116,7 @@ impl Asker {
     }
 }
 
-fn ask(socket: String, files: Files) -> Option<Receiver<Answer>> {
+fn ask(socket: Socket, files: Files) -> Option<Receiver<Answer>> {
     let (answer, answers) = channel();
     let work = move || {
         for (database, files) in files {
@@ -132,11 +132,11 @@ fn ask(socket: String, files: Files) -> Option<Receiver<Answer>> {
 }
 
 fn names(
-    socket: &str,
+    socket: &Socket,
     database: &str,
     files: &[RelationFile],
 ) -> Option<Vec<(RelationFile, String)>> {
-    let mut client = server::connect_within(socket, database).ok()?;
+    let mut client = socket.connect(Some(database)).ok()?;
     let numbers = |number: fn(&RelationFile) -> u32| files.iter().map(number).collect::<Vec<_>>();
     // Where there is no such relation any more, there is no name.
     let sql = "select n - 1, name from (

@@ -7,10 +7,10 @@ use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
 
 use device::PlaceKind;
-use segment::{Header, Interval};
+use segment::{Interval, Segment};
 
 use crate::model::io::{DevicesUnder, Tablespace, Tablespaces};
-use crate::server;
+use crate::server::Socket;
 
 /// How long the first answer is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -20,7 +20,7 @@ type Names = BTreeMap<u32, String>;
 /// What has been found out.
 #[derive(Debug)]
 pub struct Asker {
-    socket: Option<String>,
+    socket: Option<Socket>,
     /// Looked for, with an answer or without.
     asked: BTreeSet<u32>,
     names: Names,
@@ -30,9 +30,9 @@ pub struct Asker {
 
 impl Asker {
     /// Of the server that a segment tells of.
-    pub fn start(header: &Header) -> Asker {
+    pub fn start(segment: &Segment) -> Asker {
         Asker {
-            socket: server::of_segment(header),
+            socket: Socket::open_to_us(segment),
             asked: BTreeSet::new(),
             names: Names::new(),
             answer: None,
@@ -74,11 +74,11 @@ impl Asker {
 }
 
 /// `None`, or no answer: it cannot be asked.
-fn ask(socket: String) -> Option<Receiver<Names>> {
+fn ask(socket: Socket) -> Option<Receiver<Names>> {
     let (answer, answers) = channel();
     let work = move || {
         let sql = "select oid, spcname::text from pg_tablespace";
-        let rows = server::connect(&socket).ok().and_then(|mut c| c.query(sql, &[]).ok());
+        let rows = socket.connect(None).ok().and_then(|mut c| c.query(sql, &[]).ok());
         if let Some(rows) = rows {
             // Nobody may be listening any more.
             let _ = answer.send(rows.iter().map(|row| (row.get(0), row.get(1))).collect());

@@ -46,8 +46,8 @@ impl Watch {
             Err("the segment names no data directory".to_string())
         };
         let relations = segment.relations().ok().flatten();
-        let tablespaces = tablespaces::Asker::start(header);
-        let names = relation_names::Asker::start(header);
+        let tablespaces = tablespaces::Asker::start(segment);
+        let names = relation_names::Asker::start(segment);
         let (tail, told) = (Tail::after(0), Told::default());
         Watch { tail, told, relations, devices, tablespaces, names }
     }

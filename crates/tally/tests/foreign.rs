@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Files that another user has put where a server's segment is looked for: nothing of them is shown
+//! or written, and nobody is connected to because they say so. These tests change the owner of files,
+//! so they need root, as whom `make test` runs in a container; else they have nothing to do.
+
+mod house;
+
+use std::io::{Read, Write};
+use std::os::unix::fs::{chown, symlink, FileExt, MetadataExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use house::{complaint, plain, segment, start, tally};
+use scratch::Cluster;
+use segment::layout::header;
+
+const NOBODY: u32 = 65_534;
+const SECRET: &str = "root's own password";
+/// Every verb that reads a segment or writes it.
+const VERBS: [&[&str]; 9] = [
+    &["status"],
+    &["top", "--once"],
+    &["statements"],
+    &["functions"],
+    &["events"],
+    &["level"],
+    &["level", "off"],
+    &["record", "--duration", "1s", "-o", "/nonexistent/recording"],
+    &["serve", "--listen", "127.0.0.1:0"],
+];
+
+fn root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A real server's segment, and one without whose place can be taken.
+fn two() -> (Cluster, Cluster) {
+    let small = house::plain().setting("shared_preload_libraries", "pg_tally");
+    (start(small.setting("pg_tally.max_slots", "64")), start(plain()))
+}
+
+/// The verb with a target: a level comes before it.
+fn told(verb: &[&str], target: &Path) -> String {
+    complaint(tally().args(verb).arg(target), 1)
+}
+
+/// A file that is there for as long as this.
+struct Planted(PathBuf);
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Planted {
+    /// A copy of a segment, of another owner.
+    fn copy(of: &Path, at: PathBuf, owner: u32) -> Planted {
+        let copied = Command::new("cp").arg("--sparse=always").arg(of).arg(&at).status().unwrap();
+        assert!(copied.success());
+        chown(&at, Some(owner), Some(owner)).unwrap();
+        Planted(at)
+    }
+
+    fn text(&self, at: usize, text: &str) {
+        let file = std::fs::OpenOptions::new().write(true).open(&self.0).unwrap();
+        file.write_all_at(&[text.as_bytes(), b"\0"].concat(), at as u64).unwrap();
+    }
+
+    fn head(&self) -> Vec<u8> {
+        let mut head = vec![0; 4096];
+        std::fs::File::open(&self.0).unwrap().read_exact(&mut head).unwrap();
+        head
+    }
+}
+
+/// Waits at a socket of nobody's, asks who comes for a password in clear, and keeps all that it is
+/// sent.
+struct Listening {
+    folder: tempfile::TempDir,
+    heard: Arc<Mutex<Vec<u8>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Listening {
+    fn start() -> Listening {
+        let folder = tempfile::tempdir().unwrap();
+        chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        let path = folder.path().join(".s.PGSQL.5432");
+        let listener = UnixListener::bind(&path).unwrap();
+        chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let (heard, stop) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::<AtomicBool>::default());
+        let thread = {
+            let (heard, stop) = (heard.clone(), stop.clone());
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let Ok((mut stream, _)) = listener.accept() else {
+                        std::thread::sleep(Duration::from_millis(5));
+                        continue;
+                    };
+                    stream.set_nonblocking(false).unwrap();
+                    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+                    let mut length = [0; 4];
+                    stream.read_exact(&mut length).unwrap();
+                    let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
+                    stream.read_exact(&mut startup).unwrap();
+                    stream.write_all(&[b'R', 0, 0, 0, 8, 0, 0, 0, 3]).unwrap();
+                    let mut rest = vec![0; 1000];
+                    let read = stream.read(&mut rest).unwrap_or(0);
+                    let mut heard = heard.lock().unwrap();
+                    heard.extend(startup);
+                    heard.extend(&rest[..read]);
+                }
+            })
+        };
+        Listening { folder, heard, stop, thread: Some(thread) }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn heard(&self) -> String {
+        String::from_utf8_lossy(&self.heard.lock().unwrap()).into_owned()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+/// Where the segment of a server in this directory is looked for.
+fn predicted(data: &Path) -> PathBuf {
+    let meta = std::fs::metadata(data).unwrap();
+    PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", meta.dev(), meta.ino()))
+}
+
+#[test]
+fn a_file_of_another_user_is_neither_shown_nor_written() {
+    if !root() {
+        return;
+    }
+    let (real, victim) = two();
+    let planted = Planted::copy(&segment(&real), segment(&victim), NOBODY);
+    let before = planted.head();
+    let owner = Command::new("stat").args(["-c", "%U"]).arg(victim.data_dir()).output().unwrap();
+    let owner = String::from_utf8(owner.stdout).unwrap();
+    for verb in VERBS {
+        for target in [victim.data_dir(), planted.0.as_path()] {
+            let said = told(verb, target);
+            for word in [&planted.0.display().to_string(), "belongs to user nobody", "remove it"] {
+                assert!(said.contains(word), "{verb:?} {}: {word}: {said}", target.display());
+            }
+            assert!(said.contains(owner.trim()), "{said}");
+        }
+    }
+    assert!(planted.head() == before, "it has been written");
+    // It is listed as what it is.
+    let list = house::output(tally().args(["ls"]));
+    let line = list.lines().find(|line| line.contains(&planted.0.display().to_string())).unwrap();
+    assert!(line.contains("foreign, so not read: it belongs to user nobody"), "{line}");
+}
+
+#[test]
+fn a_link_is_not_followed() {
+    if !root() {
+        return;
+    }
+    let (real, victim) = two();
+    let link = Planted(segment(&victim));
+    symlink(segment(&real), &link.0).unwrap();
+    for verb in VERBS {
+        for target in [victim.data_dir(), link.0.as_path()] {
+            let said = told(verb, target);
+            assert!(said.contains("links are not followed"), "{verb:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn nobody_is_connected_to_because_a_foreign_file_says_so() {
+    if !root() {
+        return;
+    }
+    let (real, victim) = two();
+    let listening = Listening::start();
+    let planted = Planted::copy(&segment(&real), segment(&victim), NOBODY);
+    planted.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let target = planted.0.to_str().unwrap();
+    for verb in [
+        &["record", "--duration", "2s", "-o", folder.path().to_str().unwrap(), target][..],
+        &["top", "--once", "--view", "io", target],
+        &["functions", "--list", "*", target],
+        &["enable", target],
+        &["disable", target],
+    ] {
+        let mut command = tally();
+        command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET).args(verb);
+        complaint(&mut command, 1);
+        assert_eq!(listening.heard(), "", "{verb:?}");
+    }
+    house::output(tally().env("PGPASSWORD", SECRET).arg("ls"));
+    assert_eq!(listening.heard(), "");
+}
+
+/// All of it is nobody's, and fits together: a server like any other. But who did not name it does
+/// not send it what is meant for another.
+#[test]
+fn a_password_goes_only_to_a_server_that_was_named() {
+    if !root() {
+        return;
+    }
+    let (real, _) = two();
+    let listening = Listening::start();
+    let planted = Planted::copy(&segment(&real), predicted(listening.path()), NOBODY);
+    planted.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
+    planted.text(header::HOST, listening.path().to_str().unwrap());
+    let run = |target: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = tally();
+        command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
+        command.args(["record", "--duration", "2s", "-o", folder.path().to_str().unwrap(), target]);
+        house::output(&mut command);
+        let mut command = tally();
+        command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
+        complaint(command.args(["functions", "--list", "*", target]), 1)
+    };
+    let said = run(planted.0.to_str().unwrap());
+    assert!(listening.heard().contains("postgres"), "it was connected to");
+    assert!(!listening.heard().contains(SECRET), "{}", listening.heard());
+    assert!(said.contains("PGPASSWORD was not sent"), "{said}");
+    // The same server by the name of its data directory: now it is the one that is meant.
+    let file = format!(
+        "{}\n{}\n0\n5432\n{}\n\n",
+        std::process::id(),
+        listening.path().display(),
+        listening.path().display()
+    );
+    std::fs::write(listening.path().join("postmaster.pid"), file).unwrap();
+    run(listening.path().to_str().unwrap());
+    assert!(listening.heard().contains(SECRET));
+}
+
+#[test]
+fn a_socket_of_another_user_is_not_connected_to() {
+    if !root() {
+        return;
+    }
+    let (real, _) = two();
+    let listening = Listening::start();
+    let mine = Planted::copy(&segment(&real), predicted(listening.path()), 0);
+    mine.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
+    let mut command = tally();
+    command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
+    let said = complaint(command.args(["functions", "--list", "*"]).arg(&mine.0), 1);
+    assert!(said.contains("not a socket of the server's user"), "{said}");
+    assert_eq!(listening.heard(), "");
+}
+
+#[test]
+fn a_servers_own_segment_is_read_and_set_by_root_by_its_user_and_by_every_name() {
+    let cluster = house::shared();
+    let link = tempfile::tempdir().unwrap();
+    let link = link.path().join("data");
+    symlink(cluster.data_dir(), &link).unwrap();
+    let path = segment(&cluster);
+    for target in [cluster.data_dir(), &path, &link] {
+        house::output(tally().args(["level", "locks"]).arg(target));
+        assert_eq!(house::output(tally().arg("level").arg(target)), "locks\n");
+    }
+    let by_connection = cluster.connection_string();
+    assert_eq!(house::output(tally().args(["level", &by_connection])), "locks\n");
+}
