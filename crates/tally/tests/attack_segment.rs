@@ -84,9 +84,7 @@ impl Victim {
     fn survives(&self, what: &str) {
         house::eventually(&format!("sessions are taken after {what}"), || {
             assert!(scratch::alive(self.postmaster), "the postmaster died of {what}");
-            self.cluster
-                .connect()
-                .is_ok_and(|mut client| client.simple_query("select 1").is_ok())
+            self.cluster.connect().is_ok_and(|mut client| client.simple_query("select 1").is_ok())
         });
         assert_eq!(self.cluster.postmaster_pid().unwrap(), self.postmaster, "after {what}");
     }
@@ -114,10 +112,8 @@ fn a_file_that_is_cut_short_ends_no_process() {
         victim.survives(&format!("a cut to {length} bytes"));
         assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
         // A session of now says why it is not seen.
-        let failure = victim
-            .cluster
-            .psql("select value from tally.status where name = 'reason'")
-            .unwrap();
+        let failure =
+            victim.cluster.psql("select value from tally.status where name = 'reason'").unwrap();
         assert!(failure.contains("cut short"), "{length}: {failure}");
         // The next start makes another file.
         victim.cluster.restart().unwrap();
@@ -315,7 +311,8 @@ fn a_stopped_holder_of_the_fold_lock_delays_nobody() {
     victim.put(FOLD_LOCK_BOOT_NS, &boot_ns.to_ne_bytes());
     victim.put(FOLD_LOCK, &holder.id().to_ne_bytes());
     let postmaster = i32::try_from(victim.postmaster).unwrap();
-    let trace = house::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);
+    let trace =
+        house::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);
     let mut sessions = 0;
     while sessions < 40 {
         drop(victim.cluster.connect().unwrap());

@@ -39,10 +39,8 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     let mut signals = Signals::catch()?;
     let place = target::place(args.target.as_deref())?;
     // A server may come back; a file of somebody else does not become its segment.
-    match segment::Segment::open(&place) {
-        Err(error @ (Foreign { .. } | NotAFile { .. })) => return Err(error.into()),
-        // What else is in the way may go away.
-        _ => {}
+    if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(&place) {
+        return Err(error.into());
     }
     let mut recorder = Recorder::new(args, Source::new(place));
     recorder.look(false)?;
