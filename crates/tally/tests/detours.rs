@@ -39,6 +39,13 @@ fn counted(path: &Path, pid: i32, wanted: impl Fn(&str) -> bool) -> u64 {
     count(&Segment::open(path).unwrap().snapshot(None).unwrap(), pid, wanted)
 }
 
+/// The calls of a process that passed a probe: no wait goes without one.
+fn calls(path: &Path, pid: i32) -> u64 {
+    let snapshot = Segment::open(path).unwrap().snapshot(None).unwrap();
+    let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
+    book.calls.iter().sum()
+}
+
 /// Level `locks` is asked for while this session cannot open a file, and then it can.
 fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     let path = house::segment(cluster);
@@ -48,14 +55,17 @@ fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     let work = "select count(*) from pg_class";
     client.batch_execute(work).unwrap();
     may_open(cluster, pid, false);
+    let calls_before = calls(&path, pid);
     set_level(&path, Level::Locks).unwrap();
     for _ in 0..3 {
         client.batch_execute(work).unwrap();
     }
     assert_eq!(locks(), 0, "it could be switched without a descriptor: nothing is tested");
+    let refused = calls(&path, pid) - calls_before;
     may_open(cluster, pid, true);
-    // It is tried again at waits: after as many as there were, at the most, and as many again.
-    for _ in 0..20 {
+    // It is tried again after no more waits than twice those that there were. Each of these
+    // has one at least.
+    for _ in 0..2 * refused + 4 {
         client.batch_execute(work).unwrap();
     }
     // What is noted of locks is settled at a wait.
@@ -69,10 +79,12 @@ fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     set_level(&path, Level::Locks).unwrap();
     client.batch_execute(work).unwrap();
     may_open(cluster, pid, false);
+    let calls_before = calls(&path, pid);
     set_level(&path, Level::Waits).unwrap();
     client.batch_execute(work).unwrap();
+    let refused = calls(&path, pid) - calls_before;
     may_open(cluster, pid, true);
-    for _ in 0..20 {
+    for _ in 0..2 * refused + 4 {
         client.batch_execute(work).unwrap();
     }
     let (then, _) = (locks(), client.batch_execute(work).unwrap());

@@ -9,7 +9,7 @@ mod house;
 
 use std::collections::BTreeSet;
 
-use house::lazy::{held, lazily_bound, mapped, Elf};
+use house::lazy::{held, lazily_bound, mapped};
 use postgres::Client;
 use scratch::Cluster;
 use segment::{ProbeState, Segment};
@@ -36,7 +36,7 @@ fn probes_are_in_place(cluster: &Cluster, segment: &Segment, pid: u32, least: us
     let program = cluster.binaries().program("postgres");
     let ours = mapped(pid, "/pg_tally.so");
     assert!(!ours.is_empty(), "process {pid} has not loaded the extension");
-    let table = held(pid, &program, &Elf::read(&program).slots());
+    let table = held(pid, &program);
     let mut checked = BTreeSet::new();
     for probe in segment.probes().unwrap() {
         let Some(name) = probe.name.strip_prefix("import ") else { continue };

@@ -39,12 +39,12 @@ struct Header {
 }
 
 /// An ELF file of 64 bits, least significant byte first.
-pub struct Elf {
+struct Elf {
     bytes: Vec<u8>,
 }
 
 impl Elf {
-    pub fn read(path: &Path) -> Self {
+    fn read(path: &Path) -> Self {
         let bytes = std::fs::read(path).unwrap();
         assert_eq!(&bytes[..6], b"\x7fELF\x02\x01", "{}", path.display());
         Self { bytes }
@@ -70,6 +70,13 @@ impl Elf {
                 size: self.number(at + 32, 8),
             })
             .collect()
+    }
+
+    /// Where its first page lies in the address space; 0 if it may lie anywhere.
+    fn first_address(&self) -> u64 {
+        let headers = self.headers();
+        let loads = headers.iter().filter(|header| header.kind == PT_LOAD);
+        loads.map(|load| load.address & !0xfff).min().unwrap()
     }
 
     /// Where in the file that address lies.
@@ -103,7 +110,7 @@ impl Elf {
     }
 
     /// Address of each slot of the procedure linkage table, by the function's name.
-    pub fn slots(&self) -> BTreeMap<String, u64> {
+    fn slots(&self) -> BTreeMap<String, u64> {
         let relocations = self.place(self.tag(DT_JMPREL));
         let (symbols, strings) = (self.place(self.tag(DT_SYMTAB)), self.place(self.tag(DT_STRTAB)));
         (0..self.tag(DT_PLTRELSZ) as usize / 24)
@@ -176,15 +183,17 @@ pub fn mapped(pid: u32, name: &str) -> Vec<Range<u64>> {
 }
 
 /// What the slots of a process's program hold.
-pub fn held(pid: u32, program: &Path, slots: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-    let base = mapped(pid, program.to_str().unwrap()).iter().map(|range| range.start).min();
+pub fn held(pid: u32, program: &Path) -> BTreeMap<String, u64> {
+    let elf = Elf::read(program);
+    let start = mapped(pid, program.to_str().unwrap()).iter().map(|range| range.start).min();
+    let base = start.unwrap() - elf.first_address();
     let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
     let mut value = [0; 8];
-    slots
-        .iter()
+    elf.slots()
+        .into_iter()
         .map(|(name, slot)| {
-            memory.read_exact_at(&mut value, base.unwrap() + slot).unwrap();
-            (name.clone(), u64::from_le_bytes(value))
+            memory.read_exact_at(&mut value, base + slot).unwrap();
+            (name, u64::from_le_bytes(value))
         })
         .collect()
 }
