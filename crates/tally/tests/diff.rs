@@ -353,14 +353,15 @@ const READS: &str = "\\set r random(1, 800000)\n\
     select sum(a.abalance) from generate_series(1, 300) g, lateral (\
     select abalance from pgbench_accounts where aid = 1 + (g * 7919 + :r) % 800000) a;";
 
-/// Record so many seconds of it under that load.
+/// Record so many seconds of it under that load, forty intervals.
 fn record(cluster: &Cluster, seconds: u64, to: &Path) {
     let load = cluster.pgbench().load(Load::Script(READS.to_string())).clients(2);
     let load = load.duration(Duration::from_secs(seconds + 2)).spawn().unwrap();
     let mut command = tally();
     command.arg("record").arg(house::segment(cluster)).arg("-o").arg(to);
-    command.args(["--duration", &format!("{seconds}s"), "--interval", "500ms"]);
-    command.args(["--detail", "1s"]);
+    let interval = seconds * 1000 / 40;
+    command.args(["--duration", &format!("{seconds}s"), "--interval", &format!("{interval}ms")]);
+    command.args(["--detail", &format!("{}ms", 2 * interval)]);
     output(&mut command);
     load.wait().unwrap();
 }
@@ -379,7 +380,7 @@ fn memory_explains_the_difference_of_two_servers() {
     let pair = |pair: usize| {
         let names = ["little", "much"].map(|name| format!("{name}{pair}"));
         for (server, name) in servers.iter().zip(&names) {
-            record(server, 20, &folder.path(name));
+            record(server, 10, &folder.path(name));
         }
         folder.json(&names[0], &names[1], &[])
     };
