@@ -3,6 +3,28 @@
 
 \echo Use "CREATE EXTENSION pg_tally" to load this file. \quit
 
+/*
+ * The schema is the extension's own, created here and dropped with it. One that is there already
+ * may belong to anybody who may create schemas, and hold functions of theirs: a superuser who calls
+ * tally.reset() would then call theirs. Names without a schema are of pg_catalog throughout this
+ * file, since that is the extension's schema (pg_tally.control) and so the whole search path.
+ */
+DO $$
+DECLARE
+    owner text;
+BEGIN
+    SELECT pg_catalog.pg_get_userbyid(nspowner) INTO owner
+    FROM pg_catalog.pg_namespace
+    WHERE nspname OPERATOR(pg_catalog.=) 'tally';
+    IF FOUND THEN
+        RAISE EXCEPTION 'schema "tally" exists already; it belongs to role "%"', owner
+            USING ERRCODE = 'duplicate_schema',
+                  DETAIL = 'Extension "pg_tally" creates this schema itself, so that nobody else can have put functions there.',
+                  HINT = 'Look what is in it, then drop or rename it.';
+    END IF;
+END $$;
+CREATE SCHEMA tally;
+
 CREATE FUNCTION tally.totals(
     by_group boolean,
     OUT kind text, OUT datid oid, OUT datname text, OUT usesysid oid, OUT usename text,

@@ -227,6 +227,9 @@ statement_file_save(tally_segment *segment)
 
 	if (segment->cold.sets.count == 0)
 		return;
+	/* "tally disable" was here: nobody would read the file */
+	if ((__atomic_load_n(&segment->header->pause, __ATOMIC_RELAXED) & TALLY_PAUSE_KEEPING) != 0)
+		return;
 	/* who died in the middle of something has statements in its cache */
 	tally_sweep(segment);
 	INIT_CRC32C(w.crc);

@@ -81,6 +81,7 @@ typedef enum tally_level
 
 /* Bits of tally_header.pause. */
 #define TALLY_PAUSE_STATEMENTS 1u
+#define TALLY_PAUSE_KEEPING 2u	/* statements are not kept over the server's next restart */
 
 /* Where the regions lie. Offsets are from the start of the file, in bytes. */
 typedef struct tally_region

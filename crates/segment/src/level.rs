@@ -6,11 +6,11 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::layout::{header, u32_at, u64_at, HEADER_SIZE};
 use crate::segment::Segment;
+use crate::segment_path::ToSegmentPath;
 use rustix::fs::OFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -145,7 +145,7 @@ impl Segment {
     ///
     /// Needs the right to write the file, so the server's user or root.
     pub fn level_switch(&self) -> Result<LevelSwitch, Error> {
-        LevelSwitch::open(self.path())
+        LevelSwitch::open(self.place())
     }
 }
 
@@ -153,13 +153,15 @@ impl Segment {
 /// again. They act on it at their next probe. Returns the level that was in force.
 ///
 /// Needs the right to write the file, so the server's user or root. A symbolic link is not
-/// followed.
-pub fn set_level(path: &Path, level: Level) -> Result<Level, Error> {
-    Ok(LevelSwitch::open(path)?.set(level))
+/// followed, and a file of another owner (see [`crate::SegmentPath`]) not written.
+pub fn set_level(place: &(impl ToSegmentPath + ?Sized), level: Level) -> Result<Level, Error> {
+    Ok(LevelSwitch::open(place)?.set(level))
 }
 
 /// Bit of the pause word: statements are not looked at.
 const PAUSE_STATEMENTS: u32 = 1;
+/// Bit of the pause word: statements are not kept over a restart of the server.
+const PAUSE_KEEPING: u32 = 2;
 
 /// The level and the pause word of one segment, open for writing.
 ///
@@ -179,8 +181,10 @@ unsafe impl Send for LevelSwitch {}
 unsafe impl Sync for LevelSwitch {}
 
 impl LevelSwitch {
-    /// For the segment at `path`.
-    pub fn open(path: &Path) -> Result<LevelSwitch, Error> {
+    /// For the segment at a place, on the conditions of a reader.
+    pub fn open(place: &(impl ToSegmentPath + ?Sized)) -> Result<LevelSwitch, Error> {
+        let place = place.to_segment_path();
+        let path = place.path();
         let wish = "change its level";
         let file = OpenOptions::new()
             .read(true)
@@ -190,7 +194,7 @@ impl LevelSwitch {
             .map_err(|e| crate::segment::open_error(path, wish, e))?;
         let io = |source| Error::Io { path: path.to_path_buf(), wish, source };
         // The checks of a reader, on the very file that will be written.
-        let segment = Segment::from_file(file.try_clone().map_err(io)?, path)?;
+        let segment = Segment::from_file(file.try_clone().map_err(io)?, place.clone())?;
         // SAFETY: a new mapping, of nothing that this process has; the file was just found to
         // be longer than its header.
         let page = unsafe {
@@ -276,6 +280,16 @@ impl LevelSwitch {
             word.fetch_or(PAUSE_STATEMENTS, Ordering::AcqRel);
         } else {
             word.fetch_and(!PAUSE_STATEMENTS, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether the server is to keep its statements over its next restart.
+    pub fn keep_statements(&self, keep: bool) {
+        let word = self.u32(header::PAUSE);
+        if keep {
+            word.fetch_and(!PAUSE_KEEPING, Ordering::AcqRel);
+        } else {
+            word.fetch_or(PAUSE_KEEPING, Ordering::AcqRel);
         }
     }
 

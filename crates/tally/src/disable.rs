@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally disable`: out of the settings, off at once, and nothing left behind.
+//! `tally disable`: out of the settings, off at once, and nothing left behind that pg_tally or
+//! `tally enable` has made; what has to be left is named, with the way to remove it.
 
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use postgres::Client;
-use segment::{Level, Segment};
+use segment::{Level, LevelSwitch, Segment, SegmentPath};
 
 use crate::cli::DisableArgs;
 use crate::error::Error;
+use crate::extension::{self, Dropped};
 use crate::library_list::{Change, LibraryList};
 use crate::server;
 
@@ -17,6 +19,8 @@ use crate::server;
 const PATIENCE: Duration = Duration::from_secs(5);
 const RELOAD: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(50);
+/// Where a server that stops in good order keeps its statements, in the data directory.
+const KEPT_IN: &str = "pg_stat";
 
 /// Disable it. Where it is not enabled, nothing happens.
 pub fn run(args: &DisableArgs) -> Result<(), Error> {
@@ -24,7 +28,7 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
     server::require_superuser(&mut client)?;
     let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
     let session = LibraryList::read(&mut client, "session_preload_libraries")?;
-    let path = server::segment_path(&mut client)?.filter(|path| path.exists());
+    let place = server::segment_place(&mut client)?.filter(SegmentPath::is_owners);
     let changes = [
         ("shared_preload_libraries", shared.remove(&mut client)?),
         ("session_preload_libraries", session.remove(&mut client)?),
@@ -41,6 +45,8 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
     }
     client.batch_execute("select pg_reload_conf()")?;
     let data: String = client.query_one("select current_setting('data_directory')", &[])?.get(0);
+    let databases = extension::databases(&mut client)?;
+    let kept = kept_statements(&mut client)?;
     // Our session may be instrumented itself, by the setting that is gone now.
     drop(client);
     if had_level {
@@ -48,7 +54,7 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
         std::thread::sleep(RELOAD);
     }
 
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     let mut by_hand = false;
     for (name, change) in &changes {
         match change {
@@ -60,12 +66,71 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
             }
         }
     }
-    if changes.iter().all(|(_, change)| *change == Change::None) && path.is_none() {
+    let mut found = changes.iter().any(|(_, change)| *change != Change::None) || place.is_some();
+    found |= drop_extensions(args, &databases, &mut out)?;
+    for name in &kept {
+        found = true;
+        remove(&Path::new(&data).join(KEPT_IN).join(name), &mut out)?;
+    }
+    if !found {
         writeln!(out, "pg_tally is not enabled on {data}; nothing to do")?;
         return Ok(());
     }
-    if let Some(path) = &path {
-        finish(path, &data, shared.is_running(), by_hand, &mut out)?;
+    if let Some(place) = &place {
+        finish(place, &data, shared.is_running(), by_hand, &mut out)?;
+    }
+    Ok(())
+}
+
+/// In each database where `enable` has created the extension. Returns whether any has one.
+fn drop_extensions(
+    args: &DisableArgs,
+    databases: &[String],
+    out: &mut impl Write,
+) -> Result<bool, Error> {
+    let mut found = false;
+    for database in databases {
+        let dropped = server::connect_database(args.target.as_deref(), database)
+            .and_then(|mut client| extension::drop(&mut client));
+        match dropped {
+            Ok(Dropped::None) => continue,
+            Ok(Dropped::Done) => {
+                writeln!(out, "extension pg_tally of database {database} dropped")?
+            }
+            Ok(Dropped::Kept(why)) => writeln!(
+                out,
+                "database {database} keeps extension pg_tally: {why}; DROP EXTENSION pg_tally in \
+                 that database removes it"
+            )?,
+            Err(error) => writeln!(
+                out,
+                "database {database} may have extension pg_tally, and could not be asked: {error}"
+            )?,
+        }
+        found = true;
+    }
+    Ok(found)
+}
+
+/// Names of the files in which the last run of the server has kept its statements. A server that
+/// has the library takes them at its start, so that there is none while it runs.
+fn kept_statements(client: &mut Client) -> Result<Vec<String>, Error> {
+    let rows = client.query(
+        "select name from pg_ls_dir('pg_stat') as name \
+         where name in ('pg_tally.statements', 'pg_tally.statements.new', \
+                        'pg_tally.statements.damaged') order by name",
+        &[],
+    )?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+fn remove(path: &Path, out: &mut impl Write) -> Result<(), Error> {
+    let path_shown = path.display();
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            writeln!(out, "{path_shown} could not be removed ({error}); rm {path_shown}")?
+        }
+        _ => writeln!(out, "{path_shown} is removed")?,
     }
     Ok(())
 }
@@ -82,13 +147,18 @@ fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
 
 /// Switch off what still runs, and remove the segment when nothing does.
 fn finish(
-    path: &Path,
+    place: &SegmentPath,
     data: &str,
     shared: bool,
     by_hand: bool,
     out: &mut impl Write,
 ) -> Result<(), Error> {
-    if let Err(error) = segment::set_level(path, Level::Off) {
+    let path = place.path();
+    let switched = LevelSwitch::open(place).map(|switch| {
+        switch.keep_statements(false);
+        switch.set(Level::Off);
+    });
+    if let Err(error) = switched {
         if !matches!(error, segment::Error::NotFound { .. }) {
             writeln!(out, "running sessions go on being measured until they end: {error}")?;
         }
@@ -99,14 +169,14 @@ fn finish(
         writeln!(
             out,
             "the server's processes keep the library, switched off, until the server restarts; \
-             its segment {} goes then",
+             its segment {} goes then, and no statements are kept",
             path.display()
         )?;
         return Ok(());
     }
     let began = Instant::now();
     loop {
-        let Ok(segment) = Segment::open(path) else {
+        let Ok(segment) = Segment::open(place) else {
             writeln!(out, "the segment is removed")?;
             return Ok(());
         };

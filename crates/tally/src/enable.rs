@@ -4,17 +4,23 @@
 use std::io::Write;
 
 use postgres::Client;
+use segment::{LevelSwitch, SegmentPath};
 
 use crate::cli::{EnableArgs, Mode};
 use crate::error::Error;
 use crate::library_list::{Change, LibraryList};
-use crate::server;
+use crate::{extension, server};
 
 /// Enable it. Doing so twice changes nothing.
 pub fn run(args: &EnableArgs) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
     load_here(&mut client)?;
+    // First of all: where a schema stands in the way, nothing else is done either.
+    for database in &args.database {
+        let mut client = server::connect_database(args.target.as_deref(), database)?;
+        extension::create(&mut client, database)?;
+    }
 
     let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
     let session = LibraryList::read(&mut client, "session_preload_libraries")?;
@@ -30,11 +36,8 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
     };
     set_level(&mut client, args)?;
     client.batch_execute("select pg_reload_conf()")?;
-    for database in &args.database {
-        create_extension(args, database)?;
-    }
 
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::escape::stdout();
     report(args, &mut client, &shared, &change, &mut out)?;
     if let Change::ByHand(place) = moved {
         writeln!(out, "  note         session_preload_libraries names pg_tally as well ({place})")?;
@@ -73,18 +76,14 @@ fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
     }
     // The word in the segment may differ from the setting, after `disable` or `cost`.
-    if let Some(path) = server::segment_path(client)? {
-        if path.exists() {
-            // Not permitted to other users than the server's: then the setting decides.
-            let _ = segment::set_level(&path, args.level.into());
+    if let Some(place) = server::segment_place(client)?.filter(SegmentPath::is_owners) {
+        // Not permitted to other users than the server's: then the setting decides.
+        if let Ok(switch) = LevelSwitch::open(&place) {
+            switch.set(args.level.into());
+            switch.keep_statements(true);
         }
     }
     Ok(())
-}
-
-fn create_extension(args: &EnableArgs, database: &str) -> Result<(), Error> {
-    let mut client = server::connect_database(args.target.as_deref(), database)?;
-    Ok(client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_tally")?)
 }
 
 fn report(

@@ -29,7 +29,7 @@ pub(crate) fn create(cluster: &Cluster) -> Result<(), Error> {
         .filter(|line| !line.starts_with('\\'))
         .map(|line| line.replace("MODULE_PATHNAME", "pg_tally") + "\n")
         .collect();
-    client.batch_execute(&format!("create schema if not exists tally; {sql}"))?;
+    client.batch_execute(&sql)?;
     Ok(())
 }
 

@@ -108,7 +108,7 @@ pub fn create_views_in(client: &mut postgres::Client) {
         .filter(|line| !line.starts_with('\\'))
         .map(|line| line.replace("MODULE_PATHNAME", "pg_tally") + "\n")
         .collect();
-    client.batch_execute(&format!("CREATE SCHEMA IF NOT EXISTS tally; {sql}")).unwrap();
+    client.batch_execute(&sql).unwrap();
 }
 
 /// Wait until this holds.
