@@ -99,6 +99,7 @@ claim(tally_segment *segment, tally_phase phase)
 		memset(&tally.slot, 0, sizeof(tally.slot));
 		tally.word_seen = room;
 		tally.level_word = &segment->header->room;
+		locks_follow();
 		return error;
 	}
 	tally.claimed = true;
@@ -165,6 +166,9 @@ probe_retire(void)
 	bool		claimed = tally.claimed;
 	tally_slot	slot;
 
+	/* a commit that is over when a reset comes is recorded, at the end as elsewhere */
+	if (claimed && *(const volatile uint32 *) tally.level_word != tally.word_seen)
+		probe_follow();
 	functions_end(probe_now());
 	if (tally.on)
 	{
