@@ -187,7 +187,7 @@ fn patiently(mut holds: impl FnMut() -> bool) {
     let mut spins = 0u32;
     while !holds() {
         spins += 1;
-        if spins % SPINS == 0 {
+        if spins.is_multiple_of(SPINS) {
             std::thread::yield_now();
         }
         spin_loop();

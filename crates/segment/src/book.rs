@@ -363,7 +363,7 @@ impl Segment {
             let mut seq = [0u8; 4];
             self.read(offset + entry::IDENTITY_SEQ as u64, &mut seq)?;
             let before = u32_at(&bytes, entry::IDENTITY_SEQ);
-            if before % 2 == 0 && before == u32_at(&seq, 0) {
+            if before.is_multiple_of(2) && before == u32_at(&seq, 0) {
                 break;
             }
             std::thread::yield_now();
@@ -383,7 +383,8 @@ impl Segment {
         let mut book = Book::of_entry(slot, bytes);
         let previous = frame.previous_of(slot, &mut buffers.next);
         let previous = previous.filter(|p| p.generation == book.generation);
-        let same = |p: &&Book| p.identity_seq == book.identity_seq && p.identity_seq % 2 == 0;
+        let same =
+            |p: &&Book| p.identity_seq == book.identity_seq && p.identity_seq.is_multiple_of(2);
         (book.identity, book.identity_seq) = match previous.filter(same) {
             Some(p) => (p.identity.clone(), p.identity_seq),
             None => self.read_identity(slot)?,

@@ -218,14 +218,14 @@ impl LevelSwitch {
     }
 
     fn u32(&self, offset: usize) -> &AtomicU32 {
-        debug_assert!(offset % 4 == 0 && offset + 4 <= HEADER_SIZE);
+        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= HEADER_SIZE);
         // SAFETY: within the page, which stays mapped as long as self lives, and aligned. All
         // processes access these words by atomic operations.
         unsafe { self.page.add(offset).cast::<AtomicU32>().as_ref() }
     }
 
     fn u64(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset % 8 == 0 && offset + 8 <= HEADER_SIZE);
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER_SIZE);
         // SAFETY: as above.
         unsafe { self.page.add(offset).cast::<AtomicU64>().as_ref() }
     }

@@ -739,10 +739,10 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
         let region = Region::at(head, at);
         let fits = region.end().is_some_and(|end| end <= size)
             && region.offset >= layout::HEADER_SIZE as u64
-            && region.offset % 8 == 0
+            && region.offset.is_multiple_of(8)
             && (count.0..=count.1).contains(&region.count)
             && region.stride as usize >= stride
-            && region.stride % 8 == 0;
+            && region.stride.is_multiple_of(8);
         if fits {
             Ok(region)
         } else {

@@ -139,7 +139,7 @@ impl Source for MadeUp {
     fn read(&self) -> u64 {
         let reading = self.readings.fetch_add(1, Ordering::Relaxed) + 1;
         if let Fault::Gap { every, ns, dispatched } = self.fault {
-            if reading % every == 0 {
+            if reading.is_multiple_of(every) {
                 self.machine.ns.fetch_add(ns, Ordering::Relaxed);
                 self.machine.dispatches.fetch_add(u64::from(dispatched), Ordering::Relaxed);
             }
@@ -149,7 +149,7 @@ impl Source for MadeUp {
             Fault::None | Fault::Gap { .. } => now,
             Fault::Back { every, by, on } => {
                 let here = on.is_none_or(|processor| processor == PROCESSOR.get());
-                now - if here && reading % every == 0 { by } else { 0 }
+                now - if here && reading.is_multiple_of(every) { by } else { 0 }
             }
             Fault::Skew { processor, by } if processor == PROCESSOR.get() => {
                 now.wrapping_add_signed(by)

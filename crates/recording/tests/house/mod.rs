@@ -169,7 +169,7 @@ impl Maker {
         frame.realtime_ns += self.leap as u64 * 1000;
         let number = self.writer.next_frame();
         let mut batch = self.intake.frame(&frame, number, 1);
-        if number % 10 == 0 {
+        if number.is_multiple_of(10) {
             batch.histograms = self.intake.detail(number);
         }
         (frame, batch)

@@ -65,7 +65,9 @@ impl Segment {
         let count = self.header().slots;
         self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
             let id = u32_at(bytes, entry::DATABASE_ID);
-            if id != 0 && u32_at(bytes, entry::IDENTITY_SEQ) % 2 == 0 && bytes[entry::DATABASE] != 0
+            if id != 0
+                && u32_at(bytes, entry::IDENTITY_SEQ).is_multiple_of(2)
+                && bytes[entry::DATABASE] != 0
             {
                 relations.databases.insert(id, text_at(bytes, entry::DATABASE, 64));
             }

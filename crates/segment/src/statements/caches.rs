@@ -174,7 +174,7 @@ impl Segment {
             self.read(base, &mut words)?;
             fence(Ordering::Acquire);
             let seq = u64_at(&words, book::SEQ);
-            if seq % 2 == 0 && seq == self.read_u64(base + book::SEQ as u64)? {
+            if seq.is_multiple_of(2) && seq == self.read_u64(base + book::SEQ as u64)? {
                 break;
             }
         }

@@ -72,7 +72,7 @@ impl TwoCopies {
         self.first
             .chunks_exact(size)
             .zip(self.second.chunks_exact(size))
-            .map(|(first, second)| (first, u64_at(first, 0) % 2 == 0 && first == second))
+            .map(|(first, second)| (first, u64_at(first, 0).is_multiple_of(2) && first == second))
     }
 }
 

@@ -113,7 +113,7 @@ fn step(length: u64, interval: u64, detail: u64) -> u64 {
     }
     let parts = (detail / interval).max(1);
     let wanted = (length / FEW / interval).max(1);
-    let whole = (1..=wanted.min(parts)).rev().find(|n| parts % n == 0);
+    let whole = (1..=wanted.min(parts)).rev().find(|n| parts.is_multiple_of(*n));
     interval * whole.unwrap_or(1)
 }
 

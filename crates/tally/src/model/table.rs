@@ -291,7 +291,7 @@ pub fn bar(share: f64, width: usize, ascii: bool) -> String {
         text.extend(std::iter::repeat_n('#', (eighths + 4) / 8));
     } else {
         text.extend(std::iter::repeat_n('█', eighths / 8));
-        if eighths % 8 > 0 {
+        if !eighths.is_multiple_of(8) {
             text.push(EIGHTHS[eighths % 8]);
         }
     }

@@ -53,7 +53,7 @@ pub fn whole(n: u64) -> String {
     let plain = n.to_string();
     let mut apart = String::with_capacity(plain.len() + plain.len() / 3);
     for (i, digit) in plain.chars().enumerate() {
-        if i > 0 && (plain.len() - i) % 3 == 0 {
+        if i > 0 && (plain.len() - i).is_multiple_of(3) {
             apart.push(',');
         }
         apart.push(digit);
