@@ -250,6 +250,24 @@ fn a_look_at_the_views_instruments_nobody() {
     assert!(live(&path).contains(&pid(&mut reader)));
 }
 
+#[test]
+fn who_looks_at_a_segment_that_is_cut_short_says_so_from_then_on() {
+    let cluster = start(plain());
+    house::create_views(&cluster);
+    let path = segment(&cluster);
+    let mut loader = cluster.connect().unwrap();
+    loader.batch_execute("load 'pg_tally'").unwrap();
+    let mut looker = cluster.connect().unwrap();
+    let looker_pid = pid(&mut looker);
+    assert_eq!(status(&mut looker, "active"), "yes");
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    // The reading that meets the cut has nothing to show, or fails.
+    let _ = looker.query("select * from tally.sessions", &[]);
+    assert_eq!(status(&mut looker, "active"), "no");
+    assert!(status(&mut looker, "reason").contains("cannot be opened"));
+    assert_eq!(pid(&mut looker), looker_pid);
+}
+
 /// Make the planner take workers for a count, and run it.
 fn count_in_parallel(client: &mut Client) -> i64 {
     client
