@@ -12,8 +12,9 @@ DESTDIR ?=
 TALLY = target/release/tally
 EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
-# Tests that take their rounds from PGTALLY_ATTACK_ROUNDS.
-ATTACKS = $(patsubst crates/tally/tests/%.rs,--test %,$(wildcard crates/tally/tests/attack_*.rs))
+# On the segment and on what a local user, a role and a client can reach (docs/security.md); those on the
+# segment take their rounds from PGTALLY_ATTACK_ROUNDS.
+ATTACKS = $(addprefix --test ,attack_segment attack_room crash settings extension foreign unseen serve)
 # The page of the reports, which the command carries within itself.
 PAGE = build/web/report.html
 # For the programs that the tests start: the same server as the extension's; for script/: the same cargo.
