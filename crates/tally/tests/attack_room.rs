@@ -101,7 +101,7 @@ fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
     std::fs::create_dir(&folder).unwrap();
     let owner = std::fs::metadata(cluster.data_dir()).unwrap();
     let mount = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", &format!("size=8m,uid={},mode=0700", owner.uid()), "small"])
+        .args(["-t", "tmpfs", "-o", &format!("size=5m,uid={},mode=0700", owner.uid()), "small"])
         .arg(&folder)
         .output()
         .unwrap();

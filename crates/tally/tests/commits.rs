@@ -304,7 +304,8 @@ fn where_writes_are_syncs_who_writes_has_led() {
         assert_eq!(figures.commits() as u64, transactions, "{method}");
         assert!(figures.carried > 0 && figures.led > 0, "{method}: {figures:?}");
         assert!(figures.led <= written, "{method}: {} led, {written} writes", figures.led);
-        assert_eq!(figures.syncs, 0, "{method}");
+        // By the server's count; a new segment's file is synced when it is made, whatever the method.
+        assert_eq!(figures.wal_syncs, 0, "{method}");
     }
 }
 
