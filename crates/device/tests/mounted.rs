@@ -147,7 +147,8 @@ fn a_root_that_is_no_mount_point_has_the_device_that_it_lies_on() {
     let names = if device.is_empty() { "[]".into() } else { format!("[{device:?}]") };
     let expected = format!("seen {number} {kind} {} {names} None", room.trim());
     // Standard error apart from ours, which may be a file: that is taken for the server's log.
-    let inside = format!("chroot jail {program} --ignored --exact under_another_root --nocapture 2>&1");
+    let inside =
+        format!("chroot jail {program} --ignored --exact under_another_root --nocapture 2>&1");
     // First with the other processes in sight, of which the first has all mounts; then, as in a
     // container, with none but itself.
     for command in [inside.clone(), format!("unshare --pid --fork --mount-proc=jail/proc {inside}")]

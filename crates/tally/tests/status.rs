@@ -99,7 +99,8 @@ fn what_a_killed_server_left_is_listed_as_ended_and_status_says_so() {
 fn a_segment_in_another_folder_is_found_by_what_the_server_has_mapped() {
     let mut cluster = plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
     let folder = cluster.dir().display().to_string();
-    cluster.append_config(&format!("pg_tally.directory = '{folder}'\n")).unwrap();
+    let directory = format!("pg_tally.directory = '{folder}'\npg_tally.directory_on_disk = on\n");
+    cluster.append_config(&directory).unwrap();
     cluster.start().unwrap();
     assert!(!segment(&cluster).exists());
     for target in [cluster.data_dir().display().to_string(), cluster.connection_string()] {

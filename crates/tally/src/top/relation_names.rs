@@ -138,11 +138,13 @@ fn names(
 ) -> Option<Vec<(RelationFile, String)>> {
     let mut client = socket.connect(Some(database)).ok()?;
     let numbers = |number: fn(&RelationFile) -> u32| files.iter().map(number).collect::<Vec<_>>();
-    // Where there is no such relation any more, there is no name.
-    let sql = "select n - 1, name from (
-                   select n, pg_filenode_relation(space, file)::regclass::text as name
-                   from unnest($1::oid[], $2::oid[]) with ordinality as f (space, file, n)) r
-               where name is not null";
+    // Where there is no such relation any more, there is no name. Those of the usual schemas are as
+    // one writes them, whatever the session's search_path.
+    let sql = "select n - 1, case when s.nspname in ('public', 'pg_catalog') then ''
+                                  else quote_ident(s.nspname) || '.' end || quote_ident(c.relname)
+               from unnest($1::oid[], $2::oid[]) with ordinality as f (space, file, n)
+               join pg_class c on c.oid = pg_filenode_relation(space, file)
+               join pg_namespace s on s.oid = c.relnamespace";
     let parameters = (numbers(|file| file.1), numbers(|file| file.2));
     let rows = client.query(sql, &[&parameters.0, &parameters.1]).ok()?;
     let named = |row: &postgres::Row| {
