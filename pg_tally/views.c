@@ -172,6 +172,14 @@ total_add(total *t, uint64 ticks, bool ended)
 	t->hist[tally_bucket(ticks)]++;
 }
 
+/* Does this head of the copy stand for a statistic? What others can write is believed within bounds. */
+static bool
+is_head(tally_segment *segment, const book_copy *copy, uint32 head)
+{
+	return head < copy->book.used && copy->heads[head].stat != 0 &&
+		copy->heads[head].stat <= segment->cold.directory.count;
+}
+
 /* Add a book to the totals, what is running included up to `now`. */
 static void
 add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tally_book *book,
@@ -189,8 +197,7 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tal
 			const uint64 *hist = hist_of(segment, book, i);
 			total	   *t;
 
-			if (head->stat == 0 || head->stat > segment->cold.directory.count ||
-				head->count == 0)
+			if (!is_head(segment, copy, i) || head->count == 0)
 				continue;
 			t = total_of(table, entry, by_group, head->stat - 1);
 			t->count += head->count;
@@ -202,11 +209,11 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tal
 			for (uint32 b = tally_bucket(head->min); b <= tally_bucket(head->max); b++)
 				t->hist[b] += hist[b];
 		}
-		if (copy->book.pend < copy->book.used && copy->heads[copy->book.pend].stat != 0)
+		if (is_head(segment, copy, copy->book.pend))
 			total_add(total_of(table, entry, by_group, copy->heads[copy->book.pend].stat - 1),
 					  copy->book.pend_ticks, true);
 	}
-	if (copy->book.run < copy->book.used && copy->heads[copy->book.run].stat != 0)
+	if (is_head(segment, copy, copy->book.run))
 		total_add(total_of(table, entry, by_group, copy->heads[copy->book.run].stat - 1),
 				  now > from ? now - from : 0, false);
 }
@@ -399,8 +406,7 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 			continue;
 		entry.kind[TALLY_TEXT_MAX - 1] = entry.database[TALLY_TEXT_MAX - 1] =
 			entry.user[TALLY_TEXT_MAX - 1] = entry.application[TALLY_TEXT_MAX - 1] = '\0';
-		if (copy.book.run < copy.book.used && copy.heads[copy.book.run].stat != 0 &&
-			copy.heads[copy.book.run].stat <= segment->cold.directory.count)
+		if (is_head(segment, &copy, copy.book.run))
 			strlcpy(name, pg_tally_directory(segment, copy.heads[copy.book.run].stat - 1)->name,
 					sizeof(name));
 
