@@ -19,7 +19,7 @@ extern bool helper_run(const char *what, int seconds, bool (*work) (void *argume
 /* Is this process such a child? */
 extern bool helper_is_one(void);
 
-/* Memory that both see, of zeros; it stays. */
+/* Memory that both see, of zeros, until the caller unmaps it; NULL: there is none. */
 extern void *helper_shared_memory(size_t size);
 
 #endif							/* PG_TALLY_HELPER_H */

@@ -10,7 +10,7 @@
  * belongs to a data directory, which no other kind of machine can read either.
  *
  * The file is there only while the server is down: a crash must not bring back old figures.
- * The postmaster writes and reads it, outside of transactions, so memory is malloc's.
+ * A helper of the postmaster writes and reads it, outside of transactions, so memory is malloc's.
  */
 #include "compat.h"
 
