@@ -121,6 +121,17 @@ call(uint64 *result)
 		r9 == 6006 && r10 == 7007 && r11 == 8008;
 }
 
+static bool
+switch_on(entry *e, char *reason, size_t size)
+{
+	int			error = entry_switch(&e, 1, true);
+
+	if (error != 0)
+		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
+	errno = error;
+	return error == 0;
+}
+
 bool
 entry_selftest(entry_preparer prepare, char *reason, size_t size)
 {
@@ -134,21 +145,14 @@ entry_selftest(entry_preparer prepare, char *reason, size_t size)
 	static entry entries[2];
 	entry	   *on = &entries[0];
 	uint64		sum;
-	int			error;
 
 	errno = 0;
 	if ((!entries[0].prepared && !prepare(&function, &around, &entries[0], reason, size)) ||
 		(!entries[1].prepared && !prepare(&function, &wrap, &entries[1], reason, size)))
 		return false;
 
-	error = entry_switch(&on, 1, true);
-	if (error != 0)
-	{
-		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
-		errno = error;
+	if (!switch_on(on, reason, size))
 		return false;
-	}
-	errno = 0;
 	if (!call(&sum) || sum != 3010 || seen.calls != 2 || seen.number != 42)
 	{
 		entry_switch(&on, 1, false);
@@ -160,14 +164,8 @@ entry_selftest(entry_preparer prepare, char *reason, size_t size)
 	/* A wrap is for functions without arguments on the stack: the sum is of no use here. */
 	memset(&seen, 0, sizeof(seen));
 	on = &entries[1];
-	error = entry_switch(&on, 1, true);
-	if (error != 0)
-	{
-		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
-		errno = error;
+	if (!switch_on(on, reason, size))
 		return false;
-	}
-	errno = 0;
 	if (!call(&sum) || seen.calls != 2 ||
 		seen.arguments != UINT64CONST(1001) * 2002 + 3003)
 	{

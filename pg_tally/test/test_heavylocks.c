@@ -48,18 +48,6 @@ SHMQueueNext(const SHM_QUEUE *queue, const SHM_QUEUE *curElem, Size linkOffset)
 	return NULL;
 }
 
-const char *
-probe_phase_name(tally_phase phase)
-{
-	return "phase";
-}
-
-uint32
-probe_touch(const char *name, tally_stat_kind kind)
-{
-	return TALLY_NONE;
-}
-
 void
 blockers_tell_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
 {

@@ -27,18 +27,6 @@ GetLWLockIdentifier(uint32 classId, uint16 eventId)
 	return "any";
 }
 
-const char *
-probe_phase_name(tally_phase phase)
-{
-	return "phase";
-}
-
-uint32
-probe_touch(const char *name, tally_stat_kind kind)
-{
-	return TALLY_NONE;
-}
-
 void
 probe_name(const char *name)
 {

@@ -5,7 +5,7 @@
 
 mod house;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use house::eventually;
 use postgres::Client;
@@ -46,19 +46,33 @@ fn calls(path: &Path, pid: i32) -> u64 {
     book.calls.iter().sum()
 }
 
+/// Does it wait for its client's next command? All that was pending is settled then.
+fn waits_for_a_command(path: &Path, pid: i32) -> bool {
+    let snapshot = Segment::open(path).unwrap().snapshot(None).unwrap();
+    let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
+    book.heads.iter().filter(|head| head.running > 0).any(|head| {
+        let stat = snapshot.directory.get(head.stat).unwrap();
+        stat.name.ends_with("::wait::Client:ClientRead")
+    })
+}
+
 /// Level `locks` is asked for while this session cannot open a file, and then it can.
 fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     let path = house::segment(cluster);
     let mut client = cluster.connect().unwrap();
     let pid = pid(&mut client);
     let locks = || counted(&path, pid, |name| name.starts_with("lwlock::"));
-    let work = "select count(*) from pg_class";
-    client.batch_execute(work).unwrap();
+    // Its client has the answer before the session has settled all of it.
+    let mut work = || {
+        client.batch_execute("select count(*) from pg_class").unwrap();
+        eventually("the session waits again", || waits_for_a_command(&path, pid));
+    };
+    work();
     may_open(cluster, pid, false);
     let calls_before = calls(&path, pid);
     set_level(&path, Level::Locks).unwrap();
     for _ in 0..3 {
-        client.batch_execute(work).unwrap();
+        work();
     }
     assert_eq!(locks(), 0, "it could be switched without a descriptor: nothing is tested");
     let refused = calls(&path, pid) - calls_before;
@@ -66,28 +80,27 @@ fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     // It is tried again after no more waits than twice those that there were. Each of these
     // has one at least.
     for _ in 0..2 * refused + 4 {
-        client.batch_execute(work).unwrap();
+        work();
     }
-    // What is noted of locks is settled at a wait.
     assert!(locks() > 0, "level locks never came into force");
     set_level(&path, Level::Waits).unwrap();
-    client.batch_execute(work).unwrap();
-    let (then, _) = (locks(), client.batch_execute(work).unwrap());
+    work();
+    let (then, ()) = (locks(), work());
     assert_eq!(locks(), then, "locks are counted at level waits");
 
     // The other way: it cannot be switched off for a while.
     set_level(&path, Level::Locks).unwrap();
-    client.batch_execute(work).unwrap();
+    work();
     may_open(cluster, pid, false);
     let calls_before = calls(&path, pid);
     set_level(&path, Level::Waits).unwrap();
-    client.batch_execute(work).unwrap();
+    work();
     let refused = calls(&path, pid) - calls_before;
     may_open(cluster, pid, true);
     for _ in 0..2 * refused + 4 {
-        client.batch_execute(work).unwrap();
+        work();
     }
-    let (then, _) = (locks(), client.batch_execute(work).unwrap());
+    let (then, ()) = (locks(), work());
     assert_eq!(locks(), then, "level locks is still in force");
     let events = Segment::open(&path).unwrap().events(0).unwrap();
     let told = events.iter().filter(|e| e.text.contains("in force in this process")).count();
@@ -154,6 +167,14 @@ fn installed(path: &Path) -> usize {
     probes.iter().filter(|probe| probe.name.starts_with("function ")).count()
 }
 
+/// A server with the views, its segment and a session.
+fn with_views() -> (Cluster, PathBuf, Client) {
+    let cluster = house::shared();
+    house::create_views(&cluster);
+    let (path, client) = (house::segment(&cluster), cluster.connect().unwrap());
+    (cluster, path, client)
+}
+
 /// int4div is called once for each of these rows.
 fn divide(client: &mut Client, rows: i32) {
     client.query_one("select sum(n / 7) from generate_series(1, $1) n", &[&rows]).unwrap();
@@ -165,10 +186,7 @@ fn divisions(path: &Path, pid: i32) -> u64 {
 
 #[test]
 fn any_number_of_functions_can_be_probed_one_list_after_the_other() {
-    let cluster = house::shared();
-    let path = house::segment(&cluster);
-    house::create_views(&cluster);
-    let mut client = cluster.connect().unwrap();
+    let (_cluster, path, mut client) = with_views();
     let pid = pid(&mut client);
     let names = probeable(&mut client);
     assert_eq!(names.len(), 1300);
@@ -189,10 +207,7 @@ fn any_number_of_functions_can_be_probed_one_list_after_the_other() {
 
 #[test]
 fn calls_return_through_their_stubs_whatever_was_probed_meanwhile() {
-    let cluster = house::shared();
-    let path = house::segment(&cluster);
-    house::create_views(&cluster);
-    let mut client = cluster.connect().unwrap();
+    let (_cluster, path, mut client) = with_views();
     let pid = pid(&mut client);
     let names = probeable(&mut client);
     let lists: Vec<String> = names.chunks(CHUNK).map(|chunk| chunk.join(",")).collect();

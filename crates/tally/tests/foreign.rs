@@ -33,14 +33,14 @@ const VERBS: [&[&str]; 9] = [
     &["serve", "--listen", "127.0.0.1:0"],
 ];
 
-fn root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// A real server's segment, and one without whose place can be taken.
-fn two() -> (Cluster, Cluster) {
+/// A real server's segment, and one without whose place can be taken. None: only root can plant a
+/// file of another user there.
+fn two() -> Option<(Cluster, Cluster)> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
     let small = house::plain().setting("shared_preload_libraries", "pg_tally");
-    (start(small.setting("pg_tally.max_slots", "64")), start(plain()))
+    Some((start(small.setting("pg_tally.max_slots", "64")), start(plain())))
 }
 
 /// The verb with a target: a level comes before it.
@@ -146,10 +146,7 @@ fn predicted(data: &Path) -> PathBuf {
 
 #[test]
 fn a_file_of_another_user_is_neither_shown_nor_written() {
-    if !root() {
-        return;
-    }
-    let (real, victim) = two();
+    let Some((real, victim)) = two() else { return };
     let planted = Planted::copy(&segment(&real), segment(&victim), NOBODY);
     let before = planted.head();
     let owner = Command::new("stat").args(["-c", "%U"]).arg(victim.data_dir()).output().unwrap();
@@ -172,10 +169,7 @@ fn a_file_of_another_user_is_neither_shown_nor_written() {
 
 #[test]
 fn a_link_is_not_followed() {
-    if !root() {
-        return;
-    }
-    let (real, victim) = two();
+    let Some((real, victim)) = two() else { return };
     let link = Planted(segment(&victim));
     symlink(segment(&real), &link.0).unwrap();
     for verb in VERBS {
@@ -188,10 +182,7 @@ fn a_link_is_not_followed() {
 
 #[test]
 fn nobody_is_connected_to_because_a_foreign_file_says_so() {
-    if !root() {
-        return;
-    }
-    let (real, victim) = two();
+    let Some((real, victim)) = two() else { return };
     let listening = Listening::start();
     let planted = Planted::copy(&segment(&real), segment(&victim), NOBODY);
     planted.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
@@ -217,10 +208,7 @@ fn nobody_is_connected_to_because_a_foreign_file_says_so() {
 /// not send it what is meant for another.
 #[test]
 fn a_password_goes_only_to_a_server_that_was_named() {
-    if !root() {
-        return;
-    }
-    let (real, _) = two();
+    let Some((real, _)) = two() else { return };
     let listening = Listening::start();
     let planted = Planted::copy(&segment(&real), predicted(listening.path()), NOBODY);
     planted.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
@@ -253,10 +241,7 @@ fn a_password_goes_only_to_a_server_that_was_named() {
 
 #[test]
 fn a_socket_of_another_user_is_not_connected_to() {
-    if !root() {
-        return;
-    }
-    let (real, _) = two();
+    let Some((real, _)) = two() else { return };
     let listening = Listening::start();
     let mine = Planted::copy(&segment(&real), predicted(listening.path()), 0);
     mine.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
