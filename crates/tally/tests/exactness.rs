@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use house::readings::{differences, Counts as CountsOf, OfProcess, Readings};
 use house::witness::Witness;
-use postgres::NoTls;
+use postgres::{Client, NoTls, SimpleQueryMessage};
 use segment::Segment;
 
 const SESSIONS: usize = 8;
@@ -83,7 +83,6 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
     let (connected, go, done) =
         (Barrier::new(SESSIONS + 1), Barrier::new(SESSIONS + 1), Barrier::new(SESSIONS + 1));
     let finished = Barrier::new(SESSIONS + 1);
-    let connect = Instant::now();
     let mut pids = Vec::new();
     let readings = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..SESSIONS)
@@ -92,7 +91,7 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
                 let config = cluster.config();
                 scope.spawn(move || {
                     let mut client = config.connect(NoTls).unwrap();
-                    let row = client.query_one("select pg_backend_pid()", &[]).unwrap();
+                    let pid = pid_and_nothing_to_flush(&mut client);
                     connected.wait();
                     go.wait();
                     for n in 0..TRANSACTIONS {
@@ -103,7 +102,7 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
                     }
                     done.wait();
                     finished.wait();
-                    row.get::<_, i32>(0)
+                    pid
                 })
             })
             .collect();
@@ -115,9 +114,10 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
             || Witness::start(&program(&libc)),
             |_| {
                 go.wait();
+                let began = Instant::now();
                 done.wait();
                 settle();
-                keep_clear_of_timers(connect);
+                keep_clear_of_timers(began);
             },
             Witness::stop,
         );
@@ -160,10 +160,22 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
     }
 }
 
-/// Ten seconds after it first went idle a session wakes to flush its statistics, and so on
+/// Its pid, asked for in the one command after which a session has nothing to flush: it sleeps on,
+/// however long the witness takes.
+fn pid_and_nothing_to_flush(client: &mut Client) -> i32 {
+    let sql = "select pg_backend_pid(), pg_stat_force_next_flush()";
+    let messages = client.simple_query(sql).unwrap();
+    let row = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    row.unwrap().parse().unwrap()
+}
+
+/// Ten seconds after it first had statistics to flush a session wakes for them, and so on
 /// (postgres.c, IDLE_STATS_UPDATE_TIMEOUT): wait for a moment well between two such.
-fn keep_clear_of_timers(connect: Instant) {
-    while !(2.0..5.0).contains(&(connect.elapsed().as_secs_f64() % 10.0)) {
+fn keep_clear_of_timers(began: Instant) {
+    while !(2.0..5.0).contains(&(began.elapsed().as_secs_f64() % 10.0)) {
         std::thread::sleep(Duration::from_millis(100));
     }
 }
