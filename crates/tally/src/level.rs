@@ -15,10 +15,53 @@ use segment::{Level, LevelEnd, LevelSwitch, Segment, Standing};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::cli::LevelArgs;
-use crate::error::Error;
-use crate::model::units::duration;
-use crate::target::{self, Spec};
+use crate::arguments::interval;
+use clap::Args;
+use error::Error;
+use live::target::{self, Spec};
+use view::duration::within;
+use view::units::duration;
+
+/// Arguments of `tally level`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Levels: off, nothing; waits, the ledger, the commands and the probed functions; locks, every
+lightweight lock as well. All processes that have the extension follow at once.
+
+The level lasts until it is set again, the setting pg_tally.level changes, or the server
+restarts; `tally enable --level` puts it into the server's configuration. Setting it needs the
+right to write the segment: the server's user or root.
+
+With --for it goes back by itself, also when this command is interrupted; from level locks also
+when it is killed, since the server's processes then end it. With --every as well it is set again
+and again until this command is interrupted: partial instrumentation. Rates are shown per second of
+the time in which the level was in force.
+
+Examples:
+  tally level
+  sudo -u postgres tally level locks --for 60s
+  sudo -u postgres tally level locks --for 60s --every 300s /var/lib/postgresql/15/main")]
+pub struct LevelArgs {
+    /// off, waits or locks; without it, the level in force is printed
+    #[arg(value_name = "LEVEL")]
+    pub level: Option<String>,
+    /// The segment, data directory or connection string
+    #[arg(value_name = "TARGET")]
+    pub target: Option<String>,
+    /// Go back to the former level after so long: seconds, or with a unit (500ms, 2min)
+    #[arg(long = "for", value_name = "TIME", value_parser = interval)]
+    pub length: Option<Duration>,
+    /// And set it again each time that so much has passed
+    #[arg(long, value_name = "TIME", requires = "length", value_parser = period)]
+    pub every: Option<Duration>,
+    /// Print JSON (docs/json.md)
+    #[arg(long, conflicts_with = "length")]
+    pub json: bool,
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(86_400))
+}
 
 /// How often to look at signals and at the server.
 const NAP: Duration = Duration::from_millis(100);
@@ -44,7 +87,7 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
     let switch = segment.level_switch()?;
     // A `tally cost` that was killed may have left them paused.
     switch.pause_statements(false);
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if let Some(length) = args.length {
         return for_a_while(&segment, &switch, level, length, args.every);
     }
@@ -87,7 +130,7 @@ fn say(segment: &Segment, json: bool) -> Result<(), Error> {
     let Standing { level, end } = segment.standing()?;
     let now = segment.clock().now();
     let left = end.map(|end| segment.clock().seconds(end.tick.saturating_sub(now)));
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if json {
         let then = end.map(|end| end.then);
         let row = Row { level, level_left_seconds: left, level_then: then };
@@ -132,7 +175,7 @@ fn for_a_while(
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let said = |text: String| -> Result<(), Error> {
-        let mut out = crate::escape::stdout();
+        let mut out = view::escape::stdout();
         writeln!(out, "{text}")?;
         Ok(out.flush()?)
     };

@@ -6,6 +6,7 @@
 //! settings and our levels cost, [`verify`] holds that against a scratch server, [`render`] says
 //! it all. docs/clock.md gives the reasons.
 
+mod args;
 mod forecast;
 mod render;
 mod verify;
@@ -15,10 +16,11 @@ use std::io::Write;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::cli::ClockArgs;
-use crate::error::Error;
+use error::Error;
 use forecast::Forecast;
 use verify::{Verdict, Verified};
+
+pub use args::ClockArgs;
 
 /// All there is to say.
 #[derive(Serialize)]
@@ -39,7 +41,7 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
     };
     bar.finish_and_clear();
     let outcome = Outcome { forecasts: forecast::of(&report), report, verified };
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &outcome)?;
         writeln!(out)?;

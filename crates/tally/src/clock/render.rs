@@ -9,8 +9,8 @@ use ::clock::{Lost, Report};
 use super::forecast::Forecast;
 use super::verify::{Check, Verdict, Verified};
 use super::Outcome;
-use crate::columns::Columns;
-use crate::model::units::{duration, maybe_duration, whole};
+use view::columns::Columns;
+use view::units::{duration, maybe_duration, whole};
 
 /// So many pairs of processors are shown one by one.
 const PAIRS_SHOWN: usize = 10;

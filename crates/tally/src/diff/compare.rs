@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! From two sides to what has changed from one to the other, and what of that is noise.
 //!
-//! A side's noise is that of its own blocks ([`crate::chance::Ratio`]). The totals are tested by
+//! A side's noise is that of its own blocks ([`stats::Ratio`]). The totals are tested by
 //! themselves, all rows of a comparison as one family, each at half of [`FALSE`]: where nothing has
 //! changed it says so 99 times in a hundred, and of the rows that it calls changed, on average fewer
 //! than one in a hundred is not.
@@ -14,7 +14,7 @@ use super::comparison::{Change, Per, Row, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
 use super::statements::{Line, Statement};
-use crate::chance::{discoveries, Difference, Ratio};
+use stats::{discoveries, Difference, Ratio};
 
 /// The probability at which a comparison of the same may find anything; and, at most, the share of
 /// rows called changed that are so by chance.

@@ -5,10 +5,10 @@ use jiff::tz::TimeZone;
 use segment::statements::Class;
 
 use super::comparison::{Change, Compared, Comparison, Per, Row, Verdict, What};
-use crate::model::units::{count, duration, whole};
-use crate::report::document::{
+use view::document::{
     span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Totals, Unit,
 };
+use view::units::{count, duration, whole};
 
 /// The sections: what they are called, their tables, and those of what is below the noise.
 const SECTIONS: [(&str, &str, &[&str]); 9] = [

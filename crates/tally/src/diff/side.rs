@@ -10,7 +10,7 @@ use super::key::Key;
 use super::machine::Processors;
 use super::place::Place;
 use super::statements::{self, Statements};
-use crate::error::Error;
+use error::Error;
 
 /// All of it.
 #[derive(Debug)]
@@ -42,9 +42,8 @@ impl Side {
     pub fn read(name: &'static str, place: &Place, host: Option<&str>) -> Result<Side, Error> {
         let recording = Recording::open(&place.directory, host)?;
         let end = recording.range().to_us as f64 * 1e-6;
-        let us = |edge: Option<crate::report::Edge>| {
-            edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64)
-        };
+        let us =
+            |edge: Option<report::Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
         let range = recording.clip(us(place.from), us(place.to))?;
         let heads = recording.heads(range)?;
         let columns = Columns::of(range, &heads, recording.about().detail_ns);

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use segment::{Level, LevelEnd, LevelSwitch, SegmentPath, Standing};
 
-use crate::cli;
-use crate::error::Error;
+use super::args::Duty as Period;
+use error::Error;
 
 /// Switches the level of one segment on and off.
 #[derive(Debug)]
 pub struct Duty {
-    length: cli::Duty,
+    length: Period,
     switch: Option<LevelSwitch>,
     /// What was in force, to be restored.
     before: Option<Standing>,
@@ -25,7 +25,7 @@ pub struct Duty {
 
 impl Duty {
     /// One that has not begun.
-    pub fn new(length: cli::Duty) -> Duty {
+    pub fn new(length: Period) -> Duty {
         Duty { length, switch: None, before: None, level: Level::Waits, period: None }
     }
 

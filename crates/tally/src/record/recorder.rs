@@ -12,14 +12,14 @@ use segment::Level;
 use super::clocks::{Clocks, Happening};
 use super::devices;
 use super::duty::Duty;
-use super::machine::{self, Processors};
 use super::settings::Settings;
-use super::source::{Found, Server, Source, Taken};
 use super::summary::Summary;
-use crate::cli::RecordArgs;
-use crate::error::Error;
-use crate::events::Row;
-use crate::report::cost::READING;
+use super::RecordArgs;
+use error::Error;
+use live::machine::{self, Processors};
+use live::source::{Found, Server, Source, Taken};
+use report::cost::READING;
+use view::events::Row;
 
 /// How often the files of the server's configuration are looked at.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);

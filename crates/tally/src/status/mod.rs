@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally status`: what is covered and what not, and whether the instrument is sound.
 
+mod args;
 mod render;
 
 use std::io::Write;
@@ -13,12 +14,13 @@ use segment::kernel::{Watch, Witness};
 use segment::{Event, EventKind, Interval, Level, Overflows, ProbeState, Segment};
 use serde::Serialize;
 
-use crate::cli::StatusArgs;
-use crate::coverage::Coverage;
-use crate::error::Error;
-use crate::events::When;
-use crate::model::statements::TableRow;
-use crate::target;
+use error::Error;
+use live::coverage::Coverage;
+use live::target;
+use view::events::When;
+use view::statements::TableRow;
+
+pub use args::StatusArgs;
 
 /// How long the witness looks.
 const WITNESS: Duration = Duration::from_secs(1);
@@ -143,7 +145,7 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
     let coverage = Coverage::of(&segment)?;
     let status = Status::of(&mut segment, coverage.as_ref())?;
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &status)?;
         return Ok(writeln!(out)?);

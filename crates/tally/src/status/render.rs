@@ -6,10 +6,10 @@ use std::io::Write;
 use segment::{Level, Overflows};
 
 use super::{Mode, Status};
-use crate::coverage::{self, Coverage};
-use crate::error::Error;
 use crate::ls::{age, mebibytes};
-use crate::model::statements::TableRow;
+use error::Error;
+use live::coverage::{self, Coverage};
+use view::statements::TableRow;
 
 /// Writes `label  text` lines; what is amiss in yellow.
 struct Sheet<'a, W: Write> {

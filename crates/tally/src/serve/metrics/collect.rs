@@ -12,7 +12,7 @@ use segment::{Frame, Interval};
 
 use super::family::{Family, Kind, Spread, Value};
 use super::statements::Seats;
-use crate::model::statements::Statements;
+use view::statements::Statements;
 
 use Kind::{Counter, Gauge, Histogram, Summary};
 

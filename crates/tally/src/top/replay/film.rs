@@ -14,14 +14,14 @@ use segment::kernel::Witness;
 use segment::{Event, Interval};
 
 use super::{beside, Film, Scene};
-use crate::cli::View;
-use crate::error::Error;
-use crate::events::Row;
-use crate::model::io::{Device, RecordedIo, Server, Told};
-use crate::model::statements::Statements;
-use crate::report::Edge;
-use crate::top::feed::{Reading, Recorded};
 use crate::top::views;
+use crate::top::View;
+use error::Error;
+use report::Edge;
+use view::events::Row;
+use view::io::{Device, RecordedIo, Server, Told};
+use view::statements::Statements;
+use view::{Reading, Recorded};
 
 /// Two intervals with less between them than this part of the later one follow each other.
 const SLACK: f64 = 0.5;
@@ -162,7 +162,7 @@ impl RecordedFilm {
         if missing as f64 > SLACK * (this.end_us - this.begin_us) as f64 {
             let of_it = |gap: &&GapRow| gap.from_us < this.end_us && gap.time_us > before.end_us;
             let reason = self.gaps.iter().find(of_it).map(|gap| gap.reason.to_string());
-            let length = crate::model::units::duration(seconds(missing));
+            let length = view::units::duration(seconds(missing));
             return Some(match reason {
                 Some(reason) => format!("{reason}; nothing was recorded for {length}"),
                 None => format!("nothing was recorded for {length}"),
