@@ -11,7 +11,7 @@ pub const GAP_NS: f64 = 10_000.0;
 
 /// Gaps of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Lost {
+pub struct GapSum {
     /// How many.
     pub count: u64,
     /// Their sum, s.
@@ -20,7 +20,7 @@ pub struct Lost {
     pub longest_seconds: f64,
 }
 
-impl Lost {
+impl GapSum {
     fn add(&mut self, seconds: f64) {
         self.count += 1;
         self.seconds += seconds;
@@ -34,21 +34,21 @@ pub struct Gaps {
     /// How long was watched, s.
     pub watched_seconds: f64,
     /// Another thread ran: the scheduler gave us the processor anew.
-    pub scheduler: Lost,
+    pub scheduler: GapSum,
     /// The scheduler knows of nothing: an interrupt, or the hypervisor ran something else.
-    pub hypervisor: Lost,
+    pub hypervisor: GapSum,
     /// The kernel does not tell which of the two.
-    pub unknown: Lost,
+    pub unknown: GapSum,
 }
 
 impl Gaps {
     /// All kinds together.
-    pub fn all(&self) -> Lost {
+    pub fn all(&self) -> GapSum {
         let kinds = [self.scheduler, self.hypervisor, self.unknown];
-        Lost {
-            count: kinds.iter().map(|lost| lost.count).sum(),
-            seconds: kinds.iter().map(|lost| lost.seconds).sum(),
-            longest_seconds: kinds.iter().map(|lost| lost.longest_seconds).fold(0.0, f64::max),
+        GapSum {
+            count: kinds.iter().map(|gap| gap.count).sum(),
+            seconds: kinds.iter().map(|gap| gap.seconds).sum(),
+            longest_seconds: kinds.iter().map(|gap| gap.longest_seconds).fold(0.0, f64::max),
         }
     }
 }

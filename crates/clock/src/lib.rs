@@ -24,11 +24,11 @@ pub mod steps;
 pub mod system;
 pub mod verdict;
 
-pub use gaps::{Gaps, Lost};
+pub use gaps::{GapSum, Gaps};
 pub use measure::{measure, Bench, Findings};
-pub use platform::{Here, Platform};
-pub use report::{Report, Tested};
+pub use platform::{Platform, ThisMachine};
+pub use report::{ClockReport, Report};
 pub use source::{Scope, Source};
-pub use sources::{here, pgtallys_now, servers_now, Refused, Roles};
+pub use sources::{pgtally_clock_cost, server_clock_cost, test_clocks, Refused, Roles};
 pub use system::System;
 pub use verdict::{Fault, FaultKind};

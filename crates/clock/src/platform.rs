@@ -20,9 +20,9 @@ pub trait Platform: Sync {
 
 /// This machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Here;
+pub struct ThisMachine;
 
-impl Platform for Here {
+impl Platform for ThisMachine {
     fn processors(&self) -> io::Result<Vec<u32>> {
         let allowed = sched_getaffinity(None)?;
         Ok((0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect())
@@ -47,17 +47,17 @@ mod tests {
 
     #[test]
     fn a_thread_goes_where_it_is_pinned_and_waiting_is_a_dispatch() {
-        let processors = Here.processors().unwrap();
+        let processors = ThisMachine.processors().unwrap();
         assert!(!processors.is_empty());
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for processor in processors {
-                    Here.pin(processor).unwrap();
+                    ThisMachine.pin(processor).unwrap();
                     assert_eq!(rustix::thread::sched_getcpu(), processor as usize);
                 }
-                let before = Here.dispatches().unwrap();
+                let before = ThisMachine.dispatches().unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(2));
-                assert!(Here.dispatches().unwrap() > before);
+                assert!(ThisMachine.dispatches().unwrap() > before);
             });
         });
     }
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_processor_that_is_not_there_is_refused() {
         std::thread::scope(|scope| {
-            scope.spawn(|| assert!(Here.pin(CpuSet::MAX_CPU as u32 - 1).is_err()));
+            scope.spawn(|| assert!(ThisMachine.pin(CpuSet::MAX_CPU as u32 - 1).is_err()));
         });
     }
 }

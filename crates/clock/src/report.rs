@@ -33,7 +33,7 @@ pub struct Report {
     /// How often a thread moved from one to another.
     pub migrations: u64,
     /// The clocks.
-    pub sources: Vec<Tested>,
+    pub sources: Vec<ClockReport>,
     /// Clocks that could not be read.
     pub refused: Vec<Refused>,
     /// Who took the processor while the server's clock was read.
@@ -42,7 +42,7 @@ pub struct Report {
 
 /// One clock.
 #[derive(Debug, Clone, Serialize)]
-pub struct Tested {
+pub struct ClockReport {
     /// Its short name.
     pub name: String,
     /// How it is read.
@@ -96,7 +96,7 @@ pub struct LoopCost {
 #[derive(Debug, Clone, Serialize)]
 pub struct Resolution {
     /// The shortest step that is not zero.
-    pub least_step_seconds: Option<f64>,
+    pub min_step_seconds: Option<f64>,
     /// What all steps are multiples of.
     pub grain_seconds: Option<f64>,
     /// Share of the readings that were equal to the one before.
@@ -132,9 +132,9 @@ pub struct Pair {
     /// Readings that were compared with the other's last one.
     pub readings: u64,
     /// By how much the second is ahead of the first, at least; negative when it may be behind.
-    pub least_seconds: Option<f64>,
+    pub min_offset_seconds: Option<f64>,
     /// At most.
-    pub most_seconds: Option<f64>,
+    pub max_offset_seconds: Option<f64>,
     /// Rounds of ping-pong that say so.
     pub rounds: u64,
     /// Whether they differ: zero is not between the bounds.
@@ -175,7 +175,7 @@ impl Report {
         let nominal = system.counter.as_ref().map(|counter| counter.hz);
         let mut tested = Vec::new();
         for (source, measured) in sources.iter().zip(&findings.sources) {
-            match Tested::new(source.as_ref(), measured, roles, nominal) {
+            match ClockReport::new(source.as_ref(), measured, roles, nominal) {
                 Some(source) => tested.push(source),
                 None => refused.push(Refused {
                     name: source.name().into(),
@@ -204,17 +204,17 @@ impl Report {
     }
 
     /// The source of this name.
-    pub fn source(&self, name: &str) -> Option<&Tested> {
+    pub fn source(&self, name: &str) -> Option<&ClockReport> {
         self.sources.iter().find(|source| source.name == name)
     }
 
     /// The one that this user uses: "server" or "pgtally".
-    pub fn used_by(&self, user: &str) -> Option<&Tested> {
+    pub fn used_by(&self, user: &str) -> Option<&ClockReport> {
         self.sources.iter().find(|source| source.used_by.contains(&user))
     }
 }
 
-impl Tested {
+impl ClockReport {
     /// None where the length of its tick is not known.
     fn new(
         source: &dyn Source,
@@ -295,7 +295,7 @@ impl Resolution {
     fn new(steps: &Steps, ns_per_tick: f64) -> Self {
         let seconds = |ticks: u64| ticks as f64 * ns_per_tick * 1e-9;
         Self {
-            least_step_seconds: steps.least().map(seconds),
+            min_step_seconds: steps.least().map(seconds),
             grain_seconds: steps.grain().map(seconds),
             unchanged_share: steps.zeros() as f64 / steps.count().max(1) as f64,
         }
@@ -319,8 +319,8 @@ impl Pair {
             processors: [*one, *other],
             warps: Back::new(found.warps, ns_per_tick),
             readings: found.readings,
-            least_seconds: seconds(bounds.least),
-            most_seconds: seconds(bounds.most),
+            min_offset_seconds: seconds(bounds.least),
+            max_offset_seconds: seconds(bounds.most),
             rounds: bounds.rounds,
             proven: bounds.proven(),
         }

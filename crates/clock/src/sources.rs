@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::counter::{invariant, Ordered, Plain};
 use crate::kernel_clock::{KERNEL_CLOCKS, REFERENCE, SERVERS};
 use crate::measure::{block, measure, Bench};
-use crate::platform::Here;
+use crate::platform::ThisMachine;
 use crate::report::{median, Report};
 use crate::source::Source;
 use crate::steps::Steps;
@@ -38,7 +38,7 @@ pub struct Roles {
 impl Roles {
     /// On this machine. pg_tally takes the processor's counter where it is invariant and the
     /// kernel's own clock source (libtally/src/clock.c), else what the server takes.
-    pub fn here(system: &System) -> Self {
+    pub fn of_machine(system: &System) -> Self {
         let trusted = system.clock_source.as_deref() == Some("tsc") && invariant();
         Self {
             server: SERVERS.into(),
@@ -70,16 +70,19 @@ fn sources() -> (Vec<Box<dyn Source>>, Vec<Refused>) {
 }
 
 /// Test the clocks of this machine for about so long, and judge them.
-pub fn here(length: Duration, progress: &mut (dyn FnMut(&'static str, f64) + Send)) -> Report {
+pub fn test_clocks(
+    length: Duration,
+    progress: &mut (dyn FnMut(&'static str, f64) + Send),
+) -> Report {
     let system = System::read(Path::new("/"));
-    let roles = Roles::here(&system);
+    let roles = Roles::of_machine(&system);
     let (sources, refused) = sources();
     let at = |name: &str| sources.iter().position(|source| source.name() == name);
     let bench = Bench {
         sources: &sources,
         reference: at(&roles.reference),
         server: at(&roles.server),
-        platform: &Here,
+        platform: &ThisMachine,
     };
     let findings = measure(&bench, length, progress);
     Report::new(&sources, &findings, refused, &roles, system)
@@ -87,7 +90,7 @@ pub fn here(length: Duration, progress: &mut (dyn FnMut(&'static str, f64) + Sen
 
 /// What a reading of the server's clock takes at this moment, seconds: the median over so many
 /// blocks of 1,024 readings, wherever the scheduler lets us run. None where it cannot be read.
-pub fn servers_now(blocks: u32) -> Option<f64> {
+pub fn server_clock_cost(blocks: u32) -> Option<f64> {
     let clock = KERNEL_CLOCKS.iter().find(|clock| clock.name() == SERVERS)?;
     if clock.refused().is_some() {
         return None;
@@ -96,9 +99,9 @@ pub fn servers_now(blocks: u32) -> Option<f64> {
 }
 
 /// The same of the clock that pg_tally reads, over some milliseconds.
-pub fn pgtallys_now() -> Option<f64> {
+pub fn pgtally_clock_cost() -> Option<f64> {
     const BLOCKS: u32 = 99;
-    let name = Roles::here(&System::read(Path::new("/"))).pgtally;
+    let name = Roles::of_machine(&System::read(Path::new("/"))).pgtally;
     let (sources, _) = sources();
     now(sources.iter().find(|source| source.name() == name)?.as_ref(), BLOCKS)
 }

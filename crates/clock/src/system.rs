@@ -35,7 +35,7 @@ pub struct Nominal {
     /// By how much that may be off for the digits it is written with.
     pub rounding_hz: f64,
     /// Where it stands.
-    pub said_by: &'static str,
+    pub source: &'static str,
 }
 
 impl System {
@@ -114,7 +114,7 @@ fn from_log(log: &str) -> Option<Nominal> {
         rest.starts_with("MHz").then(|| mhz.parse::<f64>().ok())?
     };
     let mhz = log.lines().filter_map(told).next_back()?;
-    Some(Nominal { hz: mhz * 1e6, rounding_hz: 500.0, said_by: "the kernel's log" })
+    Some(Nominal { hz: mhz * 1e6, rounding_hz: 500.0, source: "the kernel's log" })
 }
 
 /// Where the counter's rate is known, the kernel's delay loop counts it: BogoMIPS, twice the rate,
@@ -124,7 +124,7 @@ fn from_bogomips(cpuinfo: &str) -> Option<Nominal> {
         return None;
     }
     let twice: f64 = field(cpuinfo, "bogomips")?.parse().ok()?;
-    let nominal = Nominal { hz: twice / 2.0 * 1e6, rounding_hz: 2_500.0, said_by: "BogoMIPS" };
+    let nominal = Nominal { hz: twice / 2.0 * 1e6, rounding_hz: 2_500.0, source: "BogoMIPS" };
     (twice > 0.0).then_some(nominal)
 }
 

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::report::{Pair, Report, Tested};
+use crate::report::{ClockReport, Pair, Report};
 use crate::sources::{Refused, Roles};
 
 /// A clock is slow when more than a tenth of the readings take longer, s: PostgreSQL's own measure
@@ -69,7 +69,7 @@ pub struct Fault {
 }
 
 /// What is wrong with this one.
-pub fn faults(clock: &Tested) -> Vec<Fault> {
+pub fn faults(clock: &ClockReport) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut add = |kind, text| faults.push(Fault { kind, text });
     let back = clock.backward;
@@ -107,7 +107,7 @@ pub fn faults(clock: &Tested) -> Vec<Fault> {
     if let Some(text) = skew(&clock.pairs) {
         add(FaultKind::Skewed, text);
     }
-    match clock.resolution.least_step_seconds {
+    match clock.resolution.min_step_seconds {
         // Without equal readings the least step is what a reading takes.
         Some(step) if step <= COARSE_SECONDS || clock.resolution.unchanged_share == 0.0 => {}
         Some(step) => add(FaultKind::Coarse, format!("advances by {} at least", ns(step))),
@@ -121,7 +121,7 @@ pub fn faults(clock: &Tested) -> Vec<Fault> {
     }
     if let Some(rate) = &clock.rate {
         // A coarse clock's rate is as uncertain as its steps are large.
-        let least = clock.resolution.least_step_seconds.unwrap_or(0.0);
+        let least = clock.resolution.min_step_seconds.unwrap_or(0.0);
         if rate.error_ppm > UNSTEADY_PPM && least <= COARSE_SECONDS {
             add(FaultKind::Unsteady, format!("is up to {} off an even pace", ns(rate.off_seconds)));
         }
@@ -135,8 +135,8 @@ pub fn faults(clock: &Tested) -> Vec<Fault> {
 /// The worst pair, if any two processors disagree.
 fn skew(pairs: &[Pair]) -> Option<String> {
     let size = |pair: &Pair| {
-        let ahead = pair.least_seconds.unwrap_or(0.0).max(0.0);
-        let behind = -pair.most_seconds.unwrap_or(0.0).min(0.0);
+        let ahead = pair.min_offset_seconds.unwrap_or(0.0).max(0.0);
+        let behind = -pair.max_offset_seconds.unwrap_or(0.0).min(0.0);
         pair.warps.largest_seconds.max(if pair.proven { ahead.max(behind) } else { 0.0 })
     };
     let wrong: Vec<&Pair> =
@@ -166,7 +166,7 @@ pub struct Judged {
 }
 
 /// Judge the clocks that the server and pg_tally use; what is wrong with others does not matter.
-pub fn judge(tested: &[Tested], refused: &[Refused], roles: &Roles) -> Judged {
+pub fn judge(tested: &[ClockReport], refused: &[Refused], roles: &Roles) -> Judged {
     let mut users = vec![(roles.server.as_str(), "the server's clock")];
     if roles.pgtally == roles.server {
         users[0].1 = "the server's clock and pg_tally's";
@@ -188,7 +188,8 @@ pub fn judge(tested: &[Tested], refused: &[Refused], roles: &Roles) -> Judged {
             "{name} ({whose}) takes {} to read",
             ns(clock.loop_cost.typical_seconds)
         ));
-        let bounds = clock.pairs.iter().flat_map(|pair| [pair.least_seconds, pair.most_seconds]);
+        let bounds =
+            clock.pairs.iter().flat_map(|pair| [pair.min_offset_seconds, pair.max_offset_seconds]);
         apart = bounds.flatten().map(f64::abs).chain(apart).reduce(f64::max);
     }
     if !wrong.is_empty() {

@@ -3,14 +3,14 @@
 
 mod doubles;
 
-use clock::{FaultKind, Report, Tested};
+use clock::{ClockReport, FaultKind, Report};
 use doubles::{machine, Fault};
 
 fn kinds(report: &Report) -> Vec<FaultKind> {
     report.used_by("server").unwrap().faults.iter().map(|fault| fault.kind).collect()
 }
 
-fn servers(report: &Report) -> &Tested {
+fn servers(report: &Report) -> &ClockReport {
     report.used_by("server").unwrap()
 }
 
@@ -28,11 +28,13 @@ fn a_sound_clock_is_fit() {
         assert_eq!(clock.loop_cost.p50_seconds, 20.0 * 1e-9);
         assert_eq!(clock.loop_cost.p999_seconds, 20.0 * 1e-9);
         assert_eq!(clock.loop_cost.powers_of_two.len(), 6, "16 ns and more, less than 32 ns");
-        assert_eq!(clock.resolution.least_step_seconds, Some(20.0 * 1e-9));
+        assert_eq!(clock.resolution.min_step_seconds, Some(20.0 * 1e-9));
         assert_eq!(clock.pairs.len(), [0, 1, 3][processors as usize - 1]);
         for pair in &clock.pairs {
             assert_eq!(pair.warps.count, 0);
-            assert!(pair.least_seconds.unwrap() <= 0.0 && pair.most_seconds.unwrap() >= 0.0);
+            assert!(
+                pair.min_offset_seconds.unwrap() <= 0.0 && pair.max_offset_seconds.unwrap() >= 0.0
+            );
             assert!(pair.readings > 0 && pair.rounds > 0, "{pair:?}");
         }
     }
@@ -74,7 +76,8 @@ fn a_skewed_processor_is_found_and_its_skew_bounded() {
             assert_eq!(pair.proven, skewed, "{pair:?}");
             assert_eq!(pair.warps.count > 0, skewed, "{pair:?}");
             let truth = if skewed { by as f64 * 1e-9 } else { 0.0 };
-            let (least, most) = (pair.least_seconds.unwrap(), pair.most_seconds.unwrap());
+            let (least, most) =
+                (pair.min_offset_seconds.unwrap(), pair.max_offset_seconds.unwrap());
             assert!(least <= truth + 1e-15 && truth <= most + 1e-15, "{by}: {pair:?}");
             // At least two readings lie between, and in a good round no more.
             assert!(most - least < 100e-9, "{by}: {pair:?}");
@@ -90,13 +93,13 @@ fn a_coarse_clock_is_found_with_its_step() {
     assert_eq!(kinds(&report), [FaultKind::Coarse]);
     assert!(!report.fit);
     let resolution = &servers(&report).resolution;
-    assert_eq!(resolution.least_step_seconds, Some(100_000.0 * 1e-9));
+    assert_eq!(resolution.min_step_seconds, Some(100_000.0 * 1e-9));
     assert_eq!(resolution.grain_seconds, Some(100_000.0 * 1e-9));
     assert!(resolution.unchanged_share > 0.999);
     // Half a microsecond is enough for what a server times.
     let report = machine(2).test(20, Fault::Coarse { step: 500 });
     assert!(report.fit, "{}", report.verdict);
-    assert_eq!(servers(&report).resolution.least_step_seconds, Some(500.0 * 1e-9));
+    assert_eq!(servers(&report).resolution.min_step_seconds, Some(500.0 * 1e-9));
 }
 
 #[test]

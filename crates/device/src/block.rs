@@ -69,7 +69,7 @@ pub struct BlockDevice {
     pub counted: bool,
 }
 
-/// The device's folder in /sys. A name in there is a link to its place among the busses.
+/// The device's folder in /sys. A name in there is a link to its location among the busses.
 fn folder(system: &System, number: DeviceNumber) -> Option<PathBuf> {
     system.sys.join(format!("dev/block/{number}")).canonicalize().ok()
 }

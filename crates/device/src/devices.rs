@@ -10,9 +10,9 @@ use crate::backing::{Backing, NoDevice};
 use crate::block::{btrfs_members, BlockDevice};
 use crate::file_system::FileSystem;
 use crate::group_io::started;
+use crate::locations::{candidates, usual, Location, LocationKind};
 use crate::mounts::{Mount, Mounts};
 use crate::number::DeviceNumber;
-use crate::places::{candidates, usual, Place, PlaceKind};
 use crate::problem::Problem;
 use crate::space::Waiting;
 use crate::system::System;
@@ -27,9 +27,9 @@ const DEEPEST: u32 = 8;
 /// Where a server's files lie.
 #[derive(Debug, Serialize)]
 pub struct Devices {
-    /// Its places: the data directory first, the WAL, the tablespaces by number, the log, and
+    /// Its locations: the data directory first, the WAL, the tablespaces by number, the log, and
     /// what lies elsewhere though it seems to be in the data directory.
-    pub places: Vec<Place>,
+    pub locations: Vec<Location>,
     /// The mounts that these lie on, and those that lie under other ones.
     pub file_systems: Vec<FileSystem>,
     /// The block devices that these lie on, each followed by those that it is made of.
@@ -84,9 +84,9 @@ impl Devices {
             met: HashSet::new(),
         };
         let pid = server.map(|server| server.pid);
-        let places = assembly.places(&data, pid, &mut notes);
+        let locations = assembly.locations(&data, pid, &mut notes);
         Devices {
-            places,
+            locations,
             file_systems: assembly.file_systems,
             devices: assembly.devices,
             notes,
@@ -96,9 +96,9 @@ impl Devices {
         }
     }
 
-    /// The place of a kind.
-    pub fn place(&self, kind: &PlaceKind) -> Option<&Place> {
-        self.places.iter().find(|place| place.kind == *kind)
+    /// The location of a kind.
+    pub fn location(&self, kind: &LocationKind) -> Option<&Location> {
+        self.locations.iter().find(|location| location.kind == *kind)
     }
 
     /// The device of a number.
@@ -106,17 +106,17 @@ impl Devices {
         self.devices.iter().find(|device| device.number == number)
     }
 
-    /// The block devices directly under a place, through an overlay if need be; none when they
+    /// The block devices directly under a location, through an overlay if need be; none when they
     /// cannot be known, which [`Devices::why_no_device`] explains.
-    pub fn under(&self, place: &Place) -> Vec<&BlockDevice> {
-        let numbers = place.file_system.map_or(&[][..], |at| self.bottom(at).backing.devices());
+    pub fn under(&self, location: &Location) -> Vec<&BlockDevice> {
+        let numbers = location.file_system.map_or(&[][..], |at| self.bottom(at).backing.devices());
         numbers.iter().filter_map(|&number| self.device(number)).collect()
     }
 
-    /// Why there is no device under a place.
-    pub fn why_no_device(&self, place: &Place) -> Option<String> {
-        let Some(at) = place.file_system else {
-            return place.problem.as_ref().map(Problem::to_string);
+    /// Why there is no device under a location.
+    pub fn why_no_device(&self, location: &Location) -> Option<String> {
+        let Some(at) = location.file_system else {
+            return location.problem.as_ref().map(Problem::to_string);
         };
         match &self.bottom(at).backing {
             Backing::None { text, .. } => Some(text.clone()),
@@ -135,13 +135,13 @@ impl Devices {
         &self.file_systems[at]
     }
 
-    /// The devices on which file systems of places lie. What these are made of is not in it, so
+    /// The devices on which file systems of locations lie. What these are made of is not in it, so
     /// their requests may be added up.
     pub(crate) fn tops(&self) -> Vec<DeviceNumber> {
         let mut tops: Vec<DeviceNumber> = self
-            .places
+            .locations
             .iter()
-            .filter_map(|place| place.file_system)
+            .filter_map(|location| location.file_system)
             .flat_map(|at| self.bottom(at).backing.devices())
             .copied()
             .collect();
@@ -198,35 +198,40 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    fn places(&mut self, data: &Path, pid: Option<u32>, notes: &mut Vec<String>) -> Vec<Place> {
-        let mut places = usual(self.system, &self.worlds[0].view, data, pid, notes);
-        places.iter_mut().for_each(|place| self.settle(place));
-        let home = places[0].file_system;
-        let Some(real) = places[0].real_path.clone() else { return places };
+    fn locations(
+        &mut self,
+        data: &Path,
+        pid: Option<u32>,
+        notes: &mut Vec<String>,
+    ) -> Vec<Location> {
+        let mut locations = usual(self.system, &self.worlds[0].view, data, pid, notes);
+        locations.iter_mut().for_each(|location| self.settle(location));
+        let home = locations[0].file_system;
+        let Some(real) = locations[0].real_path.clone() else { return locations };
         let mut met: HashSet<PathBuf> =
-            places.iter().filter_map(|place| place.real_path.clone()).collect();
+            locations.iter().filter_map(|location| location.real_path.clone()).collect();
         let world = &self.worlds[0];
-        for mut place in candidates(&world.view, data, &real, world.mounts.below(&real)) {
-            self.settle(&mut place);
-            let elsewhere = place.file_system.is_some() && place.file_system != home;
-            if elsewhere && place.real_path.clone().is_some_and(|path| met.insert(path)) {
-                places.push(place);
+        for mut location in candidates(&world.view, data, &real, world.mounts.below(&real)) {
+            self.settle(&mut location);
+            let elsewhere = location.file_system.is_some() && location.file_system != home;
+            if elsewhere && location.real_path.clone().is_some_and(|path| met.insert(path)) {
+                locations.push(location);
             }
         }
-        places
+        locations
     }
 
-    /// Find the file system of a place.
-    fn settle(&mut self, place: &mut Place) {
-        match self.worlds[0].view.see(&place.path) {
+    /// Find the file system of a location.
+    fn settle(&mut self, location: &mut Location) {
+        match self.worlds[0].view.see(&location.path) {
             Ok(seen) => {
-                place.real_path = Some(seen.path.clone());
+                location.real_path = Some(seen.path.clone());
                 match self.file_system(0, &seen, 0) {
-                    Ok(at) => place.file_system = Some(at),
-                    Err(problem) => place.problem = Some(problem),
+                    Ok(at) => location.file_system = Some(at),
+                    Err(problem) => location.problem = Some(problem),
                 }
             }
-            Err(problem) => place.problem = Some(problem),
+            Err(problem) => location.problem = Some(problem),
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A mounted file system that holds a place of the server.
+//! A mounted file system that holds a location of the server.
 
 use std::path::PathBuf;
 

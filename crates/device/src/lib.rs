@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The devices under a server, seen from outside of it.
 //!
-//! [`Devices::resolve`] says where a data directory lies: each of its places (the directory,
+//! [`Devices::resolve`] says where a data directory lies: each of its locations (the directory,
 //! the WAL, the tablespaces, the log) leads to a mount, its file system and, where there is
 //! one, a block device with what that one is made of. Where a device cannot be known the
 //! answer says why. [`Reading::take`] reads the kernel's counters of these devices and of the
@@ -20,9 +20,9 @@ mod diskstats;
 mod file_system;
 mod group_io;
 mod interval;
+mod locations;
 mod mounts;
 mod number;
-mod places;
 mod problem;
 mod reading;
 mod space;
@@ -36,8 +36,8 @@ pub use diskstats::{DiskCounters, Requests};
 pub use file_system::FileSystem;
 pub use group_io::{GroupCounters, IoCounters, ProcessCounters};
 pub use interval::{DeviceFigures, DeviceRow, Interval, IoFigures, ProcessRow, ServerIo, SpaceRow};
+pub use locations::{Location, LocationKind};
 pub use number::DeviceNumber;
-pub use places::{Place, PlaceKind};
 pub use problem::Problem;
 pub use reading::Reading;
 pub use space::Space;

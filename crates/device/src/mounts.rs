@@ -129,7 +129,7 @@ impl Mounts {
     ///
     /// It is found as the kernel finds it: from the root on, at each mount crossing into the
     /// first that is met on the way. Longest prefix alone would take a mount that a later one,
-    /// further up, hides. Of mounts on the very same place the last one counts.
+    /// further up, hides. Of mounts on the very same location the last one counts.
     pub fn of_path(&self, path: &Path) -> Option<&Mount> {
         let mut on: Option<&Mount> = None;
         // A table that is no tree must end as well.
@@ -151,7 +151,7 @@ impl Mounts {
         on
     }
 
-    /// The places below a directory on which something is mounted.
+    /// The locations below a directory on which something is mounted.
     pub fn below<'a>(&'a self, directory: &'a Path) -> impl Iterator<Item = &'a Path> {
         self.mounts
             .iter()

@@ -59,10 +59,10 @@ impl View {
     pub fn of_process(system: &System, pid: u32) -> Result<View, Problem> {
         let fd = openat(CWD, system.process(pid, "root"), path_flags(), Mode::empty())?;
         let ours = openat(CWD, c"/", path_flags(), Mode::empty())?;
-        let place = |fd| fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
+        let location = |fd| fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
         let mounts =
             |process: &str| std::fs::read_link(system.proc.join(process).join("ns/mnt")).ok();
-        if place(&fd)? == place(&ours)? && mounts(&pid.to_string()) == mounts("self") {
+        if location(&fd)? == location(&ours)? && mounts(&pid.to_string()) == mounts("self") {
             return Ok(Self::own(system));
         }
         let path = name_of(&fd).unwrap_or_else(|| "/".into());

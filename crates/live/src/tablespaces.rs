@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
 
-use device::PlaceKind;
+use device::LocationKind;
 use segment::{Interval, Segment};
 
 use crate::server::Socket;
@@ -48,8 +48,8 @@ impl Asker {
                 all.entry(number).or_insert(None);
             }
         }
-        for place in devices.iter().flat_map(|devices| &devices.found.places) {
-            if let PlaceKind::Tablespace { oid } = place.kind {
+        for place in devices.iter().flat_map(|devices| &devices.found.locations) {
+            if let LocationKind::Tablespace { oid } = place.kind {
                 let path = place.real_path.as_ref().unwrap_or(&place.path);
                 all.insert(oid, Some(path.to_string_lossy().into_owned()));
             }

@@ -202,7 +202,7 @@ mod tests {
             let devices = devices.unwrap();
             assert_eq!(problem, None);
             assert!(devices.figures.is_some());
-            assert!(!devices.found.places.is_empty());
+            assert!(!devices.found.locations.is_empty());
         }
     }
 

@@ -3,10 +3,10 @@
 
 use crate::error::Error;
 use crate::rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
+    ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
 };
-use crate::series::{SpreadRow, StatRow};
+use crate::series::{HistogramRow, StatRow};
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ macro_rules! batch {
             pub statistics: Vec<StatRow>,
             /// Of `histograms`, likewise.
             #[serde(skip)]
-            pub histograms: Vec<SpreadRow>,
+            pub histograms: Vec<HistogramRow>,
             $(
                 #[doc = concat!("Of the table of [`", stringify!($row), "`]s.")]
                 #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -66,7 +66,7 @@ macro_rules! batch {
 
         /// The names of all tables.
         pub const TABLES: &[&str] =
-            &[StatRow::NAME, SpreadRow::NAME, $(<$row as Table>::NAME),*];
+            &[StatRow::NAME, HistogramRow::NAME, $(<$row as Table>::NAME),*];
     };
 }
 
@@ -74,7 +74,7 @@ batch! {
     sessions: SessionsRow,
     kernel: KernelRow,
     statements: StatementRow,
-    statement_accounts: PartRow,
+    statement_accounts: StatementAccountRow,
     statement_texts: TextRow,
     relations: RelationRow,
     events: EventRow,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// What some series did in some intervals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct StatTotals {
     /// Events that ended.
     pub count: u64,
     /// Time in ns, or what the unit says.
@@ -29,7 +29,7 @@ pub struct Amount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
     /// By line, then by column.
-    pub cells: Vec<Vec<Amount>>,
+    pub cells: Vec<Vec<StatTotals>>,
     /// Time of each column of which something is known, ns; 0: it is a gap.
     pub covered_ns: Vec<u64>,
 }
@@ -59,7 +59,7 @@ impl<P: Fn(&Series) -> Option<usize>> Places<'_, P> {
 }
 
 impl Grid {
-    fn add(&mut self, line: usize, column: usize, more: Amount) {
+    fn add(&mut self, line: usize, column: usize, more: StatTotals) {
         let Some(cell) = self.cells.get_mut(line).and_then(|line| line.get_mut(column)) else {
             return;
         };
@@ -82,7 +82,7 @@ impl Grid {
             let line = lines.get(natural(numbers.series[row]) as usize).copied().flatten();
             let Some(line) = line else { continue };
             let Some(column) = places.column(natural(numbers.frame[row])) else { continue };
-            let more = Amount {
+            let more = StatTotals {
                 count: natural(numbers.count[row]),
                 total: natural(numbers.total[row]),
                 amount: natural(numbers.amount[row]),
@@ -111,8 +111,10 @@ impl Recording {
             let at = bounds_us.partition_point(|bound| *bound < time_us);
             at.checked_sub(1).filter(|at| *at < width)
         };
-        let mut grid =
-            Grid { cells: vec![vec![Amount::default(); width]; lines], covered_ns: vec![0; width] };
+        let mut grid = Grid {
+            cells: vec![vec![StatTotals::default(); width]; lines],
+            covered_ns: vec![0; width],
+        };
         let columns: Vec<Option<usize>> =
             index.heads.iter().map(|row| column(row.time_us)).collect();
         for (row, column) in index.heads.iter().zip(&columns) {
@@ -131,7 +133,7 @@ impl Recording {
         for row in &view.journal.statistics {
             let to = places.line(&row.series).zip(places.column(row.frame));
             if let Some((line, column)) = to {
-                let more = Amount {
+                let more = StatTotals {
                     count: row.count,
                     total: row.total,
                     amount: row.amount,

@@ -93,7 +93,7 @@ impl Index {
                 directory: sum(|row| row.overflow_directory),
                 groups: sum(|row| row.overflow_groups),
                 memory: sum(|row| row.overflow_memory),
-                lost_folds: sum(|row| row.overflow_lost_folds),
+                lost_folds: sum(|row| row.overflow_lost_merges),
                 statements_dropped: sum(|row| row.overflow_statements_dropped),
                 statements_lost: sum(|row| row.overflow_statements_lost),
                 texts_cut: sum(|row| row.overflow_texts_cut),
@@ -167,6 +167,6 @@ fn population(row: &FrameRow) -> Vec<Population> {
 impl Recording {
     /// The intervals of a range.
     pub(crate) fn index(&self, range: Range) -> Result<Index, Error> {
-        Ok(Index::new(self.heads(range)?, self.servers()?))
+        Ok(Index::new(self.frame_rows(range)?, self.servers()?))
     }
 }

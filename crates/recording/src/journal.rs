@@ -7,7 +7,7 @@
 
 use crate::batch::Batch;
 use crate::error::Error;
-use crate::series::{Series, SeriesText, SpreadRow, StatRow};
+use crate::series::{HistogramRow, Series, SeriesText, StatRow};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -158,7 +158,7 @@ pub(crate) fn read(path: &Path) -> Result<(Batch, Option<String>), Error> {
         }
         for Spread(frame, time_us, number, min, max, buckets, counts) in line.histograms {
             if let Some(series) = known(number) {
-                all.histograms.push(SpreadRow {
+                all.histograms.push(HistogramRow {
                     frame,
                     time_us,
                     series,

@@ -9,19 +9,19 @@
 
 mod about;
 mod batch;
-mod beside;
 mod commit;
 mod error;
 mod frames;
 mod grid;
+mod host_metrics;
 mod index;
-mod intake;
 mod journal;
 mod part;
 mod range;
 mod recording;
 mod relations;
 mod rollup;
+mod row_builder;
 mod rows;
 mod series;
 mod statement;
@@ -36,16 +36,16 @@ pub use about::{About, FORMAT};
 pub use batch::{Batch, TABLES};
 pub use error::Error;
 pub use frames::Frames;
-pub use grid::{Amount, Grid};
-pub use intake::{statements, Intake};
-pub use range::{in_words, time_us, Range};
+pub use grid::{Grid, StatTotals};
+pub use range::{format_utc, time_us, Range};
 pub use recording::Recording;
-pub use relations::relations;
+pub use relations::relation_rows;
+pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
+    ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
 };
-pub use series::{Series, SpreadRow, StatRow};
+pub use series::{HistogramRow, Series, StatRow};
 pub use sum::Latency;
 pub use table::{Column, Shape, Table, Unit};
-pub use writer::{Keeping, Last, Writer};
+pub use writer::{LastFrame, RetentionPolicy, Writer};

@@ -36,7 +36,7 @@ pub fn time_us(realtime_ns: u64) -> i64 {
 }
 
 /// "2026-03-01 17:30:00 UTC".
-pub fn in_words(time_us: i64) -> String {
+pub fn format_utc(time_us: i64) -> String {
     match jiff::Timestamp::from_microsecond(time_us) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         Err(_) => format!("{time_us} us"),

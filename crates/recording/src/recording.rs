@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::journal;
 use crate::part;
-use crate::range::{in_words, Range};
+use crate::range::{format_utc, Range};
 use crate::rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RunRow, ServerIoRow, ServerRow,
     SessionsRow, SettingRow,
@@ -112,14 +112,14 @@ impl Recording {
         let Range { from_us: begin, to_us: end } = self.range;
         let (from, to) = (from_us.unwrap_or(begin), to_us.unwrap_or(end));
         if from >= to && from_us.is_some() && to_us.is_some() {
-            return Err(Error::Backwards { from: in_words(from), to: in_words(to) });
+            return Err(Error::Backwards { from: format_utc(from), to: format_utc(to) });
         }
         if from >= end || to <= begin {
             return Err(Error::EmptyRange {
-                from: in_words(from),
-                to: in_words(to),
-                begin: in_words(begin),
-                end: in_words(end),
+                from: format_utc(from),
+                to: format_utc(to),
+                begin: format_utc(begin),
+                end: format_utc(end),
             });
         }
         Ok(Range { from_us: from.max(begin), to_us: to.min(end) })
@@ -262,7 +262,7 @@ impl Recording {
     }
 
     /// One row for each interval.
-    pub fn heads(&self, range: Range) -> Result<Vec<FrameRow>, Error> {
+    pub fn frame_rows(&self, range: Range) -> Result<Vec<FrameRow>, Error> {
         self.rows(range)
     }
 

@@ -21,7 +21,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// The rows of relations in a detail interval that ends with the interval `frame`.
-pub fn relations(
+pub fn relation_rows(
     found: &[segment::RelationRow],
     (frame, time_us): (u64, i64),
     interval_ns: u64,

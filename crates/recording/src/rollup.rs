@@ -6,7 +6,7 @@ mod add;
 mod round;
 
 use crate::batch::Batch;
-use crate::rows::{FrameRow, PartRow, RelationRow, StatementRow};
+use crate::rows::{FrameRow, RelationRow, StatementAccountRow, StatementRow};
 use crate::series::StatRow;
 use crate::statement::shortened;
 use crate::store::Grade;
@@ -53,7 +53,7 @@ pub(crate) fn add_statement(sum: &mut StatementRow, later: StatementRow) {
 }
 
 /// Add the same account of a statement of a later interval.
-pub(crate) fn add_part(sum: &mut PartRow, later: PartRow) {
+pub(crate) fn add_part(sum: &mut StatementAccountRow, later: StatementAccountRow) {
     stamped(sum, later);
 }
 

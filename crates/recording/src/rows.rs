@@ -73,7 +73,8 @@ table! {
     /// growths that the file system refused,
     overflow_memory: u64, Count;
     /// slots found damaged,
-    overflow_lost_folds: u64, Count;
+    #[serde(alias = "overflow_lost_folds")]
+    overflow_lost_merges: u64, Count;
     /// counts of statements that found no room,
     overflow_statements_dropped: u64, Count;
     /// statements left half changed,
@@ -255,7 +256,7 @@ impl StatementRow {
 
 table! {
     /// What went to one account of the ledger for a statement in a detail interval.
-    PartRow in "statement_accounts" by |a, b| {
+    StatementAccountRow in "statement_accounts" by |a, b| {
         (a.key(), &a.account, a.frame).cmp(&(b.key(), &b.account, b.frame))
     };
     /// As in `statements`.
@@ -275,7 +276,7 @@ table! {
     total_ns: i64, Ns;
 }
 
-impl PartRow {
+impl StatementAccountRow {
     pub(crate) fn key(&self) -> (i64, u32, u32, bool) {
         (self.queryid, self.database_id, self.user_id, self.toplevel)
     }

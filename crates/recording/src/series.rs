@@ -91,7 +91,7 @@ pub struct StatRow {
 
 /// The values of one series in a detail interval: how they are spread.
 #[derive(Debug, Clone)]
-pub struct SpreadRow {
+pub struct HistogramRow {
     /// The number of the last interval in it.
     pub frame: u64,
     /// When that ended.
@@ -255,7 +255,7 @@ impl Table for StatRow {
     }
 }
 
-impl Table for SpreadRow {
+impl Table for HistogramRow {
     const NAME: &'static str = "histograms";
 
     fn columns() -> Vec<Column> {
@@ -272,12 +272,14 @@ impl Table for SpreadRow {
     fn store(rows: &[Self]) -> Vec<Cells> {
         let names = rows.iter().map(|row| (row.frame, row.time_us, &row.series));
         let mut cells = store_names(names, &columns(&[]));
-        for extreme in [|row: &SpreadRow| row.min, |row: &SpreadRow| row.max] {
+        for extreme in [|row: &HistogramRow| row.min, |row: &HistogramRow| row.max] {
             let mut column = Cells::new(Shape::OptLong);
             rows.iter().for_each(|row| extreme(row).put(&mut column));
             cells.push(column);
         }
-        for list in [|row: &SpreadRow| row.buckets.clone(), |row: &SpreadRow| row.counts.clone()] {
+        for list in
+            [|row: &HistogramRow| row.buckets.clone(), |row: &HistogramRow| row.counts.clone()]
+        {
             let mut column = Cells::new(Shape::Longs);
             rows.iter().for_each(|row| list(row).put(&mut column));
             cells.push(column);
@@ -290,7 +292,7 @@ impl Table for SpreadRow {
         let [min, max, buckets, counts] =
             ["min", "max", "buckets", "counts"].map(|name| columns.find(name));
         let row = |row| {
-            Some(SpreadRow {
+            Some(HistogramRow {
                 frame: Cell::get(frame, row),
                 time_us: Cell::get(time, row),
                 series: columns.series.get(u64::get(series, row) as usize)?.clone(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Statements as rows, and back.
 
-use crate::rows::{PartRow, StatementRow, TextRow};
+use crate::rows::{StatementAccountRow, StatementRow, TextRow};
 use segment::statements::{PartRecord, StatementRecord, Text, TimesRecord, Unit, COUNTERS};
 use segment::{Histogram, StatementKey};
 
@@ -130,7 +130,7 @@ pub(crate) fn key_of(
     StatementKey { id: queryid as u64, database_id, user_id, toplevel }
 }
 
-pub(crate) fn part_of(row: &PartRow, ticks_per_second: f64) -> PartRecord {
+pub(crate) fn part_of(row: &StatementAccountRow, ticks_per_second: f64) -> PartRecord {
     PartRecord {
         account: row.account.clone(),
         count: row.count,

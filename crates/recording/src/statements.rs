@@ -7,7 +7,7 @@ use crate::part;
 use crate::range::Range;
 use crate::recording::{lost, OpenPart, Recording};
 use crate::rollup;
-use crate::rows::{PartRow, StatementRow, TextRow};
+use crate::rows::{StatementAccountRow, StatementRow, TextRow};
 use crate::statement;
 use crate::sum::Latency;
 use crate::table::{Column, Columns, Table};
@@ -48,8 +48,8 @@ impl Recording {
                 }
             }
         })?;
-        let mut parts: HashMap<Key, Vec<PartRow>> = HashMap::new();
-        self.each_row(range, |row: PartRow| {
+        let mut parts: HashMap<Key, Vec<StatementAccountRow>> = HashMap::new();
+        self.each_row(range, |row: StatementAccountRow| {
             let known = parts.entry(row.key()).or_default();
             match known.iter_mut().find(|part| part.account == row.account) {
                 Some(sum) => rollup::add_part(sum, row),

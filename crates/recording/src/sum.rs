@@ -7,7 +7,7 @@ use crate::part;
 use crate::range::Range;
 use crate::recording::{lost, OpenPart, Recording};
 use crate::rows::FrameRow;
-use crate::series::{Series, SpreadRow, StatRow};
+use crate::series::{HistogramRow, Series, StatRow};
 use crate::statement;
 use crate::table::{Column, Columns, Table};
 use segment::delta::{Change, Extreme, Total};
@@ -65,7 +65,7 @@ impl Sum {
         }
     }
 
-    pub fn add_spread(&mut self, row: &SpreadRow) {
+    pub fn add_spread(&mut self, row: &HistogramRow) {
         self.min = match (self.min, row.min) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -187,11 +187,11 @@ impl Recording {
     pub(crate) fn each_spread(
         &self,
         range: Range,
-        mut see: impl FnMut(&SpreadRow),
+        mut see: impl FnMut(&HistogramRow),
     ) -> Result<(), Error> {
-        let mut view = self.view(&[SpreadRow::NAME], range)?;
+        let mut view = self.view(&[HistogramRow::NAME], range)?;
         for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<SpreadRow>(file, &path) {
+            match part::read::<HistogramRow>(file, &path) {
                 Ok(rows) => {
                     rows.iter().filter(|row| range.contains(row.time_us)).for_each(&mut see)
                 }

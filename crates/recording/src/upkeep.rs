@@ -9,7 +9,7 @@ use crate::part::{self, Care};
 use crate::rollup;
 use crate::store::{Grade, Part, Store};
 use crate::table::Table;
-use crate::writer::Keeping;
+use crate::writer::RetentionPolicy;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
@@ -37,8 +37,8 @@ fn hour_begin(part: &Part) -> i64 {
 }
 
 /// How far the parts of an hour that ended so long ago should have come.
-fn grade_at(age_us: i64, keeping: &Keeping) -> Option<Grade> {
-    [(keeping.sixties, Grade::Sixties), (keeping.tens, Grade::Tens), (keeping.details, Grade::Hour)]
+fn grade_at(age_us: i64, policy: &RetentionPolicy) -> Option<Grade> {
+    [(policy.sixties, Grade::Sixties), (policy.tens, Grade::Tens), (policy.details, Grade::Hour)]
         .into_iter()
         .find(|(from, _)| age_us >= micros(*from))
         .map(|(_, grade)| grade)
@@ -47,7 +47,7 @@ fn grade_at(age_us: i64, keeping: &Keeping) -> Option<Grade> {
 /// Do what is to be done at this time.
 pub(crate) fn look_after(
     store: &Store,
-    keeping: Keeping,
+    policy: RetentionPolicy,
     now_us: i64,
     turn: &Mutex<()>,
 ) -> Result<(), Error> {
@@ -55,7 +55,7 @@ pub(crate) fn look_after(
     for parts in hours(store).into_values() {
         let Some(begin) = parts.iter().map(|(_, part)| hour_begin(part)).min() else { continue };
         let age = now.saturating_sub(begin + HOUR_US);
-        if keeping.retention.is_some_and(|keep| age >= micros(keep)) {
+        if policy.retention.is_some_and(|keep| age >= micros(keep)) {
             let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
             let mut commit = Commit::default();
             parts.iter().for_each(|(_, part)| commit.remove(store, &part.path));
@@ -63,7 +63,7 @@ pub(crate) fn look_after(
             remove_empty_days(store, &parts);
             continue;
         }
-        let Some(grade) = grade_at(age, &keeping) else { continue };
+        let Some(grade) = grade_at(age, &policy) else { continue };
         if parts.iter().any(|(_, part)| part.grade < grade) {
             merge(store, &parts, grade, turn)?;
         }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// How long what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keeping {
+pub struct RetentionPolicy {
     /// Details become those of a minute when they are so old,
     pub details: Duration,
     /// intervals become ten seconds long,
@@ -31,16 +31,21 @@ pub struct Keeping {
     pub retention: Option<Duration>,
 }
 
-impl Default for Keeping {
-    fn default() -> Keeping {
+impl Default for RetentionPolicy {
+    fn default() -> RetentionPolicy {
         let hours = |n: u64| Duration::from_secs(n * 3600);
-        Keeping { details: hours(1), tens: hours(24), sixties: hours(7 * 24), retention: None }
+        RetentionPolicy {
+            details: hours(1),
+            tens: hours(24),
+            sixties: hours(7 * 24),
+            retention: None,
+        }
     }
 }
 
 /// The last interval of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Last {
+pub struct LastFrame {
     /// Its number.
     pub frame: u64,
     /// When it ended, microseconds since 1970.
@@ -54,13 +59,13 @@ pub struct Last {
 pub struct Writer {
     store: Store,
     about: About,
-    keeping: Keeping,
+    policy: RetentionPolicy,
     journal: Journal,
     /// What is in the journal.
     pending: Batch,
     minute: i64,
     next_frame: u64,
-    resumed: Option<Last>,
+    resumed: Option<LastFrame>,
     /// What upkeep takes for now, and CLOCK_MONOTONIC then.
     trusted: Option<(i64, u64)>,
     /// The day, and the statements whose texts it has.
@@ -82,7 +87,7 @@ const LEAP_US: i64 = 10 * MINUTE_US;
 impl Writer {
     /// Begin a recording in a new or empty directory, or go on with one of the same server.
     /// What a killed recorder left in the journal becomes parts.
-    pub fn open(directory: &Path, about: About, keeping: Keeping) -> Result<Writer, Error> {
+    pub fn open(directory: &Path, about: About, policy: RetentionPolicy) -> Result<Writer, Error> {
         let about = match About::read(directory) {
             Ok(found) => {
                 if (&found.host, &found.data_directory) != (&about.host, &about.data_directory) {
@@ -116,7 +121,7 @@ impl Writer {
         Ok(Writer {
             store,
             about,
-            keeping,
+            policy,
             journal,
             pending: Batch::default(),
             minute,
@@ -137,7 +142,7 @@ impl Writer {
     }
 
     /// Where an earlier recorder ended, if this goes on with its recording.
-    pub fn resumed(&self) -> Option<Last> {
+    pub fn resumed(&self) -> Option<LastFrame> {
         self.resumed
     }
 
@@ -217,8 +222,8 @@ impl Writer {
             }
             upkeep.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         }
-        let (store, keeping, turn) = (self.store.clone(), self.keeping, self.turn.clone());
-        let work = move || upkeep::look_after(&store, keeping, now_us, &turn);
+        let (store, policy, turn) = (self.store.clone(), self.policy, self.turn.clone());
+        let work = move || upkeep::look_after(&store, policy, now_us, &turn);
         let thread = std::thread::Builder::new().name("upkeep".to_string());
         self.upkeep = thread.spawn(work).ok();
         Ok(())
@@ -289,11 +294,11 @@ fn begin_journal(store: &Store, time_us: i64) -> Result<(Journal, i64), Error> {
 }
 
 /// The interval of the highest number.
-fn last(store: &Store) -> Option<Last> {
+fn last(store: &Store) -> Option<LastFrame> {
     let names = ["frame", "time", "server"];
     let wanted: Vec<Column> =
         FrameRow::columns().into_iter().filter(|column| names.contains(&column.name)).collect();
-    let mut last: Option<Last> = None;
+    let mut last: Option<LastFrame> = None;
     for part in store.parts(FrameRow::NAME) {
         let Ok(file) = File::open(&part.path) else { continue };
         // One that cannot be read is told of by who reads the recording.
@@ -301,7 +306,7 @@ fn last(store: &Store) -> Option<Last> {
             for row in FrameRow::load(columns) {
                 if last.is_none_or(|last| last.frame < row.frame) {
                     let FrameRow { frame, time_us, server, .. } = row;
-                    last = Some(Last { frame, time_us, server });
+                    last = Some(LastFrame { frame, time_us, server });
                 }
             }
         });

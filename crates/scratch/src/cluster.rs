@@ -16,7 +16,7 @@ use crate::pgbench::{Load, Pgbench};
 use crate::process::{alive, children, signal, Process};
 use crate::template::{self, tail};
 use crate::watchdog::Watchdog;
-use crate::{Account, Binaries, Error};
+use crate::{Binaries, Error, OsUser};
 
 /// The port is only part of the socket's name, and the socket's directory is our own.
 const PORT: u16 = 5432;
@@ -93,12 +93,12 @@ impl Builder {
     /// Make the cluster without starting it.
     pub fn create(self) -> Result<Cluster, Error> {
         let binaries = self.binaries.clone().map_or_else(Binaries::find, Ok)?;
-        let account = Account::find()?;
-        let (dir, watchdog) = make_directory(&account, self.parent.as_deref())?;
+        let os_user = OsUser::find()?;
+        let (dir, watchdog) = make_directory(&os_user, self.parent.as_deref())?;
         // From here on a failure removes the directory: the watchdog is dropped.
         let data = dir.join("data");
-        template::copy_to(&binaries, &account, &data)?;
-        let cluster = Cluster { binaries, account, dir, data, server: None, watchdog };
+        template::copy_to(&binaries, &os_user, &data)?;
+        let cluster = Cluster { binaries, os_user, dir, data, server: None, watchdog };
         cluster.configure(&self)?;
         Ok(cluster)
     }
@@ -113,7 +113,7 @@ impl Builder {
 
 /// A temporary directory of the server's user, and the watchdog that removes it.
 pub(crate) fn make_directory(
-    account: &Account,
+    os_user: &OsUser,
     parent: Option<&Path>,
 ) -> Result<(PathBuf, Watchdog), Error> {
     let wanted = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
@@ -133,7 +133,7 @@ pub(crate) fn make_directory(
     // Others may pass through to the socket; the data directory has its own mode.
     std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755))
         .map_err(Error::file("cannot change the mode of", &dir))?;
-    account.own(&dir)?;
+    os_user.chown(&dir)?;
     Ok((dir, watchdog))
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn make_directory(
 #[derive(Debug)]
 pub struct Cluster {
     binaries: Binaries,
-    account: Account,
+    os_user: OsUser,
     dir: PathBuf,
     data: PathBuf,
     server: Option<Child>,
@@ -222,7 +222,7 @@ impl Cluster {
         let errors = log.try_clone().map_err(Error::file("cannot open", self.log_path()))?;
         let program = self.binaries.program("postgres");
         let child = self
-            .account
+            .os_user
             .command(&program, &self.dir)
             .arg("-D")
             .arg(&self.data)
@@ -378,8 +378,8 @@ impl Cluster {
     }
 
     /// The user it runs as.
-    pub fn account(&self) -> &Account {
-        &self.account
+    pub fn os_user(&self) -> &OsUser {
+        &self.os_user
     }
 
     /// Its temporary directory; the socket lies there, and callers may put files there.
@@ -440,7 +440,7 @@ impl Cluster {
     /// Make pgbench's tables.
     pub fn pgbench_init(&self, scale: u32) -> Result<(), Error> {
         let program = self.binaries.program("pgbench");
-        let mut command = self.account.command(&program, &self.dir);
+        let mut command = self.os_user.command(&program, &self.dir);
         command.args(["-i", "-q", "-s", &scale.to_string(), "-U", "postgres", "-p"]);
         command.arg(PORT.to_string()).arg("-h").arg(&self.dir).arg("postgres");
         template::run(&mut command, "pgbench -i")

@@ -10,21 +10,21 @@
 //! PostgreSQL refuses to run as root; for root the server runs as the user `postgres`, or
 //! as the one named by `PGTALLY_USER`.
 
-mod account;
 mod binaries;
 mod cluster;
 mod distinct;
 mod error;
+mod os_user;
 mod pgbench;
 mod process;
 mod template;
 mod undo;
 mod watchdog;
 
-pub use account::Account;
 pub use binaries::Binaries;
 pub use cluster::{Builder, Cluster, StopMode};
 pub use error::Error;
+pub use os_user::OsUser;
 pub use pgbench::{Load, Pgbench, PgbenchResult, RunningPgbench};
 pub use process::{alive, children, Process};
 pub use undo::Undo;

@@ -45,7 +45,7 @@ pub struct Pgbench {
     host: String,
     port: u16,
     home: PathBuf,
-    account: crate::Account,
+    os_user: crate::OsUser,
     load: Load,
     clients: u32,
     jobs: u32,
@@ -80,7 +80,7 @@ impl Pgbench {
             host: cluster.host().display().to_string(),
             port: cluster.port(),
             home: cluster.dir().to_path_buf(),
-            account: cluster.account().clone(),
+            os_user: cluster.os_user().clone(),
             load: Load::TpcB,
             clients: 1,
             jobs: 1,
@@ -143,7 +143,7 @@ impl Pgbench {
     }
 
     fn command(&self) -> Result<(Command, Option<tempfile::NamedTempFile>), Error> {
-        let mut command = self.account.command(&self.program, &self.home);
+        let mut command = self.os_user.command(&self.program, &self.home);
         command.args(["-n", "-U", "postgres", "-h", &self.host, "-p", &self.port.to_string()]);
         command.args(["-c", &self.clients.to_string(), "-M", self.protocol]);
         command.args(["-j", &self.jobs.clamp(1, self.clients.max(1)).to_string()]);
@@ -190,7 +190,7 @@ impl Pgbench {
             .tempfile_in(&self.home)
             .map_err(Error::file("cannot create a script in", &self.home))?;
         std::fs::write(file.path(), text).map_err(Error::file("cannot write", file.path()))?;
-        self.account.own(file.path())?;
+        self.os_user.chown(file.path())?;
         Ok(file)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use crate::cluster::make_directory;
 use crate::watchdog::Watchdog;
-use crate::{Account, Binaries, Error};
+use crate::{Binaries, Error, OsUser};
 
 struct Template {
     bin: PathBuf,
@@ -19,12 +19,12 @@ struct Template {
 static TEMPLATES: Mutex<Vec<Template>> = Mutex::new(Vec::new());
 
 /// Make `data` a fresh data directory.
-pub(crate) fn copy_to(binaries: &Binaries, account: &Account, data: &Path) -> Result<(), Error> {
+pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Result<(), Error> {
     let mut templates = TEMPLATES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let source = match templates.iter().find(|template| template.bin == binaries.dir()) {
         Some(template) => template.data.clone(),
         None => {
-            let template = make(binaries, account)?;
+            let template = make(binaries, os_user)?;
             let data = template.data.clone();
             templates.push(template);
             data
@@ -35,11 +35,11 @@ pub(crate) fn copy_to(binaries: &Binaries, account: &Account, data: &Path) -> Re
     run(Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(&source).arg(data), "cp")
 }
 
-fn make(binaries: &Binaries, account: &Account) -> Result<Template, Error> {
-    let (dir, watchdog) = make_directory(account, None)?;
+fn make(binaries: &Binaries, os_user: &OsUser) -> Result<Template, Error> {
+    let (dir, watchdog) = make_directory(os_user, None)?;
     let data = dir.join("data");
     let program = binaries.program("initdb");
-    let mut command = account.command(&program, &dir);
+    let mut command = os_user.command(&program, &dir);
     command.arg("-D").arg(&data).args([
         "--no-sync",
         "--auth=trust",

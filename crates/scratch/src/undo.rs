@@ -11,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 
 use crate::Error;
 
-/// Signals are for us; the lines that it was told are in $said.
+/// Signals are for us; the lines that it was told are in $lines.
 const WAIT: &str = r#"
 trap '' INT TERM HUP QUIT PIPE
-said=
-while read -r line; do said="$said$line
+lines=
+while read -r line; do lines="$lines$line
 "; done
 "#;
 
@@ -43,7 +43,7 @@ impl Undo {
     }
 
     /// Tell it a line.
-    pub fn tell(&mut self, line: &str) {
+    pub fn send_line(&mut self, line: &str) {
         if let Some(pipe) = &mut self.shell.stdin {
             // A shell that is gone can only have been killed on purpose.
             let _ = writeln!(pipe, "{line}");
@@ -71,10 +71,10 @@ mod tests {
     #[test]
     fn it_is_done_when_dropped_and_knows_what_it_was_told() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let script = r#"printf '%s' "$said" >"$1""#;
+        let script = r#"printf '%s' "$lines" >"$1""#;
         let mut undo = Undo::start(script, &[file.path().as_os_str()]).unwrap();
-        undo.tell("one");
-        undo.tell("two words");
+        undo.send_line("one");
+        undo.send_line("two words");
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "");
         drop(undo);
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "one\ntwo words\n");

@@ -20,7 +20,7 @@ while read -r word rest; do
 $rest" ;;
     esac
 done <<LINES
-$said
+$lines
 LINES
 runs() { [ "$pid" != 0 ] && [ "$(readlink "/proc/$pid/cwd")" = "$dir/data" ]; }
 n=0
@@ -52,11 +52,11 @@ impl Watchdog {
 
     /// The server to stop; 0 for none.
     pub(crate) fn server(&mut self, pid: u32) {
-        self.0.tell(&format!("pid {pid}"));
+        self.0.send_line(&format!("pid {pid}"));
     }
 
     /// Something else to remove at the end.
     pub(crate) fn remove(&mut self, path: &Path) {
-        self.0.tell(&format!("remove {}", path.display()));
+        self.0.send_line(&format!("remove {}", path.display()));
     }
 }

@@ -16,7 +16,7 @@ use error::Error;
 
 /// Ends a process group, unless it was told that there is none any more.
 const END: &str = r#"
-[ -n "$said" ] && exit
+[ -n "$lines" ] && exit
 kill -TERM "-$1" && sleep 1 && kill -KILL "-$1"
 "#;
 
@@ -125,7 +125,7 @@ impl Drop for Beside {
         // Also what it has left behind in its group.
         self.signal(Signal::KILL);
         let _ = self.child.wait();
-        self.undo.tell("ended");
+        self.undo.send_line("ended");
     }
 }
 

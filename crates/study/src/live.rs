@@ -67,7 +67,7 @@ impl Live {
         let file = station.cluster.data_dir().join(FILE);
         if !names.is_empty() {
             write_aside(&file, b"")?;
-            station.cluster.account().own(&file)?;
+            station.cluster.os_user().chown(&file)?;
             station.cluster.append_config(&format!("\ninclude_if_exists = '{FILE}'\n"))?;
         }
         Ok(Self {
@@ -91,7 +91,7 @@ impl Live {
                 text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
             }
             write_aside(&self.file, text.as_bytes())?;
-            station.cluster.account().own(&self.file)?;
+            station.cluster.os_user().chown(&self.file)?;
             station.cluster.reload()?;
             self.wait_for(&state.settings)?;
         }

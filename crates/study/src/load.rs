@@ -167,7 +167,7 @@ fn start_command(command: &[String], cluster: &Cluster, words: &Words) -> Result
     let [program, arguments @ ..] = &filled[..] else {
         return Err(Error::Failed("the workload's command is empty".into()));
     };
-    let mut command = cluster.account().command(Path::new(program), cluster.dir());
+    let mut command = cluster.os_user().command(Path::new(program), cluster.dir());
     command.args(arguments);
     for (name, value) in [
         ("PGHOST", cluster.host().display().to_string()),

@@ -98,7 +98,7 @@ pub fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Error> {
     let whole = run.watch(&mut window, watched, &mut client, given)?;
     let Some(looked) = whole else { return Ok(Taken::Interrupted) };
     let clock_reading = wants(study, Measured::ClockReading)
-        .then(|| clock::servers_now(CLOCK_BLOCKS).map(|seconds| seconds * 1e9))
+        .then(|| clock::server_clock_cost(CLOCK_BLOCKS).map(|seconds| seconds * 1e9))
         .flatten();
     let seen = window.close(study, &mut client)?;
     let mut listings = listing::of_server(study, station, &mut client, events_before)?;

@@ -40,8 +40,8 @@ impl Jail {
     fn file_system(&self) -> FileSystem {
         let devices = Devices::resolve(&self.system, &self.dir.path().join("data"), None);
         assert_eq!(devices.notes, Vec::<String>::new());
-        assert_eq!(devices.places[0].problem, None);
-        devices.file_systems[devices.places[0].file_system.expect("a file system")].clone()
+        assert_eq!(devices.locations[0].problem, None);
+        devices.file_systems[devices.locations[0].file_system.expect("a file system")].clone()
     }
 }
 

@@ -15,6 +15,13 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Columns of the same format that had another name before, and the name that they have.
+const RENAMED: [(&str, &str); 1] = [("overflow_lost_folds", "overflow_lost_merges")];
+
+fn current_name(name: &str) -> &str {
+    RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
+}
+
 /// Read the rows of a part.
 pub(crate) fn read<T: Table>(file: File, path: &Path) -> Result<Vec<T>, Error> {
     let wanted: Vec<Column> =
@@ -40,7 +47,9 @@ pub(crate) fn read_columns(
         let series = named.map_or_else(Vec::new, |text| series::of_metadata(&text));
         let places: HashMap<String, usize> = (0..)
             .zip(metadata.schema_descr().columns())
-            .filter_map(|(at, column)| Some((column.path().parts().first()?.clone(), at)))
+            .filter_map(|(at, column)| {
+                Some((current_name(column.path().parts().first()?).to_string(), at))
+            })
             .collect();
         for group in 0..reader.num_row_groups() {
             let group = reader.get_row_group(group)?;

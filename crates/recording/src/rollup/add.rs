@@ -2,9 +2,9 @@
 //! How a row of a later interval is added to one of an earlier.
 
 use crate::rows::{
-    DeviceRow, FrameRow, KernelRow, PartRow, RelationRow, ServerIoRow, StatementRow,
+    DeviceRow, FrameRow, KernelRow, RelationRow, ServerIoRow, StatementAccountRow, StatementRow,
 };
-use crate::series::{SpreadRow, StatRow};
+use crate::series::{HistogramRow, StatRow};
 use crate::table::Table;
 
 /// A row to which that of a later interval can be added.
@@ -71,7 +71,7 @@ macro_rules! add {
 
 add! { StatRow; sum count total amount follows; last; |_, _| () }
 
-add! { SpreadRow; sum; last; |sum, later| {
+add! { HistogramRow; sum; last; |sum, later| {
     sum.min = least(sum.min, later.min);
     sum.max = sum.max.max(later.max);
     add_buckets((&mut sum.buckets, &mut sum.counts), (&later.buckets, &later.counts));
@@ -80,7 +80,7 @@ add! { SpreadRow; sum; last; |sum, later| {
 add! { FrameRow;
     sum interval_ns wall_ns busy_ns uninstrumented_ns locks_ns commands ended_sessions ended_ns
         overflow_slots overflow_statistics overflow_directory overflow_groups overflow_memory
-        overflow_lost_folds overflow_statements_dropped overflow_statements_lost
+        overflow_lost_merges overflow_statements_dropped overflow_statements_lost
         overflow_texts_cut overflow_relations_lost host_user_ns host_system_ns host_idle_ns
         host_iowait_ns host_steal_ns;
     last monotonic_ns level level_left_ns level_then ticks_per_second cores sessions_active
@@ -114,7 +114,7 @@ add! { DeviceRow;
     }
 }
 
-add! { PartRow; sum count total_ns; last; |_, _| () }
+add! { StatementAccountRow; sum count total_ns; last; |_, _| () }
 
 add! { RelationRow;
     sum interval_ns failed reads read_bytes read_ns writes written_bytes write_ns extends

@@ -41,7 +41,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     say("looking at the recording");
     let recording = Recording::open(wanted.directory, wanted.host)?;
     let range = range(wanted, &recording)?;
-    let heads = recording.heads(range)?;
+    let heads = recording.frame_rows(range)?;
     say("adding it up");
     let sum = recording.sum(range)?;
     let whole = Interval::of(&sum);

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use recording::{
-    About, Batch, EventRow, GapRow, Intake, Keeping, MarkRow, RunRow, ServerRow, SettingRow, Writer,
+    About, Batch, EventRow, GapRow, MarkRow, RetentionPolicy, RowBuilder, RunRow, ServerRow,
+    SettingRow, Writer,
 };
 
 use super::{read, Wanted};
@@ -82,7 +83,8 @@ fn beside() -> Batch {
 
 fn record(directory: &Path, host: &str) {
     let forever = Duration::from_secs(1 << 40);
-    let keeping = Keeping { details: forever, tens: forever, sixties: forever, retention: None };
+    let policy =
+        RetentionPolicy { details: forever, tens: forever, sixties: forever, retention: None };
     let about = About {
         host: host.to_string(),
         server: "PostgreSQL 15.20".to_string(),
@@ -91,15 +93,15 @@ fn record(directory: &Path, host: &str) {
         begun_us: us(0.0),
         ..About::default()
     };
-    let mut writer = Writer::open(directory, about, keeping).unwrap();
-    let mut intake = Intake::new();
+    let mut writer = Writer::open(directory, about, policy).unwrap();
+    let mut row_builder = RowBuilder::new();
     let mut other = Some(beside());
     for (at, frame) in sample::frames() {
         let Some(frame) = frame else { continue };
         let number = writer.next_frame();
-        let mut batch = intake.frame(&frame, number, 1);
+        let mut batch = row_builder.frame(&frame, number, 1);
         if at % 10 == 9 {
-            batch.histograms = intake.detail(number);
+            batch.histograms = row_builder.histograms(number);
         }
         if let Some(other) = other.take() {
             batch.append(other);

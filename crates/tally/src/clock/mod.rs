@@ -34,7 +34,7 @@ struct Outcome {
 /// Test, and print what was found.
 pub fn run(args: &ClockArgs) -> Result<(), Error> {
     let bar = progress_bar();
-    let report = ::clock::here(args.seconds, &mut |what, done| show(&bar, what, done));
+    let report = ::clock::test_clocks(args.seconds, &mut |what, done| show(&bar, what, done));
     let verified = match args.verify {
         true => Some(verify::run(|what, done| show(&bar, what, done))?),
         false => None,

@@ -165,7 +165,7 @@ impl Session {
 }
 
 fn reading() -> Result<f64, Error> {
-    ::clock::servers_now(BLOCKS)
+    ::clock::server_clock_cost(BLOCKS)
         .ok_or_else(|| Error::Failed("the server's clock, CLOCK_MONOTONIC, cannot be read".into()))
 }
 

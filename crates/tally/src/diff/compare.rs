@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use recording::Amount;
+use recording::StatTotals;
 
 use super::comparison::{Change, Per, Row, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
@@ -171,7 +171,7 @@ impl Pair<'_> {
         let seconds = |side: &Side| -> Vec<f64> {
             side.line(key, |amount| amount.total).iter().map(|ns| ns * 1e-9).collect()
         };
-        let each = |figure: fn(&Amount) -> u64| {
+        let each = |figure: fn(&StatTotals) -> u64| {
             let each = |side: &Side, by: &[f64]| {
                 side.line(key, figure).iter().sum::<f64>() / by.iter().sum::<f64>()
             };

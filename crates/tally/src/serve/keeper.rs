@@ -107,7 +107,7 @@ impl Keeper {
             pace: Pace {
                 interval: settings.interval.as_secs_f64(),
                 detail: detail.as_secs_f64(),
-                reading: ::clock::pgtallys_now(),
+                reading: ::clock::pgtally_clock_cost(),
             },
             interval: settings.interval,
             life: segment::clock::realtime_ns(),

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use device::{BlockDevice, DeviceFigures, DeviceKind, DeviceNumber, Devices, Place, PlaceKind};
+use device::{
+    BlockDevice, DeviceFigures, DeviceKind, DeviceNumber, Devices, Location, LocationKind,
+};
 
 use super::files::megabytes;
 use super::{DevicesUnder, Io, Tablespaces};
@@ -12,13 +14,13 @@ use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, percent};
 
 /// What is kept in a place, in a word.
-fn what(place: &Place, names: &Tablespaces) -> String {
+fn what(place: &Location, names: &Tablespaces) -> String {
     match &place.kind {
-        PlaceKind::Data => "data".to_string(),
-        PlaceKind::Wal => "wal".to_string(),
-        PlaceKind::Tablespace { oid } => one_line(names.name(&oid.to_string())),
-        PlaceKind::Log => "log".to_string(),
-        PlaceKind::Below { name } => one_line(&name.to_string_lossy()),
+        LocationKind::Data => "data".to_string(),
+        LocationKind::Wal => "wal".to_string(),
+        LocationKind::Tablespace { oid } => one_line(names.name(&oid.to_string())),
+        LocationKind::Log => "log".to_string(),
+        LocationKind::Below { name } => one_line(&name.to_string_lossy()),
     }
 }
 
@@ -46,7 +48,7 @@ struct Line<'d> {
 /// The devices that hold files, each followed by those that it is made of.
 fn lines<'d>(found: &'d Devices, names: &Tablespaces) -> Vec<Line<'d>> {
     let mut holds: BTreeMap<DeviceNumber, Vec<String>> = BTreeMap::new();
-    for place in &found.places {
+    for place in &found.locations {
         for device in found.under(place) {
             holds.entry(device.number).or_default().push(what(place, names));
         }
@@ -181,10 +183,12 @@ pub fn notes(io: &Io) -> Vec<String> {
     };
     let found = &under.found;
     let mut why: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for place in found.places.iter().filter(|place| found.under(place).is_empty()) {
+    for place in found.locations.iter().filter(|place| found.under(place).is_empty()) {
         let reason = found.why_no_device(place).unwrap_or_else(|| "not known".to_string());
         let place = match place.kind {
-            PlaceKind::Tablespace { .. } => format!("tablespace {}", what(place, &io.tablespaces)),
+            LocationKind::Tablespace { .. } => {
+                format!("tablespace {}", what(place, &io.tablespaces))
+            }
             _ => what(place, &io.tablespaces),
         };
         why.entry(one_line(&reason)).or_default().push(place);

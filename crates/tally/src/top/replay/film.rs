@@ -94,7 +94,7 @@ impl RecordedFilm {
             end_us: row.time_us,
             busy_ns: row.busy_ns,
         };
-        let mut heads: Vec<Head> = recording.heads(range)?.into_iter().map(head).collect();
+        let mut heads: Vec<Head> = recording.frame_rows(range)?.into_iter().map(head).collect();
         // A clock that was set back lets them come in another order.
         heads.sort_by_key(|head| head.end_us);
         heads.dedup_by_key(|head| head.end_us);

@@ -4,17 +4,17 @@
 
 use std::time::Duration;
 
-use clock::{here, Here, Platform};
+use clock::{test_clocks, Platform, ThisMachine};
 
 #[test]
 fn the_report_of_this_machine_hangs_together() {
     let mut last = 0.0;
-    let report = here(Duration::from_millis(500), &mut |what, done| {
+    let report = test_clocks(Duration::from_millis(500), &mut |what, done| {
         assert!(!what.is_empty());
         assert!(done >= last && done <= 1.0, "{done} after {last}");
         last = done;
     });
-    let processors = Here.processors().unwrap();
+    let processors = ThisMachine.processors().unwrap();
     assert_eq!(report.processors, processors);
     let pairs = processors.len() * (processors.len() - 1) / 2;
     let server = report.used_by("server").unwrap();
@@ -38,7 +38,7 @@ fn the_report_of_this_machine_hangs_together() {
             None => assert!(clock.pairs.is_empty() && clock.name.ends_with("_cpu")),
         }
         for pair in &clock.pairs {
-            assert!(pair.rounds > 0 && pair.least_seconds.is_some(), "{pair:?}");
+            assert!(pair.rounds > 0 && pair.min_offset_seconds.is_some(), "{pair:?}");
         }
     }
     // A clock in nanoseconds is as fast as it should be, but for what a time service does to it.
@@ -49,7 +49,7 @@ fn the_report_of_this_machine_hangs_together() {
 
 #[test]
 fn the_counter_is_found_to_go_at_the_kernels_rate() {
-    let report = here(Duration::from_millis(500), &mut |_, _| {});
+    let report = test_clocks(Duration::from_millis(500), &mut |_, _| {});
     let (Some(counter), Some(clock)) = (&report.system.counter, report.source("rdtsc")) else {
         return;
     };

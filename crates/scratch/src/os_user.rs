@@ -9,7 +9,7 @@ use crate::Error;
 
 /// A user to run PostgreSQL as: the caller, or for root somebody else.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct OsUser {
     /// Name, uid, gid and home of the user to change to; none when we stay who we are.
     other: Option<Other>,
 }
@@ -21,7 +21,7 @@ struct Other {
     gid: u32,
 }
 
-impl Account {
+impl OsUser {
     /// The caller; for root `PGTALLY_USER`, or `postgres`.
     pub fn find() -> Result<Self, Error> {
         if !rustix::process::geteuid().is_root() {
@@ -68,7 +68,7 @@ impl Account {
     }
 
     /// Give a file or directory to this user.
-    pub fn own(&self, path: &Path) -> Result<(), Error> {
+    pub fn chown(&self, path: &Path) -> Result<(), Error> {
         match &self.other {
             Some(other) => std::os::unix::fs::chown(path, Some(other.uid), Some(other.gid))
                 .map_err(Error::file("cannot change the owner of", path)),

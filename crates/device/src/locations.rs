@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The places in which a server keeps its files.
+//! The locations in which a server keeps its files.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -12,12 +12,12 @@ use crate::problem::{lossy, lossy_option, Problem};
 use crate::system::System;
 use crate::view::View;
 
-/// One place.
+/// One location.
 #[derive(Debug, Clone, Serialize)]
-pub struct Place {
+pub struct Location {
     /// What is kept there.
     #[serde(flatten)]
-    pub kind: PlaceKind,
+    pub kind: LocationKind,
     /// Where the server finds it.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
@@ -30,10 +30,10 @@ pub struct Place {
     pub problem: Option<Problem>,
 }
 
-/// What is kept in a place.
+/// What is kept in a location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum PlaceKind {
+pub enum LocationKind {
     /// The data directory.
     Data,
     /// The write-ahead log.
@@ -53,37 +53,40 @@ pub enum PlaceKind {
     },
 }
 
-impl Place {
-    pub(crate) fn new(kind: PlaceKind, path: impl Into<PathBuf>) -> Place {
-        Place { kind, path: path.into(), real_path: None, file_system: None, problem: None }
+impl Location {
+    pub(crate) fn new(kind: LocationKind, path: impl Into<PathBuf>) -> Location {
+        Location { kind, path: path.into(), real_path: None, file_system: None, problem: None }
     }
 }
 
-/// The places that every server has. What could not be listed is told in `notes`.
+/// The locations that every server has. What could not be listed is told in `notes`.
 pub(crate) fn usual(
     system: &System,
     view: &View,
     data: &Path,
     pid: Option<u32>,
     notes: &mut Vec<String>,
-) -> Vec<Place> {
-    let mut places =
-        vec![Place::new(PlaceKind::Data, data), Place::new(PlaceKind::Wal, data.join("pg_wal"))];
+) -> Vec<Location> {
+    let mut locations = vec![
+        Location::new(LocationKind::Data, data),
+        Location::new(LocationKind::Wal, data.join("pg_wal")),
+    ];
     let tablespaces = data.join("pg_tblspc");
     match view.list(&tablespaces) {
         Ok(names) => {
             let mut oids: Vec<u32> =
                 names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
             oids.sort_unstable();
-            places.extend(oids.into_iter().map(|oid| {
+            locations.extend(oids.into_iter().map(|oid| {
                 let path = tablespaces.join(oid.to_string());
-                Place::new(PlaceKind::Tablespace { oid }, path)
+                Location::new(LocationKind::Tablespace { oid }, path)
             }));
         }
         Err(problem) => notes.push(format!("tablespaces are not known: {problem}")),
     }
-    places.extend(log(system, view, data, pid).map(|path| Place::new(PlaceKind::Log, path)));
-    places
+    locations
+        .extend(log(system, view, data, pid).map(|path| Location::new(LocationKind::Log, path)));
+    locations
 }
 
 /// Where the log goes: what the log collector notes down, its usual folder, or the file that
@@ -115,7 +118,7 @@ pub(crate) fn candidates<'a>(
     data: &Path,
     real_data: &'a Path,
     mounted: impl Iterator<Item = &'a Path>,
-) -> Vec<Place> {
+) -> Vec<Location> {
     let mut names: Vec<PathBuf> = view.list(data).unwrap_or_default();
     names.retain(|name| name.as_os_str() != "pg_wal" && name.as_os_str() != "pg_tblspc");
     names.extend(mounted.filter_map(|point| Some(point.strip_prefix(real_data).ok()?.into())));
@@ -126,7 +129,7 @@ pub(crate) fn candidates<'a>(
         .into_iter()
         .map(|name| {
             let path = data.join(&name);
-            Place::new(PlaceKind::Below { name }, path)
+            Location::new(LocationKind::Below { name }, path)
         })
         .collect()
 }

@@ -6,8 +6,8 @@
 
 use crate::batch::Batch;
 use crate::range::time_us;
-use crate::rows::{FrameRow, PartRow, SessionsRow, StatementRow, TextRow};
-use crate::series::{Series, SpreadRow, StatRow};
+use crate::rows::{FrameRow, SessionsRow, StatementAccountRow, StatementRow, TextRow};
+use crate::series::{HistogramRow, Series, StatRow};
 use crate::statement;
 use segment::delta::Extreme;
 use segment::directory::StatKind;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Turns the frames of one recording into rows.
 #[derive(Debug, Default)]
-pub struct Intake {
+pub struct RowBuilder {
     series: HashMap<(Arc<str>, Arc<segment::directory::Stat>), Kept>,
     /// What was cut off the times of the intervals themselves.
     cut: HashMap<&'static str, f64>,
@@ -43,10 +43,10 @@ fn whole(ticks: u64, ns_per_tick: f64, cut: &mut f64) -> u64 {
     whole as u64
 }
 
-impl Intake {
+impl RowBuilder {
     /// One that has seen nothing.
-    pub fn new() -> Intake {
-        Intake::default()
+    pub fn new() -> RowBuilder {
+        RowBuilder::default()
     }
 
     /// The rows of an interval: of `frames`, `sessions` and `statistics`. The kernel's view of
@@ -86,7 +86,7 @@ impl Intake {
         row.overflow_directory = overflow.directory;
         row.overflow_groups = overflow.groups;
         row.overflow_memory = overflow.memory;
-        row.overflow_lost_folds = overflow.lost_folds;
+        row.overflow_lost_merges = overflow.lost_folds;
         row.overflow_statements_dropped = overflow.statements_dropped;
         row.overflow_statements_lost = overflow.statements_lost;
         row.overflow_texts_cut = overflow.texts_cut;
@@ -159,7 +159,7 @@ impl Intake {
 
     /// The spread of all values since the last call: rows of `histograms` that come with the
     /// interval of this number.
-    pub fn detail(&mut self, number: u64) -> Vec<SpreadRow> {
+    pub fn histograms(&mut self, number: u64) -> Vec<HistogramRow> {
         let Some(frame) = self.detail.take() else {
             return Vec::new();
         };
@@ -176,19 +176,19 @@ impl Intake {
             }
             let series = &self.series.get(&(it.process.clone(), it.stat.clone()))?.series;
             let series = series.clone();
-            Some(SpreadRow { frame: number, time_us, series, min, max, buckets, counts })
+            Some(HistogramRow { frame: number, time_us, series, min, max, buckets, counts })
         };
         frame.statistics.iter().filter_map(row).collect()
     }
 
     /// Forget what was gathered for the next detail: the server is another one.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         self.detail = None;
     }
 }
 
 /// The rows of statements in a detail interval that ends with the interval `frame`.
-pub fn statements(
+pub fn statement_rows(
     records: &[StatementRecord],
     ticks_per_second: f64,
     (frame, time_us): (u64, i64),
@@ -205,7 +205,7 @@ pub fn statements(
         }
         let (queryid, database_id, user_id, toplevel) = id;
         for part in &it.parts {
-            batch.statement_accounts.push(PartRow {
+            batch.statement_accounts.push(StatementAccountRow {
                 frame,
                 time_us,
                 queryid,

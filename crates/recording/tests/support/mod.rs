@@ -3,7 +3,7 @@
 
 #![allow(dead_code)] // Each test uses a part of it.
 
-use recording::{About, Batch, Intake, Keeping, ServerRow, Writer};
+use recording::{About, Batch, RetentionPolicy, RowBuilder, ServerRow, Writer};
 use segment::delta::{Change, Extreme, Total};
 use segment::directory::{Stat, StatKind};
 use segment::frame::FrameStat;
@@ -132,7 +132,7 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
 /// Writes frames, a second each, with a detail every ten.
 pub struct Maker {
     pub writer: Writer,
-    pub intake: Intake,
+    pub row_builder: RowBuilder,
     pub dice: Dice,
     /// What was written.
     pub sum: Option<Frame>,
@@ -143,18 +143,18 @@ pub struct Maker {
 
 impl Maker {
     pub fn new(directory: &Path) -> Maker {
-        Maker::keeping(directory, Keeping::default(), MIDNIGHT)
+        Maker::with_retention(directory, RetentionPolicy::default(), MIDNIGHT)
     }
 
-    pub fn keeping(directory: &Path, keeping: Keeping, begin_us: i64) -> Maker {
-        let mut writer = Writer::open(directory, about(), keeping).unwrap();
+    pub fn with_retention(directory: &Path, policy: RetentionPolicy, begin_us: i64) -> Maker {
+        let mut writer = Writer::open(directory, about(), policy).unwrap();
         if writer.next_frame() == 1 {
             let servers = vec![server(1, begin_us)];
             writer.push(Batch { servers, ..Batch::default() }).unwrap();
         }
         Maker {
             writer,
-            intake: Intake::new(),
+            row_builder: RowBuilder::new(),
             dice: Dice(7),
             sum: None,
             time_us: begin_us,
@@ -168,9 +168,9 @@ impl Maker {
         let mut frame = frame(self.time_us, &mut self.dice);
         frame.realtime_ns += self.leap as u64 * 1000;
         let number = self.writer.next_frame();
-        let mut batch = self.intake.frame(&frame, number, 1);
+        let mut batch = self.row_builder.frame(&frame, number, 1);
         if number.is_multiple_of(10) {
-            batch.histograms = self.intake.detail(number);
+            batch.histograms = self.row_builder.histograms(number);
         }
         (frame, batch)
     }
