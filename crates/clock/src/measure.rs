@@ -82,6 +82,13 @@ pub fn block(source: &dyn Source, steps: &mut Steps, long: &mut dyn FnMut(u64)) 
     began.elapsed().as_nanos() as f64 / BLOCK as f64
 }
 
+/// The median; None of no values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
 /// Test them for about so long; more where there are many processors. `progress` is told what is
 /// under way and which share is done.
 pub fn measure(

@@ -106,7 +106,7 @@ fn a_coarse_clock_is_found_with_its_step() {
 fn a_clock_that_stands_still_is_coarse_and_no_error() {
     let report = machine(2).test(20, Fault::Still);
     assert_eq!(kinds(&report), [FaultKind::Coarse]);
-    assert!(report.verdict.contains("stood still"), "{}", report.verdict);
+    assert!(report.verdict.contains("did not advance"), "{}", report.verdict);
 }
 
 #[test]
