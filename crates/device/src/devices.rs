@@ -14,9 +14,9 @@ use crate::locations::{candidates, usual, Location, LocationKind};
 use crate::mounts::{Mount, Mounts};
 use crate::number::DeviceNumber;
 use crate::problem::Problem;
-use crate::space::Waiting;
+use crate::root::{Found, Root};
+use crate::space_query::Pending;
 use crate::system::System;
-use crate::view::{Seen, View};
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ pub struct Devices {
     #[serde(skip)]
     pub(crate) server: Option<Server>,
     #[serde(skip)]
-    pub(crate) waiting: Waiting,
+    pub(crate) pending: Pending,
 }
 
 /// The server's first process.
@@ -92,7 +92,7 @@ impl Devices {
             notes,
             system: system.clone(),
             server,
-            waiting: Waiting::default(),
+            pending: Pending::default(),
         }
     }
 
@@ -153,7 +153,7 @@ impl Devices {
 
 /// A root and the mounts that are seen from it.
 struct World {
-    view: View,
+    view: Root,
     mounts: Mounts,
 }
 
@@ -167,10 +167,10 @@ fn worlds(system: &System, server: &mut Option<Server>, notes: &mut Vec<String>)
         }
     };
     let ours = table(system.proc.join("self/mountinfo"));
-    let own = World { view: View::own(system), mounts: Mounts::parse(&ours) };
+    let own = World { view: Root::own(system), mounts: Mounts::parse(&ours) };
     let Some(server) = server else { return vec![own] };
     let theirs = table(system.process(server.pid, "mountinfo"));
-    match View::of_process(system, server.pid) {
+    match Root::of_process(system, server.pid) {
         Ok(view) if view.is_own() && theirs == ours => vec![own],
         Ok(view) => vec![World { view, mounts: Mounts::parse(&theirs) }, own],
         Err(problem) => {
@@ -223,7 +223,7 @@ impl Assembly<'_> {
 
     /// Find the file system of a location.
     fn settle(&mut self, location: &mut Location) {
-        match self.worlds[0].view.see(&location.path) {
+        match self.worlds[0].view.find(&location.path) {
             Ok(seen) => {
                 location.real_path = Some(seen.path.clone());
                 match self.file_system(0, &seen, 0) {
@@ -236,7 +236,7 @@ impl Assembly<'_> {
     }
 
     /// The file system on which something lies, and all that is under it.
-    fn file_system(&mut self, world: usize, seen: &Seen, depth: u32) -> Result<usize, Problem> {
+    fn file_system(&mut self, world: usize, seen: &Found, depth: u32) -> Result<usize, Problem> {
         // The kernel's number of the mount holds in every table; a table may leave mounts out
         // that lie outside of its root.
         let told = |id| self.worlds.iter().find_map(|world| world.mounts.by_id(id));
@@ -259,7 +259,7 @@ impl Assembly<'_> {
 
     /// The mount of a file that no table shows: after a chroot into a folder that is no mount
     /// point, the tables leave out what that folder lies on. The first process's may show it.
-    fn unlisted(&self, seen: &Seen) -> Option<Mount> {
+    fn unlisted(&self, seen: &Found) -> Option<Mount> {
         let number = seen.device?;
         let table = std::fs::read(self.system.process(1, "mountinfo")).unwrap_or_default();
         let first = Mounts::parse(&table);
@@ -309,7 +309,7 @@ impl Assembly<'_> {
             return None;
         }
         (world..self.worlds.len()).find_map(|world| {
-            let seen = self.worlds[world].view.see(path).ok()?;
+            let seen = self.worlds[world].view.find(path).ok()?;
             self.file_system(world, &seen, depth + 1).ok()
         })
     }
@@ -318,7 +318,7 @@ impl Assembly<'_> {
     fn btrfs(&mut self, world: usize, mount: &Mount, depth: u32) -> Option<Backing> {
         let source = self.worlds[world]
             .view
-            .see(&mount.source)
+            .find(&mount.source)
             .map_or_else(|_| mount.source.clone(), |seen| seen.path);
         let name = source.strip_prefix("/dev").ok()?.to_string_lossy().replace('/', "!");
         let mut devices = btrfs_members(self.system, &name);

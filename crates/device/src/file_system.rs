@@ -9,7 +9,7 @@ use crate::backing::{Backing, NoDevice};
 use crate::mounts::{text, Mount};
 use crate::number::DeviceNumber;
 use crate::problem::lossy;
-use crate::view::Seen;
+use crate::root::Found;
 
 /// One mount. A file system that is mounted twice is there twice, with the same `number`.
 #[derive(Debug, Clone, Serialize)]
@@ -50,11 +50,11 @@ pub struct FileSystem {
     pub(crate) path: PathBuf,
     /// What the kernel called its mount, if it did.
     #[serde(skip)]
-    pub(crate) told_id: Option<u64>,
+    pub(crate) kernel_id: Option<u64>,
 }
 
 impl FileSystem {
-    pub(crate) fn of(mount: &Mount, outside: bool, seen: &Seen) -> FileSystem {
+    pub(crate) fn of(mount: &Mount, outside: bool, found: &Found) -> FileSystem {
         let super_options = text(&mount.super_options);
         let read_only = |options: &str| options.split(',').any(|option| option == "ro");
         FileSystem {
@@ -71,8 +71,20 @@ impl FileSystem {
             listed: mount.listed,
             // Until it is known.
             backing: Backing::none(NoDevice::Unknown, &mount.kind, &mount.source),
-            path: seen.path.clone(),
-            told_id: seen.mount_id,
+            path: found.path.clone(),
+            kernel_id: found.mount_id,
         }
+    }
+
+    /// Whether a question to it may never be answered.
+    pub(crate) fn may_hang(&self) -> bool {
+        self.kind.starts_with("fuse")
+            || matches!(
+                self.backing,
+                Backing::None {
+                    reason: NoDevice::Network | NoDevice::Program | NoDevice::Unknown,
+                    ..
+                }
+            )
     }
 }

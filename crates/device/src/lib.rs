@@ -25,9 +25,10 @@ mod mounts;
 mod number;
 mod problem;
 mod reading;
+mod root;
 mod space;
+mod space_query;
 mod system;
-mod view;
 
 pub use backing::{Backing, NoDevice};
 pub use block::{BlockDevice, DeviceKind};

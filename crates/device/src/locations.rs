@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::problem::{lossy, lossy_option, Problem};
+use crate::root::Root;
 use crate::system::System;
-use crate::view::View;
 
 /// One location.
 #[derive(Debug, Clone, Serialize)]
@@ -62,7 +62,7 @@ impl Location {
 /// The locations that every server has. What could not be listed is told in `notes`.
 pub(crate) fn usual(
     system: &System,
-    view: &View,
+    view: &Root,
     data: &Path,
     pid: Option<u32>,
     notes: &mut Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) fn usual(
 
 /// Where the log goes: what the log collector notes down, its usual folder, or the file that
 /// is the first process's standard error.
-fn log(system: &System, view: &View, data: &Path, pid: Option<u32>) -> Option<PathBuf> {
+fn log(system: &System, view: &Root, data: &Path, pid: Option<u32>) -> Option<PathBuf> {
     let noted = view.read(&data.join("current_logfiles")).ok().and_then(|text| {
         let line = text.split(|&b| b == b'\n').next()?;
         let file = line.splitn(2, |&b| b == b' ').nth(1)?;
@@ -102,7 +102,7 @@ fn log(system: &System, view: &View, data: &Path, pid: Option<u32>) -> Option<Pa
         return noted;
     }
     let usual = data.join("log");
-    if view.see(&usual).is_ok() {
+    if view.find(&usual).is_ok() {
         return Some(usual);
     }
     let errors = system.process(pid?, "fd/2");
@@ -114,7 +114,7 @@ fn log(system: &System, view: &View, data: &Path, pid: Option<u32>) -> Option<Pa
 /// What may be elsewhere though it seems to lie in the data directory: its direct entries,
 /// which may be symbolic links, and whatever is mounted below it.
 pub(crate) fn candidates<'a>(
-    view: &View,
+    view: &Root,
     data: &Path,
     real_data: &'a Path,
     mounted: impl Iterator<Item = &'a Path>,

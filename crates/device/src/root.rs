@@ -23,15 +23,15 @@ const MOST_BYTES: u64 = 64 * 1024;
 
 /// A root directory, under which paths are looked up.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct Root {
     /// `None`: our own root.
-    root: Option<Root>,
+    root: Option<Top>,
     /// Whether the kernel's numbers of mounts and devices are those of the tables.
     numbers: bool,
 }
 
 #[derive(Debug)]
-struct Root {
+struct Top {
     fd: OwnedFd,
     /// Where it is in our own view, if anywhere; "/" for a container's.
     path: PathBuf,
@@ -39,7 +39,7 @@ struct Root {
 
 /// A file or directory that was found.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Found {
     fd: OwnedFd,
     /// The kernel's number of the mount it lies on, since Linux 5.8.
     pub mount_id: Option<u64>,
@@ -49,14 +49,14 @@ pub(crate) struct Seen {
     pub path: PathBuf,
 }
 
-impl View {
+impl Root {
     /// Our own.
-    pub fn own(system: &System) -> View {
-        View { root: None, numbers: system.own }
+    pub fn own(system: &System) -> Root {
+        Root { root: None, numbers: system.own }
     }
 
     /// A process's.
-    pub fn of_process(system: &System, pid: u32) -> Result<View, Problem> {
+    pub fn of_process(system: &System, pid: u32) -> Result<Root, Problem> {
         let fd = openat(CWD, system.process(pid, "root"), path_flags(), Mode::empty())?;
         let ours = openat(CWD, c"/", path_flags(), Mode::empty())?;
         let location = |fd| fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
@@ -66,7 +66,7 @@ impl View {
             return Ok(Self::own(system));
         }
         let path = name_of(&fd).unwrap_or_else(|| "/".into());
-        Ok(View { root: Some(Root { fd, path }), numbers: system.own })
+        Ok(Root { root: Some(Top { fd, path }), numbers: system.own })
     }
 
     /// Whether it is our own root.
@@ -83,7 +83,7 @@ impl View {
     }
 
     /// Find a file or directory; symbolic links are followed.
-    pub fn see(&self, path: &Path) -> Result<Seen, Problem> {
+    pub fn find(&self, path: &Path) -> Result<Found, Problem> {
         let fd = self.open(path, path_flags()).map_err(|errno| self.explain(path, errno))?;
         // What a file system knows of the file is not asked for, so a network is not waited for.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
@@ -92,7 +92,7 @@ impl View {
         let mount_id =
             told.filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|s| s.stx_mnt_id);
         let path = name_of(&fd).map_or_else(|| path.to_path_buf(), |name| self.inside(name));
-        Ok(Seen { fd, mount_id, device, path })
+        Ok(Found { fd, mount_id, device, path })
     }
 
     /// A path of ours as it is under this root.
@@ -144,7 +144,7 @@ impl View {
     }
 }
 
-impl Seen {
+impl Found {
     /// The room on its file system.
     pub fn space(&self) -> Result<Space, Problem> {
         Ok(Space::of(&fstatvfs(&self.fd)?))
@@ -193,14 +193,14 @@ mod tests {
     use super::*;
 
     /// A /proc whose process 77 has its root in a directory.
-    fn elsewhere() -> (tempfile::TempDir, View) {
+    fn elsewhere() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().join("root");
         std::fs::create_dir_all(root.join("var/data")).expect("a tree");
         std::fs::create_dir_all(dir.path().join("proc/77")).expect("a tree");
         std::os::unix::fs::symlink(&root, dir.path().join("proc/77/root")).expect("a link");
         let system = System::at(dir.path().join("proc"), dir.path().join("sys"));
-        let view = View::of_process(&system, 77).expect("a view");
+        let view = Root::of_process(&system, 77).expect("a view");
         (dir, view)
     }
 
@@ -211,12 +211,12 @@ mod tests {
         let root = dir.path().join("root");
         std::os::unix::fs::symlink("/var/data", root.join("absolute")).expect("a link");
         std::os::unix::fs::symlink("/../../../etc", root.join("out")).expect("a link");
-        assert_eq!(view.see(Path::new("/absolute")).expect("seen").path, Path::new("/var/data"));
+        assert_eq!(view.find(Path::new("/absolute")).expect("found").path, Path::new("/var/data"));
         assert_eq!(
-            view.see(Path::new("/out")).expect_err("outside"),
+            view.find(Path::new("/out")).expect_err("outside"),
             Problem::Dangling("/../../../etc".into())
         );
-        assert_eq!(view.see(Path::new("/none")).expect_err("none"), Problem::Missing);
+        assert_eq!(view.find(Path::new("/none")).expect_err("none"), Problem::Missing);
     }
 
     #[test]
@@ -229,14 +229,14 @@ mod tests {
             .expect("mkfifo")
             .success());
         assert_eq!(view.read(Path::new("/pipe")).expect("nothing"), b"");
-        let own = View::own(&System::live());
+        let own = Root::own(&System::live());
         assert_eq!(own.read(Path::new("/dev/zero")).expect("zeros").len(), MOST_BYTES as usize);
     }
 
     #[test]
     fn our_own_process_has_our_own_root() {
-        let view = View::of_process(&System::live(), std::process::id()).expect("a view");
+        let view = Root::of_process(&System::live(), std::process::id()).expect("a view");
         assert!(view.is_own());
-        assert!(view.see(Path::new("/")).expect("seen").space().expect("space").total_bytes > 0);
+        assert!(view.find(Path::new("/")).expect("found").space().expect("space").total_bytes > 0);
     }
 }

@@ -21,7 +21,7 @@ impl Jail {
         let system =
             System { proc: dir.path().join("proc"), sys: dir.path().join("sys"), own: true };
         let device = std::fs::metadata(dir.path()).expect("a directory").dev();
-        let seen = View::own(&system).see(dir.path()).expect("a directory");
+        let seen = Root::own(&system).find(dir.path()).expect("a directory");
         let number = DeviceNumber { major: major(device), minor: minor(device) };
         let jail = Jail { system, number, mount_id: seen.mount_id, dir };
         std::fs::create_dir_all(jail.dir.path().join("data/pg_tblspc")).expect("a folder");
