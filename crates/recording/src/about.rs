@@ -50,7 +50,7 @@ impl About {
         }
         let damaged = |error: serde_json::Error| Error::Damaged {
             path: path.clone(),
-            what: error.to_string(),
+            reason: error.to_string(),
         };
         let Format { format } = serde_json::from_slice(&text).map_err(damaged)?;
         if format > FORMAT {
@@ -64,7 +64,7 @@ impl About {
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(ABOUT);
         let text = serde_json::to_vec_pretty(self)
-            .map_err(|e| Error::Part { path: path.clone(), what: e.to_string() })?;
-        store::replace(&path, &text)
+            .map_err(|e| Error::File { path: path.clone(), reason: e.to_string() })?;
+        store::replace(&path, &text, true)
     }
 }

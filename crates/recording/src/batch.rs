@@ -6,7 +6,7 @@ use crate::rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
     ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
 };
-use crate::series::{HistogramRow, StatRow};
+use crate::statistics::{HistogramRow, StatRow};
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
 

@@ -32,7 +32,7 @@ pub enum Error {
     },
     /// recording.json cannot be understood.
     #[error(
-        "{}: cannot be understood ({what}); the data beside it may well be whole: with a \
+        "{}: cannot be understood ({reason}); the data beside it may well be whole: with a \
          recording.json of another recording in its place it can be read",
         path.display()
     )]
@@ -40,7 +40,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        what: String,
+        reason: String,
     },
     /// The directory is in use.
     #[error("{}: another tally is recording into it; give another directory", path.display())]
@@ -136,12 +136,12 @@ pub enum Error {
         source: io::Error,
     },
     /// A part could not be written or read.
-    #[error("{}: {what}", path.display())]
-    Part {
+    #[error("{}: {reason}", path.display())]
+    File {
         /// The file.
         path: PathBuf,
         /// Why.
-        what: String,
+        reason: String,
     },
 }
 

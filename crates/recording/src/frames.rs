@@ -3,13 +3,12 @@
 
 use crate::error::Error;
 use crate::index::Index;
-use crate::part;
 use crate::range::Range;
-use crate::recording::{lost, OpenPart, Recording};
+use crate::recording::Recording;
 use crate::rows::{FrameRow, SessionsRow};
-use crate::series::{Series, StatRow};
+use crate::series::Series;
+use crate::statistics::{HistogramRow, StatRow};
 use crate::sum::Sum;
-use crate::table::Table;
 use segment::delta::Extreme;
 use segment::frame::FrameStat;
 use segment::{Frame, Population};
@@ -67,7 +66,7 @@ struct Chunk {
 impl Frames<'_> {
     /// Intervals to come, those that are read already included.
     pub fn len(&self) -> usize {
-        self.ready.len() + self.index.heads.len() - self.next
+        self.ready.len() + self.index.frames.len() - self.next
     }
 
     /// Whether there are none.
@@ -81,42 +80,35 @@ impl Frames<'_> {
     }
 
     fn read_chunk(&mut self) -> Result<(), Error> {
-        let heads = &self.index.heads[self.next..];
-        let Some(first) = heads.first() else { return Ok(()) };
+        let rows = &self.index.frames[self.next..];
+        let Some(first) = rows.first() else { return Ok(()) };
         let hour = |row: &FrameRow| row.time_us.div_euclid(HOUR_US);
-        let length = heads.iter().take(CHUNK).take_while(|row| hour(row) == hour(first)).count();
-        let heads = &heads[..length.max(1)];
-        let chunk = self.chunk(heads)?;
-        self.next += heads.len();
+        let length = rows.iter().take(CHUNK).take_while(|row| hour(row) == hour(first)).count();
+        let rows = &rows[..length.max(1)];
+        let chunk = self.chunk(rows)?;
+        self.next += rows.len();
         let frames: Vec<(i64, Frame)> =
-            heads.iter().filter_map(|row| Some((row.time_us, self.frame(row, &chunk)?))).collect();
+            rows.iter().filter_map(|row| Some((row.time_us, self.frame(row, &chunk)?))).collect();
         for (time_us, frame) in frames {
             self.take(time_us, frame);
         }
         Ok(())
     }
 
-    fn chunk(&self, heads: &[FrameRow]) -> Result<Chunk, Error> {
-        let times = || heads.iter().map(|row| row.time_us);
+    fn chunk(&self, rows: &[FrameRow]) -> Result<Chunk, Error> {
+        let times = || rows.iter().map(|row| row.time_us);
         let range =
             Range { from_us: times().min().unwrap_or(0) - 1, to_us: times().max().unwrap_or(0) };
-        let numbers = (heads.first(), heads.last());
+        let numbers = (rows.first(), rows.last());
         let (Some(first), Some(last)) = numbers else { return Ok(Chunk::default()) };
         let within = |frame: u64| (first.frame..=last.frame).contains(&frame);
         let mut chunk = Chunk::default();
-        let mut add = |row: StatRow| {
+        let add = |row: StatRow| {
             if within(row.frame) {
                 chunk.statistics.entry(row.frame).or_default().push(row);
             }
         };
-        let mut view = self.recording.view(&[StatRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<StatRow>(file, &path) {
-                Ok(rows) => rows.into_iter().for_each(&mut add),
-                Err(error) => self.recording.problem(lost(&error)),
-            }
-        }
-        view.journal.statistics.drain(..).for_each(add);
+        self.recording.each_row(range, add)?;
         for row in self.recording.rows::<SessionsRow>(range)? {
             chunk.population.entry(row.frame).or_default().push(Population {
                 process: row.process,
@@ -125,10 +117,10 @@ impl Frames<'_> {
             });
         }
         if self.has_spread() {
-            self.recording.each_spread(range, |row| {
+            self.recording.each_row(range, |row: HistogramRow| {
                 let mut sum = Sum::default();
-                sum.add_spread(row);
-                chunk.spreads.entry(row.frame).or_default().push((row.series.clone(), sum));
+                sum.add_histogram(&row);
+                chunk.spreads.entry(row.frame).or_default().push((row.series, sum));
             })?;
         }
         Ok(chunk)
@@ -187,10 +179,10 @@ impl Iterator for Frames<'_> {
     type Item = Result<Frame, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() && self.next < self.index.heads.len() {
+        while self.ready.is_empty() && self.next < self.index.frames.len() {
             if let Err(error) = self.read_chunk() {
                 // What cannot be read now will not be later.
-                self.next = self.index.heads.len();
+                self.next = self.index.frames.len();
                 return Some(Err(error));
             }
         }

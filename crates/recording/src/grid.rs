@@ -3,12 +3,12 @@
 
 use crate::error::Error;
 use crate::index::Index;
-use crate::part;
 use crate::range::Range;
-use crate::recording::{lost, OpenPart, Recording};
-use crate::series::{Series, StatRow};
+use crate::recording::Recording;
+use crate::series::Series;
+use crate::statistics::StatRow;
 use crate::sum::{number_columns, Numbers};
-use crate::table::{Columns, Table};
+use crate::table::Columns;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl<P: Fn(&Series) -> Option<usize>> Places<'_, P> {
     }
 
     fn column(&self, frame: u64) -> Option<usize> {
-        self.columns.get(self.index.place(frame)?).copied().flatten()
+        self.columns.get(self.index.position(frame)?).copied().flatten()
     }
 }
 
@@ -105,7 +105,7 @@ impl Recording {
         place: impl Fn(&Series) -> Option<usize>,
     ) -> Result<Grid, Error> {
         let index = self.index(range)?;
-        self.miss(&index, range);
+        self.report_missing(&index, range);
         let width = bounds_us.len().saturating_sub(1);
         let column = |time_us: i64| {
             let at = bounds_us.partition_point(|bound| *bound < time_us);
@@ -116,21 +116,16 @@ impl Recording {
             covered_ns: vec![0; width],
         };
         let columns: Vec<Option<usize>> =
-            index.heads.iter().map(|row| column(row.time_us)).collect();
-        for (row, column) in index.heads.iter().zip(&columns) {
+            index.frames.iter().map(|row| column(row.time_us)).collect();
+        for (row, column) in index.frames.iter().zip(&columns) {
             if let Some(covered) = column.and_then(|at| grid.covered_ns.get_mut(at)) {
                 *covered = covered.saturating_add(row.interval_ns);
             }
         }
         let mut places = Places { index: &index, columns, place, lines: HashMap::new() };
-        let mut view = self.view(&[StatRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            let see = |columns: &Columns| grid.add_columns(&mut places, columns);
-            if let Err(error) = part::read_columns(file, &path, &number_columns(), see) {
-                self.problem(lost(&error));
-            }
-        }
-        for row in &view.journal.statistics {
+        let see = |columns: &Columns| grid.add_columns(&mut places, columns);
+        let journal = self.each_columns::<StatRow>(range, &number_columns(), see)?;
+        for row in &journal.statistics {
             let to = places.line(&row.series).zip(places.column(row.frame));
             if let Some((line, column)) = to {
                 let more = StatTotals {

@@ -7,7 +7,8 @@
 
 use crate::batch::Batch;
 use crate::error::Error;
-use crate::series::{HistogramRow, Series, SeriesText, StatRow};
+use crate::series::{Series, SeriesText};
+use crate::statistics::{HistogramRow, StatRow};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};

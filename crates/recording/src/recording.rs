@@ -6,60 +6,29 @@
 //! rest is read.
 
 use crate::about::About;
-use crate::batch::{Batch, Visit};
-use crate::commit::Commit;
 use crate::error::Error;
-use crate::index::Index;
-use crate::journal;
-use crate::part;
 use crate::range::{format_utc, Range};
 use crate::rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RunRow, ServerIoRow, ServerRow,
     SessionsRow, SettingRow,
 };
 use crate::store::Store;
-use crate::table::{Column, Columns, Table};
+use crate::table::columns;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is noted beside the intervals may come with one that ended so much later.
-const SLACK_US: i64 = 600_000_000;
-/// What is of an interval lies where the interval does, but for what a part's name leaves out.
-const STRICT_US: i64 = 2_000_000;
-
-fn slack(table: &str) -> i64 {
-    match table {
-        "events" | "gaps" | "marks" | "runs" | "settings" | "servers" | "statement_texts" => {
-            SLACK_US
-        }
-        _ => STRICT_US,
-    }
-}
-/// How often files are looked for again that the recorder has just exchanged.
-const TRIES: u32 = 10;
+/// Rows that are not of an interval may come with one that ended up to this much later.
+pub(crate) const SLACK_US: i64 = 600_000_000;
 
 /// A recording that is read.
 #[derive(Debug)]
 pub struct Recording {
-    store: Store,
+    pub(crate) store: Store,
     about: About,
     hosts: Vec<String>,
     range: Range,
     problems: Mutex<Vec<String>>,
-}
-
-/// A part that is open.
-pub(crate) struct OpenPart {
-    pub path: PathBuf,
-    pub file: File,
-}
-
-/// Everything of some tables at one moment: what the recorder exchanges later stays readable.
-pub(crate) struct View {
-    pub parts: Vec<OpenPart>,
-    pub journal: Batch,
 }
 
 impl Recording {
@@ -142,122 +111,23 @@ impl Recording {
         }
     }
 
-    /// Open what there is of a table in a range.
-    pub(crate) fn view(&self, tables: &[&'static str], range: Range) -> Result<View, Error> {
-        for _ in 0..TRIES {
-            if let Some(view) = self.try_view(tables, range)? {
-                return Ok(view);
-            }
-            // The recorder has exchanged files in between.
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        let path = self.store.directory.clone();
-        Err(Error::Part { path, what: "its files do not stay for a moment".to_string() })
-    }
-
-    fn try_view(&self, tables: &[&'static str], range: Range) -> Result<Option<View>, Error> {
-        let mut journal = Batch::default();
-        // The journals first: what becomes a part in between is then there twice, and seen.
-        let before = self.store.journal_files();
-        let commit = Commit::left(&self.store).unwrap_or_default();
-        for path in before.iter().filter(|path| !commit.removes(&self.store, path)) {
-            match journal::read(path) {
-                Ok((batch, problem)) => {
-                    journal.append(batch);
-                    problem.into_iter().for_each(|text| self.problem(text));
-                }
-                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                    return Ok(None)
-                }
-                Err(error) => self.problem(error.to_string()),
-            }
-        }
-        let mut parts = Vec::new();
-        for table in tables {
-            for (part, path) in commit.foresee(&self.store, table, self.store.parts(table)) {
-                let slack = slack(table);
-                if !range.meets(part.begin_us - slack, part.end_us() + slack) {
-                    continue;
-                }
-                match File::open(&path) {
-                    Ok(file) => parts.push(OpenPart { path, file }),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-                    Err(error) => self.problem(Error::io(&path)(error).to_string()),
-                }
-            }
-        }
-        let same = self.store.journal_files() == before
-            && Commit::left(&self.store).unwrap_or_default() == commit;
-        Ok(same.then_some(View { parts, journal }))
-    }
-
-    /// Tell of parts that are missing: intervals in which somebody lived, and whose statistics
-    /// are not there.
-    pub(crate) fn miss(&self, index: &Index, range: Range) {
-        let commit = Commit::left(&self.store).unwrap_or_default();
-        let parts = |table| commit.foresee(&self.store, table, self.store.parts(table));
-        let statistics = parts(crate::series::StatRow::NAME);
-        for (part, path) in parts(FrameRow::NAME) {
-            let same = statistics.iter().any(|(other, _)| {
-                (&other.date, &other.time, other.grade) == (&part.date, &part.time, part.grade)
-            });
-            let meant = |row: &FrameRow| {
-                row.wall_ns > 0 && (part.begin_us..=part.end_us()).contains(&row.time_us)
-            };
-            // The recorder may be exchanging them at this moment.
-            let wanted = !same && range.meets(part.begin_us, part.end_us()) && path.exists();
-            if wanted && index.heads.iter().any(meant) {
-                let place = format!("{}, {}", part.date, part.time);
-                self.problem(format!("the part of statistics that begins at {place} is missing"));
-            }
-        }
-    }
-
-    /// The rows of a table in a range, in the order of their intervals.
-    pub(crate) fn rows<T: Table>(&self, range: Range) -> Result<Vec<T>, Error> {
-        let mut view = self.view(&[T::NAME], range)?;
-        let mut rows: Vec<T> = Vec::new();
-        for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<T>(file, &path) {
-                Ok(more) => rows.extend(more.into_iter().filter(|r| range.contains(r.time_us()))),
-                Err(error) => self.problem(lost(&error)),
-            }
-        }
-        let mut of_journal = Rows(Vec::<T>::new());
-        view.journal.each(&mut of_journal)?;
-        rows.extend(of_journal.0.into_iter().filter(|r| range.contains(r.time_us())));
-        rows.sort_by_key(|row| (row.frame(), row.time_us()));
-        Ok(rows)
-    }
-
     fn whole(&self) -> Result<Range, Error> {
-        let wanted: Vec<Column> = FrameRow::columns()
-            .into_iter()
-            .filter(|column| ["frame", "time", "interval_ns"].contains(&column.name))
-            .collect();
-        let mut view = self.view(&[FrameRow::NAME], Range::ALL)?;
+        let wanted = columns::<FrameRow>(&["time", "interval_ns"]);
         let mut range: Option<Range> = None;
         let mut see = |time_us: i64, interval_ns: u64| {
             let from_us = time_us - i64::try_from(interval_ns / 1000).unwrap_or(0);
-            range = Some(match range {
-                None => Range { from_us, to_us: time_us },
-                Some(known) => {
-                    Range { from_us: known.from_us.min(from_us), to_us: known.to_us.max(time_us) }
-                }
+            let known = range.unwrap_or(Range { from_us, to_us: time_us });
+            range = Some(Range {
+                from_us: known.from_us.min(from_us),
+                to_us: known.to_us.max(time_us),
             });
         };
-        for OpenPart { path, file } in view.parts.drain(..) {
-            let read = part::read_columns(file, &path, &wanted, |columns: &Columns| {
-                for (time, length) in columns.longs("time").iter().zip(columns.longs("interval_ns"))
-                {
-                    see(*time, u64::try_from(*length).unwrap_or(0));
-                }
-            });
-            if let Err(error) = read {
-                self.problem(lost(&error));
+        let journal = self.each_columns::<FrameRow>(Range::ALL, &wanted, |columns| {
+            for (time, length) in columns.longs("time").iter().zip(columns.longs("interval_ns")) {
+                see(*time, u64::try_from(*length).unwrap_or(0));
             }
-        }
-        view.journal.frames.iter().for_each(|row| see(row.time_us, row.interval_ns));
+        })?;
+        journal.frames.iter().for_each(|row| see(row.time_us, row.interval_ns));
         range.ok_or_else(|| Error::Empty { path: self.store.directory.clone() })
     }
 
@@ -332,24 +202,5 @@ impl Recording {
         rows.sort_by_key(|row| (row.server, row.frame));
         rows.dedup_by_key(|row| row.server);
         Ok(rows)
-    }
-}
-
-/// Of a part that cannot be read.
-pub(crate) fn lost(error: &Error) -> String {
-    format!("{error}; it is left out")
-}
-
-/// The rows of one table among those of all.
-pub(crate) struct Rows<T>(pub Vec<T>);
-
-impl<T: Table> Visit for Rows<T> {
-    fn table<U: Table>(&mut self, rows: &mut Vec<U>) -> Result<(), Error> {
-        if U::NAME == T::NAME {
-            if let Some(rows) = (rows as &mut dyn std::any::Any).downcast_mut::<Vec<T>>() {
-                self.0.append(rows);
-            }
-        }
-        Ok(())
     }
 }

@@ -7,8 +7,9 @@
 use crate::batch::Batch;
 use crate::range::time_us;
 use crate::rows::{FrameRow, SessionsRow, StatementAccountRow, StatementRow, TextRow};
-use crate::series::{HistogramRow, Series, StatRow};
+use crate::series::Series;
 use crate::statement;
+use crate::statistics::{HistogramRow, StatRow};
 use segment::delta::Extreme;
 use segment::directory::StatKind;
 use segment::frame::FrameStat;

@@ -3,14 +3,13 @@
 
 use crate::error::Error;
 use crate::index::{clock_kind, Index};
-use crate::part;
 use crate::range::Range;
-use crate::recording::{lost, OpenPart, Recording};
+use crate::recording::Recording;
 use crate::rollup;
 use crate::rows::{StatementAccountRow, StatementRow, TextRow};
 use crate::statement;
 use crate::sum::Latency;
-use crate::table::{Column, Columns, Table};
+use crate::table::{columns, Table};
 use segment::statements::StatementRecord;
 use segment::{Clock, Histogram, Statements};
 use std::collections::{BTreeMap, HashMap};
@@ -35,24 +34,19 @@ impl Recording {
     /// none were recorded.
     pub fn statements(&self, range: Range) -> Result<Option<Statements>, Error> {
         let index = self.index(range)?;
-        let Some(last) = index.heads.last() else { return Ok(None) };
+        let Some(last) = index.frames.last() else { return Ok(None) };
         let rate = index.ticks_per_second(last.frame);
         let mut sums: HashMap<Key, StatementRow> = HashMap::new();
         self.each_row(range, |mut row: StatementRow| {
             let own = index.ticks_per_second(row.frame);
             rebucket(&mut row, rate / own);
-            match sums.get_mut(&row.key()) {
-                Some(sum) => rollup::add_statement(sum, row),
-                None => {
-                    sums.insert(row.key(), row);
-                }
-            }
+            rollup::total(&mut sums, row.key(), row);
         })?;
         let mut parts: HashMap<Key, Vec<StatementAccountRow>> = HashMap::new();
         self.each_row(range, |row: StatementAccountRow| {
             let known = parts.entry(row.key()).or_default();
             match known.iter_mut().find(|part| part.account == row.account) {
-                Some(sum) => rollup::add_part(sum, row),
+                Some(sum) => rollup::stamped(sum, row),
                 None => known.push(row),
             }
         })?;
@@ -87,43 +81,17 @@ impl Recording {
         Ok(rows.into_iter().map(|row| (row.key(), row)).collect())
     }
 
-    /// Show the rows of a table in a range, part by part.
-    pub(crate) fn each_row<T: Table>(
-        &self,
-        range: Range,
-        mut see: impl FnMut(T),
-    ) -> Result<(), Error> {
-        let mut view = self.view(&[T::NAME], range)?;
-        let within = |row: &T| range.contains(row.time_us());
-        for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<T>(file, &path) {
-                Ok(rows) => rows.into_iter().filter(within).for_each(&mut see),
-                Err(error) => self.problem(lost(&error)),
-            }
-        }
-        let mut of_journal = crate::recording::Rows(Vec::<T>::new());
-        view.journal.each(&mut of_journal)?;
-        of_journal.0.into_iter().filter(within).for_each(see);
-        Ok(())
-    }
-
     /// How the execution times of all statements together are spread in each detail interval.
     pub fn statement_latencies(&self, range: Range) -> Result<Vec<Latency>, Error> {
         let index = self.index(range)?;
-        let names = ["frame", "time", "interval_ns", "buckets", "counts"];
-        let wanted: Vec<Column> =
-            StatementRow::columns().into_iter().filter(|c| names.contains(&c.name)).collect();
+        let wanted = ["frame", "time", "interval_ns", "buckets", "counts"];
+        let wanted = columns::<StatementRow>(&wanted);
         let mut all: BTreeMap<u64, Latency> = BTreeMap::new();
         let mut add = |row: StatementRow| add_latency(&mut all, &index, range, &row);
-        let mut view = self.view(&[StatementRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            let see =
-                |columns: &Columns| StatementRow::load(columns).into_iter().for_each(&mut add);
-            if let Err(error) = part::read_columns(file, &path, &wanted, see) {
-                self.problem(lost(&error));
-            }
-        }
-        view.journal.statements.drain(..).for_each(add);
+        let journal = self.each_columns::<StatementRow>(range, &wanted, |columns| {
+            StatementRow::load(columns).into_iter().for_each(&mut add);
+        })?;
+        journal.statements.into_iter().for_each(add);
         Ok(all.into_values().collect())
     }
 }

@@ -3,13 +3,13 @@
 
 use crate::error::Error;
 use crate::index::{ticks, Index};
-use crate::part;
 use crate::range::Range;
-use crate::recording::{lost, OpenPart, Recording};
+use crate::recording::Recording;
 use crate::rows::FrameRow;
-use crate::series::{HistogramRow, Series, StatRow};
+use crate::series::Series;
 use crate::statement;
-use crate::table::{Column, Columns, Table};
+use crate::statistics::{HistogramRow, StatRow};
+use crate::table::{columns, Column, Columns};
 use segment::delta::{Change, Extreme, Total};
 use segment::frame::FrameStat;
 use segment::{Frame, Histogram};
@@ -65,7 +65,7 @@ impl Sum {
         }
     }
 
-    pub fn add_spread(&mut self, row: &HistogramRow) {
+    pub fn add_histogram(&mut self, row: &HistogramRow) {
         self.min = match (self.min, row.min) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -100,8 +100,7 @@ impl Sums {
 
 /// The columns of statistics that are added up.
 pub(crate) fn number_columns() -> Vec<Column> {
-    let wanted = ["frame", "series", "count", "total", "bytes", "follows"];
-    StatRow::columns().into_iter().filter(|column| wanted.contains(&column.name)).collect()
+    columns::<StatRow>(&["frame", "series", "count", "total", "bytes", "follows"])
 }
 
 /// The numbers of those columns.
@@ -140,16 +139,11 @@ impl Recording {
     /// Everything that the intervals of a range hold, histograms too.
     pub fn sum(&self, range: Range) -> Result<Frame, Error> {
         let index = self.index(range)?;
-        self.miss(&index, range);
+        self.report_missing(&index, range);
         let mut sums: BTreeMap<u32, Sums> = BTreeMap::new();
-        let mut view = self.view(&[StatRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            let see = |columns: &Columns| add_columns(&mut sums, &index, columns);
-            if let Err(error) = part::read_columns(file, &path, &number_columns(), see) {
-                self.problem(lost(&error));
-            }
-        }
-        for row in &view.journal.statistics {
+        let see = |columns: &Columns| add_columns(&mut sums, &index, columns);
+        let journal = self.each_columns::<StatRow>(range, &number_columns(), see)?;
+        for row in &journal.statistics {
             if let Some(head) = index.get(row.frame) {
                 let sum = sums.entry(head.server).or_default().of(&row.series);
                 sum.count = sum.count.saturating_add(row.count);
@@ -158,15 +152,15 @@ impl Recording {
                 sum.follows = sum.follows.saturating_add(row.follows);
             }
         }
-        self.each_spread(range, |row| {
+        self.each_row(range, |row: HistogramRow| {
             if let Some(head) = index.get(row.frame) {
-                sums.entry(head.server).or_default().of(&row.series).add_spread(row);
+                sums.entry(head.server).or_default().of(&row.series).add_histogram(&row);
             }
         })?;
         let mut whole: Option<Frame> = None;
-        for heads in runs(&index) {
-            let Some(mut frame) = index.frame_of(&heads) else { continue };
-            let server = heads.last().map_or(0, |row| row.server);
+        for frames in runs(&index) {
+            let Some(mut frame) = index.frame_of(&frames) else { continue };
+            let server = frames.last().map_or(0, |row| row.server);
             let rate = frame.clock.ticks_per_second;
             for (series, sum) in sums.remove(&server).unwrap_or_default().sums {
                 let total = sum.total(&series, rate);
@@ -183,26 +177,6 @@ impl Recording {
         whole.ok_or_else(|| Error::Empty { path: self.directory().to_path_buf() })
     }
 
-    /// Show every row of `histograms` in a range.
-    pub(crate) fn each_spread(
-        &self,
-        range: Range,
-        mut see: impl FnMut(&HistogramRow),
-    ) -> Result<(), Error> {
-        let mut view = self.view(&[HistogramRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<HistogramRow>(file, &path) {
-                Ok(rows) => {
-                    rows.iter().filter(|row| range.contains(row.time_us)).for_each(&mut see)
-                }
-                Err(error) => self.problem(lost(&error)),
-            }
-        }
-        let rows = view.journal.histograms.iter();
-        rows.filter(|row| range.contains(row.time_us)).for_each(see);
-        Ok(())
-    }
-
     /// How the values of the wanted series, all together, are spread in each detail interval.
     pub fn latencies(
         &self,
@@ -212,7 +186,7 @@ impl Recording {
         let index = self.index(range)?;
         let mut spreads: BTreeMap<u64, Latency> = BTreeMap::new();
         // Also where none of the wanted has done anything there is an interval.
-        self.each_spread(range, |row| {
+        self.each_row(range, |row: HistogramRow| {
             let latency = spreads.entry(row.frame).or_insert_with(|| Latency {
                 time_us: row.time_us,
                 interval_ns: 0,
@@ -223,9 +197,9 @@ impl Recording {
                 latency.histogram.merge(&statement::histogram(&row.buckets, &row.counts));
             }
         })?;
-        let mut heads = index.heads.iter().peekable();
+        let mut frames = index.frames.iter().peekable();
         for (frame, latency) in &mut spreads {
-            while let Some(head) = heads.next_if(|head| head.frame <= *frame) {
+            while let Some(head) = frames.next_if(|head| head.frame <= *frame) {
                 latency.interval_ns = latency.interval_ns.saturating_add(head.interval_ns);
             }
         }
@@ -236,7 +210,7 @@ impl Recording {
 /// The intervals of each run of a server, in the order of the runs.
 fn runs(index: &Index) -> Vec<Vec<&FrameRow>> {
     let mut runs: BTreeMap<u32, Vec<&FrameRow>> = BTreeMap::new();
-    for row in &index.heads {
+    for row in &index.frames {
         runs.entry(row.server).or_default().push(row);
     }
     runs.into_values().collect()

@@ -124,6 +124,13 @@ macro_rules! cell {
     };
 }
 
+/// A column of these rows.
+pub(crate) fn column<R, T: Cell>(rows: &[R], cell: impl Fn(&R) -> &T) -> Cells {
+    let mut cells = Cells::new(T::SHAPE);
+    rows.iter().for_each(|row| cell(row).put(&mut cells));
+    cells
+}
+
 /// Numbers that are counted do not come near 2^63.
 fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
@@ -205,6 +212,11 @@ pub trait Table: Sized + Clone + 'static {
     fn time_us(&self) -> i64;
 }
 
+/// The columns of a table that have one of these names.
+pub(crate) fn columns<T: Table>(names: &[&str]) -> Vec<Column> {
+    T::columns().into_iter().filter(|column| names.contains(&column.name)).collect()
+}
+
 /// Defines a row whose columns are its fields.
 macro_rules! table {
     (
@@ -239,33 +251,20 @@ macro_rules! table {
             }
 
             fn store(rows: &[Self]) -> Vec<Cells> {
-                let mut all: Vec<Cells> =
-                    Self::columns().iter().map(|column| Cells::new(column.shape)).collect();
-                for row in rows {
-                    let mut cells = all.iter_mut();
-                    let mut put = |value: &dyn Fn(&mut Cells)| {
-                        if let Some(cells) = cells.next() {
-                            value(cells);
-                        }
-                    };
-                    put(&|cells| row.frame.put(cells));
-                    put(&|cells| row.time_us.put(cells));
-                    $(put(&|cells| row.$field.put(cells));)*
-                }
-                all
+                vec![
+                    $crate::table::column(rows, |row| &row.frame),
+                    $crate::table::column(rows, |row| &row.time_us),
+                    $($crate::table::column(rows, |row| &row.$field)),*
+                ]
             }
 
             fn load(columns: &Columns) -> Vec<Self> {
-                let all: Vec<&Cells> =
-                    Self::columns().iter().map(|column| columns.find(column.name)).collect();
-                let load = |row: usize| {
-                    let mut cells = all.iter().copied();
-                    let mut next = || cells.next().unwrap_or(&$crate::table::NOTHING);
-                    $row {
-                        frame: Cell::get(next(), row),
-                        time_us: Cell::get(next(), row),
-                        $($field: Cell::get(next(), row),)*
-                    }
+                let [frame, time] = ["frame", "time"].map(|name| columns.find(name));
+                $(let $field = columns.find(stringify!($field));)*
+                let load = |row| $row {
+                    frame: Cell::get(frame, row),
+                    time_us: Cell::get(time, row),
+                    $($field: Cell::get($field, row),)*
                 };
                 (0..columns.rows).map(load).collect()
             }

@@ -4,7 +4,7 @@
 use crate::rows::{
     DeviceRow, FrameRow, KernelRow, RelationRow, ServerIoRow, StatementAccountRow, StatementRow,
 };
-use crate::series::{HistogramRow, StatRow};
+use crate::statistics::{HistogramRow, StatRow};
 use crate::table::Table;
 
 /// A row to which that of a later interval can be added.
@@ -16,7 +16,7 @@ pub(crate) trait Add: Table {
 }
 
 /// Add a row; the sum is of the later interval.
-pub(super) fn stamped<R: Add>(sum: &mut R, later: R) {
+pub(crate) fn stamped<R: Add>(sum: &mut R, later: R) {
     let (frame, time_us) = (later.frame(), later.time_us());
     sum.add(later);
     sum.stamp(frame, time_us);
