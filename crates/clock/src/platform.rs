@@ -3,6 +3,7 @@
 
 use std::io;
 
+use process::Schedstat;
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 
 /// The machine as the tests need it.
@@ -35,9 +36,7 @@ impl Platform for ThisMachine {
     }
 
     fn dispatches(&self) -> Option<u64> {
-        // Time on a processor, time waiting for one, times given one (proc_pid_schedstat).
-        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-        text.split_ascii_whitespace().nth(2)?.parse().ok()
+        Some(Schedstat::read("/proc/thread-self/schedstat".as_ref())?.dispatches)
     }
 }
 

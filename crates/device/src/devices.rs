@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::backing::{Backing, NoDevice};
 use crate::block::{btrfs_members, BlockDevice};
 use crate::file_system::FileSystem;
-use crate::group_io::started;
 use crate::locations::{candidates, usual, Location, LocationKind};
 use crate::mounts::{Mount, Mounts};
 use crate::number::DeviceNumber;
@@ -64,7 +63,7 @@ impl Devices {
     pub fn resolve(system: &System, data_directory: &Path, pid: Option<u32>) -> Devices {
         let mut notes = Vec::new();
         let mut server = pid.and_then(|pid| {
-            let started = started(system, pid)?;
+            let started = system.started(pid)?;
             Some(Server { pid, started, in_sight: true })
         });
         if pid.is_some() && server.is_none() {
@@ -166,10 +165,10 @@ fn worlds(system: &System, server: &mut Option<Server>, notes: &mut Vec<String>)
             Vec::new()
         }
     };
-    let ours = table(system.proc.join("self/mountinfo"));
+    let ours = table(system.proc.root().join("self/mountinfo"));
     let own = World { view: Root::own(system), mounts: Mounts::parse(&ours) };
     let Some(server) = server else { return vec![own] };
-    let theirs = table(system.process(server.pid, "mountinfo"));
+    let theirs = table(system.proc.path(server.pid, "mountinfo"));
     match Root::of_process(system, server.pid) {
         Ok(view) if view.is_own() && theirs == ours => vec![own],
         Ok(view) => vec![World { view, mounts: Mounts::parse(&theirs) }, own],
@@ -261,7 +260,7 @@ impl Assembly<'_> {
     /// point, the tables leave out what that folder lies on. The first process's may show it.
     fn unlisted(&self, seen: &Found) -> Option<Mount> {
         let number = seen.device?;
-        let table = std::fs::read(self.system.process(1, "mountinfo")).unwrap_or_default();
+        let table = std::fs::read(self.system.proc.path(1, "mountinfo")).unwrap_or_default();
         let first = Mounts::parse(&table);
         if let Some(mount) = seen.mount_id.and_then(|id| first.by_id(id)) {
             return Some(mount.clone());

@@ -7,7 +7,7 @@
 //! there: children are read first, then their parent and who is there still, and who has gone
 //! meanwhile is left to the parent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -113,43 +113,8 @@ pub struct GroupCounters {
     pub refused: usize,
 }
 
-/// When a process began, clock ticks since boot.
-pub(crate) fn started(system: &System, pid: u32) -> Option<u64> {
-    stat(system, pid).map(|(_, started)| started)
-}
-
-/// Parent and begin of a process.
-fn stat(system: &System, pid: u32) -> Option<(u32, u64)> {
-    let text = std::fs::read(system.process(pid, "stat")).ok()?;
-    // The name in parentheses may hold anything, so look for its end from behind.
-    let after = text.iter().rposition(|&b| b == b')')? + 1;
-    let text = std::str::from_utf8(&text[after..]).ok()?;
-    let mut fields = text.split_ascii_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
-    Some((parent, fields.nth(17)?.parse().ok()?))
-}
-
-/// The children of a process.
-fn children(system: &System, pid: u32) -> BTreeSet<u32> {
-    let list = system.process(pid, &format!("task/{pid}/children"));
-    // The list may leave somebody out while others end; hardly the same one twice.
-    let twice = [std::fs::read_to_string(&list), std::fs::read_to_string(&list)];
-    if let [Ok(first), Ok(second)] = &twice {
-        let words = first.split_ascii_whitespace().chain(second.split_ascii_whitespace());
-        return words.filter_map(|word| word.parse().ok()).collect();
-    }
-    // A kernel without these lists: look at every process.
-    std::fs::read_dir(&system.proc)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&child| stat(system, child).is_some_and(|(parent, _)| parent == pid))
-        .collect()
-}
-
 fn io(system: &System, pid: u32) -> Result<IoCounters, Problem> {
-    let text = std::fs::read_to_string(system.process(pid, "io")).map_err(Problem::from)?;
+    let text = std::fs::read_to_string(system.proc.path(pid, "io")).map_err(Problem::from)?;
     IoCounters::parse(&text).ok_or(Problem::NoAccounting)
 }
 
@@ -163,11 +128,11 @@ impl GroupCounters {
     ) -> Result<GroupCounters, Problem> {
         let mut processes = BTreeMap::new();
         let mut refused = 0;
-        for child in children(system, pid) {
+        for child in system.proc.children(pid) {
             match io(system, child) {
                 Ok(io) => {
                     // One that has just ended has no begin any more and is its parent's.
-                    if let Some(started) = started(system, child) {
+                    if let Some(started) = system.started(child) {
                         processes.insert(child, ProcessCounters { started, io });
                     }
                 }
@@ -176,7 +141,7 @@ impl GroupCounters {
             }
         }
         let mut own = io(system, pid);
-        let mut there = children(system, pid);
+        let mut there = system.proc.children(pid);
         for _ in 0..TRIES {
             // The same twice: nobody was added to it while its children were listed.
             let again = io(system, pid);
@@ -184,9 +149,9 @@ impl GroupCounters {
                 break;
             }
             own = again;
-            there = children(system, pid);
+            there = system.proc.children(pid);
         }
-        if started(system, pid) != Some(expected) {
+        if system.started(pid) != Some(expected) {
             return Err(Problem::Ended);
         }
         let own = own.map_err(|problem| match problem {

@@ -105,7 +105,7 @@ fn log(system: &System, view: &Root, data: &Path, pid: Option<u32>) -> Option<Pa
     if view.find(&usual).is_ok() {
         return Some(usual);
     }
-    let errors = system.process(pid?, "fd/2");
+    let errors = system.proc.path(pid?, "fd/2");
     let is_file = std::fs::metadata(&errors).is_ok_and(|meta| meta.is_file());
     let file = std::fs::read_link(&errors).ok().filter(|_| is_file)?;
     file.parent().map(Path::to_path_buf)

@@ -84,7 +84,7 @@ fn disks(devices: &Devices) -> BTreeMap<DeviceNumber, Result<DiskCounters, Probl
     if devices.devices.is_empty() {
         return disks;
     }
-    let table = std::fs::read_to_string(devices.system.proc.join("diskstats"));
+    let table = std::fs::read_to_string(devices.system.proc.root().join("diskstats"));
     let table = table.map_err(Problem::from);
     let mut listed: HashMap<DeviceNumber, DiskCounters> = match &table {
         Ok(text) => text.lines().filter_map(DiskCounters::parse).collect(),

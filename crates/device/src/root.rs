@@ -57,11 +57,12 @@ impl Root {
 
     /// A process's.
     pub fn of_process(system: &System, pid: u32) -> Result<Root, Problem> {
-        let fd = openat(CWD, system.process(pid, "root"), path_flags(), Mode::empty())?;
+        let fd = openat(CWD, system.proc.path(pid, "root"), path_flags(), Mode::empty())?;
         let ours = openat(CWD, c"/", path_flags(), Mode::empty())?;
         let location = |fd| fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
-        let mounts =
-            |process: &str| std::fs::read_link(system.proc.join(process).join("ns/mnt")).ok();
+        let mounts = |process: &str| {
+            std::fs::read_link(system.proc.root().join(process).join("ns/mnt")).ok()
+        };
         if location(&fd)? == location(&ours)? && mounts(&pid.to_string()) == mounts("self") {
             return Ok(Self::own(system));
         }

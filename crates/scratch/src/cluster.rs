@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use rustix::process::Signal;
 
+use crate::directory;
 use crate::distinct;
 use crate::pgbench::{Load, Pgbench};
 use crate::process::{alive, children, signal, Process};
-use crate::template::{self, tail};
+use crate::program::{run, tail};
+use crate::template;
 use crate::watchdog::Watchdog;
 use crate::{Binaries, Error, OsUser};
 
 /// The port is only part of the socket's name, and the socket's directory is our own.
 const PORT: u16 = 5432;
-/// The server's limit on the length of a socket's path (sizeof sun_path, less the NUL).
-const SOCKET_PATH_MAX: usize = 107;
 /// How long a server may take to start or stop; crash recovery after a load may be slow.
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(10);
@@ -94,7 +94,7 @@ impl Builder {
     pub fn create(self) -> Result<Cluster, Error> {
         let binaries = self.binaries.clone().map_or_else(Binaries::find, Ok)?;
         let os_user = OsUser::find()?;
-        let (dir, watchdog) = make_directory(&os_user, self.parent.as_deref())?;
+        let (dir, watchdog) = directory::create(&os_user, self.parent.as_deref())?;
         // From here on a failure removes the directory: the watchdog is dropped.
         let data = dir.join("data");
         template::copy_to(&binaries, &os_user, &data)?;
@@ -109,32 +109,6 @@ impl Builder {
         cluster.start()?;
         Ok(cluster)
     }
-}
-
-/// A temporary directory of the server's user, and the watchdog that removes it.
-pub(crate) fn make_directory(
-    os_user: &OsUser,
-    parent: Option<&Path>,
-) -> Result<(PathBuf, Watchdog), Error> {
-    let wanted = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
-    // ".s.PGSQL.5432.lock" and the directory's own name are to fit.
-    let fits = |dir: &Path| dir.as_os_str().len() + "/tally.XXXXXX/.s.PGSQL.5432.lock".len();
-    let parent = match () {
-        () if fits(&wanted) <= SOCKET_PATH_MAX => wanted,
-        () if parent.is_none() => PathBuf::from("/tmp"),
-        () => return Err(Error::LongPath(wanted)),
-    };
-    let made = tempfile::Builder::new()
-        .prefix("tally.")
-        .tempdir_in(&parent)
-        .map_err(Error::file("cannot create a directory in", &parent))?;
-    let watchdog = Watchdog::start(made.path())?;
-    let dir = made.keep();
-    // Others may pass through to the socket; the data directory has its own mode.
-    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755))
-        .map_err(Error::file("cannot change the mode of", &dir))?;
-    os_user.chown(&dir)?;
-    Ok((dir, watchdog))
 }
 
 /// A scratch cluster. Dropping it stops the server and removes everything.
@@ -443,7 +417,7 @@ impl Cluster {
         let mut command = self.os_user.command(&program, &self.dir);
         command.args(["-i", "-q", "-s", &scale.to_string(), "-U", "postgres", "-p"]);
         command.arg(PORT.to_string()).arg("-h").arg(&self.dir).arg("postgres");
-        template::run(&mut command, "pgbench -i")
+        run(&mut command, "pgbench -i")
     }
 
     /// Make the tables that a load reads and writes: pgbench's of that scale, or its own.
@@ -456,7 +430,8 @@ impl Cluster {
 
     /// A pgbench run against this cluster, still to be described.
     pub fn pgbench(&self) -> Pgbench {
-        Pgbench::new(self)
+        let program = self.binaries.program("pgbench");
+        Pgbench::new(program, &self.dir, PORT, &self.os_user)
     }
 
     /// The server's log.

@@ -12,11 +12,13 @@
 
 mod binaries;
 mod cluster;
+mod directory;
 mod distinct;
 mod error;
 mod os_user;
 mod pgbench;
 mod process;
+mod program;
 mod template;
 mod undo;
 mod watchdog;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use rustix::process::Signal;
 
 use crate::distinct;
 use crate::process::signal;
-use crate::template::tail;
-use crate::{Cluster, Error};
+use crate::program::tail;
+use crate::{Error, OsUser};
 
 /// What each client does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Load {
     /// pgbench's `simple-update`.
     SimpleUpdate,
     /// So many statements, by the hundred, that are distinct to a server which ignores constants:
-    /// reads of one row of [`Cluster::fill`]'s table, each of two columns. At random, one a
+    /// reads of one row of [`crate::Cluster::fill`]'s table, each of two columns. At random, one a
     /// transaction; at most 100 hundreds, and by the simple protocol only.
     Distinct {
         /// How many hundreds.
@@ -42,10 +42,9 @@ pub enum Load {
 #[derive(Debug, Clone)]
 pub struct Pgbench {
     program: PathBuf,
-    host: String,
     port: u16,
     home: PathBuf,
-    os_user: crate::OsUser,
+    os_user: OsUser,
     load: Load,
     clients: u32,
     jobs: u32,
@@ -74,13 +73,13 @@ pub struct PgbenchResult {
 }
 
 impl Pgbench {
-    pub(crate) fn new(cluster: &Cluster) -> Self {
+    /// A run of `program` against the server whose socket is in `home`.
+    pub(crate) fn new(program: PathBuf, home: &Path, port: u16, os_user: &OsUser) -> Self {
         Self {
-            program: cluster.binaries().program("pgbench"),
-            host: cluster.host().display().to_string(),
-            port: cluster.port(),
-            home: cluster.dir().to_path_buf(),
-            os_user: cluster.os_user().clone(),
+            program,
+            home: home.to_path_buf(),
+            port,
+            os_user: os_user.clone(),
             load: Load::TpcB,
             clients: 1,
             jobs: 1,
@@ -144,7 +143,8 @@ impl Pgbench {
 
     fn command(&self) -> Result<(Command, Option<tempfile::NamedTempFile>), Error> {
         let mut command = self.os_user.command(&self.program, &self.home);
-        command.args(["-n", "-U", "postgres", "-h", &self.host, "-p", &self.port.to_string()]);
+        command.args(["-n", "-U", "postgres", "-p", &self.port.to_string(), "-h"]);
+        command.arg(&self.home);
         command.args(["-c", &self.clients.to_string(), "-M", self.protocol]);
         command.args(["-j", &self.jobs.clamp(1, self.clients.max(1)).to_string()]);
         if let Some(duration) = self.duration {

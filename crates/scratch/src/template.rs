@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use crate::cluster::make_directory;
+use crate::directory;
+use crate::program::run;
 use crate::watchdog::Watchdog;
 use crate::{Binaries, Error, OsUser};
 
@@ -36,7 +37,7 @@ pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Res
 }
 
 fn make(binaries: &Binaries, os_user: &OsUser) -> Result<Template, Error> {
-    let (dir, watchdog) = make_directory(os_user, None)?;
+    let (dir, watchdog) = directory::create(os_user, None)?;
     let data = dir.join("data");
     let program = binaries.program("initdb");
     let mut command = os_user.command(&program, &dir);
@@ -49,25 +50,4 @@ fn make(binaries: &Binaries, os_user: &OsUser) -> Result<Template, Error> {
     ]);
     run(&mut command, "initdb")?;
     Ok(Template { bin: binaries.dir().to_path_buf(), data, _watchdog: watchdog })
-}
-
-/// Run a command to its end; its output is the error when it fails.
-pub(crate) fn run(command: &mut Command, name: &str) -> Result<(), Error> {
-    let program = PathBuf::from(name);
-    let output = command
-        .stdin(std::process::Stdio::null())
-        .output()
-        .map_err(|source| Error::Spawn { program: program.clone(), source })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.push_str(&String::from_utf8_lossy(&output.stderr));
-    Err(Error::Program { program, status: output.status, output: tail(&text, 30) })
-}
-
-/// The last lines of a text.
-pub(crate) fn tail(text: &str, lines: usize) -> String {
-    let all: Vec<&str> = text.lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
 }

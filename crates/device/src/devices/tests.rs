@@ -18,8 +18,11 @@ struct Jail {
 impl Jail {
     fn new() -> Jail {
         let dir = tempfile::tempdir().expect("a directory");
-        let system =
-            System { proc: dir.path().join("proc"), sys: dir.path().join("sys"), own: true };
+        let system = System {
+            proc: process::Proc::at(dir.path().join("proc")),
+            sys: dir.path().join("sys"),
+            own: true,
+        };
         let device = std::fs::metadata(dir.path()).expect("a directory").dev();
         let seen = Root::own(&system).find(dir.path()).expect("a directory");
         let number = DeviceNumber { major: major(device), minor: minor(device) };
