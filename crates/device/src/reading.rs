@@ -29,15 +29,15 @@ pub struct Reading {
     pub devices: BTreeMap<DeviceNumber, Result<DiskCounters, Problem>>,
     /// By the number of the mount.
     pub spaces: HashMap<u64, Result<Space, Problem>>,
-    /// Of the server's processes.
+    /// The counters of the server's processes.
     pub server: Result<GroupCounters, Problem>,
     /// The devices directly under the server's file systems.
     pub(crate) tops: Vec<DeviceNumber>,
 }
 
 impl Reading {
-    /// Read them. It takes some 30 microseconds for each process of the server; file systems
-    /// of a network are waited for no longer than a fifth of a second.
+    /// Read all counters. It takes some 30 microseconds for each process of the server, and waits
+    /// for file systems of a network no longer than 0.2 s.
     pub fn take(devices: &Devices) -> Reading {
         let time = nanoseconds(ClockId::Realtime) as f64 * 1e-9;
         let devices_ns = nanoseconds(ClockId::Monotonic);
@@ -61,10 +61,8 @@ impl Reading {
             tops: devices.tops(),
         }
     }
-}
 
-impl Reading {
-    /// Read those of the devices only, which takes reading one file.
+    /// Read the counters of the devices only, which takes reading one file.
     pub fn of_devices(devices: &Devices) -> Reading {
         let devices_ns = nanoseconds(ClockId::Monotonic);
         Reading {

@@ -4,20 +4,20 @@
 use rustix::fs::StatVfs;
 use serde::Serialize;
 
-/// The room on a file system.
+/// The space on a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Space {
-    /// All of it.
+    /// Its size.
     pub total_bytes: u64,
-    /// What is not used.
+    /// Free bytes.
     pub free_bytes: u64,
-    /// Of that, what is not kept back for root.
+    /// Free bytes that are not reserved for root.
     pub available_bytes: u64,
-    /// All inodes; 0 where there is no limit.
+    /// Inodes; 0 where there is no limit.
     pub inodes: u64,
-    /// Inodes that are not used.
+    /// Free inodes.
     pub inodes_free: u64,
-    /// Of those, what is not kept back for root.
+    /// Free inodes that are not reserved for root.
     pub inodes_available: u64,
 }
 
