@@ -10,13 +10,13 @@ use crate::{Error, OsUser};
 /// The server's limit on the length of a socket's path (sizeof sun_path, less the NUL).
 const SOCKET_PATH_MAX: usize = 107;
 
-/// A temporary directory of the server's user, and the watchdog that removes it.
+/// Create a temporary directory of the server's user, and a watchdog that removes it.
 pub(crate) fn create(
     os_user: &OsUser,
     parent: Option<&Path>,
 ) -> Result<(PathBuf, Watchdog), Error> {
     let wanted = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
-    // ".s.PGSQL.5432.lock" and the directory's own name are to fit.
+    // The socket's lock file must fit.
     let fits = |dir: &Path| dir.as_os_str().len() + "/tally.XXXXXX/.s.PGSQL.5432.lock".len();
     let parent = match () {
         () if fits(&wanted) <= SOCKET_PATH_MAX => wanted,
@@ -29,7 +29,7 @@ pub(crate) fn create(
         .map_err(Error::file("cannot create a directory in", &parent))?;
     let watchdog = Watchdog::start(made.path())?;
     let dir = made.keep();
-    // Others may pass through to the socket; the data directory has its own mode.
+    // Others may reach the socket; the data directory has its own mode.
     std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755))
         .map_err(Error::file("cannot change the mode of", &dir))?;
     os_user.chown(&dir)?;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::Error;
 
-/// Run a command to its end; its output is the error when it fails.
+/// Run a command to its end; if it fails, the error holds its output.
 pub(crate) fn run(command: &mut Command, name: &str) -> Result<(), Error> {
     let program = PathBuf::from(name);
     let output = command

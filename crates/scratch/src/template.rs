@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One initdb per process: later clusters are copies of the first one's fresh data directory.
+//! One initdb per process: clusters are copies of its data directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,13 +13,13 @@ use crate::{Binaries, Error, OsUser};
 struct Template {
     bin: PathBuf,
     data: PathBuf,
-    /// Statics are never dropped; this removes the directory when the process has ended.
+    /// Statics are never dropped: the watchdog removes the directory when this process has ended.
     _watchdog: Watchdog,
 }
 
 static TEMPLATES: Mutex<Vec<Template>> = Mutex::new(Vec::new());
 
-/// Make `data` a fresh data directory.
+/// Create the data directory `data`.
 pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Result<(), Error> {
     let mut templates = TEMPLATES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let source = match templates.iter().find(|template| template.bin == binaries.dir()) {
@@ -32,7 +32,7 @@ pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Res
         }
     };
     drop(templates);
-    // -a keeps owners and modes; a file system that can shares the blocks.
+    // -a keeps owners and modes; file systems that can share the blocks.
     run(Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(&source).arg(data), "cp")
 }
 
