@@ -30,7 +30,7 @@ pub mod verdict;
 
 pub use fault::{Fault, FaultKind};
 pub use gaps::{GapSum, Gaps};
-pub use measure::{measure, Bench, Findings};
+pub use measure::{measure, Findings, Setup};
 pub use platform::{Platform, ThisMachine};
 pub use report::{ClockReport, Report};
 pub use roles::{Refused, Roles};

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::fault::Fault;
 use crate::gaps::Gaps;
 use crate::measure::{median, Measured};
-use crate::pair::Found;
+use crate::pair::PairFindings;
 use crate::rate::Rate;
 use crate::roles::{Refused, Roles};
 use crate::source::{Scope, Source};
@@ -175,7 +175,7 @@ impl ClockReport {
         nominal: Option<f64>,
     ) -> Option<Self> {
         // Equal readings show that it rests between its steps.
-        let step = measured.steps.least().filter(|_| measured.steps.zeros() > 0).unwrap_or(0);
+        let step = measured.steps.min().filter(|_| measured.steps.zeros() > 0).unwrap_or(0);
         let rate = Rate::of(&measured.instants, step);
         let found = rate.map(|rate| 1.0 / rate.ticks).or(nominal.map(|hz| 1e9 / hz));
         let ns_per_tick = source.ns_per_tick().or(found)?;
@@ -235,7 +235,7 @@ impl LoopCost {
             p90_seconds: quantile(0.9)?,
             p99_seconds: quantile(0.99)?,
             p999_seconds: quantile(0.999)?,
-            max_seconds: steps.longest().map(seconds)?,
+            max_seconds: steps.max().map(seconds)?,
             powers_of_two: steps.powers_of_two(ns_per_tick),
         })
     }
@@ -245,7 +245,7 @@ impl Resolution {
     fn new(steps: &Steps, ns_per_tick: f64) -> Self {
         let seconds = |ticks: u64| ticks as f64 * ns_per_tick * 1e-9;
         Self {
-            min_step_seconds: steps.least().map(seconds),
+            min_step_seconds: steps.min().map(seconds),
             grain_seconds: steps.grain().map(seconds),
             unchanged_share: steps.zeros() as f64 / steps.count().max(1) as f64,
         }
@@ -262,15 +262,15 @@ impl BackwardSteps {
 }
 
 impl Pair {
-    fn new((one, other, found): &(u32, u32, Found), ns_per_tick: f64) -> Self {
+    fn new((one, other, found): &(u32, u32, PairFindings), ns_per_tick: f64) -> Self {
         let bounds = found.bounds;
         let seconds = |ticks: i64| (bounds.rounds > 0).then_some(ticks as f64 * ns_per_tick * 1e-9);
         Self {
             processors: [*one, *other],
             warps: BackwardSteps::new(found.warps, ns_per_tick),
             readings: found.readings,
-            min_offset_seconds: seconds(bounds.least),
-            max_offset_seconds: seconds(bounds.most),
+            min_offset_seconds: seconds(bounds.min),
+            max_offset_seconds: seconds(bounds.max),
             rounds: bounds.rounds,
             proven: bounds.proven(),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::counter::{Ordered, Plain};
 use crate::kernel_clock::{KERNEL_CLOCKS, SERVERS};
-use crate::measure::{block, measure, median, Bench};
+use crate::measure::{block, measure, median, Setup};
 use crate::platform::ThisMachine;
 use crate::report::Report;
 use crate::roles::{Refused, Roles};
@@ -38,13 +38,13 @@ pub fn test_clocks(
     let roles = Roles::of_machine(&system);
     let (sources, refused) = sources();
     let at = |name: &str| sources.iter().position(|source| source.name() == name);
-    let bench = Bench {
+    let setup = Setup {
         sources: &sources,
         reference: at(&roles.reference),
         server: at(&roles.server),
         platform: &ThisMachine,
     };
-    let findings = measure(&bench, length, progress);
+    let findings = measure(&setup, length, progress);
     Report::new(&sources, &findings, refused, &roles, system)
 }
 
