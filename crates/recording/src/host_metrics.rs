@@ -4,8 +4,9 @@
 use crate::error::Error;
 use crate::range::Range;
 use crate::recording::Recording;
-use crate::rollup::{self, Add};
+use crate::rollup;
 use crate::rows::{DeviceRow, KernelRow, ServerIoRow};
+use crate::table::Table;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -27,7 +28,7 @@ impl Recording {
         Ok(self.sums(range, |_: &KernelRow| ())?.pop())
     }
 
-    fn sums<R: Add, K: Hash + Eq>(
+    fn sums<R: Table, K: Hash + Eq>(
         &self,
         range: Range,
         key: impl Fn(&R) -> K,

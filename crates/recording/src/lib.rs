@@ -17,6 +17,7 @@ mod grid;
 mod host_metrics;
 mod index;
 mod journal;
+mod merge;
 mod range;
 mod recording;
 mod relations;

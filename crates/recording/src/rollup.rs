@@ -2,7 +2,6 @@
 //! Old rows become coarser: intervals of ten seconds or a minute, details of a minute. Sums stay
 //! exactly the same, and histograms are added bucket by bucket.
 
-mod add;
 mod round;
 
 use crate::batch::Batch;
@@ -10,8 +9,9 @@ use crate::rows::{FrameRow, RelationRow, StatementRow};
 use crate::statement::shortened;
 use crate::statistics::StatRow;
 use crate::store::Compaction;
+use crate::table::Table;
 
-pub(crate) use add::{stamped, Add};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -60,12 +60,10 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
 }
 
 /// Add a row to the sum of those of its key; rows come in the order of time.
-pub(crate) fn total<R: Add, K: Hash + Eq>(sums: &mut HashMap<K, R>, key: K, row: R) {
-    match sums.get_mut(&key) {
-        Some(sum) => stamped(sum, row),
-        None => {
-            sums.insert(key, row);
-        }
+pub(crate) fn total<R: Table, K: Hash + Eq>(sums: &mut HashMap<K, R>, key: K, row: R) {
+    match sums.entry(key) {
+        Entry::Occupied(mut sum) => sum.get_mut().add(row),
+        Entry::Vacant(entry) => drop(entry.insert(row)),
     }
 }
 
@@ -76,7 +74,7 @@ fn step_of(time_us: i64, step: i64) -> i64 {
 
 /// Add up the rows of one key in the same group. A group is not continued after another one of the
 /// same key has begun: nothing is added across a clock that was set back.
-fn merge<R: Add, K: Hash + Eq, G: PartialEq>(
+fn merge<R: Table, K: Hash + Eq, G: PartialEq>(
     rows: &mut Vec<R>,
     group: impl Fn(&R) -> G,
     key: impl Fn(&R) -> K,
@@ -87,7 +85,7 @@ fn merge<R: Add, K: Hash + Eq, G: PartialEq>(
     for row in rows.drain(..) {
         let known = positions.get(&key(&row)).and_then(|&at| merged.get_mut(at));
         match known.filter(|known| group(known) == group(&row)) {
-            Some(sum) => stamped(sum, row),
+            Some(sum) => sum.add(row),
             None => {
                 positions.insert(key(&row), merged.len());
                 merged.push(row);
@@ -142,12 +140,7 @@ fn coarsen(batch: &mut Batch, step: i64) {
         let series = *known.entry(row.series.clone()).or_insert(next);
         row.frame = into(row.frame);
         row.time_us = times.get(&row.frame).copied().unwrap_or(row.time_us);
-        match sums.entry((series, row.frame)) {
-            std::collections::hash_map::Entry::Occupied(mut sum) => sum.get_mut().add(row),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                place.insert(row);
-            }
-        }
+        total(&mut sums, (series, row.frame), row);
     }
     batch.statistics = sums.into_values().collect();
     batch.statistics.sort_by_key(|row| row.frame);

@@ -13,88 +13,88 @@ table! {
     /// One interval: what is not of a single statistic.
     FrameRow in "frames" by |a, b| a.frame.cmp(&b.frame);
     /// Its length.
-    interval_ns: u64, Ns;
+    interval_ns: u64, Ns, sum;
     /// When it ended by CLOCK_MONOTONIC, which no one sets.
-    monotonic_ns: u64, Ns;
+    monotonic_ns: u64, Ns, last;
     /// The server's run that it is of: a row of `servers`.
     server: u32, Id;
     /// The level in force at its end: "off", "waits", "locks".
-    level: Arc<str>, Text;
+    level: Arc<str>, Text, last;
     /// For how much longer, if it ends by itself.
-    level_left_ns: Option<u64>, Ns;
+    level_left_ns: Option<u64>, Ns, last;
     /// And the level after that.
-    level_then: Option<Arc<str>>, Text;
+    level_then: Option<Arc<str>>, Text, last;
     /// The length of a tick of the clock is 1e9 by this; buckets of histograms are of ticks.
-    ticks_per_second: f64, Count;
+    ticks_per_second: f64, Count, last;
     /// Processors of the machine.
-    cores: u32, Count;
+    cores: u32, Count, last;
     /// What all sessions lived in it, together.
-    wall_ns: u64, Ns;
+    wall_ns: u64, Ns, sum;
     /// Of that, what is not idle.
-    busy_ns: u64, Ns;
+    busy_ns: u64, Ns, sum;
     /// Of that, the time while the level was off.
-    uninstrumented_ns: u64, Ns;
+    uninstrumented_ns: u64, Ns, sum;
     /// The part of the interval in which the level was locks.
-    locks_ns: u64, Ns;
+    locks_ns: u64, Ns, sum;
     /// Whether nothing is missing.
-    exact: bool, Flag;
+    exact: bool, Flag, all;
     /// Whether a part of it was not instrumented on purpose (`tally record --duty`).
-    partial: bool, Flag;
+    partial: bool, Flag, any;
     /// Client commands handled.
-    commands: u64, Count;
+    commands: u64, Count, sum;
     /// Sessions that are working.
-    sessions_active: u32, Count;
+    sessions_active: u32, Count, last;
     /// Sessions that wait for a command.
-    sessions_idle: u32, Count;
+    sessions_idle: u32, Count, last;
     /// Sessions that wait for a command within a transaction.
-    sessions_idle_in_transaction: u32, Count;
+    sessions_idle_in_transaction: u32, Count, last;
     /// Processes of the server's own.
-    sessions_background: u32, Count;
+    sessions_background: u32, Count, last;
     /// Sessions whose process has gone.
-    sessions_dead: u32, Count;
+    sessions_dead: u32, Count, last;
     /// Sessions that ended within it.
-    ended_sessions: u64, Count;
+    ended_sessions: u64, Count, sum;
     /// What these lived in it.
-    ended_ns: u64, Ns;
+    ended_ns: u64, Ns, sum;
     /// Sessions that were read inside of an update.
-    torn_sessions: u64, Count;
+    torn_sessions: u64, Count, max;
     /// Statistics without a name.
-    nameless: u64, Count;
+    nameless: u64, Count, max;
     /// Functions with a probe.
-    functions_probed: u64, Count;
+    functions_probed: u64, Count, last;
     /// What found no room in the interval: sessions without a slot,
-    overflow_slots: u64, Count;
+    overflow_slots: u64, Count, sum;
     /// statistics without room in their session's book,
-    overflow_statistics: u64, Count;
+    overflow_statistics: u64, Count, sum;
     /// names without room in the directory,
-    overflow_directory: u64, Count;
+    overflow_directory: u64, Count, sum;
     /// sessions folded into the group of last resort,
-    overflow_groups: u64, Count;
+    overflow_groups: u64, Count, sum;
     /// growths that the file system refused,
-    overflow_memory: u64, Count;
+    overflow_memory: u64, Count, sum;
     /// slots found damaged,
     #[serde(alias = "overflow_lost_folds")]
-    overflow_lost_merges: u64, Count;
+    overflow_lost_merges: u64, Count, sum;
     /// counts of statements that found no room,
-    overflow_statements_dropped: u64, Count;
+    overflow_statements_dropped: u64, Count, sum;
     /// statements left half changed,
-    overflow_statements_lost: u64, Count;
+    overflow_statements_lost: u64, Count, sum;
     /// texts cut,
-    overflow_texts_cut: u64, Count;
+    overflow_texts_cut: u64, Count, sum;
     /// relations left half counted.
-    overflow_relations_lost: u64, Count;
+    overflow_relations_lost: u64, Count, sum;
     /// The machine's processors: time in programs,
-    host_user_ns: u64, Ns;
+    host_user_ns: u64, Ns, sum;
     /// in the kernel,
-    host_system_ns: u64, Ns;
+    host_system_ns: u64, Ns, sum;
     /// doing nothing,
-    host_idle_ns: u64, Ns;
+    host_idle_ns: u64, Ns, sum;
     /// doing nothing while something waited for a device,
-    host_iowait_ns: u64, Ns;
+    host_iowait_ns: u64, Ns, sum;
     /// taken by the hypervisor for others.
-    host_steal_ns: u64, Ns;
+    host_steal_ns: u64, Ns, sum;
     /// Processes of the machine that run or want to.
-    host_runnable: u64, Count;
+    host_runnable: u64, Count, last;
 }
 
 table! {
@@ -114,26 +114,26 @@ table! {
     /// What the kernel says of the sessions, beside the ledger; each detail interval.
     KernelRow in "kernel" by by_time;
     /// Since the row before.
-    interval_ns: u64, Ns;
+    interval_ns: u64, Ns, sum;
     /// Sessions that were compared.
-    sessions: u64, Count;
+    sessions: u64, Count, last;
     /// What the ledger has as `cpu`.
-    cpu_account_ns: u64, Ns;
+    cpu_account_ns: u64, Ns, sum;
     /// On a processor.
-    on_cpu_ns: u64, Ns;
+    on_cpu_ns: u64, Ns, sum;
     /// Ready to run and not running.
-    run_queue_ns: u64, Ns;
+    run_queue_ns: u64, Ns, sum;
     /// What the `cpu` account has beyond these two: blocked where nobody looked.
-    unexplained_ns: u64, Ns;
+    unexplained_ns: u64, Ns, sum;
 }
 
 table! {
     /// A statement in a detail interval.
     StatementRow in "statements" by |a, b| {
         (a.key(), a.frame).cmp(&(b.key(), b.frame))
-    };
+    }, histogram buckets counts;
     /// Since the detail before.
-    interval_ns: u64, Ns;
+    interval_ns: u64, Ns, sum;
     /// As PostgreSQL prints it; 0: work that no statement could be named for.
     queryid: i64, Id;
     /// Its database.
@@ -147,101 +147,101 @@ table! {
     /// The user's, or empty.
     user: Arc<str>, Text;
     /// Executions that ended without an error.
-    calls: u64, Count;
+    calls: u64, Count, sum;
     /// Their time,
-    exec_ns: u64, Ns;
+    exec_ns: u64, Ns, sum;
     /// the least,
-    exec_min_ns: Option<u64>, Ns;
+    exec_min_ns: Option<u64>, Ns, min;
     /// the greatest,
-    exec_max_ns: Option<u64>, Ns;
+    exec_max_ns: Option<u64>, Ns, max;
     /// and the sum of their squares.
-    exec_squares: f64, NsSquared;
+    exec_squares: f64, NsSquared, sum;
     /// Plannings.
-    plans: u64, Count;
+    plans: u64, Count, sum;
     /// Their time,
-    plan_ns: u64, Ns;
+    plan_ns: u64, Ns, sum;
     /// the least,
-    plan_min_ns: Option<u64>, Ns;
+    plan_min_ns: Option<u64>, Ns, min;
     /// the greatest,
-    plan_max_ns: Option<u64>, Ns;
+    plan_max_ns: Option<u64>, Ns, max;
     /// and the sum of their squares.
-    plan_squares: f64, NsSquared;
+    plan_squares: f64, NsSquared, sum;
     /// Rows returned or changed.
-    rows: u64, Count;
+    rows: u64, Count, sum;
     /// Blocks of shared buffers found,
-    shared_hit: u64, Count;
+    shared_hit: u64, Count, sum;
     /// read,
-    shared_read: u64, Count;
+    shared_read: u64, Count, sum;
     /// made dirty,
-    shared_dirtied: u64, Count;
+    shared_dirtied: u64, Count, sum;
     /// written.
-    shared_written: u64, Count;
+    shared_written: u64, Count, sum;
     /// The same of the session's own tables: found,
-    local_hit: u64, Count;
+    local_hit: u64, Count, sum;
     /// read,
-    local_read: u64, Count;
+    local_read: u64, Count, sum;
     /// made dirty,
-    local_dirtied: u64, Count;
+    local_dirtied: u64, Count, sum;
     /// written.
-    local_written: u64, Count;
+    local_written: u64, Count, sum;
     /// Blocks of temporary files read,
-    temp_read: u64, Count;
+    temp_read: u64, Count, sum;
     /// written.
-    temp_written: u64, Count;
+    temp_written: u64, Count, sum;
     /// Records of the log,
-    wal_records: u64, Count;
+    wal_records: u64, Count, sum;
     /// full-page images,
-    wal_fpi: u64, Count;
+    wal_fpi: u64, Count, sum;
     /// and bytes.
-    wal_bytes: u64, Bytes;
+    wal_bytes: u64, Bytes, sum;
     /// Reading blocks, by our probes,
-    read_ns: u64, Ns;
+    read_ns: u64, Ns, sum;
     /// writing them,
-    write_ns: u64, Ns;
+    write_ns: u64, Ns, sum;
     /// reading temporary files,
-    temp_read_ns: u64, Ns;
+    temp_read_ns: u64, Ns, sum;
     /// writing them.
-    temp_write_ns: u64, Ns;
+    temp_write_ns: u64, Ns, sum;
     /// The same where the server timed it itself: reading blocks,
-    server_read_ns: u64, Ns;
+    server_read_ns: u64, Ns, sum;
     /// writing them,
-    server_write_ns: u64, Ns;
+    server_write_ns: u64, Ns, sum;
     /// reading temporary files,
-    server_temp_read_ns: u64, Ns;
+    server_temp_read_ns: u64, Ns, sum;
     /// writing them.
-    server_temp_write_ns: u64, Ns;
+    server_temp_write_ns: u64, Ns, sum;
     /// Temporary files made,
-    temp_files: u64, Count;
+    temp_files: u64, Count, sum;
     /// and their size.
-    temp_bytes: u64, Bytes;
+    temp_bytes: u64, Bytes, sum;
     /// Executions ended by an error.
-    errors: u64, Count;
+    errors: u64, Count, sum;
     /// Executions cancelled or timed out.
-    cancels: u64, Count;
+    cancels: u64, Count, sum;
     /// Parallel workers that took part,
-    workers: u64, Count;
+    workers: u64, Count, sum;
     /// and how long they lived for it.
-    worker_ns: u64, Ns;
+    worker_ns: u64, Ns, sum;
     /// Functions compiled,
-    jit_functions: u64, Count;
+    jit_functions: u64, Count, sum;
     /// generating code,
-    jit_generation_ns: u64, Ns;
+    jit_generation_ns: u64, Ns, sum;
     /// executions that inlined,
-    jit_inlinings: u64, Count;
+    jit_inlinings: u64, Count, sum;
     /// inlining,
-    jit_inlining_ns: u64, Ns;
+    jit_inlining_ns: u64, Ns, sum;
     /// executions that optimized,
-    jit_optimizations: u64, Count;
+    jit_optimizations: u64, Count, sum;
     /// optimizing,
-    jit_optimization_ns: u64, Ns;
+    jit_optimization_ns: u64, Ns, sum;
     /// executions that emitted code,
-    jit_emissions: u64, Count;
+    jit_emissions: u64, Count, sum;
     /// emitting it.
-    jit_emission_ns: u64, Ns;
+    jit_emission_ns: u64, Ns, sum;
     /// When it was first executed; 0 unknown.
-    first_us: i64, Time;
+    first_us: i64, Time, earliest;
     /// When it was last executed.
-    last_us: i64, Time;
+    last_us: i64, Time, max;
     /// Execution times: the buckets that hold something,
     buckets: Vec<u64>, Id;
     /// and how many each.
@@ -270,10 +270,10 @@ table! {
     /// The account: `execute::wait::IO:DataFileRead`.
     account: Arc<str>, Text;
     /// How often.
-    count: u64, Count;
+    count: u64, Count, sum;
     /// How long; below zero where what had been counted of a message under way went to another
     /// statement when that was known.
-    total_ns: i64, Ns;
+    total_ns: i64, Ns, sum;
 }
 
 impl StatementAccountRow {
@@ -311,7 +311,7 @@ table! {
     /// What was done to the files of a relation's fork in a detail interval.
     RelationRow in "relations" by |a, b| (a.key(), a.frame).cmp(&(b.key(), b.frame));
     /// Since the detail before.
-    interval_ns: u64, Ns;
+    interval_ns: u64, Ns, sum;
     /// Its tablespace; 0 of the others together, as the numbers below.
     tablespace: u32, Id;
     /// Its database; 0: shared by all.
@@ -323,45 +323,45 @@ table! {
     /// Of a temporary one: 1 + its session's number in the server; 0 of others.
     backend: u32, Id;
     /// The database's name, or empty.
-    database: Arc<str>, Text;
+    database: Arc<str>, Text, known;
     /// Operations that failed.
-    failed: u64, Count;
+    failed: u64, Count, sum;
     /// Reads,
-    reads: u64, Count;
+    reads: u64, Count, sum;
     /// their bytes,
-    read_bytes: u64, Bytes;
+    read_bytes: u64, Bytes, sum;
     /// their time,
-    read_ns: u64, Ns;
+    read_ns: u64, Ns, sum;
     /// the longest, where it was longer than all before.
-    read_max_ns: Option<u64>, Ns;
+    read_max_ns: Option<u64>, Ns, max;
     /// Writes of what was there,
-    writes: u64, Count;
+    writes: u64, Count, sum;
     /// their bytes,
-    written_bytes: u64, Bytes;
+    written_bytes: u64, Bytes, sum;
     /// their time,
-    write_ns: u64, Ns;
+    write_ns: u64, Ns, sum;
     /// the longest.
-    write_max_ns: Option<u64>, Ns;
+    write_max_ns: Option<u64>, Ns, max;
     /// Writes behind the end,
-    extends: u64, Count;
+    extends: u64, Count, sum;
     /// their bytes,
-    extend_bytes: u64, Bytes;
+    extend_bytes: u64, Bytes, sum;
     /// their time,
-    extend_ns: u64, Ns;
+    extend_ns: u64, Ns, sum;
     /// the longest.
-    extend_max_ns: Option<u64>, Ns;
+    extend_max_ns: Option<u64>, Ns, max;
     /// Syncs,
-    syncs: u64, Count;
+    syncs: u64, Count, sum;
     /// their time,
-    sync_ns: u64, Ns;
+    sync_ns: u64, Ns, sum;
     /// the longest.
-    sync_max_ns: Option<u64>, Ns;
+    sync_max_ns: Option<u64>, Ns, max;
     /// Truncations,
-    truncates: u64, Count;
+    truncates: u64, Count, sum;
     /// their time,
-    truncate_ns: u64, Ns;
+    truncate_ns: u64, Ns, sum;
     /// the longest.
-    truncate_max_ns: Option<u64>, Ns;
+    truncate_max_ns: Option<u64>, Ns, max;
 }
 
 impl RelationRow {
@@ -400,54 +400,54 @@ table! {
     /// The kernel's name of it.
     device: Arc<str>, Text;
     /// Since the row before.
-    interval_ns: u64, Ns;
+    interval_ns: u64, Ns, sum;
     /// Whether the server's files lie directly on it, rather than on what it is a part of.
-    direct: bool, Flag;
+    direct: bool, Flag, last;
     /// Reads that ended,
-    reads: u64, Count;
+    reads: u64, Count, sum;
     /// their bytes,
-    read_bytes: u64, Bytes;
+    read_bytes: u64, Bytes, sum;
     /// their time, all together.
-    read_ns: u64, Ns;
+    read_ns: u64, Ns, sum;
     /// Writes that ended,
-    writes: u64, Count;
+    writes: u64, Count, sum;
     /// their bytes,
-    written_bytes: u64, Bytes;
+    written_bytes: u64, Bytes, sum;
     /// their time, all together.
-    write_ns: u64, Ns;
+    write_ns: u64, Ns, sum;
     /// Flushes of its cache; none where the kernel does not count them.
-    flushes: Option<u64>, Count;
+    flushes: Option<u64>, Count, sum;
     /// Their time.
-    flush_ns: Option<u64>, Ns;
+    flush_ns: Option<u64>, Ns, sum;
     /// Time in which any request was there.
-    busy_ns: u64, Ns;
+    busy_ns: u64, Ns, sum;
     /// Time of all requests together, waiting included.
-    queue_ns: u64, Ns;
+    queue_ns: u64, Ns, sum;
     /// Requests there at the interval's end.
-    in_flight: u64, Count;
+    in_flight: u64, Count, last;
 }
 
 table! {
     /// What the server's processes read and wrote, by the kernel's account; each detail interval.
     ServerIoRow in "server_io" by by_time;
     /// Since the row before.
-    interval_ns: u64, Ns;
+    interval_ns: u64, Ns, sum;
     /// Processes at its end.
-    processes: u64, Count;
+    processes: u64, Count, last;
     /// Processes that could not be read: the sums are too small.
-    refused: u64, Count;
+    refused: u64, Count, max;
     /// Calls that read,
-    reads: u64, Count;
+    reads: u64, Count, sum;
     /// bytes that they returned,
-    read_bytes: u64, Bytes;
+    read_bytes: u64, Bytes, sum;
     /// calls that wrote,
-    writes: u64, Count;
+    writes: u64, Count, sum;
     /// their bytes.
-    written_bytes: u64, Bytes;
+    written_bytes: u64, Bytes, sum;
     /// Of what was read, bytes that came from a device.
-    device_read_bytes: u64, Bytes;
+    device_read_bytes: u64, Bytes, sum;
     /// Bytes that were written to a device, or will be.
-    device_written_bytes: u64, Bytes;
+    device_written_bytes: u64, Bytes, sum;
 }
 
 table! {

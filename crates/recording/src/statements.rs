@@ -46,7 +46,7 @@ impl Recording {
         self.each_row(range, |row: StatementAccountRow| {
             let known = parts.entry(row.key()).or_default();
             match known.iter_mut().find(|part| part.account == row.account) {
-                Some(sum) => rollup::stamped(sum, row),
+                Some(sum) => sum.add(row),
                 None => known.push(row),
             }
         })?;

@@ -4,6 +4,7 @@
 //! Each file of these tables names its series in its metadata too, by the number in the column
 //! `series`, so that a reader of millions of rows need not compare texts.
 
+use crate::merge;
 use crate::series::{Series, SeriesText};
 use crate::table::{column, Cell, Cells, Column, Columns, Shape, Table, Unit};
 use std::collections::HashMap;
@@ -69,8 +70,11 @@ pub(crate) fn of_metadata(text: &str) -> Vec<Arc<Series>> {
 macro_rules! series_table {
     (
         $(#[$doc:meta])*
-        $row:ident in $name:literal;
-        $($(#[$field_doc:meta])* $field:ident in $column:literal: $type:ty, $unit:ident;)*
+        $row:ident in $name:literal $(, histogram $buckets:ident $counts:ident)?;
+        $(
+            $(#[$field_doc:meta])*
+            $field:ident in $column:literal: $type:ty, $unit:ident $(, $rule:ident)?;
+        )*
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone)]
@@ -136,6 +140,15 @@ macro_rules! series_table {
                 });
             }
 
+            fn add(&mut self, later: Self) {
+                $(merge::buckets(
+                    (&mut self.$buckets, &mut self.$counts),
+                    (&later.$buckets, &later.$counts),
+                );)?
+                (self.frame, self.time_us) = (later.frame, later.time_us);
+                $($(merge::$rule(&mut self.$field, later.$field);)?)*
+            }
+
             fn frame(&self) -> u64 {
                 self.frame
             }
@@ -151,22 +164,22 @@ series_table! {
     /// What one series did in an interval.
     StatRow in "statistics";
     /// Events that ended.
-    count in "count": u64, Count;
+    count in "count": u64, Count, sum;
     /// Time in ns, or the sum of values in the series' unit.
-    total in "total": u64, Given;
+    total in "total": u64, Given, sum;
     /// Bytes that these events moved.
-    amount in "bytes": u64, Bytes;
+    amount in "bytes": u64, Bytes, sum;
     /// Events that continued where the event before had ended.
-    follows in "follows": u64, Count;
+    follows in "follows": u64, Count, sum;
 }
 
 series_table! {
     /// The distribution of the values of one series in a detail interval.
-    HistogramRow in "histograms";
+    HistogramRow in "histograms", histogram buckets counts;
     /// The minimum, where it is known: ns, or the series' unit.
-    min in "min": Option<u64>, Given;
+    min in "min": Option<u64>, Given, min;
     /// The maximum, where it is known.
-    max in "max": Option<u64>, Given;
+    max in "max": Option<u64>, Given, max;
     /// The buckets that are not empty.
     buckets in "buckets": Vec<u64>, Id;
     /// The number of values in each of them.

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::index::{ticks, Index};
+use crate::merge;
 use crate::range::Range;
 use crate::recording::Recording;
 use crate::rows::FrameRow;
@@ -66,11 +67,8 @@ impl Sum {
     }
 
     pub fn add_histogram(&mut self, row: &HistogramRow) {
-        self.min = match (self.min, row.min) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        self.max = self.max.max(row.max);
+        merge::min(&mut self.min, row.min);
+        merge::max(&mut self.max, row.max);
         self.histogram.merge(&statement::histogram(&row.buckets, &row.counts));
     }
 }

@@ -29,23 +29,46 @@ pub enum Unit {
     Given,
 }
 
-/// How the cells of a column are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $shape:ident($type:ty),)*) => {
+        /// The type of a column's cells.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Shape {
+            $($(#[$doc])* $shape,)*
+        }
+
+        /// The cells of a column, one for each row.
+        #[derive(Debug, Clone)]
+        pub enum Cells {
+            $($(#[$doc])* $shape(Vec<$type>),)*
+        }
+
+        impl Cells {
+            /// A column without rows.
+            pub fn new(shape: Shape) -> Cells {
+                match shape {
+                    $(Shape::$shape => Cells::$shape(Vec::new()),)*
+                }
+            }
+        }
+    };
+}
+
+shapes! {
     /// A whole number.
-    Long,
-    /// A whole number, or nothing.
-    OptLong,
-    /// A number.
-    Double,
-    /// Yes or no.
-    Bool,
-    /// Words.
-    Text,
-    /// Words, or nothing.
-    OptText,
-    /// Some whole numbers.
-    Longs,
+    Long(i64),
+    /// A whole number or null.
+    OptLong(Option<i64>),
+    /// A floating-point number.
+    Double(f64),
+    /// True or false.
+    Bool(bool),
+    /// A text.
+    Text(Arc<str>),
+    /// A text or null.
+    OptText(Option<Arc<str>>),
+    /// A list of whole numbers.
+    Longs(Vec<i64>),
 }
 
 /// A column of a table.
@@ -57,40 +80,6 @@ pub struct Column {
     pub shape: Shape,
     /// What they mean.
     pub unit: Unit,
-}
-
-/// The cells of a column, one for each row.
-#[derive(Debug, Clone)]
-pub enum Cells {
-    /// See [`Shape::Long`].
-    Long(Vec<i64>),
-    /// See [`Shape::OptLong`].
-    OptLong(Vec<Option<i64>>),
-    /// See [`Shape::Double`].
-    Double(Vec<f64>),
-    /// See [`Shape::Bool`].
-    Bool(Vec<bool>),
-    /// See [`Shape::Text`].
-    Text(Vec<Arc<str>>),
-    /// See [`Shape::OptText`].
-    OptText(Vec<Option<Arc<str>>>),
-    /// See [`Shape::Longs`].
-    Longs(Vec<Vec<i64>>),
-}
-
-impl Cells {
-    /// A column without rows.
-    pub fn new(shape: Shape) -> Cells {
-        match shape {
-            Shape::Long => Cells::Long(Vec::new()),
-            Shape::OptLong => Cells::OptLong(Vec::new()),
-            Shape::Double => Cells::Double(Vec::new()),
-            Shape::Bool => Cells::Bool(Vec::new()),
-            Shape::Text => Cells::Text(Vec::new()),
-            Shape::OptText => Cells::OptText(Vec::new()),
-            Shape::Longs => Cells::Longs(Vec::new()),
-        }
-    }
 }
 
 /// What may stand in a cell.
@@ -206,6 +195,8 @@ pub trait Table: Sized + Clone + 'static {
     fn load(columns: &Columns) -> Vec<Self>;
     /// Bring rows into the order in which they are kept best.
     fn sort(rows: &mut [Self]);
+    /// Merge a later row into this one; the result is of the later interval.
+    fn add(&mut self, later: Self);
     /// The interval that the row is of, or that it came with.
     fn frame(&self) -> u64;
     /// When that was, or when it happened: microseconds since 1970.
@@ -221,8 +212,8 @@ pub(crate) fn columns<T: Table>(names: &[&str]) -> Vec<Column> {
 macro_rules! table {
     (
         $(#[$doc:meta])*
-        $row:ident in $name:literal by $key:expr;
-        $($(#[$field_doc:meta])* $field:ident: $type:ty, $unit:ident;)*
+        $row:ident in $name:literal by $key:expr $(, histogram $buckets:ident $counts:ident)?;
+        $($(#[$field_doc:meta])* $field:ident: $type:ty, $unit:ident $(, $rule:ident)?;)*
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -272,6 +263,16 @@ macro_rules! table {
             fn sort(rows: &mut [Self]) {
                 let key: fn(&Self, &Self) -> std::cmp::Ordering = $key;
                 rows.sort_by(key);
+            }
+
+            #[allow(unused_variables)] // rows that are never merged
+            fn add(&mut self, later: Self) {
+                $($crate::merge::buckets(
+                    (&mut self.$buckets, &mut self.$counts),
+                    (&later.$buckets, &later.$counts),
+                );)?
+                (self.frame, self.time_us) = (later.frame, later.time_us);
+                $($($crate::merge::$rule(&mut self.$field, later.$field);)?)*
             }
 
             fn frame(&self) -> u64 {
