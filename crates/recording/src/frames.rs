@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The intervals of a range one after the other, as frames.
+//! The frames of a range, one after the other.
 
 use crate::error::Error;
 use crate::index::Index;
@@ -16,7 +16,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So many intervals are read at once.
+/// Limit of the intervals that are read at once.
 const CHUNK: usize = 3600;
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -25,18 +25,18 @@ const HOUR_US: i64 = 3_600_000_000;
 pub struct Frames<'r> {
     recording: &'r Recording,
     index: Index,
-    /// Microseconds that become one frame.
+    /// The length of a frame, microseconds.
     step: Option<i64>,
-    /// The next interval to be read.
+    /// Index of the next interval to read.
     next: usize,
     ready: VecDeque<Frame>,
-    /// What the next frame of the same step is added to.
+    /// The number of a step, and its frame, to which the next ones of the step are added.
     open: Option<(i64, Frame)>,
 }
 
 impl Recording {
-    /// The frames of a range. With a step, the intervals that end in one step of time, counted
-    /// from 1970, become one frame; from the length of a detail on its quantiles are known.
+    /// The frames of a range. With a step, the intervals that end in one step of time, counted from
+    /// 1970, are merged to one frame; it has histograms if the step is at least a detail interval.
     pub fn frames(&self, range: Range, step: Option<Duration>) -> Result<Frames<'_>, Error> {
         Ok(Frames {
             recording: self,
@@ -49,32 +49,32 @@ impl Recording {
     }
 }
 
-/// The name of a state that a frame may have.
+/// The static name of a state.
 fn state(name: &str) -> &'static str {
     let states = ["active", "idle", "idle in transaction", "background"];
     states.into_iter().find(|known| *known == name).unwrap_or("dead")
 }
 
-/// What is known of some intervals, by number.
+/// Rows of some intervals, by their numbers.
 #[derive(Default)]
 struct Chunk {
     statistics: HashMap<u64, Vec<StatRow>>,
-    spreads: HashMap<u64, Vec<(Arc<Series>, Sum)>>,
+    histograms: HashMap<u64, Vec<(Arc<Series>, Sum)>>,
     population: HashMap<u64, Vec<Population>>,
 }
 
 impl Frames<'_> {
-    /// Intervals to come, those that are read already included.
+    /// Number of intervals to come.
     pub fn len(&self) -> usize {
         self.ready.len() + self.index.frames.len() - self.next
     }
 
-    /// Whether there are none.
+    /// Whether no frames are to come.
     pub fn is_empty(&self) -> bool {
         self.len() == 0 && self.open.is_none()
     }
 
-    fn has_spread(&self) -> bool {
+    fn has_histograms(&self) -> bool {
         let detail = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(i64::MAX);
         self.step.is_some_and(|step| step >= detail)
     }
@@ -116,11 +116,11 @@ impl Frames<'_> {
                 sessions: row.sessions,
             });
         }
-        if self.has_spread() {
+        if self.has_histograms() {
             self.recording.each_row(range, |row: HistogramRow| {
                 let mut sum = Sum::default();
                 sum.add_histogram(&row);
-                chunk.spreads.entry(row.frame).or_default().push((row.series, sum));
+                chunk.histograms.entry(row.frame).or_default().push((row.series, sum));
             })?;
         }
         Ok(chunk)
@@ -129,15 +129,20 @@ impl Frames<'_> {
     fn frame(&self, row: &FrameRow, chunk: &Chunk) -> Option<Frame> {
         let mut frame = self.index.frame_of(&[row])?;
         let rate = frame.clock.ticks_per_second;
-        let has_spread = self.has_spread();
-        let mut spreads: HashMap<&Arc<Series>, &Sum> =
-            chunk.spreads.get(&row.frame).into_iter().flatten().map(|(s, sum)| (s, sum)).collect();
+        let has_histograms = self.has_histograms();
+        let mut histograms: HashMap<&Arc<Series>, &Sum> = chunk
+            .histograms
+            .get(&row.frame)
+            .into_iter()
+            .flatten()
+            .map(|(s, sum)| (s, sum))
+            .collect();
         let rows = chunk.statistics.get(&row.frame).into_iter().flatten();
         let mut add = |series: &Arc<Series>, sum: Sum| {
             let mut total = sum.total(series, rate);
-            // The extremes come with the last interval of the detail.
+            // Minimum and maximum come with the last interval of the detail.
             for extreme in [&mut total.change.min, &mut total.change.max] {
-                if has_spread && *extreme == Extreme::Unknown {
+                if has_histograms && *extreme == Extreme::Unknown {
                     *extreme = Extreme::None;
                 }
             }
@@ -145,15 +150,15 @@ impl Frames<'_> {
             frame.statistics.push(FrameStat { process, stat, total });
         };
         for row in rows {
-            let mut sum = spreads.remove(&row.series).cloned().unwrap_or_default();
+            let mut sum = histograms.remove(&row.series).cloned().unwrap_or_default();
             sum.count = row.count;
             sum.total = row.total;
             sum.amount = row.amount;
             sum.follows = row.follows;
             add(&row.series, sum);
         }
-        // The spread of earlier intervals of the detail, in whose last one nothing happened.
-        for (series, sum) in spreads {
+        // Histograms of earlier intervals of the detail, without events in the last one.
+        for (series, sum) in histograms {
             add(series, sum.clone());
         }
         if let Some(population) = chunk.population.get(&row.frame) {
@@ -181,7 +186,7 @@ impl Iterator for Frames<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() && self.next < self.index.frames.len() {
             if let Err(error) = self.read_chunk() {
-                // What cannot be read now will not be later.
+                // A later attempt would fail too.
                 self.next = self.index.frames.len();
                 return Some(Err(error));
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The intervals of a range, by number; and what a frame has of them.
+//! The intervals of a range by number, and frames without statistics made of them.
 
 use crate::commit::Commit;
 use crate::error::Error;
@@ -14,14 +14,14 @@ use segment::{ClockKind, Frame, Level, Overflows, Population};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Intervals by number, and the runs of the server that they are of.
+/// Intervals by number, and runs of the server.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// In the order of their numbers.
+    /// Intervals by number.
     pub frames: Vec<FrameRow>,
     pub servers: HashMap<u32, ServerRow>,
     first: u64,
-    /// The place of each number among `frames`, plus one; empty where numbers lie too far apart.
+    /// The position of each number in `frames`, plus one; empty where numbers are too far apart.
     positions: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Index {
         Index { frames, servers, first, positions }
     }
 
-    /// The place of an interval among `frames`.
+    /// The position of an interval in `frames`.
     pub fn position(&self, frame: u64) -> Option<usize> {
         if self.positions.is_empty() {
             return self.frames.binary_search_by_key(&frame, |row| row.frame).ok();
@@ -53,18 +53,18 @@ impl Index {
         (*self.positions.get(at)? as usize).checked_sub(1)
     }
 
-    /// The interval of a number.
+    /// The interval of this number.
     pub fn get(&self, frame: u64) -> Option<&FrameRow> {
         self.frames.get(self.position(frame)?)
     }
 
-    /// Ticks in a second in the interval of a number.
+    /// Ticks in a second in the interval of this number.
     pub fn ticks_per_second(&self, frame: u64) -> f64 {
         self.get(frame).map_or(1e9, rate)
     }
 
-    /// A frame of the intervals in `frames`, which are of one run of a server and follow each
-    /// other, without statistics. `None`: there are none.
+    /// The frame of consecutive intervals of one run of a server, without statistics. `None`: no
+    /// intervals.
     pub fn frame_of(&self, frames: &[&FrameRow]) -> Option<Frame> {
         let last = frames.last()?;
         let server = self.servers.get(&last.server);
@@ -114,11 +114,11 @@ impl Index {
 }
 
 fn rate(row: &FrameRow) -> f64 {
-    // Anything else is damage.
+    // Other values are damaged.
     Some(row.ticks_per_second).filter(|rate| *rate >= 1.0 && rate.is_finite()).unwrap_or(1e9)
 }
 
-/// Nanoseconds as ticks.
+/// Nanoseconds in ticks.
 pub(crate) fn ticks(ns: u64, ticks_per_second: f64) -> u64 {
     if ticks_per_second == 1e9 {
         return ns;
@@ -152,7 +152,7 @@ fn server_info(server: Option<&ServerRow>) -> ServerInfo {
     }
 }
 
-/// What the interval's own row says of its sessions; their kinds are in a table of their own.
+/// The sessions of an interval's row; the table `sessions` has them by kind of process.
 fn population(row: &FrameRow) -> Vec<Population> {
     [
         ("client backend", "active", row.sessions_active),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Recordings: the frames of a server, interval by interval, as Parquet files that pandas,
-//! DuckDB or Spark read without us. docs/recording.md describes the data set.
+//! Recordings: the frames of a server, interval by interval, as Parquet files that pandas, DuckDB or
+//! Spark can read. docs/recording.md describes the data set.
 //!
-//! A [`Writer`] puts each interval into a journal, turns the journal into parts every minute,
-//! and minutes into hours (`upkeep`). A [`Recording`] reads parts and journal, gives back
-//! [`segment::Frame`]s, alone or added up over a range, and everything that was noted beside
-//! them. Nothing here knows how to look at a server, nor what the figures mean.
+//! A [`RowBuilder`] turns frames into rows. A [`Writer`] writes them to a journal, moves the journal
+//! to Parquet files every minute, and merges files to hours (`upkeep`). A [`Recording`] reads files
+//! and journal: [`segment::Frame`]s, sums over a range, and events, settings and host metrics.
+//! Nothing here connects to a server.
 
 mod about;
 mod batch;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading a recording, while it is being written or later.
-//!
-//! A query opens the parts it needs and reads them one after the other; of a day there is never
-//! more than an hour in memory. What cannot be read is told by [`Recording::problems`], and the
-//! rest is read.
+//! A recording that is read, while it is being written or later.
 
 use crate::about::About;
 use crate::error::Error;
@@ -21,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Rows that are not of an interval may come with one that ended up to this much later.
 pub(crate) const SLACK_US: i64 = 600_000_000;
 
-/// A recording that is read.
+/// A recording.
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) store: Store,
@@ -32,7 +28,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Open the recording in a directory; `host` names one of several machines.
+    /// Open the recording in a directory; `host` selects one of several machines.
     pub fn open(directory: &Path, host: Option<&str>) -> Result<Recording, Error> {
         let about = About::read(directory)?;
         let hosts = Store::hosts(directory);
@@ -55,7 +51,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// What recording.json says.
+    /// The contents of recording.json.
     pub fn about(&self) -> &About {
         &self.about
     }
@@ -65,18 +61,17 @@ impl Recording {
         &self.hosts
     }
 
-    /// The machine whose recording this is.
+    /// The machine that this recording is of.
     pub fn host(&self) -> &str {
         &self.store.host
     }
 
-    /// From the begin of the first interval to the end of the last, as it was when the
-    /// recording was opened.
+    /// From the start of the first interval to the end of the last one, when it was opened.
     pub fn range(&self) -> Range {
         self.range
     }
 
-    /// The part of a range in which there is something.
+    /// The recorded part of a range, whose limits are microseconds since 1970. An error if it is empty.
     pub fn clip(&self, from_us: Option<i64>, to_us: Option<i64>) -> Result<Range, Error> {
         let Range { from_us: begin, to_us: end } = self.range;
         let (from, to) = (from_us.unwrap_or(begin), to_us.unwrap_or(end));
@@ -94,12 +89,12 @@ impl Recording {
         Ok(Range { from_us: from.max(begin), to_us: to.min(end) })
     }
 
-    /// The directory that it lies in.
+    /// Its directory.
     pub fn directory(&self) -> &Path {
         &self.store.directory
     }
 
-    /// What could not be read until now, in words.
+    /// Descriptions of what could not be read so far.
     pub fn problems(&self) -> Vec<String> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -131,17 +126,17 @@ impl Recording {
         range.ok_or_else(|| Error::Empty { path: self.store.directory.clone() })
     }
 
-    /// One row for each interval.
+    /// The intervals in a range.
     pub fn frame_rows(&self, range: Range) -> Result<Vec<FrameRow>, Error> {
         self.rows(range)
     }
 
-    /// Sessions by kind and state at the ends of intervals.
+    /// Numbers of sessions by kind and state at the ends of intervals.
     pub fn sessions(&self, range: Range) -> Result<Vec<SessionsRow>, Error> {
         self.rows(range)
     }
 
-    /// What the server's processes have noted.
+    /// Events of the server's processes.
     pub fn events(&self, range: Range) -> Result<Vec<EventRow>, Error> {
         let mut rows: Vec<EventRow> = self.rows(range)?;
         rows.sort_by_key(|row| (row.time_us, row.server, row.number));
@@ -153,17 +148,17 @@ impl Recording {
         self.rows(range)
     }
 
-    /// What the server's processes read and wrote by the kernel's account, by detail interval.
+    /// Reads and writes of the server's processes by /proc/PID/io, by detail interval.
     pub fn server_io(&self, range: Range) -> Result<Vec<ServerIoRow>, Error> {
         self.rows(range)
     }
 
-    /// The kernel's view beside the ledger, by detail interval.
+    /// The kernel's figures to compare with the ledger, by detail interval.
     pub fn kernel(&self, range: Range) -> Result<Vec<KernelRow>, Error> {
         self.rows(range)
     }
 
-    /// The settings in force at the end of a range, by group and name.
+    /// The settings at the end of a range, by group and name.
     pub fn settings(&self, range: Range) -> Result<Vec<SettingRow>, Error> {
         let until = Range { from_us: i64::MIN, to_us: range.to_us };
         let mut last: BTreeMap<(Arc<str>, Arc<str>), SettingRow> = BTreeMap::new();
@@ -173,12 +168,12 @@ impl Recording {
         Ok(last.into_values().collect())
     }
 
-    /// The settings that changed in a range, but not what they were at its begin.
+    /// The settings that changed in a range, with their new values.
     pub fn setting_changes(&self, range: Range) -> Result<Vec<SettingRow>, Error> {
         self.rows(range)
     }
 
-    /// The times in a range of which nothing is known.
+    /// The periods without data in a range.
     pub fn gaps(&self, range: Range) -> Result<Vec<GapRow>, Error> {
         let to_us = range.to_us.saturating_add(SLACK_US);
         let mut gaps: Vec<GapRow> = self.rows(Range { to_us, ..range })?;
@@ -186,17 +181,17 @@ impl Recording {
         Ok(gaps)
     }
 
-    /// What happened to the recording or to what is recorded.
+    /// Changes of the recording or of what it records.
     pub fn marks(&self, range: Range) -> Result<Vec<MarkRow>, Error> {
         self.rows(range)
     }
 
-    /// What recorded commands printed, and how they ended.
+    /// Output and exit status of recorded commands.
     pub fn runs(&self, range: Range) -> Result<Vec<RunRow>, Error> {
         self.rows(range)
     }
 
-    /// The runs of the server, or servers, by number.
+    /// The runs of the server, by number.
     pub fn servers(&self) -> Result<Vec<ServerRow>, Error> {
         let mut rows: Vec<ServerRow> = self.rows(Range::ALL)?;
         rows.sort_by_key(|row| (row.server, row.frame));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! All intervals of a range added up.
+//! The sum of all intervals of a range.
 
 use crate::error::Error;
 use crate::index::{ticks, Index};
@@ -17,24 +17,24 @@ use segment::{Frame, Histogram};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// How the values of some series are spread in a detail interval.
+/// The distribution of the values of some series in a detail interval.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    /// When it ended, microseconds since 1970.
+    /// Its end, microseconds since 1970.
     pub time_us: i64,
-    /// Its length, ns; time of which nothing is known is not in it.
+    /// Its recorded time, ns, without gaps.
     pub interval_ns: u64,
-    /// Seconds of a tick, of which the histogram is.
+    /// The unit of the histogram of times, seconds.
     pub seconds_per_tick: f64,
-    /// The values; those of plain numbers are not of ticks.
+    /// The values: times in ticks, or numbers.
     pub histogram: Histogram,
 }
 
-/// What one series did, as it is added up.
+/// The sum of one series.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sum {
     pub count: u64,
-    /// ns, or what the unit says.
+    /// Time in ns, or the sum of values in the series' unit.
     pub total: u64,
     pub amount: u64,
     pub follows: u64,
@@ -44,10 +44,10 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// What it means, in ticks.
+    /// The sum in ticks.
     pub fn total(self, series: &Series, ticks_per_second: f64) -> Total {
         let scale = |n| if series.is_time() { ticks(n, ticks_per_second) } else { n };
-        // The spread of a part of them is told, but not that of none.
+        // The extremes of some of the values are given, but not of none.
         let extreme = |known: Option<u64>| match known {
             _ if self.count == 0 && known.is_none() => Extreme::None,
             Some(n) => Extreme::Of(scale(n)),
@@ -76,32 +76,32 @@ impl Sum {
 /// The sums of one run of a server.
 #[derive(Debug, Default)]
 struct Sums {
-    places: HashMap<Arc<Series>, usize>,
+    positions: HashMap<Arc<Series>, usize>,
     sums: Vec<(Arc<Series>, Sum)>,
 }
 
 impl Sums {
-    fn place(&mut self, series: &Arc<Series>) -> usize {
-        if let Some(&at) = self.places.get(series) {
+    fn position(&mut self, series: &Arc<Series>) -> usize {
+        if let Some(&at) = self.positions.get(series) {
             return at;
         }
-        self.places.insert(series.clone(), self.sums.len());
+        self.positions.insert(series.clone(), self.sums.len());
         self.sums.push((series.clone(), Sum::default()));
         self.sums.len() - 1
     }
 
     fn of(&mut self, series: &Arc<Series>) -> &mut Sum {
-        let at = self.place(series);
+        let at = self.position(series);
         &mut self.sums[at].1
     }
 }
 
-/// The columns of statistics that are added up.
+/// The columns of `statistics` that are summed.
 pub(crate) fn number_columns() -> Vec<Column> {
     columns::<StatRow>(&["frame", "series", "count", "total", "bytes", "follows"])
 }
 
-/// The numbers of those columns.
+/// These columns of a row group.
 pub(crate) struct Numbers<'c> {
     pub frame: &'c [i64],
     pub series: &'c [i64],
@@ -112,7 +112,7 @@ pub(crate) struct Numbers<'c> {
 }
 
 impl<'c> Numbers<'c> {
-    /// `None`: one of them is missing or shorter than it should be.
+    /// `None`: a column is missing or too short.
     pub fn of(columns: &'c Columns) -> Option<Numbers<'c>> {
         let column = |name| {
             let cells = columns.longs(name);
@@ -134,7 +134,7 @@ fn natural(n: i64) -> u64 {
 }
 
 impl Recording {
-    /// Everything that the intervals of a range hold, histograms too.
+    /// The sum of all intervals of a range, with histograms.
     pub fn sum(&self, range: Range) -> Result<Frame, Error> {
         let index = self.index(range)?;
         self.report_missing(&index, range);
@@ -175,17 +175,17 @@ impl Recording {
         whole.ok_or_else(|| Error::Empty { path: self.directory().to_path_buf() })
     }
 
-    /// How the values of the wanted series, all together, are spread in each detail interval.
+    /// The distribution of all values of the wanted series in each detail interval.
     pub fn latencies(
         &self,
         range: Range,
         wanted: impl Fn(&Series) -> bool,
     ) -> Result<Vec<Latency>, Error> {
         let index = self.index(range)?;
-        let mut spreads: BTreeMap<u64, Latency> = BTreeMap::new();
-        // Also where none of the wanted has done anything there is an interval.
+        let mut latencies: BTreeMap<u64, Latency> = BTreeMap::new();
+        // An interval without values of the wanted series counts too.
         self.each_row(range, |row: HistogramRow| {
-            let latency = spreads.entry(row.frame).or_insert_with(|| Latency {
+            let latency = latencies.entry(row.frame).or_insert_with(|| Latency {
                 time_us: row.time_us,
                 interval_ns: 0,
                 seconds_per_tick: 1.0 / index.ticks_per_second(row.frame),
@@ -196,12 +196,12 @@ impl Recording {
             }
         })?;
         let mut frames = index.frames.iter().peekable();
-        for (frame, latency) in &mut spreads {
+        for (frame, latency) in &mut latencies {
             while let Some(head) = frames.next_if(|head| head.frame <= *frame) {
                 latency.interval_ns = latency.interval_ns.saturating_add(head.interval_ns);
             }
         }
-        Ok(spreads.into_values().collect())
+        Ok(latencies.into_values().collect())
     }
 }
 
@@ -214,25 +214,25 @@ fn runs(index: &Index) -> Vec<Vec<&FrameRow>> {
     runs.into_values().collect()
 }
 
-/// Add a group of rows of a part.
+/// Add a row group of a file.
 fn add_columns(sums: &mut BTreeMap<u32, Sums>, index: &Index, columns: &Columns) {
     let Some(numbers) = Numbers::of(columns) else { return };
-    // Rows of a series lie together, as do those of a run of the server.
+    // The rows of a series are adjacent, and so are those of a run of the server.
     let mut at: Option<(i64, u32, usize)> = None;
     for row in 0..columns.rows {
         let Some(head) = index.get(natural(numbers.frame[row])) else { continue };
         let number = numbers.series[row];
-        let place = match at {
-            Some((series, server, place)) if (series, server) == (number, head.server) => place,
+        let position = match at {
+            Some((series, server, at)) if (series, server) == (number, head.server) => at,
             _ => {
                 let Some(series) = columns.series.get(natural(number) as usize) else { continue };
-                let place = sums.entry(head.server).or_default().place(series);
-                at = Some((number, head.server, place));
-                place
+                let position = sums.entry(head.server).or_default().position(series);
+                at = Some((number, head.server, position));
+                position
             }
         };
         let Some(sums) = sums.get_mut(&head.server) else { continue };
-        let sum = &mut sums.sums[place].1;
+        let sum = &mut sums.sums[position].1;
         sum.count = sum.count.saturating_add(natural(numbers.count[row]));
         sum.total = sum.total.saturating_add(natural(numbers.total[row]));
         sum.amount = sum.amount.saturating_add(natural(numbers.amount[row]));

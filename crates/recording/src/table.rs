@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a table is: rows, their columns, and the cells of a column while it is written or read.
+//! Tables: rows, columns, and the cells of a column while it is written or read.
 
 use crate::series::Series;
 use std::sync::Arc;
 
-/// What a column holds, as docs/recording.md describes it.
+/// The unit of a column, as in docs/recording.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Time of day, UTC: microseconds since 1970 here, milliseconds in files.
+    /// A time of day, UTC: microseconds since 1970 here, milliseconds in files.
     Time,
     /// Nanoseconds.
     Ns,
-    /// How many.
+    /// A number of things.
     Count,
     /// Bytes.
     Bytes,
-    /// A number that stands for something.
+    /// An identifier.
     Id,
-    /// Words.
+    /// A text.
     Text,
-    /// Yes or no.
+    /// True or false.
     Flag,
     /// Square nanoseconds.
     NsSquared,
     /// A share, 0 to 1.
     Share,
-    /// As another column of the row says.
+    /// The unit of the row's series.
     Given,
 }
 
@@ -76,19 +76,19 @@ shapes! {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// How its cells are kept.
+    /// The type of its cells.
     pub shape: Shape,
-    /// What they mean.
+    /// Their unit.
     pub unit: Unit,
 }
 
-/// What may stand in a cell.
+/// A type of cells.
 pub trait Cell: Default {
-    /// How it is kept.
+    /// Its column's type.
     const SHAPE: Shape;
-    /// Add it to its column.
+    /// Append it to a column.
     fn put(&self, cells: &mut Cells);
-    /// The cell of a row; the default where the column is another one than it should be.
+    /// The cell of a row; the default where the column has another type.
     fn get(cells: &Cells, row: usize) -> Self;
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn column<R, T: Cell>(rows: &[R], cell: impl Fn(&R) -> &T) -> Cells {
     cells
 }
 
-/// Numbers that are counted do not come near 2^63.
+/// Counters do not reach 2^63.
 fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -145,23 +145,23 @@ cell!(Vec<u64>, Longs, |all: &Vec<u64>| all.iter().map(|n| signed(*n)).collect()
     .map(|n| unsigned(*n))
     .collect());
 
-/// The cells of a column that is not there.
+/// The cells of a missing column.
 pub static NOTHING: Cells = Cells::Long(Vec::new());
 
 /// Columns that have been read, by name.
 #[derive(Debug, Default)]
 pub struct Columns {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Each column.
+    /// The columns by name.
     pub cells: Vec<(String, Cells)>,
-    /// The series that the part's metadata names.
+    /// The series in the file's metadata.
     pub series: Vec<Arc<Series>>,
 }
 
 impl Columns {
-    /// A column; one without cells, which all have their default, where a file of an earlier
-    /// version lacks it.
+    /// A column; without cells where a file of an earlier version lacks it, so that all cells are
+    /// defaults.
     pub fn find(&self, name: &str) -> &Cells {
         self.cells.iter().find(|(known, _)| known == name).map_or(&NOTHING, |(_, cells)| cells)
     }
@@ -177,15 +177,15 @@ impl Columns {
 
 /// A row of a table.
 pub trait Table: Sized + Clone + 'static {
-    /// The table's name: that of its folder.
+    /// The table's name, and that of its directory.
     const NAME: &'static str;
     /// Its columns.
     fn columns() -> Vec<Column>;
-    /// Columns that are there for others: we have what they say from the metadata.
+    /// Columns for other readers: this one takes them from the metadata.
     fn repeats() -> &'static [&'static str] {
         &[]
     }
-    /// What the metadata of a part with these rows says beside them.
+    /// The metadata of a file with these rows.
     fn metadata(_rows: &[Self]) -> Option<String> {
         None
     }
@@ -193,13 +193,13 @@ pub trait Table: Sized + Clone + 'static {
     fn store(rows: &[Self]) -> Vec<Cells>;
     /// The rows of these columns.
     fn load(columns: &Columns) -> Vec<Self>;
-    /// Bring rows into the order in which they are kept best.
+    /// Sort rows for the smallest file.
     fn sort(rows: &mut [Self]);
     /// Merge a later row into this one; the result is of the later interval.
     fn add(&mut self, later: Self);
-    /// The interval that the row is of, or that it came with.
+    /// The interval of the row, or with which it came.
     fn frame(&self) -> u64;
-    /// When that was, or when it happened: microseconds since 1970.
+    /// The end of that interval, or the time of an event; microseconds since 1970.
     fn time_us(&self) -> i64;
 }
 
@@ -219,9 +219,9 @@ macro_rules! table {
         #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
         pub struct $row {
-            /// The number of the interval in whose row this is, or with which it came.
+            /// The number of the interval, or of the one with which the row came.
             pub frame: u64,
-            /// When that interval ended, or when this happened.
+            /// The end of the interval, or the time of the event; microseconds since 1970.
             pub time_us: i64,
             $($(#[$field_doc])* pub $field: $type,)*
         }
