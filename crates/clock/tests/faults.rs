@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Faults that were made are found, and told by their size and place; sound clocks have none.
+//! Simulated faults are found with their size and processor; sound clocks have none.
 
 mod doubles;
 
@@ -103,10 +103,10 @@ fn a_coarse_clock_is_found_with_its_step() {
 }
 
 #[test]
-fn a_clock_that_stands_still_is_coarse_and_no_error() {
+fn a_clock_that_never_advances_is_coarse_and_no_error() {
     let report = machine(2).test(20, Fault::Still);
     assert_eq!(kinds(&report), [FaultKind::Coarse]);
-    assert!(report.verdict.contains("stood still"), "{}", report.verdict);
+    assert!(report.verdict.contains("did not advance"), "{}", report.verdict);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_rate_that_changes_is_unsteady() {
 }
 
 #[test]
-fn what_is_wrong_with_a_clock_that_nobody_uses_does_not_matter() {
+fn faults_of_an_unused_clock_do_not_matter() {
     let machine = machine(2);
     let report = machine.test_all(vec![
         machine.clock("tested", 20, Fault::None),
@@ -147,7 +147,7 @@ fn what_is_wrong_with_a_clock_that_nobody_uses_does_not_matter() {
 }
 
 #[test]
-fn gaps_are_told_apart_by_whether_the_scheduler_knows_of_them() {
+fn gaps_are_classified_by_dispatches_of_the_thread() {
     for (dispatched, silent) in [(true, false), (false, false), (false, true)] {
         let mut machine = machine(1);
         machine.silent = silent;
@@ -172,7 +172,7 @@ fn gaps_are_told_apart_by_whether_the_scheduler_knows_of_them() {
 }
 
 #[test]
-fn without_the_right_to_bind_threads_the_rest_is_tested_and_that_is_said() {
+fn without_permission_to_bind_threads_a_note_says_what_was_not_tested() {
     let mut machine = machine(2);
     machine.refused = vec![0, 1];
     let report = machine.test(20, Fault::Back { every: 1_000, by: 520, on: None });
@@ -182,7 +182,7 @@ fn without_the_right_to_bind_threads_the_rest_is_tested_and_that_is_said() {
 }
 
 #[test]
-fn one_processor_is_tested_alone_and_that_is_said() {
+fn with_one_processor_a_note_says_that_agreement_was_not_tested() {
     let report = machine(1).test(20, Fault::None);
     assert!(
         report.notes.iter().any(|note| note.contains("one processor only")),

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The clocks of the machine that the tests run on: whatever they are like, the figures hang
-//! together.
+//! The clocks of this machine: whatever they are like, the figures are consistent.
 
 use std::time::Duration;
 
 use clock::{test_clocks, Platform, ThisMachine};
 
 #[test]
-fn the_report_of_this_machine_hangs_together() {
+fn the_report_of_this_machine_is_consistent() {
     let mut last = 0.0;
     let report = test_clocks(Duration::from_millis(500), &mut |what, done| {
         assert!(!what.is_empty());
@@ -41,14 +40,14 @@ fn the_report_of_this_machine_hangs_together() {
             assert!(pair.rounds > 0 && pair.min_offset_seconds.is_some(), "{pair:?}");
         }
     }
-    // A clock in nanoseconds is as fast as it should be, but for what a time service does to it.
+    // A clock in nanoseconds has its rate, but for the adjustments of a time service.
     let rate = server.rate.as_ref().unwrap();
     assert!(rate.ppm.unwrap().abs() < 1_000.0 + rate.error_ppm, "{rate:?}");
     assert!(report.gaps.watched_seconds > 0.0 && report.migrations > 0);
 }
 
 #[test]
-fn the_counter_is_found_to_go_at_the_kernels_rate() {
+fn the_counters_rate_is_the_kernels() {
     let report = test_clocks(Duration::from_millis(500), &mut |_, _| {});
     let (Some(counter), Some(clock)) = (&report.system.counter, report.source("rdtsc")) else {
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The locations in which a server keeps its files.
+//! Where a server keeps its files.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -9,28 +9,28 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::problem::{lossy, lossy_option, Problem};
+use crate::root::Root;
 use crate::system::System;
-use crate::view::View;
 
-/// One location.
+/// A directory or file of the server.
 #[derive(Debug, Clone, Serialize)]
 pub struct Location {
-    /// What is kept there.
+    /// What the server keeps there.
     #[serde(flatten)]
     pub kind: LocationKind,
-    /// Where the server finds it.
+    /// Its path in the server's root.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
-    /// The same without symbolic links.
+    /// The path without symbolic links.
     #[serde(serialize_with = "lossy_option")]
     pub real_path: Option<PathBuf>,
-    /// The mount it lies on: an index in [`crate::Devices::file_systems`].
+    /// Its mount: an index into [`crate::Devices::file_systems`].
     pub file_system: Option<usize>,
-    /// Why that is not known.
+    /// Why the mount is unknown.
     pub problem: Option<Problem>,
 }
 
-/// What is kept in a location.
+/// What the server keeps in a location.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LocationKind {
@@ -45,9 +45,9 @@ pub enum LocationKind {
     },
     /// The server's log.
     Log,
-    /// A directory or file below the data directory that lies on a mount of its own.
+    /// A directory or file below the data directory that is on another mount.
     Below {
-        /// Its path from the data directory.
+        /// Its path relative to the data directory.
         #[serde(serialize_with = "lossy")]
         name: PathBuf,
     },
@@ -59,10 +59,10 @@ impl Location {
     }
 }
 
-/// The locations that every server has. What could not be listed is told in `notes`.
+/// The locations of every server. What could not be listed is added to `notes`.
 pub(crate) fn usual(
     system: &System,
-    view: &View,
+    root: &Root,
     data: &Path,
     pid: Option<u32>,
     notes: &mut Vec<String>,
@@ -72,7 +72,7 @@ pub(crate) fn usual(
         Location::new(LocationKind::Wal, data.join("pg_wal")),
     ];
     let tablespaces = data.join("pg_tblspc");
-    match view.list(&tablespaces) {
+    match root.list(&tablespaces) {
         Ok(names) => {
             let mut oids: Vec<u32> =
                 names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
@@ -82,44 +82,44 @@ pub(crate) fn usual(
                 Location::new(LocationKind::Tablespace { oid }, path)
             }));
         }
-        Err(problem) => notes.push(format!("tablespaces are not known: {problem}")),
+        Err(problem) => notes.push(format!("the tablespaces are unknown: {problem}")),
     }
     locations
-        .extend(log(system, view, data, pid).map(|path| Location::new(LocationKind::Log, path)));
+        .extend(log(system, root, data, pid).map(|path| Location::new(LocationKind::Log, path)));
     locations
 }
 
-/// Where the log goes: what the log collector notes down, its usual folder, or the file that
-/// is the first process's standard error.
-fn log(system: &System, view: &View, data: &Path, pid: Option<u32>) -> Option<PathBuf> {
-    let noted = view.read(&data.join("current_logfiles")).ok().and_then(|text| {
+/// The directory of the server log: from current_logfiles, else `log`, else that of the
+/// postmaster's standard error.
+fn log(system: &System, root: &Root, data: &Path, pid: Option<u32>) -> Option<PathBuf> {
+    let current = root.read(&data.join("current_logfiles")).ok().and_then(|text| {
         let line = text.split(|&b| b == b'\n').next()?;
         let file = line.splitn(2, |&b| b == b' ').nth(1)?;
-        // One that is not absolute begins in the data directory.
+        // A relative path starts at the data directory.
         Some(data.join(OsStr::from_bytes(file)).parent()?.to_path_buf())
     });
-    if noted.is_some() {
-        return noted;
+    if current.is_some() {
+        return current;
     }
     let usual = data.join("log");
-    if view.see(&usual).is_ok() {
+    if root.find(&usual).is_ok() {
         return Some(usual);
     }
-    let errors = system.process(pid?, "fd/2");
+    let errors = system.proc.path(pid?, "fd/2");
     let is_file = std::fs::metadata(&errors).is_ok_and(|meta| meta.is_file());
     let file = std::fs::read_link(&errors).ok().filter(|_| is_file)?;
     file.parent().map(Path::to_path_buf)
 }
 
-/// What may be elsewhere though it seems to lie in the data directory: its direct entries,
-/// which may be symbolic links, and whatever is mounted below it.
+/// Paths below the data directory that may be on another mount: its entries, which may be symbolic
+/// links, and mount points.
 pub(crate) fn candidates<'a>(
-    view: &View,
+    root: &Root,
     data: &Path,
     real_data: &'a Path,
     mounted: impl Iterator<Item = &'a Path>,
 ) -> Vec<Location> {
-    let mut names: Vec<PathBuf> = view.list(data).unwrap_or_default();
+    let mut names: Vec<PathBuf> = root.list(data).unwrap_or_default();
     names.retain(|name| name.as_os_str() != "pg_wal" && name.as_os_str() != "pg_tblspc");
     names.extend(mounted.filter_map(|point| Some(point.strip_prefix(real_data).ok()?.into())));
     let mut met = HashSet::new();

@@ -134,7 +134,7 @@ fn what_a_session_reads_and_writes_is_counted_after_it_has_ended_too() {
     let row = server.processes.iter().find(|row| row.pid == stays_pid as u32).expect("a row");
     let own = row.figures.read_bytes_per_second * seconds;
     assert!((16.0 * MIB..17.0 * MIB).contains(&own), "{own}");
-    // What lies in the page cache makes no device read anything.
+    // Reads from the page cache reach no device.
     assert!(server.figures.device_read_bytes_per_second * seconds < MIB);
     assert!(server.figures.from_page_cache_percent.expect("a share") > 90.0);
 
@@ -222,7 +222,7 @@ fn a_server_that_started_again_is_another_one() {
 #[test]
 fn a_server_under_another_root_is_found_by_the_kernels_number_of_its_mount() {
     let dir = tempfile::tempdir().expect("a directory");
-    // Its own table of mounts does not show what it stands on, for that is not below its root.
+    // Its table of mounts omits its own mount, which is not below its root.
     let script = "for f in /bin/sleep $(ldd /bin/sleep | grep -o '/[^ ]*'); do \
                   mkdir -p .$(dirname $f) && cp -L $f .$f; done; \
                   mkdir -p data/pg_tblspc target pg_wal; ln -s /pg_wal data/pg_wal; \
@@ -258,9 +258,9 @@ fn a_server_under_another_root_is_found_by_the_kernels_number_of_its_mount() {
 }
 
 #[test]
-fn whoever_may_not_look_is_told() {
+fn a_reader_without_permission_gets_problems() {
     if !rustix::process::geteuid().is_root() {
-        println!("not tested: only root can become somebody else");
+        println!("not tested: only root can change the user");
         return;
     }
     let cluster = start();

@@ -27,7 +27,7 @@ fn file_system<'a>(devices: &'a Devices, location: &Location) -> &'a FileSystem 
 const DATA: &str = "mkdir -p data/pg_wal data/pg_tblspc data/base";
 
 #[test]
-fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
+fn memory_bind_mounts_overlays_and_loop_devices_differ() {
     let Some(mut namespace) = Namespace::new() else { return };
     namespace.run(DATA);
     let script = r#"
@@ -102,7 +102,7 @@ fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
     let below = devices.location(&below).expect("what is mounted in base");
     assert!(file_system(&devices, below).super_options.contains("size=4096k"));
 
-    // Room is that of the server's mount, not of what lies on our path of that name.
+    // The space is that of the server's mount, not of the mount at the same path of ours.
     let reading = Reading::take(&devices);
     let room = |oid| {
         let id = file_system(&devices, tablespace(&devices, oid)).mount_id;
@@ -129,7 +129,7 @@ fn under_another_root() {
 }
 
 #[test]
-fn a_root_that_is_no_mount_point_has_the_device_that_it_lies_on() {
+fn a_root_that_is_no_mount_point_has_the_device_of_its_mount() {
     let Some(mut namespace) = Namespace::new() else { return };
     let program = std::env::current_exe().expect("this program");
     let program = program.display();
@@ -162,7 +162,7 @@ fn a_root_that_is_no_mount_point_has_the_device_that_it_lies_on() {
 }
 
 #[test]
-fn what_is_unmounted_or_mounted_over_later_is_said() {
+fn a_location_that_is_unmounted_or_mounted_over_later_is_a_problem() {
     let Some(mut namespace) = Namespace::new() else { return };
     namespace.run(DATA);
     let made = namespace.run(
@@ -196,7 +196,7 @@ fn what_is_unmounted_or_mounted_over_later_is_said() {
 fn a_file_system_that_does_not_answer_is_not_waited_for() {
     let Some(mut namespace) = Namespace::new() else { return };
     namespace.run(DATA);
-    // A program's file system without the program: whatever is asked, nobody answers.
+    // A program's file system without the program: it never answers.
     let made = namespace.run(
         "mkdir hung; exec 3<>/dev/fuse; ln -s $PWD/hung data/pg_tblspc/1
          mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none hung && echo made",

@@ -153,7 +153,7 @@ fn a_device_that_is_made_of_itself_ends() {
 }
 
 #[test]
-fn where_there_is_no_device_the_reason_is_said() {
+fn a_missing_device_has_a_reason() {
     let mut machine = Machine::new();
     machine.mount("", "8:0", "ext4", "/dev/sda", "rw");
     let kinds = [
@@ -389,7 +389,7 @@ fn a_server_in_a_container_is_seen_with_its_own_mounts() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_files_are_problems() {
     let machine = Machine::new();
     let devices = Devices::resolve(&machine.system(), &machine.path("root/data"), Some(77));
     assert!(devices.notes.iter().any(|note| note.contains("has ended")), "{:?}", devices.notes);
@@ -442,10 +442,10 @@ fn figures_are_of_the_interval() {
 }
 
 #[test]
-fn a_device_that_goes_has_no_figures() {
-    let gone = interval(BEFORE, "   8 16 sdb 1 1 1 1 1 1 1 1 1 1 1\n", |_| {});
-    assert_eq!(gone.devices[0].problem, Some(Problem::NotListed));
-    assert_eq!(gone.devices_read_bytes_per_second, None);
+fn a_removed_device_has_no_figures() {
+    let removed = interval(BEFORE, "   8 16 sdb 1 1 1 1 1 1 1 1 1 1 1\n", |_| {});
+    assert_eq!(removed.devices[0].problem, Some(Problem::NotListed));
+    assert_eq!(removed.devices_read_bytes_per_second, None);
     let again = interval(BEFORE, "   8 0 sda 1 0 8 1 0 0 0 0 0 1 1 0 0 0 0 0 0\n", |_| {});
     assert_eq!(again.devices[0].problem, Some(Problem::BeganAgain));
     let came = interval("", BEFORE, |_| {});

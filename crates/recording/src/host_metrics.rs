@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is recorded of the machine beside the statistics, added up over a range.
+//! Metrics of the machine, added up over a range.
 
 use crate::error::Error;
 use crate::range::Range;
 use crate::recording::Recording;
-use crate::rollup::{self, Add};
+use crate::rollup;
 use crate::rows::{DeviceRow, KernelRow, ServerIoRow};
+use crate::table::Table;
 use std::collections::HashMap;
 use std::hash::Hash;
 
 impl Recording {
-    /// Each device under the server, by name; `interval_ns` is the time of which it is known.
+    /// The sums of each device under the server, by name; `interval_ns` is the recorded time.
     pub fn device_sums(&self, range: Range) -> Result<Vec<DeviceRow>, Error> {
         let mut sums = self.sums(range, |row: &DeviceRow| row.device.clone())?;
         sums.sort_by(|a, b| a.device.cmp(&b.device));
         Ok(sums)
     }
 
-    /// What the server's processes read and wrote by the kernel's account; `None`: not recorded.
+    /// Reads and writes of the server's processes by /proc/PID/io; `None`: not recorded.
     pub fn server_io_sum(&self, range: Range) -> Result<Option<ServerIoRow>, Error> {
         Ok(self.sums(range, |_: &ServerIoRow| ())?.pop())
     }
 
-    /// The kernel's view beside the ledger; `None`: not recorded.
+    /// The kernel's figures to compare with the ledger; `None`: not recorded.
     pub fn kernel_sum(&self, range: Range) -> Result<Option<KernelRow>, Error> {
         Ok(self.sums(range, |_: &KernelRow| ())?.pop())
     }
 
-    fn sums<R: Add, K: Hash + Eq>(
+    fn sums<R: Table, K: Hash + Eq>(
         &self,
         range: Range,
         key: impl Fn(&R) -> K,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From frames to rows.
+//! Rows from frames.
 //!
-//! Times are kept in whole nanoseconds. What is cut off an interval's time is carried to the
-//! next one of the same series, so that the sum over any time is off by less than one.
+//! Times are rounded to nanoseconds. The remainder is carried over to the next interval of the same
+//! series, so that the sum over any period is off by less than one nanosecond.
 
 use crate::batch::Batch;
 use crate::range::time_us;
 use crate::rows::{FrameRow, SessionsRow, StatementAccountRow, StatementRow, TextRow};
-use crate::series::{HistogramRow, Series, StatRow};
+use crate::series::Series;
 use crate::statement;
+use crate::statistics::{HistogramRow, StatRow};
 use segment::delta::Extreme;
 use segment::directory::StatKind;
 use segment::frame::FrameStat;
@@ -18,39 +19,39 @@ use segment::Frame;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Turns the frames of one recording into rows.
+/// Builds the rows of one recording.
 #[derive(Debug, Default)]
 pub struct RowBuilder {
-    series: HashMap<(Arc<str>, Arc<segment::directory::Stat>), Kept>,
-    /// What was cut off the times of the intervals themselves.
-    cut: HashMap<&'static str, f64>,
-    /// The frames since the last detail.
+    series: HashMap<(Arc<str>, Arc<segment::directory::Stat>), SeriesState>,
+    /// Remainders of the times of the intervals themselves.
+    remainder: HashMap<&'static str, f64>,
+    /// The merged frames since the last detail.
     detail: Option<Frame>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct SeriesState {
     series: Arc<Series>,
-    /// What was cut off, ns.
-    cut: f64,
+    /// The remainder, ns.
+    remainder: f64,
 }
 
-/// Whole nanoseconds; what is cut off is kept for the next time.
-fn whole(ticks: u64, ns_per_tick: f64, cut: &mut f64) -> u64 {
-    let exact = ticks as f64 * ns_per_tick + *cut;
+/// Whole nanoseconds; `remainder` is added and set to the new one.
+fn whole(ticks: u64, ns_per_tick: f64, remainder: &mut f64) -> u64 {
+    let exact = ticks as f64 * ns_per_tick + *remainder;
     let whole = exact.round().max(0.0);
-    *cut = exact - whole;
+    *remainder = exact - whole;
     whole as u64
 }
 
 impl RowBuilder {
-    /// One that has seen nothing.
+    /// A builder without frames.
     pub fn new() -> RowBuilder {
         RowBuilder::default()
     }
 
-    /// The rows of an interval: of `frames`, `sessions` and `statistics`. The kernel's view of
-    /// the machine is filled in by who has it.
+    /// The rows of an interval, for `frames`, `sessions` and `statistics`. The caller fills in the
+    /// machine's figures.
     pub fn frame(&mut self, frame: &Frame, number: u64, server: u32) -> Batch {
         let time_us = time_us(frame.realtime_ns);
         let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
@@ -78,7 +79,7 @@ impl RowBuilder {
             ("locks", frame.locks_ticks, &mut row.locks_ns),
             ("ended", frame.ended_ticks, &mut row.ended_ns),
         ] {
-            *to = whole(ticks, ns_per_tick, self.cut.entry(name).or_default());
+            *to = whole(ticks, ns_per_tick, self.remainder.entry(name).or_default());
         }
         let overflow = &frame.overflow_in_interval;
         row.overflow_slots = overflow.slots;
@@ -128,19 +129,19 @@ impl RowBuilder {
 
     fn stat_row(&mut self, it: &FrameStat, frame: u64, time_us: i64, ns_per_tick: f64) -> StatRow {
         let key = (it.process.clone(), it.stat.clone());
-        let kept = self.series.entry(key).or_insert_with(|| Kept {
+        let state = self.series.entry(key).or_insert_with(|| SeriesState {
             series: Arc::new(Series { process: it.process.clone(), stat: it.stat.clone() }),
-            cut: 0.0,
+            remainder: 0.0,
         });
         let change = &it.total.change;
         let total = match it.stat.kind {
             StatKind::Value => change.total,
-            _ => whole(change.total, ns_per_tick, &mut kept.cut),
+            _ => whole(change.total, ns_per_tick, &mut state.remainder),
         };
         StatRow {
             frame,
             time_us,
-            series: kept.series.clone(),
+            series: state.series.clone(),
             count: change.count,
             total,
             amount: change.amount,
@@ -148,7 +149,7 @@ impl RowBuilder {
         }
     }
 
-    /// Of the spread of values, only what is needed for the next detail.
+    /// Merge a frame into the next detail, without its sessions.
     fn gather(&mut self, frame: &Frame) {
         let light = || Frame { sessions: Vec::new(), ..frame.clone() };
         match &mut self.detail {
@@ -157,8 +158,7 @@ impl RowBuilder {
         }
     }
 
-    /// The spread of all values since the last call: rows of `histograms` that come with the
-    /// interval of this number.
+    /// The rows of `histograms` since the last call; they come with the interval of this number.
     pub fn histograms(&mut self, number: u64) -> Vec<HistogramRow> {
         let Some(frame) = self.detail.take() else {
             return Vec::new();
@@ -181,13 +181,14 @@ impl RowBuilder {
         frame.statistics.iter().filter_map(row).collect()
     }
 
-    /// Forget what was gathered for the next detail: the server is another one.
+    /// Drop the frames of the next detail, because the server is another one.
     pub fn reset(&mut self) {
         self.detail = None;
     }
 }
 
-/// The rows of statements in a detail interval that ends with the interval `frame`.
+/// The rows of statements in a detail interval that ends with the interval `frame`: `statements`,
+/// `statement_accounts` and `statement_texts`.
 pub fn statement_rows(
     records: &[StatementRecord],
     ticks_per_second: f64,

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use crate::Error;
 
-/// A user to run PostgreSQL as: the caller, or for root somebody else.
+/// The user who runs PostgreSQL: the caller, or for root another user.
 #[derive(Debug, Clone)]
 pub struct OsUser {
-    /// Name, uid, gid and home of the user to change to; none when we stay who we are.
+    /// The user to change to; none for the caller.
     other: Option<Other>,
 }
 
@@ -28,7 +28,7 @@ impl OsUser {
             return Ok(Self { other: None });
         }
         let name = std::env::var("PGTALLY_USER").unwrap_or_else(|_| "postgres".into());
-        // getent, so that users of a directory service are found as well.
+        // getent finds users of directory services too.
         let output = Command::new("getent")
             .args(["passwd", &name])
             .output()
@@ -49,11 +49,11 @@ impl OsUser {
         self.other.as_ref().map(|other| other.name.as_str())
     }
 
-    /// A command that runs as this user, at home in `home`.
+    /// A command that runs as this user, with `home` as working and home directory.
     pub fn command(&self, program: &Path, home: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(home).env("HOME", home).env("LC_ALL", "C.UTF-8");
-        // A caller's own connection settings must not reach a scratch server.
+        // The caller's connection settings must not reach a scratch server.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PG") {
                 command.env_remove(&name);
@@ -67,7 +67,7 @@ impl OsUser {
         command
     }
 
-    /// Give a file or directory to this user.
+    /// Make this user the owner of a file or directory.
     pub fn chown(&self, path: &Path) -> Result<(), Error> {
         match &self.other {
             Some(other) => std::os::unix::fs::chown(path, Some(other.uid), Some(other.gid))

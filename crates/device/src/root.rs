@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Files as the server sees them. In a container, or after a chroot, its root is not ours.
+//! Files under a root directory: the server's may be another one than ours, in a container or
+//! after a chroot.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,30 +19,30 @@ use crate::problem::Problem;
 use crate::space::Space;
 use crate::system::System;
 
-/// Files of the server's that are read whole are short.
-const MOST_BYTES: u64 = 64 * 1024;
+/// The size limit of files that are read whole.
+const MAX_BYTES: u64 = 64 * 1024;
 
 /// A root directory, under which paths are looked up.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct Root {
     /// `None`: our own root.
-    root: Option<Root>,
-    /// Whether the kernel's numbers of mounts and devices are those of the tables.
+    other: Option<OtherRoot>,
+    /// Whether the kernel's numbers of mounts and devices occur in the tables.
     numbers: bool,
 }
 
 #[derive(Debug)]
-struct Root {
+struct OtherRoot {
     fd: OwnedFd,
-    /// Where it is in our own view, if anywhere; "/" for a container's.
+    /// Its path under our own root, if there is one; "/" for a container's.
     path: PathBuf,
 }
 
-/// A file or directory that was found.
+/// A file or directory.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Found {
     fd: OwnedFd,
-    /// The kernel's number of the mount it lies on, since Linux 5.8.
+    /// The kernel's number of its mount, since Linux 5.8.
     pub mount_id: Option<u64>,
     /// Of the file system's device; major 0 where it has none of its own.
     pub device: Option<DeviceNumber>,
@@ -49,62 +50,63 @@ pub(crate) struct Seen {
     pub path: PathBuf,
 }
 
-impl View {
-    /// Our own.
-    pub fn own(system: &System) -> View {
-        View { root: None, numbers: system.own }
+impl Root {
+    /// Our own root.
+    pub fn own(system: &System) -> Root {
+        Root { other: None, numbers: system.own }
     }
 
-    /// A process's.
-    pub fn of_process(system: &System, pid: u32) -> Result<View, Problem> {
-        let fd = openat(CWD, system.process(pid, "root"), path_flags(), Mode::empty())?;
+    /// The root of a process.
+    pub fn of_process(system: &System, pid: u32) -> Result<Root, Problem> {
+        let fd = openat(CWD, system.proc.path(pid, "root"), path_flags(), Mode::empty())?;
         let ours = openat(CWD, c"/", path_flags(), Mode::empty())?;
         let location = |fd| fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
-        let mounts =
-            |process: &str| std::fs::read_link(system.proc.join(process).join("ns/mnt")).ok();
+        let mounts = |process: &str| {
+            std::fs::read_link(system.proc.root().join(process).join("ns/mnt")).ok()
+        };
         if location(&fd)? == location(&ours)? && mounts(&pid.to_string()) == mounts("self") {
             return Ok(Self::own(system));
         }
         let path = name_of(&fd).unwrap_or_else(|| "/".into());
-        Ok(View { root: Some(Root { fd, path }), numbers: system.own })
+        Ok(Root { other: Some(OtherRoot { fd, path }), numbers: system.own })
     }
 
     /// Whether it is our own root.
     pub fn is_own(&self) -> bool {
-        self.root.is_none()
+        self.other.is_none()
     }
 
     fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        match &self.root {
+        match &self.other {
             None => openat(CWD, path, flags, Mode::empty()),
-            // Symbolic links that begin with a slash begin at that root.
+            // Absolute symbolic links start at that root.
             Some(root) => openat2(&root.fd, path, flags, Mode::empty(), ResolveFlags::IN_ROOT),
         }
     }
 
     /// Find a file or directory; symbolic links are followed.
-    pub fn see(&self, path: &Path) -> Result<Seen, Problem> {
+    pub fn find(&self, path: &Path) -> Result<Found, Problem> {
         let fd = self.open(path, path_flags()).map_err(|errno| self.explain(path, errno))?;
-        // What a file system knows of the file is not asked for, so a network is not waited for.
+        // Without a question to the file system, so that a slow network causes no wait.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let told = statx(&fd, c"", flags, StatxFlags::MNT_ID).ok().filter(|_| self.numbers);
-        let device = told.map(|s| DeviceNumber { major: s.stx_dev_major, minor: s.stx_dev_minor });
+        let stat = statx(&fd, c"", flags, StatxFlags::MNT_ID).ok().filter(|_| self.numbers);
+        let device = stat.map(|s| DeviceNumber { major: s.stx_dev_major, minor: s.stx_dev_minor });
         let mount_id =
-            told.filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|s| s.stx_mnt_id);
+            stat.filter(|s| s.stx_mask & StatxFlags::MNT_ID.bits() != 0).map(|s| s.stx_mnt_id);
         let path = name_of(&fd).map_or_else(|| path.to_path_buf(), |name| self.inside(name));
-        Ok(Seen { fd, mount_id, device, path })
+        Ok(Found { fd, mount_id, device, path })
     }
 
     /// A path of ours as it is under this root.
     fn inside(&self, path: PathBuf) -> PathBuf {
-        let root = self.root.as_ref().map_or(Path::new("/"), |root| &root.path);
+        let root = self.other.as_ref().map_or(Path::new("/"), |root| &root.path);
         match path.strip_prefix(root) {
             Ok(rest) => Path::new("/").join(rest),
             Err(_) => path,
         }
     }
 
-    /// A link that leads nowhere is there itself.
+    /// A dangling link exists although its target does not.
     fn explain(&self, path: &Path, errno: Errno) -> Problem {
         match self.link(path) {
             Some(to) if errno == Errno::NOENT => {
@@ -134,25 +136,25 @@ impl View {
         Ok(names)
     }
 
-    /// What is in a short file.
+    /// The contents of a short file.
     pub fn read(&self, path: &Path) -> Result<Vec<u8>, Problem> {
-        // Whatever stands there, it must not keep us waiting as a pipe would.
+        // The path may be a pipe, for which a read would wait.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut bytes = Vec::new();
-        File::from(self.open(path, flags)?).take(MOST_BYTES).read_to_end(&mut bytes)?;
+        File::from(self.open(path, flags)?).take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 }
 
-impl Seen {
-    /// The room on its file system.
+impl Found {
+    /// The space on its file system.
     pub fn space(&self) -> Result<Space, Problem> {
         Ok(Space::of(&fstatvfs(&self.fd)?))
     }
 
-    /// The type of its file system, where no table of mounts has it.
+    /// The type of its file system, for a mount that no table lists.
     pub fn kind(&self) -> &'static str {
-        // linux/magic.h, and what the file systems outside of it define.
+        // linux/magic.h, and the sources of file systems that are not in it.
         match fstatfs(&self.fd).map_or(0, |stat| stat.f_type as u32) {
             0xEF53 => "ext4",
             0x5846_5342 => "xfs",
@@ -173,7 +175,7 @@ impl Seen {
         }
     }
 
-    /// Whether its mount can only be read.
+    /// Whether its mount is read-only.
     pub fn read_only(&self) -> bool {
         fstatvfs(&self.fd).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
@@ -183,7 +185,7 @@ fn path_flags() -> OFlags {
     OFlags::PATH | OFlags::CLOEXEC
 }
 
-/// What the kernel calls an open file.
+/// The kernel's name of an open file.
 fn name_of(fd: &OwnedFd) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
 }
@@ -193,14 +195,14 @@ mod tests {
     use super::*;
 
     /// A /proc whose process 77 has its root in a directory.
-    fn elsewhere() -> (tempfile::TempDir, View) {
+    fn elsewhere() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().join("root");
         std::fs::create_dir_all(root.join("var/data")).expect("a tree");
         std::fs::create_dir_all(dir.path().join("proc/77")).expect("a tree");
         std::os::unix::fs::symlink(&root, dir.path().join("proc/77/root")).expect("a link");
         let system = System::at(dir.path().join("proc"), dir.path().join("sys"));
-        let view = View::of_process(&system, 77).expect("a view");
+        let view = Root::of_process(&system, 77).expect("a view");
         (dir, view)
     }
 
@@ -211,12 +213,12 @@ mod tests {
         let root = dir.path().join("root");
         std::os::unix::fs::symlink("/var/data", root.join("absolute")).expect("a link");
         std::os::unix::fs::symlink("/../../../etc", root.join("out")).expect("a link");
-        assert_eq!(view.see(Path::new("/absolute")).expect("seen").path, Path::new("/var/data"));
+        assert_eq!(view.find(Path::new("/absolute")).expect("found").path, Path::new("/var/data"));
         assert_eq!(
-            view.see(Path::new("/out")).expect_err("outside"),
+            view.find(Path::new("/out")).expect_err("outside"),
             Problem::Dangling("/../../../etc".into())
         );
-        assert_eq!(view.see(Path::new("/none")).expect_err("none"), Problem::Missing);
+        assert_eq!(view.find(Path::new("/none")).expect_err("none"), Problem::Missing);
     }
 
     #[test]
@@ -229,14 +231,14 @@ mod tests {
             .expect("mkfifo")
             .success());
         assert_eq!(view.read(Path::new("/pipe")).expect("nothing"), b"");
-        let own = View::own(&System::live());
-        assert_eq!(own.read(Path::new("/dev/zero")).expect("zeros").len(), MOST_BYTES as usize);
+        let own = Root::own(&System::live());
+        assert_eq!(own.read(Path::new("/dev/zero")).expect("zeros").len(), MAX_BYTES as usize);
     }
 
     #[test]
     fn our_own_process_has_our_own_root() {
-        let view = View::of_process(&System::live(), std::process::id()).expect("a view");
+        let view = Root::of_process(&System::live(), std::process::id()).expect("a view");
         assert!(view.is_own());
-        assert!(view.see(Path::new("/")).expect("seen").space().expect("space").total_bytes > 0);
+        assert!(view.find(Path::new("/")).expect("found").space().expect("space").total_bytes > 0);
     }
 }

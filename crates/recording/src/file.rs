@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One part of a table: a Parquet file, written whole or read whole.
+//! A Parquet file with rows of one table, written whole or read whole.
 
+mod encoding;
 mod read;
-mod ways;
 mod write;
 
 use crate::error::Error;
@@ -10,13 +10,13 @@ use crate::table::Cells;
 use parquet::errors::ParquetError;
 use std::path::Path;
 
+pub(crate) use encoding::Effort;
 pub(crate) use read::{read, read_columns};
-pub(crate) use ways::Care;
 pub(crate) use write::write;
 
-/// Where the metadata names the series.
+/// The key of the series in the metadata.
 const SERIES_KEY: &str = "pgtally.series";
-/// Times are kept in milliseconds: the rest of a time of day is chance, which takes room.
+/// Files keep times in milliseconds: the other digits of a time of day are noise, which takes space.
 const MILLISECOND_US: i64 = 1000;
 
 fn failed(path: &Path) -> impl Fn(ParquetError) -> Error + '_ {
@@ -26,7 +26,7 @@ fn failed(path: &Path) -> impl Fn(ParquetError) -> Error + '_ {
                 return Error::io(path)(io.kind().into());
             }
         }
-        Error::Part { path: path.to_path_buf(), what: error.to_string() }
+        Error::File { path: path.to_path_buf(), reason: error.to_string() }
     }
 }
 

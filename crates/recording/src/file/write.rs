@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Writing a part.
+//! Writing a Parquet file.
 
-use super::ways::{Care, Way};
+use super::encoding::{ColumnEncoding, Effort};
 use super::{failed, scale, MILLISECOND_US, SERIES_KEY};
 use crate::error::Error;
 use crate::table::{Cells, Column, Shape, Table, Unit};
@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows that are handed over at once.
+/// Rows that are written at once.
 const BATCH: usize = 1 << 16;
 
 fn field(column: &Column) -> Result<Type, ParquetError> {
@@ -57,19 +57,21 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
         .build()
 }
 
-fn schema(table: &str, columns: &[(Column, Way)]) -> Result<Type, ParquetError> {
+fn schema(table: &str, columns: &[(Column, ColumnEncoding)]) -> Result<Type, ParquetError> {
     let fields = columns.iter().map(|(column, _)| field(column).map(Arc::new));
     Type::group_type_builder(table).with_fields(fields.collect::<Result<_, _>>()?).build()
 }
 
-fn properties(columns: &[(Column, Way)], care: Care) -> WriterPropertiesBuilder {
+fn properties(columns: &[(Column, ColumnEncoding)], effort: Effort) -> WriterPropertiesBuilder {
     let builder = WriterProperties::builder()
         .set_created_by(concat!("pgtally ", env!("CARGO_PKG_VERSION")).to_string());
-    columns.iter().fold(care.apply(builder), |builder, (column, way)| way.apply(column, builder))
+    columns
+        .iter()
+        .fold(effort.apply(builder), |builder, (column, encoding)| encoding.apply(column, builder))
 }
 
-/// Write rows, which are sorted, to a new file.
-pub(crate) fn write<T: Table>(path: &Path, rows: &[T], care: Care) -> Result<(), Error> {
+/// Write sorted rows to a new file.
+pub(crate) fn write<T: Table>(path: &Path, rows: &[T], effort: Effort) -> Result<(), Error> {
     let mut file = File::create(path).map_err(Error::io(path))?;
     let mut write = || -> Result<(), ParquetError> {
         let mut columns = Vec::new();
@@ -78,10 +80,10 @@ pub(crate) fn write<T: Table>(path: &Path, rows: &[T], care: Care) -> Result<(),
             if column.unit == Unit::Time {
                 scale(cells, |us| us.div_euclid(MILLISECOND_US));
             }
-            columns.push((column, least(column, cells, care)?));
+            columns.push((column, smallest(column, cells, effort)?));
         }
         let metadata = T::metadata(rows).map(|text| KeyValue::new(SERIES_KEY.to_string(), text));
-        let properties = properties(&columns, care)
+        let properties = properties(&columns, effort)
             .set_key_value_metadata(metadata.map(|pair| vec![pair]))
             .build();
         write_columns(&mut file, T::NAME, &columns, all, properties)
@@ -89,26 +91,28 @@ pub(crate) fn write<T: Table>(path: &Path, rows: &[T], care: Care) -> Result<(),
     write().map_err(failed(path))
 }
 
-/// The way in which a column takes the least room.
-fn least(column: Column, cells: &Cells, care: Care) -> Result<Way, ParquetError> {
-    let ways = care.ways(column.shape);
-    let mut best: Option<(usize, Way)> = None;
-    for &way in ways.iter().filter(|_| ways.len() > 1) {
-        let columns = [(column, way)];
-        let properties = properties(&columns, care).build();
-        let mut trial = Vec::new();
-        write_columns(&mut trial, "trial", &columns, [cells], properties)?;
-        if best.is_none_or(|(least, _)| trial.len() < least) {
-            best = Some((trial.len(), way));
-        }
+/// The encoding in which a column is smallest.
+fn smallest(column: Column, cells: &Cells, effort: Effort) -> Result<ColumnEncoding, ParquetError> {
+    let encodings = effort.encodings(column.shape);
+    if let [only] = encodings {
+        return Ok(*only);
     }
-    Ok(best.map(|(_, way)| way).or(ways.first().copied()).unwrap_or(Way::Listed))
+    let mut sizes = Vec::new();
+    for &encoding in encodings {
+        let columns = [(column, encoding)];
+        let mut trial = Vec::new();
+        let properties = properties(&columns, effort).build();
+        write_columns(&mut trial, "trial", &columns, [cells], properties)?;
+        sizes.push((trial.len(), encoding));
+    }
+    let smallest = sizes.into_iter().min_by_key(|(size, _)| *size);
+    Ok(smallest.map_or(ColumnEncoding::Plain, |(_, encoding)| encoding))
 }
 
 fn write_columns<W: Write + Send>(
     to: &mut W,
     name: &str,
-    columns: &[(Column, Way)],
+    columns: &[(Column, ColumnEncoding)],
     all: impl IntoIterator<Item = impl Borrow<Cells>>,
     properties: WriterProperties,
 ) -> Result<(), ParquetError> {
@@ -159,7 +163,7 @@ fn put(column: &mut ColumnWriter<'_>, cells: &Cells) -> Result<(), ParquetError>
             to.write_batch(cells, None, None)?;
         }
         (ColumnWriter::ByteArrayColumnWriter(to), Cells::Text(cells)) => {
-            // In pieces: a text that many rows have is not copied for all of them at once.
+            // In chunks: a text that many rows share is not copied for all of them at once.
             for cells in cells.chunks(BATCH) {
                 to.write_batch(&cells.iter().map(texts).collect::<Vec<_>>(), None, None)?;
             }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading a part.
+//! Reading a Parquet file.
 
 use super::{failed, scale, MILLISECOND_US, SERIES_KEY};
 use crate::error::Error;
-use crate::series;
+use crate::statistics::of_metadata;
 use crate::table::{Cells, Column, Columns, Shape, Table, Unit};
 use parquet::basic::Type as Physical;
 use parquet::column::reader::{get_typed_column_reader, ColumnReader, ColumnReaderImpl};
@@ -15,14 +15,14 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Columns of the same format that had another name before, and the name that they have.
+/// Columns that were renamed without a change of the format: the old name, the new one.
 const RENAMED: [(&str, &str); 1] = [("overflow_lost_folds", "overflow_lost_merges")];
 
 fn current_name(name: &str) -> &str {
     RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
 }
 
-/// Read the rows of a part.
+/// The rows of a file.
 pub(crate) fn read<T: Table>(file: File, path: &Path) -> Result<Vec<T>, Error> {
     let wanted: Vec<Column> =
         T::columns().into_iter().filter(|column| !T::repeats().contains(&column.name)).collect();
@@ -31,21 +31,21 @@ pub(crate) fn read<T: Table>(file: File, path: &Path) -> Result<Vec<T>, Error> {
     Ok(rows)
 }
 
-/// Read some columns of a part, group by group of rows.
+/// Pass some columns of a file to `see`, row group by row group.
 pub(crate) fn read_columns(
     file: File,
     path: &Path,
     wanted: &[Column],
     mut see: impl FnMut(&Columns),
 ) -> Result<(), Error> {
-    // A damaged file may lead the reader where its author did not think of.
+    // The Parquet reader may panic on a damaged file.
     let read = std::panic::AssertUnwindSafe(|| -> Result<(), ParquetError> {
         let reader = SerializedFileReader::new(file)?;
         let metadata = reader.metadata().file_metadata();
         let pairs = metadata.key_value_metadata().into_iter().flatten();
         let named = pairs.filter(|pair| pair.key == SERIES_KEY).find_map(|pair| pair.value.clone());
-        let series = named.map_or_else(Vec::new, |text| series::of_metadata(&text));
-        let places: HashMap<String, usize> = (0..)
+        let series = named.map_or_else(Vec::new, |text| of_metadata(&text));
+        let positions: HashMap<String, usize> = (0..)
             .zip(metadata.schema_descr().columns())
             .filter_map(|(at, column)| {
                 Some((current_name(column.path().parts().first()?).to_string(), at))
@@ -56,7 +56,7 @@ pub(crate) fn read_columns(
             let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
             let mut columns = Columns { rows, cells: Vec::new(), series: series.clone() };
             for column in wanted {
-                if let Some(&at) = places.get(column.name) {
+                if let Some(&at) = positions.get(column.name) {
                     let mut cells = get(&*group, at, column.shape, rows)?;
                     if column.unit == Unit::Time {
                         scale(&mut cells, |ms| ms.saturating_mul(MILLISECOND_US));
@@ -70,11 +70,11 @@ pub(crate) fn read_columns(
     });
     match std::panic::catch_unwind(read) {
         Ok(done) => done.map_err(failed(path)),
-        Err(_) => Err(Error::Part { path: path.to_path_buf(), what: "damaged".to_string() }),
+        Err(_) => Err(Error::File { path: path.to_path_buf(), reason: "damaged".to_string() }),
     }
 }
 
-/// All values of a column, with the levels that say where there are none.
+/// All values of a column, with the levels that say which rows have one.
 struct Read<T: DataType> {
     values: Vec<T::T>,
     defined: Vec<i16>,
@@ -136,6 +136,10 @@ impl Texts {
     }
 }
 
+fn optional<T>(defined: &[i16], mut values: impl Iterator<Item = T>) -> Vec<Option<T>> {
+    defined.iter().map(|defined| if *defined > 0 { values.next() } else { None }).collect()
+}
+
 fn get(
     group: &dyn RowGroupReader,
     at: usize,
@@ -154,21 +158,12 @@ fn get(
         }
         Shape::OptLong => {
             let read = all::<Int64Type>(reader, rows)?;
-            let mut values = read.values.into_iter();
-            let cell = |defined: &i16| if *defined > 0 { values.next() } else { None };
-            Cells::OptLong(read.defined.iter().map(cell).collect())
+            Cells::OptLong(optional(&read.defined, read.values.into_iter()))
         }
         Shape::OptText => {
             let read = all::<ByteArrayType>(reader, rows)?;
-            let mut values = read.values.iter();
-            let cell = |defined: &i16| {
-                if *defined > 0 {
-                    values.next().map(|bytes| texts.of(bytes))
-                } else {
-                    None
-                }
-            };
-            Cells::OptText(read.defined.iter().map(cell).collect())
+            let texts = read.values.iter().map(|bytes| texts.of(bytes));
+            Cells::OptText(optional(&read.defined, texts))
         }
         Shape::Longs => {
             let read = all::<Int64Type>(reader, rows)?;
