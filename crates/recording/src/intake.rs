@@ -86,7 +86,7 @@ impl Intake {
         row.overflow_directory = overflow.directory;
         row.overflow_groups = overflow.groups;
         row.overflow_memory = overflow.memory;
-        row.overflow_lost_folds = overflow.lost_folds;
+        row.overflow_lost_folds = overflow.lost_merges;
         row.overflow_statements_dropped = overflow.statements_dropped;
         row.overflow_statements_lost = overflow.statements_lost;
         row.overflow_texts_cut = overflow.texts_cut;

@@ -15,9 +15,9 @@ pub struct Commits {
     /// All of them.
     pub count: u64,
     /// Whole commits of those that synced the WAL themselves.
-    pub led: Timing,
+    pub leader: Timing,
     /// Whole commits of those whose WAL another one's sync had carried.
-    pub carried: Timing,
+    pub group_committed: Timing,
     /// Whole commits that did not wait for a sync (synchronous_commit = off).
     pub asynchronous: Timing,
     /// Syncs of the WAL, by whomever.
@@ -63,8 +63,8 @@ fn part(stat: &Stat) -> Option<Part> {
         return None;
     }
     Some(match stat.name.as_str() {
-        "commit::led" => Part::Commit(|c| &mut c.led),
-        "commit::carried" => Part::Commit(|c| &mut c.carried),
+        "commit::leader" | "commit::led" => Part::Commit(|c| &mut c.leader),
+        "commit::group_committed" | "commit::carried" => Part::Commit(|c| &mut c.group_committed),
         "commit::asynchronous" => Part::Commit(|c| &mut c.asynchronous),
         "commit::insertion" => Part::Commit(|c| c.insertion.get_or_insert_with(Timing::default)),
         "commit::insert" => Part::Commit(|c| &mut c.insert),
@@ -80,10 +80,16 @@ fn part(stat: &Stat) -> Option<Part> {
     })
 }
 
-/// Whether each of its events is one of [`Commits::count`].
-pub fn is_whole_commit(stat: &Stat) -> bool {
-    const WHOLE: [&str; 3] = ["commit::led", "commit::carried", "commit::asynchronous"];
-    stat.kind == StatKind::Timer && WHOLE.contains(&stat.name.as_str())
+/// How the commits that this statistic times were made durable: "leader", "group_committed" or
+/// "asynchronous"; `None` where it times something else. Every event is one of [`Commits::count`].
+pub fn whole_commit(stat: &Stat) -> Option<&'static str> {
+    match stat.name.as_str() {
+        _ if stat.kind != StatKind::Timer => None,
+        "commit::leader" | "commit::led" => Some("leader"),
+        "commit::group_committed" | "commit::carried" => Some("group_committed"),
+        "commit::asynchronous" => Some("asynchronous"),
+        _ => None,
+    }
 }
 
 /// Whether this statistic is shown as one of commits or checkpoints.
@@ -102,10 +108,10 @@ pub(crate) fn rows(sums: &Sums<'_>, files: &[FileRow]) -> (Commits, Checkpoints)
             None => {}
         }
     }
-    let waited = commits.led.count.saturating_add(commits.carried.count);
+    let waited = commits.leader.count.saturating_add(commits.group_committed.count);
     commits.count = waited.saturating_add(commits.asynchronous.count);
     commits.commits_per_flush =
-        (commits.led.count > 0).then(|| waited as f64 / commits.led.count as f64);
+        (commits.leader.count > 0).then(|| waited as f64 / commits.leader.count as f64);
     let is_flush = |row: &&FileRow| &*row.file == "wal" && &*row.operation == "sync";
     commits.flushes = files.iter().filter(is_flush).map(|row| row.timing.count).sum();
     (commits, checkpoints)

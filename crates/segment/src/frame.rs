@@ -10,7 +10,7 @@ use crate::delta::{Delta, Total};
 use crate::directory::{Stat, StatKind};
 use crate::functions;
 use crate::interval::{ClockInfo, ServerInfo, SessionRow};
-use crate::kernel::Witness;
+use crate::kernel::KernelView;
 use crate::level::Level;
 use crate::segment::{Overflows, ProbeState, Segment};
 use crate::snapshot::Snapshot;
@@ -33,7 +33,7 @@ pub struct Frame {
     /// The level in force at its end.
     pub level: Level,
     /// When that ends by itself.
-    pub level_end: Option<LevelLeft>,
+    pub level_end: Option<LevelRemaining>,
     /// What was measured.
     pub server: ServerInfo,
     /// Processors of the machine.
@@ -63,12 +63,12 @@ pub struct Frame {
     /// What was done, by kind of process and statistic; only what is not zero, in no order.
     pub statistics: Vec<FrameStat>,
     /// What the kernel says; filled in by whoever asks it.
-    pub kernel: Witness,
+    pub kernel: KernelView,
 }
 
 /// How a level ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LevelLeft {
+pub struct LevelRemaining {
     /// In so many ticks.
     pub left: u64,
     /// Then this is the level.
@@ -100,7 +100,7 @@ pub struct FrameStat {
 /// What found no room in the interval; whoever still goes without a slot counts in each.
 fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflows {
     let mut new = previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
-    if snapshot.refused && new.slots == 0 && new.memory == 0 {
+    if snapshot.refused_claims && new.slots == 0 && new.memory == 0 {
         // Which of the two it was is known by the counts so far.
         let missing = if snapshot.overflows.slots > 0 { &mut new.slots } else { &mut new.memory };
         *missing = 1;
@@ -127,7 +127,7 @@ impl Frame {
                 ticks_per_second: clock.ticks_per_second(),
             },
             level: snapshot.level,
-            level_end: snapshot.level_end.map(|end| LevelLeft {
+            level_end: snapshot.level_end.map(|end| LevelRemaining {
                 left: end.tick.saturating_sub(snapshot.tick),
                 then: end.then,
             }),
@@ -145,7 +145,7 @@ impl Frame {
             ended_sessions: delta.ended_sessions,
             ended_ticks: delta.ended_ticks,
             statistics: statistics(delta),
-            kernel: Witness::default(),
+            kernel: KernelView::default(),
         }
     }
 
@@ -180,7 +180,7 @@ impl Frame {
         self.sessions.clear();
         (self.realtime_ns, self.monotonic_ns) = (later.realtime_ns, later.monotonic_ns);
         (self.level, self.overflow) = (later.level, later.overflow);
-        self.level_end = later.level_end.map(|end| LevelLeft { left: scale(end.left), ..end });
+        self.level_end = later.level_end.map(|end| LevelRemaining { left: scale(end.left), ..end });
         self.server = later.server.clone();
         (self.cores, self.functions_probed) = (later.cores, later.functions_probed);
         self.population = later.population.clone();

@@ -99,7 +99,7 @@ pub enum Name<'n> {
         /// The function and the phase.
         key: [&'n str; 2],
         /// What of them.
-        part: Part,
+        figure: CallFigure,
     },
     /// The calls of one function by another.
     Edge {
@@ -112,7 +112,7 @@ pub enum Name<'n> {
 
 /// What of a function's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum CallFigure {
     /// Their time, with all that they called.
     Inclusive,
     /// Their time, less that of probed functions that they called.
@@ -130,14 +130,14 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     match family {
         "function" => {
             let mut tags = rest.rsplitn(3, "::");
-            let (phase, part, name) = (tags.next()?, tags.next()?, tags.next()?);
-            let part = match part {
-                "inclusive" => Part::Inclusive,
-                "exclusive" => Part::Exclusive,
-                "counted" => Part::Counted,
+            let (phase, figure, name) = (tags.next()?, tags.next()?, tags.next()?);
+            let figure = match figure {
+                "inclusive" => CallFigure::Inclusive,
+                "exclusive" => CallFigure::Exclusive,
+                "counted" => CallFigure::Counted,
                 _ => return None,
             };
-            Some(Name::Function { key: [name, phase], part })
+            Some(Name::Function { key: [name, phase], figure })
         }
         "edge" => rest.split_once("::").map(|(caller, callee)| Name::Edge { caller, callee }),
         _ => None,
@@ -156,12 +156,12 @@ pub(crate) fn rows(sums: &Sums<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
     let mut edges = Vec::new();
     for (stat, total) in sums.changed() {
         match parse(stat) {
-            Some(Name::Function { key, part }) => {
+            Some(Name::Function { key, figure }) => {
                 let totals = functions.entry(key).or_default();
-                match part {
-                    Part::Inclusive => totals.inclusive = total.clone(),
-                    Part::Exclusive => totals.exclusive = total.change.total,
-                    Part::Counted => totals.counted = total.change.count,
+                match figure {
+                    CallFigure::Inclusive => totals.inclusive = total.clone(),
+                    CallFigure::Exclusive => totals.exclusive = total.change.total,
+                    CallFigure::Counted => totals.counted = total.change.count,
                 }
             }
             Some(Name::Edge { caller, callee }) => edges.push(EdgeRow {

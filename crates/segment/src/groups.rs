@@ -44,7 +44,7 @@ impl Segment {
     /// How many statistics of a slot have been moved to its group.
     pub(crate) fn folded_of(&self, slot: u32) -> Result<u32, Error> {
         let mut bytes = [0u8; 4];
-        let at = self.regions.entries.entry(slot) + entry::FOLDED as u64;
+        let at = self.regions.entries.entry(slot) + entry::MERGED as u64;
         self.read(at, &mut bytes)?;
         Ok(u32_at(&bytes, 0))
     }
@@ -54,8 +54,8 @@ impl Segment {
         let begin = Instant::now();
         loop {
             let live = self.read_live()?;
-            let folds = u64_at(&live, header::FOLD_COUNT);
-            let active = u64_at(&live, header::FOLD_ACTIVE) != 0;
+            let folds = u64_at(&live, header::MERGE_COUNT);
+            let active = u64_at(&live, header::MERGE_ACTIVE) != 0;
             if active && !self.fold_stands_still(&live, begin.elapsed()) {
                 std::thread::sleep(Duration::from_micros(100));
                 continue;
@@ -65,8 +65,8 @@ impl Segment {
             let books = self.read_group_books(frame, undo)?;
             fence(Ordering::Acquire);
             let after = self.read_live()?;
-            if u64_at(&after, header::FOLD_COUNT) == folds
-                && (u64_at(&after, header::FOLD_ACTIVE) != 0) == active
+            if u64_at(&after, header::MERGE_COUNT) == folds
+                && (u64_at(&after, header::MERGE_ACTIVE) != 0) == active
             {
                 return Ok(Some(Groups { books, folds, stuck }));
             }
@@ -77,7 +77,7 @@ impl Segment {
     }
 
     fn fold_stands_still(&self, live: &[u8], waited: Duration) -> bool {
-        let holder = i32_at(live, header::FOLD_LOCK);
+        let holder = i32_at(live, header::MERGE_LOCK);
         !self.is_of_this_boot()
             || waited > FOLD_LIMIT
             || (waited > FOLD_PATIENCE && self.pids_known && !process::exists(holder))

@@ -102,7 +102,7 @@ pub struct Interval {
     /// All other statistics, by name.
     pub statistics: Vec<StatisticRow>,
     /// What the kernel says; filled in by whoever asks it.
-    pub kernel: crate::kernel::Witness,
+    pub kernel: crate::kernel::KernelView,
 }
 
 /// The clock of a segment.

@@ -42,7 +42,7 @@ const MOST_FILES: usize = 256;
 /// What the kernel says of an interval. Seconds are of the interval and of the sessions that
 /// were there at both of its ends; the share is of all intervals since the watch began.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Witness {
+pub struct KernelView {
     /// Whether the kernel was asked and could answer.
     pub available: bool,
     /// Why not.
@@ -87,10 +87,10 @@ pub struct BlockedIn {
     pub samples: u64,
 }
 
-impl Witness {
+impl KernelView {
     /// One that was not asked.
-    pub fn not_asked(why: &str) -> Witness {
-        Witness { reason: Some(why.to_string()), ..Witness::default() }
+    pub fn unavailable(why: &str) -> KernelView {
+        KernelView { reason: Some(why.to_string()), ..KernelView::default() }
     }
 }
 
@@ -120,7 +120,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begin to watch. What stands in the way is told by every [`Witness`].
+    /// Begin to watch. What stands in the way is told by every [`KernelView`].
     pub fn start(segment: &Segment) -> Watch {
         let watch = Watch::unsampled(segment);
         Watch { sampler: watch.reason.is_none().then(|| Sampler::start(segment)), ..watch }
@@ -157,12 +157,12 @@ impl Watch {
         previous: Option<&Snapshot>,
         snapshot: &Snapshot,
         busy_seconds: f64,
-    ) -> Witness {
+    ) -> KernelView {
         if let Some(reason) = &self.reason {
-            return Witness::not_asked(reason);
+            return KernelView::unavailable(reason);
         }
         let clock = &snapshot.clock;
-        let mut witness = Witness { available: true, ..Witness::default() };
+        let mut witness = KernelView { available: true, ..KernelView::default() };
         let mut readings = HashMap::with_capacity(snapshot.books.len());
         let mut targets = Vec::new();
         for book in snapshot.books.iter().filter(|b| b.life == Life::Alive) {
@@ -291,7 +291,7 @@ impl Sampler {
     fn start(segment: &Segment) -> Sampler {
         let state = Arc::new(Mutex::new(State::default()));
         let stop = Arc::new(AtomicBool::new(false));
-        let place = segment.place().clone();
+        let place = segment.segment_path().clone();
         let thread = {
             let (state, stop) = (state.clone(), stop.clone());
             std::thread::Builder::new().name("witness".to_string()).spawn(move || {

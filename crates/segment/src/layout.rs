@@ -39,7 +39,7 @@ pub const CACHED: usize = 64;
 /// Unsynced files of a set.
 pub const FILE_WAYS: usize = 8;
 /// Relations that a slot keeps for itself.
-pub const RELATION_PLACES: usize = 64;
+pub const LOCAL_RELATIONS: usize = 64;
 /// Operations that are kept apart for each relation: read, write, extend, sync, truncate.
 pub const RELATION_OPERATIONS: usize = 5;
 /// "No statistic" as an index.
@@ -84,7 +84,7 @@ pub mod header {
     /// Region.
     pub const EVENTS: usize = 160;
     /// Region.
-    pub const FOLD_LOG: usize = 176;
+    pub const MERGE_LOG: usize = 176;
     /// Region.
     pub const JOURNAL: usize = 192;
     /// Region.
@@ -118,7 +118,7 @@ pub mod header {
     /// Region; of none where no relations are kept, as the next one.
     pub const RELATIONS: usize = 920;
     /// Region.
-    pub const RELATION_PLACES: usize = 936;
+    pub const LOCAL_RELATIONS: usize = 936;
     /// U32: level in the low 8 bits, resets above; the live part of the header begins here.
     pub const LEVEL_WORD: usize = 1024;
     /// U64.
@@ -148,7 +148,7 @@ pub mod header {
     /// U64: events ever begun.
     pub const EVENT_COUNT: usize = 1192;
     /// U64.
-    pub const LOST_FOLDS: usize = 1200;
+    pub const LOST_MERGES: usize = 1200;
     /// U64: taken out of the table for others.
     pub const STATEMENTS_EVICTED: usize = 1208;
     /// U64: counts that could not be laid down.
@@ -162,11 +162,11 @@ pub mod header {
     /// U64: blocks that have ever been used.
     pub const TEXTS_USED: usize = 1248;
     /// U32: pid of the holder, 0 free.
-    pub const FOLD_LOCK: usize = 1280;
+    pub const MERGE_LOCK: usize = 1280;
     /// U64: folds completed.
-    pub const FOLD_COUNT: usize = 1296;
+    pub const MERGE_COUNT: usize = 1296;
     /// U64: 1 while group books change.
-    pub const FOLD_ACTIVE: usize = 1304;
+    pub const MERGE_ACTIVE: usize = 1304;
     /// U64: files given up with writes not synced.
     pub const OVERFLOW_FILES: usize = 1344;
     /// U64: times that a relation found no room.
@@ -176,7 +176,7 @@ pub mod header {
     /// U64: claims refused because the file system had no room.
     pub const REFUSED_MEMORY: usize = 1368;
     /// U32: 1: a process that was refused a slot waits for one.
-    pub const REFUSED: usize = 1412;
+    pub const REFUSED_CLAIMS: usize = 1412;
     /// Where the live part ends.
     pub const LIVE_END: usize = 1416;
 }
@@ -204,7 +204,7 @@ pub mod entry {
     /// U32: odd while the identity changes.
     pub const IDENTITY_SEQ: usize = 40;
     /// U32: statistics already folded.
-    pub const FOLDED: usize = 44;
+    pub const MERGED: usize = 44;
     /// 64 bytes of text.
     pub const KIND: usize = 48;
     /// 64 bytes of text.
@@ -218,7 +218,7 @@ pub mod entry {
     /// U32: places of its cache of statements that have memory.
     pub const CACHED: usize = 312;
     /// U32: its places of relations that have memory.
-    pub const RELATION_PLACES: usize = 376;
+    pub const LOCAL_RELATIONS: usize = 376;
 }
 
 /// States of a slot.
@@ -232,7 +232,7 @@ pub mod state {
     /// Complete, not yet folded.
     pub const RETIRED: u32 = 3;
     /// Being folded.
-    pub const FOLDING: u32 = 4;
+    pub const MERGING: u32 = 4;
     /// A group of retired slots.
     pub const GROUP: u32 = 5;
 }
@@ -498,7 +498,7 @@ pub mod set {
     /// Bytes.
     pub const SIZE: usize = 448;
     /// U64: layings-down into it, ever.
-    pub const FOLDS: usize = 16;
+    pub const MERGES: usize = 16;
     /// [`super::WAYS`] times u32: lower half of the hash of each entry's key, 0 free.
     pub const TAGS: usize = 64;
     /// [`super::SET_LOG`] times u64: generation << 24 | place << 16 | slot.
@@ -560,7 +560,7 @@ pub mod relation {
     /// Five times u32: tablespace, database, relation, fork, 1 + number of a temporary one's session.
     pub const KEY: usize = 16;
     /// U64: layings-down into it that have begun.
-    pub const FOLDS: usize = 40;
+    pub const MERGES: usize = 40;
     /// U64: operations that failed.
     pub const FAILED: usize = 48;
     /// [`super::RELATION_OPERATIONS`] entries of [`super::file_sums`].
@@ -568,7 +568,7 @@ pub mod relation {
 }
 
 /// Offsets in a slot's own place of a relation.
-pub mod relation_place {
+pub mod local_relation {
     /// Bytes.
     pub const SIZE: usize = 192;
     /// U64: odd while it changes.

@@ -109,7 +109,7 @@ impl LevelEnd {
 
 /// A level, and how it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct LevelSetting {
     /// The level in force.
     pub level: Level,
     /// `None`: it stays.
@@ -118,10 +118,10 @@ pub struct Standing {
 
 impl Segment {
     /// The level in force and how it ends.
-    pub fn standing(&self) -> Result<Standing, Error> {
+    pub fn level_setting(&self) -> Result<LevelSetting, Error> {
         let live = self.read_live()?;
         let level = Level::of_word(u32_at(&live, header::LEVEL_WORD));
-        Ok(Standing { level, end: LevelEnd::of(&live) })
+        Ok(LevelSetting { level, end: LevelEnd::of(&live) })
     }
 
     /// Ticks at level locks or above from the last reset to `now`.
@@ -145,7 +145,7 @@ impl Segment {
     ///
     /// Needs the right to write the file, so the server's user or root.
     pub fn level_switch(&self) -> Result<LevelSwitch, Error> {
-        LevelSwitch::open(self.place())
+        LevelSwitch::open(self.segment_path())
     }
 }
 
@@ -236,22 +236,22 @@ impl LevelSwitch {
     }
 
     /// The level in force and how it ends.
-    pub fn standing(&self) -> Standing {
+    pub fn level_setting(&self) -> LevelSetting {
         let tick = self.u64(header::LEVEL_UNTIL).load(Ordering::Acquire);
         let then = Level::of_word(self.u32(header::LEVEL_THEN).load(Ordering::Relaxed));
         let end = (tick != 0).then_some(LevelEnd { tick, then });
-        Standing { level: self.level(), end }
+        LevelSetting { level: self.level(), end }
     }
 
     /// Set the level for all writers at once, until it is set again; they act on it at their
     /// next probe. Returns the level that was in force.
     pub fn set(&self, level: Level) -> Level {
-        self.put(Standing { level, end: None })
+        self.apply(LevelSetting { level, end: None })
     }
 
     /// The same with an end.
-    pub fn put(&self, standing: Standing) -> Level {
-        let Standing { level, end } = standing;
+    pub fn apply(&self, setting: LevelSetting) -> Level {
+        let LevelSetting { level, end } = setting;
         let then = end.map_or(level, |end| end.then);
         self.u32(header::LEVEL_THEN).store(u32::from(then.number()), Ordering::Relaxed);
         self.u64(header::LEVEL_UNTIL).store(end.map_or(0, |end| end.tick), Ordering::Release);

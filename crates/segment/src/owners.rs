@@ -25,7 +25,7 @@ impl Segment {
         let mut found = Vec::new();
         self.each_entry(self.regions.entries, entry::SIZE, |slot, bytes| {
             let (pid, state) = (i32_at(bytes, entry::PID), u32_at(bytes, entry::STATE));
-            let in_use = [state::LIVE, state::RETIRED, state::FOLDING].contains(&state);
+            let in_use = [state::LIVE, state::RETIRED, state::MERGING].contains(&state);
             if in_use && pids.contains(&pid) {
                 found.push((slot, pid, u64_at(bytes, entry::CLAIMED_TICK)));
             }

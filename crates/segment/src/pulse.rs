@@ -24,7 +24,7 @@ pub struct Claim {
 
 /// What a book says of its writer's doings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pulse {
+pub struct BookCounters {
     /// Changes made to the book, twice counted. Stands still while the level is off.
     pub seq: u64,
     /// Calls through the probe in question.
@@ -61,18 +61,18 @@ impl Segment {
     }
 
     /// The pulse of a slot, `probe` being the place in the table of probes.
-    pub fn pulse(&self, slot: u32, probe: u32) -> Result<Pulse, Error> {
+    pub fn book_counters(&self, slot: u32, probe: u32) -> Result<BookCounters, Error> {
         let mut bytes = [0u8; book::CALLS + 8 * layout::CALLS];
         if slot < self.regions.books.count {
             self.read(self.regions.books.entry(slot), &mut bytes)?;
         }
         let calls = book::CALLS + 8 * (probe as usize).min(layout::CALLS - 1);
-        Ok(Pulse { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
+        Ok(BookCounters { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
     }
 
     /// Changes, twice counted, of what a slot works for. Stands still while statements are paused,
     /// and where none are kept.
-    pub fn statement_pulse(&self, slot: u32) -> Result<u64, Error> {
+    pub fn statement_changes(&self, slot: u32) -> Result<u64, Error> {
         let mut bytes = [0u8; 8];
         if let Some(regions) = self.regions.statements.filter(|all| slot < all.caches.count) {
             self.read(regions.caches.entry(slot), &mut bytes)?;

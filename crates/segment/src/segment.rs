@@ -111,7 +111,7 @@ pub struct Overflows {
     /// Growths that the file system refused, and sessions that found no memory for a slot.
     pub memory: u64,
     /// Slots found damaged and not folded.
-    pub lost_folds: u64,
+    pub lost_merges: u64,
     /// What was counted of statements and could not be laid down in their table.
     pub statements_dropped: u64,
     /// Statements left half changed by a process that died.
@@ -131,7 +131,7 @@ impl Overflows {
             groups: u64_at(live, header::OVERFLOW_GROUPS),
             memory: u64_at(live, header::OVERFLOW_MEMORY)
                 .saturating_add(u64_at(live, header::REFUSED_MEMORY)),
-            lost_folds: u64_at(live, header::LOST_FOLDS),
+            lost_merges: u64_at(live, header::LOST_MERGES),
             statements_dropped: u64_at(live, header::STATEMENTS_DROPPED),
             statements_lost: u64_at(live, header::STATEMENTS_LOST),
             texts_cut: u64_at(live, header::TEXTS_CUT),
@@ -152,7 +152,7 @@ impl Overflows {
             (&mut self.directory, other.directory),
             (&mut self.groups, other.groups),
             (&mut self.memory, other.memory),
-            (&mut self.lost_folds, other.lost_folds),
+            (&mut self.lost_merges, other.lost_merges),
             (&mut self.statements_dropped, other.statements_dropped),
             (&mut self.statements_lost, other.statements_lost),
             (&mut self.texts_cut, other.texts_cut),
@@ -170,7 +170,7 @@ impl Overflows {
             directory: self.directory.saturating_sub(earlier.directory),
             groups: self.groups.saturating_sub(earlier.groups),
             memory: self.memory.saturating_sub(earlier.memory),
-            lost_folds: self.lost_folds.saturating_sub(earlier.lost_folds),
+            lost_merges: self.lost_merges.saturating_sub(earlier.lost_merges),
             statements_dropped: self.statements_dropped.saturating_sub(earlier.statements_dropped),
             statements_lost: self.statements_lost.saturating_sub(earlier.statements_lost),
             texts_cut: self.texts_cut.saturating_sub(earlier.texts_cut),
@@ -375,7 +375,7 @@ impl Segment {
     }
 
     /// Where it was opened, and whose it had to be.
-    pub fn place(&self) -> &SegmentPath {
+    pub fn segment_path(&self) -> &SegmentPath {
         &self.place
     }
 
@@ -774,10 +774,10 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
     let relations = if u32_at(head, header::RELATIONS + 8) == 0 {
         None
     } else {
-        let places = layout::RELATION_PLACES * layout::relation_place::SIZE;
+        let places = layout::LOCAL_RELATIONS * layout::local_relation::SIZE;
         Some(RelationRegions {
             table: region("relations", header::RELATIONS, (1, 1 << 20), layout::relation::SIZE)?,
-            places: region("places", header::RELATION_PLACES, (slots, slots), places)?,
+            places: region("places", header::LOCAL_RELATIONS, (slots, slots), places)?,
         })
     };
     let entries = (slots + groups, slots + groups);
@@ -787,7 +787,7 @@ fn parse_header(path: &Path, head: &[u8], length: u64) -> Result<(Header, Region
         probes: region("probes", header::PROBES, (0, 4_096), layout::probe::SIZE)?,
         directory: region("names", header::DIRECTORY, (64, 65_536), layout::directory::SIZE)?,
         events: region("events", header::EVENTS, (16, 65_536), layout::event::SIZE)?,
-        fold_log: region("folds", header::FOLD_LOG, (1, 1 << 20), 8)?,
+        fold_log: region("folds", header::MERGE_LOG, (1, 1 << 20), 8)?,
         journal: region("the journal", header::JOURNAL, (1, 1), layout::journal::SIZE)?,
         entries: region("slots", header::ENTRIES, entries, layout::entry::SIZE)?,
         books: region("books", header::BOOKS, entries, book_size)?,

@@ -50,11 +50,11 @@ pub struct Snapshot {
     /// What found no room so far.
     pub overflows: Overflows,
     /// Whether a process that found no slot still goes without.
-    pub refused: bool,
+    pub refused_claims: bool,
     /// Events ever begun.
     pub event_count: u64,
     /// Folds completed.
-    pub folds: u64,
+    pub merges: u64,
     /// The sessions, by slot.
     pub books: Vec<Book>,
     /// The groups of folded sessions, by index.
@@ -66,7 +66,7 @@ pub struct Snapshot {
     /// Heads that name no statistic; what they hold is not shown.
     pub nameless: u64,
     /// A fold was found standing still, its process killed.
-    pub stuck_fold: bool,
+    pub stuck_merge: bool,
 }
 
 impl Snapshot {
@@ -99,14 +99,14 @@ impl Segment {
                 return Ok(snapshot);
             }
         }
-        Err(Error::Restless { path: self.path().to_path_buf(), tries: RESTARTS })
+        Err(Error::Unstable { path: self.path().to_path_buf(), tries: RESTARTS })
     }
 
     fn try_snapshot(&mut self, previous: Option<&Snapshot>) -> Result<Option<Snapshot>, Error> {
         let live = self.read_live()?;
         let word = u32_at(&live, header::LEVEL_WORD);
         let resets = resets_of_word(word);
-        let folds_before = u64_at(&live, header::FOLD_COUNT);
+        let folds_before = u64_at(&live, header::MERGE_COUNT);
         let frame = Frame {
             // After a reset nothing of before is comparable, histograms least of all.
             previous: previous.filter(|p| p.resets == resets),
@@ -118,7 +118,7 @@ impl Segment {
         let mut books = self.read_slots(&entries, &frame)?;
         let folding = |slot: u32| {
             let at = slot as usize * self.regions.entries.stride as usize;
-            u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::FOLDING
+            u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::MERGING
         };
         let Some(Groups { books: mut groups, folds, stuck }) = self.read_groups(&frame)? else {
             return Ok(None);
@@ -150,7 +150,7 @@ impl Segment {
         let tick = self.clock.now();
         let locks_ticks = self.locks_ticks(tick)?;
         let after = self.read_live()?;
-        let folds_after = u64_at(&after, header::FOLD_COUNT);
+        let folds_after = u64_at(&after, header::MERGE_COUNT);
         if resets_of_word(u32_at(&after, header::LEVEL_WORD)) != resets
             || folds_after.wrapping_sub(folds_before) > u64::from(log.count)
         {
@@ -170,15 +170,15 @@ impl Segment {
             resets,
             reset_tick: frame.reset_tick,
             overflows: Overflows::of(&after),
-            refused: u32_at(&after, header::REFUSED) != 0,
+            refused_claims: u32_at(&after, header::REFUSED_CLAIMS) != 0,
             event_count: u64_at(&after, header::EVENT_COUNT),
-            folds,
+            merges: folds,
             books,
             groups,
             directory: self.directory.clone(),
             tranches: self.tranches.clone(),
             nameless,
-            stuck_fold: stuck.is_some(),
+            stuck_merge: stuck.is_some(),
         }))
     }
 
@@ -199,7 +199,7 @@ impl Segment {
             .zip(entries.chunks_exact(stride))
             .filter(|(_, bytes)| {
                 let state = u32_at(bytes, entry::STATE);
-                matches!(state, state::LIVE | state::RETIRED | state::FOLDING)
+                matches!(state, state::LIVE | state::RETIRED | state::MERGING)
             })
             .collect();
         // Batches rather than halves: a thread that the machine holds up does less.

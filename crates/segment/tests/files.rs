@@ -6,7 +6,7 @@ mod maker;
 
 use maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER, VALUE};
 use proptest::prelude::*;
-use segment::clients::Clients;
+use segment::clients::ClientTotals;
 use segment::clock::monotonic_ns;
 use segment::files::FileRow;
 use segment::layout::header;
@@ -166,7 +166,8 @@ fn commits_and_checkpoints_are_told_with_their_parts() {
     let interval = step(&mut segment, &mut previous);
     let c = &interval.commits;
     assert_eq!((c.count, c.flushes, c.commits_per_flush), (6, 3, Some(2.5)));
-    let parts = [c.led, c.carried, c.asynchronous, c.insert, c.queue, c.delay, c.write, c.sync];
+    let parts =
+        [c.leader, c.group_committed, c.asynchronous, c.insert, c.queue, c.delay, c.write, c.sync];
     assert_eq!(parts.map(|part| part.count), [2, 3, 1, 1, 3, 1, 2, 2]);
     let means = parts.map(|part| (part.mean_seconds.unwrap() * 1e9).round() as u64);
     assert_eq!(means, [1_000_000, 500_000, 1_000, 10_000, 300_000, 100_000, 30_000, 800_000]);
@@ -221,7 +222,7 @@ fn wal_is_told_by_kind_of_process_and_clients_by_what_they_have_ever_done() {
     assert_eq!(rows, [("client backend", 7, 1, 700, 2), ("checkpointer", 1, 0, 100, 0)]);
     let left: Vec<&str> = interval.statistics.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(left, ["wal::other"]);
-    let clients = Clients::of(&previous);
+    let clients = ClientTotals::of(&previous);
     assert_eq!((clients.commands, clients.off_stretches, clients.resets), (2, 1, 0));
     assert!((clients.seconds - 0.003).abs() < 1e-12);
     assert!(step(&mut segment, &mut previous).wal.is_empty());

@@ -49,7 +49,7 @@ fn the_header_reads_as_it_was_written() {
         "overflow_directory": overflows.directory,
         "overflow_groups": overflows.groups,
         "overflow_memory": overflows.memory,
-        "lost_folds": overflows.lost_folds,
+        "lost_folds": overflows.lost_merges,
         "statements_dropped": overflows.statements_dropped,
         "statements_lost": overflows.statements_lost,
         "texts_cut": overflows.texts_cut,
@@ -129,7 +129,7 @@ fn sessions_and_groups_read_as_they_were_written() {
     let word = golden["header"]["level_word"].as_u64().unwrap();
     assert_eq!(u64::from(snapshot.resets), word >> 8);
     assert_eq!(json!(snapshot.reset_tick), golden["header"]["reset_tick"]);
-    assert_eq!(json!(snapshot.folds), golden["header"]["fold_count"]);
+    assert_eq!(json!(snapshot.merges), golden["header"]["fold_count"]);
     let end = snapshot.level_end.as_ref().expect("the level has an end");
     assert_eq!(json!(end.tick), golden["header"]["level_until"]);
     assert_eq!(end.then, segment::Level::Waits);
@@ -299,9 +299,9 @@ fn statements_read_as_they_were_written() {
 fn relations_read_as_they_were_written() {
     let (_place, segment, golden) = golden();
     let relations = segment.relations().unwrap().unwrap();
-    assert_eq!(json!(relations.without_room()), golden["header"]["overflow_relations"]);
+    assert_eq!(json!(relations.overflow()), golden["header"]["overflow_relations"]);
     assert_eq!(json!(relations.capacity() + 1), golden["regions"]["relations"]["count"]);
-    assert_eq!(relations.restless(), 0);
+    assert_eq!(relations.torn(), 0);
     let mut rows = relations.since(None);
     rows.sort_by_key(|row| row.key);
     let read: Vec<Value> = rows

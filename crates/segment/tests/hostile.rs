@@ -65,7 +65,7 @@ fn real(path: &Path) -> Vec<u8> {
     for number in 1..15 {
         maker.relation(number, &maker::relations::Reads::of(16384 + number, u64::from(number)));
         let reads = maker::relations::Reads::of(16384 + number, 5);
-        maker.relation_place(number % 2, number, 1, number, &reads);
+        maker.local_relation(number % 2, number, 1, number, &reads);
     }
     std::fs::read(path).unwrap()
 }

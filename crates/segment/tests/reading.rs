@@ -12,8 +12,8 @@ use segment::directory::StatKind;
 use segment::layout::{book, entry, header, journal, state};
 use segment::locks::LwlockRow;
 use segment::{
-    set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSwitch, ProbeState, Segment,
-    Snapshot, Standing,
+    set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSetting, LevelSwitch,
+    ProbeState, Segment, Snapshot,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -173,25 +173,25 @@ fn a_slot_that_was_folded_while_we_read_is_dropped() {
     // back, and so are the counts of before the fold ...
     maker.write(&slot);
     maker.set_state(1, state::LIVE);
-    let folds = maker.get_u64(header::FOLD_COUNT as u64);
+    let folds = maker.get_u64(header::MERGE_COUNT as u64);
     let mut segment = Segment::open(&maker.path).unwrap();
     let twice = segment.snapshot(None).unwrap();
     assert_eq!(twice.books.len(), 1, "the log names no fold since this reader began");
     // ... and the count of folds goes up after the reader began.
-    maker.u64(header::FOLD_COUNT as u64, folds - 1);
+    maker.u64(header::MERGE_COUNT as u64, folds - 1);
     let path = maker.path.clone();
     let counter = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(30));
-        maker.u64(header::FOLD_COUNT as u64, folds);
-        maker.u64(header::FOLD_ACTIVE as u64, 0);
+        maker.u64(header::MERGE_COUNT as u64, folds);
+        maker.u64(header::MERGE_ACTIVE as u64, 0);
         maker
     });
     // While a fold is active the reader waits, having read the slots.
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let active = 1u64.to_ne_bytes();
-    std::os::unix::fs::FileExt::write_all_at(&file, &active, header::FOLD_ACTIVE as u64).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &active, header::MERGE_ACTIVE as u64).unwrap();
     let own = std::process::id().to_ne_bytes();
-    std::os::unix::fs::FileExt::write_all_at(&file, &own, header::FOLD_LOCK as u64).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &own, header::MERGE_LOCK as u64).unwrap();
     let once = segment.snapshot(None).unwrap();
     counter.join().unwrap();
     assert_eq!(once.books.len(), 0);
@@ -210,14 +210,14 @@ fn a_fold_whose_process_was_killed_counts_everything_once() {
     slot.switch(third, start + 30_000);
     slot.close(start + 600_000);
     maker.write(&slot);
-    maker.set_state(0, state::FOLDING);
+    maker.set_state(0, state::MERGING);
     // The first statistic has been moved, the second is half added, the third is to come.
     let mut group = maker.group(0);
     group.record(cpu, 1_000);
     group.record(wait, 77);
     maker.write(&group);
     maker.set_state(group.index, state::GROUP);
-    maker.u32(maker.entry_at(0) + entry::FOLDED as u64, 1);
+    maker.u32(maker.entry_at(0) + entry::MERGED as u64, 1);
     maker.u32(maker.journal + journal::ACTIVE as u64, 1);
     maker.u32(maker.journal + journal::SLOT as u64, 0);
     maker.u32(maker.journal + journal::GROUP as u64, group.index);
@@ -226,12 +226,12 @@ fn a_fold_whose_process_was_killed_counts_everything_once() {
     maker.u32(saved, wait);
     maker.u64(saved + 24, u64::MAX);
     maker.u64(saved + 40, 1);
-    maker.u64(header::FOLD_ACTIVE as u64, 1);
-    maker.u32(header::FOLD_LOCK as u64, 0);
+    maker.u64(header::MERGE_ACTIVE as u64, 1);
+    maker.u32(header::MERGE_LOCK as u64, 0);
 
     let mut segment = Segment::open(&maker.path).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
-    assert!(snapshot.stuck_fold);
+    assert!(snapshot.stuck_merge);
     let totals = totals(&snapshot);
     assert_eq!(totals["execute::cpu"], (1, 1_000));
     assert_eq!(totals["execute::wait::IO:DataFileRead"], (1, 29_000));
@@ -456,11 +456,11 @@ fn a_level_with_an_end_is_put_and_the_time_at_locks_is_counted_once() {
     let at = |offset: usize| maker.get_u64(offset as u64);
     let switch = LevelSwitch::open(&maker.path).unwrap();
     let end = LevelEnd { tick: monotonic_ns() + 60_000_000_000, then: Level::Waits };
-    let standing = Standing { level: Level::Locks, end: Some(end) };
-    assert_eq!(switch.put(standing), Level::Waits);
+    let setting = LevelSetting { level: Level::Locks, end: Some(end) };
+    assert_eq!(switch.apply(setting), Level::Waits);
     let mut segment = Segment::open(&maker.path).unwrap();
-    assert_eq!(segment.standing().unwrap(), standing);
-    assert_eq!(switch.standing(), standing);
+    assert_eq!(segment.level_setting().unwrap(), setting);
+    assert_eq!(switch.level_setting(), setting);
     let since = at(header::LOCKS_SINCE);
     assert!(since <= monotonic_ns() && since > 0);
     std::thread::sleep(Duration::from_millis(20));

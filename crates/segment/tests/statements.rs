@@ -8,7 +8,7 @@ use maker::{sets_of, Counted, Maker, Shape, Who, ACCOUNT};
 use proptest::prelude::*;
 use segment::clock::monotonic_ns;
 use segment::layout::{cached, current, header, set, statement};
-use segment::statements::Class;
+use segment::statements::WaitClass;
 use segment::{Segment, Statement, StatementKey, Statements, StatementsDelta};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -246,9 +246,9 @@ fn what_a_session_works_for_counts_up_to_now() {
     let age = flight.age_seconds;
     assert!((6.0..6.9).contains(&age), "{age}");
     assert!((split.seconds() - age).abs() < 1e-6, "{split:?} {age}");
-    assert!((split.class(Class::Io) - 1.0).abs() < 1e-6, "{split:?}");
-    assert!((split.class(Class::Cpu) - 2.5).abs() < 1e-6, "{split:?}");
-    assert!((2.5..3.4).contains(&split.class(Class::Lock)), "{split:?}");
+    assert!((split.class(WaitClass::Io) - 1.0).abs() < 1e-6, "{split:?}");
+    assert!((split.class(WaitClass::Cpu) - 2.5).abs() < 1e-6, "{split:?}");
+    assert!((2.5..3.4).contains(&split.class(WaitClass::Lock)), "{split:?}");
     assert_eq!(statements.database(5), Some("postgres"));
     assert_eq!((statements.user(10), statements.user(11)), (Some("alice"), None));
 }

@@ -130,8 +130,8 @@ pub struct Relations {
     second: f64,
     capacity: u32,
     entries: u32,
-    without_room: u64,
-    restless: u32,
+    overflow: u64,
+    torn: u32,
     databases: HashMap<u32, String>,
 }
 
@@ -194,13 +194,13 @@ impl Relations {
     }
 
     /// How often a relation found no room, since the segment was made; it goes with the others.
-    pub fn without_room(&self) -> u64 {
-        self.without_room
+    pub fn overflow(&self) -> u64 {
+        self.overflow
     }
 
     /// Relations that did not come to rest and were read as they are.
-    pub fn restless(&self) -> u32 {
-        self.restless
+    pub fn torn(&self) -> u32 {
+        self.torn
     }
 
     /// What was done since `earlier`, or since the last reset; most time first.
@@ -290,8 +290,8 @@ mod tests {
             second: 1.0,
             capacity: 10,
             entries: 0,
-            without_room: 0,
-            restless: 0,
+            overflow: 0,
+            torn: 0,
             databases: HashMap::from([(5, "shop".to_string())]),
         }
     }

@@ -8,7 +8,7 @@
 
 use super::{RelationKey, Relations, Sums};
 use crate::error::Error;
-use crate::layout::{self, book, entry, header, relation, relation_place, text_at, u32_at, u64_at};
+use crate::layout::{self, book, entry, header, local_relation, relation, text_at, u32_at, u64_at};
 use crate::level::resets_of_word;
 use crate::segment::{RelationRegions, Segment};
 use crate::statements::quiet::{Tries, TwoCopies};
@@ -31,11 +31,11 @@ struct Kept {
 
 impl Kept {
     fn add(&mut self, place: &[u8]) {
-        let entry = u32_at(place, relation_place::ENTRY);
-        match u32_at(place, relation_place::STATE) {
+        let entry = u32_at(place, local_relation::ENTRY);
+        match u32_at(place, local_relation::STATE) {
             0 => {}
             1 => {
-                let sums = Sums::of(place, relation_place::SUMS, relation_place::FAILED);
+                let sums = Sums::of(place, local_relation::SUMS, local_relation::FAILED);
                 self.sums.entry(entry).or_default().add(&sums);
             }
             _ => self.leaving.push(entry),
@@ -57,8 +57,8 @@ impl Segment {
             second: 1.0 / self.clock.ticks_per_second(),
             capacity: regions.table.count - 1,
             entries: 0,
-            without_room: u64_at(&live, header::OVERFLOW_RELATIONS),
-            restless: 0,
+            overflow: u64_at(&live, header::OVERFLOW_RELATIONS),
+            torn: 0,
             databases: HashMap::new(),
         };
         let mut slots = Vec::new();
@@ -71,7 +71,7 @@ impl Segment {
             {
                 relations.databases.insert(id, text_at(bytes, entry::DATABASE, 64));
             }
-            if index < count && u32_at(bytes, entry::RELATION_PLACES) != 0 {
+            if index < count && u32_at(bytes, entry::LOCAL_RELATIONS) != 0 {
                 slots.push(index);
             }
         })?;
@@ -82,7 +82,7 @@ impl Segment {
             let left =
                 self.read_round(&regions, &slots, &tries, &mut wanted, last, &mut relations)?;
             if last {
-                relations.restless = left;
+                relations.torn = left;
             }
             if left == 0 || last {
                 break;
@@ -104,8 +104,8 @@ impl Segment {
         into: &mut Relations,
     ) -> Result<u32, Error> {
         let mut before = Vec::with_capacity(wanted.len());
-        self.each_entry(regions.table, relation::FOLDS + 8, |_, bytes| {
-            before.push(u64_at(bytes, relation::FOLDS));
+        self.each_entry(regions.table, relation::MERGES + 8, |_, bytes| {
+            before.push(u64_at(bytes, relation::MERGES));
         })?;
         fence(Ordering::Acquire);
         let kept = self.read_places(regions, slots, into.resets, tries)?;
@@ -121,8 +121,8 @@ impl Segment {
         })?;
         fence(Ordering::Acquire);
         let mut after = Vec::with_capacity(wanted.len());
-        self.each_entry(regions.table, relation::FOLDS + 8, |_, bytes| {
-            after.push(u64_at(bytes, relation::FOLDS));
+        self.each_entry(regions.table, relation::MERGES + 8, |_, bytes| {
+            after.push(u64_at(bytes, relation::MERGES));
         })?;
         let mut left = 0;
         for (number, entry) in entries {
@@ -163,14 +163,14 @@ impl Segment {
                 continue;
             }
             let at = regions.places.entry(slot);
-            let used = |bytes: &[u8]| u32_at(bytes, relation_place::STATE) != 0;
-            let (count, size) = (layout::RELATION_PLACES, relation_place::SIZE);
+            let used = |bytes: &[u8]| u32_at(bytes, local_relation::STATE) != 0;
+            let (count, size) = (layout::LOCAL_RELATIONS, local_relation::SIZE);
             self.read_twice(at, count, size, used, &mut copies, |_| Ok(()))?;
             for (place, (bytes, rests)) in (0u64..).zip(copies.each(size)) {
                 if rests {
                     kept.add(bytes);
                 } else if used(bytes) {
-                    let mut bytes = [0u8; relation_place::SIZE];
+                    let mut bytes = [0u8; local_relation::SIZE];
                     self.read_under_seq(at + place * size as u64, &mut bytes, tries)?;
                     kept.add(&bytes);
                 }

@@ -33,8 +33,8 @@ use sums::{RawPart, Sums};
 pub use delta::StatementsDelta;
 pub use figures::{Blocks, Bucket, InFlight, IoTimes, Jit, Moments, Part, Statement, Wal};
 pub use key::StatementKey;
-pub use record::{PartRecord, StatementRecord, TimesRecord, Unit, COUNTERS};
-pub use split::{AccountPart, Class, Split};
+pub use record::{AccountRecord, StatementRecord, TimesRecord, Unit, COUNTERS};
+pub use split::{AccountTime, Split, WaitClass};
 pub use texts::Text;
 pub(crate) use texts::Texts;
 

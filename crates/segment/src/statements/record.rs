@@ -79,7 +79,7 @@ pub struct TimesRecord {
 
 /// What went to one account of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartRecord {
+pub struct AccountRecord {
     /// Its name: `execute::wait::IO:DataFileRead`.
     pub account: Arc<str>,
     /// How often.
@@ -113,7 +113,7 @@ pub struct StatementRecord {
     /// Execution times.
     pub histogram: Histogram,
     /// Where its time went; what is under way counts up to the interval's end.
-    pub parts: Vec<PartRecord>,
+    pub parts: Vec<AccountRecord>,
 }
 
 impl From<Times> for TimesRecord {
@@ -173,7 +173,7 @@ impl StatementRecord {
                     known.count = known.count.saturating_add(count);
                     known.ticks = known.ticks.saturating_add(ticks);
                 }
-                None => self.parts.push(PartRecord { account: account.into(), count, ticks }),
+                None => self.parts.push(AccountRecord { account: account.into(), count, ticks }),
             }
         }
     }

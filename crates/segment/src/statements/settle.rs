@@ -58,9 +58,9 @@ impl Segment {
         tries: &Tries,
     ) -> Result<(HashMap<StatementKey, Found>, Vec<Working>), Error> {
         let mut logs = Logs { before: Vec::new(), after: Vec::new() };
-        let upto = layout::set::FOLDS + 8;
+        let upto = layout::set::MERGES + 8;
         self.each_entry(regions.sets, upto, |_, bytes| {
-            logs.before.push(layout::u64_at(bytes, layout::set::FOLDS));
+            logs.before.push(layout::u64_at(bytes, layout::set::MERGES));
         })?;
         let mut buffers = TwoCopies::default();
         let (mut copies, mut working) = (Vec::new(), Vec::new());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// What a session did with its time, coarsely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum WaitClass {
     /// It computed, or wanted to.
     Cpu,
     /// It read or wrote files.
@@ -46,55 +46,55 @@ fn call_is_on_files(activity: &str) -> bool {
     !OTHERS.iter().any(|other| call.starts_with(other))
 }
 
-impl Class {
+impl WaitClass {
     /// All of them.
-    pub const ALL: [Class; 7] = [
-        Class::Cpu,
-        Class::Io,
-        Class::Lock,
-        Class::Lwlock,
-        Class::Client,
-        Class::Ipc,
-        Class::Other,
+    pub const ALL: [WaitClass; 7] = [
+        WaitClass::Cpu,
+        WaitClass::Io,
+        WaitClass::Lock,
+        WaitClass::Lwlock,
+        WaitClass::Client,
+        WaitClass::Ipc,
+        WaitClass::Other,
     ];
 
     /// The class of an account's activity: "cpu", "IO:DataFileRead", ...
-    pub fn of(activity: &str) -> Class {
+    pub fn of(activity: &str) -> WaitClass {
         match activity.split_once(':').map_or(activity, |(kind, _)| kind) {
-            "cpu" => Class::Cpu,
-            "IO" => Class::Io,
-            "Lock" => Class::Lock,
-            "LWLock" => Class::Lwlock,
-            "Client" => Class::Client,
-            "IPC" => Class::Ipc,
-            "Call" if call_is_on_files(activity) => Class::Io,
-            _ => Class::Other,
+            "cpu" => WaitClass::Cpu,
+            "IO" => WaitClass::Io,
+            "Lock" => WaitClass::Lock,
+            "LWLock" => WaitClass::Lwlock,
+            "Client" => WaitClass::Client,
+            "IPC" => WaitClass::Ipc,
+            "Call" if call_is_on_files(activity) => WaitClass::Io,
+            _ => WaitClass::Other,
         }
     }
 
     /// Its name: "cpu", "io", ...
     pub fn name(self) -> &'static str {
         match self {
-            Class::Cpu => "cpu",
-            Class::Io => "io",
-            Class::Lock => "lock",
-            Class::Lwlock => "lwlock",
-            Class::Client => "client",
-            Class::Ipc => "ipc",
-            Class::Other => "other",
+            WaitClass::Cpu => "cpu",
+            WaitClass::Io => "io",
+            WaitClass::Lock => "lock",
+            WaitClass::Lwlock => "lwlock",
+            WaitClass::Client => "client",
+            WaitClass::Ipc => "ipc",
+            WaitClass::Other => "other",
         }
     }
 }
 
 /// What went to one account.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AccountPart {
+pub struct AccountTime {
     /// What the session was doing for its client.
     pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
     /// The class of that.
-    pub class: Class,
+    pub class: WaitClass,
     /// How often.
     pub count: u64,
     /// How long.
@@ -105,9 +105,9 @@ pub struct AccountPart {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Split {
     /// By account.
-    pub accounts: Vec<AccountPart>,
+    pub accounts: Vec<AccountTime>,
     /// By class.
-    pub classes: Vec<(Class, f64)>,
+    pub classes: Vec<(WaitClass, f64)>,
     /// By phase.
     pub phases: Vec<(Arc<str>, f64)>,
 }
@@ -121,9 +121,9 @@ impl Split {
                 stat.map_or_else(|| "?".into(), |stat| of(stat).clone())
             };
             let activity = name(crate::directory::Stat::activity);
-            split.add(AccountPart {
+            split.add(AccountTime {
                 phase: name(crate::directory::Stat::phase),
-                class: Class::of(&activity),
+                class: WaitClass::of(&activity),
                 activity,
                 count: part.count,
                 seconds: part.ticks as f64 * second,
@@ -133,7 +133,7 @@ impl Split {
         split
     }
 
-    fn add(&mut self, part: AccountPart) {
+    fn add(&mut self, part: AccountTime) {
         match self.classes.iter_mut().find(|c| c.0 == part.class) {
             Some(class) => class.1 += part.seconds,
             None => self.classes.push((part.class, part.seconds)),
@@ -142,7 +142,7 @@ impl Split {
             Some(phase) => phase.1 += part.seconds,
             None => self.phases.push((part.phase.clone(), part.seconds)),
         }
-        let same = |a: &&mut AccountPart| a.phase == part.phase && a.activity == part.activity;
+        let same = |a: &&mut AccountTime| a.phase == part.phase && a.activity == part.activity;
         match self.accounts.iter_mut().find(same) {
             Some(account) => {
                 account.count = account.count.saturating_add(part.count);
@@ -167,7 +167,7 @@ impl Split {
     }
 
     /// What is of one class.
-    pub fn class(&self, class: Class) -> f64 {
+    pub fn class(&self, class: WaitClass) -> f64 {
         self.classes.iter().find(|c| c.0 == class).map_or(0.0, |c| c.1)
     }
 
@@ -202,12 +202,12 @@ mod tests {
             .collect();
         let mut split = Split::of(&parts, &directory, 0.5);
         assert_eq!(split.seconds(), 75.0);
-        assert_eq!(split.class(Class::Cpu), 30.0);
-        assert_eq!(split.class(Class::Lock), 20.0);
-        assert_eq!(split.class(Class::Client), 0.0);
-        assert_eq!(split.classes[0], (Class::Cpu, 30.0));
-        assert_eq!(Class::of("Call:open"), Class::Io);
-        assert_eq!(Class::of("Call:sem_wait"), Class::Other);
+        assert_eq!(split.class(WaitClass::Cpu), 30.0);
+        assert_eq!(split.class(WaitClass::Lock), 20.0);
+        assert_eq!(split.class(WaitClass::Client), 0.0);
+        assert_eq!(split.classes[0], (WaitClass::Cpu, 30.0));
+        assert_eq!(WaitClass::of("Call:open"), WaitClass::Io);
+        assert_eq!(WaitClass::of("Call:sem_wait"), WaitClass::Other);
         let phases: Vec<_> = split.phases.iter().map(|p| (&*p.0, p.1)).collect();
         assert_eq!(phases, [("commit", 40.0), ("execute", 35.0)]);
         assert_eq!(&*split.accounts[0].activity, "cpu");
@@ -217,6 +217,6 @@ mod tests {
         assert_eq!(split.accounts.len(), 5);
         // What the directory does not name keeps its time.
         let nameless = [Part { stat: crate::book::NAMELESS, count: 0, ticks: 3 }];
-        assert_eq!(Split::of(&nameless, &directory, 1.0).class(Class::Other), 3.0);
+        assert_eq!(Split::of(&nameless, &directory, 1.0).class(WaitClass::Other), 3.0);
     }
 }

@@ -98,14 +98,14 @@ impl Segment {
 
     pub(super) fn read_set(&self, regions: &StatementRegions, set: u32) -> Result<SetHead, Error> {
         let at = regions.sets.entry(set);
-        let folds_before = self.read_u64(at + set::FOLDS as u64)?;
+        let folds_before = self.read_u64(at + set::MERGES as u64)?;
         fence(Ordering::Acquire);
         let mut bytes = [0u8; set::SIZE];
         self.read(at, &mut bytes)?;
         fence(Ordering::Acquire);
         Ok(SetHead {
             folds_before,
-            folds_after: self.read_u64(at + set::FOLDS as u64)?,
+            folds_after: self.read_u64(at + set::MERGES as u64)?,
             tags: tags_of(&bytes),
             log: std::array::from_fn(|n| u64_at(&bytes, set::LOG + 8 * n)),
         })

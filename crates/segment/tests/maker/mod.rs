@@ -25,7 +25,7 @@ pub const NAME: u32 = 4;
 pub const PROBES: u32 = 256;
 pub const DIRECTORY: u32 = 256;
 pub const EVENTS: u32 = 16;
-pub const FOLD_LOG: u32 = 64;
+pub const MERGE_LOG: u32 = 64;
 
 /// Capacities of the segment to be made.
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ impl Maker {
         let directory = probes + u64::from(PROBES) * probe::SIZE as u64;
         let events = directory + u64::from(DIRECTORY) * directory::SIZE as u64;
         let fold_log = events + u64::from(EVENTS) * event::SIZE as u64;
-        let journal = fold_log + u64::from(FOLD_LOG) * 8;
+        let journal = fold_log + u64::from(MERGE_LOG) * 8;
         let entries = round(journal + layout::journal::SIZE as u64, 64);
         let books = round(entries + all * entry::SIZE as u64, 4096);
         let mut size = books + all * stride;
@@ -153,7 +153,7 @@ impl Maker {
         maker.region(header::PROBES, probes, PROBES, probe::SIZE as u64);
         maker.region(header::DIRECTORY, directory, DIRECTORY, directory::SIZE as u64);
         maker.region(header::EVENTS, events, EVENTS, event::SIZE as u64);
-        maker.region(header::FOLD_LOG, fold_log, FOLD_LOG, 8);
+        maker.region(header::MERGE_LOG, fold_log, MERGE_LOG, 8);
         maker.region(header::JOURNAL, journal, 1, round(layout::journal::SIZE as u64, 8));
         maker.region(header::ENTRIES, entries, all as u32, entry::SIZE as u64);
         maker.region(header::BOOKS, books, all as u32, stride);
@@ -370,20 +370,20 @@ impl Maker {
     pub fn fold(&self, mut slot: Slot, into: &mut Slot, now: u64) {
         slot.close(now);
         self.write(&slot);
-        self.u64(header::FOLD_ACTIVE as u64, 1);
+        self.u64(header::MERGE_ACTIVE as u64, 1);
         into.absorb(&slot);
         self.write(into);
         let at = self.entry_at(into.index) + entry::SESSIONS as u64;
         self.u64(at, self.get_u64(at) + 1);
         self.set_state(into.index, state::GROUP);
         self.set_state(slot.index, state::FREE);
-        let folds = self.get_u64(header::FOLD_COUNT as u64);
+        let folds = self.get_u64(header::MERGE_COUNT as u64);
         self.u64(
-            self.fold_log + folds % u64::from(FOLD_LOG) * 8,
+            self.fold_log + folds % u64::from(MERGE_LOG) * 8,
             u64::from(slot.generation) << 32 | u64::from(slot.index),
         );
-        self.u64(header::FOLD_COUNT as u64, folds + 1);
-        self.u64(header::FOLD_ACTIVE as u64, 0);
+        self.u64(header::MERGE_COUNT as u64, folds + 1);
+        self.u64(header::MERGE_ACTIVE as u64, 0);
     }
 
     /// The kind of the processes that are folded into a group.
@@ -755,10 +755,10 @@ impl Maker {
     /// Say in the log of a set that this use of a place was laid down into it.
     pub fn log(&self, set: u32, slot: u32, place: u32, generation: u64) {
         let at = self.set_at(set);
-        let folds = self.get_u64(at + set::FOLDS as u64);
+        let folds = self.get_u64(at + set::MERGES as u64);
         let item = generation << 24 | u64::from(place) << 16 | u64::from(slot);
         self.u64(at + set::LOG as u64 + folds % layout::SET_LOG as u64 * 8, item);
-        self.u64(at + set::FOLDS as u64, folds + 1);
+        self.u64(at + set::MERGES as u64, folds + 1);
     }
 
     /// Let a slot's owner work for a statement.

@@ -13,7 +13,7 @@ use segment::interval::{
     AccountRow, ClockInfo, CommandRow, EndedRow, HoldingRow, Interval, ServerInfo, SessionRow,
     Timing,
 };
-use segment::kernel::Witness;
+use segment::kernel::KernelView;
 use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
 use segment::relations::{RelationKey, RelationTiming};
 use segment::statements::{Blocks, Wal};
@@ -452,8 +452,8 @@ pub fn interval() -> Interval {
         file_processes: file_processes(),
         commits: Commits {
             count: 1600,
-            led: timing(400, 0.36),
-            carried: timing(1150, 0.69),
+            leader: timing(400, 0.36),
+            group_committed: timing(1150, 0.69),
             asynchronous: timing(50, 0.0005),
             flushes: 405,
             commits_per_flush: Some(1550.0 / 400.0),
@@ -471,7 +471,7 @@ pub fn interval() -> Interval {
             buffers_full: 3,
         }],
         statistics: Vec::new(),
-        kernel: Witness {
+        kernel: KernelView {
             available: true,
             sessions: 5,
             cpu_account_seconds: 0.477,
@@ -483,7 +483,7 @@ pub fn interval() -> Interval {
             unexplained_error: 0.004,
             samples: 1234,
             samples_unexplained: 2,
-            ..Witness::default()
+            ..KernelView::default()
         },
     };
     let held = |lock: &str, seconds| HoldingRow { lock: lock.into(), mode: "exclusive", seconds };

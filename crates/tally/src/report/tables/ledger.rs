@@ -2,7 +2,7 @@
 //! Where the time went: accounts, waits, commands.
 
 use segment::interval::{AccountRow, Interval};
-use segment::statements::Class;
+use segment::statements::WaitClass;
 
 use super::{each, rate, share, timing, SECONDS, TIMING};
 use crate::report::document::{Cell, Column, Table, Unit};
@@ -43,7 +43,7 @@ pub fn ledger(interval: &Interval) -> Table {
             each(seconds, interval.commits.count).into(),
         ];
         row.extend(timing(&account.timing, interval));
-        table.push(Some(Class::of(&account.activity).name()), row);
+        table.push(Some(WaitClass::of(&account.activity).name()), row);
     }
     table
 }
@@ -90,7 +90,7 @@ pub fn waits(interval: &Interval) -> Table {
             rate(seconds, interval).into(),
         ];
         row.extend(timing(&wait.timing, interval));
-        table.push(Some(Class::of(&wait.activity).name()), row);
+        table.push(Some(WaitClass::of(&wait.activity).name()), row);
     }
     table
 }
