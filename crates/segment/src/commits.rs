@@ -5,8 +5,8 @@
 
 use crate::directory::{Stat, StatKind};
 use crate::files::FileRow;
-use crate::frame::Sums;
-use crate::interval::Timing;
+use crate::frame_totals::FrameTotals;
+use crate::timing::Timing;
 use serde::Serialize;
 
 /// Commits that wrote WAL: who flushed it, and where their time went.
@@ -98,7 +98,7 @@ pub(crate) fn is_of_commit(stat: &Stat) -> bool {
 }
 
 /// Both; `files` are the operations on files of the same interval.
-pub(crate) fn rows(sums: &Sums<'_>, files: &[FileRow]) -> (Commits, Checkpoints) {
+pub(crate) fn rows(sums: &FrameTotals<'_>, files: &[FileRow]) -> (Commits, Checkpoints) {
     let clock = sums.clock();
     let (mut commits, mut checkpoints) = (Commits::default(), Checkpoints::default());
     for (stat, total) in sums.changed() {

@@ -73,6 +73,15 @@ impl Stat {
         self.name.split_once("::").is_some_and(|(_, a)| a.starts_with("wait::"))
     }
 
+    /// Whether an account is idling.
+    pub fn is_idle(&self) -> bool {
+        let (phase, activity) = (&**self.phase(), &**self.activity());
+        let at_rest = phase == "idle" || phase == "idle in transaction";
+        (at_rest && activity.starts_with("Client:"))
+            || activity.starts_with("Activity:")
+            || phase == "off"
+    }
+
     /// Of `command::<Kind>::read` and `command::<Kind>::handle`: the kind, and whether it is
     /// the handling.
     pub fn command(&self) -> Option<(&str, bool)> {
@@ -115,6 +124,11 @@ impl Directory {
     /// The same, to be kept.
     pub fn shared(&self, id: StatId) -> Option<&Arc<Stat>> {
         self.stats.get(id as usize)
+    }
+
+    /// Whether this is an account of the ledger.
+    pub(crate) fn is_account(&self, id: StatId) -> bool {
+        self.get(id).is_some_and(|stat| stat.kind == StatKind::Account)
     }
 
     /// How many there are.

@@ -3,21 +3,20 @@
 //! each other add up to the frame of them all, so that an [`crate::Interval`] of any length,
 //! live or recorded, is made by the same code.
 
-mod sessions;
-mod sums;
-
+use crate::clock::ClockInfo;
 use crate::delta::{Delta, Total};
 use crate::directory::{Stat, StatKind};
-use crate::functions;
-use crate::interval::{ClockInfo, ServerInfo, SessionRow};
 use crate::kernel::KernelView;
 use crate::level::Level;
-use crate::segment::{Overflows, ProbeState, Segment};
+use crate::overflows::Overflows;
+use crate::segment::Segment;
+pub use crate::sessions::Population;
+use crate::sessions::{self, SessionRow};
 use crate::snapshot::Snapshot;
+use crate::total::scaled;
+use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-pub use sums::Sums;
 
 /// What one interval holds. Times are in ticks of `clock`.
 #[derive(Debug, Clone)]
@@ -73,17 +72,6 @@ pub struct LevelRemaining {
     pub left: u64,
     /// Then this is the level.
     pub then: Level,
-}
-
-/// How many sessions of a kind are in a state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Population {
-    /// "client backend", ...
-    pub process: Arc<str>,
-    /// As in [`SessionRow::state`].
-    pub state: &'static str,
-    /// How many.
-    pub sessions: u32,
 }
 
 /// What the processes of one kind did of one statistic.
@@ -208,15 +196,6 @@ impl FrameStat {
     }
 }
 
-/// A number of ticks in those of another clock.
-pub(crate) fn scaled(ticks: u64, ratio: f64) -> u64 {
-    if ratio == 1.0 {
-        ticks
-    } else {
-        (ticks as f64 * ratio).round() as u64
-    }
-}
-
 fn statistics(delta: Delta<'_>) -> Vec<FrameStat> {
     let directory = &delta.snapshot.directory;
     let mut statistics = Vec::new();
@@ -237,10 +216,27 @@ fn statistics(delta: Delta<'_>) -> Vec<FrameStat> {
 /// What cannot be read is counted by nobody: the table of probes only tells why there are no
 /// calls.
 fn functions_probed(segment: &Segment) -> usize {
-    let is_function = |probe: &crate::Probe| {
-        probe.state == ProbeState::Installed && probe.name.starts_with(functions::PROBE_PREFIX)
-    };
-    segment.probes().map_or(0, |probes| probes.iter().filter(|p| is_function(p)).count())
+    segment.probes().map_or(0, |probes| probes.iter().filter(|p| p.is_of_function()).count())
+}
+
+/// What a segment tells of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerInfo {
+    /// "PostgreSQL 15.20"; the producer where it is no server.
+    pub name: String,
+    /// The data directory, or what else is measured.
+    pub host: String,
+    /// The segment's file.
+    pub segment: String,
+    /// The server's first process; `None` when unknown.
+    pub pid: Option<u32>,
+    /// The server's port; `None` when unknown.
+    pub port: Option<u32>,
+    /// Who writes the segment.
+    pub producer: String,
+    /// When the segment was made, seconds since 1970; for a server that preloads pg_tally,
+    /// its start.
+    pub created: f64,
 }
 
 impl ServerInfo {

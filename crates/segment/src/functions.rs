@@ -3,16 +3,15 @@
 //!
 //! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`.
 
-use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
-use crate::frame::Sums;
-use crate::interval::Timing;
+use crate::frame_totals::FrameTotals;
+use crate::timing::Timing;
+use crate::total::Total;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How the name of a function's probe begins in the table of probes.
-pub const PROBE_PREFIX: &str = "function ";
+pub use crate::probes::PROBE_PREFIX;
 
 /// The calls of one function in one phase.
 #[derive(Debug, Clone, Serialize)]
@@ -150,7 +149,7 @@ pub(crate) fn is_of_function(stat: &Stat) -> bool {
 }
 
 /// The functions and the edges between them, most time first.
-pub(crate) fn rows(sums: &Sums<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
+pub(crate) fn rows(sums: &FrameTotals<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
     let clock = sums.clock();
     let mut functions: HashMap<[&str; 2], FunctionTotals> = HashMap::new();
     let mut edges = Vec::new();

@@ -17,7 +17,6 @@
 
 use crate::book::Life;
 use crate::directory::{Directory, Stat};
-use crate::interval::is_idle;
 use crate::process;
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
@@ -179,7 +178,7 @@ impl Watch {
             };
             let Some(reading) = reading else { continue };
             readings.insert(key, reading);
-            let idle = |stat: Option<&Stat>| stat.is_none_or(is_idle);
+            let idle = |stat: Option<&Stat>| stat.is_none_or(Stat::is_idle);
             let now_idle = idle(book.run().and_then(|id| snapshot.directory.get(id)));
             if !now_idle || before.is_none_or(|b| b.seq != book.seq) {
                 targets.push(Target { slot: book.slot, generation: key.1, pid: book.pid });
@@ -396,7 +395,7 @@ fn runs(target: Target, segment: &mut Segment) -> Option<Now> {
     let stat = segment.directory.get(running.stat);
     Some(Now {
         since: running.since,
-        idle: stat.is_none_or(is_idle),
+        idle: stat.is_none_or(Stat::is_idle),
         cpu: stat.is_some_and(is_cpu),
     })
 }

@@ -5,10 +5,10 @@
 //! Names are `lwlock::<lock>::<part>::<phase>::<mode>`, `lock::<type>::wait::<phase>::<mode>`,
 //! `lock::deadlock::check::<phase>` and `spin::delay::<phase>`.
 
-use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
-use crate::frame::Sums;
-use crate::interval::Timing;
+use crate::frame_totals::FrameTotals;
+use crate::timing::Timing;
+use crate::total::Total;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -192,7 +192,7 @@ pub(crate) fn is_of_lock(stat: &Stat) -> bool {
 }
 
 impl Locks {
-    pub fn of(sums: &Sums<'_>) -> Locks {
+    pub fn of(sums: &FrameTotals<'_>) -> Locks {
         let clock = sums.clock();
         let mut locks = Locks::default();
         let mut lwlocks: HashMap<[&str; 3], LwlockTotals> = HashMap::new();

@@ -2,10 +2,11 @@
 //! Who wrote something that bears no more than a pid: looked up among the slots in use, without
 //! reading their books.
 
-use crate::book::Identity;
+use crate::book::{identity_of, Identity};
 use crate::error::Error;
 use crate::layout::{entry, i32_at, state, u32_at, u64_at};
 use crate::segment::Segment;
+use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
 /// A process that has a slot.
@@ -20,6 +21,24 @@ pub struct Owner {
 }
 
 impl Segment {
+    /// The identity of a slot's owner, read while it does not change.
+    pub(crate) fn read_identity(&self, index: u32) -> Result<(Arc<Identity>, u32), Error> {
+        let offset = self.regions.entries.entry(index);
+        let mut bytes = [0u8; entry::SIZE];
+        for _ in 0..100 {
+            self.read(offset, &mut bytes)?;
+            fence(Ordering::Acquire);
+            let mut seq = [0u8; 4];
+            self.read(offset + entry::IDENTITY_SEQ as u64, &mut seq)?;
+            let before = u32_at(&bytes, entry::IDENTITY_SEQ);
+            if before.is_multiple_of(2) && before == u32_at(&seq, 0) {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        Ok((Arc::new(identity_of(&bytes)), u32_at(&bytes, entry::IDENTITY_SEQ)))
+    }
+
     /// The owners of the slots in use that are one of `pids`.
     pub fn owners(&self, pids: &[i32]) -> Result<Vec<Owner>, Error> {
         let mut found = Vec::new();

@@ -4,7 +4,7 @@
 
 use flate2::read::GzDecoder;
 use segment::book::Book;
-use segment::statements::{Moments, Part};
+use segment::statements::{AccountTicks, Moments};
 use segment::{EventKind, ProbeState, Segment, Snapshot, Statement, StatementKey, Statements};
 use serde_json::{json, Map, Value};
 use std::io::Read;
@@ -210,7 +210,7 @@ fn assert_moments(read: Moments, golden: &Value, what: &str) {
     assert!((stddev - variance.max(0.0).sqrt()).abs() < 1e-3, "{what}: {stddev}");
 }
 
-fn parts(parts: &[Part], statements: &Statements) -> Value {
+fn parts(parts: &[AccountTicks], statements: &Statements) -> Value {
     let parts = parts.iter().map(|part| {
         let name = &statements.directory().get(part.stat).unwrap().name;
         json!({"name": name, "count": part.count, "ticks": part.ticks})

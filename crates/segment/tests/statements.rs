@@ -7,7 +7,7 @@ mod maker;
 use maker::{sets_of, Counted, Maker, Shape, Who, ACCOUNT};
 use proptest::prelude::*;
 use segment::clock::monotonic_ns;
-use segment::layout::{cached, current, header, set, statement};
+use segment::layout::{current, header, local_statement, set, statement};
 use segment::statements::WaitClass;
 use segment::{Segment, Statement, StatementKey, Statements, StatementsDelta};
 use std::collections::BTreeMap;
@@ -100,12 +100,12 @@ fn what_is_laid_down_or_dropped_or_free_counts_no_more() {
     maker.log(a, 0, 0, 40);
     maker.log(b, 0, 1, 40);
     // ... the third a reset has emptied, of the fourth only an earlier use.
-    maker.u64(maker.place_at(0, 2) + cached::DROP as u64, 42);
-    maker.u64(maker.place_at(0, 3) + cached::DROP as u64, 42);
+    maker.u64(maker.place_at(0, 2) + local_statement::DROP as u64, 42);
+    maker.u64(maker.place_at(0, 3) + local_statement::DROP as u64, 42);
     assert_eq!(get(&world.read(), 1).calls(), 6);
     maker.log(b, 0, 1, 41);
     assert_eq!(get(&world.read(), 1).calls(), 4);
-    maker.u32(maker.place_at(0, 3) + cached::STATE as u64, 0);
+    maker.u32(maker.place_at(0, 3) + local_statement::STATE as u64, 0);
     assert_eq!(get(&world.read(), 1).calls(), 2);
 }
 
@@ -179,7 +179,7 @@ fn an_interval_is_what_came_in_it() {
     // Evicted and entered anew; and one that was only in a cache is laid down.
     maker.enter(&Counted::new(2, &[80, 90, 95]), 1000);
     maker.enter(&Counted::new(3, &[5, 25]), 1001);
-    maker.u32(maker.place_at(0, 0) + cached::STATE as u64, 0);
+    maker.u32(maker.place_at(0, 0) + local_statement::STATE as u64, 0);
     maker.u64(header::STATEMENTS_EVICTED as u64, 3);
     let later = segment.statements().unwrap().unwrap();
     let delta = StatementsDelta::between(Some(&earlier), &later);

@@ -8,10 +8,11 @@
 
 use super::{RelationKey, Relations, Sums};
 use crate::error::Error;
+use crate::header::RelationRegions;
 use crate::layout::{self, book, entry, header, local_relation, relation, text_at, u32_at, u64_at};
 use crate::level::resets_of_word;
-use crate::segment::{RelationRegions, Segment};
-use crate::statements::quiet::{Tries, TwoCopies};
+use crate::segment::Segment;
+use crate::statements::seqlock::{Tries, TwoCopies};
 use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
@@ -104,8 +105,8 @@ impl Segment {
         into: &mut Relations,
     ) -> Result<u32, Error> {
         let mut before = Vec::with_capacity(wanted.len());
-        self.each_entry(regions.table, relation::MERGES + 8, |_, bytes| {
-            before.push(u64_at(bytes, relation::MERGES));
+        self.each_entry(regions.table, relation::FLUSHES + 8, |_, bytes| {
+            before.push(u64_at(bytes, relation::FLUSHES));
         })?;
         fence(Ordering::Acquire);
         let kept = self.read_places(regions, slots, into.resets, tries)?;
@@ -121,8 +122,8 @@ impl Segment {
         })?;
         fence(Ordering::Acquire);
         let mut after = Vec::with_capacity(wanted.len());
-        self.each_entry(regions.table, relation::MERGES + 8, |_, bytes| {
-            after.push(u64_at(bytes, relation::MERGES));
+        self.each_entry(regions.table, relation::FLUSHES + 8, |_, bytes| {
+            after.push(u64_at(bytes, relation::FLUSHES));
         })?;
         let mut left = 0;
         for (number, entry) in entries {

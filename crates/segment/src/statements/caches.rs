@@ -5,11 +5,14 @@
 //! even. A place that is freed keeps what it holds; only its state changes, outside of seq.
 
 use super::key::StatementKey;
-use super::quiet::{Tries, TwoCopies};
+use super::seqlock::{Tries, TwoCopies};
 use super::sums::{parts_of, RawPart, Sums};
 use crate::error::Error;
-use crate::layout::{self, book, cached, current, entry, head, i32_at, state, u32_at, u64_at};
-use crate::segment::{Segment, StatementRegions};
+use crate::header::StatementRegions;
+use crate::layout::{
+    self, book, current, entry, head, i32_at, local_statement, state, u32_at, u64_at,
+};
+use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
 
 /// A copy of a place that is in use.
@@ -26,15 +29,16 @@ pub(super) struct Cached {
 impl Cached {
     /// The place in `bytes`, unless it is free or a reset has emptied it.
     fn of(slot: u32, place: u32, bytes: &[u8]) -> Option<Cached> {
-        let generation = u64_at(bytes, cached::GENERATION);
-        let used = u32_at(bytes, cached::STATE) == 1 && u64_at(bytes, cached::DROP) != generation;
+        let generation = u64_at(bytes, local_statement::GENERATION);
+        let used = u32_at(bytes, local_statement::STATE) == 1
+            && u64_at(bytes, local_statement::DROP) != generation;
         used.then(|| Cached {
             slot,
             place,
             generation,
-            key: StatementKey::of(bytes, cached::KEY),
+            key: StatementKey::of(bytes, local_statement::KEY),
             sums: Sums::of_place(bytes),
-            parts: parts_of(bytes, cached::PARTS, layout::PARTS).collect(),
+            parts: parts_of(bytes, local_statement::PARTS, layout::PARTS).collect(),
         })
     }
 
@@ -87,7 +91,7 @@ impl Owner {
             generation: u32_at(bytes, entry::GENERATION),
             pid: i32_at(bytes, entry::PID),
             live: u32_at(bytes, entry::STATE) == state::LIVE,
-            places: u32_at(bytes, entry::CACHED).min(layout::CACHED as u32),
+            places: u32_at(bytes, entry::LOCAL_STATEMENTS).min(layout::LOCAL_STATEMENTS as u32),
         }
     }
 }
@@ -102,10 +106,17 @@ impl Segment {
         tries: &Tries,
         found: &mut Vec<Cached>,
     ) -> Result<(), Error> {
-        let used = |bytes: &[u8]| u32_at(bytes, cached::STATE) == 1;
+        let used = |bytes: &[u8]| u32_at(bytes, local_statement::STATE) == 1;
         let at = place_at(regions, owner.slot, 0);
-        self.read_twice(at, owner.places as usize, cached::SIZE, used, copies, |_| Ok(()))?;
-        for (place, (bytes, rests)) in (0..).zip(copies.each(cached::SIZE)) {
+        self.read_twice(
+            at,
+            owner.places as usize,
+            local_statement::SIZE,
+            used,
+            copies,
+            |_| Ok(()),
+        )?;
+        for (place, (bytes, rests)) in (0..).zip(copies.each(local_statement::SIZE)) {
             if used(bytes) {
                 found.extend(match rests {
                     true => Cached::of(owner.slot, place, bytes),
@@ -124,7 +135,7 @@ impl Segment {
         place: u32,
         tries: &Tries,
     ) -> Result<Option<Cached>, Error> {
-        let mut bytes = [0u8; cached::SIZE];
+        let mut bytes = [0u8; local_statement::SIZE];
         self.read_under_seq(place_at(regions, slot, place), &mut bytes, tries)?;
         Ok(Cached::of(slot, place, &bytes))
     }
@@ -210,5 +221,5 @@ impl Segment {
 
 fn place_at(regions: &StatementRegions, slot: u32, place: u32) -> u64 {
     let places = regions.caches.entry(slot) + current::SIZE as u64;
-    places + u64::from(place) * cached::SIZE as u64
+    places + u64::from(place) * local_statement::SIZE as u64
 }

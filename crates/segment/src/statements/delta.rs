@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What statements did between two readings.
 
-use super::figures::{Part, Statement};
-use super::Statements;
+use super::account_ticks::AccountTicks;
+use super::figures::Statement;
+use super::reading::Statements;
 
 /// The figures of an interval.
 #[derive(Debug, Clone)]
@@ -69,7 +70,7 @@ fn continues(now: &Statement, then: &Statement) -> bool {
 fn since(now: &Statement, then: &Statement) -> Statement {
     let parts = now.parts.iter().map(|part| {
         let then = then.parts.iter().find(|t| t.stat == part.stat);
-        Part {
+        AccountTicks {
             stat: part.stat,
             count: part.count.saturating_sub(then.map_or(0, |t| t.count)),
             ticks: part.ticks.saturating_sub(then.map_or(0, |t| t.ticks)),

@@ -2,12 +2,16 @@
 //! Statements as they are kept on disk: what each did in an interval, in plain numbers, and
 //! back again from the sums of many intervals.
 
-use super::figures::{Part, Statement};
+use super::account_ticks::AccountTicks;
+use super::delta::StatementsDelta;
+use super::figures::Statement;
+use super::key::StatementKey;
+use super::reading::Statements;
 use super::sums::{Sums, Times, WORDS};
-use super::{StatementKey, Statements, StatementsDelta, Text};
 use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
 use crate::histogram::Histogram;
+use crate::statement_text::Text;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -162,7 +166,7 @@ impl StatementRecord {
         record
     }
 
-    fn change(&mut self, parts: &[Part], directory: &Directory, sign: i64) {
+    fn change(&mut self, parts: &[AccountTicks], directory: &Directory, sign: i64) {
         for part in parts {
             let account = directory.get(part.stat).map_or("", |stat| stat.name.as_str());
             let ticks = i64::try_from(part.ticks).unwrap_or(i64::MAX).saturating_mul(sign);
@@ -232,8 +236,8 @@ impl Statements {
                     records.push(StatementRecord::empty(it.key, later));
                     records.len() - 1
                 });
-                let parts: Vec<Part> =
-                    it.parts.iter().map(|part| Part { count: 0, ..*part }).collect();
+                let parts: Vec<AccountTicks> =
+                    it.parts.iter().map(|part| AccountTicks { count: 0, ..*part }).collect();
                 records[at].change(&parts, &reading.directory, sign);
             }
         }
@@ -264,7 +268,7 @@ impl Statements {
             let parts = parts.map(|part| {
                 let name = part.account.to_string();
                 let stat = Stat::new(name, StatKind::Account, "ticks".to_string());
-                Part {
+                AccountTicks {
                     stat: Directory::intern(&mut directory, stat),
                     count: part.count,
                     ticks: u64::try_from(part.ticks).unwrap_or(0),

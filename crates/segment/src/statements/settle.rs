@@ -12,11 +12,12 @@
 
 use super::caches::{Cached, Owner, Working};
 use super::key::{sets_of, StatementKey};
-use super::quiet::{Tries, TwoCopies};
+use super::seqlock::{Tries, TwoCopies};
 use super::table::{Entry, SetHead};
 use crate::error::Error;
+use crate::header::StatementRegions;
 use crate::layout;
-use crate::segment::{Segment, StatementRegions};
+use crate::segment::Segment;
 use std::collections::HashMap;
 
 /// What table and caches hold of one statement.
@@ -58,9 +59,9 @@ impl Segment {
         tries: &Tries,
     ) -> Result<(HashMap<StatementKey, Found>, Vec<Working>), Error> {
         let mut logs = Logs { before: Vec::new(), after: Vec::new() };
-        let upto = layout::set::MERGES + 8;
+        let upto = layout::set::FLUSHES + 8;
         self.each_entry(regions.sets, upto, |_, bytes| {
-            logs.before.push(layout::u64_at(bytes, layout::set::MERGES));
+            logs.before.push(layout::u64_at(bytes, layout::set::FLUSHES));
         })?;
         let mut buffers = TwoCopies::default();
         let (mut copies, mut working) = (Vec::new(), Vec::new());

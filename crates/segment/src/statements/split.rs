@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Where a statement's time went: by account, by class of wait, by phase.
 
-use super::figures::Part;
+use super::account_ticks::AccountTicks;
 use crate::directory::Directory;
 use serde::Serialize;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ pub struct Split {
 }
 
 impl Split {
-    pub(super) fn of(parts: &[Part], directory: &Directory, second: f64) -> Split {
+    pub(super) fn of(parts: &[AccountTicks], directory: &Directory, second: f64) -> Split {
         let mut split = Split::default();
         for part in parts.iter().filter(|part| part.count > 0 || part.ticks > 0) {
             let stat = directory.get(part.stat);
@@ -193,11 +193,15 @@ mod tests {
             "execute::wait::Lock:tuple",
             "commit::cpu",
         ];
-        let parts: Vec<Part> = (1..)
+        let parts: Vec<AccountTicks> = (1..)
             .zip(names)
             .map(|(n, name)| {
                 let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
-                Part { stat: Directory::intern(&mut directory, stat), count: n, ticks: n * 10 }
+                AccountTicks {
+                    stat: Directory::intern(&mut directory, stat),
+                    count: n,
+                    ticks: n * 10,
+                }
             })
             .collect();
         let mut split = Split::of(&parts, &directory, 0.5);
@@ -216,7 +220,7 @@ mod tests {
         assert_eq!((&*split.accounts[0].phase, split.accounts[0].seconds), ("execute", 105.0));
         assert_eq!(split.accounts.len(), 5);
         // What the directory does not name keeps its time.
-        let nameless = [Part { stat: crate::book::NAMELESS, count: 0, ticks: 3 }];
+        let nameless = [AccountTicks { stat: crate::book::NAMELESS, count: 0, ticks: 3 }];
         assert_eq!(Split::of(&nameless, &directory, 1.0).class(WaitClass::Other), 3.0);
     }
 }

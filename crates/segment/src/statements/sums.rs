@@ -4,8 +4,8 @@
 
 use crate::histogram::{Counts, Histogram};
 use crate::layout::{
-    self, bucket, bucket_middle, cached, counts, f64_at, moments, part, rest, statement, u32_at,
-    u64_at,
+    self, bucket, bucket_middle, counts, f64_at, local_statement, moments, part, rest, statement,
+    u32_at, u64_at,
 };
 
 /// Count, sum and extremes of times, in ticks.
@@ -168,13 +168,13 @@ impl Default for Sums {
 impl Sums {
     /// Those of a place of a cache.
     pub fn of_place(bytes: &[u8]) -> Sums {
-        let mut sums = Sums::of_counts(bytes, cached::COUNTS);
+        let mut sums = Sums::of_counts(bytes, local_statement::COUNTS);
         let exec = sums.exec;
         if exec.count == 1 {
             // Its writer has not touched the histogram yet.
             exec.max.into_iter().for_each(|max| sums.histogram.add(max, 1));
         } else {
-            sums.add_buckets(|b| u64::from(u32_at(bytes, cached::HIST + 4 * b)));
+            sums.add_buckets(|b| u64::from(u32_at(bytes, local_statement::HIST + 4 * b)));
         }
         sums
     }

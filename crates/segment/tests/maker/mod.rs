@@ -7,8 +7,8 @@ pub mod relations;
 
 use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
 use segment::layout::{
-    self, block, book, bucket, cached, counts, current, directory, entry, event, head, header,
-    hold, key, moments, part, probe, rest, set, state, statement,
+    self, block, book, bucket, counts, current, directory, entry, event, head, header, hold, key,
+    local_statement, moments, part, probe, rest, set, state, statement,
 };
 use segment::StatementKey;
 use std::fs::{File, OpenOptions};
@@ -106,7 +106,7 @@ impl Maker {
             at
         };
         let entries_of_sets = sets * layout::WAYS as u32;
-        let cache = current::SIZE + layout::CACHED * cached::SIZE;
+        let cache = current::SIZE + layout::LOCAL_STATEMENTS * local_statement::SIZE;
         let statements = (sets > 0).then(|| Places {
             sets,
             sets_at: region(sets, set::SIZE as u64),
@@ -667,7 +667,7 @@ impl Maker {
     }
 
     pub fn place_at(&self, slot: u32, place: u32) -> u64 {
-        self.cache_at(slot) + (current::SIZE + place as usize * cached::SIZE) as u64
+        self.cache_at(slot) + (current::SIZE + place as usize * local_statement::SIZE) as u64
     }
 
     /// Enter a statement in the table; the number of its entry.
@@ -744,21 +744,21 @@ impl Maker {
     /// Put a statement into a place of a slot's cache.
     pub fn cache(&self, slot: u32, place: u32, generation: u64, counted: &Counted) {
         let at = self.place_at(slot, place);
-        self.u64(at + cached::GENERATION as u64, generation);
-        self.bytes(at + cached::KEY as u64, &key_bytes(&counted.key));
-        self.bytes(at + cached::COUNTS as u64, &counted.bytes(true));
-        self.u32(at + cached::STATE as u64, 1);
-        let entry = self.entry_at(slot) + entry::CACHED as u64;
-        self.u32(entry, layout::CACHED as u32);
+        self.u64(at + local_statement::GENERATION as u64, generation);
+        self.bytes(at + local_statement::KEY as u64, &key_bytes(&counted.key));
+        self.bytes(at + local_statement::COUNTS as u64, &counted.bytes(true));
+        self.u32(at + local_statement::STATE as u64, 1);
+        let entry = self.entry_at(slot) + entry::LOCAL_STATEMENTS as u64;
+        self.u32(entry, layout::LOCAL_STATEMENTS as u32);
     }
 
     /// Say in the log of a set that this use of a place was laid down into it.
     pub fn log(&self, set: u32, slot: u32, place: u32, generation: u64) {
         let at = self.set_at(set);
-        let folds = self.get_u64(at + set::MERGES as u64);
+        let folds = self.get_u64(at + set::FLUSHES as u64);
         let item = generation << 24 | u64::from(place) << 16 | u64::from(slot);
         self.u64(at + set::LOG as u64 + folds % layout::SET_LOG as u64 * 8, item);
-        self.u64(at + set::MERGES as u64, folds + 1);
+        self.u64(at + set::FLUSHES as u64, folds + 1);
     }
 
     /// Let a slot's owner work for a statement.
@@ -771,7 +771,7 @@ impl Maker {
         let size = layout::PARTS * part::SIZE;
         self.bytes(at + current::PARTS as u64, &parts[..size]);
         self.u64(at + current::BEGUN as u64, begun);
-        let entry = self.entry_at(slot) + entry::CACHED as u64;
-        self.u32(entry, layout::CACHED as u32);
+        let entry = self.entry_at(slot) + entry::LOCAL_STATEMENTS as u64;
+        self.u32(entry, layout::LOCAL_STATEMENTS as u32);
     }
 }

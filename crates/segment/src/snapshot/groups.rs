@@ -6,7 +6,9 @@
 //! readings of both. A fold whose process was killed stands still: then the journal says
 //! what the head in question held before, and how much of the slot had been moved.
 
-use crate::book::{identity_of, Book, Frame, Head, HistogramBuffers, NAMELESS};
+use super::context::ReadContext;
+use super::histograms::HistogramBuffers;
+use crate::book::{identity_of, Book, Head, NAMELESS};
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, header, i32_at, journal, state, u32_at, u64_at};
 use crate::process;
@@ -50,7 +52,7 @@ impl Segment {
     }
 
     /// The groups and the number of folds that they hold; `None`: folds came too fast.
-    pub(crate) fn read_groups(&self, frame: &Frame<'_>) -> Result<Option<Groups>, Error> {
+    pub(crate) fn read_groups(&self, context: &ReadContext<'_>) -> Result<Option<Groups>, Error> {
         let begin = Instant::now();
         loop {
             let live = self.read_live()?;
@@ -62,7 +64,7 @@ impl Segment {
             }
             let stuck = if active { Some(self.read_journal()?) } else { None };
             let undo = stuck.as_ref().and_then(|s| s.undo.as_ref());
-            let books = self.read_group_books(frame, undo)?;
+            let books = self.read_group_books(context, undo)?;
             fence(Ordering::Acquire);
             let after = self.read_live()?;
             if u64_at(&after, header::MERGE_COUNT) == folds
@@ -110,7 +112,11 @@ impl Segment {
         Ok(Stuck { slot, undo })
     }
 
-    fn read_group_books(&self, frame: &Frame<'_>, undo: Option<&Undo>) -> Result<Vec<Book>, Error> {
+    fn read_group_books(
+        &self,
+        context: &ReadContext<'_>,
+        undo: Option<&Undo>,
+    ) -> Result<Vec<Book>, Error> {
         let region = self.regions.entries;
         let (slots, count) = (self.header().slots, self.header().groups);
         let most = self.header().stats_per_book as usize;
@@ -123,7 +129,7 @@ impl Segment {
             if u32_at(bytes, entry::STATE) != state::GROUP {
                 continue;
             }
-            let previous = frame.previous.and_then(|p| {
+            let previous = context.previous.and_then(|p| {
                 let at = p.groups.binary_search_by_key(&index, |b| b.slot).ok()?;
                 p.groups.get(at)
             });

@@ -13,16 +13,24 @@
 //!
 //! A reset during the reading starts it again.
 
-use crate::book::{Book, Buffers, Frame, Life, NAMELESS};
+mod books;
+mod context;
+mod groups;
+mod histograms;
+
+use crate::book::{Book, Life, NAMELESS};
 use crate::clock::{self, Clock};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::groups::Groups;
 use crate::layout::{entry, header, state, u32_at, u64_at};
 use crate::level::{resets_of_word, Level, LevelEnd};
+use crate::overflows::Overflows;
 use crate::process;
-use crate::segment::{Overflows, Segment};
+use crate::segment::Segment;
 use crate::tranches::Tranches;
+use books::Buffers;
+use context::{Previous, ReadContext};
+use groups::Groups;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -107,20 +115,21 @@ impl Segment {
         let word = u32_at(&live, header::LEVEL_WORD);
         let resets = resets_of_word(word);
         let folds_before = u64_at(&live, header::MERGE_COUNT);
-        let frame = Frame {
-            // After a reset nothing of before is comparable, histograms least of all.
-            previous: previous.filter(|p| p.resets == resets),
+        // After a reset nothing of before is comparable, histograms least of all.
+        let comparable = previous.filter(|p| p.resets == resets);
+        let context = ReadContext {
+            previous: comparable.map(|p| Previous { books: &p.books, groups: &p.groups }),
             resets,
             reset_tick: u64_at(&live, header::RESET_TICK),
             repeats: AtomicU32::new(0),
         };
         let entries = self.read_entries()?;
-        let mut books = self.read_slots(&entries, &frame)?;
+        let mut books = self.read_slots(&entries, &context)?;
         let folding = |slot: u32| {
             let at = slot as usize * self.regions.entries.stride as usize;
             u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::MERGING
         };
-        let Some(Groups { books: mut groups, folds, stuck }) = self.read_groups(&frame)? else {
+        let Some(Groups { books: mut groups, folds, stuck }) = self.read_groups(&context)? else {
             return Ok(None);
         };
         if let Some(stuck) = &stuck {
@@ -158,8 +167,8 @@ impl Segment {
         }
         self.entries_buffer = entries;
         let nameless = self.name(&mut books)? + self.name(&mut groups)?;
-        self.check_liveness(&mut books, &frame);
-        self.name_tranches(&books)?;
+        self.check_liveness(&mut books, comparable);
+        self.name_tranches(books.iter().flat_map(|book| &book.holds).map(|hold| hold.tranche))?;
         Ok(Some(Snapshot {
             tick,
             realtime_ns: clock::realtime_ns(),
@@ -168,7 +177,7 @@ impl Segment {
             level_end: LevelEnd::of(&after),
             locks_ticks,
             resets,
-            reset_tick: frame.reset_tick,
+            reset_tick: context.reset_tick,
             overflows: Overflows::of(&after),
             refused_claims: u32_at(&after, header::REFUSED_CLAIMS) != 0,
             event_count: u64_at(&after, header::EVENT_COUNT),
@@ -193,7 +202,7 @@ impl Segment {
     }
 
     /// The books of all slots in use. With many of them, part of the work is done beside us.
-    fn read_slots(&self, entries: &[u8], frame: &Frame<'_>) -> Result<Vec<Book>, Error> {
+    fn read_slots(&self, entries: &[u8], context: &ReadContext<'_>) -> Result<Vec<Book>, Error> {
         let stride = self.regions.entries.stride as usize;
         let used: Vec<(u32, &[u8])> = (0..self.header().slots)
             .zip(entries.chunks_exact(stride))
@@ -215,7 +224,7 @@ impl Segment {
                 };
                 let mut books = Vec::with_capacity(batch.len());
                 for (slot, bytes) in *batch {
-                    books.push(self.read_slot(*slot, bytes, frame, &mut buffers)?);
+                    books.push(self.read_slot(*slot, bytes, context, &mut buffers)?);
                 }
                 done.push((number, books));
             }
@@ -258,7 +267,7 @@ impl Segment {
 
     /// A dead process may have left its number to another: look closer at a few of the slots
     /// in which nothing moved, others each time.
-    fn check_liveness(&mut self, books: &mut [Book], frame: &Frame<'_>) {
+    fn check_liveness(&mut self, books: &mut [Book], previous: Option<&Snapshot>) {
         if !self.pids_known {
             return;
         }
@@ -270,7 +279,7 @@ impl Segment {
             }
             self.liveness_turn = (self.liveness_turn + 1) % count;
             let book = &mut books[self.liveness_turn];
-            let previous = frame.previous.and_then(|p| p.book(book.slot, book.generation));
+            let previous = previous.and_then(|p| p.book(book.slot, book.generation));
             let Some(previous) = previous.filter(|p| p.seq == book.seq) else {
                 continue;
             };
