@@ -3,8 +3,8 @@
 //!
 //! 5,000 statements with texts of 300 bytes, and 100 sessions with 32 of them each in their
 //! caches, of which a quarter changes between two readings. Prints the median processor time of
-//! the first reading, of a later one and of the interval made of it, in ms, with the least and
-//! the greatest.
+//! the first reading, of a later one and of the interval made of it, in ms, with the minimum and
+//! the maximum.
 //!
 //!     cargo run --release -p segment --example read_statements
 
@@ -84,6 +84,6 @@ fn cpu_ms() -> f64 {
 fn print(what: &str, ms: &[f64]) {
     let mut ms = ms.to_vec();
     ms.sort_by(f64::total_cmp);
-    let (least, median, greatest) = (ms[0], ms[ms.len() / 2], ms[ms.len() - 1]);
-    println!("  {what:14} {median:6.2} ms ({least:.2} to {greatest:.2})");
+    let (min, median, max) = (ms[0], ms[ms.len() / 2], ms[ms.len() - 1]);
+    println!("  {what:14} {median:6.2} ms ({min:.2} to {max:.2})");
 }

@@ -29,9 +29,9 @@ pub struct Identity {
 pub enum Life {
     /// Its process is there, or that cannot be known.
     Alive,
-    /// Its process is gone and nobody has folded the slot yet.
+    /// Its process has ended and no process has merged the slot yet.
     Dead,
-    /// It has ended properly and is not folded yet.
+    /// It has ended properly and is not merged yet.
     Retired,
 }
 
@@ -49,9 +49,9 @@ pub struct Head {
     pub total: u64,
     /// Of the running account: the part of `total` that has not ended yet.
     pub running: u64,
-    /// The least; `u64::MAX` while there was none.
+    /// Their minimum; `u64::MAX` while there was none.
     pub min: u64,
-    /// The greatest.
+    /// Their maximum.
     pub max: u64,
     /// Bytes that its events moved, where they move any.
     pub amount: u64,
@@ -128,7 +128,7 @@ pub struct Book {
     pub(crate) unnamed: bool,
     /// Their histograms.
     pub(crate) histograms: HistogramStore,
-    /// Of a group: sessions folded into it.
+    /// Of a group: sessions merged into it.
     pub sessions: u64,
 }
 

@@ -25,7 +25,7 @@ pub struct Claim {
 /// What a book says of its writer's doings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BookCounters {
-    /// Changes made to the book, twice counted. Stands still while the level is off.
+    /// Twice the number of changes made to the book. Does not grow while the level is off.
     pub seq: u64,
     /// Calls through the probe in question.
     pub calls: u64,
@@ -70,7 +70,7 @@ impl Segment {
         Ok(BookCounters { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
     }
 
-    /// Changes, twice counted, of what a slot works for. Stands still while statements are paused,
+    /// Twice the number of changes of what a slot works for. Does not grow while statements are paused,
     /// and where none are kept.
     pub fn statement_changes(&self, slot: u32) -> Result<u64, Error> {
         let mut bytes = [0u8; 8];

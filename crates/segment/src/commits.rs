@@ -14,9 +14,9 @@ use serde::Serialize;
 pub struct Commits {
     /// All of them.
     pub count: u64,
-    /// Whole commits of those that synced the WAL themselves.
+    /// Whole commits that synced the WAL themselves.
     pub leader: Timing,
-    /// Whole commits of those whose WAL another one's sync had carried.
+    /// Whole commits whose WAL was synced with that of another one.
     pub group_committed: Timing,
     /// Whole commits that did not wait for a sync (synchronous_commit = off).
     pub asynchronous: Timing,
@@ -26,7 +26,7 @@ pub struct Commits {
     pub commits_per_flush: Option<f64>,
     /// Inserting the commit's own WAL; only while the level is locks.
     pub insertion: Option<Timing>,
-    /// Parts of them; those that had none of a part are not counted in it: waiting for room
+    /// Parts of them; those that had none of a part are not counted in it: waiting for WAL buffers
     /// and for others to insert their WAL,
     pub insert: Timing,
     /// for the turn to flush or for who flushes,
@@ -53,29 +53,29 @@ pub struct Checkpoints {
 }
 
 /// Where a statistic belongs in these, if it does.
-enum Part {
+enum Field {
     Commit(fn(&mut Commits) -> &mut Timing),
     Checkpoint(fn(&mut Checkpoints) -> &mut Timing),
 }
 
-fn part(stat: &Stat) -> Option<Part> {
+fn field(stat: &Stat) -> Option<Field> {
     if stat.kind != StatKind::Timer {
         return None;
     }
     Some(match stat.name.as_str() {
-        "commit::leader" | "commit::led" => Part::Commit(|c| &mut c.leader),
-        "commit::group_committed" | "commit::carried" => Part::Commit(|c| &mut c.group_committed),
-        "commit::asynchronous" => Part::Commit(|c| &mut c.asynchronous),
-        "commit::insertion" => Part::Commit(|c| c.insertion.get_or_insert_with(Timing::default)),
-        "commit::insert" => Part::Commit(|c| &mut c.insert),
-        "commit::queue" => Part::Commit(|c| &mut c.queue),
-        "commit::delay" => Part::Commit(|c| &mut c.delay),
-        "commit::write" => Part::Commit(|c| &mut c.write),
-        "commit::sync" => Part::Commit(|c| &mut c.sync),
-        "commit::replication" => Part::Commit(|c| &mut c.replication),
-        "checkpoint::total" => Part::Checkpoint(|c| &mut c.total),
-        "checkpoint::write" => Part::Checkpoint(|c| &mut c.write),
-        "checkpoint::sync" => Part::Checkpoint(|c| &mut c.sync),
+        "commit::leader" | "commit::led" => Field::Commit(|c| &mut c.leader), // old name
+        "commit::group_committed" | "commit::carried" => Field::Commit(|c| &mut c.group_committed), // old name
+        "commit::asynchronous" => Field::Commit(|c| &mut c.asynchronous),
+        "commit::insertion" => Field::Commit(|c| c.insertion.get_or_insert_with(Timing::default)),
+        "commit::insert" => Field::Commit(|c| &mut c.insert),
+        "commit::queue" => Field::Commit(|c| &mut c.queue),
+        "commit::delay" => Field::Commit(|c| &mut c.delay),
+        "commit::write" => Field::Commit(|c| &mut c.write),
+        "commit::sync" => Field::Commit(|c| &mut c.sync),
+        "commit::replication" => Field::Commit(|c| &mut c.replication),
+        "checkpoint::total" => Field::Checkpoint(|c| &mut c.total),
+        "checkpoint::write" => Field::Checkpoint(|c| &mut c.write),
+        "checkpoint::sync" => Field::Checkpoint(|c| &mut c.sync),
         _ => return None,
     })
 }
@@ -85,8 +85,8 @@ fn part(stat: &Stat) -> Option<Part> {
 pub fn whole_commit(stat: &Stat) -> Option<&'static str> {
     match stat.name.as_str() {
         _ if stat.kind != StatKind::Timer => None,
-        "commit::leader" | "commit::led" => Some("leader"),
-        "commit::group_committed" | "commit::carried" => Some("group_committed"),
+        "commit::leader" | "commit::led" => Some("leader"), // old name
+        "commit::group_committed" | "commit::carried" => Some("group_committed"), // old name
         "commit::asynchronous" => Some("asynchronous"),
         _ => None,
     }
@@ -94,7 +94,7 @@ pub fn whole_commit(stat: &Stat) -> Option<&'static str> {
 
 /// Whether this statistic is shown as one of commits or checkpoints.
 pub(crate) fn is_of_commit(stat: &Stat) -> bool {
-    part(stat).is_some()
+    field(stat).is_some()
 }
 
 /// Both; `files` are the operations on files of the same interval.
@@ -102,9 +102,9 @@ pub(crate) fn rows(sums: &FrameTotals<'_>, files: &[FileRow]) -> (Commits, Check
     let clock = sums.clock();
     let (mut commits, mut checkpoints) = (Commits::default(), Checkpoints::default());
     for (stat, total) in sums.changed() {
-        match part(stat) {
-            Some(Part::Commit(of)) => *of(&mut commits) = Timing::of(total, clock),
-            Some(Part::Checkpoint(of)) => *of(&mut checkpoints) = Timing::of(total, clock),
+        match field(stat) {
+            Some(Field::Commit(of)) => *of(&mut commits) = Timing::of(total, clock),
+            Some(Field::Checkpoint(of)) => *of(&mut checkpoints) = Timing::of(total, clock),
             None => {}
         }
     }

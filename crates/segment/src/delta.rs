@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What happened between two snapshots: per session, and in all.
+//! What happened between two snapshots: per session, and for all sessions together.
 //!
 //! Sessions are matched by slot and generation. What has ended in between is in the groups:
 //! the groups' growth, less what the ended sessions had at the first snapshot, is what they
@@ -62,7 +62,7 @@ impl<'a> Delta<'a> {
     pub fn between(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Delta<'a> {
         let previous = previous.filter(|p| p.resets == snapshot.resets);
         let since = previous.map_or(snapshot.reset_tick, |p| p.tick);
-        let Part { sessions, mut kinds, mut calls } = sessions(previous, snapshot);
+        let Share { sessions, mut kinds, mut calls } = sessions(previous, snapshot);
         let ended = ended::ended(previous, snapshot, &mut calls);
         let ended_ticks = ended.iter().fold(0, |sum: u64, kind| {
             let accounts = kind.totals.iter().enumerate();
@@ -75,7 +75,7 @@ impl<'a> Delta<'a> {
             let changed = totals.iter_mut().zip(&kind.totals).filter(|(_, t)| !t.change.is_zero());
             changed.for_each(|(sum, part)| sum.merge(part));
         }
-        let gone = |s: &Snapshot| {
+        let ended_in = |s: &Snapshot| {
             s.groups.iter().fold(0u64, |n, g| n.saturating_add(g.sessions))
                 + s.books.iter().filter(|b| b.life == Life::Retired).count() as u64
         };
@@ -83,7 +83,7 @@ impl<'a> Delta<'a> {
             snapshot,
             ticks: snapshot.tick.saturating_sub(since),
             sessions,
-            ended_sessions: gone(snapshot).saturating_sub(previous.map_or(0, gone)),
+            ended_sessions: ended_in(snapshot).saturating_sub(previous.map_or(0, ended_in)),
             ended_ticks,
             kinds,
             totals,
@@ -102,45 +102,45 @@ impl<'a> Delta<'a> {
 }
 
 /// What some of the sessions did.
-struct Part<'a> {
+struct Share<'a> {
     sessions: Vec<SessionDelta<'a>>,
     kinds: Vec<KindTotals>,
     calls: Vec<u64>,
 }
 
-/// What the sessions did. With many of them, part of the work is done beside us: it is mostly
+/// What the sessions did. With many of them, other threads do part of the work: it is mostly
 /// waiting for memory.
-fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Part<'a> {
-    let part = |books: &'a [Book]| {
-        let mut part = Part {
+fn sessions<'a>(previous: Option<&Snapshot>, snapshot: &'a Snapshot) -> Share<'a> {
+    let count = |books: &'a [Book]| {
+        let mut share = Share {
             sessions: Vec::with_capacity(books.len()),
             kinds: Vec::new(),
             calls: vec![0u64; layout::CALLS],
         };
         for book in books.iter().filter(|b| b.life != Life::Retired) {
             let before = previous.and_then(|p| p.book(book.slot, book.generation));
-            add_calls(&mut part.calls, book, before);
-            let totals = totals_of(&mut part.kinds, &book.identity.kind, snapshot.directory.len());
-            part.sessions.push(session(book, before, totals, &snapshot.directory));
+            add_calls(&mut share.calls, book, before);
+            let totals = totals_of(&mut share.kinds, &book.identity.kind, snapshot.directory.len());
+            share.sessions.push(session(book, before, totals, &snapshot.directory));
         }
-        part
+        share
     };
     let books = snapshot.books.as_slice();
     let mut shares = books.chunks(books.len().div_ceil(process::workers(books.len())).max(1));
     let own = shares.next().unwrap_or(&[]);
     std::thread::scope(|scope| {
-        let others: Vec<_> = shares.map(|share| scope.spawn(move || part(share))).collect();
-        let mut all = part(own);
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || count(share))).collect();
+        let mut every = count(own);
         for other in others {
             // A panic of the worker is a panic of ours.
             let other = other.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
-            all.sessions.extend(other.sessions);
-            merge_kinds(&mut all.kinds, other.kinds);
-            for (sum, part) in all.calls.iter_mut().zip(&other.calls) {
+            every.sessions.extend(other.sessions);
+            merge_kinds(&mut every.kinds, other.kinds);
+            for (sum, part) in every.calls.iter_mut().zip(&other.calls) {
                 *sum = sum.saturating_add(*part);
             }
         }
-        all
+        every
     })
 }
 
@@ -152,7 +152,7 @@ fn add_calls(calls: &mut [u64], book: &Book, before: Option<&Book>) {
     }
 }
 
-/// Heads do not move in a book; only a fold that stands still takes away the first ones.
+/// Heads do not move in a book; only an interrupted merge takes away the first ones.
 fn counterpart(before: Option<&Book>, index: usize, stat: StatId) -> Option<&Head> {
     let before = before?;
     before

@@ -103,7 +103,7 @@ pub enum Error {
         path: PathBuf,
         /// What was attempted.
         wish: &'static str,
-        /// What the system said.
+        /// What the system reported.
         source: std::io::Error,
     },
 }

@@ -41,13 +41,13 @@ pub struct Frame {
     pub wall: u64,
     /// The part of its length in which the level was locks.
     pub locks_ticks: u64,
-    /// Sessions that stand still inside an update and were read as they are.
+    /// Sessions that stopped inside an update and were read as they are.
     pub torn_sessions: usize,
     /// Heads that name no statistic.
     pub nameless: u64,
-    /// What found no room, since the segment was made.
+    /// Overflows since the segment was made.
     pub overflow: Overflows,
-    /// What found no room in the interval; at least one name or statistic where any has found none before.
+    /// Overflows in the interval; at least one name or statistic where there was any before.
     pub overflow_in_interval: Overflows,
     /// Functions with a probe, called or not.
     pub functions_probed: usize,
@@ -85,7 +85,7 @@ pub struct FrameStat {
     pub total: Total,
 }
 
-/// What found no room in the interval; whoever still goes without a slot counts in each.
+/// Overflows in the interval; a process that is still without a slot counts in each.
 fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflows {
     let mut new = previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
     if snapshot.refused_claims && new.slots == 0 && new.memory == 0 {

@@ -97,7 +97,7 @@ pub enum Name<'n> {
     Function {
         /// The function and the phase.
         key: [&'n str; 2],
-        /// What of them.
+        /// Which of their figures.
         figure: CallFigure,
     },
     /// The calls of one function by another.

@@ -52,7 +52,7 @@ pub(crate) struct Regions {
     pub probes: Region,
     pub directory: Region,
     pub events: Region,
-    pub fold_log: Region,
+    pub merge_log: Region,
     pub journal: Region,
     pub entries: Region,
     pub books: Region,
@@ -122,12 +122,12 @@ pub(crate) fn parse_header(
         });
     }
     let damaged = |what: String| Error::Damaged { path: path.clone(), what };
-    let number = |what: &str, at: usize, least: u32, most: u32| {
+    let number = |what: &str, at: usize, min: u32, max: u32| {
         let value = u32_at(head, at);
-        if (least..=most).contains(&value) {
+        if (min..=max).contains(&value) {
             Ok(value)
         } else {
-            Err(damaged(format!("{what} is {value}, not {least} to {most}")))
+            Err(damaged(format!("{what} is {value}, not {min} to {max}")))
         }
     };
     number(
@@ -202,7 +202,7 @@ pub(crate) fn parse_header(
         probes: region("probes", header::PROBES, (0, 4_096), layout::probe::SIZE)?,
         directory: region("names", header::DIRECTORY, (64, 65_536), layout::directory::SIZE)?,
         events: region("events", header::EVENTS, (16, 65_536), layout::event::SIZE)?,
-        fold_log: region("folds", header::MERGE_LOG, (1, 1 << 20), 8)?,
+        merge_log: region("merges", header::MERGE_LOG, (1, 1 << 20), 8)?,
         journal: region("the journal", header::JOURNAL, (1, 1), layout::journal::SIZE)?,
         entries: region("slots", header::ENTRIES, entries, layout::entry::SIZE)?,
         books: region("books", header::BOOKS, entries, book_size)?,

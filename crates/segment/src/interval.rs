@@ -70,11 +70,11 @@ pub struct Interval {
     /// The part of `interval_seconds` in which the level was locks: rates of locks are per
     /// second of this.
     pub locks_seconds: f64,
-    /// Sessions that stand still inside an update and were read as they are.
+    /// Sessions that stopped inside an update and were read as they are.
     pub torn_sessions: usize,
-    /// What found no room, since the segment was made.
+    /// Overflows since the segment was made.
     pub overflow: Overflows,
-    /// What found no room in this interval.
+    /// Overflows in this interval.
     pub overflow_in_interval: Overflows,
     /// The sessions that are there at its end.
     pub sessions: Vec<SessionRow>,

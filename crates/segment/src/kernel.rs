@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The witness: what the kernel says of the same processes, beside the ledger.
+//! What the kernel reports of the same processes, to check the ledger.
 //!
 //! /proc/PID/schedstat has the time that a process was on a processor and the time that it
 //! stood in the run queue. The `cpu` account holds both, so it may never exceed their sum:
@@ -93,7 +93,7 @@ impl KernelView {
     }
 }
 
-/// A reading of /proc/PID/schedstat, and the counter of the book beside it.
+/// A reading of /proc/PID/schedstat, and the counter of the book at that time.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     seq: u64,
@@ -119,7 +119,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begin to watch. What stands in the way is told by every [`KernelView`].
+    /// Begin to watch. Every [`KernelView`] says what stands in the way.
     pub fn start(segment: &Segment) -> Watch {
         let watch = Watch::unsampled(segment);
         Watch { sampler: watch.reason.is_none().then(|| Sampler::start(segment)), ..watch }
@@ -143,8 +143,8 @@ impl Watch {
         }
     }
 
-    /// The same without the thread that samples: only what the kernel has summed up is told,
-    /// for who looks all the time and shall cost next to nothing.
+    /// The same without the thread that samples: only the kernel's sums are reported,
+    /// for a reader that runs all the time and must cost next to nothing.
     pub fn without_samples(segment: &Segment) -> Watch {
         Watch::unsampled(segment)
     }
@@ -228,8 +228,7 @@ impl Watch {
 }
 
 /// Half the width of Wilson's 95 % interval of a share: honest also when no hit was seen.
-/// E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
-/// JASA 22 (1927).
+/// E. B. Wilson, JASA 22 (1927), 209-212.
 pub fn half_width(hits: u64, samples: u64) -> f64 {
     const Z: f64 = 1.96;
     let n = samples as f64;
@@ -417,7 +416,7 @@ impl Proc {
         if let Some((file, is_syscall)) = self.files.get(&pid) {
             match file.read_at(&mut buffer, 0) {
                 Ok(n) if n > 0 => return parse_doing(&buffer[..n], *is_syscall),
-                // Its process has gone, or this one may not be asked.
+                // Its process has ended, or we may not ask about this one.
                 _ => self.files.remove(&pid),
             };
         }
@@ -479,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn blocked_and_running_are_told_apart_in_both_files() {
+    fn blocked_and_running_are_distinguished_in_both_files() {
         assert_eq!(parse_doing(b"running\n", true).unwrap(), Doing::Running);
         assert_eq!(parse_doing(b"74 0x5 0x0 ...", true).unwrap(), Doing::Blocked(Some(74)));
         assert_eq!(parse_doing(b"-1 0x7ffd 0x7f", true).unwrap(), Doing::Blocked(None));

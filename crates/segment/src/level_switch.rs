@@ -116,7 +116,7 @@ impl LevelSwitch {
         Ok(LevelSwitch { page, clock: *segment.clock() })
     }
 
-    /// The clock in whose ticks an end is told.
+    /// The clock whose ticks an end is given in.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }

@@ -5,7 +5,7 @@
 //! The way of the data is one line: [`Segment`] → [`Snapshot`] → [`Delta`] → [`Frame`] →
 //! [`Interval`]. Frames add up to a frame, and are what recordings keep. Every view of the
 //! command is made from an [`Interval`]; none computes its own. Statements,
-//! of which there may be thousands, go beside it: [`Segment`] → [`Statements`] →
+//! of which there may be thousands, take a way of their own: [`Segment`] → [`Statements`] →
 //! [`StatementsDelta`].
 //!
 //! A reader never writes and never maps the file: it reads with `pread`, so that a file which

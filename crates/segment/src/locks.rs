@@ -121,7 +121,7 @@ pub enum Name<'n> {
     Lwlock {
         /// Lock, mode, phase, as in [`LwlockRow`].
         key: [&'n str; 3],
-        /// What of it.
+        /// Which of its figures.
         figure: LwlockFigure,
     },
     /// A wait for a heavyweight lock.
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_locks_are_told_from_others() {
+    fn names_of_locks_are_distinguished_from_others() {
         let stat = |name: &str| Stat::new(name.to_string(), StatKind::Timer, "ticks".to_string());
         for name in [
             "lwlock::ProcArray::held::execute::shared",

@@ -3,28 +3,28 @@
 
 use crate::layout::{header, u64_at};
 
-/// What found no room, since the segment was made.
+/// Overflows since the segment was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Overflows {
     /// Sessions that found no slot and run uninstrumented.
     pub slots: u64,
-    /// Statistics that found no room in their session's book.
+    /// Statistics that did not fit into their session's book.
     pub statistics: u64,
-    /// Names that found no room in the directory.
+    /// Names that did not fit into the directory.
     pub directory: u64,
-    /// Sessions folded into the group of last resort.
+    /// Sessions merged into the group of last resort.
     pub groups: u64,
     /// Growths that the file system refused, and sessions that found no memory for a slot.
     pub memory: u64,
-    /// Slots found damaged and not folded.
+    /// Slots found damaged and not merged.
     pub lost_merges: u64,
-    /// What was counted of statements and could not be laid down in their table.
+    /// Counts of statements that could not be flushed into their table.
     pub statements_dropped: u64,
     /// Statements left half changed by a process that died.
     pub statements_lost: u64,
-    /// Texts of statements cut for want of room.
+    /// Texts of statements cut because their space was full.
     pub texts_cut: u64,
-    /// What was counted of a relation and left half laid down by a process that died.
+    /// Counts of a relation left half flushed by a process that died.
     pub relations_lost: u64,
 }
 
@@ -84,7 +84,7 @@ impl Overflows {
         }
     }
 
-    /// A writer looks once for what a directory or a book has no room for, and counts it no more: so no
+    /// A writer looks only once for a statistic that does not fit into a directory or a book: so no
     /// interval after that has everything.
     pub(crate) fn with_lasting(self, ever: &Overflows) -> Overflows {
         Overflows {

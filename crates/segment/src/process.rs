@@ -23,7 +23,7 @@ pub fn exists(pid: i32) -> bool {
 }
 
 /// Whether the process of this number is the one that was there at `claimed_boot_ns`
-/// (CLOCK_BOOTTIME), neither gone nor another one nor a zombie.
+/// (CLOCK_BOOTTIME), not ended, replaced or a zombie.
 pub fn is_same(pid: i32, claimed_boot_ns: u64) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else {
         return exists(pid);

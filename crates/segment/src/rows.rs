@@ -85,9 +85,9 @@ pub struct StatisticRow {
     pub count: u64,
     /// Their sum.
     pub total: f64,
-    /// The least.
+    /// Their minimum.
     pub min: Option<f64>,
-    /// The greatest.
+    /// Their maximum.
     pub max: Option<f64>,
     /// The median, within 6.25 %.
     pub p50: Option<f64>,

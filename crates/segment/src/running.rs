@@ -17,7 +17,7 @@ pub(crate) struct Running {
 }
 
 impl Segment {
-    /// What runs in a slot now; `None` where that cannot be told at once, or the slot is no
+    /// What runs in a slot now; `None` where that is not known at once, or the slot is no
     /// longer that owner's.
     pub(crate) fn running(&mut self, slot: u32, generation: u32) -> Result<Option<Running>, Error> {
         let mut owner = [0u8; 8];

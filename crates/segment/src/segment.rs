@@ -74,7 +74,7 @@ pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> 
 impl Segment {
     /// Attach to the segment at a place, read-only, if it belongs to whom it has to (see
     /// [`SegmentPath`]). A symbolic link is not followed. For a segment made less than 50 ms ago this
-    /// waits until its clock can be told.
+    /// waits until its clock can be measured.
     pub fn open(place: &(impl ToSegmentPath + ?Sized)) -> Result<Segment, Error> {
         let place = place.to_segment_path();
         let open = |flags: OFlags| {
@@ -168,13 +168,13 @@ impl Segment {
     }
 
     /// Whether the writers' pids are numbers of our own pid namespace. If not, a dead writer
-    /// cannot be told from an idle one, and /proc says nothing about either.
+    /// cannot be distinguished from an idle one, and /proc says nothing about either.
     pub fn knows_pids(&self) -> bool {
         self.pids_known
     }
 
     /// Whether the path now names another file, or none: the writers have begun a new
-    /// segment, or the server has gone.
+    /// segment, or the server has ended.
     pub fn replaced(&self) -> bool {
         std::fs::symlink_metadata(self.path()).map_or(true, |m| (m.dev(), m.ino()) != self.identity)
     }
@@ -269,13 +269,13 @@ impl Segment {
         Ok(u32::from_ne_bytes(bytes))
     }
 
-    /// What found no room so far.
+    /// Overflows so far.
     pub fn overflows(&self) -> Result<Overflows, Error> {
         Ok(Overflows::of(&self.read_live()?))
     }
 
     /// Files that had to give way to others before their writes were synced: the next sync of
-    /// such a one is told with fewer writes than there were.
+    /// such a file is reported with fewer writes than there were.
     pub fn files_given_up(&self) -> Result<u64, Error> {
         self.read_u64(header::OVERFLOW_FILES as u64)
     }

@@ -30,8 +30,8 @@ pub struct SessionRow {
     pub activity: Arc<str>,
     /// For how long it has been doing that.
     pub since_seconds: f64,
-    /// "active", "idle", "idle in transaction", "background", or "dead": its process is gone
-    /// and its slot not folded yet.
+    /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
+    /// and its slot is not merged yet.
     pub state: &'static str,
     /// Time that it lived in the interval: the sum of its accounts.
     pub lived_seconds: f64,
@@ -43,7 +43,7 @@ pub struct SessionRow {
     pub commands: u64,
     /// Its slot.
     pub slot: u32,
-    /// The how manieth owner of the slot it is.
+    /// Its ordinal among the owners of the slot.
     pub generation: u32,
     /// Lightweight locks that it holds.
     pub holding_count: u32,

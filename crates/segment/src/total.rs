@@ -13,10 +13,10 @@ pub struct Change {
     pub count: u64,
     /// Of accounts: ticks of the interval. Otherwise the sum of what ended.
     pub total: u64,
-    /// The least of what ended. Exact when it is the least ever or was the only one, else
+    /// The minimum of what ended. Exact when it is the lowest ever or was the only one, else
     /// the middle of its bucket (6.25 %).
     pub min: Extreme,
-    /// The greatest of what ended, known as well as `min`; of an account also what is
+    /// The maximum of what ended, known as well as `min`; of an account also what is
     /// running still, as long as it has lasted so far.
     pub max: Extreme,
     /// Bytes that these events moved.
@@ -25,7 +25,7 @@ pub struct Change {
     pub follows: u64,
 }
 
-/// The least or the greatest of some values.
+/// The minimum or the maximum of some values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Extreme {
     /// There are no values.
@@ -135,7 +135,7 @@ pub(crate) fn scaled(ticks: u64, ratio: f64) -> u64 {
     }
 }
 
-/// Least and greatest of what was counted, given the lowest and highest bucket in which the
+/// Minimum and maximum of what was counted, given the lowest and highest bucket in which the
 /// histogram grew and the extremes since ever at the end and, if there was anything, at the
 /// beginning. A new record is exact.
 pub(crate) fn extremes(
@@ -145,11 +145,11 @@ pub(crate) fn extremes(
 ) -> (Extreme, Extreme) {
     let within = |b: usize| Extreme::Of(bucket_middle(b).min(now.1).max(now.0.min(now.1)));
     let min = match then {
-        Some((least, _)) if now.0 >= least => growth.0.map_or(Extreme::Unknown, within),
+        Some((min, _)) if now.0 >= min => growth.0.map_or(Extreme::Unknown, within),
         _ => Extreme::Of(now.0),
     };
     let max = match then {
-        Some((_, greatest)) if now.1 <= greatest => growth.1.map_or(Extreme::Unknown, within),
+        Some((_, max)) if now.1 <= max => growth.1.map_or(Extreme::Unknown, within),
         _ => Extreme::Of(now.1),
     };
     (min, max)

@@ -49,7 +49,7 @@ fn the_header_reads_as_it_was_written() {
         "overflow_directory": overflows.directory,
         "overflow_groups": overflows.groups,
         "overflow_memory": overflows.memory,
-        "lost_folds": overflows.lost_merges,
+        "lost_folds": overflows.lost_merges, // old name
         "statements_dropped": overflows.statements_dropped,
         "statements_lost": overflows.statements_lost,
         "texts_cut": overflows.texts_cut,
@@ -129,7 +129,7 @@ fn sessions_and_groups_read_as_they_were_written() {
     let word = golden["header"]["level_word"].as_u64().unwrap();
     assert_eq!(u64::from(snapshot.resets), word >> 8);
     assert_eq!(json!(snapshot.reset_tick), golden["header"]["reset_tick"]);
-    assert_eq!(json!(snapshot.merges), golden["header"]["fold_count"]);
+    assert_eq!(json!(snapshot.merges), golden["header"]["fold_count"]); // old name
     let end = snapshot.level_end.as_ref().expect("the level has an end");
     assert_eq!(json!(end.tick), golden["header"]["level_until"]);
     assert_eq!(end.then, segment::Level::Waits);
@@ -197,7 +197,7 @@ fn ticks(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// Count, sum and extremes; the sum of squares is told by the deviation.
+/// Count, sum and extremes; the sum of squares follows from the deviation.
 fn assert_moments(read: Moments, golden: &Value, what: &str) {
     assert_eq!(json!(read.count), golden["count"], "{what}");
     assert_eq!(json!(ticks(read.seconds)), golden["total"], "{what}");
@@ -285,7 +285,7 @@ fn statements_read_as_they_were_written() {
         assert_eq!(json!(read.born), entry.unwrap()["born"]);
     }
 
-    // Of another boot, so nothing runs on beyond what is told.
+    // Of another boot, so nothing runs on beyond what is written.
     let current = &written["caches"][0]["current"];
     let [flight] = statements.in_flight() else { panic!("{:?}", statements.in_flight()) };
     assert_eq!((flight.slot, key(&flight.key)), (0, current["key"].clone()));

@@ -38,7 +38,7 @@ fn real(path: &Path) -> Vec<u8> {
         }
         maker.write(&slot);
         if index == 2 {
-            maker.fold(slot, &mut group, start + 30_000_000);
+            maker.merge(slot, &mut group, start + 30_000_000);
         }
     }
     let text: String = (0..50).map(|i| format!("select ${i}, größe\n")).collect();
@@ -176,7 +176,7 @@ impl Bench {
         let _ = segment.probes();
         let _ = segment.events(0);
         let _ = segment.population();
-        // Beside a snapshot of the sound file, and alone.
+        // With a snapshot of the sound file, and alone.
         for previous in [self.snapshot.as_ref(), None] {
             if let Ok(snapshot) = segment.snapshot(previous) {
                 let interval = Interval::between(&segment, previous, &snapshot);

@@ -69,7 +69,7 @@ fn what_a_slot_holds_does_not_count_until_it_has_followed_a_reset() {
 }
 
 #[test]
-fn one_that_is_being_laid_down_for_ever_is_taken_as_it_is_and_said() {
+fn an_endless_flush_is_read_as_it_is_and_reported_as_torn() {
     let (_folder, path, maker) = made();
     maker.relation(1, &Reads::of(16384, 100));
     maker.relation(2, &Reads::of(16385, 7));
@@ -80,7 +80,7 @@ fn one_that_is_being_laid_down_for_ever_is_taken_as_it_is_and_said() {
 }
 
 #[test]
-fn an_entry_that_is_being_made_is_no_relation_yet_and_one_that_is_gone_still_is() {
+fn an_entry_being_created_is_no_relation_yet_and_an_unlinked_one_still_is() {
     let (_folder, path, maker) = made();
     for (number, state) in [(1, 1), (2, 3)] {
         maker.relation(number, &Reads::of(16383 + number, 5));

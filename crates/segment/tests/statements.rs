@@ -87,7 +87,7 @@ fn table_and_caches_are_added() {
 }
 
 #[test]
-fn what_is_laid_down_or_dropped_or_free_counts_no_more() {
+fn what_is_flushed_or_dropped_or_free_counts_no_more() {
     let world = world();
     let maker = &world.maker;
     let counted = Counted::new(1, &[100, 200]);
@@ -96,7 +96,7 @@ fn what_is_laid_down_or_dropped_or_free_counts_no_more() {
         maker.cache(0, place, 40 + u64::from(place), &counted);
     }
     let (_, [a, b]) = sets_of(&counted.key, SETS);
-    // The first was laid down into one of the sets, an earlier use of the second into the other ...
+    // The first was flushed into one of the sets, an earlier use of the second into the other ...
     maker.log(a, 0, 0, 40);
     maker.log(b, 0, 1, 40);
     // ... the third a reset has emptied, of the fourth only an earlier use.
@@ -125,7 +125,7 @@ fn a_writer_that_stands_still_holds_nobody_up() {
 }
 
 #[test]
-fn texts_are_joined_and_told_when_cut() {
+fn texts_are_joined_and_marked_when_cut() {
     let world = world();
     let maker = &world.maker;
     let long: String = (0..70).map(|i| format!("column_{i},\n")).collect();
@@ -176,7 +176,7 @@ fn an_interval_is_what_came_in_it() {
     new.plans.extend([20, 40]);
     new.rows += 30;
     maker.enter(&new.parts(&[(1, 4, 700)]), 7);
-    // Evicted and entered anew; and one that was only in a cache is laid down.
+    // Evicted and entered anew; and one that was only in a cache is flushed.
     maker.enter(&Counted::new(2, &[80, 90, 95]), 1000);
     maker.enter(&Counted::new(3, &[5, 25]), 1001);
     maker.u32(maker.place_at(0, 0) + local_statement::STATE as u64, 0);
@@ -224,7 +224,7 @@ fn what_a_session_works_for_counts_up_to_now() {
     let now = monotonic_ns();
     let second = 1_000_000_000;
     let who = Who::client();
-    // Since 4 s ago: it waited for a lock for half a second, which is told, computed for half
+    // Since 4 s ago: it waited for a lock for half a second, which is counted, computed for half
     // a second, read for a second until 2 s ago, which its book has not recorded yet, and
     // waits since then.
     let mut slot = maker.claim(1, 4, who, read, now - 3 * second);
@@ -233,7 +233,7 @@ fn what_a_session_works_for_counts_up_to_now() {
     let parts = [(cpu, 9, 2 * second), (lock, 2, second / 2)];
     maker.work(1, &Counted::new(5, &[]).parts(&parts), now - 6 * second, now - 4 * second);
     maker.u64(maker.cache_at(1) + current::WAITS as u64, second / 2);
-    // One that works for nothing, and one that is gone.
+    // One that works for nothing, and one that has ended.
     maker.claim(0, 1, who, cpu, now);
     maker.work(0, &Counted::new(6, &[]), 0, 0);
     maker.work(2, &Counted::new(6, &[]), now, now);

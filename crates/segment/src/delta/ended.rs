@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What the sessions did that are no more: by kind of process and statistic, the growth of the
-//! groups and of the slots that are not folded yet, less what these sessions had before.
+//! groups and of the slots that are not merged yet, less what these sessions had before.
 
 use super::kinds::KindTotals;
 use super::moved::take_back;
@@ -91,8 +91,8 @@ pub(super) fn ended(
         }
     }
     if let Some(previous) = previous {
-        let gone = previous.books.iter().filter(|p| !is_session(p));
-        for book in previous.groups.iter().chain(gone) {
+        let ended = previous.books.iter().filter(|p| !is_session(p));
+        for book in previous.groups.iter().chain(ended) {
             kind_of(&mut kinds, book, size).add(book, false);
             for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
                 *sum -= i128::from(n);

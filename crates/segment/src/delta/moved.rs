@@ -5,12 +5,12 @@ use crate::directory::StatId;
 
 /// A writer may learn late what its running time is for, and then moves it to that account:
 /// since the end of the wait for a command it was the command's. If the earlier snapshot had
-/// it where it was before, it has been told already, and the account it went to holds it a
+/// it where it was before, it has been reported already, and the account it went to holds it a
 /// second time. Take it from where most is, and say from where.
 pub(super) fn take_back<'t>(
     mut moved: u64,
     accounts: impl Iterator<Item = (StatId, &'t mut u64)>,
-    mut told: impl FnMut(StatId, u64),
+    mut taken: impl FnMut(StatId, u64),
 ) {
     if moved == 0 {
         return;
@@ -21,6 +21,6 @@ pub(super) fn take_back<'t>(
         let part = moved.min(*total);
         *total -= part;
         moved -= part;
-        told(stat, part);
+        taken(stat, part);
     }
 }

@@ -105,7 +105,7 @@ pub const EVENT_COUNT: usize = 1192;
 pub const LOST_MERGES: usize = 1200;
 /// U64: taken out of the table for others.
 pub const STATEMENTS_EVICTED: usize = 1208;
-/// U64: counts that could not be laid down.
+/// U64: counts that could not be flushed.
 pub const STATEMENTS_DROPPED: usize = 1216;
 /// U64: left half changed by a process that died.
 pub const STATEMENTS_LOST: usize = 1224;
@@ -117,17 +117,17 @@ pub const TEXTS_FREE: usize = 1240;
 pub const TEXTS_USED: usize = 1248;
 /// U32: pid of the holder, 0 free.
 pub const MERGE_LOCK: usize = 1280;
-/// U64: folds completed.
+/// U64: merges completed.
 pub const MERGE_COUNT: usize = 1296;
 /// U64: 1 while group books change.
 pub const MERGE_ACTIVE: usize = 1304;
 /// U64: files given up with writes not synced.
 pub const OVERFLOW_FILES: usize = 1344;
-/// U64: times that a relation found no room.
+/// U64: times that a relation found no free entry.
 pub const OVERFLOW_RELATIONS: usize = 1352;
-/// U64: places of relations left half laid down by a process that died.
+/// U64: local relations left half flushed by a process that died.
 pub const RELATIONS_LOST: usize = 1360;
-/// U64: claims refused because the file system had no room.
+/// U64: claims refused because the file system was full.
 pub const REFUSED_MEMORY: usize = 1368;
 /// U32: 1: a process that was refused a slot waits for one.
 pub const REFUSED_CLAIMS: usize = 1412;

@@ -35,7 +35,7 @@ pub const HOLDS: usize = 8;
 pub const FREED: usize = 4;
 /// Statements of a set.
 pub const WAYS: usize = 20;
-/// Layings-down that a set remembers.
+/// Flushes that a set remembers.
 pub const SET_LOG: usize = 32;
 /// Accounts that a statement's time is split over.
 pub const PARTS: usize = 24;

@@ -7,13 +7,13 @@ pub mod relation {
     pub const SIZE: usize = 256;
     /// U64: hash of the key.
     pub const TAG: usize = 0;
-    /// U32: 0 free, 1 being made, 2 used, 3 its relation is gone.
+    /// U32: 0 free, 1 being made, 2 used, 3 its relation is unlinked.
     pub const STATE: usize = 8;
     /// U32: places that hold it.
     pub const PINS: usize = 12;
     /// Five times u32: tablespace, database, relation, fork, 1 + number of a temporary one's session.
     pub const KEY: usize = 16;
-    /// U64: layings-down into it that have begun.
+    /// U64: flushes into it that have begun.
     pub const FLUSHES: usize = 40;
     /// U64: operations that failed.
     pub const FAILED: usize = 48;
@@ -29,7 +29,7 @@ pub mod local_relation {
     pub const SEQ: usize = 0;
     /// U64: hash of the key.
     pub const TAG: usize = 8;
-    /// U32: 0 free, 1 used, 2 being laid down.
+    /// U32: 0 free, 1 used, 2 being flushed.
     pub const STATE: usize = 16;
     /// U32: its entry in the table.
     pub const ENTRY: usize = 20;

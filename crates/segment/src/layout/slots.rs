@@ -28,7 +28,7 @@ pub mod entry {
     pub const USER_ID: usize = 36;
     /// U32: odd while the identity changes.
     pub const IDENTITY_SEQ: usize = 40;
-    /// U32: statistics already folded.
+    /// U32: statistics already merged.
     pub const MERGED: usize = 44;
     /// 64 bytes of text.
     pub const KIND: usize = 48;
@@ -54,9 +54,9 @@ pub mod state {
     pub const CLAIMING: u32 = 1;
     /// In use.
     pub const LIVE: u32 = 2;
-    /// Complete, not yet folded.
+    /// Complete, not yet merged.
     pub const RETIRED: u32 = 3;
-    /// Being folded.
+    /// Being merged.
     pub const MERGING: u32 = 4;
     /// A group of retired slots.
     pub const GROUP: u32 = 5;
@@ -146,19 +146,19 @@ pub mod head {
     pub const FOLLOWS: usize = 56;
 }
 
-/// Offsets in the journal of the fold in progress.
+/// Offsets in the journal of the merge in progress.
 pub mod journal {
     /// Bytes.
     pub const SIZE: usize = 80 + super::HIST_SIZE;
     /// U32.
     pub const ACTIVE: usize = 0;
-    /// U32: being folded.
+    /// U32: being merged.
     pub const SLOT: usize = 4;
     /// U32: entry index of its group.
     pub const GROUP: usize = 8;
     /// U32: index in the group's book.
     pub const HEAD: usize = 12;
-    /// That head before the fold.
+    /// That head before the merge.
     pub const SAVED: usize = 16;
     /// And its histogram.
     pub const HIST: usize = 80;

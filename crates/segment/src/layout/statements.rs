@@ -115,7 +115,7 @@ pub mod rest {
 pub mod set {
     /// Bytes.
     pub const SIZE: usize = 448;
-    /// U64: layings-down into it, ever.
+    /// U64: flushes into it, ever.
     pub const FLUSHES: usize = 16;
     /// [`crate::layout::WAYS`] times u32: lower half of the hash of each entry's key, 0 free.
     pub const TAGS: usize = 64;

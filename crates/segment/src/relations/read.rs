@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How table and places are read together, each operation counted once.
+//! How the table and the local entries are read together, each operation counted once.
 //!
-//! Concurrency contract. A place says that it is leaving before the entry's `folds` grows, and is
-//! free only when all of it was added. So `folds` is noted, the places are copied, then the entry;
-//! where `folds` is the same then, and no place was leaving, each sum was in one of the two. What
-//! did not come to rest is read again.
+//! Concurrency contract. A local entry is marked as being flushed before the shared entry's `flushes` grows, and
+//! is free only when all its sums were added. So `flushes` is noted, the local entries are copied, then the
+//! shared entry; where `flushes` is the same then, and no local entry was being flushed, each sum was in one
+//! of the two. What did not come to rest is read again.
 
 use super::{RelationKey, Relations, Sums};
 use crate::error::Error;
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 #[derive(Default)]
 struct Kept {
     sums: HashMap<u32, Sums>,
-    /// Entries of which a place is being laid down.
+    /// Entries of which a local entry is being flushed.
     leaving: Vec<u32>,
 }
 

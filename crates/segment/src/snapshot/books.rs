@@ -31,7 +31,7 @@ pub(crate) struct Buffers {
     next: usize,
 }
 
-/// The locks that the book in `bytes` says are held, of `holding` in all.
+/// The locks that the book in `bytes` shows as held, the first of `holding`.
 fn holds(bytes: &[u8], holding: u32) -> impl Iterator<Item = Hold> + '_ {
     let held = (holding as usize).min(layout::HOLDS);
     bytes[book::HOLDS..].chunks_exact(hold::SIZE).take(held).map(|bytes| Hold {
@@ -93,8 +93,8 @@ impl Segment {
         context: &ReadContext<'_>,
         buffers: &mut Buffers,
     ) -> Result<(), Error> {
-        let room = previous.map_or(24, |p| p.heads.len() + 4);
-        self.copy_book(book, room, context, &mut buffers.book)?;
+        let heads = previous.map_or(24, |p| p.heads.len() + 4);
+        self.copy_book(book, heads, context, &mut buffers.book)?;
         let buffer = &buffers.book;
         let most = self.header().stats_per_book as usize;
         let used = (u32_at(buffer, book::USED) as usize).min(most);
@@ -147,22 +147,22 @@ impl Segment {
     fn copy_book(
         &self,
         book: &mut Book,
-        room: usize,
+        heads: usize,
         context: &ReadContext<'_>,
         buffer: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let base = self.regions.books.entry(book.slot);
         let most = self.header().stats_per_book as usize;
-        let mut room = room.min(most);
+        let mut heads = heads.min(most);
         let mut tries = 0;
         loop {
             let before = self.read_u64(base + book::SEQ as u64)?;
             fence(Ordering::Acquire);
-            buffer.resize(book::SIZE + room * head::SIZE, 0);
+            buffer.resize(book::SIZE + heads * head::SIZE, 0);
             self.read(base, buffer)?;
             let used = (u32_at(buffer, book::USED) as usize).min(most);
-            if used > room {
-                room = used;
+            if used > heads {
+                heads = used;
                 continue;
             }
             book.now = self.clock().now();
@@ -173,10 +173,10 @@ impl Segment {
             }
             tries += 1;
             let all = context.repeats.fetch_add(1, Ordering::Relaxed);
-            // A process that is gone does not finish its update; one that is stopped may not
+            // A process that has ended does not finish its update; one that is stopped may not
             // for hours.
-            let gone = book.life != Life::Alive && before == book.seq;
-            if gone || tries >= BOOK_TRIES || all >= ALL_TRIES {
+            let ended = book.life != Life::Alive && before == book.seq;
+            if ended || tries >= BOOK_TRIES || all >= ALL_TRIES {
                 book.torn = book.life == Life::Alive;
                 return Ok(());
             }

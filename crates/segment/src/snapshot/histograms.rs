@@ -8,7 +8,7 @@ use crate::histogram_store::StoreBuilder;
 use crate::layout::{self, book, bucket, head};
 use crate::segment::Segment;
 
-/// An empty histogram beside so many records is not kept by its writer, and not looked for
+/// After this many records an empty histogram is one that its writer does not keep: it is not read
 /// again.
 const PLAIN_FROM: u64 = 8;
 /// Histograms that lie no further apart are read together, bytes ...

@@ -2,13 +2,13 @@
 //! One consistent reading of a whole segment.
 //!
 //! Concurrency contract. Writers go on while we read, and are never held up. How one book
-//! is read is said in `book`, how the groups are in `groups`.
+//! is read is documented in `books`, how the groups are in `groups`.
 //!
-//! A session that ends is folded into its group. The whole counts it once: the slots are
-//! read first, then the groups, between two equal readings of the number of folds while no
-//! fold is active; then every slot that the log of folds names for the time since we began
-//! is dropped, because its group already holds it. A fold whose process was killed stands
-//! still: then the journal gives the group back what it held before, and the slot goes
+//! A session that ends is merged into its group. The whole counts it once: the slots are
+//! read first, then the groups, between two equal readings of the number of merges while no
+//! merge is active; then every slot that the log of merges names for the time since we began
+//! is dropped, because its group already holds it. A merge whose process was killed
+//! does not go on: then the journal gives the group back what it held before, and the slot goes
 //! without the statistics that had already been moved.
 //!
 //! A reset during the reading starts it again.
@@ -55,17 +55,17 @@ pub struct Snapshot {
     pub resets: u32,
     /// When that last happened, tick.
     pub reset_tick: u64,
-    /// What found no room so far.
+    /// Overflows so far.
     pub overflows: Overflows,
     /// Whether a process that found no slot still goes without.
     pub refused_claims: bool,
     /// Events ever begun.
     pub event_count: u64,
-    /// Folds completed.
+    /// Merges completed.
     pub merges: u64,
     /// The sessions, by slot.
     pub books: Vec<Book>,
-    /// The groups of folded sessions, by index.
+    /// The groups of merged sessions, by index.
     pub groups: Vec<Book>,
     /// The names of the statistics.
     pub directory: Arc<Directory>,
@@ -73,7 +73,7 @@ pub struct Snapshot {
     pub tranches: Arc<Tranches>,
     /// Heads that name no statistic; what they hold is not shown.
     pub nameless: u64,
-    /// A fold was found standing still, its process killed.
+    /// An interrupted merge was found: its process was killed.
     pub stuck_merge: bool,
 }
 
@@ -114,8 +114,8 @@ impl Segment {
         let live = self.read_live()?;
         let word = u32_at(&live, header::LEVEL_WORD);
         let resets = resets_of_word(word);
-        let folds_before = u64_at(&live, header::MERGE_COUNT);
-        // After a reset nothing of before is comparable, histograms least of all.
+        let merges_before = u64_at(&live, header::MERGE_COUNT);
+        // After a reset nothing of before is comparable, histograms in particular.
         let comparable = previous.filter(|p| p.resets == resets);
         let context = ReadContext {
             previous: comparable.map(|p| Previous { books: &p.books, groups: &p.groups }),
@@ -125,43 +125,43 @@ impl Segment {
         };
         let entries = self.read_entries()?;
         let mut books = self.read_slots(&entries, &context)?;
-        let folding = |slot: u32| {
+        let merging = |slot: u32| {
             let at = slot as usize * self.regions.entries.stride as usize;
             u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::MERGING
         };
-        let Some(Groups { books: mut groups, folds, stuck }) = self.read_groups(&context)? else {
+        let Some(Groups { books: mut groups, merges, stuck }) = self.read_groups(&context)? else {
             return Ok(None);
         };
         if let Some(stuck) = &stuck {
-            // What the killed fold has already moved is in the group now.
+            // What the interrupted merge has already moved is in the group now.
             if let Some(book) = books.iter_mut().find(|b| b.slot == stuck.slot) {
-                if folding(book.slot) {
-                    let folded = self.folded_of(book.slot)? as usize;
-                    book.heads.drain(..folded.min(book.heads.len()));
+                if merging(book.slot) {
+                    let merged = self.merged_of(book.slot)? as usize;
+                    book.heads.drain(..merged.min(book.heads.len()));
                     book.run_head = None;
                 }
             }
         }
-        let done = folds.wrapping_sub(folds_before);
-        let log = self.regions.fold_log;
+        let done = merges.wrapping_sub(merges_before);
+        let log = self.regions.merge_log;
         if done > u64::from(log.count) {
             return Ok(None);
         }
         if done > 0 {
-            let mut folded = HashSet::new();
-            for n in folds_before..folds {
+            let mut merged = HashSet::new();
+            for n in merges_before..merges {
                 let at = (n % u64::from(log.count)) as u32;
-                folded.insert(self.read_u64(log.entry(at))?);
+                merged.insert(self.read_u64(log.entry(at))?);
             }
             books
-                .retain(|b| !folded.contains(&(u64::from(b.generation) << 32 | u64::from(b.slot))));
+                .retain(|b| !merged.contains(&(u64::from(b.generation) << 32 | u64::from(b.slot))));
         }
         let tick = self.clock.now();
         let locks_ticks = self.locks_ticks(tick)?;
         let after = self.read_live()?;
-        let folds_after = u64_at(&after, header::MERGE_COUNT);
+        let merges_after = u64_at(&after, header::MERGE_COUNT);
         if resets_of_word(u32_at(&after, header::LEVEL_WORD)) != resets
-            || folds_after.wrapping_sub(folds_before) > u64::from(log.count)
+            || merges_after.wrapping_sub(merges_before) > u64::from(log.count)
         {
             return Ok(None);
         }
@@ -181,7 +181,7 @@ impl Segment {
             overflows: Overflows::of(&after),
             refused_claims: u32_at(&after, header::REFUSED_CLAIMS) != 0,
             event_count: u64_at(&after, header::EVENT_COUNT),
-            merges: folds,
+            merges,
             books,
             groups,
             directory: self.directory.clone(),
@@ -201,7 +201,7 @@ impl Segment {
         Ok(entries)
     }
 
-    /// The books of all slots in use. With many of them, part of the work is done beside us.
+    /// The books of all slots in use. With many of them, other threads do part of the work.
     fn read_slots(&self, entries: &[u8], context: &ReadContext<'_>) -> Result<Vec<Book>, Error> {
         let stride = self.regions.entries.stride as usize;
         let used: Vec<(u32, &[u8])> = (0..self.header().slots)

@@ -42,7 +42,7 @@ impl Cached {
         })
     }
 
-    /// What the log of a set says when this use of the place is laid down.
+    /// What the log of a set holds once this use of the local entry was flushed.
     pub fn item(&self) -> u64 {
         self.generation << 24 | u64::from(self.place) << 16 | u64::from(self.slot)
     }
@@ -177,7 +177,7 @@ impl Segment {
     }
 
     /// Where the time of a slot's owner went from the tick `since` until now, less the waits
-    /// that are told already; and now.
+    /// that are counted already; and now.
     fn rest_since(&self, slot: u32, since: u64, waits: u64) -> Result<(Rest, u64), Error> {
         let base = self.regions.books.entry(slot);
         let mut words = [0u8; book::PEND_TICKS + 8];
@@ -209,10 +209,10 @@ impl Segment {
         let start = u64_at(&words, book::RUN_START).clamp(since, now);
         let pending =
             part(stat(book::PEND)?, 1, u64_at(&words, book::PEND_TICKS).min(start - since));
-        let told = pending.map_or(0, |p| p.ticks).saturating_add(waits);
+        let counted = pending.map_or(0, |p| p.ticks).saturating_add(waits);
         let rest = Rest {
             pending,
-            between: (start - since).saturating_sub(told),
+            between: (start - since).saturating_sub(counted),
             running: part(stat(book::RUN)?, 0, now - start),
         };
         Ok((rest, now))

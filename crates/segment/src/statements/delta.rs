@@ -52,7 +52,7 @@ impl StatementsDelta {
         self.evicted
     }
 
-    /// Counts that could not be laid down in the table.
+    /// Counts that could not be flushed into the table.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -35,10 +35,10 @@ pub struct Moments {
     pub seconds: f64,
     /// Their mean; `None` where there were none.
     pub mean: Option<f64>,
-    /// The least; of an interval exact where it is the least ever or was the only one, else
+    /// Their minimum; of an interval exact where it is the lowest ever or was the only one, else
     /// within 6.25 %. `None` where there were none, or it cannot be known.
     pub min: Option<f64>,
-    /// The greatest, likewise.
+    /// Their maximum, likewise.
     pub max: Option<f64>,
     /// Their standard deviation (of all, not of a sample); `None` where there were none.
     pub stddev: Option<f64>,

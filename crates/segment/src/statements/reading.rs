@@ -83,7 +83,7 @@ impl Statements {
         &self.directory
     }
 
-    /// Statements for which the table has room.
+    /// Statements that fit into the table.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
@@ -98,7 +98,7 @@ impl Statements {
         self.evicted
     }
 
-    /// Counts that could not be laid down in the table, since the segment was made.
+    /// Counts that could not be flushed into the table, since the segment was made.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -108,12 +108,12 @@ impl Statements {
         self.lost
     }
 
-    /// Texts cut for want of room, since the segment was made.
+    /// Texts cut because their space was full, since the segment was made.
     pub fn texts_cut(&self) -> u64 {
         self.texts_cut
     }
 
-    /// Whether sessions are told not to look at statements for now.
+    /// Whether sessions pause counting statements.
     pub fn paused(&self) -> bool {
         self.paused
     }
@@ -124,12 +124,12 @@ impl Statements {
         self.torn
     }
 
-    /// The name of a database, as a session has told it.
+    /// The name of a database, as a session reported it.
     pub fn database(&self, id: u32) -> Option<&str> {
         self.databases.get(&id).map(String::as_str)
     }
 
-    /// The name of a user, as a session has told it.
+    /// The name of a user, as a session reported it.
     pub fn user(&self, id: u32) -> Option<&str> {
         self.users.get(&id).map(String::as_str)
     }

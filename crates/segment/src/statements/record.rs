@@ -73,9 +73,9 @@ pub struct TimesRecord {
     pub count: u64,
     /// Their sum.
     pub total: u64,
-    /// The least; `None` where there were none, or where it cannot be known.
+    /// Their minimum; `None` where there were none, or where it cannot be known.
     pub min: Option<u64>,
-    /// The greatest, likewise.
+    /// Their maximum, likewise.
     pub max: Option<u64>,
     /// The sum of their squares.
     pub squares: f64,

@@ -2,12 +2,12 @@
 //! Table and caches together, each execution counted once.
 //!
 //! A session lays a statement down like this: its counts are added to the entry, the log of
-//! the entry's set names the place and its use, `folds` counts that, the place is freed. So
-//! the number of folds of every set is noted first, then the caches are copied, then entries
-//! and logs. A copy whose statement was laid down meanwhile (a log names it, or may have
+//! the entry's set names the local entry and its use, `flushes` counts that, the local entry is freed. So
+//! the number of flushes of every set is noted first, then the caches are copied, then entries
+//! and logs. A copy whose statement was flushed meanwhile (a log names it, or may have
 //! forgotten it) is in doubt: its entry may have been copied before or after. Such
 //! statements, and those that moved within the table, are read once more, each by itself:
-//! that takes so little time that hardly anything is laid down meanwhile, and if something
+//! that takes so little time that hardly anything is flushed meanwhile, and if something
 //! is, it is done again.
 
 use super::caches::{Cached, Owner, Working};
@@ -36,7 +36,7 @@ struct Logs {
 }
 
 impl Logs {
-    /// Whether a copy of this key may have been laid down before its entry was copied.
+    /// Whether a copy of this key may have been flushed before its entry was copied.
     fn doubt(&self, key: &StatementKey, copies: &[Cached]) -> bool {
         sets_of(key.tag(), self.after.len() as u32).into_iter().any(|set| {
             let (Some(head), Some(&before)) =
@@ -125,9 +125,9 @@ impl Segment {
             }
             let after = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
             let logged = |heads: &[SetHead; 2], item| heads.iter().any(|h| h.log.contains(&item));
-            // Laid down before we began, it is in the entry; not at all, it is not; in
-            // between, who knows.
-            let sure = before.iter().zip(&after).all(|(b, a)| a.tells_since(b.folds_before))
+            // Flushed before we began: it is in the entry; not flushed at all: it is not; in
+            // between: unknown.
+            let sure = before.iter().zip(&after).all(|(b, a)| a.tells_since(b.flushes_before))
                 && found
                     .cached
                     .iter()

@@ -2,7 +2,7 @@
 //! The table that all writers share: its sets, and their entries.
 //!
 //! Concurrency contract. An entry and its rest are copied between two readings of its seq that
-//! are equal and even. `folds` counts what has been laid down into a set; both `folds` and the log
+//! are equal and even. `flushes` counts what has been flushed into a set; both `flushes` and the log
 //! change while the entry's seq is odd.
 
 use super::key::StatementKey;
@@ -42,18 +42,18 @@ impl Entry {
 /// What a set says of itself.
 #[derive(Debug, Clone)]
 pub(super) struct SetHead {
-    /// What had been laid down into it before the log was copied ...
-    pub folds_before: u64,
+    /// What had been flushed into it before the log was copied ...
+    pub flushes_before: u64,
     /// ... and after.
-    pub folds_after: u64,
+    pub flushes_after: u64,
     pub tags: [u32; layout::WAYS],
     pub log: [u64; layout::SET_LOG],
 }
 
 impl SetHead {
-    /// Whether the log names all that has been laid down since the set had counted `folds`.
-    pub fn tells_since(&self, folds: u64) -> bool {
-        self.folds_after.wrapping_sub(folds) <= layout::SET_LOG as u64
+    /// Whether the log names everything flushed since the set had counted `flushes`.
+    pub fn tells_since(&self, flushes: u64) -> bool {
+        self.flushes_after.wrapping_sub(flushes) <= layout::SET_LOG as u64
     }
 }
 
@@ -79,14 +79,14 @@ impl Segment {
 
     pub(super) fn read_set(&self, regions: &StatementRegions, set: u32) -> Result<SetHead, Error> {
         let at = regions.sets.entry(set);
-        let folds_before = self.read_u64(at + set::FLUSHES as u64)?;
+        let flushes_before = self.read_u64(at + set::FLUSHES as u64)?;
         fence(Ordering::Acquire);
         let mut bytes = [0u8; set::SIZE];
         self.read(at, &mut bytes)?;
         fence(Ordering::Acquire);
         Ok(SetHead {
-            folds_before,
-            folds_after: self.read_u64(at + set::FLUSHES as u64)?,
+            flushes_before,
+            flushes_after: self.read_u64(at + set::FLUSHES as u64)?,
             tags: tags_of(&bytes),
             log: std::array::from_fn(|n| u64_at(&bytes, set::LOG + 8 * n)),
         })

@@ -61,8 +61,8 @@ impl Segment {
             }
         }
         new.sort_by_key(|entry| entry.text.first);
-        let room = regions.texts.count as usize * (block::SIZE - block::BYTES);
-        let mut window = Window { first: 0, bytes: Vec::new(), budget: room.min(MOST) };
+        let space = regions.texts.count as usize * (block::SIZE - block::BYTES);
+        let mut window = Window { first: 0, bytes: Vec::new(), budget: space.min(MOST) };
         for entry in new {
             if let Some(text) = self.read_text(regions, entry, &mut window)? {
                 let known = KnownText { born: entry.born, at: entry.text, text };

@@ -43,7 +43,7 @@ pub struct Maker {
     entries: u64,
     books: u64,
     pub stride: u64,
-    fold_log: u64,
+    merge_log: u64,
     pub journal: u64,
     events: u64,
     probes: u64,
@@ -95,8 +95,8 @@ impl Maker {
         let probes = 4096;
         let directory = probes + u64::from(PROBES) * probe::SIZE as u64;
         let events = directory + u64::from(DIRECTORY) * directory::SIZE as u64;
-        let fold_log = events + u64::from(EVENTS) * event::SIZE as u64;
-        let journal = fold_log + u64::from(MERGE_LOG) * 8;
+        let merge_log = events + u64::from(EVENTS) * event::SIZE as u64;
+        let journal = merge_log + u64::from(MERGE_LOG) * 8;
         let entries = round(journal + layout::journal::SIZE as u64, 64);
         let books = round(entries + all * entry::SIZE as u64, 4096);
         let mut size = books + all * stride;
@@ -125,7 +125,7 @@ impl Maker {
             entries,
             books,
             stride,
-            fold_log,
+            merge_log,
             journal,
             events,
             probes,
@@ -153,7 +153,7 @@ impl Maker {
         maker.region(header::PROBES, probes, PROBES, probe::SIZE as u64);
         maker.region(header::DIRECTORY, directory, DIRECTORY, directory::SIZE as u64);
         maker.region(header::EVENTS, events, EVENTS, event::SIZE as u64);
-        maker.region(header::MERGE_LOG, fold_log, MERGE_LOG, 8);
+        maker.region(header::MERGE_LOG, merge_log, MERGE_LOG, 8);
         maker.region(header::JOURNAL, journal, 1, round(layout::journal::SIZE as u64, 8));
         maker.region(header::ENTRIES, entries, all as u32, entry::SIZE as u64);
         maker.region(header::BOOKS, books, all as u32, stride);
@@ -366,8 +366,8 @@ impl Maker {
         self.u64(at, slot.seq & !1);
     }
 
-    /// End a session at `now` and fold it into group `group`, whose book is `into`.
-    pub fn fold(&self, mut slot: Slot, into: &mut Slot, now: u64) {
+    /// End a session at `now` and merge it into group `group`, whose book is `into`.
+    pub fn merge(&self, mut slot: Slot, into: &mut Slot, now: u64) {
         slot.close(now);
         self.write(&slot);
         self.u64(header::MERGE_ACTIVE as u64, 1);
@@ -377,16 +377,16 @@ impl Maker {
         self.u64(at, self.get_u64(at) + 1);
         self.set_state(into.index, state::GROUP);
         self.set_state(slot.index, state::FREE);
-        let folds = self.get_u64(header::MERGE_COUNT as u64);
+        let merges = self.get_u64(header::MERGE_COUNT as u64);
         self.u64(
-            self.fold_log + folds % u64::from(MERGE_LOG) * 8,
+            self.merge_log + merges % u64::from(MERGE_LOG) * 8,
             u64::from(slot.generation) << 32 | u64::from(slot.index),
         );
-        self.u64(header::MERGE_COUNT as u64, folds + 1);
+        self.u64(header::MERGE_COUNT as u64, merges + 1);
         self.u64(header::MERGE_ACTIVE as u64, 0);
     }
 
-    /// The kind of the processes that are folded into a group.
+    /// The kind of the processes that are merged into a group.
     pub fn group_kind(&self, group: &Slot, kind: &str) {
         self.text(self.entry_at(group.index) + entry::KIND as u64, kind);
     }
@@ -687,7 +687,7 @@ impl Maker {
             // In the emptier of the two, from its first free way on.
             let set = if free(&sets[1]) > free(&sets[0]) { sets[1] } else { sets[0] };
             let way = (0..layout::WAYS).find(|&way| self.get_u32(tag_at(set, way)) == 0);
-            (set, way.expect("there is room"))
+            (set, way.expect("a free entry"))
         });
         let number = set * layout::WAYS as u32 + way as u32;
         let at = self.statement_at(number);
@@ -726,11 +726,11 @@ impl Maker {
         chain: (u32, u32),
     ) {
         let (first, step) = chain;
-        let room = block::SIZE - block::BYTES;
-        for (i, bytes) in (0..).zip(text.chunks(room)) {
+        let space = block::SIZE - block::BYTES;
+        for (i, bytes) in (0..).zip(text.chunks(space)) {
             let number = first + i * step;
             let at = self.places().texts_at + u64::from(number) * block::SIZE as u64;
-            let more = (i as usize + 1) * room < text.len();
+            let more = (i as usize + 1) * space < text.len();
             self.u32(at, if more { number + step + 1 } else { 0 });
             self.bytes(at + block::BYTES as u64, bytes);
         }
@@ -752,13 +752,13 @@ impl Maker {
         self.u32(entry, layout::LOCAL_STATEMENTS as u32);
     }
 
-    /// Say in the log of a set that this use of a place was laid down into it.
+    /// Log in a set that this use of a local entry was flushed into it.
     pub fn log(&self, set: u32, slot: u32, place: u32, generation: u64) {
         let at = self.set_at(set);
-        let folds = self.get_u64(at + set::FLUSHES as u64);
+        let flushes = self.get_u64(at + set::FLUSHES as u64);
         let item = generation << 24 | u64::from(place) << 16 | u64::from(slot);
-        self.u64(at + set::LOG as u64 + folds % layout::SET_LOG as u64 * 8, item);
-        self.u64(at + set::FLUSHES as u64, folds + 1);
+        self.u64(at + set::LOG as u64 + flushes % layout::SET_LOG as u64 * 8, item);
+        self.u64(at + set::FLUSHES as u64, flushes + 1);
     }
 
     /// Let a slot's owner work for a statement.

@@ -20,16 +20,17 @@ impl Reads {
 }
 
 impl Maker {
-    /// Make room for so many, at the end of the file.
-    pub fn with_relations(&self, room: u32) {
+    /// Add tables for this many relations at the end of the file.
+    pub fn with_relations(&self, capacity: u32) {
         let slots = u64::from(self.shape.slots);
         let table = self.file.metadata().unwrap().len().next_multiple_of(4096);
-        let places = (table + u64::from(1 + room) * relation::SIZE as u64).next_multiple_of(4096);
+        let places =
+            (table + u64::from(1 + capacity) * relation::SIZE as u64).next_multiple_of(4096);
         let stride = layout::LOCAL_RELATIONS * local_relation::SIZE;
         self.file.set_len(places + slots * stride as u64).unwrap();
         self.u64(header::SEGMENT_SIZE as u64, places + slots * stride as u64);
         for (at, offset, count, stride) in [
-            (header::RELATIONS, table, 1 + room, relation::SIZE),
+            (header::RELATIONS, table, 1 + capacity, relation::SIZE),
             (header::LOCAL_RELATIONS, places, self.shape.slots, stride),
         ] {
             self.u64(at as u64, offset);

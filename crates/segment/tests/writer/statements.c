@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statements.c
- *	  Writers of statements that lay down all the time, and say what they have counted.
+ *	  Writers of statements that flush all the time and report what they have counted.
  *
  *	  statements SEGMENT PROGRESS MODE WRITERS
  *
@@ -9,7 +9,7 @@
  * statements the executions begun and done. Statement k has id 1 + k, and each of its
  * executions takes 100 * (1 + k) ticks.
  *
- *	  phases	while the epoch is even nothing is executed, but places are laid down
+ *	  phases	while the epoch is even nothing is executed, but local entries are flushed
  *	  running	both at once
  */
 #include "tally_statements.h"
