@@ -220,6 +220,13 @@ typedef enum tally_stat_kind
 	TALLY_NAME = 4					/* no statistic: names something, "tranche::4::ProcArray" */
 } tally_stat_kind;
 
+typedef enum tally_name_state
+{
+	TALLY_NAME_FREE = 0,
+	TALLY_NAME_RESERVED = 1,		/* being written */
+	TALLY_NAME_PUBLISHED = 2
+} tally_name_state;
+
 /*
  * The directory: open addressing on the name's hash, entries are never removed. A writer
  * killed between reserving and publishing leaves an entry that everyone passes over; the
@@ -227,7 +234,7 @@ typedef enum tally_stat_kind
  */
 typedef struct tally_dir_entry	/* 128 bytes */
 {
-	uint32_t	state;				/* 0: 0 free, 1 reserved, 2 published */
+	uint32_t	state;				/* 0: tally_name_state */
 	uint32_t	kind;				/* 4: tally_stat_kind */
 	uint64_t	hash;				/* 8: FNV-1a of the name */
 	char		name[TALLY_NAME_MAX];	/* 16 */

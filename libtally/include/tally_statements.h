@@ -146,6 +146,25 @@ typedef struct tally_set		/* 448 bytes */
 	uint64_t	log[TALLY_SET_LOG]; /* 192: fold n, from 0: at n mod TALLY_SET_LOG, generation << 24 | place << 16 | slot */
 } tally_set;
 
+/* How a set's log names one use of a local entry; index TALLY_CACHED: the slot's tally_current, by its seq. */
+static inline uint64_t
+tally_log_item(uint64_t generation, uint32_t index, uint32_t slot)
+{
+	return generation << 24 | (uint64_t) index << 16 | slot;
+}
+
+static inline uint32_t
+tally_log_slot(uint64_t item)
+{
+	return (uint32_t) item & 0xFFFF;
+}
+
+static inline uint32_t
+tally_log_index(uint64_t item)
+{
+	return (uint32_t) (item >> 16) & 0xFF;
+}
+
 typedef struct tally_text_block /* 256 bytes */
 {
 	uint32_t	next;				/* 1 + the next block, 0 none */

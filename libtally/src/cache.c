@@ -98,37 +98,30 @@ tally_cache_open(tally_slot *slot, tally_cache *cache)
 
 /* ---------------------------------------------------------------- laying down */
 
-/* How a set's log names a use of a place. */
-static uint64_t
-item_of(uint64_t generation, uint32_t index, uint32_t slot)
-{
-	return generation << 24 | (uint64_t) index << 16 | slot;
-}
-
 /* Is that use still to be laid down? A use is logged once, so it is not taken for a later one. */
 static bool
 in_use(const tally_segment *segment, uint64_t item)
 {
-	uint32_t	slot = (uint32_t) item & 0xFFFF;
-	uint32_t	index = (uint32_t) (item >> 16) & 0xFF;
+	uint32_t	slot = tally_log_slot(item);
+	uint32_t	index = tally_log_index(item);
 
 	if (index == TALLY_CACHED)
 	{
 		const tally_current *current = tally_current_of(segment, slot);
 
 		return __atomic_load_n(&current->used, __ATOMIC_ACQUIRE) != 0 &&
-			item_of(current->seq, index, slot) == item;
+			tally_log_item(current->seq, index, slot) == item;
 	}
 	return __atomic_load_n(&tally_places_of(segment, slot)[index].state, __ATOMIC_ACQUIRE) == 1 &&
-		item_of(tally_places_of(segment, slot)[index].generation, index, slot) == item;
+		tally_log_item(tally_places_of(segment, slot)[index].generation, index, slot) == item;
 }
 
 /* Release what a set's log names, if that is still in use. */
 void
 tally_cache_release(tally_segment *segment, uint64_t item)
 {
-	uint32_t	slot = (uint32_t) item & 0xFFFF;
-	uint32_t	index = (uint32_t) (item >> 16) & 0xFF;
+	uint32_t	slot = tally_log_slot(item);
+	uint32_t	index = tally_log_index(item);
 	uint32_t	limit = slot < segment->cold.caches.count ? tally_cache_limit(segment, slot) : 0;
 
 	if (item == 0 || limit == 0 || (index >= limit && index != TALLY_CACHED) ||
@@ -218,7 +211,7 @@ lay_down_known(tally_cache *cache, uint32_t index)
 		if (entry != TALLY_NONE)
 			unpin(segment, number);
 		if (__atomic_load_n(&place->drop, __ATOMIC_ACQUIRE) != place->generation)
-			tally_statement_add(segment, number, place, item_of(place->generation, index, cache->slot));
+			tally_statement_add(segment, number, place, tally_log_item(place->generation, index, cache->slot));
 		TALLY_POINT("place laid down");
 		__atomic_store_n(&place->state, 0, __ATOMIC_RELEASE);
 		TALLY_POINT("place released");
@@ -233,7 +226,7 @@ fold_place(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32
 {
 	tally_cached *place = &tally_places_of(segment, slot)[index];
 
-	lay_down(segment, me, place, item_of(place->generation, index, slot), orphans);
+	lay_down(segment, me, place, tally_log_item(place->generation, index, slot), orphans);
 }
 
 /*
@@ -257,7 +250,7 @@ fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 	place.generation = UINT64_MAX;	/* no reset has dropped it */
 	place.entry = TALLY_NONE;
 	memcpy(place.parts, current->parts, used * sizeof(tally_part));
-	lay_down(segment, me, &place, item_of(current->seq, TALLY_CACHED, slot), NULL);
+	lay_down(segment, me, &place, tally_log_item(current->seq, TALLY_CACHED, slot), NULL);
 }
 
 /* A place that its writer left half changed: its histogram may lie outside its least and greatest. */

@@ -8,9 +8,7 @@
 #ifndef TALLY_INTERNAL_H
 #define TALLY_INTERNAL_H
 
-#include "tally.h"
-#include "tally_files.h"
-#include "tally_statements.h"
+#include "tally_regions.h"
 
 #include <sys/types.h>
 
@@ -57,44 +55,6 @@ extern void (*tally_test_hook) (const char *where);
 #define TALLY_POINT(where) __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 
-static inline void *
-tally_at(const tally_segment *segment, const tally_region *region, uint32_t index)
-{
-	return (char *) segment->header + region->offset + (uint64_t) index * region->stride;
-}
-
-static inline tally_slot_entry *
-tally_entry_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.entries, index);
-}
-
-static inline tally_book *
-tally_book_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.books, index);
-}
-
-static inline tally_head *
-tally_heads_of(tally_book *book)
-{
-	return (tally_head *) (book + 1);
-}
-
-static inline uint64_t *
-tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t index)
-{
-	uint64_t   *hists = (uint64_t *) (tally_heads_of(book) + segment->cold.stats_per_book);
-
-	return hists + (size_t) index * TALLY_HIST_BUCKETS;
-}
-
-static inline tally_dir_entry *
-tally_dir_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.directory, index);
-}
-
 /* Is that an account? Whatever number was read from shared memory. */
 static inline bool
 tally_stat_is_account(const tally_segment *segment, uint32_t stat)
@@ -127,52 +87,28 @@ tally_sets_of(uint32_t statements)
 	return (statements + TALLY_STATEMENTS_PER_SET - 1) / TALLY_STATEMENTS_PER_SET;
 }
 
-static inline tally_set *
-tally_set_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.sets, index);
-}
-
-static inline tally_statement *
-tally_statement_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.statements, index);
-}
-
-static inline tally_current *
-tally_current_of(const tally_segment *segment, uint32_t slot)
-{
-	return tally_at(segment, &segment->cold.caches, slot);
-}
-
-static inline tally_cached *
-tally_places_of(const tally_segment *segment, uint32_t slot)
-{
-	return (tally_cached *) (tally_current_of(segment, slot) + 1);
-}
-
 static inline uint32_t
 tally_file_sets_of(uint32_t files)
 {
 	return (files + TALLY_FILE_WAYS - 1) / TALLY_FILE_WAYS;
 }
 
-static inline tally_unsynced *
-tally_unsynced_at(const tally_segment *segment, uint32_t set)
+/*
+ * Copy whole words that another process may be changing: each is right by itself, whether they fit
+ * together is for a seq to tell. Sizes are multiples of 8. ThreadSanitizer does not look at these
+ * loads, or every seqlock would be a race to it.
+ */
+#ifdef __SANITIZE_THREAD__
+__attribute__((no_sanitize("thread"), noinline, unused)) static void
+#else
+static inline void
+#endif
+tally_copy_words(void *to, const void *from, size_t size)
 {
-	return tally_at(segment, &segment->cold.unsynced, set);
-}
+	typedef uint64_t __attribute__((may_alias)) word;
 
-static inline tally_relation *
-tally_relation_at(const tally_segment *segment, uint32_t number)
-{
-	return tally_at(segment, &segment->cold.relations, number);
-}
-
-static inline tally_relation_place *
-tally_relation_places_of(const tally_segment *segment, uint32_t slot)
-{
-	return tally_at(segment, &segment->cold.relation_places, slot);
+	for (size_t i = 0; i < size / sizeof(word); i++)
+		((word *) to)[i] = __atomic_load_n((const word *) from + i, __ATOMIC_RELAXED);
 }
 
 /* layout.c */
@@ -277,6 +213,7 @@ extern void tally_statement_give_text(tally_segment *segment, uint32_t number,
 									  const tally_statement_text *text);
 extern void tally_statement_add(tally_segment *segment, uint32_t number,
 								const tally_cached *place, uint64_t item);
+extern void tally_statement_add_near(const tally_statement *statement, tally_figures *figures);
 extern void tally_set_mend(tally_segment *segment, uint32_t number);
 
 /* cache.c: the caller of fold_slot holds the fold lock, or is the slot's owner */

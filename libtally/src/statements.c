@@ -407,29 +407,37 @@ tally_counts_add(tally_counts *to, const tally_counts *from)
 	add_far(to, from);
 }
 
+/* Complete a copy of an entry's rest, or zeros where that is not in use, by what the entry itself holds. */
 void
-tally_statement_figures(const tally_segment *segment, uint32_t number, tally_figures *figures)
+tally_statement_add_near(const tally_statement *statement, tally_figures *figures)
 {
-	const tally_statement *statement = tally_statement_at(segment, number);
 	tally_counts *counts = &figures->counts;
-	uint32_t	base = *(const volatile uint32_t *) &statement->base;
 
-	if (statement->more != 0)
-		*figures = *tally_rest_at(segment, number);
-	else
-		memset(figures, 0, sizeof(*figures));
 	counts->exec = statement->exec;
 	counts->rows = statement->rows;
 	counts->last_us = statement->last_us;
 	counts->first_us = statement->first_us;
 	counts->blocks[0] = statement->hits;
 	for (uint32_t i = 0; i < TALLY_NEAR_BUCKETS; i++)
-		if (base < TALLY_HIST_BUCKETS - i)
-			figures->hist[base + i] += statement->hist[i];
+		if (statement->base < TALLY_HIST_BUCKETS - i)
+			figures->hist[statement->base + i] += statement->hist[i];
 	for (int i = 0; i < TALLY_NEAR_PARTS; i++)
 		if (statement->parts[i].stat != 0)
 			tally_parts_add(figures->parts, statement->parts[i].stat, statement->parts[i].count,
 							statement->parts[i].ticks);
+}
+
+void
+tally_statement_figures(const tally_segment *segment, uint32_t number, tally_figures *figures)
+{
+	tally_statement copy;
+
+	tally_copy_words(&copy, tally_statement_at(segment, number), sizeof(copy));
+	if (copy.more != 0)
+		tally_copy_words(figures, tally_rest_at(segment, number), sizeof(*figures));
+	else
+		memset(figures, 0, sizeof(*figures));
+	tally_statement_add_near(&copy, figures);
 }
 
 /* Its rest, which is in use from now on. */

@@ -178,12 +178,13 @@ tally_statement_text_copy(const tally_segment *segment, const tally_statement *s
 
 	while (done < rest && next != 0 && next <= segment->cold.texts.count)
 	{
-		const tally_text_block *block = block_at(segment, next - 1);
 		uint32_t	part = rest - done < TALLY_TEXT_BLOCK ? rest - done : TALLY_TEXT_BLOCK;
+		tally_text_block block;
 
-		memcpy(to + done, block->bytes, part);
+		tally_copy_words(&block, block_at(segment, next - 1), sizeof(block));
+		memcpy(to + done, block.bytes, part);
 		done += part;
-		next = block->next;
+		next = block.next;
 	}
 	return done;
 }
