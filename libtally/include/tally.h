@@ -81,7 +81,7 @@ typedef enum tally_level
 
 /* Bits of tally_header.pause. */
 #define TALLY_PAUSE_STATEMENTS 1u
-#define TALLY_PAUSE_KEEPING 2u	/* statements are not kept over the server's next restart */
+#define TALLY_PAUSE_SAVING 2u	/* statements are not kept over the server's next restart */
 
 /* Where the regions lie. Offsets are from the start of the file, in bytes. */
 typedef struct tally_region
@@ -114,7 +114,7 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	tally_region probes;			/* 128: tally_probe */
 	tally_region directory;			/* 144: tally_dir_entry */
 	tally_region events;			/* 160: tally_event */
-	tally_region fold_log;			/* 176: uint64_t, generation << 32 | slot */
+	tally_region merge_log;			/* 176: uint64_t, generation << 32 | slot */
 	tally_region journal;			/* 192: one tally_journal */
 	tally_region entries;			/* 208: tally_slot_entry, slots then groups */
 	tally_region books;				/* 224: tally_book, slots then groups */
@@ -134,7 +134,7 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	/* files (tally_files.h); regions of none where they are not kept */
 	tally_region unsynced;			/* 904: tally_unsynced */
 	tally_region relations;			/* 920: tally_relation */
-	tally_region relation_places;	/* 936: of TALLY_RELATION_PLACES tally_relation_place, one a slot */
+	tally_region local_relations;	/* 936: of TALLY_LOCAL_RELATIONS tally_local_relation, one a slot */
 	unsigned char pad8[1024 - 952];
 
 	/* the level word, alone on its line: read at every probe, written rarely */
@@ -154,10 +154,10 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	overflow_slots;		/* 1152: claims refused */
 	uint64_t	overflow_stats;		/* 1160: statistics that found no room in a book */
 	uint64_t	overflow_directory;	/* 1168: names that found no room */
-	uint64_t	overflow_groups;	/* 1176: folds into the group of last resort */
+	uint64_t	overflow_groups;	/* 1176: merges into the group of last resort */
 	uint64_t	overflow_memory;	/* 1184: growths refused by the file system */
 	uint64_t	event_count;		/* 1192: events ever begun */
-	uint64_t	lost_folds;			/* 1200: slots found damaged and not folded */
+	uint64_t	lost_merges;			/* 1200: slots found damaged and not merged */
 	uint64_t	statements_evicted;	/* 1208: taken out of the table for others */
 	uint64_t	statements_dropped;	/* 1216: counts that could not be laid down */
 	uint64_t	statements_lost;	/* 1224: left half changed by a process that died */
@@ -166,11 +166,11 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint64_t	texts_used;			/* 1248: blocks that have ever been used */
 	unsigned char pad4[1280 - 1256];
 
-	uint32_t	fold_lock;			/* 1280: pid of the holder, 0 free */
+	uint32_t	merge_lock;			/* 1280: pid of the holder, 0 free */
 	uint32_t	pad5;
-	uint64_t	fold_lock_boot_ns;	/* 1288: when it was taken, CLOCK_BOOTTIME */
-	uint64_t	fold_count;			/* 1296: folds completed */
-	uint64_t	fold_active;		/* 1304: 1 while group books change */
+	uint64_t	merge_lock_boot_ns;	/* 1288: when it was taken, CLOCK_BOOTTIME */
+	uint64_t	merge_count;			/* 1296: merges completed */
+	uint64_t	merge_active;		/* 1304: 1 while group books change */
 	unsigned char pad6[1344 - 1312];
 
 	/* rarely written, by anyone; atomic */
@@ -184,10 +184,10 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	 * When there is no room: processes that were refused a slot look at `room` as they would at
 	 * the level word, and try again when it changes.
 	 */
-	uint32_t	room;				/* 1408: changes when a slot is given back after a refusal */
-	uint32_t	refused;			/* 1412: 1: somebody was refused since it last changed */
-	uint32_t	refusal_told;		/* 1416: 1: the refusal is in the server's log */
-	uint32_t	unfolded;			/* 1420: 1: retired slots wait for somebody who has the fold lock */
+	uint32_t	free_slot_signal;	/* 1408: changes when a slot is given back after a refusal */
+	uint32_t	refused_claims;		/* 1412: 1: somebody was refused since it last changed */
+	uint32_t	refusal_logged;		/* 1416: 1: the refusal is in the server's log */
+	uint32_t	unmerged;			/* 1420: 1: retired slots wait for somebody who has the fold lock */
 	uint64_t	none[5];			/* 1424: 0: those processes look here for an end of the level and for a pause */
 	uint64_t	swept_boot_ns;		/* 1464: CLOCK_BOOTTIME of the last search for dead owners for want of a slot */
 	unsigned char pad10[4096 - 1472];
@@ -264,8 +264,8 @@ typedef enum tally_slot_state
 	TALLY_SLOT_FREE = 0,
 	TALLY_SLOT_CLAIMING = 1,		/* identity being written */
 	TALLY_SLOT_LIVE = 2,
-	TALLY_SLOT_RETIRED = 3,			/* complete, not yet folded */
-	TALLY_SLOT_FOLDING = 4,			/* by the holder of the fold lock */
+	TALLY_SLOT_RETIRED = 3,			/* complete, not yet merged */
+	TALLY_SLOT_MERGING = 4,			/* by the holder of the fold lock */
 	TALLY_SLOT_GROUP = 5			/* a group of retired slots */
 } tally_slot_state;
 
@@ -284,16 +284,16 @@ typedef struct tally_slot_entry	/* 384 bytes: six lines, so owners do not share 
 	uint32_t	database_id;		/* 32: 0 none or unknown */
 	uint32_t	user_id;			/* 36 */
 	uint32_t	identity_seq;		/* 40: odd while the identity changes */
-	uint32_t	folded;				/* 44: statistics already folded (journal) */
+	uint32_t	merged;				/* 44: statistics already merged (journal) */
 	char		kind[TALLY_TEXT_MAX];			/* 48 */
 	char		database[TALLY_TEXT_MAX];		/* 112 */
 	char		user[TALLY_TEXT_MAX];			/* 176 */
 	char		application[TALLY_TEXT_MAX];	/* 240 */
-	uint64_t	sessions;			/* 304: of a group: slots folded into it */
-	uint32_t	cached;				/* 312: places of its cache of statements that have memory */
+	uint64_t	sessions;			/* 304: of a group: slots merged into it */
+	uint32_t	local_statements;		/* 312: places of its cache of statements that have memory */
 	uint32_t	pad0;
 	unsigned char pad[376 - 320];
-	uint32_t	relation_places;	/* 376: places of relations that have memory */
+	uint32_t	local_relations;	/* 376: places of relations that have memory */
 	uint32_t	pad1;
 } tally_slot_entry;
 
@@ -369,11 +369,11 @@ typedef struct tally_book		/* 1024 bytes */
 typedef struct tally_journal
 {
 	uint32_t	active;				/* 0: 0 idle, 1 a head, 2 a reset, 3 the end, 4 clearing */
-	uint32_t	slot;				/* 4: being folded */
+	uint32_t	slot;				/* 4: being merged */
 	uint32_t	group;				/* 8: entry index of its group */
 	uint32_t	head;				/* 12: index in the group's book */
 	tally_head	saved;				/* 16: that head before the fold; reserved: the slot's
-									 * head; at the end: fold_count and sessions */
+									 * head; at the end: merge_count and sessions */
 	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram; at the end: its calls */
 } tally_journal;
 
@@ -392,11 +392,11 @@ TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
 TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
 TALLY_ASSERT(offsetof(tally_header, configured_level) == 1076);
 TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
-TALLY_ASSERT(offsetof(tally_header, fold_lock) == 1280);
+TALLY_ASSERT(offsetof(tally_header, merge_lock) == 1280);
 TALLY_ASSERT(offsetof(tally_header, system_id) == 808);
 TALLY_ASSERT(offsetof(tally_header, overflow_files) == 1344);
 TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
-TALLY_ASSERT(offsetof(tally_header, room) == 1408);
+TALLY_ASSERT(offsetof(tally_header, free_slot_signal) == 1408);
 TALLY_ASSERT(offsetof(tally_header, swept_boot_ns) == 1464);
 TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
 TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
@@ -405,7 +405,7 @@ TALLY_ASSERT(offsetof(tally_probe, reason) == 72);
 TALLY_ASSERT(sizeof(tally_dir_entry) == 128);
 TALLY_ASSERT(sizeof(tally_event) == 256);
 TALLY_ASSERT(sizeof(tally_slot_entry) == 384);
-TALLY_ASSERT(offsetof(tally_slot_entry, relation_places) == 376);
+TALLY_ASSERT(offsetof(tally_slot_entry, local_relations) == 376);
 TALLY_ASSERT(sizeof(tally_head) == 64);
 TALLY_ASSERT(sizeof(tally_book) == 1024);
 TALLY_ASSERT(offsetof(tally_book, calls) == 64);
@@ -517,11 +517,11 @@ extern void tally_close(tally_segment *segment);
 extern uint64_t tally_size(const tally_options *options);
 
 /*
- * Claim a slot: the lowest free one, or one whose process is dead, which is folded first. Nobody
+ * Claim a slot: the lowest free one, or one whose process is dead, which is merged first. Nobody
  * sees it until tally_begin; statistics may be touched before.
  *	  ENOSPC	all are taken; counted in overflow_slots
  *	  ENOMEM	the file system has no room; counted in refused_memory
- * Either way header->refused is set, and header->room changes when a slot is given back.
+ * Either way header->refused_claims is set, and header->free_slot_signal changes when a slot is given back.
  */
 extern int	tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *slot);
 /* From the claim on this account runs (an index of the book, TALLY_NONE: none); readers see the slot. */
@@ -529,10 +529,10 @@ extern void tally_begin(tally_slot *slot, uint32_t account);
 extern void tally_identify(tally_slot *slot, const tally_identity *identity);
 /*
  * Close the accounts and fold the slot into its group; the slot is gone after that. Waits for
- * nobody: where another process folds, that one or a later one does this slot too.
+ * nobody: where another process merges, that one or a later one does this slot too.
  */
 extern void tally_retire(tally_slot *slot);
-/* Fold every slot whose process is gone. Returns how many. Waits up to 20 ms for who folds. */
+/* Fold every slot whose process is gone. Returns how many. Waits up to 20 ms for who merges. */
 extern uint32_t tally_sweep(tally_segment *segment);
 /*
  * For the first process of a server that starts: no writer of the segment is alive, unless it is one
@@ -540,7 +540,7 @@ extern uint32_t tally_sweep(tally_segment *segment);
  */
 extern uint32_t tally_take_over(tally_segment *segment);
 /* Slots that are claimed now. */
-extern uint32_t tally_population(const tally_segment *segment);
+extern uint32_t tally_claimed_slots(const tally_segment *segment);
 
 /*
  * Directory number of a statistic; the same name gives the same number in every process.
@@ -764,7 +764,7 @@ tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 		else
 			tally_add(slot, run, now - start);
 	}
-	/* C: killed before this, the fold finds the stretch both added and running (fold.c) */
+	/* C: killed before this, the fold finds the stretch both added and running (merge.c) */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	book->run = next;
 	book->run_start = now;

@@ -99,7 +99,7 @@ extern uint32_t tally_read_local_limit(const tally_segment *segment, uint32_t sl
  * from exec.min's to exec.max's are copied.
  */
 extern tally_read_result tally_read_local_statement(const tally_segment *segment, uint32_t slot,
-													uint32_t index, tally_cached *copy);
+													uint32_t index, tally_local_statement *copy);
 
 /* What a slot works for now, with the accounts that run meanwhile. */
 typedef struct tally_flight
@@ -156,7 +156,7 @@ extern bool tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes);
 
 /* ABSENT: not in use, or its slot has not followed the last reset. */
 extern tally_read_result tally_read_local_relation(const tally_segment *segment, uint32_t slot,
-												   uint32_t index, tally_relation_place *copy);
+												   uint32_t index, tally_local_relation *copy);
 /* How often local entries were flushed into that entry, ever; to be noted before they are copied. */
 extern uint64_t tally_read_relation_flushes(const tally_segment *segment, uint32_t number);
 /* CONSISTENT: nothing has been flushed into it since `flushes`, so the copied local entries are not in it. */

@@ -87,10 +87,10 @@ tally_current_of(const tally_segment *segment, uint32_t slot)
 	return (tally_current *) tally_at(segment, &segment->cold.caches, slot);
 }
 
-static inline tally_cached *
-tally_places_of(const tally_segment *segment, uint32_t slot)
+static inline tally_local_statement *
+tally_local_statements_of(const tally_segment *segment, uint32_t slot)
 {
-	return (tally_cached *) (tally_current_of(segment, slot) + 1);
+	return (tally_local_statement *) (tally_current_of(segment, slot) + 1);
 }
 
 static inline tally_unsynced *
@@ -105,10 +105,10 @@ tally_relation_at(const tally_segment *segment, uint32_t number)
 	return (tally_relation *) tally_at(segment, &segment->cold.relations, number);
 }
 
-static inline tally_relation_place *
-tally_relation_places_of(const tally_segment *segment, uint32_t slot)
+static inline tally_local_relation *
+tally_local_relations_of(const tally_segment *segment, uint32_t slot)
 {
-	return (tally_relation_place *) tally_at(segment, &segment->cold.relation_places, slot);
+	return (tally_local_relation *) tally_at(segment, &segment->cold.local_relations, slot);
 }
 
 #ifdef __cplusplus

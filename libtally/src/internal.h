@@ -21,9 +21,9 @@
 enum
 {
 	TALLY_JOURNAL_IDLE = 0,
-	TALLY_JOURNAL_HEAD = 1,			/* saved and hist undo the head being folded */
+	TALLY_JOURNAL_HEAD = 1,			/* saved and hist undo the head being merged */
 	TALLY_JOURNAL_RESET = 2,		/* a reset; done again from its beginning */
-	TALLY_JOURNAL_COMMIT = 3,		/* saved and hist finish a fold; see fold.c */
+	TALLY_JOURNAL_COMMIT = 3,		/* saved and hist finish a fold; see merge.c */
 	TALLY_JOURNAL_CLEAR = 4			/* counted; the slot's book is being cleared */
 };
 
@@ -124,7 +124,7 @@ extern void tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *n
 extern uint64_t tally_boot_ns(void);
 
 /* process.c */
-extern bool tally_process_gone(int32_t pid, uint64_t since_boot_ns);
+extern bool tally_process_ended(int32_t pid, uint64_t since_boot_ns);
 extern bool tally_process_runs(int32_t pid);
 extern uint64_t tally_pid_namespace(void);
 
@@ -141,18 +141,18 @@ extern void tally_book_zero(const tally_segment *segment, tally_book *book, uint
 							bool whole);
 extern void tally_book_clear(const tally_segment *segment, tally_book *book, bool whole);
 
-/* lock.c */
-extern bool tally_fold_lock(tally_segment *segment);
-extern bool tally_fold_try_lock(tally_segment *segment);
-extern void tally_fold_unlock(tally_segment *segment);
+/* merge_lock.c */
+extern bool tally_merge_lock(tally_segment *segment);
+extern bool tally_merge_try_lock(tally_segment *segment);
+extern void tally_merge_unlock(tally_segment *segment);
 
-/* fold.c: the caller holds the fold lock */
-extern void tally_fold(tally_segment *segment, uint32_t index, uint64_t now);
-extern void tally_fold_recover(tally_segment *segment);
+/* merge.c: the caller holds the fold lock */
+extern void tally_merge(tally_segment *segment, uint32_t index, uint64_t now);
+extern void tally_merge_recover(tally_segment *segment);
 extern void tally_entry_free(tally_segment *segment, tally_slot_entry *entry);
 
 /* sweep.c: the caller holds the fold lock */
-extern void tally_fold_retired(tally_segment *segment);
+extern void tally_merge_retired(tally_segment *segment);
 
 /* group.c: the caller holds the fold lock */
 extern uint32_t tally_group_of(tally_segment *segment, const tally_slot_entry *entry);
@@ -164,7 +164,7 @@ extern int	tally_group_open(tally_segment *segment, uint32_t index,
 extern uint32_t tally_text_store(tally_segment *segment, const char *bytes, uint32_t length,
 								 uint32_t *kept);
 extern void tally_text_free(tally_segment *segment, uint32_t first);
-extern void tally_text_mend(tally_segment *segment);
+extern void tally_text_repair(tally_segment *segment);
 
 /* set_lock.c: two sets at a time */
 typedef struct tally_sets
@@ -212,17 +212,17 @@ extern void tally_statement_remove(tally_segment *segment, uint32_t number);
 extern void tally_statement_give_text(tally_segment *segment, uint32_t number,
 									  const tally_statement_text *text);
 extern void tally_statement_add(tally_segment *segment, uint32_t number,
-								const tally_cached *place, uint64_t item);
+								const tally_local_statement *place, uint64_t item);
 extern void tally_statement_add_near(const tally_statement *statement, tally_figures *figures);
-extern void tally_set_mend(tally_segment *segment, uint32_t number);
+extern void tally_set_repair(tally_segment *segment, uint32_t number);
 
 /* cache.c: the caller of fold_slot holds the fold lock, or is the slot's owner */
 extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
-extern void tally_cache_fold_slot(tally_segment *segment, uint32_t slot);
+extern void tally_cache_flush_slot(tally_segment *segment, uint32_t slot);
 extern void tally_cache_release(tally_segment *segment, uint64_t item);
 
 /* relations.c: the caller of the first two holds the fold lock, or is the slot's owner */
-extern void tally_relations_fold_slot(tally_segment *segment, uint32_t slot);
+extern void tally_relations_flush_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero(tally_segment *segment);
 

@@ -97,9 +97,9 @@ tally_read_books_begin(const tally_segment *segment, tally_books_mark *mark)
 {
 	const tally_header *header = segment->header;
 
-	mark->merges = __atomic_load_n(&header->fold_count, __ATOMIC_ACQUIRE);
+	mark->merges = __atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE);
 	mark->resets = resets_of(segment);
-	return __atomic_load_n(&header->fold_active, __ATOMIC_ACQUIRE) == 0;
+	return __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0;
 }
 
 bool
@@ -121,7 +121,7 @@ is_entry(const tally_segment *segment, uint32_t index)
 static bool
 counts(uint32_t state)
 {
-	return state == TALLY_SLOT_LIVE || state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_FOLDING ||
+	return state == TALLY_SLOT_LIVE || state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_MERGING ||
 		state == TALLY_SLOT_GROUP;
 }
 
@@ -267,15 +267,15 @@ tally_read_local_limit(const tally_segment *segment, uint32_t slot)
 
 tally_read_result
 tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t index,
-						   tally_cached *copy)
+						   tally_local_statement *copy)
 {
-	const tally_cached *entry;
+	const tally_local_statement *entry;
 	attempts	a = {0};
 	bool		whole = false;
 
 	if (index >= tally_read_local_limit(segment, slot))
 		return TALLY_READ_ABSENT;
-	entry = &tally_places_of(segment, slot)[index];
+	entry = &tally_local_statements_of(segment, slot)[index];
 	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != 1)
 		return TALLY_READ_ABSENT;
 	a.seq = &entry->seq;
@@ -285,7 +285,7 @@ tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t
 		uint32_t	low,
 					high;
 
-		tally_copy_words(copy, entry, offsetof(tally_cached, hist));
+		tally_copy_words(copy, entry, offsetof(tally_local_statement, hist));
 		low = tally_bucket(exec->min) & ~1u;	/* whole words */
 		high = tally_bucket(exec->max) | 1u;
 		if (exec->count != 0 && low < high)
@@ -414,7 +414,7 @@ uint64_t
 tally_read_set_flushes(const tally_segment *segment, uint32_t number)
 {
 	return number < segment->cold.sets.count
-		? __atomic_load_n(&tally_set_at(segment, number)->folds, __ATOMIC_ACQUIRE) : 0;
+		? __atomic_load_n(&tally_set_at(segment, number)->flushes, __ATOMIC_ACQUIRE) : 0;
 }
 
 tally_read_result
@@ -428,11 +428,11 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 	set = tally_set_at(segment, number);
 	for (int i = 0; i < SET_TRIES; i++)
 	{
-		uint64_t	flushes = __atomic_load_n(&set->folds, __ATOMIC_ACQUIRE);
+		uint64_t	flushes = __atomic_load_n(&set->flushes, __ATOMIC_ACQUIRE);
 
 		/* the log before the entries: what it names is in them */
 		tally_copy_words(&copy->set, set, sizeof(*set));
-		copy->set.folds = flushes;
+		copy->set.flushes = flushes;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		copy->count = 0;
 		for (uint32_t way = 0; copy->set.reserved != 0 && way < TALLY_WAYS; way++)
@@ -441,7 +441,7 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 									 &copy->statements[copy->count]) != TALLY_READ_ABSENT)
 				copy->count++;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (tally_read_word(&set->folds) == flushes)
+		if (tally_read_word(&set->flushes) == flushes)
 			return TALLY_READ_CONSISTENT;
 	}
 	return TALLY_READ_TORN;
@@ -450,31 +450,31 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 bool
 tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes)
 {
-	return copy->set.folds - flushes <= TALLY_SET_LOG;
+	return copy->set.flushes - flushes <= TALLY_SET_LOG;
 }
 
 /* ---------------------------------------------------------------- relations */
 
 tally_read_result
 tally_read_local_relation(const tally_segment *segment, uint32_t slot, uint32_t index,
-						  tally_relation_place *copy)
+						  tally_local_relation *copy)
 {
-	const tally_relation_place *entry;
+	const tally_local_relation *entry;
 	attempts	a = {0};
 	bool		whole = false;
 
-	if (slot >= segment->cold.relation_places.count || index >= TALLY_RELATION_PLACES ||
-		__atomic_load_n(&tally_entry_at(segment, slot)->relation_places, __ATOMIC_ACQUIRE) == 0 ||
+	if (slot >= segment->cold.local_relations.count || index >= TALLY_LOCAL_RELATIONS ||
+		__atomic_load_n(&tally_entry_at(segment, slot)->local_relations, __ATOMIC_ACQUIRE) == 0 ||
 		load32(&tally_book_at(segment, slot)->resets) != resets_of(segment))
 		return TALLY_READ_ABSENT;
-	entry = &tally_relation_places_of(segment, slot)[index];
+	entry = &tally_local_relations_of(segment, slot)[index];
 	a.seq = &entry->seq;
 	while (!whole && attempt(&a))
 	{
 		tally_copy_words(copy, entry, sizeof(*copy));
 		whole = holds(&a);
 	}
-	if (copy->state == TALLY_PLACE_FREE || copy->entry >= segment->cold.relations.count)
+	if (copy->state == TALLY_LOCAL_FREE || copy->entry >= segment->cold.relations.count)
 		return TALLY_READ_ABSENT;
 	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
 }
@@ -483,7 +483,7 @@ uint64_t
 tally_read_relation_flushes(const tally_segment *segment, uint32_t number)
 {
 	return number < segment->cold.relations.count
-		? __atomic_load_n(&tally_relation_at(segment, number)->folds, __ATOMIC_SEQ_CST) : 0;
+		? __atomic_load_n(&tally_relation_at(segment, number)->flushes, __ATOMIC_SEQ_CST) : 0;
 }
 
 tally_read_result
@@ -494,7 +494,7 @@ tally_read_relation(const tally_segment *segment, uint32_t number, uint64_t flus
 		return TALLY_READ_ABSENT;
 	tally_copy_words(copy, tally_relation_at(segment, number), sizeof(*copy));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (copy->state != TALLY_RELATION_USED && copy->state != TALLY_RELATION_GONE)
+	if (copy->state != TALLY_RELATION_USED && copy->state != TALLY_RELATION_UNLINKED)
 		return TALLY_READ_ABSENT;
 	return tally_read_relation_flushes(segment, number) == flushes ? TALLY_READ_CONSISTENT
 		: TALLY_READ_TORN;

@@ -143,7 +143,7 @@ tally_statement_remove(tally_segment *segment, uint32_t number)
  * not laid down again.
  */
 void
-tally_set_mend(tally_segment *segment, uint32_t number)
+tally_set_repair(tally_segment *segment, uint32_t number)
 {
 	tally_set  *set = tally_set_at(segment, number);
 
@@ -157,7 +157,7 @@ tally_set_mend(tally_segment *segment, uint32_t number)
 
 		if ((statement->seq & 1) != 0)
 		{
-			/* its text may be half given back: blocks are found again by tally_text_mend */
+			/* its text may be half given back: blocks are found again by tally_text_repair */
 			statement->text = 0;
 			tally_statement_remove(segment, n);
 			tally_count_one(&segment->header->statements_lost);
@@ -249,7 +249,7 @@ evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 		/* like the hand of a clock: among those that are used alike none is passed over for ever */
 		for (uint32_t n = 0; n < TALLY_WAYS; n++)
 		{
-			uint32_t	way = (uint32_t) ((set->folds + n) % TALLY_WAYS);
+			uint32_t	way = (uint32_t) ((set->flushes + n) % TALLY_WAYS);
 			uint64_t	score = (uint64_t) (set->pins[way] != 0) << 32 | set->usage[way];
 
 			if (set->tags[way] == 0)
@@ -517,7 +517,7 @@ use(tally_set *set, uint32_t way, uint64_t times)
 
 /* Add what a place of a slot's cache holds to its entry, and log it as `item`; the place stays as it is. */
 void
-tally_statement_add(tally_segment *segment, uint32_t number, const tally_cached *place,
+tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_statement *place,
 					uint64_t item)
 {
 	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
@@ -534,9 +534,9 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_cached 
 				add_bucket(segment, statement, number, b, place->hist[b]);
 	use(set, number % TALLY_WAYS, exec->count);
 	TALLY_POINT("counts added");
-	__atomic_store_n(&set->log[set->folds % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
+	__atomic_store_n(&set->log[set->flushes % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
 	TALLY_POINT("fold logged");
-	__atomic_store_n(&set->folds, set->folds + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&set->flushes, set->flushes + 1, __ATOMIC_RELEASE);
 	statement_end(statement);
 }
 
@@ -609,7 +609,7 @@ is_meant(const tally_statement_key *key, const tally_statement_filter *filter)
 
 /* Mark what a place counts now as forgotten, if it is meant. */
 static void
-drop_place(tally_cached *place, const tally_statement_filter *filter)
+drop_place(tally_local_statement *place, const tally_statement_filter *filter)
 {
 	tally_statement_key key;
 	uint64_t	generation;
@@ -670,7 +670,7 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 	tally_holder_self(&me);
 	for (uint32_t slot = 0; slot < segment->cold.caches.count; slot++)
 		for (uint32_t i = 0; i < tally_cache_limit(segment, slot); i++)
-			drop_place(&tally_places_of(segment, slot)[i], filter);
+			drop_place(&tally_local_statements_of(segment, slot)[i], filter);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
 	{
@@ -686,7 +686,7 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 }
 
 uint32_t
-tally_statements_mend(tally_segment *segment)
+tally_statements_repair(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	uint64_t	before = header->statements_lost;
@@ -695,12 +695,12 @@ tally_statements_mend(tally_segment *segment)
 	{
 		tally_set  *set = tally_set_at(segment, s);
 
-		tally_set_mend(segment, s);
+		tally_set_repair(segment, s);
 		memset(set->pins, 0, sizeof(set->pins));
 		set->lock_boot_ns = 0;
 		__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
 	}
 	if (segment->cold.sets.count != 0)
-		tally_text_mend(segment);
+		tally_text_repair(segment);
 	return (uint32_t) (header->statements_lost - before);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * sweep.c
- *	  Finds slots that nobody will finish, and folds them.
+ *	  Finds slots that nobody will finish, and merges them.
  *
  * Death is judged only in the pid namespace of the segment; what is complete (RETIRED, or
  * left FOLDING by a dead folder) needs no judgement.
@@ -18,7 +18,7 @@ typedef enum verdict
 /* Whom the sweep takes for dead. */
 typedef enum judgement
 {
-	NOBODY,							/* only what is complete already is folded */
+	NOBODY,							/* only what is complete already is merged */
 	THE_GONE,						/* whose process is gone, as seen from this pid namespace */
 	ALL								/* no writer is alive */
 } judgement;
@@ -26,7 +26,7 @@ typedef enum judgement
 static bool
 is_dead(tally_slot_entry *entry, int32_t owner, judgement whom)
 {
-	return whom == ALL || (whom == THE_GONE && tally_process_gone(owner, entry->claimed_boot_ns));
+	return whom == ALL || (whom == THE_GONE && tally_process_ended(owner, entry->claimed_boot_ns));
 }
 
 static verdict
@@ -35,7 +35,7 @@ judge(tally_slot_entry *entry, judgement whom)
 	uint32_t	state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
 	int32_t		owner = __atomic_load_n(&entry->pid, __ATOMIC_ACQUIRE);
 
-	if (state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_FOLDING)
+	if (state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_MERGING)
 		return FOLD;
 	if (state == TALLY_SLOT_LIVE)
 		return is_dead(entry, owner, whom) ? FOLD : KEEP;
@@ -59,7 +59,7 @@ is_candidate(tally_slot_entry *entry, judgement whom)
 	uint32_t	state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
 	int32_t		owner = __atomic_load_n(&entry->pid, __ATOMIC_ACQUIRE);
 
-	if (state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_FOLDING)
+	if (state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_MERGING)
 		return true;
 	if (state != TALLY_SLOT_LIVE && state != TALLY_SLOT_CLAIMING)
 		return false;
@@ -76,7 +76,7 @@ settle(tally_segment *segment, uint32_t index, judgement whom)
 	switch (judge(entry, whom))
 	{
 		case FOLD:
-			tally_fold(segment, index, tally_now(segment->clock));
+			tally_merge(segment, index, tally_now(segment->clock));
 			return true;
 		case RELEASE:
 			/* perhaps not even reserved, so not to be looked at */
@@ -96,18 +96,18 @@ sweep(tally_segment *segment, judgement whom)
 	uint32_t	swept = 0;
 
 	/* a holder that died may have left half a fold and readers waiting for its end */
-	if (__atomic_load_n(&segment->header->fold_lock, __ATOMIC_RELAXED) != 0)
-		locked = tally_fold_try_lock(segment);
+	if (__atomic_load_n(&segment->header->merge_lock, __ATOMIC_RELAXED) != 0)
+		locked = tally_merge_try_lock(segment);
 	for (uint32_t i = 0; i < segment->cold.slots; i++)
 	{
 		if (!is_candidate(tally_entry_at(segment, i), whom))
 			continue;
-		if (!locked && !(locked = tally_fold_try_lock(segment)))
+		if (!locked && !(locked = tally_merge_try_lock(segment)))
 			break;
 		swept += settle(segment, i, whom);
 	}
 	if (locked)
-		tally_fold_unlock(segment);
+		tally_merge_unlock(segment);
 	return swept;
 }
 
@@ -133,8 +133,8 @@ tally_take_over(tally_segment *segment)
 	if (whom == ALL)
 	{
 		/* nor is whoever held the lock */
-		__atomic_store_n(&header->fold_lock_boot_ns, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&header->fold_lock, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&header->merge_lock_boot_ns, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&header->merge_lock, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&header->pid_namespace, mine, __ATOMIC_RELEASE);
 	}
 	return sweep(segment, whom);
@@ -142,7 +142,7 @@ tally_take_over(tally_segment *segment)
 
 /* What others could not fold because we had the lock. */
 void
-tally_fold_retired(tally_segment *segment)
+tally_merge_retired(tally_segment *segment)
 {
 	for (uint32_t i = 0; i < segment->cold.slots; i++)
 		if (is_candidate(tally_entry_at(segment, i), NOBODY))

@@ -29,10 +29,10 @@ test_key(uint64_t id)
 	return (tally_statement_key) {.id = id,.database_id = 5,.user_id = 10,.toplevel = 1};
 }
 
-tally_cached *
+tally_local_statement *
 test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks, const char *text)
 {
-	tally_cached *place = tally_cache_find(cache, key);
+	tally_local_statement *place = tally_cache_find(cache, key);
 
 	if (place == NULL)
 	{
@@ -45,8 +45,8 @@ test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks,
 	}
 	if (place == NULL)
 		return NULL;
-	tally_cached_begin(place);
-	tally_cached_count(place, ticks, 0);
+	tally_local_statement_begin(place);
+	tally_local_statement_count(place, ticks, 0);
 	place->counts.rows += 3;
 	/* some have more than an entry's own lines hold */
 	if (ticks % 2 == 1)
@@ -55,7 +55,7 @@ test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks,
 		place->counts.errors++;
 	}
 	tally_parts_add(place->parts, 1 + (uint32_t) (ticks % 5), 1, ticks);
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 	return place;
 }
 
@@ -73,7 +73,7 @@ test_execute_all(tally_cache *cache, uint64_t id, uint64_t ticks, int times)
 typedef struct copied_place
 {
 	uint64_t	item;
-	tally_cached place;
+	tally_local_statement place;
 } copied_place;
 
 typedef struct copies
@@ -196,7 +196,7 @@ test_read(const tally_segment *segment, test_reading *reading)
 	copies		all = {
 		.sets = calloc(header->sets.count, sizeof(tally_set_copy)),
 		.flushes = calloc(header->sets.count, sizeof(uint64_t)),
-		.places = calloc((size_t) header->slots * TALLY_CACHED, sizeof(copied_place))
+		.places = calloc((size_t) header->slots * TALLY_LOCAL_STATEMENTS, sizeof(copied_place))
 	};
 
 	assert_true(all.sets != NULL && all.flushes != NULL && all.places != NULL);
@@ -213,7 +213,7 @@ test_read(const tally_segment *segment, test_reading *reading)
 		}
 	for (uint32_t i = 0; i < all.count; i++)
 	{
-		const tally_cached *place = &all.places[i].place;
+		const tally_local_statement *place = &all.places[i].place;
 
 		if (!is_logged(segment, &all, &all.places[i]))
 			add(reading, &place->key, &place->counts, place->parts, NULL, place->hist);
@@ -303,8 +303,8 @@ assert_statements_at_rest(const tally_segment *segment)
 
 		for (uint32_t i = 0; i < limit; i++)
 		{
-			assert_int_equal(tally_places_of(segment, slot)[i].seq % 2, 0);
-			cached += tally_places_of(segment, slot)[i].state;
+			assert_int_equal(tally_local_statements_of(segment, slot)[i].seq % 2, 0);
+			cached += tally_local_statements_of(segment, slot)[i].state;
 		}
 		if (limit > 0)
 			assert_int_equal(tally_current_of(segment, slot)->seq % 2, 0);

@@ -87,12 +87,12 @@ what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time(void **sta
 	tally_relations relations;
 	tally_statement_key key = test_key(1);
 	tally_relation_key relation = {.relation = 5};
-	tally_cached *statement;
-	tally_relation_place *local;
+	tally_local_statement *statement;
+	tally_local_relation *local;
 	tally_book_copy book = {.heads = heads};
 	tally_slot_entry entry;
-	tally_cached statement_copy;
-	tally_relation_place relation_copy;
+	tally_local_statement statement_copy;
+	tally_local_relation relation_copy;
 	tally_flight flight;
 	uint64_t	until;
 
@@ -100,11 +100,11 @@ what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time(void **sta
 	test_open_cache(&segment, &slot, &cache);
 	assert_int_equal(tally_relations_open(&slot, &relations), 0);
 	statement = test_execute(&cache, &key, 100, "select $1");
-	local = tally_relation_place_for(&relations, tally_relation_hash(&relation),
+	local = tally_local_relation_for(&relations, tally_relation_hash(&relation),
 									 tally_relation_find(&segment, &relation));
 	tally_current_begin(cache.current);
 	cache.current->begun = 1;
-	tally_cached_begin(statement);
+	tally_local_statement_begin(statement);
 	local->seq++;
 	tally_book_begin(slot.book);
 	slot.entry->identity_seq++;
@@ -114,7 +114,7 @@ what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time(void **sta
 	assert_string_equal(entry.kind, "one");
 	assert_int_equal(tally_read_book(&segment, slot.index, &book), TALLY_READ_TORN);
 	assert_int_equal(tally_read_local_statement(&segment, slot.index,
-												(uint32_t) (statement - cache.places),
+												(uint32_t) (statement - cache.local),
 												&statement_copy), TALLY_READ_TORN);
 	assert_int_equal(statement_copy.counts.exec.count, 1);
 	assert_int_equal(tally_read_local_relation(&segment, slot.index, 0, &relation_copy),
@@ -132,9 +132,9 @@ an_index_out_of_bounds_is_absent(void **state)
 	tally_dir_entry name;
 	tally_event event;
 	tally_probe probe;
-	tally_cached statement;
+	tally_local_statement statement;
 	tally_relation relation;
-	tally_relation_place local;
+	tally_local_relation local;
 	tally_flight flight;
 	static tally_set_copy set;
 
@@ -152,7 +152,7 @@ an_index_out_of_bounds_is_absent(void **state)
 	assert_int_equal(tally_read_statement(&segment, cold->statements.count, &set.statements[0]),
 					 TALLY_READ_ABSENT);
 	assert_int_equal(tally_read_set(&segment, cold->sets.count, &set), TALLY_READ_ABSENT);
-	assert_int_equal(tally_read_local_relation(&segment, 0, TALLY_RELATION_PLACES, &local),
+	assert_int_equal(tally_read_local_relation(&segment, 0, TALLY_LOCAL_RELATIONS, &local),
 					 TALLY_READ_ABSENT);
 	assert_int_equal(tally_read_relation(&segment, cold->relations.count, 0, &relation),
 					 TALLY_READ_ABSENT);
@@ -267,7 +267,7 @@ a_text_is_of_the_copied_entry_or_torn(void **state)
 					 TALLY_READ_CONSISTENT);
 	assert_int_equal(bytes, strlen("select $1"));
 	assert_memory_equal(text, "select $1", bytes);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	assert_int_equal(tally_read_text(&segment, &copy, text, sizeof(text), &bytes), TALLY_READ_TORN);
 	tally_retire(&slot);
 }
@@ -280,10 +280,10 @@ a_sets_log_covers_as_many_flushes_as_it_has_entries(void **state)
 	uint64_t	since = tally_read_set_flushes(&segment, 0);
 
 	(void) state;
-	set->folds += TALLY_SET_LOG;
+	set->flushes += TALLY_SET_LOG;
 	assert_int_equal(tally_read_set(&segment, 0, &copy), TALLY_READ_CONSISTENT);
 	assert_true(tally_read_log_covers(&copy, since));
-	set->folds++;
+	set->flushes++;
 	assert_int_equal(tally_read_set(&segment, 0, &copy), TALLY_READ_CONSISTENT);
 	assert_false(tally_read_log_covers(&copy, since));
 }
@@ -296,14 +296,14 @@ a_relation_that_was_flushed_into_is_torn(void **state)
 	tally_relation_key key = {.relation = 9};
 	uint32_t	number = tally_relation_find(&segment, &key);
 	uint64_t	flushes = tally_read_relation_flushes(&segment, number);
-	tally_relation_place *local;
-	tally_relation_place local_copy;
+	tally_local_relation *local;
+	tally_local_relation local_copy;
 	tally_relation copy;
 
 	(void) state;
 	test_claim(&segment, "one", &slot);
 	assert_int_equal(tally_relations_open(&slot, &relations), 0);
-	local = tally_relation_place_for(&relations, tally_relation_hash(&key), number);
+	local = tally_local_relation_for(&relations, tally_relation_hash(&key), number);
 	tally_relation_add(local, TALLY_RELATION_READ, 5, 8192, false);
 	assert_int_equal(tally_read_local_relation(&segment, slot.index, 0, &local_copy),
 					 TALLY_READ_CONSISTENT);
