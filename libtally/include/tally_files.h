@@ -180,17 +180,15 @@ tally_relation_add(tally_local_relation *place, tally_relation_operation operati
 				   uint64_t bytes, bool failed)
 {
 	tally_file_sums *sums = &place->of[operation];
-	uint64_t	seq = place->seq + 1;
+	uint64_t	seq = tally_seq_begin(&place->seq);
 
-	__atomic_store_n(&place->seq, seq, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
 	sums->count++;
 	sums->bytes += bytes;
 	sums->ticks += ticks;
 	if (ticks > sums->max)
 		sums->max = ticks;
 	place->failed += failed;
-	__atomic_store_n(&place->seq, seq + 1, __ATOMIC_RELEASE);
+	tally_seq_publish(&place->seq, seq);
 }
 
 #ifdef __cplusplus

@@ -426,31 +426,29 @@ tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 	return NULL;
 }
 
-/* Around each change of a place. */
+/* Around each change of a local entry, and of what the slot works for. */
 TALLY_HOT void
-tally_local_statement_begin(tally_local_statement *place)
+tally_local_statement_begin(tally_local_statement *local)
 {
-	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_seq_begin(&local->seq);
 }
 
 TALLY_HOT void
-tally_local_statement_end(tally_local_statement *place)
+tally_local_statement_end(tally_local_statement *local)
 {
-	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELEASE);
+	tally_seq_end(&local->seq);
 }
 
 TALLY_HOT void
 tally_current_begin(tally_current *current)
 {
-	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_seq_begin(&current->seq);
 }
 
 TALLY_HOT void
 tally_current_end(tally_current *current)
 {
-	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELEASE);
+	tally_seq_end(&current->seq);
 }
 
 TALLY_HOT void
