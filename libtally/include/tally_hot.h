@@ -164,6 +164,18 @@ tally_book_end(tally_book *book)
 	tally_seq_end(&book->seq);
 }
 
+/* One value more in a head: count, total and extremes. */
+static inline void
+tally_head_add(tally_head *head, uint64_t value)
+{
+	head->count++;
+	head->total += value;
+	if (value < head->min)
+		head->min = value;
+	if (value > head->max)
+		head->max = value;
+}
+
 /*
  * The moments of a statistic without its histogram. Caller is between tally_book_begin and
  * tally_book_end, as with tally_add.
@@ -171,14 +183,7 @@ tally_book_end(tally_book *book)
 static inline void
 tally_add_plain(tally_slot *slot, uint32_t index, uint64_t value)
 {
-	tally_head *head = &slot->heads[index];
-
-	head->count++;
-	head->total += value;
-	if (value < head->min)
-		head->min = value;
-	if (value > head->max)
-		head->max = value;
+	tally_head_add(&slot->heads[index], value);
 }
 
 static inline void

@@ -62,8 +62,7 @@ clear_current(tally_current *current)
 {
 	__atomic_store_n(&current->used, 0, __ATOMIC_RELAXED);
 	TALLY_POINT("current released");
-	__atomic_store_n(&current->seq, current->seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_seq_begin_after_any(&current->seq);
 	current->begun = 0;
 	current->since = 0;
 	current->waits = 0;
@@ -409,11 +408,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		return NULL;
 	}
 	sets.orphans = orphans;
-	number = tally_statement_find(segment, &sets, key, tag);
-	if (number == TALLY_NONE)
-		number = tally_statement_insert(segment, &sets, key, tag, text);
-	else if (text != NULL)
-		tally_statement_give_text(segment, number, text);
+	number = tally_statement_obtain(segment, &sets, key, tag, text);
 	if (number != TALLY_NONE)
 	{
 		uint16_t   *pins = &tally_set_at(segment, number / TALLY_WAYS)->pins[number % TALLY_WAYS];

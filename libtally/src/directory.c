@@ -13,16 +13,6 @@
 
 #define RESERVED_SPINS 1000			/* about 10 us */
 
-static uint64_t
-fnv1a(const char *name)
-{
-	uint64_t	hash = UINT64_C(0xcbf29ce484222325);
-
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char) *name) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 static void
 relax(void)
 {
@@ -64,7 +54,7 @@ tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, c
 	uint64_t	hash;
 
 	tally_text(cut, sizeof(cut), name);
-	hash = fnv1a(cut);
+	hash = tally_text_hash(cut);
 	if (kind == TALLY_ACCOUNT && strcmp(cut, TALLY_OVERFLOW_NAME) == 0)
 	{
 		tally_dir_entry *first = tally_dir_at(segment, 0);

@@ -78,10 +78,8 @@ tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat)
 {
 	tally_header *header = segment->header;
 	tally_book *book = tally_book_at(segment, group);
-	uint32_t	used = *(volatile uint32_t *) &book->used;
+	uint32_t	used = tally_book_used(segment, book);
 
-	if (used > segment->cold.stats_per_book)
-		used = segment->cold.stats_per_book;
 	for (uint32_t i = 0; i < used; i++)
 		if (tally_heads_of(book)[i].stat == stat + 1)
 			return i;

@@ -116,6 +116,8 @@ extern int	tally_layout(const tally_options *options, tally_header *header);
 
 /* text.c */
 extern void tally_text(char *to, size_t size, const char *from);
+/* FNV-1a, 64 bits. */
+extern uint64_t tally_text_hash(const char *text);
 extern bool tally_text_is(const char *text, size_t size, const char *from);
 
 /* clock.c */
@@ -135,6 +137,8 @@ extern int	tally_reserve_chunk(const tally_segment *segment, uint32_t index, uin
 extern void tally_discard_book(const tally_segment *segment, uint32_t index);
 
 /* book.c */
+/* Heads in use, within bounds whatever the book says. */
+extern uint32_t tally_book_used(const tally_segment *segment, const tally_book *book);
 extern void tally_book_open(tally_book *book, uint64_t now, uint32_t resets);
 extern void tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat);
 extern void tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used,
@@ -208,9 +212,11 @@ extern uint32_t tally_statement_find(const tally_segment *segment, const tally_s
 extern uint32_t tally_statement_insert(tally_segment *segment, tally_sets *sets,
 									   const tally_statement_key *key, uint64_t tag,
 									   const tally_statement_text *text);
+/* Its entry, with that text from now on if one is given: found, or inserted. */
+extern uint32_t tally_statement_obtain(tally_segment *segment, tally_sets *sets,
+									   const tally_statement_key *key, uint64_t tag,
+									   const tally_statement_text *text);
 extern void tally_statement_remove(tally_segment *segment, uint32_t number);
-extern void tally_statement_give_text(tally_segment *segment, uint32_t number,
-									  const tally_statement_text *text);
 extern void tally_statement_add(tally_segment *segment, uint32_t number,
 								const tally_local_statement *place, uint64_t item);
 extern void tally_statement_add_near(const tally_statement *statement, tally_figures *figures);

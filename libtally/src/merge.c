@@ -106,12 +106,7 @@ close_book(const tally_segment *segment, tally_book *book, uint32_t used, uint64
 static void
 add_value(tally_head *to, uint64_t *hist, uint64_t value)
 {
-	to->count++;
-	to->total += value;
-	if (value < to->min)
-		to->min = value;
-	if (value > to->max)
-		to->max = value;
+	tally_head_add(to, value);
 	hist[tally_bucket(value)]++;
 }
 

@@ -225,19 +225,6 @@ places_of(const tally_segment *segment, uint32_t slot)
 	return TALLY_LOCAL_RELATIONS;
 }
 
-static void
-place_begin(tally_local_relation *place)
-{
-	__atomic_store_n(&place->seq, place->seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-}
-
-static void
-place_end(tally_local_relation *place)
-{
-	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELEASE);
-}
-
 /* Does this slot's book count since the last reset? */
 static bool
 is_current(const tally_segment *segment, uint32_t slot)
@@ -304,7 +291,7 @@ tally_relations_flush_slot(tally_segment *segment, uint32_t slot)
 			unpin(relation);
 		}
 		if ((place->seq & 1) != 0)
-			place_end(place);
+			tally_seq_end(&place->seq);
 	}
 }
 
@@ -318,10 +305,10 @@ tally_relations_zero_slot(tally_segment *segment, uint32_t slot)
 	{
 		tally_local_relation *place = &tally_local_relations_of(segment, slot)[i];
 
-		place_begin(place);
+		tally_seq_begin_after_any(&place->seq);
 		place->failed = 0;
 		memset(place->of, 0, sizeof(place->of));
-		place_end(place);
+		tally_seq_end(&place->seq);
 	}
 }
 
@@ -395,13 +382,13 @@ tally_local_relation_for(tally_relations *relations, uint64_t tag, uint32_t entr
 	place = &relations->local[index];
 	if (place->state == TALLY_LOCAL_USED)
 		lay_down(relations->segment, relations->slot, place);
-	place_begin(place);
+	tally_seq_begin_after_any(&place->seq);
 	place->tag = tag;
 	place->entry = entry;
 	place->failed = 0;
 	memset(place->of, 0, sizeof(place->of));
 	__atomic_store_n(&place->state, TALLY_LOCAL_USED, __ATOMIC_RELAXED);
-	place_end(place);
+	tally_seq_end(&place->seq);
 	relations->tags[index] = tag;
 	return place;
 }

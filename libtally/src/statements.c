@@ -107,8 +107,7 @@ tally_statement_lookup(const tally_segment *segment, const tally_statement_key *
 static void
 statement_begin(tally_statement *statement)
 {
-	__atomic_store_n(&statement->seq, statement->seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_seq_begin_after_any(&statement->seq);
 	TALLY_POINT("statement begun");
 }
 
@@ -116,7 +115,7 @@ static void
 statement_end(tally_statement *statement)
 {
 	TALLY_POINT("statement changed");
-	__atomic_store_n(&statement->seq, statement->seq + 1, __ATOMIC_RELEASE);
+	tally_seq_end(&statement->seq);
 }
 
 /* Free the entry and its text. */
@@ -331,8 +330,8 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 }
 
 /* An entry that came without its text gets it. */
-void
-tally_statement_give_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
+static void
+give_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
 {
 	tally_statement *statement = tally_statement_at(segment, number);
 
@@ -344,6 +343,19 @@ tally_statement_give_text(tally_segment *segment, uint32_t number, const tally_s
 	statement->text_whole = text->whole;
 	statement->encoding = text->encoding;
 	statement_end(statement);
+}
+
+uint32_t
+tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_statement_key *key,
+					   uint64_t tag, const tally_statement_text *text)
+{
+	uint32_t	number = tally_statement_find(segment, sets, key, tag);
+
+	if (number == TALLY_NONE)
+		return tally_statement_insert(segment, sets, key, tag, text);
+	if (text != NULL)
+		give_text(segment, number, text);
+	return number;
 }
 
 /* ---------------------------------------------------------------- adding up */
@@ -562,11 +574,7 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 	tally_holder_self(&me);
 	if (segment->cold.sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
 		return false;
-	number = tally_statement_find(segment, &sets, key, tag);
-	if (number == TALLY_NONE)
-		number = tally_statement_insert(segment, &sets, key, tag, text);
-	else if (text != NULL)
-		tally_statement_give_text(segment, number, text);
+	number = tally_statement_obtain(segment, &sets, key, tag, text);
 	if (number != TALLY_NONE)
 	{
 		tally_statement *statement = tally_statement_at(segment, number);
