@@ -403,7 +403,8 @@ TALLY_HOT bool
 tally_local_statement_is(const tally_local_statement *place, const tally_statement_key *key)
 {
 	/* so many executions that a bucket might overflow: to be laid down first */
-	return tally_statement_same(&place->key, key) && place->drop != place->generation &&
+	return tally_statement_same(&place->key, key) &&
+		__atomic_load_n(&place->drop, __ATOMIC_RELAXED) != place->generation &&
 		place->counts.exec.count < UINT32_MAX / 2;
 }
 

@@ -371,7 +371,7 @@ take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	__atomic_store_n(&place->generation, place->generation + 1, __ATOMIC_RELEASE);
 	place->key = *key;
 	place->entry = pinned;
-	place->state = 1;
+	__atomic_store_n(&place->state, 1, __ATOMIC_RELAXED);
 	tally_local_statement_end(place);
 	cache->tags[index] = tag;
 	cache->hints[index] = known;
@@ -488,7 +488,7 @@ warm(const tally_cache *cache)
 		{
 			const tally_set *set = tally_set_at(segment, cache->hints[i] / TALLY_WAYS);
 
-			__builtin_prefetch(&set->log[set->flushes % TALLY_SET_LOG], 1);
+			__builtin_prefetch(&set->log[tally_peek64(&set->flushes) % TALLY_SET_LOG], 1);
 		}
 }
 

@@ -27,7 +27,7 @@ tally_group_open(tally_segment *segment, uint32_t index, const tally_slot_entry 
 	if (rc != 0)
 		return rc;
 	memset(book, 0, sizeof(*book));
-	tally_book_open(book, 0, TALLY_RESETS_OF(segment->header->level_word));
+	tally_book_open(book, 0, tally_resets(segment));
 	entry->generation++;
 	entry->database_id = like->database_id;
 	entry->user_id = like->user_id;

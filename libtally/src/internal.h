@@ -94,21 +94,44 @@ tally_file_sets_of(uint32_t files)
 }
 
 /*
- * Copy whole words that another process may be changing: each is right by itself, whether they fit
- * together is for a seq to tell. Sizes are multiples of 8. ThreadSanitizer does not look at these
- * loads, or every seqlock would be a race to it.
+ * Reads of words that another process may be changing: each word is right by itself, and whether
+ * several fit together is for a seq to tell. ThreadSanitizer does not look at these loads: writers
+ * change what a seq guards by plain stores, which keeps them as short as they are, so every seqlock
+ * would be a race to it. Without it they are ordinary relaxed loads.
  */
 #ifdef __SANITIZE_THREAD__
-__attribute__((no_sanitize("thread"), noinline, unused)) static void
+#define TALLY_UNWATCHED __attribute__((no_sanitize("thread"), noinline, unused)) static
 #else
-static inline void
+#define TALLY_UNWATCHED static inline
 #endif
+
+TALLY_UNWATCHED uint32_t
+tally_peek32(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+TALLY_UNWATCHED uint64_t
+tally_peek64(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* Sizes are multiples of 8. */
+TALLY_UNWATCHED void
 tally_copy_words(void *to, const void *from, size_t size)
 {
 	typedef uint64_t __attribute__((may_alias)) word;
 
 	for (size_t i = 0; i < size / sizeof(word); i++)
 		((word *) to)[i] = __atomic_load_n((const word *) from + i, __ATOMIC_RELAXED);
+}
+
+/* The number of resets, as the level word has it. */
+static inline uint32_t
+tally_resets(const tally_segment *segment)
+{
+	return TALLY_RESETS_OF(__atomic_load_n(&segment->header->level_word, __ATOMIC_ACQUIRE));
 }
 
 /* layout.c */

@@ -86,7 +86,7 @@ close_book(const tally_segment *segment, tally_book *book, uint32_t used, uint64
 	closing		end = {.run = book->run,.pend = book->pend,.pend_ticks = book->pend_ticks};
 	uint64_t	from = book->run_start;
 
-	end.lags = book->resets != TALLY_RESETS_OF(header->level_word);
+	end.lags = book->resets != tally_resets(segment);
 	if (end.lags)
 	{
 		end.pend = TALLY_NONE;
@@ -217,7 +217,7 @@ tally_entry_free(tally_segment *segment, tally_slot_entry *entry)
 	tally_header *header = segment->header;
 	uint32_t	state = TALLY_SLOT_CLAIMING;
 
-	entry->claimed_boot_ns = 0;
+	__atomic_store_n(&entry->claimed_boot_ns, 0, __ATOMIC_RELAXED);
 	TALLY_STEP("entry to be freed");
 	__atomic_store_n(&entry->pid, 0, __ATOMIC_RELEASE);
 	TALLY_STEP("entry has no owner");
@@ -250,7 +250,7 @@ count_fold(tally_segment *segment, pair which)
 							   (uint32_t) (journal->saved.count % segment->cold.merge_log.count));
 
 	hide(entry);
-	if (book->resets == TALLY_RESETS_OF(header->level_word))
+	if (book->resets == tally_resets(segment))
 		for (uint32_t i = 0; i < TALLY_CALLS; i++)
 			group_book->calls[i] = journal->hist[i] + book->calls[i];
 	tally_entry_at(segment, which.group)->sessions = journal->saved.total + 1;
@@ -272,7 +272,8 @@ clear_slot(tally_segment *segment, uint32_t slot)
 	__atomic_store_n(&segment->header->merge_active, 0, __ATOMIC_RELEASE);
 	TALLY_STEP("group at rest");
 	/* after a recovery this may have been done, and the next owner be there */
-	if (entry->state == TALLY_SLOT_CLAIMING && entry->pid == TALLY_PID_VOID)
+	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_CLAIMING &&
+		__atomic_load_n(&entry->pid, __ATOMIC_RELAXED) == TALLY_PID_VOID)
 	{
 		tally_book *book = tally_book_at(segment, slot);
 

@@ -66,22 +66,10 @@ holds(const attempts *a)
 	return (a->begun & 1) == 0 && __atomic_load_n(a->seq, __ATOMIC_RELAXED) == a->begun;
 }
 
-static uint32_t
-load32(const uint32_t *word)
-{
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
-}
-
 uint64_t
 tally_read_word(const uint64_t *word)
 {
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
-}
-
-static uint32_t
-resets_of(const tally_segment *segment)
-{
-	return TALLY_RESETS_OF(load32(&segment->header->level_word));
+	return tally_peek64(word);
 }
 
 static void
@@ -98,18 +86,20 @@ tally_read_books_begin(const tally_segment *segment, tally_books_mark *mark)
 	const tally_header *header = segment->header;
 
 	mark->merges = __atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE);
-	mark->resets = resets_of(segment);
+	mark->resets = tally_resets(segment);
 	return __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0;
 }
 
 bool
 tally_read_books_end(const tally_segment *segment, const tally_books_mark *mark)
 {
-	tally_books_mark now;
+	const tally_header *header = segment->header;
 
+	/* active before the count, or a merge could end between the two and go unseen */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return tally_read_books_begin(segment, &now) && now.merges == mark->merges &&
-		now.resets == mark->resets;
+	return __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0 &&
+		__atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE) == mark->merges &&
+		tally_resets(segment) == mark->resets;
 }
 
 static bool
@@ -142,7 +132,7 @@ tally_read_entry(const tally_segment *segment, uint32_t index, tally_slot_entry 
 			return TALLY_READ_ABSENT;
 		tally_copy_words(copy, entry, sizeof(*copy));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		whole = (seq & 1) == 0 && load32(&entry->identity_seq) == seq;
+		whole = (seq & 1) == 0 && tally_peek32(&entry->identity_seq) == seq;
 		if (!whole)
 			pause_after(i);
 	}
@@ -161,8 +151,8 @@ tally_read_is_same(const tally_segment *segment, uint32_t index, const tally_slo
 	const tally_slot_entry *entry = tally_entry_at(segment, index);
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return is_entry(segment, index) && load32(&entry->state) == copy->state &&
-		load32(&entry->generation) == copy->generation;
+	return is_entry(segment, index) && tally_peek32(&entry->state) == copy->state &&
+		tally_peek32(&entry->generation) == copy->generation;
 }
 
 tally_read_result
@@ -184,7 +174,7 @@ tally_read_book(const tally_segment *segment, uint32_t index, tally_book_copy *c
 		tally_copy_words(copy->heads, tally_heads_of(book), copy->book.used * sizeof(tally_head));
 		whole = holds(&a);
 	}
-	copy->lags_reset = copy->book.resets != resets_of(segment);
+	copy->lags_reset = copy->book.resets != tally_resets(segment);
 	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
 }
 
@@ -235,7 +225,7 @@ tally_read_event(const tally_segment *segment, uint32_t index, tally_event *copy
 	tally_copy_words(copy, event, sizeof(*copy));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	terminate(copy->text, sizeof(copy->text));
-	return number != 0 && tally_read_word(&event->number) == number ? TALLY_READ_CONSISTENT
+	return number != 0 && tally_peek64(&event->number) == number ? TALLY_READ_CONSISTENT
 		: TALLY_READ_ABSENT;
 }
 
@@ -253,7 +243,7 @@ tally_read_probe(const tally_segment *segment, uint32_t index, tally_probe *copy
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	terminate(copy->name, sizeof(copy->name));
 	terminate(copy->reason, sizeof(copy->reason));
-	return state != TALLY_PROBE_EMPTY && load32(&probe->state) == state ? TALLY_READ_CONSISTENT
+	return state != TALLY_PROBE_EMPTY && tally_peek32(&probe->state) == state ? TALLY_READ_CONSISTENT
 		: TALLY_READ_ABSENT;
 }
 
@@ -276,7 +266,7 @@ tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t
 	if (index >= tally_read_local_limit(segment, slot))
 		return TALLY_READ_ABSENT;
 	entry = &tally_local_statements_of(segment, slot)[index];
-	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != 1)
+	if (tally_peek32(&entry->state) != 1)
 		return TALLY_READ_ABSENT;
 	a.seq = &entry->seq;
 	while (!whole && attempt(&a))
@@ -301,12 +291,12 @@ tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t
 static uint32_t
 account_at(const tally_segment *segment, tally_book *book, const uint32_t *word)
 {
-	uint32_t	used = load32(&book->used);
-	uint32_t	index = load32(word);
+	uint32_t	used = tally_peek32(&book->used);
+	uint32_t	index = tally_peek32(word);
 
 	if (index >= used || index >= segment->cold.stats_per_book)
 		return 0;
-	return load32(&tally_heads_of(book)[index].stat);
+	return tally_peek32(&tally_heads_of(book)[index].stat);
 }
 
 static bool
@@ -319,8 +309,8 @@ copy_running(const tally_segment *segment, uint32_t slot, tally_flight *flight)
 	{
 		flight->run = account_at(segment, book, &book->run);
 		flight->pend = account_at(segment, book, &book->pend);
-		flight->run_start = tally_read_word(&book->run_start);
-		flight->pend_ticks = flight->pend != 0 ? tally_read_word(&book->pend_ticks) : 0;
+		flight->run_start = tally_peek64(&book->run_start);
+		flight->pend_ticks = flight->pend != 0 ? tally_peek64(&book->pend_ticks) : 0;
 		if (holds(&a))
 			return true;
 	}
@@ -364,7 +354,7 @@ tally_read_statement(const tally_segment *segment, uint32_t number, tally_statem
 	bool		whole = false;
 
 	if (number >= segment->cold.statements.count ||
-		load32(&tally_set_at(segment, number / TALLY_WAYS)->reserved) == 0)
+		tally_peek32(&tally_set_at(segment, number / TALLY_WAYS)->reserved) == 0)
 		return TALLY_READ_ABSENT;
 	statement = tally_statement_at(segment, number);
 	a.seq = &statement->seq;
@@ -441,7 +431,7 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 									 &copy->statements[copy->count]) != TALLY_READ_ABSENT)
 				copy->count++;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (tally_read_word(&set->flushes) == flushes)
+		if (tally_peek64(&set->flushes) == flushes)
 			return TALLY_READ_CONSISTENT;
 	}
 	return TALLY_READ_TORN;
@@ -465,7 +455,7 @@ tally_read_local_relation(const tally_segment *segment, uint32_t slot, uint32_t 
 
 	if (slot >= segment->cold.local_relations.count || index >= TALLY_LOCAL_RELATIONS ||
 		__atomic_load_n(&tally_entry_at(segment, slot)->local_relations, __ATOMIC_ACQUIRE) == 0 ||
-		load32(&tally_book_at(segment, slot)->resets) != resets_of(segment))
+		tally_peek32(&tally_book_at(segment, slot)->resets) != tally_resets(segment))
 		return TALLY_READ_ABSENT;
 	entry = &tally_local_relations_of(segment, slot)[index];
 	a.seq = &entry->seq;

@@ -230,7 +230,7 @@ static bool
 is_current(const tally_segment *segment, uint32_t slot)
 {
 	return tally_book_at(segment, slot)->resets ==
-		TALLY_RESETS_OF(__atomic_load_n(&segment->header->level_word, __ATOMIC_ACQUIRE));
+		tally_resets(segment);
 }
 
 /* What a place says of its entry is believed only if it can be so: its process may be dead. */

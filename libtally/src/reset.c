@@ -51,7 +51,7 @@ tally_reset_locked(tally_segment *segment)
 		if (i < last)
 			__atomic_store_n(&entry->state, TALLY_SLOT_FREE, __ATOMIC_RELEASE);
 		else
-			tally_book_open(tally_book_at(segment, i), 0, TALLY_RESETS_OF(header->level_word));
+			tally_book_open(tally_book_at(segment, i), 0, tally_resets(segment));
 	}
 	tally_relations_zero(segment);
 	TALLY_STEP("groups cleared");

@@ -113,7 +113,7 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 
 	entry = tally_entry_at(segment, index);
 	TALLY_STEP("entry owned");
-	entry->claimed_boot_ns = tally_boot_ns();
+	__atomic_store_n(&entry->claimed_boot_ns, tally_boot_ns(), __ATOMIC_RELAXED);
 	if (tally_reserve_book(segment, index) != 0)
 	{
 		tally_entry_free(segment, entry);
@@ -212,7 +212,8 @@ tally_retire(tally_slot *slot)
 		return;
 	}
 	/* somebody's sweep may have been quicker */
-	if (entry->state == TALLY_SLOT_RETIRED && entry->generation == generation)
+	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_RETIRED &&
+		tally_peek32(&entry->generation) == generation)
 		tally_merge(segment, index, tally_now(segment->clock));
 	tally_merge_unlock(segment);
 	(void) fold_left_over(segment);

@@ -84,7 +84,7 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
 			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == (uint32_t) tag)
 				/* one that came back after its eviction from a cache wants its text again */
-				return (__atomic_load_n(&set->reserved, __ATOMIC_RELAXED) & has_text(way)) != 0
+				return (tally_peek32(&set->reserved) & has_text(way)) != 0
 					? number[which] * TALLY_WAYS + way : TALLY_NONE;
 	}
 	return TALLY_NONE;
@@ -94,14 +94,25 @@ uint32_t
 tally_statement_lookup(const tally_segment *segment, const tally_statement_key *key)
 {
 	uint64_t	tag = tally_statement_hash(key);
-	tally_sets	sets;
+	uint32_t	number[2];
 
 	if (segment->cold.sets.count == 0)
 		return TALLY_NONE;
-	tally_sets_for(segment, tag, sets.number);
-	for (int which = 0; which < 2; which++)
-		sets.set[which] = tally_set_at(segment, sets.number[which]);
-	return tally_statement_find(segment, &sets, key, tag);
+	tally_sets_for(segment, tag, number);
+	for (uint32_t n = 0; n < 2 * TALLY_WAYS; n++)
+	{
+		uint32_t	set = number[n / TALLY_WAYS];
+		uint32_t	entry = set * TALLY_WAYS + n % TALLY_WAYS;
+		tally_statement_key found;
+
+		if (__atomic_load_n(&tally_set_at(segment, set)->tags[n % TALLY_WAYS], __ATOMIC_RELAXED) !=
+			(uint32_t) tag)
+			continue;
+		tally_copy_words(&found, &tally_statement_at(segment, entry)->key, sizeof(found));
+		if (tally_statement_same(&found, key))
+			return entry;
+	}
+	return TALLY_NONE;
 }
 
 static void
@@ -628,8 +639,8 @@ drop_place(tally_local_statement *place, const tally_statement_filter *filter)
 	do
 	{
 		seq = __atomic_load_n(&place->seq, __ATOMIC_ACQUIRE);
-		generation = __atomic_load_n(&place->generation, __ATOMIC_RELAXED);
-		key = place->key;
+		generation = tally_peek64(&place->generation);
+		tally_copy_words(&key, &place->key, sizeof(key));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (((seq & 1) != 0 || seq != __atomic_load_n(&place->seq, __ATOMIC_RELAXED)) &&
 			 ++looks < LOOKS);

@@ -27,7 +27,8 @@ typedef enum judgement
 static bool
 is_dead(tally_slot_entry *entry, int32_t owner, judgement whom)
 {
-	return whom == ALL || (whom == THE_GONE && tally_process_ended(owner, entry->claimed_boot_ns));
+	return whom == ALL || (whom == THE_GONE && 
+		 tally_process_ended(owner, __atomic_load_n(&entry->claimed_boot_ns, __ATOMIC_RELAXED)));
 }
 
 /* What is to be done with the entry, as it looks now. It may change until the merge lock is held. */

@@ -137,11 +137,12 @@ tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uin
 			break;
 		block = block_at(segment, number);
 		memcpy(block->bytes, bytes + *kept, size);
-		*link = number + 1;
+		/* by then another may be looking at the block, which it found on the free list */
+		__atomic_store_n(link, number + 1, __ATOMIC_RELAXED);
 		link = &block->next;
 		*kept += size;
 	}
-	*link = 0;
+	__atomic_store_n(link, 0, __ATOMIC_RELAXED);
 	TALLY_POINT("text stored");
 	if (*kept < length)
 		tally_count_one(&segment->header->texts_cut);
