@@ -89,7 +89,7 @@ static int
 claim(tally_segment *segment, tally_phase phase)
 {
 	tally_identity identity = {.kind = "starting"};
-	uint32		room = *(const volatile uint32 *) &segment->header->room;
+	uint32		room = *(const volatile uint32 *) &segment->header->free_slot_signal;
 	int			error;
 
 	probe_forget();
@@ -98,7 +98,7 @@ claim(tally_segment *segment, tally_phase phase)
 	{
 		memset(&tally.slot, 0, sizeof(tally.slot));
 		tally.word_seen = room;
-		tally.level_word = &segment->header->room;
+		tally.level_word = &segment->header->free_slot_signal;
 		locks_follow();
 		return error;
 	}
@@ -131,7 +131,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 	uint32		told = 0;
 
 	if (error != 0 &&
-		__atomic_compare_exchange_n(&segment->header->refusal_told, &told, 1, false,
+		__atomic_compare_exchange_n(&segment->header->refusal_logged, &told, 1, false,
 									__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		ereport(LOG,
 				(errmsg("pg_tally does not see process %d, and perhaps others: %s", (int) getpid(),

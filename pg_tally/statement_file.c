@@ -228,7 +228,7 @@ statement_file_save(tally_segment *segment)
 	if (segment->cold.sets.count == 0)
 		return;
 	/* "tally disable" was here: nobody would read the file */
-	if ((__atomic_load_n(&segment->header->pause, __ATOMIC_RELAXED) & TALLY_PAUSE_KEEPING) != 0)
+	if ((__atomic_load_n(&segment->header->pause, __ATOMIC_RELAXED) & TALLY_PAUSE_SAVING) != 0)
 		return;
 	/* who died in the middle of something has statements in its cache */
 	tally_sweep(segment);

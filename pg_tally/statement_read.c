@@ -49,7 +49,7 @@ typedef struct reading
 	tally_segment *segment;
 	MemoryContext context;
 	bool		texts;
-	uint64	   *folds;				/* of each set, when the reading began */
+	uint64	   *flushes;				/* of each set, when the reading began */
 	HTAB	   *rows;				/* statement_row */
 	HTAB	   *cached;				/* cached_copy */
 	flight_copy *flights;			/* of each slot that has one */
@@ -81,9 +81,9 @@ current_at(tally_segment *segment, uint32 slot)
 static uint32
 cached_limit(tally_segment *segment, uint32 slot)
 {
-	uint32		limit = __atomic_load_n(&pg_tally_entry(segment, slot)->cached, __ATOMIC_ACQUIRE);
+	uint32		limit = __atomic_load_n(&pg_tally_entry(segment, slot)->local_statements, __ATOMIC_ACQUIRE);
 
-	return Min(limit, TALLY_CACHED);
+	return Min(limit, TALLY_LOCAL_STATEMENTS);
 }
 
 /*
@@ -306,7 +306,7 @@ statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *fligh
 
 /* A writer that died in the middle of a change leaves the place so: it is taken as it is. */
 static bool
-copy_place(const tally_cached *place, tally_cached *copy)
+copy_place(const tally_local_statement *place, tally_local_statement *copy)
 {
 	for (int i = 0; i < COPY_TRIES; i++)
 	{
@@ -314,7 +314,7 @@ copy_place(const tally_cached *place, tally_cached *copy)
 		uint32		low,
 					end;
 
-		memcpy(copy, place, offsetof(tally_cached, hist));
+		memcpy(copy, place, offsetof(tally_local_statement, hist));
 		hist_range(&copy->counts.exec, &low, &end);
 		memcpy(&copy->hist[low], &place->hist[low], (end - low) * sizeof(uint32));
 		if (copy_end(&place->seq, seq))
@@ -325,7 +325,7 @@ copy_place(const tally_cached *place, tally_cached *copy)
 }
 
 static void
-keep_place(reading *r, uint32 slot, uint32 index, const tally_cached *place)
+keep_place(reading *r, uint32 slot, uint32 index, const tally_local_statement *place)
 {
 	uint64		item = place->generation << 24 | (uint64) index << 16 | slot;
 	cached_copy *copy;
@@ -361,9 +361,9 @@ static void
 read_slot(reading *r, uint32 slot)
 {
 	uint32		limit = cached_limit(r->segment, slot);
-	const tally_cached *places = (const tally_cached *) (current_at(r->segment, slot) + 1);
+	const tally_local_statement *places = (const tally_local_statement *) (current_at(r->segment, slot) + 1);
 	flight_copy *flown = &r->flights[r->flight_count];
-	tally_cached copy;
+	tally_local_statement copy;
 
 	for (int i = 0; i < SLOT_TRIES && limit > 0; i++)
 	{
@@ -461,10 +461,10 @@ copy_set(reading *r, uint32 number, tally_set *set, statement_copy *copies, stat
 
 	for (int i = 0; i < SET_TRIES; i++)
 	{
-		uint64		folds = __atomic_load_n(&live->folds, __ATOMIC_ACQUIRE);
+		uint64		flushes = __atomic_load_n(&live->flushes, __ATOMIC_ACQUIRE);
 
 		memcpy(set, live, sizeof(*set));
-		set->folds = folds;
+		set->flushes = flushes;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* log before entries */
 		*count = 0;
 		for (uint32 way = 0; set->reserved != 0 && way < TALLY_WAYS; way++)
@@ -476,7 +476,7 @@ copy_set(reading *r, uint32 number, tally_set *set, statement_copy *copies, stat
 				(*count)++;
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&live->folds, __ATOMIC_RELAXED) == folds)
+		if (__atomic_load_n(&live->flushes, __ATOMIC_RELAXED) == flushes)
 			return true;
 		for (uint32 n = 0; n < *count && i + 1 < SET_TRIES; n++)
 			if (texts[n].bytes != NULL)
@@ -511,7 +511,7 @@ drop_laid_down(reading *r, uint64 item)
 	uint32		slot = (uint32) item & 0xFFFF;
 	uint32		index = (uint32) (item >> 16) & 0xFF;
 
-	if (index != TALLY_CACHED)
+	if (index != TALLY_LOCAL_STATEMENTS)
 	{
 		cached_copy *copy = hash_search(r->cached, &item, HASH_FIND, NULL);
 
@@ -540,7 +540,7 @@ read_sets(reading *r)
 
 		CHECK_FOR_INTERRUPTS();
 		whole = copy_set(r, s, &set, copies, texts, &count) && whole;
-		whole = whole && set.folds - r->folds[s] <= TALLY_SET_LOG;
+		whole = whole && set.flushes - r->flushes[s] <= TALLY_SET_LOG;
 		for (uint32 i = 0; i < TALLY_SET_LOG; i++)
 			if (set.log[i] != 0)
 				drop_laid_down(r, set.log[i]);
@@ -567,7 +567,7 @@ read_all(reading *r)
 	tally_segment *segment = r->segment;
 
 	for (uint32 s = 0; s < segment->cold.sets.count; s++)
-		r->folds[s] = __atomic_load_n(&set_at(r->segment, s)->folds, __ATOMIC_ACQUIRE);
+		r->flushes[s] = __atomic_load_n(&set_at(r->segment, s)->flushes, __ATOMIC_ACQUIRE);
 	r->flight_count = 0;
 	for (uint32 slot = 0; slot < segment->cold.caches.count; slot++)
 		read_slot(r, slot);
@@ -603,7 +603,7 @@ statements_read(tally_segment *segment, bool texts)
 
 		MemoryContextReset(r.context);
 		MemoryContextSwitchTo(r.context);
-		r.folds = MemoryContextAllocHuge(r.context, (segment->cold.sets.count + 1) * sizeof(uint64));
+		r.flushes = MemoryContextAllocHuge(r.context, (segment->cold.sets.count + 1) * sizeof(uint64));
 		r.flights = palloc((segment->cold.caches.count + 1) * sizeof(flight_copy));
 		r.rows = make_table("tally statements", r.context, sizeof(tally_statement_key),
 							sizeof(statement_row));
