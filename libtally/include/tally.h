@@ -128,6 +128,9 @@ extern uint32_t tally_claimed_slots(const tally_segment *segment);
  */
 extern uint32_t tally_register(tally_segment *segment, const char *name, tally_stat_kind kind,
 							   const char *unit);
+/* The same for an account, in ticks; an entry without a class gets this one. */
+extern uint32_t tally_register_account(tally_segment *segment, const char *name,
+									   tally_account_class account_class);
 /*
  * Index of that statistic in this slot's book, reserving memory at first touch (the only
  * place where a writer may make a system call). Accounts that find no room share the
