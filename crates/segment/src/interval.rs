@@ -18,6 +18,7 @@ use crate::rows::{command_rows, statistic_rows};
 use crate::segment::Segment;
 use crate::snapshot::Snapshot;
 use crate::total::Total;
+use crate::wait_class::WaitClass;
 use crate::wal::{self, WalRow};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -215,17 +216,20 @@ impl Interval {
 
     /// The same, of the accounts that `wanted` accepts.
     pub fn activities_where(&self, wanted: impl Fn(&AccountRow) -> bool) -> Vec<ActivityRow> {
-        let mut sums: HashMap<&Arc<str>, (Total, bool)> = HashMap::new();
+        let mut sums: HashMap<(&Arc<str>, WaitClass), (Total, bool)> = HashMap::new();
         for account in self.ledger.iter().filter(|a| wanted(a)) {
-            let sum = sums.entry(&account.activity).or_insert_with(|| (Total::default(), true));
+            let sum = sums
+                .entry((&account.activity, account.class))
+                .or_insert_with(|| (Total::default(), true));
             sum.0.merge(&account.total);
             sum.1 &= account.idle;
         }
         let ticks_per_second = self.clock.ticks_per_second;
         let mut rows: Vec<ActivityRow> = sums
             .into_iter()
-            .map(|(activity, (total, idle))| ActivityRow {
+            .map(|((activity, class), (total, idle))| ActivityRow {
                 activity: activity.clone(),
+                class,
                 timing: Timing::with(&total, |t| t as f64 / ticks_per_second),
                 idle,
             })

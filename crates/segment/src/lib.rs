@@ -53,6 +53,7 @@ pub mod statements;
 mod timing;
 mod total;
 mod tranches;
+mod wait_class;
 pub mod wal;
 
 pub use book::Book;
@@ -77,3 +78,4 @@ pub use sessions::Population;
 pub use snapshot::Snapshot;
 pub use statements::{InFlight, Statement, StatementKey, Statements, StatementsDelta};
 pub use tranches::Tranches;
+pub use wait_class::WaitClass;

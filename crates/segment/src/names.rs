@@ -5,6 +5,7 @@ use crate::directory::{Directory, Stat, StatId, StatKind};
 use crate::error::Error;
 use crate::layout::{directory, text_at, u32_at};
 use crate::segment::Segment;
+use crate::wait_class::WaitClass;
 use std::sync::Arc;
 
 /// State of an entry whose name is complete.
@@ -47,8 +48,9 @@ impl Segment {
             Stat::new(
                 text_at(&bytes, directory::NAME, 96),
                 kind,
-                text_at(&bytes, directory::UNIT, 16),
-            ),
+                text_at(&bytes, directory::UNIT, directory::UNIT_SIZE),
+            )
+            .with_class(WaitClass::of_entry(bytes[directory::CLASS])),
         );
         if self.ids.len() <= index as usize {
             self.ids.resize(index as usize + 1, None);

@@ -7,6 +7,7 @@ use crate::directory::{Stat, StatKind};
 use crate::frame_totals::FrameTotals;
 use crate::timing::Timing;
 use crate::total::Total;
+use crate::wait_class::WaitClass;
 use crate::{commits, files, functions, locks, wal};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -28,6 +29,9 @@ pub struct AccountRow {
     pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
     /// How often and how long.
     #[serde(flatten)]
     pub timing: Timing,
@@ -44,6 +48,7 @@ impl AccountRow {
         AccountRow {
             phase: stat.phase().clone(),
             activity: stat.activity().clone(),
+            class: stat.class(),
             timing: Timing::of(&total, clock),
             idle: stat.is_idle(),
             total,
@@ -56,6 +61,9 @@ impl AccountRow {
 pub struct ActivityRow {
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
     /// How often and how long.
     #[serde(flatten)]
     pub timing: Timing,

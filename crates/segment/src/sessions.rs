@@ -5,6 +5,7 @@ use crate::book::{Book, Life};
 use crate::delta::{Delta, SessionDelta};
 use crate::directory::{Stat, StatKind};
 use crate::snapshot::Snapshot;
+use crate::wait_class::WaitClass;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,6 +29,9 @@ pub struct SessionRow {
     pub phase: Arc<str>,
     /// What it is doing there.
     pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
     /// For how long it has been doing that.
     pub since_seconds: f64,
     /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
@@ -181,6 +185,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         application: book.identity.application.clone(),
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
+        class: running.map_or(WaitClass::Other, Stat::class),
         since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
         state: state(book, running),
         lived_seconds: clock.seconds(session.lived),

@@ -13,7 +13,7 @@ use segment::layout::{book, entry, header, journal, state};
 use segment::locks::LwlockRow;
 use segment::{
     set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSetting, LevelSwitch,
-    ProbeState, Segment, Snapshot,
+    ProbeState, Segment, Snapshot, WaitClass,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -412,6 +412,28 @@ fn a_statistic_without_a_histogram_has_no_quantiles_and_only_records_as_extremes
         let later = timing(&[70; 10]);
         assert_eq!((later.count, later.p50_seconds, later.max_seconds), (10, None, None));
     }
+}
+
+#[test]
+fn the_class_of_an_account_is_the_one_in_the_directory_and_without_one_the_name_tells() {
+    let (_folder, mut maker) = make();
+    let odd = maker.account_of_class("execute::wait::Neon:PageServerRead", 2);
+    let read = maker.stat("execute::wait::IO:DataFileRead", ACCOUNT);
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let now = monotonic_ns();
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, now - 3_000_000);
+    slot.switch(odd, now - 2_000_000);
+    slot.switch(read, now - 1_000_000);
+    maker.write(&slot);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    let class = |activity: &str| {
+        interval.ledger.iter().find(|a| &*a.activity == activity).map(|a| a.class).unwrap()
+    };
+    assert_eq!(class("Neon:PageServerRead"), WaitClass::Io);
+    assert_eq!(class("IO:DataFileRead"), WaitClass::Io);
+    assert_eq!(class("cpu"), WaitClass::Cpu);
 }
 
 #[test]

@@ -11,8 +11,12 @@ pub mod directory {
     pub const KIND: usize = 4;
     /// 96 bytes of text.
     pub const NAME: usize = 16;
-    /// 16 bytes of text.
+    /// [`UNIT_SIZE`] bytes of text.
     pub const UNIT: usize = 112;
+    /// Bytes of a unit.
+    pub const UNIT_SIZE: usize = 15;
+    /// U8: class of an account; 0: its writer did not know classes.
+    pub const CLASS: usize = 127;
 }
 
 /// Offsets in an event.

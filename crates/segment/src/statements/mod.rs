@@ -20,10 +20,11 @@ mod table;
 mod texts;
 
 pub use crate::statement_text::Text;
+pub use crate::wait_class::WaitClass;
 pub use account_ticks::AccountTicks;
 pub use delta::StatementsDelta;
 pub use figures::{Blocks, Bucket, InFlight, IoTimes, Jit, Moments, Statement, Wal};
 pub use key::StatementKey;
 pub use reading::Statements;
 pub use record::{AccountRecord, StatementRecord, TimesRecord, Unit, COUNTERS};
-pub use split::{AccountTime, Split, WaitClass};
+pub use split::{AccountTime, Split};

@@ -2,89 +2,10 @@
 //! Where a statement's time went: by account, by class of wait, by phase.
 
 use super::account_ticks::AccountTicks;
-use crate::directory::Directory;
+use crate::directory::{Directory, Stat};
+use crate::wait_class::WaitClass;
 use serde::Serialize;
 use std::sync::Arc;
-
-/// What a session did with its time, coarsely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitClass {
-    /// It computed, or wanted to.
-    Cpu,
-    /// It read or wrote files.
-    Io,
-    /// It waited for a heavyweight lock.
-    Lock,
-    /// It waited for a lightweight lock.
-    Lwlock,
-    /// It waited for its client.
-    Client,
-    /// It waited for another process of the server.
-    Ipc,
-    /// It waited for anything else.
-    Other,
-}
-
-/// Of waits that the server does not announce ("Call:open"): is the call one on files? As in
-/// `pg_tally/statement_read.c`.
-fn call_is_on_files(activity: &str) -> bool {
-    const OTHERS: [&str; 11] = [
-        "commit_delay",
-        "epoll_wait",
-        "getaddrinfo",
-        "getnameinfo",
-        "ldap_",
-        "pam_",
-        "pclose",
-        "popen",
-        "select",
-        "sem_wait",
-        "system",
-    ];
-    let call = activity.strip_prefix("Call:").unwrap_or(activity);
-    !OTHERS.iter().any(|other| call.starts_with(other))
-}
-
-impl WaitClass {
-    /// All of them.
-    pub const ALL: [WaitClass; 7] = [
-        WaitClass::Cpu,
-        WaitClass::Io,
-        WaitClass::Lock,
-        WaitClass::Lwlock,
-        WaitClass::Client,
-        WaitClass::Ipc,
-        WaitClass::Other,
-    ];
-
-    /// The class of an account's activity: "cpu", "IO:DataFileRead", ...
-    pub fn of(activity: &str) -> WaitClass {
-        match activity.split_once(':').map_or(activity, |(kind, _)| kind) {
-            "cpu" => WaitClass::Cpu,
-            "IO" => WaitClass::Io,
-            "Lock" => WaitClass::Lock,
-            "LWLock" => WaitClass::Lwlock,
-            "Client" => WaitClass::Client,
-            "IPC" => WaitClass::Ipc,
-            "Call" if call_is_on_files(activity) => WaitClass::Io,
-            _ => WaitClass::Other,
-        }
-    }
-
-    /// Its name: "cpu", "io", ...
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitClass::Cpu => "cpu",
-            WaitClass::Io => "io",
-            WaitClass::Lock => "lock",
-            WaitClass::Lwlock => "lwlock",
-            WaitClass::Client => "client",
-            WaitClass::Ipc => "ipc",
-            WaitClass::Other => "other",
-        }
-    }
-}
 
 /// What went to one account.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -117,13 +38,13 @@ impl Split {
         let mut split = Split::default();
         for part in parts.iter().filter(|part| part.count > 0 || part.ticks > 0) {
             let stat = directory.get(part.stat);
-            let name = |of: fn(&crate::directory::Stat) -> &Arc<str>| {
+            let name = |of: fn(&Stat) -> &Arc<str>| {
                 stat.map_or_else(|| "?".into(), |stat| of(stat).clone())
             };
-            let activity = name(crate::directory::Stat::activity);
+            let activity = name(Stat::activity);
             split.add(AccountTime {
-                phase: name(crate::directory::Stat::phase),
-                class: WaitClass::of(&activity),
+                phase: name(Stat::phase),
+                class: stat.map_or(WaitClass::Other, Stat::class),
                 activity,
                 count: part.count,
                 seconds: part.ticks as f64 * second,
@@ -134,9 +55,10 @@ impl Split {
     }
 
     fn add(&mut self, part: AccountTime) {
-        match self.classes.iter_mut().find(|c| c.0 == part.class) {
+        let shown_as = part.class.shown_as();
+        match self.classes.iter_mut().find(|c| c.0 == shown_as) {
             Some(class) => class.1 += part.seconds,
-            None => self.classes.push((part.class, part.seconds)),
+            None => self.classes.push((shown_as, part.seconds)),
         }
         match self.phases.iter_mut().find(|p| p.0 == part.phase) {
             Some(phase) => phase.1 += part.seconds,
@@ -181,7 +103,7 @@ impl Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::{Stat, StatKind};
+    use crate::directory::StatKind;
 
     #[test]
     fn time_is_split_by_account_class_and_phase() {
@@ -210,8 +132,6 @@ mod tests {
         assert_eq!(split.class(WaitClass::Lock), 20.0);
         assert_eq!(split.class(WaitClass::Client), 0.0);
         assert_eq!(split.classes[0], (WaitClass::Cpu, 30.0));
-        assert_eq!(WaitClass::of("Call:open"), WaitClass::Io);
-        assert_eq!(WaitClass::of("Call:sem_wait"), WaitClass::Other);
         let phases: Vec<_> = split.phases.iter().map(|p| (&*p.0, p.1)).collect();
         assert_eq!(phases, [("commit", 40.0), ("execute", 35.0)]);
         assert_eq!(&*split.accounts[0].activity, "cpu");

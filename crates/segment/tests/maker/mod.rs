@@ -237,6 +237,14 @@ impl Maker {
         index + 1
     }
 
+    /// An account whose writer has decided its class.
+    pub fn account_of_class(&mut self, name: &str, class: u8) -> u32 {
+        let stat = self.stat(name, ACCOUNT);
+        let at = self.directory_at(stat - 1);
+        self.bytes(at + directory::CLASS as u64, &[class]);
+        stat
+    }
+
     pub fn level_word(&self, word: u32) {
         self.u32(header::LEVEL_WORD as u64, word);
     }

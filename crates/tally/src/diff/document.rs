@@ -254,9 +254,9 @@ fn said(what: &What) -> Vec<Cell> {
 fn class(what: &What) -> Option<&'static str> {
     match what {
         What::Account { activity, .. } | What::Process { activity, .. } => {
-            Some(WaitClass::of(activity).name())
+            Some(WaitClass::of_name(activity).name())
         }
-        What::Lock { family, .. } => Some(WaitClass::of(&format!("{family}:")).name()),
+        What::Lock { family, .. } => Some(WaitClass::of_name(&format!("{family}:")).name()),
         What::File { .. } => Some(WaitClass::Io.name()),
         What::Function { .. } | What::Statement { .. } => None,
     }

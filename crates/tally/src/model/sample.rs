@@ -18,6 +18,7 @@ use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
 use segment::relations::{RelationKey, RelationTiming};
 use segment::statements::{Blocks, Wal};
 use segment::wal::WalRow;
+use segment::WaitClass;
 use segment::{
     Clock, ClockKind, EventKind, Histogram, Level, Overflows, RelationRow, StatementKey,
 };
@@ -95,6 +96,7 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
         application: if client { "pgbench" } else { "" }.to_string(),
         phase: phase.into(),
         activity: activity.into(),
+        class: WaitClass::of_name(activity),
         since_seconds: 0.0123,
         state,
         lived_seconds: 1.0,
@@ -240,7 +242,8 @@ fn relations() -> Vec<RelationRow> {
 }
 
 fn activity(phase: &str, activity: &str, count: u64, seconds: f64) -> ActivityRow {
-    ActivityRow { phase: phase.into(), activity: activity.into(), count, seconds }
+    let class = WaitClass::of_name(activity);
+    ActivityRow { phase: phase.into(), activity: activity.into(), class, count, seconds }
 }
 
 fn statement(id: u64, query: &str, calls: &[u64], activities: Vec<ActivityRow>) -> StatementRow {

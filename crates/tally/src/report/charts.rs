@@ -97,13 +97,13 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
     let mut names: Vec<(&Arc<str>, f64)> = sums.into_iter().collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let rest = names.split_off(names.len().min(ACTIVITIES));
-    let rank = |name: &str| ORDER.iter().position(|class| *class == WaitClass::of(name));
+    let rank = |name: &str| ORDER.iter().position(|class| *class == WaitClass::of_name(name));
     names.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then_with(|| b.1.total_cmp(&a.1)));
     let places: HashMap<&str, usize> =
         names.iter().enumerate().map(|(at, (name, _))| (&***name, at)).collect();
     let mut series: Vec<Series> = Vec::new();
     for (name, _) in &names {
-        let class = WaitClass::of(name).name();
+        let class = WaitClass::of_name(name).name();
         let shade = series.iter().filter(|s| s.class == Some(class)).count();
         let values = vec![None; points.len()];
         series.push(Series { name: name.to_string(), class: Some(class), shade, values });

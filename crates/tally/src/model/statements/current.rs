@@ -101,6 +101,7 @@ fn change(row: &mut StatementRow, split: Parts, sign: f64) {
             None => row.activities.push(ActivityRow {
                 phase: part.phase,
                 activity: part.activity,
+                class: part.class,
                 count: 0,
                 seconds: sign * part.seconds,
             }),

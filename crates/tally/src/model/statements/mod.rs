@@ -148,14 +148,14 @@ impl Split {
     pub fn of(activities: &[ActivityRow]) -> Split {
         let mut split = Split::default();
         for row in activities {
-            *match WaitClass::of(&row.activity) {
+            *match row.class.shown_as() {
                 WaitClass::Cpu => &mut split.cpu_seconds,
                 WaitClass::Io => &mut split.io_seconds,
                 WaitClass::Lock => &mut split.lock_seconds,
                 WaitClass::Lwlock => &mut split.lwlock_seconds,
                 WaitClass::Client => &mut split.client_seconds,
                 WaitClass::Ipc => &mut split.ipc_seconds,
-                WaitClass::Other => &mut split.other_seconds,
+                _ => &mut split.other_seconds,
             } += row.seconds;
         }
         split
@@ -163,14 +163,14 @@ impl Split {
 
     /// Of one class.
     pub fn class(&self, class: WaitClass) -> f64 {
-        match class {
+        match class.shown_as() {
             WaitClass::Cpu => self.cpu_seconds,
             WaitClass::Io => self.io_seconds,
             WaitClass::Lock => self.lock_seconds,
             WaitClass::Lwlock => self.lwlock_seconds,
             WaitClass::Client => self.client_seconds,
             WaitClass::Ipc => self.ipc_seconds,
-            WaitClass::Other => self.other_seconds,
+            _ => self.other_seconds,
         }
     }
 }
@@ -182,6 +182,9 @@ pub struct ActivityRow {
     pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
     /// Stretches.
     pub count: u64,
     /// Their time.
@@ -193,6 +196,7 @@ impl ActivityRow {
         let row = |a: AccountTime| ActivityRow {
             phase: a.phase,
             activity: a.activity,
+            class: a.class,
             count: a.count,
             seconds: a.seconds,
         };

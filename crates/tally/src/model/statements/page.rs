@@ -205,7 +205,7 @@ fn activities(row: &StatementRow) -> Table {
         .iter()
         .map(|a| Row {
             bar: Some(a.seconds / most),
-            tone: Tone::of(&a.activity),
+            tone: Tone::of(a.class),
             ..plain(vec![
                 a.phase.to_string(),
                 a.activity.to_string(),

@@ -161,13 +161,7 @@ fn tone(row: &StatementRow) -> Tone {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     match WaitClass::ALL.into_iter().max_by(|a, b| most(a, b)) {
         _ if row.seconds <= 0.0 => Tone::Quiet,
-        Some(WaitClass::Cpu) => Tone::Cpu,
-        Some(WaitClass::Io) => Tone::Io,
-        Some(WaitClass::Lock) => Tone::Lock,
-        Some(WaitClass::Lwlock) => Tone::Latch,
-        Some(WaitClass::Client) => Tone::Client,
-        Some(WaitClass::Ipc) => Tone::Ipc,
-        Some(WaitClass::Other) | None => Tone::Other,
+        class => class.map_or(Tone::Other, Tone::of),
     }
 }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use segment::delta::Total;
 use segment::interval::{is_idle, Timing};
-use segment::statements::WaitClass;
 use segment::{Frame, Interval};
 
 use super::family::{Family, Kind, Spread, Value};
@@ -165,7 +164,7 @@ fn ledger(frame: &Frame, families: &mut Vec<Family>) {
         }
         let (phase, activity) = (&**it.stat.phase(), &**it.stat.activity());
         let idle = is_idle(&it.stat);
-        let class = if idle { "idle" } else { WaitClass::of(activity).name() };
+        let class = if idle { "idle" } else { it.stat.class().name() };
         time.number(
             [("process", &*it.process), ("phase", phase), ("activity", activity), ("class", class)],
             frame.clock.seconds(it.total.change.total),
