@@ -94,6 +94,11 @@ impl Stat {
             || &*self.phase == "off"
     }
 
+    /// Whether it is an account of computing, or of wanting to.
+    pub(crate) fn is_cpu(&self) -> bool {
+        self.kind == StatKind::Account && self.class == WaitClass::Cpu
+    }
+
     /// Of `command::<Kind>::read` and `command::<Kind>::handle`: the kind, and whether it is
     /// the handling.
     pub fn command(&self) -> Option<(&str, bool)> {
