@@ -50,9 +50,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for round in 0..ROUNDS {
         for slot in 0..SESSIONS {
             let changed = if round == 0 { 0..CACHED } else { 0..CACHED / 4 };
-            for place in changed {
-                let id = 1 + u64::from(slot * 37 + place * 101) % STATEMENTS;
-                maker.cache(slot, 2 * place, 1, &counted(&mut random, id, 10 + round));
+            for index in changed {
+                let id = 1 + u64::from(slot * 37 + index * 101) % STATEMENTS;
+                maker.cache(slot, 2 * index, 1, &counted(&mut random, id, 10 + round));
             }
         }
         let begin = cpu_ms();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// such; what it holds is not shown.
 pub const NAMELESS: StatId = StatId::MAX;
 
-/// Who a session is.
+/// The identity of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// "client backend", ...
@@ -24,7 +24,7 @@ pub struct Identity {
     pub application: String,
 }
 
-/// Whether a slot's owner still writes.
+/// Whether a slot's owner still runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// Its process is there, or that cannot be known.
@@ -98,7 +98,7 @@ pub struct Book {
     pub claimed_tick: u64,
     /// When the slot was claimed, ns of CLOCK_BOOTTIME.
     pub claimed_boot_ns: u64,
-    /// Who.
+    /// Its identity.
     pub identity: Arc<Identity>,
     pub(crate) identity_seq: u32,
     /// Whether it still runs.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The few words of a book that move with every command, for those who look hundreds of times
-//! a second.
+//! The few words of a book that change with every command, for readers that look hundreds of times a
+//! second.
 //!
 //! Each word is read by itself, and each is written whole by its one writer, so none tears;
 //! two of them may be of two instants.
@@ -9,20 +9,20 @@ use crate::error::Error;
 use crate::layout::{self, book, entry, i32_at, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 
-/// A slot in use, and by whom.
+/// A slot in use and its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Its number.
     pub slot: u32,
-    /// How often it has been claimed.
+    /// How often it was claimed.
     pub generation: u32,
     /// The process.
     pub pid: i32,
-    /// What kind of process, "client backend" for one.
+    /// The kind of process, such as "client backend".
     pub kind: String,
 }
 
-/// What a book says of its writer's doings.
+/// Counters of a book that change with every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BookCounters {
     /// Twice the number of changes made to the book. Does not grow while the level is off.
@@ -60,7 +60,7 @@ impl Segment {
         Ok(claims)
     }
 
-    /// The pulse of a slot, `probe` being the place in the table of probes.
+    /// The counters of a slot; `probe` is the index in the table of probes.
     pub fn book_counters(&self, slot: u32, probe: u32) -> Result<BookCounters, Error> {
         let mut bytes = [0u8; book::CALLS + 8 * layout::CALLS];
         if slot < self.regions.books.count {

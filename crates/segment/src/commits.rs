@@ -20,9 +20,9 @@ pub struct Commits {
     pub group_committed: Timing,
     /// Whole commits that did not wait for a sync (synchronous_commit = off).
     pub asynchronous: Timing,
-    /// Syncs of the WAL, by whomever.
+    /// Syncs of the WAL, by any process.
     pub flushes: u64,
-    /// Commits that waited for a sync, by those that led one; `None` where nobody led.
+    /// Commits that waited for a sync, by those that synced; `None` where none synced.
     pub commits_per_flush: Option<f64>,
     /// Inserting the commit's own WAL; only while the level is locks.
     pub insertion: Option<Timing>,

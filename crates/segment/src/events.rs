@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::layout::{event, header, i32_at, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 
-/// What an event is about.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// Information.
@@ -21,7 +21,7 @@ pub enum EventKind {
     Slow,
     /// A checkpoint begins or ends.
     Checkpoint,
-    /// One that a later writer knows, by its number.
+    /// A kind of a later writer, by its number.
     Other(u32),
 }
 
@@ -51,28 +51,28 @@ impl std::fmt::Display for EventKind {
     }
 }
 
-/// A notable thing that a writer has put down.
+/// A notable event that a writer recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Its place in time, counted from 1.
+    /// Its number in time, counted from 1.
     pub number: u64,
-    /// When, in ticks.
+    /// When it happened, tick.
     pub tick: u64,
-    /// Who.
+    /// The process that recorded it.
     pub pid: i32,
-    /// What it is about.
+    /// Its kind.
     pub kind: EventKind,
-    /// What.
+    /// What happened.
     pub text: String,
 }
 
 impl Segment {
-    /// Events that were ever begun: the number of the last one.
+    /// The number of the last event that was begun.
     pub fn event_count(&self) -> Result<u64, Error> {
         self.read_u64(header::EVENT_COUNT as u64)
     }
 
-    /// As many of the last ones are kept.
+    /// How many of the last events the ring keeps.
     pub fn event_capacity(&self) -> u32 {
         self.regions.events.count
     }

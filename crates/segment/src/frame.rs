@@ -61,14 +61,14 @@ pub struct Frame {
     pub ended_ticks: u64,
     /// What was done, by kind of process and statistic; only what is not zero, in no order.
     pub statistics: Vec<FrameStat>,
-    /// What the kernel says; filled in by whoever asks it.
+    /// The kernel's view; filled in by the caller that asks the kernel.
     pub kernel: KernelView,
 }
 
 /// How a level ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelRemaining {
-    /// In so many ticks.
+    /// Ticks until then.
     pub left: u64,
     /// Then this is the level.
     pub then: Level,
@@ -178,11 +178,11 @@ impl Frame {
     fn merge_statistics(&mut self, later: &Frame, ratio: f64) {
         let known: HashMap<_, usize> =
             self.statistics.iter().enumerate().map(|(at, it)| (it.key(), at)).collect();
-        let places: Vec<Option<usize>> =
+        let indexes: Vec<Option<usize>> =
             later.statistics.iter().map(|it| known.get(&it.key()).copied()).collect();
-        for (it, place) in later.statistics.iter().zip(places) {
+        for (it, index) in later.statistics.iter().zip(indexes) {
             let total = it.total.rescaled(ratio, it.stat.kind);
-            match place.and_then(|at| self.statistics.get_mut(at)) {
+            match index.and_then(|at| self.statistics.get_mut(at)) {
                 Some(sum) => sum.total.merge(&total),
                 None => self.statistics.push(FrameStat { total: total.into_owned(), ..it.clone() }),
             }

@@ -18,13 +18,13 @@ pub struct FrameTotals<'f> {
 impl<'f> FrameTotals<'f> {
     /// Add them up.
     pub fn of(frame: &'f Frame) -> FrameTotals<'f> {
-        let mut places: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
+        let mut indexes: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
         let mut sums: Vec<(&Stat, Cow<'_, Total>)> = Vec::new();
         for it in &frame.statistics {
-            match places.get(&*it.stat) {
+            match indexes.get(&*it.stat) {
                 Some(&at) => sums[at].1.to_mut().merge(&it.total),
                 None => {
-                    places.insert(&it.stat, sums.len());
+                    indexes.insert(&it.stat, sums.len());
                     sums.push((&it.stat, Cow::Borrowed(&it.total)));
                 }
             }

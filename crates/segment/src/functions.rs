@@ -81,16 +81,16 @@ impl FunctionRow {
 /// The calls of one probed function by another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EdgeRow {
-    /// Who calls.
+    /// The calling function.
     pub caller: Arc<str>,
-    /// Whom.
+    /// The called function.
     pub callee: Arc<str>,
     /// How often, and how long with what it called in turn.
     #[serde(flatten)]
     pub timing: Timing,
 }
 
-/// What a statistic of probed functions is of.
+/// What a statistic of probed functions counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name<'n> {
     /// A function's calls.
@@ -102,14 +102,14 @@ pub enum Name<'n> {
     },
     /// The calls of one function by another.
     Edge {
-        /// Who calls.
+        /// The calling function.
         caller: &'n str,
-        /// Whom.
+        /// The called function.
         callee: &'n str,
     },
 }
 
-/// What of a function's calls.
+/// One figure of a function's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFigure {
     /// Their time, with all that they called.

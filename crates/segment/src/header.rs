@@ -7,12 +7,12 @@ use crate::error::Error;
 use crate::layout::{self, header, text_at, u32_at, u64_at, Region};
 use std::path::Path;
 
-/// What the creator of a segment wrote down once.
+/// What the creator of a segment wrote once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Bytes of the file.
     pub size: u64,
-    /// Where its ticks come from.
+    /// The source of its ticks.
     pub clock_kind: ClockKind,
     /// An instant in ticks ...
     pub clock_tick0: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Regions {
 pub(crate) struct StatementRegions {
     pub sets: Region,
     pub table: Region,
-    /// What finds no place in the entries of the table.
+    /// What does not fit into the entries of the table.
     pub rests: Region,
     pub texts: Region,
     pub caches: Region,
@@ -77,7 +77,7 @@ pub(crate) struct StatementRegions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RelationRegions {
     pub table: Region,
-    pub places: Region,
+    pub local: Region,
 }
 
 /// The rests of a table's entries: behind them, in their order.
@@ -189,10 +189,10 @@ pub(crate) fn parse_header(
     let relations = if u32_at(head, header::RELATIONS + 8) == 0 {
         None
     } else {
-        let places = layout::LOCAL_RELATIONS * layout::local_relation::SIZE;
+        let local = layout::LOCAL_RELATIONS * layout::local_relation::SIZE;
         Some(RelationRegions {
             table: region("relations", header::RELATIONS, (1, 1 << 20), layout::relation::SIZE)?,
-            places: region("places", header::LOCAL_RELATIONS, (slots, slots), places)?,
+            local: region("local relations", header::LOCAL_RELATIONS, (slots, slots), local)?,
         })
     };
     let entries = (slots + groups, slots + groups);

@@ -44,7 +44,7 @@ pub struct Interval {
     pub interval_seconds: f64,
     /// The level in force at its end.
     pub level: Level,
-    /// For how much longer, if it ends by itself.
+    /// Seconds until it ends by itself, if it does.
     pub level_left_seconds: Option<f64>,
     /// And the level after that.
     pub level_then: Option<Level>,
@@ -116,7 +116,7 @@ pub struct Interval {
     pub wal: Vec<WalRow>,
     /// All other statistics, by name.
     pub statistics: Vec<StatisticRow>,
-    /// What the kernel says; filled in by whoever asks it.
+    /// The kernel's view; filled in by the caller that asks the kernel.
     pub kernel: crate::kernel::KernelView,
 }
 

@@ -58,8 +58,8 @@ impl Segment {
 ///
 /// Needs the right to write the file, so the server's user or root. A symbolic link is not
 /// followed, and a file of another owner (see [`crate::SegmentPath`]) not written.
-pub fn set_level(place: &(impl ToSegmentPath + ?Sized), level: Level) -> Result<Level, Error> {
-    Ok(LevelSwitch::open(place)?.set(level))
+pub fn set_level(path: &(impl ToSegmentPath + ?Sized), level: Level) -> Result<Level, Error> {
+    Ok(LevelSwitch::open(path)?.set(level))
 }
 
 /// Bit of the pause word: statements are not looked at.
@@ -85,10 +85,10 @@ unsafe impl Send for LevelSwitch {}
 unsafe impl Sync for LevelSwitch {}
 
 impl LevelSwitch {
-    /// For the segment at a place, on the conditions of a reader.
-    pub fn open(place: &(impl ToSegmentPath + ?Sized)) -> Result<LevelSwitch, Error> {
-        let place = place.to_segment_path();
-        let path = place.path();
+    /// For the segment at a path, with the checks of a reader.
+    pub fn open(path: &(impl ToSegmentPath + ?Sized)) -> Result<LevelSwitch, Error> {
+        let segment_path = path.to_segment_path();
+        let path = segment_path.path();
         let wish = "change its level";
         let file = OpenOptions::new()
             .read(true)
@@ -98,7 +98,7 @@ impl LevelSwitch {
             .map_err(|e| crate::segment::open_error(path, wish, e))?;
         let io = |source| Error::Io { path: path.to_path_buf(), wish, source };
         // The checks of a reader, on the very file that will be written.
-        let segment = Segment::from_file(file.try_clone().map_err(io)?, place.clone())?;
+        let segment = Segment::from_file(file.try_clone().map_err(io)?, segment_path.clone())?;
         // SAFETY: a new mapping, of nothing that this process has; the file was just found to
         // be longer than its header.
         let page = unsafe {

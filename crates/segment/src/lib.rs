@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The reader of segments: attach, take consistent snapshots, and say what one interval
-//! between two of them holds.
+//! The reader of segments: attach, take consistent snapshots, and compute the interval between two
+//! of them.
 //!
 //! The way of the data is one line: [`Segment`] → [`Snapshot`] → [`Delta`] → [`Frame`] →
 //! [`Interval`]. Frames add up to a frame, and are what recordings keep. Every view of the
@@ -9,7 +9,7 @@
 //! [`StatementsDelta`].
 //!
 //! A reader never writes and never maps the file: it reads with `pread`, so that a file which
-//! is cut short, replaced or hostile gives an [`Error`] and nothing worse. Who sets the level
+//! is cut short, replaced or hostile gives an [`Error`] and nothing worse. Setting the level
 //! does both, with one page ([`LevelSwitch`]). The layout is written once here, in [`layout`], and once in C, in
 //! `libtally/include/tally.h`; `format/golden/` holds the two to each other.
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who wrote something that bears no more than a pid: looked up among the slots in use, without
-//! reading their books.
+//! The owner of a pid: looked up among the slots in use, without reading their books.
 
 use crate::book::{identity_of, Identity};
 use crate::error::Error;
@@ -16,7 +15,7 @@ pub struct Owner {
     pub pid: i32,
     /// Since when it has the slot, tick.
     pub since: u64,
-    /// Who it is.
+    /// Its identity.
     pub identity: Arc<Identity>,
 }
 
@@ -39,7 +38,7 @@ impl Segment {
         Ok((Arc::new(identity_of(&bytes)), u32_at(&bytes, entry::IDENTITY_SEQ)))
     }
 
-    /// The owners of the slots in use that are one of `pids`.
+    /// The owners of slots in use whose pid is one of `pids`.
     pub fn owners(&self, pids: &[i32]) -> Result<Vec<Owner>, Error> {
         let mut found = Vec::new();
         self.each_entry(self.regions.entries, entry::SIZE, |slot, bytes| {
@@ -55,7 +54,7 @@ impl Segment {
     }
 }
 
-/// Which of the owners a pid meant at that tick; pids are used again.
+/// The owner that had a pid at that tick; pids are used again.
 pub fn owner_at(owners: &[Owner], pid: i32, tick: u64) -> Option<&Owner> {
     let meant = owners.iter().filter(|owner| owner.pid == pid && owner.since <= tick);
     meant.max_by_key(|owner| owner.since)

@@ -17,10 +17,10 @@ pub enum ProbeState {
     LeftOut,
 }
 
-/// A place where the producer looks.
+/// A function or call that the producer measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// Its place in the table, and, of the first ones, in every book's counters of calls.
+    /// Its index in the table, and, of the first ones, in every book's counters of calls.
     pub index: u32,
     /// Installed or left out.
     pub state: ProbeState,

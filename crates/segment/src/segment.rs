@@ -28,7 +28,7 @@ const BATCH: usize = 64 * 1024;
 /// A segment that is attached to.
 #[derive(Debug)]
 pub struct Segment {
-    place: SegmentPath,
+    segment_path: SegmentPath,
     file: File,
     owner: u32,
     identity: (u64, u64),
@@ -72,15 +72,15 @@ pub(crate) fn open_error(path: &Path, wish: &'static str, source: io::Error) -> 
 }
 
 impl Segment {
-    /// Attach to the segment at a place, read-only, if it belongs to whom it has to (see
+    /// Attach to the segment at a path, read-only, if it belongs to the right owner (see
     /// [`SegmentPath`]). A symbolic link is not followed. For a segment made less than 50 ms ago this
     /// waits until its clock can be measured.
-    pub fn open(place: &(impl ToSegmentPath + ?Sized)) -> Result<Segment, Error> {
-        let place = place.to_segment_path();
+    pub fn open(path: &(impl ToSegmentPath + ?Sized)) -> Result<Segment, Error> {
+        let path = path.to_segment_path();
         let open = |flags: OFlags| {
             // Without O_NONBLOCK, opening a named pipe would wait for ever.
             let flags = (flags | OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-            OpenOptions::new().read(true).custom_flags(flags).open(place.path())
+            OpenOptions::new().read(true).custom_flags(flags).open(path.path())
         };
         // A pread that need not look after the file's access time takes 8 % less, but only
         // the file's owner and root may ask for that.
@@ -88,12 +88,12 @@ impl Segment {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open(OFlags::empty()),
             opened => opened,
         }
-        .map_err(|e| open_error(place.path(), "read it", e))?;
-        Segment::from_file(file, place)
+        .map_err(|e| open_error(path.path(), "read it", e))?;
+        Segment::from_file(file, path)
     }
 
-    pub(crate) fn from_file(file: File, place: SegmentPath) -> Result<Segment, Error> {
-        let path = place.path().to_path_buf();
+    pub(crate) fn from_file(file: File, segment_path: SegmentPath) -> Result<Segment, Error> {
+        let path = segment_path.path().to_path_buf();
         let metadata = file.metadata().map_err(|source| Error::Io {
             path: path.clone(),
             wish: "read it",
@@ -105,14 +105,14 @@ impl Segment {
         let mut head = Vec::new();
         read_up_to(&file, &path, 0, layout::HEADER_SIZE, &mut head)?;
         let (header, regions) = parse_header(&path, &head, metadata.len())?;
-        place.check(&metadata, &header)?;
+        segment_path.check(&metadata, &header)?;
         let own_boot = process::own_boot_id();
         let live = own_boot.is_empty() || own_boot == header.boot_id;
         let namespace = process::own_namespace();
         let clock =
             Clock::new(&path, header.clock_kind, header.clock_tick0, header.clock_ns0, live)?;
         Ok(Segment {
-            place,
+            segment_path,
             file,
             owner: metadata.uid(),
             identity: (metadata.dev(), metadata.ino()),
@@ -130,14 +130,14 @@ impl Segment {
         })
     }
 
-    /// Where it was opened, and whose it had to be.
+    /// Where it was opened, and the owner that it had to have.
     pub fn segment_path(&self) -> &SegmentPath {
-        &self.place
+        &self.segment_path
     }
 
     /// Its path.
     pub fn path(&self) -> &Path {
-        self.place.path()
+        self.segment_path.path()
     }
 
     /// The user that the file belongs to.
@@ -145,13 +145,13 @@ impl Segment {
         self.owner
     }
 
-    /// Whether it is our own, or root's. What another user's segment says may be followed only
-    /// with what that user may know.
+    /// Whether it is our own, or root's. Use what another user's segment says only for what that
+    /// user may know.
     pub fn is_own(&self) -> bool {
         is_own(self.owner)
     }
 
-    /// What its creator wrote down.
+    /// The part of the header that its creator wrote.
     pub fn header(&self) -> &Header {
         &self.header
     }

@@ -23,11 +23,11 @@ pub struct SessionRow {
     pub database: Option<String>,
     /// Its user, likewise.
     pub user: Option<String>,
-    /// What the client calls itself.
+    /// application_name.
     pub application: String,
     /// The phase that it is in.
     pub phase: Arc<str>,
-    /// What it is doing there.
+    /// What it is doing now: "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
     /// The class of that.
     #[serde(skip)]

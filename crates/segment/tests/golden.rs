@@ -16,11 +16,11 @@ fn golden() -> (tempfile::TempDir, Segment, Value) {
     let packed = std::fs::File::open(folder.join("v1.seg.gz")).unwrap();
     GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
     let reading = std::fs::read(folder.join("v1.json")).unwrap();
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("v1.seg");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v1.seg");
     std::fs::write(&path, bytes).unwrap();
     let segment = Segment::open(&path).unwrap();
-    (place, segment, serde_json::from_slice(&reading).unwrap())
+    (folder, segment, serde_json::from_slice(&reading).unwrap())
 }
 
 #[test]

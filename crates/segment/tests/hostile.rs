@@ -156,7 +156,7 @@ impl Bench {
         }
     }
 
-    /// A place in a part of the file that is used.
+    /// An offset in a part of the file that is used.
     fn spot(&self, random: &mut StdRng) -> u64 {
         loop {
             let at = match random.random_range(0..4) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Relations of made segments: table and places together, each operation once.
+//! Relations of made segments: table and local entries together, each operation once.
 #![allow(missing_docs)]
 
 mod maker;

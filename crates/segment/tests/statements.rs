@@ -92,20 +92,20 @@ fn what_is_flushed_or_dropped_or_free_counts_no_more() {
     let maker = &world.maker;
     let counted = Counted::new(1, &[100, 200]);
     maker.enter(&counted, 7);
-    for place in 0..4 {
-        maker.cache(0, place, 40 + u64::from(place), &counted);
+    for index in 0..4 {
+        maker.cache(0, index, 40 + u64::from(index), &counted);
     }
     let (_, [a, b]) = sets_of(&counted.key, SETS);
     // The first was flushed into one of the sets, an earlier use of the second into the other ...
     maker.log(a, 0, 0, 40);
     maker.log(b, 0, 1, 40);
     // ... the third a reset has emptied, of the fourth only an earlier use.
-    maker.u64(maker.place_at(0, 2) + local_statement::DROP as u64, 42);
-    maker.u64(maker.place_at(0, 3) + local_statement::DROP as u64, 42);
+    maker.u64(maker.local_at(0, 2) + local_statement::DROP as u64, 42);
+    maker.u64(maker.local_at(0, 3) + local_statement::DROP as u64, 42);
     assert_eq!(get(&world.read(), 1).calls(), 6);
     maker.log(b, 0, 1, 41);
     assert_eq!(get(&world.read(), 1).calls(), 4);
-    maker.u32(maker.place_at(0, 3) + local_statement::STATE as u64, 0);
+    maker.u32(maker.local_at(0, 3) + local_statement::STATE as u64, 0);
     assert_eq!(get(&world.read(), 1).calls(), 2);
 }
 
@@ -115,9 +115,9 @@ fn a_writer_that_stands_still_holds_nobody_up() {
     let maker = &world.maker;
     let number = maker.enter(&Counted::new(1, &[100]), 7);
     maker.u64(maker.statement_at(number), 3);
-    for place in 0..64 {
-        maker.cache(0, place, 1, &Counted::new(2 + u64::from(place), &[100]));
-        maker.u64(maker.place_at(0, place), 1);
+    for index in 0..64 {
+        maker.cache(0, index, 1, &Counted::new(2 + u64::from(index), &[100]));
+        maker.u64(maker.local_at(0, index), 1);
     }
     let begin = Instant::now();
     assert_eq!(world.read().statements().len(), 65);
@@ -141,7 +141,7 @@ fn texts_are_joined_and_marked_when_cut() {
     assert!(!text.is_cut());
     let text = get(&read, 2).text.as_ref().unwrap();
     assert_eq!((&*text.shown, text.kept, text.whole, text.is_cut()), ("select ?", 8, 900, true));
-    // Another statement in the place of the first, and its text where the other's was.
+    // Another statement in the entry of the first, and its text where the other's was.
     let tag = sets_of(&key(3), SETS).0;
     let set = one / 20;
     maker.u32(maker.set_at(set) + u64::from(set::TAGS as u32 + one % 20 * 4), tag as u32);
@@ -179,7 +179,7 @@ fn an_interval_is_what_came_in_it() {
     // Evicted and entered anew; and one that was only in a cache is flushed.
     maker.enter(&Counted::new(2, &[80, 90, 95]), 1000);
     maker.enter(&Counted::new(3, &[5, 25]), 1001);
-    maker.u32(maker.place_at(0, 0) + local_statement::STATE as u64, 0);
+    maker.u32(maker.local_at(0, 0) + local_statement::STATE as u64, 0);
     maker.u64(header::STATEMENTS_EVICTED as u64, 3);
     let later = segment.statements().unwrap().unwrap();
     let delta = StatementsDelta::between(Some(&earlier), &later);
@@ -254,16 +254,16 @@ fn what_a_session_works_for_counts_up_to_now() {
 }
 
 /// Executions at two times: by statement and lot, their times. Lot 0 is the table, the others
-/// are places of caches.
+/// are local entries of caches.
 fn put(maker: &Maker, lots: &BTreeMap<(u64, usize), Vec<u64>>) {
     for ((id, lot), times) in lots {
         let counted = Counted::new(*id, times).parts(&[(1, 1, times.iter().sum())]);
         if *lot == 0 {
             maker.enter(&counted, 1);
         } else {
-            // A place of its own, though places are four to a statement in truth.
-            let place = *id as u32 * 4 + *lot as u32 / 3;
-            maker.cache(*lot as u32 % 3, place, 1, &counted);
+            // An entry of its own, though local entries are four to a statement in truth.
+            let index = *id as u32 * 4 + *lot as u32 / 3;
+            maker.cache(*lot as u32 % 3, index, 1, &counted);
         }
     }
 }
@@ -314,7 +314,7 @@ proptest! {
         }
     }
 
-    /// Executions are dealt out to the table and to places of caches; the sums are those of
+    /// Executions are dealt out to the table and to local entries of caches; the sums are those of
     /// all of them.
     #[test]
     fn wherever_executions_lie_they_are_counted_once(

@@ -65,11 +65,11 @@ impl Writers {
         let folder = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
         let program = compile(folder.path());
         let path = folder.path().join("pg_tally.1.2");
-        let place = folder.path().join("progress");
+        let progress_path = folder.path().join("progress");
         let progress =
-            File::options().read(true).write(true).create_new(true).open(&place).unwrap();
+            File::options().read(true).write(true).create_new(true).open(&progress_path).unwrap();
         let mut process = Command::new(program)
-            .args([&path, &place])
+            .args([&path, &progress_path])
             .args([mode, WRITERS])
             .stdout(Stdio::piped())
             .spawn()

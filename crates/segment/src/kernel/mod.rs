@@ -66,7 +66,7 @@ pub struct KernelView {
     pub blocked_in: Vec<BlockedIn>,
 }
 
-/// Unexplained samples of one place.
+/// Unexplained samples of one system call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockedIn {
     /// Number of the system call; `None`: outside of any, as at a page fault, or unknown.
@@ -76,7 +76,7 @@ pub struct BlockedIn {
 }
 
 impl KernelView {
-    /// One that was not asked.
+    /// A view without figures, and why there are none.
     pub fn unavailable(why: &str) -> KernelView {
         KernelView { reason: Some(why.to_string()), ..KernelView::default() }
     }

@@ -51,11 +51,11 @@ impl Sampler {
     pub fn start(segment: &Segment) -> Sampler {
         let state = Arc::new(Mutex::new(State::default()));
         let stop = Arc::new(AtomicBool::new(false));
-        let place = segment.segment_path().clone();
+        let path = segment.segment_path().clone();
         let thread = {
             let (state, stop) = (state.clone(), stop.clone());
             std::thread::Builder::new().name("kernel sampler".to_string()).spawn(move || {
-                match Segment::open(&place) {
+                match Segment::open(&path) {
                     Ok(segment) => sample(segment, &state, &stop),
                     Err(error) => lock(&state).reason = Some(error.to_string()),
                 }

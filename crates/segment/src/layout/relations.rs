@@ -9,7 +9,7 @@ pub mod relation {
     pub const TAG: usize = 0;
     /// U32: 0 free, 1 being made, 2 used, 3 its relation is unlinked.
     pub const STATE: usize = 8;
-    /// U32: places that hold it.
+    /// U32: local entries that hold it.
     pub const PINS: usize = 12;
     /// Five times u32: tablespace, database, relation, fork, 1 + number of a temporary one's session.
     pub const KEY: usize = 16;
@@ -21,7 +21,7 @@ pub mod relation {
     pub const SUMS: usize = 64;
 }
 
-/// Offsets in a slot's own place of a relation.
+/// Offsets in a slot's local entry of a relation.
 pub mod local_relation {
     /// Bytes.
     pub const SIZE: usize = 192;

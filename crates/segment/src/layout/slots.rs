@@ -40,9 +40,9 @@ pub mod entry {
     pub const APPLICATION: usize = 240;
     /// U64: of a group.
     pub const SESSIONS: usize = 304;
-    /// U32: places of its cache of statements that have memory.
+    /// U32: local entries of its cache of statements that have memory.
     pub const LOCAL_STATEMENTS: usize = 312;
-    /// U32: its places of relations that have memory.
+    /// U32: its local entries of relations that have memory.
     pub const LOCAL_RELATIONS: usize = 376;
 }
 
@@ -88,7 +88,7 @@ pub mod book {
     pub const HOLDING: usize = 576;
     /// [`crate::layout::HOLDS`] entries of [`crate::layout::hold`].
     pub const HOLDS: usize = 584;
-    /// U32: place of the next in `FREED`.
+    /// U32: index of the next in `FREED`.
     pub const FREED_NEXT: usize = 776;
     /// [`crate::layout::FREED`] entries of [`crate::layout::freed`].
     pub const FREED: usize = 784;

@@ -119,7 +119,7 @@ pub mod set {
     pub const FLUSHES: usize = 16;
     /// [`crate::layout::WAYS`] times u32: lower half of the hash of each entry's key, 0 free.
     pub const TAGS: usize = 64;
-    /// [`crate::layout::SET_LOG`] times u64: generation << 24 | place << 16 | slot.
+    /// [`crate::layout::SET_LOG`] times u64: generation << 24 | local entry << 16 | slot.
     pub const LOG: usize = 192;
 }
 
@@ -133,13 +133,13 @@ pub mod block {
     pub const BYTES: usize = 4;
 }
 
-/// Offsets in a place of a slot's cache of statements.
+/// Offsets in a local entry of a slot's cache of statements.
 pub mod local_statement {
     /// Bytes.
     pub const SIZE: usize = 2368;
     /// U64: odd while it changes.
     pub const SEQ: usize = 0;
-    /// U64: of the use of this place.
+    /// U64: of the use of this local entry.
     pub const GENERATION: usize = 8;
     /// U64: the generation that a reset has emptied.
     pub const DROP: usize = 16;
@@ -165,7 +165,7 @@ pub mod unsynced {
     pub const FILES: usize = 64;
 }
 
-/// Offsets in the head of a slot's cache: what is being worked for. The places follow.
+/// Offsets in the head of a slot's cache: what is being worked for. The local entries follow.
 pub mod current {
     /// Bytes.
     pub const SIZE: usize = 704;

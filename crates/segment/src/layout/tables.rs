@@ -23,7 +23,7 @@ pub mod directory {
 pub mod event {
     /// Bytes.
     pub const SIZE: usize = 256;
-    /// U64: 1 + its place in time, 0 while being written.
+    /// U64: its number in time, counted from 1; 0 while being written.
     pub const NUMBER: usize = 0;
     /// U64.
     pub const TICK: usize = 8;

@@ -2,7 +2,7 @@
 //! Relations: what was done to the files of each, since the last reset or in an interval.
 //!
 //! Every session counts in places of its own; what leaves these is added to one table. A reading
-//! is table and places together (`read`).
+//! is the table and the local entries together (`read`).
 
 mod read;
 

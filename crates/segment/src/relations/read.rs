@@ -31,12 +31,12 @@ struct Kept {
 }
 
 impl Kept {
-    fn add(&mut self, place: &[u8]) {
-        let entry = u32_at(place, local_relation::ENTRY);
-        match u32_at(place, local_relation::STATE) {
+    fn add(&mut self, local: &[u8]) {
+        let entry = u32_at(local, local_relation::ENTRY);
+        match u32_at(local, local_relation::STATE) {
             0 => {}
             1 => {
-                let sums = Sums::of(place, local_relation::SUMS, local_relation::FAILED);
+                let sums = Sums::of(local, local_relation::SUMS, local_relation::FAILED);
                 self.sums.entry(entry).or_default().add(&sums);
             }
             _ => self.leaving.push(entry),
@@ -109,7 +109,7 @@ impl Segment {
             before.push(u64_at(bytes, relation::FLUSHES));
         })?;
         fence(Ordering::Acquire);
-        let kept = self.read_places(regions, slots, into.resets, tries)?;
+        let kept = self.read_local(regions, slots, into.resets, tries)?;
         fence(Ordering::Acquire);
         let mut entries = Vec::new();
         self.each_entry(regions.table, relation::SIZE, |number, bytes| {
@@ -147,7 +147,7 @@ impl Segment {
         Ok(left)
     }
 
-    fn read_places(
+    fn read_local(
         &self,
         regions: &RelationRegions,
         slots: &[u32],
@@ -163,16 +163,16 @@ impl Segment {
             if u32_at(&seen, 0) != resets {
                 continue;
             }
-            let at = regions.places.entry(slot);
+            let at = regions.local.entry(slot);
             let used = |bytes: &[u8]| u32_at(bytes, local_relation::STATE) != 0;
             let (count, size) = (layout::LOCAL_RELATIONS, local_relation::SIZE);
             self.read_twice(at, count, size, used, &mut copies, |_| Ok(()))?;
-            for (place, (bytes, rests)) in (0u64..).zip(copies.each(size)) {
+            for (index, (bytes, rests)) in (0u64..).zip(copies.each(size)) {
                 if rests {
                     kept.add(bytes);
                 } else if used(bytes) {
                     let mut bytes = [0u8; local_relation::SIZE];
-                    self.read_under_seq(at + place * size as u64, &mut bytes, tries)?;
+                    self.read_under_seq(at + index * size as u64, &mut bytes, tries)?;
                     kept.add(&bytes);
                 }
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What sessions keep of statements for themselves, and what each works for now.
 //!
-//! Concurrency contract. A place is copied between two readings of its seq that are equal and
-//! even. A place that is freed keeps what it holds; only its state changes, outside of seq.
+//! Concurrency contract. A local entry is copied between two readings of its seq that are equal and
+//! even. A local entry that is freed keeps what it holds; only its state changes, outside of seq.
 
 use super::key::StatementKey;
 use super::seqlock::{Tries, TwoCopies};
@@ -15,11 +15,11 @@ use crate::layout::{
 use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
 
-/// A copy of a place that is in use.
+/// A copy of a local entry that is in use.
 #[derive(Debug, Clone)]
 pub(super) struct Cached {
     pub slot: u32,
-    pub place: u32,
+    pub index: u32,
     pub generation: u64,
     pub key: StatementKey,
     pub sums: Sums,
@@ -27,24 +27,24 @@ pub(super) struct Cached {
 }
 
 impl Cached {
-    /// The place in `bytes`, unless it is free or a reset has emptied it.
-    fn of(slot: u32, place: u32, bytes: &[u8]) -> Option<Cached> {
+    /// The local entry in `bytes`, unless it is free or a reset has emptied it.
+    fn of(slot: u32, index: u32, bytes: &[u8]) -> Option<Cached> {
         let generation = u64_at(bytes, local_statement::GENERATION);
         let used = u32_at(bytes, local_statement::STATE) == 1
             && u64_at(bytes, local_statement::DROP) != generation;
         used.then(|| Cached {
             slot,
-            place,
+            index,
             generation,
             key: StatementKey::of(bytes, local_statement::KEY),
-            sums: Sums::of_place(bytes),
+            sums: Sums::of_local(bytes),
             parts: parts_of(bytes, local_statement::PARTS, layout::PARTS).collect(),
         })
     }
 
     /// What the log of a set holds once this use of the local entry was flushed.
     pub fn item(&self) -> u64 {
-        self.generation << 24 | u64::from(self.place) << 16 | u64::from(self.slot)
+        self.generation << 24 | u64::from(self.index) << 16 | u64::from(self.slot)
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Owner {
     /// Claimed, and not ended.
     pub live: bool,
     /// Places that have memory.
-    pub places: u32,
+    pub local_entries: u32,
 }
 
 impl Owner {
@@ -91,7 +91,8 @@ impl Owner {
             generation: u32_at(bytes, entry::GENERATION),
             pid: i32_at(bytes, entry::PID),
             live: u32_at(bytes, entry::STATE) == state::LIVE,
-            places: u32_at(bytes, entry::LOCAL_STATEMENTS).min(layout::LOCAL_STATEMENTS as u32),
+            local_entries: u32_at(bytes, entry::LOCAL_STATEMENTS)
+                .min(layout::LOCAL_STATEMENTS as u32),
         }
     }
 }
@@ -107,37 +108,37 @@ impl Segment {
         found: &mut Vec<Cached>,
     ) -> Result<(), Error> {
         let used = |bytes: &[u8]| u32_at(bytes, local_statement::STATE) == 1;
-        let at = place_at(regions, owner.slot, 0);
+        let at = local_at(regions, owner.slot, 0);
         self.read_twice(
             at,
-            owner.places as usize,
+            owner.local_entries as usize,
             local_statement::SIZE,
             used,
             copies,
             |_| Ok(()),
         )?;
-        for (place, (bytes, rests)) in (0..).zip(copies.each(local_statement::SIZE)) {
+        for (index, (bytes, rests)) in (0..).zip(copies.each(local_statement::SIZE)) {
             if used(bytes) {
                 found.extend(match rests {
-                    true => Cached::of(owner.slot, place, bytes),
-                    false => self.read_place(regions, owner.slot, place, tries)?,
+                    true => Cached::of(owner.slot, index, bytes),
+                    false => self.read_local_statement(regions, owner.slot, index, tries)?,
                 });
             }
         }
         Ok(())
     }
 
-    /// One place of a cache.
-    pub(super) fn read_place(
+    /// One local entry of a cache.
+    pub(super) fn read_local_statement(
         &self,
         regions: &StatementRegions,
         slot: u32,
-        place: u32,
+        index: u32,
         tries: &Tries,
     ) -> Result<Option<Cached>, Error> {
         let mut bytes = [0u8; local_statement::SIZE];
-        self.read_under_seq(place_at(regions, slot, place), &mut bytes, tries)?;
-        Ok(Cached::of(slot, place, &bytes))
+        self.read_under_seq(local_at(regions, slot, index), &mut bytes, tries)?;
+        Ok(Cached::of(slot, index, &bytes))
     }
 
     /// What the owner of a slot works for now.
@@ -219,7 +220,7 @@ impl Segment {
     }
 }
 
-fn place_at(regions: &StatementRegions, slot: u32, place: u32) -> u64 {
-    let places = regions.caches.entry(slot) + current::SIZE as u64;
-    places + u64::from(place) * local_statement::SIZE as u64
+fn local_at(regions: &StatementRegions, slot: u32, index: u32) -> u64 {
+    let first = regions.caches.entry(slot) + current::SIZE as u64;
+    first + u64::from(index) * local_statement::SIZE as u64
 }

@@ -18,7 +18,7 @@ impl StatementsDelta {
     /// What happened since `earlier`; without one, since the figures began.
     ///
     /// A statement that was forgotten meanwhile, by a reset or because others needed its
-    /// place, began again at zero: then all it has is of the interval.
+    /// entry, began again at zero: then all it has is of the interval.
     pub fn between(earlier: Option<&Statements>, later: &Statements) -> StatementsDelta {
         let statements = later.statements.iter().map(|now| {
             match earlier.and_then(|earlier| earlier.get(&now.key)) {

@@ -218,7 +218,7 @@ impl Segment {
                 all.owners.push(Owner::of(index, bytes));
             }
         })?;
-        all.owners.retain(|owner| owner.places > 0);
+        all.owners.retain(|owner| owner.local_entries > 0);
         Ok(all)
     }
 

@@ -227,12 +227,12 @@ impl Statements {
         let delta = StatementsDelta::between(earlier, later);
         let mut records: Vec<StatementRecord> =
             delta.statements().iter().map(|it| StatementRecord::of(it, later)).collect();
-        let mut places: HashMap<StatementKey, usize> =
+        let mut indexes: HashMap<StatementKey, usize> =
             records.iter().enumerate().map(|(at, record)| (record.key, at)).collect();
         let readings = [(Some(later), 1), (earlier, -1)];
         for (reading, sign) in readings.into_iter().filter_map(|(r, sign)| Some((r?, sign))) {
             for it in reading.in_flight.iter().filter(|it| it.key.is_identified()) {
-                let at = *places.entry(it.key).or_insert_with(|| {
+                let at = *indexes.entry(it.key).or_insert_with(|| {
                     records.push(StatementRecord::empty(it.key, later));
                     records.len() - 1
                 });

@@ -96,12 +96,12 @@ impl Segment {
         Ok((all, working))
     }
 
-    /// One statement, of which these places held a part.
+    /// One statement, of which these local entries held a part.
     fn settle(
         &self,
         regions: &StatementRegions,
         key: &StatementKey,
-        places: &[Cached],
+        local: &[Cached],
         tries: &Tries,
     ) -> Result<Found, Error> {
         let tag = key.tag();
@@ -110,8 +110,8 @@ impl Segment {
         loop {
             let before = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
             let mut found = Found::default();
-            for at in places {
-                let copy = self.read_place(regions, at.slot, at.place, tries)?;
+            for at in local {
+                let copy = self.read_local_statement(regions, at.slot, at.index, tries)?;
                 found.cached.extend(copy.filter(|copy| copy.key == *key));
             }
             for set in sets {

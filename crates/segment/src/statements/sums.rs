@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What was counted of a statement, as the file has it: counts, parts of its time, histogram.
-//! An entry of the table and a place of a cache hold the same, and are added up here.
+//! An entry of the table and a local entry of a cache hold the same, and are added up here.
 
 use crate::histogram::{Counts, Histogram};
 use crate::layout::{
@@ -166,8 +166,8 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Those of a place of a cache.
-    pub fn of_place(bytes: &[u8]) -> Sums {
+    /// Those of a local entry of a cache.
+    pub fn of_local(bytes: &[u8]) -> Sums {
         let mut sums = Sums::of_counts(bytes, local_statement::COUNTS);
         let exec = sums.exec;
         if exec.count == 1 {

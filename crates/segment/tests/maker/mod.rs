@@ -49,12 +49,12 @@ pub struct Maker {
     probes: u64,
     directory: u64,
     /// Where statements are kept.
-    pub statements: Option<Places>,
+    pub statements: Option<StatementRegions>,
 }
 
 /// Where the statements lie, and in how many sets.
 #[derive(Clone, Copy)]
-pub struct Places {
+pub struct StatementRegions {
     pub sets: u32,
     pub sets_at: u64,
     pub table_at: u64,
@@ -107,7 +107,7 @@ impl Maker {
         };
         let entries_of_sets = sets * layout::WAYS as u32;
         let cache = current::SIZE + layout::LOCAL_STATEMENTS * local_statement::SIZE;
-        let statements = (sets > 0).then(|| Places {
+        let statements = (sets > 0).then(|| StatementRegions {
             sets,
             sets_at: region(sets, set::SIZE as u64),
             table_at: region(entries_of_sets, statement::SIZE as u64),
@@ -605,7 +605,7 @@ impl Counted {
         }
     }
 
-    /// Counts, parts and histogram, as the rest of an entry has them, or a place from its counts on.
+    /// Counts, parts and histogram, as the rest of an entry has them, or a local entry from its counts on.
     fn bytes(&self, narrow: bool) -> Vec<u8> {
         let width = if narrow { 4 } else { 8 };
         let hist = rest::HIST;
@@ -657,30 +657,30 @@ pub fn sets_of(k: &StatementKey, sets: u32) -> (u64, [u32; 2]) {
 }
 
 impl Maker {
-    fn places(&self) -> Places {
+    fn regions(&self) -> StatementRegions {
         self.statements.expect("made with statements")
     }
 
     pub fn set_at(&self, set: u32) -> u64 {
-        self.places().sets_at + u64::from(set) * set::SIZE as u64
+        self.regions().sets_at + u64::from(set) * set::SIZE as u64
     }
 
     pub fn statement_at(&self, number: u32) -> u64 {
-        self.places().table_at + u64::from(number) * statement::SIZE as u64
+        self.regions().table_at + u64::from(number) * statement::SIZE as u64
     }
 
     pub fn cache_at(&self, slot: u32) -> u64 {
-        let places = self.places();
-        places.caches_at + u64::from(slot) * places.cache_stride
+        let regions = self.regions();
+        regions.caches_at + u64::from(slot) * regions.cache_stride
     }
 
-    pub fn place_at(&self, slot: u32, place: u32) -> u64 {
-        self.cache_at(slot) + (current::SIZE + place as usize * local_statement::SIZE) as u64
+    pub fn local_at(&self, slot: u32, index: u32) -> u64 {
+        self.cache_at(slot) + (current::SIZE + index as usize * local_statement::SIZE) as u64
     }
 
     /// Enter a statement in the table; the number of its entry.
     pub fn enter(&self, counted: &Counted, born: u64) -> u32 {
-        let (tag, sets) = sets_of(&counted.key, self.places().sets);
+        let (tag, sets) = sets_of(&counted.key, self.regions().sets);
         let tag = tag as u32;
         let tag_at = |set, way: usize| self.set_at(set) + (set::TAGS + 4 * way) as u64;
         let find = |wanted| {
@@ -716,7 +716,7 @@ impl Maker {
         let base = counted.times.first().map_or(0, |&time| bucket(time));
         self.u32(at + statement::BASE as u64, base as u32);
         self.bytes(at + statement::HIST as u64, &near(&mut far, rest::HIST + 8 * base, 8)[..4]);
-        let rest_at = self.places().rests_at + u64::from(number) * rest::SIZE as u64;
+        let rest_at = self.regions().rests_at + u64::from(number) * rest::SIZE as u64;
         self.bytes(rest_at, &far);
         self.u32(at + statement::MORE as u64, u32::from(far.iter().any(|&byte| byte != 0)));
         self.u32(at + statement::STATE as u64, 1);
@@ -737,7 +737,7 @@ impl Maker {
         let space = block::SIZE - block::BYTES;
         for (i, bytes) in (0..).zip(text.chunks(space)) {
             let number = first + i * step;
-            let at = self.places().texts_at + u64::from(number) * block::SIZE as u64;
+            let at = self.regions().texts_at + u64::from(number) * block::SIZE as u64;
             let more = (i as usize + 1) * space < text.len();
             self.u32(at, if more { number + step + 1 } else { 0 });
             self.bytes(at + block::BYTES as u64, bytes);
@@ -749,9 +749,9 @@ impl Maker {
         self.u32(at + statement::ENCODING as u64, encoding as u32);
     }
 
-    /// Put a statement into a place of a slot's cache.
-    pub fn cache(&self, slot: u32, place: u32, generation: u64, counted: &Counted) {
-        let at = self.place_at(slot, place);
+    /// Put a statement into a local entry of a slot's cache.
+    pub fn cache(&self, slot: u32, index: u32, generation: u64, counted: &Counted) {
+        let at = self.local_at(slot, index);
         self.u64(at + local_statement::GENERATION as u64, generation);
         self.bytes(at + local_statement::KEY as u64, &key_bytes(&counted.key));
         self.bytes(at + local_statement::COUNTS as u64, &counted.bytes(true));
@@ -761,10 +761,10 @@ impl Maker {
     }
 
     /// Log in a set that this use of a local entry was flushed into it.
-    pub fn log(&self, set: u32, slot: u32, place: u32, generation: u64) {
+    pub fn log(&self, set: u32, slot: u32, index: u32, generation: u64) {
         let at = self.set_at(set);
         let flushes = self.get_u64(at + set::FLUSHES as u64);
-        let item = generation << 24 | u64::from(place) << 16 | u64::from(slot);
+        let item = generation << 24 | u64::from(index) << 16 | u64::from(slot);
         self.u64(at + set::LOG as u64 + flushes % layout::SET_LOG as u64 * 8, item);
         self.u64(at + set::FLUSHES as u64, flushes + 1);
     }

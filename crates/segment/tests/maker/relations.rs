@@ -4,7 +4,7 @@
 use super::Maker;
 use segment::layout::{self, entry, file_sums, header, local_relation, relation};
 
-/// An entry of the table, or a place: reads and failures of a relation.
+/// An entry of the table, or a local entry: reads and failures of a relation.
 pub struct Reads {
     pub relation: u32,
     pub count: u64,
@@ -24,14 +24,14 @@ impl Maker {
     pub fn with_relations(&self, capacity: u32) {
         let slots = u64::from(self.shape.slots);
         let table = self.file.metadata().unwrap().len().next_multiple_of(4096);
-        let places =
+        let local =
             (table + u64::from(1 + capacity) * relation::SIZE as u64).next_multiple_of(4096);
         let stride = layout::LOCAL_RELATIONS * local_relation::SIZE;
-        self.file.set_len(places + slots * stride as u64).unwrap();
-        self.u64(header::SEGMENT_SIZE as u64, places + slots * stride as u64);
+        self.file.set_len(local + slots * stride as u64).unwrap();
+        self.u64(header::SEGMENT_SIZE as u64, local + slots * stride as u64);
         for (at, offset, count, stride) in [
             (header::RELATIONS, table, 1 + capacity, relation::SIZE),
-            (header::LOCAL_RELATIONS, places, self.shape.slots, stride),
+            (header::LOCAL_RELATIONS, local, self.shape.slots, stride),
         ] {
             self.u64(at as u64, offset);
             self.u32(at as u64 + 8, count);
@@ -58,12 +58,12 @@ impl Maker {
         self.reads(at + relation::SUMS as u64, reads);
     }
 
-    /// A place of that slot, in that state, for that entry.
-    pub fn local_relation(&self, slot: u32, place: u32, state: u32, number: u32, reads: &Reads) {
+    /// A local entry of that slot, in that state, for that entry.
+    pub fn local_relation(&self, slot: u32, index: u32, state: u32, number: u32, reads: &Reads) {
         let stride = layout::LOCAL_RELATIONS * local_relation::SIZE;
         let at = self.get_u64(header::LOCAL_RELATIONS as u64)
             + u64::from(slot) * stride as u64
-            + u64::from(place) * local_relation::SIZE as u64;
+            + u64::from(index) * local_relation::SIZE as u64;
         self.u32(
             self.entry_at(slot) + entry::LOCAL_RELATIONS as u64,
             layout::LOCAL_RELATIONS as u32,
