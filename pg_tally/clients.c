@@ -82,7 +82,7 @@ is_read(tally_segment *segment, uint32 slot, uint32 resets)
 {
 	uint32		state = __atomic_load_n(&pg_tally_entry(segment, slot)->state, __ATOMIC_ACQUIRE);
 
-	return (state == TALLY_SLOT_LIVE || state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_FOLDING ||
+	return (state == TALLY_SLOT_LIVE || state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_MERGING ||
 			state == TALLY_SLOT_GROUP) && pg_tally_book(segment, slot)->resets == resets;
 }
 
@@ -94,8 +94,8 @@ clients_read(tally_segment *segment, clients_sum *sum)
 	sum->known = false;
 	for (int i = 0; i < READ_TRIES && !sum->known; i++)
 	{
-		uint64		folds = __atomic_load_n(&header->fold_count, __ATOMIC_ACQUIRE);
-		bool		folding = __atomic_load_n(&header->fold_active, __ATOMIC_ACQUIRE) != 0;
+		uint64		merges = __atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE);
+		bool		folding = __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) != 0;
 
 		*sum = (clients_sum) {
 			.resets = TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word),
@@ -113,8 +113,8 @@ clients_read(tally_segment *segment, clients_sum *sum)
 			sum->off_stretches += of.off_stretches;
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		sum->known = !folding && __atomic_load_n(&header->fold_active, __ATOMIC_ACQUIRE) == 0 &&
-			__atomic_load_n(&header->fold_count, __ATOMIC_ACQUIRE) == folds;
+		sum->known = !folding && __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0 &&
+			__atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE) == merges;
 	}
 }
 

@@ -246,7 +246,7 @@ static void
 take_over(tally_segment *found)
 {
 	tally_take_over(found);
-	tally_statements_mend(found);
+	tally_statements_repair(found);
 }
 
 static void
@@ -452,7 +452,7 @@ lifecycle_exit(void)
 		if (segment_opener == getpid())
 			unlink_segment();
 	}
-	else if (!settings_preloaded() && segment.header != NULL && tally_population(&segment) == 0)
+	else if (!settings_preloaded() && segment.header != NULL && tally_claimed_slots(&segment) == 0)
 		unlink_segment();
 }
 

@@ -22,6 +22,7 @@
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 
+#include "account_class.h"
 #include "functions.h"
 #include "imports.h"
 #include "locks.h"
@@ -89,7 +90,7 @@ static int
 claim(tally_segment *segment, tally_phase phase)
 {
 	tally_identity identity = {.kind = "starting"};
-	uint32		room = *(const volatile uint32 *) &segment->header->room;
+	uint32		room = *(const volatile uint32 *) &segment->header->free_slot_signal;
 	int			error;
 
 	probe_forget();
@@ -98,7 +99,7 @@ claim(tally_segment *segment, tally_phase phase)
 	{
 		memset(&tally.slot, 0, sizeof(tally.slot));
 		tally.word_seen = room;
-		tally.level_word = &segment->header->room;
+		tally.level_word = &segment->header->free_slot_signal;
 		locks_follow();
 		return error;
 	}
@@ -131,7 +132,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 	uint32		told = 0;
 
 	if (error != 0 &&
-		__atomic_compare_exchange_n(&segment->header->refusal_told, &told, 1, false,
+		__atomic_compare_exchange_n(&segment->header->refusal_logged, &told, 1, false,
 									__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		ereport(LOG,
 				(errmsg("pg_tally does not see process %d, and perhaps others: %s", (int) getpid(),
@@ -204,7 +205,8 @@ probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit)
 
 	if (no_room_has(name, kind))
 		return nowhere;
-	index = tally_touch(&tally.slot, tally_register(tally.slot.segment, name, kind, unit));
+	index = tally_touch(&tally.slot, kind == TALLY_ACCOUNT ? account_register(tally.slot.segment, name)
+						: tally_register(tally.slot.segment, name, kind, unit));
 	if (unlikely(index == nowhere))
 		no_room_add(name, kind);
 	errno = saved_errno;

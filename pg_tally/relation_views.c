@@ -38,7 +38,7 @@ typedef struct reading
 {
 	bool		wanted;				/* and not read yet */
 	bool		leaving;			/* a place of it is being laid down */
-	uint64		folds;
+	uint64		flushes;
 	relation_sums cached;
 } reading;
 
@@ -54,12 +54,12 @@ relation_at(tally_segment *segment, uint32 number)
 	return (tally_relation *) ((char *) segment->header + segment->cold.relations.offset) + number;
 }
 
-static tally_relation_place *
+static tally_local_relation *
 places_of(tally_segment *segment, uint32 slot)
 {
-	return (tally_relation_place *) ((char *) segment->header +
-									 segment->cold.relation_places.offset +
-									 (uint64) segment->cold.relation_places.stride * slot);
+	return (tally_local_relation *) ((char *) segment->header +
+									 segment->cold.local_relations.offset +
+									 (uint64) segment->cold.local_relations.stride * slot);
 }
 
 static void
@@ -76,7 +76,7 @@ add_sums(relation_sums *to, uint64 failed, const tally_file_sums *of)
 }
 
 static void
-copy_place(const tally_relation_place *place, tally_relation_place *copy)
+copy_place(const tally_local_relation *place, tally_local_relation *copy)
 {
 	for (int i = 0; i < PLACE_TRIES; i++)
 	{
@@ -99,17 +99,17 @@ read_places(tally_segment *segment, reading *readings)
 	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
 		/* before its owner has followed a reset what it holds does not count */
-		if (__atomic_load_n(&pg_tally_entry(segment, s)->relation_places, __ATOMIC_ACQUIRE) == 0 ||
+		if (__atomic_load_n(&pg_tally_entry(segment, s)->local_relations, __ATOMIC_ACQUIRE) == 0 ||
 			*(volatile uint32 *) &pg_tally_book(segment, s)->resets != resets)
 			continue;
-		for (int i = 0; i < TALLY_RELATION_PLACES; i++)
+		for (int i = 0; i < TALLY_LOCAL_RELATIONS; i++)
 		{
-			tally_relation_place place;
+			tally_local_relation place;
 
 			copy_place(&places_of(segment, s)[i], &place);
-			if (place.state == TALLY_PLACE_FREE || place.entry >= segment->cold.relations.count)
+			if (place.state == TALLY_LOCAL_FREE || place.entry >= segment->cold.relations.count)
 				continue;
-			if (place.state == TALLY_PLACE_LEAVING)
+			if (place.state == TALLY_LOCAL_FLUSHING)
 				readings[place.entry].leaving = true;
 			else
 				add_sums(&readings[place.entry].cached, place.failed, place.of);
@@ -138,7 +138,7 @@ read_round(tally_segment *segment, HTAB *rows, reading *readings, bool last)
 
 	for (uint32 i = 0; i < count; i++)
 	{
-		readings[i].folds = __atomic_load_n(&relation_at(segment, i)->folds, __ATOMIC_SEQ_CST);
+		readings[i].flushes = __atomic_load_n(&relation_at(segment, i)->flushes, __ATOMIC_SEQ_CST);
 		readings[i].leaving = false;
 		memset(&readings[i].cached, 0, sizeof(readings[i].cached));
 	}
@@ -153,13 +153,13 @@ read_round(tally_segment *segment, HTAB *rows, reading *readings, bool last)
 		memcpy(&copy, relation, sizeof(copy));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (!last && (readings[i].leaving ||
-					  __atomic_load_n(&relation->folds, __ATOMIC_SEQ_CST) != readings[i].folds))
+					  __atomic_load_n(&relation->flushes, __ATOMIC_SEQ_CST) != readings[i].flushes))
 		{
 			all = false;
 			continue;
 		}
 		readings[i].wanted = false;
-		if (copy.state == TALLY_RELATION_USED || copy.state == TALLY_RELATION_GONE)
+		if (copy.state == TALLY_RELATION_USED || copy.state == TALLY_RELATION_UNLINKED)
 			add_row(rows, &copy, &readings[i].cached);
 	}
 	return all;

@@ -53,7 +53,7 @@ relations_gone(const char *name)
 	uint32		part;
 
 	if (file_names_relation(name, &key, &part) && part == 0)
-		tally_relation_gone(tally.slot.segment, &key);
+		tally_relation_unlinked(tally.slot.segment, &key);
 }
 
 static bool
@@ -70,16 +70,16 @@ HOT_CODE void
 relations_record(relation_name *relation, tally_relation_operation operation, uint64 ticks,
 				 uint64 bytes, bool failed)
 {
-	tally_relation_place *place;
+	tally_local_relation *place;
 
 	if (unlikely(state != KEPT) && (state == NOT_KEPT || !ask()))
 		return;
 	if (likely(relations.tags[relation->place] == relation->tag))
-		place = &relations.places[relation->place];
+		place = &relations.local[relation->place];
 	else
 	{
-		place = tally_relation_place_for(&relations, relation->tag, relation->entry);
-		relation->place = (uint32) (place - relations.places);
+		place = tally_local_relation_for(&relations, relation->tag, relation->entry);
+		relation->place = (uint32) (place - relations.local);
 	}
 	tally_relation_add(place, operation, ticks, bytes, failed);
 }

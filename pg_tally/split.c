@@ -157,20 +157,20 @@ split_cut(uint64 now)
 	split.since = now;
 }
 
-HOT_CODE tally_cached *
+HOT_CODE tally_local_statement *
 split_search(const tally_statement_key *key)
 {
-	tally_cached *place = tally_cache_find(&split.cache, key);
+	tally_local_statement *place = tally_cache_find(&split.cache, key);
 
 	if (place != NULL)
 		split.latest = place;
 	return place;
 }
 
-tally_cached *
+tally_local_statement *
 split_enter(const tally_statement_key *key, const tally_statement_text *text, uint32 known)
 {
-	tally_cached *place;
+	tally_local_statement *place;
 	int			saved_errno = errno;
 
 	if (unlikely(!get_ready()))
@@ -181,10 +181,10 @@ split_enter(const tally_statement_key *key, const tally_statement_text *text, ui
 	return place;
 }
 
-tally_cached *
+tally_local_statement *
 split_place(const tally_statement_key *key)
 {
-	tally_cached *place;
+	tally_local_statement *place;
 
 	if (unlikely(!get_ready()))
 		return NULL;
@@ -234,7 +234,7 @@ split_nested_end(const split_nested *before, uint64 now, uint64 elapsed, tally_p
  * there, but not in both.
  */
 static inline void
-hand_over(tally_current *current, tally_cached *place)
+hand_over(tally_current *current, tally_local_statement *place)
 {
 	for (uint32 i = 0; i < current->used; i++)
 	{
@@ -252,7 +252,7 @@ static void
 charge(const tally_statement_key *key)
 {
 	tally_current *current = split.cache.current;
-	tally_cached *place;
+	tally_local_statement *place;
 
 	if (current->used == 0)
 		return;
@@ -260,9 +260,9 @@ charge(const tally_statement_key *key)
 	tally_current_begin(current);
 	if (place != NULL)
 	{
-		tally_cached_begin(place);
+		tally_local_statement_begin(place);
 		hand_over(current, place);
-		tally_cached_end(place);
+		tally_local_statement_end(place);
 	}
 	else
 		forget(current);
@@ -338,7 +338,7 @@ HOT_CODE void
 split_message_end(tally_message message, uint64 now)
 {
 	tally_current *current = split.cache.current;
-	tally_cached *place;
+	tally_local_statement *place;
 	tally_part *part;
 	uint64		ticks;
 	uint32		stat;
@@ -353,7 +353,7 @@ split_message_end(tally_message message, uint64 now)
 	stat = tally.slot.heads[tally.cpu].stat;
 	part = place->parts;
 	tally_current_begin(current);
-	tally_cached_begin(place);
+	tally_local_statement_begin(place);
 	ticks = now > split.since ? now - split.since : 0;
 	ticks = ticks > current->waits ? ticks - current->waits : 0;
 	if (likely(part->stat == stat))
@@ -365,7 +365,7 @@ split_message_end(tally_message message, uint64 now)
 		tally_parts_add(part, stat, 1, ticks);
 	if (current->used != 0)
 		hand_over(current, place);
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 	current->begun = 0;
 	current->since = 0;
 	tally_current_end(current);
@@ -477,7 +477,7 @@ current_of(tally_segment *segment, int32 pid)
 		tally_slot_entry *entry = pg_tally_entry(segment, i);
 
 		if (entry->pid == pid && entry->state == TALLY_SLOT_LIVE)
-			return entry->cached == 0 ? NULL : (const tally_current *)
+			return entry->local_statements == 0 ? NULL : (const tally_current *)
 				((char *) segment->header + segment->cold.caches.offset +
 				 (uint64) i * segment->cold.caches.stride);
 	}

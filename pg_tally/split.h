@@ -33,7 +33,7 @@ typedef struct split_state
 	bool		failed;				/* its error has been counted */
 	bool		carried;			/* a Bind's time waits for its statement */
 	bool		begins;				/* a parallel worker: from the next wait on */
-	tally_cached *latest;			/* the place that was asked for last */
+	tally_local_statement *latest;			/* the place that was asked for last */
 	tally_statement_key owner;		/* of this message, or else of the one before */
 	void	   *top;				/* PG_exception_stack of the main loop */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
@@ -64,12 +64,12 @@ extern void split_rename(const tally_statement_key *key);
 extern void split_error(bool cancelled);
 extern void split_settle_now(void);
 /* A place for a statement, or NULL. */
-extern tally_cached *split_place(const tally_statement_key *key);
+extern tally_local_statement *split_place(const tally_statement_key *key);
 /* The same for one that is not cached (tally_cache_enter). */
-extern tally_cached *split_enter(const tally_statement_key *key, const tally_statement_text *text,
+extern tally_local_statement *split_enter(const tally_statement_key *key, const tally_statement_text *text,
 								 uint32 known);
 /* The place of a statement that is cached and is not the latest, or NULL. The slot has a cache. */
-extern tally_cached *split_search(const tally_statement_key *key);
+extern tally_local_statement *split_search(const tally_statement_key *key);
 /* A parallel worker: its life is one message, for its leader's statement. */
 extern void split_begin_worker(uint64 now);
 extern void split_name_worker(void);
@@ -91,12 +91,12 @@ extern void split_nested_begin(split_nested *before);
 extern void split_nested_end(const split_nested *before, uint64 now, uint64 elapsed, tally_part *parts);
 
 /* The place of a statement that is cached, or NULL. The slot has a cache, or no latest place. */
-static pg_attribute_always_inline tally_cached *
+static pg_attribute_always_inline tally_local_statement *
 split_find(const tally_statement_key *key)
 {
-	tally_cached *place = split.latest;
+	tally_local_statement *place = split.latest;
 
-	if (likely(place != NULL && tally_cached_is(place, key) && place->state == 1))
+	if (likely(place != NULL && tally_local_statement_is(place, key) && place->state == 1))
 		return place;
 	return split.ready ? split_search(key) : NULL;
 }

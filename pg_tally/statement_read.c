@@ -15,6 +15,7 @@
 
 #include "utils/memutils.h"
 
+#include "account_class.h"
 #include "pg_tally.h"
 #include "statement_read.h"
 
@@ -49,7 +50,7 @@ typedef struct reading
 	tally_segment *segment;
 	MemoryContext context;
 	bool		texts;
-	uint64	   *folds;				/* of each set, when the reading began */
+	uint64	   *flushes;				/* of each set, when the reading began */
 	HTAB	   *rows;				/* statement_row */
 	HTAB	   *cached;				/* cached_copy */
 	flight_copy *flights;			/* of each slot that has one */
@@ -81,9 +82,9 @@ current_at(tally_segment *segment, uint32 slot)
 static uint32
 cached_limit(tally_segment *segment, uint32 slot)
 {
-	uint32		limit = __atomic_load_n(&pg_tally_entry(segment, slot)->cached, __ATOMIC_ACQUIRE);
+	uint32		limit = __atomic_load_n(&pg_tally_entry(segment, slot)->local_statements, __ATOMIC_ACQUIRE);
 
-	return Min(limit, TALLY_CACHED);
+	return Min(limit, TALLY_LOCAL_STATEMENTS);
 }
 
 /*
@@ -239,7 +240,7 @@ cpu_of(tally_segment *segment, uint32 stat)
 	if (activity == NULL || activity - name > TALLY_NAME_MAX - 6)
 		return 1;
 	strcpy(activity, "::cpu");
-	return 1 + tally_register(segment, name, TALLY_ACCOUNT, "ticks");
+	return 1 + account_register(segment, name);
 }
 
 /*
@@ -306,7 +307,7 @@ statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *fligh
 
 /* A writer that died in the middle of a change leaves the place so: it is taken as it is. */
 static bool
-copy_place(const tally_cached *place, tally_cached *copy)
+copy_place(const tally_local_statement *place, tally_local_statement *copy)
 {
 	for (int i = 0; i < COPY_TRIES; i++)
 	{
@@ -314,7 +315,7 @@ copy_place(const tally_cached *place, tally_cached *copy)
 		uint32		low,
 					end;
 
-		memcpy(copy, place, offsetof(tally_cached, hist));
+		memcpy(copy, place, offsetof(tally_local_statement, hist));
 		hist_range(&copy->counts.exec, &low, &end);
 		memcpy(&copy->hist[low], &place->hist[low], (end - low) * sizeof(uint32));
 		if (copy_end(&place->seq, seq))
@@ -325,7 +326,7 @@ copy_place(const tally_cached *place, tally_cached *copy)
 }
 
 static void
-keep_place(reading *r, uint32 slot, uint32 index, const tally_cached *place)
+keep_place(reading *r, uint32 slot, uint32 index, const tally_local_statement *place)
 {
 	uint64		item = place->generation << 24 | (uint64) index << 16 | slot;
 	cached_copy *copy;
@@ -361,9 +362,9 @@ static void
 read_slot(reading *r, uint32 slot)
 {
 	uint32		limit = cached_limit(r->segment, slot);
-	const tally_cached *places = (const tally_cached *) (current_at(r->segment, slot) + 1);
+	const tally_local_statement *places = (const tally_local_statement *) (current_at(r->segment, slot) + 1);
 	flight_copy *flown = &r->flights[r->flight_count];
-	tally_cached copy;
+	tally_local_statement copy;
 
 	for (int i = 0; i < SLOT_TRIES && limit > 0; i++)
 	{
@@ -461,10 +462,10 @@ copy_set(reading *r, uint32 number, tally_set *set, statement_copy *copies, stat
 
 	for (int i = 0; i < SET_TRIES; i++)
 	{
-		uint64		folds = __atomic_load_n(&live->folds, __ATOMIC_ACQUIRE);
+		uint64		flushes = __atomic_load_n(&live->flushes, __ATOMIC_ACQUIRE);
 
 		memcpy(set, live, sizeof(*set));
-		set->folds = folds;
+		set->flushes = flushes;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* log before entries */
 		*count = 0;
 		for (uint32 way = 0; set->reserved != 0 && way < TALLY_WAYS; way++)
@@ -476,7 +477,7 @@ copy_set(reading *r, uint32 number, tally_set *set, statement_copy *copies, stat
 				(*count)++;
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&live->folds, __ATOMIC_RELAXED) == folds)
+		if (__atomic_load_n(&live->flushes, __ATOMIC_RELAXED) == flushes)
 			return true;
 		for (uint32 n = 0; n < *count && i + 1 < SET_TRIES; n++)
 			if (texts[n].bytes != NULL)
@@ -511,7 +512,7 @@ drop_laid_down(reading *r, uint64 item)
 	uint32		slot = (uint32) item & 0xFFFF;
 	uint32		index = (uint32) (item >> 16) & 0xFF;
 
-	if (index != TALLY_CACHED)
+	if (index != TALLY_LOCAL_STATEMENTS)
 	{
 		cached_copy *copy = hash_search(r->cached, &item, HASH_FIND, NULL);
 
@@ -540,7 +541,7 @@ read_sets(reading *r)
 
 		CHECK_FOR_INTERRUPTS();
 		whole = copy_set(r, s, &set, copies, texts, &count) && whole;
-		whole = whole && set.folds - r->folds[s] <= TALLY_SET_LOG;
+		whole = whole && set.flushes - r->flushes[s] <= TALLY_SET_LOG;
 		for (uint32 i = 0; i < TALLY_SET_LOG; i++)
 			if (set.log[i] != 0)
 				drop_laid_down(r, set.log[i]);
@@ -567,7 +568,7 @@ read_all(reading *r)
 	tally_segment *segment = r->segment;
 
 	for (uint32 s = 0; s < segment->cold.sets.count; s++)
-		r->folds[s] = __atomic_load_n(&set_at(r->segment, s)->folds, __ATOMIC_ACQUIRE);
+		r->flushes[s] = __atomic_load_n(&set_at(r->segment, s)->flushes, __ATOMIC_ACQUIRE);
 	r->flight_count = 0;
 	for (uint32 slot = 0; slot < segment->cold.caches.count; slot++)
 		read_slot(r, slot);
@@ -603,7 +604,7 @@ statements_read(tally_segment *segment, bool texts)
 
 		MemoryContextReset(r.context);
 		MemoryContextSwitchTo(r.context);
-		r.folds = MemoryContextAllocHuge(r.context, (segment->cold.sets.count + 1) * sizeof(uint64));
+		r.flushes = MemoryContextAllocHuge(r.context, (segment->cold.sets.count + 1) * sizeof(uint64));
 		r.flights = palloc((segment->cold.caches.count + 1) * sizeof(flight_copy));
 		r.rows = make_table("tally statements", r.context, sizeof(tally_statement_key),
 							sizeof(statement_row));
@@ -618,44 +619,24 @@ statements_read(tally_segment *segment, bool texts)
 	return r.rows;
 }
 
-/* Of waits that the server does not announce: which calls are no operations on files. */
-static bool
-call_is_on_files(const char *call)
-{
-	static const char *const others[] = {
-		"commit_delay", "epoll_wait", "getaddrinfo", "getnameinfo", "ldap_", "pam_", "pclose",
-		"popen", "select", "sem_wait", "system",
-	};
-
-	for (int i = 0; i < lengthof(others); i++)
-		if (strncmp(call, others[i], strlen(others[i])) == 0)
-			return false;
-	return true;
-}
-
 statement_class
 statement_class_of(tally_segment *segment, uint32 stat)
 {
-	static const char *const names[CLASS_COUNT] = {
-		[CLASS_CLIENT] = "Client:",
-		[CLASS_IO] = "IO:",
-		[CLASS_LWLOCK] = "LWLock:",
-		[CLASS_LOCK] = "Lock:",
-		[CLASS_IPC] = "IPC:",
-	};
-	const char *activity = strstr(pg_tally_stat_name(segment, stat), "::");
-
-	if (activity == NULL)
-		return CLASS_OTHER;
-	if (strcmp(activity, "::cpu") == 0)
-		return CLASS_CPU;
-	if (strncmp(activity, "::wait::", 8) != 0)
-		return CLASS_OTHER;
-	activity += 8;
-	if (strncmp(activity, "Call:", 5) == 0)
-		return call_is_on_files(activity + 5) ? CLASS_IO : CLASS_OTHER;
-	for (statement_class c = CLASS_CLIENT; c < CLASS_OTHER; c++)
-		if (strncmp(activity, names[c], strlen(names[c])) == 0)
-			return c;
-	return CLASS_OTHER;
+	switch (account_class(segment, stat))
+	{
+		case TALLY_CLASS_CPU:
+			return CLASS_CPU;
+		case TALLY_CLASS_IO:
+			return CLASS_IO;
+		case TALLY_CLASS_LOCK:
+			return CLASS_LOCK;
+		case TALLY_CLASS_LWLOCK:
+			return CLASS_LWLOCK;
+		case TALLY_CLASS_CLIENT:
+			return CLASS_CLIENT;
+		case TALLY_CLASS_IPC:
+			return CLASS_IPC;
+		default:
+			return CLASS_OTHER;
+	}
 }

@@ -140,13 +140,13 @@ transaction_ends(XactEvent event, void *arg)
 /* ---------------------------------------------------------------- names */
 
 /* A statement that is not cached: its place, and its text where the table does not have it. */
-static pg_noinline tally_cached *
+static pg_noinline tally_local_statement *
 meet(const tally_statement_key *key, const char *source, int location, int length,
 	 const JumbleState *jumble)
 {
 	uint32		known = tally_statement_known(tally.slot.segment, key);
 	tally_statement_text text;
-	tally_cached *place;
+	tally_local_statement *place;
 	MemoryContext mine;
 	MemoryContext theirs;
 
@@ -163,11 +163,11 @@ meet(const tally_statement_key *key, const char *source, int location, int lengt
 	return place;
 }
 
-static pg_attribute_always_inline tally_cached *
+static pg_attribute_always_inline tally_local_statement *
 place_of(const tally_statement_key *key, const char *source, int location, int length,
 		 const JumbleState *jumble)
 {
-	tally_cached *place = split_find(key);
+	tally_local_statement *place = split_find(key);
 
 	return likely(place != NULL) ? place : meet(key, source, location, length, jumble);
 }
@@ -190,9 +190,9 @@ now_us(void)
 }
 
 static pg_attribute_always_inline void
-add_execution(tally_cached *place, const used *from, uint64 rows)
+add_execution(tally_local_statement *place, const used *from, uint64 rows)
 {
-	tally_cached_count(place, from->ticks, now_us());
+	tally_local_statement_count(place, from->ticks, now_us());
 	place->counts.rows += rows;
 	usage_add(place, from);
 }
@@ -200,31 +200,31 @@ add_execution(tally_cached *place, const used *from, uint64 rows)
 void
 statements_count_error(const tally_statement_key *key, bool cancelled)
 {
-	tally_cached *place = split_place(key);
+	tally_local_statement *place = split_place(key);
 
 	if (place == NULL)
 		return;
-	tally_cached_begin(place);
+	tally_local_statement_begin(place);
 	place->more = 1;
 	if (cancelled)
 		place->counts.cancels++;
 	else
 		place->counts.errors++;
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 }
 
 void
 statements_count_worker(const tally_statement_key *key, uint64 ticks)
 {
-	tally_cached *place = split_place(key);
+	tally_local_statement *place = split_place(key);
 
 	if (place == NULL)
 		return;
-	tally_cached_begin(place);
+	tally_local_statement_begin(place);
 	place->more = 1;
 	place->counts.workers++;
 	place->counts.worker_ticks += ticks;
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 }
 
 /* ---------------------------------------------------------------- hooks */
@@ -272,7 +272,7 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	int			length = parse->stmt_len;
 	PlannedStmt *result;
 	tally_statement_key key;
-	tally_cached *place;
+	tally_local_statement *place;
 	used		taken;
 	usage		before;
 	int			level;
@@ -288,11 +288,11 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	place = place_of(&key, source, location, length, NULL);
 	if (place != NULL)
 	{
-		tally_cached_begin(place);
+		tally_local_statement_begin(place);
 		place->more = 1;
 		tally_moments_add(&place->counts.plan, taken.ticks);
 		usage_add(place, &taken);
-		tally_cached_end(place);
+		tally_local_statement_end(place);
 	}
 	return result;
 }
@@ -492,7 +492,7 @@ executor_finish(QueryDesc *query)
 }
 
 static pg_noinline void
-add_jit(tally_cached *place, const JitInstrumentation *jit)
+add_jit(tally_local_statement *place, const JitInstrumentation *jit)
 {
 	uint64	   *to = place->counts.jit;
 	static const instr_time zero;
@@ -517,15 +517,15 @@ add_jit(tally_cached *place, const JitInstrumentation *jit)
 static pg_noinline void
 add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 {
-	tally_cached *place = split_place(key);
+	tally_local_statement *place = split_place(key);
 
 	if (place == NULL)
 		return;
-	tally_cached_begin(place);
+	tally_local_statement_begin(place);
 	place->more = 1;
 	place->counts.temp_files += temp_files_ever - files;
 	place->counts.temp_bytes += temp_bytes_ever - bytes;
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 }
 
 static pg_attribute_always_inline void
@@ -542,7 +542,7 @@ executor_end(QueryDesc *query)
 {
 	open_query *o = open_find(query);
 	tally_statement_key key;
-	tally_cached *place;
+	tally_local_statement *place;
 	uint64		temp_files;
 	uint64		temp_bytes;
 
@@ -563,13 +563,13 @@ executor_end(QueryDesc *query)
 	temp_bytes = o->temp_bytes;
 	if (likely(place != NULL))
 	{
-		tally_cached_begin(place);
+		tally_local_statement_begin(place);
 		add_execution(place, &o->used, query->estate->es_processed);
 		if (unlikely(query->estate->es_jit != NULL))
 			add_jit(place, &query->estate->es_jit->instr);
 		if (unlikely(o->split))
 			tally_parts_add_all(place->parts, o->parts);
-		tally_cached_end(place);
+		tally_local_statement_end(place);
 	}
 	open_forget(o);
 	call_end(query);
@@ -640,7 +640,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	int			location = pstmt->stmt_location;
 	int			length = pstmt->stmt_len;
 	tally_statement_key key;
-	tally_cached *place;
+	tally_local_statement *place;
 	used		taken;
 	usage		before;
 	split_nested parts;
@@ -679,7 +679,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	place = split_place(&key);
 	if (unlikely(place == NULL))
 		return;
-	tally_cached_begin(place);
+	tally_local_statement_begin(place);
 	add_execution(place, &taken, tells_rows(completion) ? completion->nprocessed : 0);
 	if (unlikely(temp_files_ever != temp_files))
 	{
@@ -689,7 +689,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	}
 	if (unlikely(split_it))
 		split_nested_end(&parts, before.tick + taken.ticks, taken.ticks, place->parts);
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 }
 
 void

@@ -56,7 +56,7 @@ add_array(uint64 *to, const uint64 *from, size_t count)
 }
 
 HOT_CODE void
-usage_add_more(tally_cached *place, const used *from)
+usage_add_more(tally_local_statement *place, const used *from)
 {
 	tally_counts *to = &place->counts;
 

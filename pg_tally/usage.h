@@ -55,7 +55,7 @@ StaticAssertDecl(offsetof(BufferUsage, blk_read_time) == USAGE_BLOCKS * sizeof(i
 
 extern void usage_begin_timed(usage *from);
 extern void usage_end_more(const usage *from, used *to);
-extern void usage_add_more(tally_cached *place, const used *from);
+extern void usage_add_more(tally_local_statement *place, const used *from);
 
 /* Two at a time. */
 typedef uint64 usage_pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -156,7 +156,7 @@ usage_end(const usage *from, used *to)
 
 /* The caller has begun the place. */
 static pg_attribute_always_inline void
-usage_add(tally_cached *place, const used *from)
+usage_add(tally_local_statement *place, const used *from)
 {
 	place->counts.blocks[0] += from->hits;
 	if ((from->reads | from->read_ticks) != 0)

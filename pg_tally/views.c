@@ -262,9 +262,9 @@ read_totals(tally_segment *segment, bool by_group)
 	{
 		HASHCTL		ctl = {.keysize = sizeof(total_key), .entrysize = sizeof(total)};
 		HTAB	   *table;
-		uint64		folds = __atomic_load_n(&header->fold_count, __ATOMIC_ACQUIRE);
+		uint64		merges = __atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE);
 		uint32		resets = TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word);
-		bool		active = __atomic_load_n(&header->fold_active, __ATOMIC_ACQUIRE) != 0;
+		bool		active = __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) != 0;
 
 		if (active)
 		{
@@ -278,7 +278,7 @@ read_totals(tally_segment *segment, bool by_group)
 			tally_slot_entry entry = *pg_tally_entry(segment, s);
 
 			if (entry.state != TALLY_SLOT_LIVE && entry.state != TALLY_SLOT_RETIRED &&
-				entry.state != TALLY_SLOT_FOLDING && entry.state != TALLY_SLOT_GROUP)
+				entry.state != TALLY_SLOT_MERGING && entry.state != TALLY_SLOT_GROUP)
 				continue;
 			entry.kind[TALLY_TEXT_MAX - 1] = '\0';
 			entry.database[TALLY_TEXT_MAX - 1] = '\0';
@@ -288,8 +288,8 @@ read_totals(tally_segment *segment, bool by_group)
 					 tally_now(segment->clock));
 		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&header->fold_active, __ATOMIC_ACQUIRE) == 0 &&
-			__atomic_load_n(&header->fold_count, __ATOMIC_ACQUIRE) == folds &&
+		if (__atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0 &&
+			__atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE) == merges &&
 			TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word) == resets)
 			return table;
 		hash_destroy(table);
@@ -498,7 +498,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 			   : "clock_gettime(CLOCK_MONOTONIC)");
 	views_status_row(rsinfo, "clock frequency",
 			   psprintf("%.0f Hz", 1.0 / tally_seconds_per_tick(segment)));
-	views_status_row(rsinfo, "slots", psprintf("%u of %u", tally_population(segment), segment->cold.slots));
+	views_status_row(rsinfo, "slots", psprintf("%u of %u", tally_claimed_slots(segment), segment->cold.slots));
 	views_status_row(rsinfo, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
 	views_status_row(rsinfo, "processes without a slot",
 			   psprintf(UINT64_FORMAT, header->overflow_slots));
@@ -506,12 +506,12 @@ pg_tally_status(PG_FUNCTION_ARGS)
 			   psprintf(UINT64_FORMAT, header->overflow_stats));
 	views_status_row(rsinfo, "names without room",
 			   psprintf(UINT64_FORMAT, header->overflow_directory));
-	views_status_row(rsinfo, "folds into the last group",
+	views_status_row(rsinfo, "merges into the last group",
 			   psprintf(UINT64_FORMAT, header->overflow_groups));
 	views_status_row(rsinfo, "memory refused",
 			   psprintf(UINT64_FORMAT, header->overflow_memory));
 	views_status_row(rsinfo, "slots found damaged",
-			   psprintf(UINT64_FORMAT, header->lost_folds));
+			   psprintf(UINT64_FORMAT, header->lost_merges));
 	relation_status(rsinfo, segment);
 	statement_status(rsinfo, segment);
 	return (Datum) 0;

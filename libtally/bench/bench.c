@@ -148,12 +148,12 @@ whole_session(void)
 }
 
 static void
-update_statement(tally_cached *place, uint64_t value)
+update_statement(tally_local_statement *place, uint64_t value)
 {
-	tally_cached_begin(place);
-	tally_cached_count(place, value, 1);
+	tally_local_statement_begin(place);
+	tally_local_statement_count(place, value, 1);
 	place->counts.rows++;
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 }
 
 static tally_statement_key
@@ -182,7 +182,7 @@ run_through(tally_cache *by, uint64_t *next, uint64_t count, const tally_stateme
 	for (uint32_t i = 0; i < MISSES; i++)
 	{
 		tally_statement_key key = statement_key(1000 + (*next)++ % count);
-		tally_cached *place = tally_cache_find(by, &key);
+		tally_local_statement *place = tally_cache_find(by, &key);
 
 		if (place == NULL)
 			place = tally_cache_enter(by, &key, given, tally_statement_known(by->segment, &key));
@@ -228,7 +228,7 @@ static void
 relation_hit(void)
 {
 	for (uint32_t i = 0; i < STEPS; i++)
-		tally_relation_add(&relations.places[indexes[i % SCATTER]], TALLY_RELATION_READ, values[i % SCATTER],
+		tally_relation_add(&relations.local[indexes[i % SCATTER]], TALLY_RELATION_READ, values[i % SCATTER],
 						   8192, false);
 }
 
@@ -242,7 +242,7 @@ relation_miss(void)
 	{
 		uint32_t	n = next++ % RELATIONS;
 
-		tally_relation_add(tally_relation_place_for(&relations, tags[n], entries[n]), TALLY_RELATION_READ,
+		tally_relation_add(tally_local_relation_for(&relations, tags[n], entries[n]), TALLY_RELATION_READ,
 						   values[i], 8192, false);
 	}
 }
@@ -381,7 +381,7 @@ prepare(const char *path)
 
 		tags[i] = tally_relation_hash(&key);
 		entries[i] = tally_relation_find(&segment, &key);
-		tally_relation_place_for(&relations, tags[i], entries[i]);
+		tally_local_relation_for(&relations, tags[i], entries[i]);
 	}
 	srandom(1);
 	for (uint32_t i = 0; i < STATS; i++)

@@ -23,7 +23,7 @@
  *						lock; seq is odd while the sums change
  *	  relation			anybody, by atomic operations. An entry is made by whoever changes its
  *						state to MADE by compare-and-swap. Its key stays while it has pins.
- *						folds counts what was laid down into it: see relations.c
+ *						flushes counts what was laid down into it: see relations.c
  */
 #ifndef TALLY_FILES_H
 #define TALLY_FILES_H
@@ -37,7 +37,7 @@ extern "C" {
 /* ---------------------------------------------------------------- layout */
 
 #define TALLY_FILE_WAYS 8			/* files of a set */
-#define TALLY_RELATION_PLACES 64	/* of a slot */
+#define TALLY_LOCAL_RELATIONS 64	/* of a slot */
 
 /* Writes that are not synced: what was ever written, less what was. All only grow. */
 typedef struct tally_unsynced_file	/* 32 bytes */
@@ -86,9 +86,9 @@ typedef struct tally_file_sums	/* 32 bytes */
 typedef enum tally_relation_state
 {
 	TALLY_RELATION_FREE = 0,		/* never used */
-	TALLY_RELATION_MADE = 1,		/* being made */
+	TALLY_RELATION_CREATING = 1,		/* being made */
 	TALLY_RELATION_USED = 2,
-	TALLY_RELATION_GONE = 3			/* unlinked; free for another when nobody has it pinned */
+	TALLY_RELATION_UNLINKED = 3			/* unlinked; free for another when nobody has it pinned */
 } tally_relation_state;
 
 /* Entry 0 is that of the key of zeros. */
@@ -98,36 +98,36 @@ typedef struct tally_relation	/* 256 bytes */
 	uint32_t	state;				/* 8: tally_relation_state */
 	uint32_t	pins;				/* 12: places that hold it */
 	tally_relation_key key;			/* 16 */
-	uint64_t	folds;				/* 40: layings-down that have begun */
+	uint64_t	flushes;				/* 40: layings-down that have begun */
 	uint64_t	failed;				/* 48: operations, of all kinds */
 	uint64_t	reserved;			/* 56 */
 	tally_file_sums of[TALLY_RELATION_OPERATIONS];	/* 64 */
 	unsigned char pad[256 - 224];
 } tally_relation;
 
-typedef enum tally_place_state
+typedef enum tally_local_state
 {
-	TALLY_PLACE_FREE = 0,
-	TALLY_PLACE_USED = 1,
-	TALLY_PLACE_LEAVING = 2			/* being laid down */
-} tally_place_state;
+	TALLY_LOCAL_FREE = 0,
+	TALLY_LOCAL_USED = 1,
+	TALLY_LOCAL_FLUSHING = 2			/* being laid down */
+} tally_local_state;
 
-typedef struct tally_relation_place /* 192 bytes */
+typedef struct tally_local_relation /* 192 bytes */
 {
 	uint64_t	seq;				/* 0: odd while anything below changes */
 	uint64_t	tag;				/* 8 */
-	uint32_t	state;				/* 16: tally_place_state */
+	uint32_t	state;				/* 16: tally_local_state */
 	uint32_t	entry;				/* 20: in the table */
 	uint64_t	failed;				/* 24 */
 	tally_file_sums of[TALLY_RELATION_OPERATIONS];	/* 32 */
-} tally_relation_place;
+} tally_local_relation;
 
 #ifndef __cplusplus
 TALLY_ASSERT(sizeof(tally_unsynced) == 320);
 TALLY_ASSERT(sizeof(tally_relation) == 256);
 TALLY_ASSERT(offsetof(tally_relation, of) == 64);
-TALLY_ASSERT(sizeof(tally_relation_place) == 192);
-TALLY_ASSERT(TALLY_RELATION_PLACES * sizeof(tally_relation_place) == 12288);
+TALLY_ASSERT(sizeof(tally_local_relation) == 192);
+TALLY_ASSERT(TALLY_LOCAL_RELATIONS * sizeof(tally_local_relation) == 12288);
 #endif
 
 /* ---------------------------------------------------------------- unsynced files */
@@ -154,8 +154,8 @@ typedef struct tally_relations
 	tally_segment *segment;			/* NULL: none are kept, or there is no memory */
 	uint32_t	slot;
 	uint32_t	next;				/* the place that is given up next */
-	tally_relation_place *places;
-	uint64_t	tags[TALLY_RELATION_PLACES];	/* of the places; 0 free */
+	tally_local_relation *local;
+	uint64_t	tags[TALLY_LOCAL_RELATIONS];	/* of the places; 0 free */
 } tally_relations;
 
 #define TALLY_RELATION_OTHERS UINT64_C(1)	/* the tag of the key of zeros */
@@ -167,30 +167,28 @@ extern uint64_t tally_relation_hash(const tally_relation_key *key);
  */
 extern uint32_t tally_relation_find(tally_segment *segment, const tally_relation_key *key);
 /* Its file is gone: the entry may serve another. */
-extern void tally_relation_gone(tally_segment *segment, const tally_relation_key *key);
+extern void tally_relation_unlinked(tally_segment *segment, const tally_relation_key *key);
 /* ENOENT: the segment keeps no relations; ENOSPC: no memory, counted. */
 extern int	tally_relations_open(tally_slot *slot, tally_relations *relations);
 /* A place for that relation; never NULL. If its entry is another's by now, a place of the others. */
-extern tally_relation_place *tally_relation_place_for(tally_relations *relations, uint64_t tag,
+extern tally_local_relation *tally_local_relation_for(tally_relations *relations, uint64_t tag,
 													  uint32_t entry);
 
 /* One operation on the relation of that place. */
 static inline void
-tally_relation_add(tally_relation_place *place, tally_relation_operation operation, uint64_t ticks,
+tally_relation_add(tally_local_relation *place, tally_relation_operation operation, uint64_t ticks,
 				   uint64_t bytes, bool failed)
 {
 	tally_file_sums *sums = &place->of[operation];
-	uint64_t	seq = place->seq + 1;
+	uint64_t	seq = tally_seq_begin(&place->seq);
 
-	__atomic_store_n(&place->seq, seq, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
 	sums->count++;
 	sums->bytes += bytes;
 	sums->ticks += ticks;
 	if (ticks > sums->max)
 		sums->max = ticks;
 	place->failed += failed;
-	__atomic_store_n(&place->seq, seq + 1, __ATOMIC_RELEASE);
+	tally_seq_publish(&place->seq, seq);
 }
 
 #ifdef __cplusplus

@@ -43,7 +43,7 @@ extern "C" {
 #define TALLY_PARTS 24				/* accounts that a statement's time is split over */
 #define TALLY_NEAR_PARTS 2			/* of them in the entry itself */
 #define TALLY_NEAR_BUCKETS 14		/* buckets of its histogram there */
-#define TALLY_CACHED 64				/* places in a slot's cache */
+#define TALLY_LOCAL_STATEMENTS 64				/* places in a slot's cache */
 #define TALLY_TEXT_BLOCK 252		/* bytes of text in a block */
 
 typedef struct tally_statement_key	/* 24 bytes */
@@ -138,13 +138,32 @@ typedef struct tally_set		/* 448 bytes */
 	uint32_t	lock;				/* 0: pid of the holder, 0 free */
 	uint32_t	reserved;			/* 4: bit 0: its entries have memory; bit 8 + way: that one has its text */
 	uint64_t	lock_boot_ns;		/* 8 */
-	uint64_t	folds;				/* 16: layings-down into it, ever */
+	uint64_t	flushes;				/* 16: layings-down into it, ever */
 	uint16_t	usage[TALLY_WAYS];	/* 24: how much each entry was used lately */
 	uint32_t	tags[TALLY_WAYS];	/* 64: the lower half of the hash of its key, 0 free */
 	uint16_t	pins[TALLY_WAYS];	/* 144: caches that hold it */
 	unsigned char pad[192 - 184];
 	uint64_t	log[TALLY_SET_LOG]; /* 192: fold n, from 0: at n mod TALLY_SET_LOG, generation << 24 | place << 16 | slot */
 } tally_set;
+
+/* How a set's log names one use of a local entry; index TALLY_LOCAL_STATEMENTS: the slot's tally_current, by its seq. */
+static inline uint64_t
+tally_log_item(uint64_t generation, uint32_t index, uint32_t slot)
+{
+	return generation << 24 | (uint64_t) index << 16 | slot;
+}
+
+static inline uint32_t
+tally_log_slot(uint64_t item)
+{
+	return (uint32_t) item & 0xFFFF;
+}
+
+static inline uint32_t
+tally_log_index(uint64_t item)
+{
+	return (uint32_t) (item >> 16) & 0xFF;
+}
 
 typedef struct tally_text_block /* 256 bytes */
 {
@@ -153,7 +172,7 @@ typedef struct tally_text_block /* 256 bytes */
 } tally_text_block;
 
 /* A place in a slot's cache. */
-typedef struct tally_cached		/* 2368 bytes */
+typedef struct tally_local_statement		/* 2368 bytes */
 {
 	uint64_t	seq;				/* 0: odd while it changes */
 	uint64_t	generation;			/* 8: of the use of this place; never 0 while it is used */
@@ -166,7 +185,7 @@ typedef struct tally_cached		/* 2368 bytes */
 	tally_counts counts;			/* 64 */
 	tally_part	parts[TALLY_PARTS]; /* 448 */
 	uint32_t	hist[TALLY_HIST_BUCKETS];	/* 1024: from the second execution on; the first's bucket is max's */
-} tally_cached;
+} tally_local_statement;
 
 /* At the head of a slot's cache: what is being worked for, and where its time went so far. */
 typedef struct tally_current	/* 704 bytes */
@@ -182,8 +201,8 @@ typedef struct tally_current	/* 704 bytes */
 	unsigned char pad1[704 - 640];
 } tally_current;
 
-/* Caches follow one another, a slot's at slot * stride: a tally_current, then TALLY_CACHED places. */
-#define TALLY_CACHE_SIZE (sizeof(tally_current) + TALLY_CACHED * sizeof(tally_cached))
+/* Caches follow one another, a slot's at slot * stride: a tally_current, then TALLY_LOCAL_STATEMENTS places. */
+#define TALLY_CACHE_SIZE (sizeof(tally_current) + TALLY_LOCAL_STATEMENTS * sizeof(tally_local_statement))
 
 #ifndef __cplusplus
 TALLY_ASSERT(sizeof(tally_statement_key) == 24);
@@ -203,8 +222,8 @@ TALLY_ASSERT(sizeof(tally_set) == 448);
 TALLY_ASSERT(offsetof(tally_set, tags) == 64);
 TALLY_ASSERT(offsetof(tally_set, log) == 192);
 TALLY_ASSERT(sizeof(tally_text_block) == 256);
-TALLY_ASSERT(sizeof(tally_cached) == 2368);
-TALLY_ASSERT(offsetof(tally_cached, hist) == 1024);
+TALLY_ASSERT(sizeof(tally_local_statement) == 2368);
+TALLY_ASSERT(offsetof(tally_local_statement, hist) == 1024);
 TALLY_ASSERT(sizeof(tally_current) == 704);
 #endif
 
@@ -235,11 +254,11 @@ typedef struct tally_cache
 	uint32_t	clock;				/* counts uses */
 	tally_holder holder;			/* the slot's owner */
 	tally_current *current;
-	tally_cached *places;
-	uint64_t	tags[TALLY_CACHED]; /* hash of each place's key, 0 free */
-	uint32_t	stamps[TALLY_CACHED];	/* the clock at its last use */
+	tally_local_statement *local;
+	uint64_t	tags[TALLY_LOCAL_STATEMENTS]; /* hash of each place's key, 0 free */
+	uint32_t	stamps[TALLY_LOCAL_STATEMENTS];	/* the clock at its last use */
 	uint32_t	passing;			/* of the first places, how many are taken */
-	uint32_t	hints[TALLY_CACHED];	/* number of each one's entry, or TALLY_NONE: not known */
+	uint32_t	hints[TALLY_LOCAL_STATEMENTS];	/* number of each one's entry, or TALLY_NONE: not known */
 	uint16_t	seen[TALLY_SEEN];	/* of the hashes of statements that passed through them */
 } tally_cache;
 
@@ -278,22 +297,22 @@ extern uint32_t tally_statement_known(const tally_segment *segment, const tally_
  * so far is laid down. NULL: the table or its locks cannot be had just now (counted in
  * statements_dropped).
  */
-extern tally_cached *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
+extern tally_local_statement *tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 									   const tally_statement_text *text, uint32_t known);
 
 /* Lay the statements in the first places down. */
-extern void tally_cache_lay_down_passing(tally_cache *cache);
+extern void tally_cache_flush_passing(tally_cache *cache);
 
 /* For the end of a statement: if the first places are all taken. */
 static inline void
 tally_cache_settle(tally_cache *cache)
 {
 	if (__builtin_expect(cache->passing == TALLY_PASSING, 0))
-		tally_cache_lay_down_passing(cache);
+		tally_cache_flush_passing(cache);
 }
 
 /* Lay down all of this cache's places and what current holds; they are free then. */
-extern void tally_cache_empty(tally_cache *cache);
+extern void tally_cache_flush(tally_cache *cache);
 
 /* Forget what has been counted of such statements, in the table and in all caches. Returns how many. */
 extern uint32_t tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter);
@@ -310,7 +329,7 @@ extern void tally_statement_figures(const tally_segment *segment, uint32_t numbe
  * When no other writer is alive: frees what dead ones held (locks, pins, blocks), clears what
  * they left half changed. Returns the statements lost.
  */
-extern uint32_t tally_statements_mend(tally_segment *segment);
+extern uint32_t tally_statements_repair(tally_segment *segment);
 
 /*
  * Number of the statement's entry in the table, or TALLY_NONE. Without a lock, so a hint: it may
@@ -370,7 +389,7 @@ tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 }
 
 #define TALLY_CACHE_WAYS 4u
-#define TALLY_CACHE_GROUPS ((TALLY_CACHED - TALLY_PASSING) / TALLY_CACHE_WAYS)
+#define TALLY_CACHE_GROUPS ((TALLY_LOCAL_STATEMENTS - TALLY_PASSING) / TALLY_CACHE_WAYS)
 
 /* The first of the places in which a statement of that hash may stay. */
 static inline uint32_t
@@ -381,57 +400,56 @@ tally_cache_first(uint64_t tag)
 
 /* Can the place be added to, for that statement? */
 TALLY_HOT bool
-tally_cached_is(const tally_cached *place, const tally_statement_key *key)
+tally_local_statement_is(const tally_local_statement *place, const tally_statement_key *key)
 {
 	/* so many executions that a bucket might overflow: to be laid down first */
-	return tally_statement_same(&place->key, key) && place->drop != place->generation &&
+	return tally_statement_same(&place->key, key) &&
+		__atomic_load_n(&place->drop, __ATOMIC_RELAXED) != place->generation &&
 		place->counts.exec.count < UINT32_MAX / 2;
 }
 
 /* The place of a statement in this cache, or NULL; reads nothing that others write but `drop`. */
-static inline tally_cached *
+static inline tally_local_statement *
 tally_cache_find(tally_cache *cache, const tally_statement_key *key)
 {
 	uint64_t	tag = tally_statement_hash(key);
 	uint32_t	first = tally_cache_first(tag);
 
 	for (uint32_t i = first; i < first + TALLY_CACHE_WAYS; i++)
-		if (cache->tags[i] == tag && tally_cached_is(&cache->places[i], key))
+		if (cache->tags[i] == tag && tally_local_statement_is(&cache->local[i], key))
 		{
 			cache->stamps[i] = ++cache->clock;
-			return &cache->places[i];
+			return &cache->local[i];
 		}
 	for (uint32_t i = 0; i < cache->passing; i++)
-		if (cache->tags[i] == tag && tally_cached_is(&cache->places[i], key))
-			return &cache->places[i];
+		if (cache->tags[i] == tag && tally_local_statement_is(&cache->local[i], key))
+			return &cache->local[i];
 	return NULL;
 }
 
-/* Around each change of a place. */
+/* Around each change of a local entry, and of what the slot works for. */
 TALLY_HOT void
-tally_cached_begin(tally_cached *place)
+tally_local_statement_begin(tally_local_statement *local)
 {
-	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_seq_begin(&local->seq);
 }
 
 TALLY_HOT void
-tally_cached_end(tally_cached *place)
+tally_local_statement_end(tally_local_statement *local)
 {
-	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELEASE);
+	tally_seq_end(&local->seq);
 }
 
 TALLY_HOT void
 tally_current_begin(tally_current *current)
 {
-	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_seq_begin(&current->seq);
 }
 
 TALLY_HOT void
 tally_current_end(tally_current *current)
 {
-	__atomic_store_n(&current->seq, current->seq + 1, __ATOMIC_RELEASE);
+	tally_seq_end(&current->seq);
 }
 
 TALLY_HOT void
@@ -451,7 +469,7 @@ tally_moments_add(tally_moments *moments, uint64_t ticks)
  * once touches no line of the histogram: its bucket is that of its time.
  */
 TALLY_HOT void
-tally_cached_count(tally_cached *place, uint64_t ticks, int64_t now_us)
+tally_local_statement_count(tally_local_statement *place, uint64_t ticks, int64_t now_us)
 {
 	tally_counts *counts = &place->counts;
 
@@ -475,7 +493,7 @@ tally_cached_count(tally_cached *place, uint64_t ticks, int64_t now_us)
  * other::overflow, directory index 0. So what matters keeps its name, whenever it came.
  */
 __attribute__((noinline, cold, unused)) static tally_part *
-tally_parts_room(tally_part *parts, uint32_t stat, uint64_t ticks)
+tally_parts_make_space(tally_part *parts, uint32_t stat, uint64_t ticks)
 {
 	tally_part *last = parts + TALLY_PARTS - 1;
 	tally_part *least = parts;
@@ -505,7 +523,7 @@ tally_parts_add(tally_part *parts, uint32_t stat, uint64_t count, uint64_t ticks
 		part++;
 	if (__builtin_expect(part == last, 0))
 	{
-		part = tally_parts_room(parts, stat, ticks);
+		part = tally_parts_make_space(parts, stat, ticks);
 		stat = part == last ? 1 : stat;
 	}
 	part->stat = stat;

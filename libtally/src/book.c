@@ -11,19 +11,30 @@
 
 #include <string.h>
 
-/* As tally_book_begin, but the last writer may have died in the middle of a change. */
 static void
-begin_after_any(tally_book *book)
+zero_head(tally_head *head)
 {
-	__atomic_store_n(&book->seq, book->seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	head->count = 0;
+	head->total = 0;
+	head->min = UINT64_MAX;
+	head->max = 0;
+	head->amount = 0;
+	head->follows = 0;
+}
+
+uint32_t
+tally_book_used(const tally_segment *segment, const tally_book *book)
+{
+	uint32_t	used = *(const volatile uint32_t *) &book->used;
+
+	return used < segment->cold.stats_per_book ? used : segment->cold.stats_per_book;
 }
 
 /* Index 0 is the account of what finds no room. */
 void
 tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 {
-	begin_after_any(book);
+	tally_seq_begin_after_any(&book->seq);
 	book->run = TALLY_NONE;
 	book->run_start = now;
 	book->pend = TALLY_NONE;
@@ -40,12 +51,7 @@ tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat)
 {
 	tally_head *head = &tally_heads_of(book)[used];
 
-	head->count = 0;
-	head->total = 0;
-	head->min = UINT64_MAX;
-	head->max = 0;
-	head->amount = 0;
-	head->follows = 0;
+	zero_head(head);
 	head->stat = stat + 1;
 	__atomic_store_n(&book->used, used + 1, __ATOMIC_RELEASE);
 }
@@ -69,12 +75,7 @@ tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, b
 		else if (low <= high)
 			memset(&hist[low], 0, (high - low + 1) * sizeof(uint64_t));
 		TALLY_STEP("zeroed");
-		head->count = 0;
-		head->total = 0;
-		head->min = UINT64_MAX;
-		head->max = 0;
-		head->amount = 0;
-		head->follows = 0;
+		zero_head(head);
 	}
 }
 
@@ -82,11 +83,9 @@ tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, b
 void
 tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
 {
-	uint32_t	used = *(volatile uint32_t *) &book->used;
+	uint32_t	used = tally_book_used(segment, book);
 
-	if (used > segment->cold.stats_per_book)
-		used = segment->cold.stats_per_book;
-	begin_after_any(book);
+	tally_seq_begin_after_any(&book->seq);
 	tally_book_zero(segment, book, used, whole);
 	memset(tally_heads_of(book), 0, used * sizeof(tally_head));
 	memset(book->calls, 0, sizeof(book->calls));

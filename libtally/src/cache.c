@@ -7,7 +7,7 @@
  * the counts are added and the set's log names this use of the place (statements.c), the place
  * is released. A reader that took its copy of the place before, and of the entry after, finds
  * it in the log and counts it once. Whoever is killed between the log and the release holds
- * the locks, and who takes them over releases what the log names (tally_set_mend): so what is
+ * the locks, and who takes them over releases what the log names (tally_set_repair): so what is
  * in use, seen with the locks held, has not been laid down.
  *
  * What `current` holds when its process dies is laid down as if it were one place more; its
@@ -24,16 +24,16 @@ static uint64_t
 place_offset(const tally_segment *segment, uint32_t slot, uint32_t place)
 {
 	return segment->cold.caches.offset + (uint64_t) slot * segment->cold.caches.stride +
-		sizeof(tally_current) + place * sizeof(tally_cached);
+		sizeof(tally_current) + place * sizeof(tally_local_statement);
 }
 
 /* Places of that slot that have memory. */
 uint32_t
 tally_cache_limit(const tally_segment *segment, uint32_t slot)
 {
-	uint32_t	limit = __atomic_load_n(&tally_entry_at(segment, slot)->cached, __ATOMIC_ACQUIRE);
+	uint32_t	limit = __atomic_load_n(&tally_entry_at(segment, slot)->local_statements, __ATOMIC_ACQUIRE);
 
-	return limit < TALLY_CACHED ? limit : TALLY_CACHED;
+	return limit < TALLY_LOCAL_STATEMENTS ? limit : TALLY_LOCAL_STATEMENTS;
 }
 
 /* Memory for the places up to `wanted`. */
@@ -52,7 +52,7 @@ grow(tally_cache *cache, uint32_t wanted)
 		return false;
 	}
 	cache->limit = limit;
-	__atomic_store_n(&tally_entry_at(cache->segment, cache->slot)->cached, limit, __ATOMIC_RELEASE);
+	__atomic_store_n(&tally_entry_at(cache->segment, cache->slot)->local_statements, limit, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -62,8 +62,7 @@ clear_current(tally_current *current)
 {
 	__atomic_store_n(&current->used, 0, __ATOMIC_RELAXED);
 	TALLY_POINT("current released");
-	__atomic_store_n(&current->seq, current->seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_seq_begin_after_any(&current->seq);
 	current->begun = 0;
 	current->since = 0;
 	current->waits = 0;
@@ -90,54 +89,47 @@ tally_cache_open(tally_slot *slot, tally_cache *cache)
 		return ENOSPC;
 	}
 	cache->current = tally_current_of(segment, slot->index);
-	cache->places = tally_places_of(segment, slot->index);
-	/* a slot is folded before it is claimed again, so nothing is in use */
+	cache->local = tally_local_statements_of(segment, slot->index);
+	/* a slot is merged before it is claimed again, so nothing is in use */
 	clear_current(cache->current);
 	return 0;
 }
 
 /* ---------------------------------------------------------------- laying down */
 
-/* How a set's log names a use of a place. */
-static uint64_t
-item_of(uint64_t generation, uint32_t index, uint32_t slot)
-{
-	return generation << 24 | (uint64_t) index << 16 | slot;
-}
-
 /* Is that use still to be laid down? A use is logged once, so it is not taken for a later one. */
 static bool
 in_use(const tally_segment *segment, uint64_t item)
 {
-	uint32_t	slot = (uint32_t) item & 0xFFFF;
-	uint32_t	index = (uint32_t) (item >> 16) & 0xFF;
+	uint32_t	slot = tally_log_slot(item);
+	uint32_t	index = tally_log_index(item);
 
-	if (index == TALLY_CACHED)
+	if (index == TALLY_LOCAL_STATEMENTS)
 	{
 		const tally_current *current = tally_current_of(segment, slot);
 
 		return __atomic_load_n(&current->used, __ATOMIC_ACQUIRE) != 0 &&
-			item_of(current->seq, index, slot) == item;
+			tally_log_item(current->seq, index, slot) == item;
 	}
-	return __atomic_load_n(&tally_places_of(segment, slot)[index].state, __ATOMIC_ACQUIRE) == 1 &&
-		item_of(tally_places_of(segment, slot)[index].generation, index, slot) == item;
+	return __atomic_load_n(&tally_local_statements_of(segment, slot)[index].state, __ATOMIC_ACQUIRE) == 1 &&
+		tally_log_item(tally_local_statements_of(segment, slot)[index].generation, index, slot) == item;
 }
 
 /* Release what a set's log names, if that is still in use. */
 void
 tally_cache_release(tally_segment *segment, uint64_t item)
 {
-	uint32_t	slot = (uint32_t) item & 0xFFFF;
-	uint32_t	index = (uint32_t) (item >> 16) & 0xFF;
+	uint32_t	slot = tally_log_slot(item);
+	uint32_t	index = tally_log_index(item);
 	uint32_t	limit = slot < segment->cold.caches.count ? tally_cache_limit(segment, slot) : 0;
 
-	if (item == 0 || limit == 0 || (index >= limit && index != TALLY_CACHED) ||
+	if (item == 0 || limit == 0 || (index >= limit && index != TALLY_LOCAL_STATEMENTS) ||
 		!in_use(segment, item))
 		return;
-	if (index == TALLY_CACHED)
+	if (index == TALLY_LOCAL_STATEMENTS)
 		clear_current(tally_current_of(segment, slot));
 	else
-		__atomic_store_n(&tally_places_of(segment, slot)[index].state, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&tally_local_statements_of(segment, slot)[index].state, 0, __ATOMIC_RELEASE);
 }
 
 static void
@@ -151,7 +143,7 @@ unpin(tally_segment *segment, uint32_t number)
 
 /* With the locks of its sets. False: there is no room for it. */
 static bool
-add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally_cached *place,
+add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally_local_statement *place,
 			 uint64_t item)
 {
 	uint32_t	number = tally_statement_find(segment, sets, &place->key, tag);
@@ -170,7 +162,7 @@ add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally
 
 /* Lay down what is in use, and release it whether or not it could be. */
 static void
-lay_down(tally_segment *segment, const tally_holder *me, const tally_cached *place, uint64_t item,
+lay_down(tally_segment *segment, const tally_holder *me, const tally_local_statement *place, uint64_t item,
 		 tally_orphans *orphans)
 {
 	uint64_t	tag = tally_statement_hash(&place->key);
@@ -201,7 +193,7 @@ static bool
 lay_down_known(tally_cache *cache, uint32_t index)
 {
 	tally_segment *segment = cache->segment;
-	tally_cached *place = &cache->places[index];
+	tally_local_statement *place = &cache->local[index];
 	uint32_t	entry = *(volatile uint32_t *) &place->entry;
 	uint32_t	number = entry != TALLY_NONE ? entry : cache->hints[index];
 	tally_set  *set;
@@ -218,7 +210,7 @@ lay_down_known(tally_cache *cache, uint32_t index)
 		if (entry != TALLY_NONE)
 			unpin(segment, number);
 		if (__atomic_load_n(&place->drop, __ATOMIC_ACQUIRE) != place->generation)
-			tally_statement_add(segment, number, place, item_of(place->generation, index, cache->slot));
+			tally_statement_add(segment, number, place, tally_log_item(place->generation, index, cache->slot));
 		TALLY_POINT("place laid down");
 		__atomic_store_n(&place->state, 0, __ATOMIC_RELEASE);
 		TALLY_POINT("place released");
@@ -231,9 +223,9 @@ static void
 fold_place(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32_t index,
 		   tally_orphans *orphans)
 {
-	tally_cached *place = &tally_places_of(segment, slot)[index];
+	tally_local_statement *place = &tally_local_statements_of(segment, slot)[index];
 
-	lay_down(segment, me, place, item_of(place->generation, index, slot), orphans);
+	lay_down(segment, me, place, tally_log_item(place->generation, index, slot), orphans);
 }
 
 /*
@@ -244,7 +236,7 @@ static void
 fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 {
 	tally_current *current = tally_current_of(segment, slot);
-	tally_cached place;
+	tally_local_statement place;
 	uint32_t	used = current->used < TALLY_PARTS ? current->used : TALLY_PARTS;
 
 	if ((current->seq & 1) != 0)
@@ -257,20 +249,20 @@ fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 	place.generation = UINT64_MAX;	/* no reset has dropped it */
 	place.entry = TALLY_NONE;
 	memcpy(place.parts, current->parts, used * sizeof(tally_part));
-	lay_down(segment, me, &place, item_of(current->seq, TALLY_CACHED, slot), NULL);
+	lay_down(segment, me, &place, tally_log_item(current->seq, TALLY_LOCAL_STATEMENTS, slot), NULL);
 }
 
 /* A place that its writer left half changed: its histogram may lie outside its least and greatest. */
 static void
-clear_torn(tally_cached *place)
+clear_torn(tally_local_statement *place)
 {
-	memset(&place->counts, 0, sizeof(*place) - offsetof(tally_cached, counts));
+	memset(&place->counts, 0, sizeof(*place) - offsetof(tally_local_statement, counts));
 	TALLY_POINT("torn place cleared");
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 }
 
 void
-tally_cache_fold_slot(tally_segment *segment, uint32_t slot)
+tally_cache_flush_slot(tally_segment *segment, uint32_t slot)
 {
 	uint32_t	limit = segment->cold.caches.count == 0 ? 0 : tally_cache_limit(segment, slot);
 	tally_current *current;
@@ -281,7 +273,7 @@ tally_cache_fold_slot(tally_segment *segment, uint32_t slot)
 	tally_holder_self(&me);
 	for (uint32_t i = 0; i < limit; i++)
 	{
-		tally_cached *place = &tally_places_of(segment, slot)[i];
+		tally_local_statement *place = &tally_local_statements_of(segment, slot)[i];
 
 		if (place->state == 1)
 			fold_place(segment, &me, slot, i, NULL);
@@ -295,11 +287,11 @@ tally_cache_fold_slot(tally_segment *segment, uint32_t slot)
 }
 
 void
-tally_cache_empty(tally_cache *cache)
+tally_cache_flush(tally_cache *cache)
 {
 	if (cache->segment == NULL)
 		return;
-	tally_cache_fold_slot(cache->segment, cache->slot);
+	tally_cache_flush_slot(cache->segment, cache->slot);
 	memset(cache->tags, 0, sizeof(cache->tags));
 	cache->passing = 0;
 }
@@ -324,7 +316,7 @@ next_passing(tally_cache *cache)
 	uint32_t	index;
 
 	if (cache->passing == TALLY_PASSING)
-		tally_cache_lay_down_passing(cache);
+		tally_cache_flush_passing(cache);
 	index = cache->passing;
 	return index < cache->limit || grow(cache, index + 1) ? index : TALLY_NONE;
 }
@@ -341,7 +333,7 @@ choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 	for (uint32_t i = first; i < first + TALLY_CACHE_WAYS && i < cache->limit; i++)
 	{
 		/* its own place, emptied by a reset or about to overflow */
-		if (cache->tags[i] == tag && tally_statement_same(&cache->places[i].key, key))
+		if (cache->tags[i] == tag && tally_statement_same(&cache->local[i].key, key))
 			return i;
 		if (best == TALLY_NONE ||
 			(cache->tags[best] != 0 &&
@@ -356,10 +348,10 @@ static void
 take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, uint64_t tag,
 		   uint32_t pinned, uint32_t known)
 {
-	tally_cached *place = &cache->places[index];
+	tally_local_statement *place = &cache->local[index];
 	const tally_moments *exec = &place->counts.exec;
 
-	tally_cached_begin(place);
+	tally_local_statement_begin(place);
 	if (exec->count > 1)
 	{
 		uint32_t	low = tally_bucket(*(const volatile uint64_t *) &exec->min);
@@ -379,14 +371,14 @@ take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 	__atomic_store_n(&place->generation, place->generation + 1, __ATOMIC_RELEASE);
 	place->key = *key;
 	place->entry = pinned;
-	place->state = 1;
-	tally_cached_end(place);
+	__atomic_store_n(&place->state, 1, __ATOMIC_RELAXED);
+	tally_local_statement_end(place);
 	cache->tags[index] = tag;
 	cache->hints[index] = known;
 	cache->stamps[index] = ++cache->clock;
 }
 
-static tally_cached *
+static tally_local_statement *
 enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_text *text,
 	  uint32_t known, bool passing, tally_orphans *orphans)
 {
@@ -401,14 +393,14 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		tally_count_one(&segment->header->statements_dropped);
 		return NULL;
 	}
-	if (cache->places[index].state == 1 && !lay_down_known(cache, index))
+	if (cache->local[index].state == 1 && !lay_down_known(cache, index))
 		fold_place(segment, &cache->holder, cache->slot, index, orphans);
 	cache->tags[index] = 0;
 	if (passing && text == NULL)
 	{
 		take_place(cache, index, key, tag, TALLY_NONE, known);
 		cache->passing++;
-		return &cache->places[index];
+		return &cache->local[index];
 	}
 	if (!tally_sets_lock(segment, &cache->holder, tag, &sets))
 	{
@@ -416,11 +408,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		return NULL;
 	}
 	sets.orphans = orphans;
-	number = tally_statement_find(segment, &sets, key, tag);
-	if (number == TALLY_NONE)
-		number = tally_statement_insert(segment, &sets, key, tag, text);
-	else if (text != NULL)
-		tally_statement_give_text(segment, number, text);
+	number = tally_statement_obtain(segment, &sets, key, tag, text);
 	if (number != TALLY_NONE)
 	{
 		uint16_t   *pins = &tally_set_at(segment, number / TALLY_WAYS)->pins[number % TALLY_WAYS];
@@ -436,7 +424,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 	}
 	take_place(cache, index, key, tag, number, number);
 	cache->passing += passing;
-	return &cache->places[index];
+	return &cache->local[index];
 }
 
 /*
@@ -448,24 +436,24 @@ adopt(tally_cache *cache, const tally_orphans *orphans)
 {
 	for (uint32_t n = 0; n < orphans->used; n++)
 	{
-		tally_cached *place = tally_cache_find(cache, &orphans->of[n].key);
+		tally_local_statement *place = tally_cache_find(cache, &orphans->of[n].key);
 
 		if (place == NULL)
 			place = enter(cache, &orphans->of[n].key, NULL, TALLY_NONE, false, NULL);
 		if (place == NULL)
 			continue;
-		tally_cached_begin(place);
+		tally_local_statement_begin(place);
 		tally_parts_add_all(place->parts, orphans->of[n].parts);
-		tally_cached_end(place);
+		tally_local_statement_end(place);
 	}
 }
 
-tally_cached *
+tally_local_statement *
 tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 				  const tally_statement_text *text, uint32_t known)
 {
 	tally_orphans orphans;
-	tally_cached *place;
+	tally_local_statement *place;
 
 	orphans.used = 0;
 	place = enter(cache, key, text, known, !seen_lately(cache, tally_statement_hash(key)), &orphans);
@@ -500,12 +488,12 @@ warm(const tally_cache *cache)
 		{
 			const tally_set *set = tally_set_at(segment, cache->hints[i] / TALLY_WAYS);
 
-			__builtin_prefetch(&set->log[set->folds % TALLY_SET_LOG], 1);
+			__builtin_prefetch(&set->log[tally_peek64(&set->flushes) % TALLY_SET_LOG], 1);
 		}
 }
 
 void
-tally_cache_lay_down_passing(tally_cache *cache)
+tally_cache_flush_passing(tally_cache *cache)
 {
 	warm(cache);
 	for (uint32_t i = 0; i < cache->passing; i++)
@@ -513,7 +501,7 @@ tally_cache_lay_down_passing(tally_cache *cache)
 		tally_orphans orphans;
 
 		orphans.used = 0;
-		if (cache->places[i].state == 1 && !lay_down_known(cache, i))
+		if (cache->local[i].state == 1 && !lay_down_known(cache, i))
 			fold_place(cache->segment, &cache->holder, cache->slot, i, &orphans);
 		cache->tags[i] = 0;
 		if (__builtin_expect(orphans.used != 0, 0))

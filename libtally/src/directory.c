@@ -11,24 +11,7 @@
 
 #include <string.h>
 
-enum
-{
-	ENTRY_FREE = 0,
-	ENTRY_RESERVED = 1,
-	ENTRY_PUBLISHED = 2
-};
-
 #define RESERVED_SPINS 1000			/* about 10 us */
-
-static uint64_t
-fnv1a(const char *name)
-{
-	uint64_t	hash = UINT64_C(0xcbf29ce484222325);
-
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char) *name) * UINT64_C(0x100000001b3);
-	return hash;
-}
 
 static void
 relax(void)
@@ -43,7 +26,7 @@ settled_state(tally_dir_entry *entry)
 {
 	uint32_t	state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
 
-	for (int i = 0; state == ENTRY_RESERVED && i < RESERVED_SPINS; i++)
+	for (int i = 0; state == TALLY_NAME_RESERVED && i < RESERVED_SPINS; i++)
 	{
 		relax();
 		state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
@@ -53,31 +36,41 @@ settled_state(tally_dir_entry *entry)
 
 static void
 publish(tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind kind,
-		const char *unit)
+		const char *unit, tally_account_class class)
 {
 	entry->kind = kind;
+	entry->account_class = (uint8_t) class;
 	entry->hash = hash;
 	tally_text(entry->name, sizeof(entry->name), name);
 	tally_text(entry->unit, sizeof(entry->unit), unit);
-	__atomic_store_n(&entry->state, ENTRY_PUBLISHED, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->state, TALLY_NAME_PUBLISHED, __ATOMIC_RELEASE);
 }
 
-/* Names are told apart by kind too: a timer and an account of one name are two. */
-uint32_t
-tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
+/* An entry of a writer that did not know classes; all that know them store the same. */
+static void
+complete(tally_dir_entry *entry, tally_account_class class)
+{
+	if (class != TALLY_CLASS_UNKNOWN &&
+		__atomic_load_n(&entry->account_class, __ATOMIC_RELAXED) == TALLY_CLASS_UNKNOWN)
+		__atomic_store_n(&entry->account_class, (uint8_t) class, __ATOMIC_RELAXED);
+}
+
+static uint32_t
+register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit,
+			   tally_account_class class)
 {
 	char		cut[TALLY_NAME_MAX];
 	uint32_t	count = segment->cold.directory.count;
 	uint64_t	hash;
 
 	tally_text(cut, sizeof(cut), name);
-	hash = fnv1a(cut);
+	hash = tally_text_hash(cut);
 	if (kind == TALLY_ACCOUNT && strcmp(cut, TALLY_OVERFLOW_NAME) == 0)
 	{
 		tally_dir_entry *first = tally_dir_at(segment, 0);
 
-		if (first->state == ENTRY_FREE)		/* the creator, before the file has its name */
-			publish(first, hash, cut, kind, unit);
+		if (first->state == TALLY_NAME_FREE)		/* the creator, before the file has its name */
+			publish(first, hash, cut, kind, unit, class);
 		return 0;
 	}
 	for (uint32_t i = 0; i < count; i++)
@@ -86,21 +79,37 @@ tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, c
 		tally_dir_entry *entry = tally_dir_at(segment, at);
 		uint32_t	state = settled_state(entry);
 
-		if (state == ENTRY_FREE)
+		if (state == TALLY_NAME_FREE)
 		{
-			if (__atomic_compare_exchange_n(&entry->state, &state, ENTRY_RESERVED, false,
+			if (__atomic_compare_exchange_n(&entry->state, &state, TALLY_NAME_RESERVED, false,
 											__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			{
-				publish(entry, hash, cut, kind, unit);
+				publish(entry, hash, cut, kind, unit, class);
 				return at;
 			}
 			state = settled_state(entry);
 		}
-		if (state == ENTRY_PUBLISHED && entry->hash == hash &&
+		if (state == TALLY_NAME_PUBLISHED && entry->hash == hash &&
 			entry->kind == (uint32_t) kind &&
 			strncmp(entry->name, cut, sizeof(entry->name)) == 0)
+		{
+			complete(entry, class);
 			return at;
+		}
 	}
 	tally_count_one(&segment->header->overflow_directory);
 	return kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
+}
+
+/* Names are distinguished by kind too: a timer and an account of one name are two. */
+uint32_t
+tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
+{
+	return register_entry(segment, name, kind, unit, TALLY_CLASS_UNKNOWN);
+}
+
+uint32_t
+tally_register_account(tally_segment *segment, const char *name, tally_account_class class)
+{
+	return register_entry(segment, name, TALLY_ACCOUNT, "ticks", class);
 }

@@ -9,6 +9,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 void
@@ -29,26 +30,35 @@ tally_event_add(tally_segment *segment, tally_event_kind kind, const char *text)
 }
 
 static void
-fill_probe(tally_probe *probe, const char *name, tally_probe_state state, const char *reason)
+compose(tally_probe *probe, const char *name, tally_probe_state state, const char *reason)
 {
-	__atomic_store_n(&probe->state, TALLY_PROBE_EMPTY, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memset(probe, 0, sizeof(*probe));
+	probe->state = state;
 	tally_text(probe->name, sizeof(probe->name), name);
 	tally_text(probe->reason, sizeof(probe->reason), reason);
-	__atomic_store_n(&probe->state, state, __ATOMIC_RELEASE);
+}
+
+/* By whole words, so that two who write the same at once do not harm each other. */
+static void
+publish(tally_probe *to, const tally_probe *from)
+{
+	typedef uint64_t __attribute__((may_alias)) word;
+
+	__atomic_store_n(&to->state, TALLY_PROBE_EMPTY, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (size_t i = offsetof(tally_probe, name) / sizeof(word); i < sizeof(*to) / sizeof(word); i++)
+		__atomic_store_n((word *) to + i, ((const word *) from)[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&to->state, from->state, __ATOMIC_RELEASE);
 }
 
 /* A file that is not mapped is written to: no length of it can make that a signal. */
 static void
-write_probe(const tally_segment *segment, uint32_t index, const char *name,
-			tally_probe_state state, const char *reason)
+write_probe(const tally_segment *segment, uint32_t index, const tally_probe *probe)
 {
 	const tally_region *probes = &segment->cold.probes;
-	tally_probe probe = {0};
 	int			saved = errno;
 
-	fill_probe(&probe, name, state, reason);
-	if (pwrite(segment->fd, &probe, sizeof(probe),
+	if (pwrite(segment->fd, probe, sizeof(*probe),
 			   (off_t) (probes->offset + (uint64_t) index * probes->stride)) < 0)
 		errno = saved;			/* the table says less; nothing else depends on it */
 }
@@ -57,19 +67,19 @@ void
 tally_probe_set(tally_segment *segment, uint32_t index, const char *name,
 				tally_probe_state state, const char *reason)
 {
-	tally_probe *probe;
+	tally_probe probe,
+				found;
 
 	if (index >= segment->cold.probes.count)
 		return;
+	compose(&probe, name, state, reason);
 	if (segment->header == NULL)
 	{
-		write_probe(segment, index, name, state, reason);
+		write_probe(segment, index, &probe);
 		return;
 	}
-	probe = tally_at(segment, &segment->cold.probes, index);
-	/* Every session of a server says the same: only the first need write. */
-	if (__atomic_load_n(&probe->state, __ATOMIC_ACQUIRE) != (uint32_t) state ||
-		!tally_text_is(probe->name, sizeof(probe->name), name) ||
-		!tally_text_is(probe->reason, sizeof(probe->reason), reason))
-		fill_probe(probe, name, state, reason);
+	/* every session of a server reports the same: only the first need write */
+	tally_copy_words(&found, tally_probe_at(segment, index), sizeof(found));
+	if (memcmp(&found, &probe, sizeof(found)) != 0)
+		publish(tally_probe_at(segment, index), &probe);
 }

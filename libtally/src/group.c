@@ -27,7 +27,7 @@ tally_group_open(tally_segment *segment, uint32_t index, const tally_slot_entry 
 	if (rc != 0)
 		return rc;
 	memset(book, 0, sizeof(*book));
-	tally_book_open(book, 0, TALLY_RESETS_OF(segment->header->level_word));
+	tally_book_open(book, 0, tally_resets(segment));
 	entry->generation++;
 	entry->database_id = like->database_id;
 	entry->user_id = like->user_id;
@@ -78,10 +78,8 @@ tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat)
 {
 	tally_header *header = segment->header;
 	tally_book *book = tally_book_at(segment, group);
-	uint32_t	used = *(volatile uint32_t *) &book->used;
+	uint32_t	used = tally_book_used(segment, book);
 
-	if (used > segment->cold.stats_per_book)
-		used = segment->cold.stats_per_book;
 	for (uint32_t i = 0; i < used; i++)
 		if (tally_heads_of(book)[i].stat == stat + 1)
 			return i;

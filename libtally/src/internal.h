@@ -8,9 +8,7 @@
 #ifndef TALLY_INTERNAL_H
 #define TALLY_INTERNAL_H
 
-#include "tally.h"
-#include "tally_files.h"
-#include "tally_statements.h"
+#include "tally_regions.h"
 
 #include <sys/types.h>
 
@@ -23,9 +21,9 @@
 enum
 {
 	TALLY_JOURNAL_IDLE = 0,
-	TALLY_JOURNAL_HEAD = 1,			/* saved and hist undo the head being folded */
+	TALLY_JOURNAL_HEAD = 1,			/* saved and hist undo the head being merged */
 	TALLY_JOURNAL_RESET = 2,		/* a reset; done again from its beginning */
-	TALLY_JOURNAL_COMMIT = 3,		/* saved and hist finish a fold; see fold.c */
+	TALLY_JOURNAL_COMMIT = 3,		/* saved and hist finish a fold; see merge.c */
 	TALLY_JOURNAL_CLEAR = 4			/* counted; the slot's book is being cleared */
 };
 
@@ -56,44 +54,6 @@ extern void (*tally_test_hook) (const char *where);
 #else
 #define TALLY_POINT(where) __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
-
-static inline void *
-tally_at(const tally_segment *segment, const tally_region *region, uint32_t index)
-{
-	return (char *) segment->header + region->offset + (uint64_t) index * region->stride;
-}
-
-static inline tally_slot_entry *
-tally_entry_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.entries, index);
-}
-
-static inline tally_book *
-tally_book_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.books, index);
-}
-
-static inline tally_head *
-tally_heads_of(tally_book *book)
-{
-	return (tally_head *) (book + 1);
-}
-
-static inline uint64_t *
-tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t index)
-{
-	uint64_t   *hists = (uint64_t *) (tally_heads_of(book) + segment->cold.stats_per_book);
-
-	return hists + (size_t) index * TALLY_HIST_BUCKETS;
-}
-
-static inline tally_dir_entry *
-tally_dir_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.directory, index);
-}
 
 /* Is that an account? Whatever number was read from shared memory. */
 static inline bool
@@ -127,52 +87,51 @@ tally_sets_of(uint32_t statements)
 	return (statements + TALLY_STATEMENTS_PER_SET - 1) / TALLY_STATEMENTS_PER_SET;
 }
 
-static inline tally_set *
-tally_set_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.sets, index);
-}
-
-static inline tally_statement *
-tally_statement_at(const tally_segment *segment, uint32_t index)
-{
-	return tally_at(segment, &segment->cold.statements, index);
-}
-
-static inline tally_current *
-tally_current_of(const tally_segment *segment, uint32_t slot)
-{
-	return tally_at(segment, &segment->cold.caches, slot);
-}
-
-static inline tally_cached *
-tally_places_of(const tally_segment *segment, uint32_t slot)
-{
-	return (tally_cached *) (tally_current_of(segment, slot) + 1);
-}
-
 static inline uint32_t
 tally_file_sets_of(uint32_t files)
 {
 	return (files + TALLY_FILE_WAYS - 1) / TALLY_FILE_WAYS;
 }
 
-static inline tally_unsynced *
-tally_unsynced_at(const tally_segment *segment, uint32_t set)
+/*
+ * Reads of words that another process may be changing: each word is right by itself, and whether
+ * several fit together is for a seq to tell. ThreadSanitizer does not look at these loads: writers
+ * change what a seq guards by plain stores, which keeps them as short as they are, so every seqlock
+ * would be a race to it. Without it they are ordinary relaxed loads.
+ */
+#ifdef __SANITIZE_THREAD__
+#define TALLY_UNWATCHED __attribute__((no_sanitize("thread"), noinline, unused)) static
+#else
+#define TALLY_UNWATCHED static inline
+#endif
+
+TALLY_UNWATCHED uint32_t
+tally_peek32(const uint32_t *word)
 {
-	return tally_at(segment, &segment->cold.unsynced, set);
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-static inline tally_relation *
-tally_relation_at(const tally_segment *segment, uint32_t number)
+TALLY_UNWATCHED uint64_t
+tally_peek64(const uint64_t *word)
 {
-	return tally_at(segment, &segment->cold.relations, number);
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-static inline tally_relation_place *
-tally_relation_places_of(const tally_segment *segment, uint32_t slot)
+/* Sizes are multiples of 8. */
+TALLY_UNWATCHED void
+tally_copy_words(void *to, const void *from, size_t size)
 {
-	return tally_at(segment, &segment->cold.relation_places, slot);
+	typedef uint64_t __attribute__((may_alias)) word;
+
+	for (size_t i = 0; i < size / sizeof(word); i++)
+		((word *) to)[i] = __atomic_load_n((const word *) from + i, __ATOMIC_RELAXED);
+}
+
+/* The number of resets, as the level word has it. */
+static inline uint32_t
+tally_resets(const tally_segment *segment)
+{
+	return TALLY_RESETS_OF(__atomic_load_n(&segment->header->level_word, __ATOMIC_ACQUIRE));
 }
 
 /* layout.c */
@@ -180,6 +139,8 @@ extern int	tally_layout(const tally_options *options, tally_header *header);
 
 /* text.c */
 extern void tally_text(char *to, size_t size, const char *from);
+/* FNV-1a, 64 bits. */
+extern uint64_t tally_text_hash(const char *text);
 extern bool tally_text_is(const char *text, size_t size, const char *from);
 
 /* clock.c */
@@ -188,7 +149,7 @@ extern void tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *n
 extern uint64_t tally_boot_ns(void);
 
 /* process.c */
-extern bool tally_process_gone(int32_t pid, uint64_t since_boot_ns);
+extern bool tally_process_ended(int32_t pid, uint64_t since_boot_ns);
 extern bool tally_process_runs(int32_t pid);
 extern uint64_t tally_pid_namespace(void);
 
@@ -199,24 +160,26 @@ extern int	tally_reserve_chunk(const tally_segment *segment, uint32_t index, uin
 extern void tally_discard_book(const tally_segment *segment, uint32_t index);
 
 /* book.c */
+/* Heads in use, within bounds whatever the book says. */
+extern uint32_t tally_book_used(const tally_segment *segment, const tally_book *book);
 extern void tally_book_open(tally_book *book, uint64_t now, uint32_t resets);
 extern void tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat);
 extern void tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used,
 							bool whole);
 extern void tally_book_clear(const tally_segment *segment, tally_book *book, bool whole);
 
-/* lock.c */
-extern bool tally_fold_lock(tally_segment *segment);
-extern bool tally_fold_try_lock(tally_segment *segment);
-extern void tally_fold_unlock(tally_segment *segment);
+/* merge_lock.c */
+extern bool tally_merge_lock(tally_segment *segment);
+extern bool tally_merge_try_lock(tally_segment *segment);
+extern void tally_merge_unlock(tally_segment *segment);
 
-/* fold.c: the caller holds the fold lock */
-extern void tally_fold(tally_segment *segment, uint32_t index, uint64_t now);
-extern void tally_fold_recover(tally_segment *segment);
+/* merge.c: the caller holds the fold lock */
+extern void tally_merge(tally_segment *segment, uint32_t index, uint64_t now);
+extern void tally_merge_recover(tally_segment *segment);
 extern void tally_entry_free(tally_segment *segment, tally_slot_entry *entry);
 
 /* sweep.c: the caller holds the fold lock */
-extern void tally_fold_retired(tally_segment *segment);
+extern void tally_merge_retired(tally_segment *segment);
 
 /* group.c: the caller holds the fold lock */
 extern uint32_t tally_group_of(tally_segment *segment, const tally_slot_entry *entry);
@@ -228,7 +191,7 @@ extern int	tally_group_open(tally_segment *segment, uint32_t index,
 extern uint32_t tally_text_store(tally_segment *segment, const char *bytes, uint32_t length,
 								 uint32_t *kept);
 extern void tally_text_free(tally_segment *segment, uint32_t first);
-extern void tally_text_mend(tally_segment *segment);
+extern void tally_text_repair(tally_segment *segment);
 
 /* set_lock.c: two sets at a time */
 typedef struct tally_sets
@@ -272,20 +235,23 @@ extern uint32_t tally_statement_find(const tally_segment *segment, const tally_s
 extern uint32_t tally_statement_insert(tally_segment *segment, tally_sets *sets,
 									   const tally_statement_key *key, uint64_t tag,
 									   const tally_statement_text *text);
+/* Its entry, with that text from now on if one is given: found, or inserted. */
+extern uint32_t tally_statement_obtain(tally_segment *segment, tally_sets *sets,
+									   const tally_statement_key *key, uint64_t tag,
+									   const tally_statement_text *text);
 extern void tally_statement_remove(tally_segment *segment, uint32_t number);
-extern void tally_statement_give_text(tally_segment *segment, uint32_t number,
-									  const tally_statement_text *text);
 extern void tally_statement_add(tally_segment *segment, uint32_t number,
-								const tally_cached *place, uint64_t item);
-extern void tally_set_mend(tally_segment *segment, uint32_t number);
+								const tally_local_statement *place, uint64_t item);
+extern void tally_statement_add_near(const tally_statement *statement, tally_figures *figures);
+extern void tally_set_repair(tally_segment *segment, uint32_t number);
 
 /* cache.c: the caller of fold_slot holds the fold lock, or is the slot's owner */
 extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
-extern void tally_cache_fold_slot(tally_segment *segment, uint32_t slot);
+extern void tally_cache_flush_slot(tally_segment *segment, uint32_t slot);
 extern void tally_cache_release(tally_segment *segment, uint64_t item);
 
 /* relations.c: the caller of the first two holds the fold lock, or is the slot's owner */
-extern void tally_relations_fold_slot(tally_segment *segment, uint32_t slot);
+extern void tally_relations_flush_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero(tally_segment *segment);
 

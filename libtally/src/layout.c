@@ -70,8 +70,8 @@ tally_layout(const tally_options *options, tally_header *header)
 	at = place(&header->probes, at, TALLY_PROBES, sizeof(tally_probe), LINE);
 	at = place(&header->directory, at, options->directory, sizeof(tally_dir_entry), LINE);
 	at = place(&header->events, at, options->events, sizeof(tally_event), LINE);
-	/* so many folds may complete while a reader takes one snapshot */
-	at = place(&header->fold_log, at,
+	/* so many merges may complete while a reader takes one snapshot */
+	at = place(&header->merge_log, at,
 			   options->slots < 512 ? 1024 : 2 * options->slots, sizeof(uint64_t), LINE);
 	at = place(&header->journal, at, 1, sizeof(tally_journal), LINE);
 	at = place(&header->entries, at, entries, sizeof(tally_slot_entry), LINE);
@@ -95,8 +95,8 @@ tally_layout(const tally_options *options, tally_header *header)
 	if (options->relations != 0)
 	{
 		at = place(&header->relations, at, 1 + options->relations, sizeof(tally_relation), PAGE);
-		at = place(&header->relation_places, at, options->slots,
-				   TALLY_RELATION_PLACES * sizeof(tally_relation_place), PAGE);
+		at = place(&header->local_relations, at, options->slots,
+				   TALLY_LOCAL_RELATIONS * sizeof(tally_local_relation), PAGE);
 	}
 	header->segment_size = at;
 	return 0;

@@ -79,7 +79,7 @@ read_status(int32_t pid, process_status *status)
 
 /* since_boot_ns: CLOCK_BOOTTIME of the deed; 0 if unknown. */
 bool
-tally_process_gone(int32_t pid, uint64_t since_boot_ns)
+tally_process_ended(int32_t pid, uint64_t since_boot_ns)
 {
 	process_status status;
 	bool		gone = false;

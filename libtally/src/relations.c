@@ -12,13 +12,13 @@
  *
  * A place is laid down in these steps:
  *
- *	  the place LEAVING; the entry's folds + 1; add; the place FREE; pins - 1
+ *	  the place LEAVING; the entry's flushes + 1; add; the place FREE; pins - 1
  *
- * A reader notes folds, copies the places, then the entry, then reads folds again. If it is the
+ * A reader notes flushes, copies the places, then the entry, then reads flushes again. If it is the
  * same, and no place of that entry was LEAVING, each sum was in one of the two: what began before
  * had left its place and was added, what began after was still there.
  *
- * A process killed at LEAVING may have added a part: whoever folds its slot drops the place and
+ * A process killed at LEAVING may have added a part: whoever merges its slot drops the place and
  * counts it in relations_lost. So nothing is counted twice, and what is missing is told. One that
  * is killed between pinning and its place leaves a pin behind: that entry is not used again.
  */
@@ -101,7 +101,7 @@ add_sums(tally_relation *to, const tally_file_sums *sums, uint64_t failed)
 static void
 begin(tally_relation *relation)
 {
-	__atomic_fetch_add(&relation->folds, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&relation->flushes, 1, __ATOMIC_SEQ_CST);
 }
 
 /* The sums of an entry that nobody holds go to the others, or nowhere. */
@@ -123,7 +123,7 @@ static bool
 make(tally_segment *segment, tally_relation *relation, uint32_t state, uint64_t tag,
 	 const tally_relation_key *key)
 {
-	if (!change_state(relation, state, TALLY_RELATION_MADE))
+	if (!change_state(relation, state, TALLY_RELATION_CREATING))
 		return false;
 	TALLY_POINT("relation being made");
 	if (__atomic_load_n(&relation->pins, __ATOMIC_SEQ_CST) != 0)
@@ -131,7 +131,7 @@ make(tally_segment *segment, tally_relation *relation, uint32_t state, uint64_t 
 		__atomic_store_n(&relation->state, state, __ATOMIC_RELEASE);
 		return false;
 	}
-	if (state == TALLY_RELATION_GONE)
+	if (state == TALLY_RELATION_UNLINKED)
 		empty(relation, tally_relation_at(segment, 0));
 	relation->key = *key;
 	__atomic_store_n(&relation->tag, tag, __ATOMIC_RELAXED);
@@ -144,7 +144,7 @@ is_of(tally_relation *relation, uint64_t tag)
 {
 	uint32_t	state = state_of(relation);
 
-	return (state == TALLY_RELATION_USED || state == TALLY_RELATION_GONE) &&
+	return (state == TALLY_RELATION_USED || state == TALLY_RELATION_UNLINKED) &&
 		__atomic_load_n(&relation->tag, __ATOMIC_RELAXED) == tag;
 }
 
@@ -164,13 +164,13 @@ tally_relation_find(tally_segment *segment, const tally_relation_key *key)
 		if (is_of(relation, tag))
 		{
 			/* there again under the same number */
-			if (state_of(relation) == TALLY_RELATION_GONE)
-				change_state(relation, TALLY_RELATION_GONE, TALLY_RELATION_USED);
+			if (state_of(relation) == TALLY_RELATION_UNLINKED)
+				change_state(relation, TALLY_RELATION_UNLINKED, TALLY_RELATION_USED);
 			return number;
 		}
 	}
 	/* what is gone is kept while there is room */
-	for (uint32_t wanted = TALLY_RELATION_FREE;; wanted = TALLY_RELATION_GONE)
+	for (uint32_t wanted = TALLY_RELATION_FREE;; wanted = TALLY_RELATION_UNLINKED)
 	{
 		for (uint32_t n = 0; n < window; n++)
 		{
@@ -180,7 +180,7 @@ tally_relation_find(tally_segment *segment, const tally_relation_key *key)
 				is_of(relation, tag))	/* another has just made it */
 				return number;
 		}
-		if (wanted == TALLY_RELATION_GONE)
+		if (wanted == TALLY_RELATION_UNLINKED)
 			break;
 	}
 	tally_count_one(&segment->header->overflow_relations);
@@ -188,7 +188,7 @@ tally_relation_find(tally_segment *segment, const tally_relation_key *key)
 }
 
 void
-tally_relation_gone(tally_segment *segment, const tally_relation_key *key)
+tally_relation_unlinked(tally_segment *segment, const tally_relation_key *key)
 {
 	uint64_t	tag = tally_relation_hash(key);
 	uint32_t	window = segment->cold.relations.count == 0 ? 0 : window_of(segment);
@@ -201,7 +201,7 @@ tally_relation_gone(tally_segment *segment, const tally_relation_key *key)
 		if (state_of(relation) == TALLY_RELATION_FREE)
 			break;
 		if (is_of(relation, tag))
-			change_state(relation, TALLY_RELATION_USED, TALLY_RELATION_GONE);
+			change_state(relation, TALLY_RELATION_USED, TALLY_RELATION_UNLINKED);
 	}
 }
 
@@ -219,23 +219,10 @@ tally_relations_zero(tally_segment *segment)
 static uint32_t
 places_of(const tally_segment *segment, uint32_t slot)
 {
-	if (segment->cold.relation_places.count == 0 ||
-		__atomic_load_n(&tally_entry_at(segment, slot)->relation_places, __ATOMIC_ACQUIRE) == 0)
+	if (segment->cold.local_relations.count == 0 ||
+		__atomic_load_n(&tally_entry_at(segment, slot)->local_relations, __ATOMIC_ACQUIRE) == 0)
 		return 0;
-	return TALLY_RELATION_PLACES;
-}
-
-static void
-place_begin(tally_relation_place *place)
-{
-	__atomic_store_n(&place->seq, place->seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-}
-
-static void
-place_end(tally_relation_place *place)
-{
-	__atomic_store_n(&place->seq, place->seq + 1, __ATOMIC_RELEASE);
+	return TALLY_LOCAL_RELATIONS;
 }
 
 /* Does this slot's book count since the last reset? */
@@ -243,12 +230,12 @@ static bool
 is_current(const tally_segment *segment, uint32_t slot)
 {
 	return tally_book_at(segment, slot)->resets ==
-		TALLY_RESETS_OF(__atomic_load_n(&segment->header->level_word, __ATOMIC_ACQUIRE));
+		tally_resets(segment);
 }
 
 /* What a place says of its entry is believed only if it can be so: its process may be dead. */
 static tally_relation *
-entry_of(const tally_segment *segment, const tally_relation_place *place)
+entry_of(const tally_segment *segment, const tally_local_relation *place)
 {
 	uint32_t	number = place->entry < segment->cold.relations.count ? place->entry : 0;
 
@@ -256,9 +243,9 @@ entry_of(const tally_segment *segment, const tally_relation_place *place)
 }
 
 static void
-release(tally_relation_place *place)
+release(tally_local_relation *place)
 {
-	__atomic_store_n(&place->state, TALLY_PLACE_FREE, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&place->state, TALLY_LOCAL_FREE, __ATOMIC_SEQ_CST);
 }
 
 static void
@@ -268,11 +255,11 @@ unpin(tally_relation *relation)
 }
 
 static void
-lay_down(tally_segment *segment, uint32_t slot, tally_relation_place *place)
+lay_down(tally_segment *segment, uint32_t slot, tally_local_relation *place)
 {
 	tally_relation *relation = entry_of(segment, place);
 
-	__atomic_store_n(&place->state, TALLY_PLACE_LEAVING, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&place->state, TALLY_LOCAL_FLUSHING, __ATOMIC_SEQ_CST);
 	TALLY_POINT("place leaving");
 	begin(relation);
 	TALLY_POINT("laying down begun");
@@ -286,25 +273,25 @@ lay_down(tally_segment *segment, uint32_t slot, tally_relation_place *place)
 
 /* For its owner, or after its death. */
 void
-tally_relations_fold_slot(tally_segment *segment, uint32_t slot)
+tally_relations_flush_slot(tally_segment *segment, uint32_t slot)
 {
 	uint32_t	count = places_of(segment, slot);
 
 	for (uint32_t i = 0; i < count; i++)
 	{
-		tally_relation_place *place = &tally_relation_places_of(segment, slot)[i];
+		tally_local_relation *place = &tally_local_relations_of(segment, slot)[i];
 		tally_relation *relation = entry_of(segment, place);
 
-		if (place->state == TALLY_PLACE_USED)
+		if (place->state == TALLY_LOCAL_USED)
 			lay_down(segment, slot, place);
-		else if (place->state == TALLY_PLACE_LEAVING)
+		else if (place->state == TALLY_LOCAL_FLUSHING)
 		{
 			tally_count_one(&segment->header->relations_lost);
 			release(place);
 			unpin(relation);
 		}
 		if ((place->seq & 1) != 0)
-			place_end(place);
+			tally_seq_end(&place->seq);
 	}
 }
 
@@ -316,12 +303,12 @@ tally_relations_zero_slot(tally_segment *segment, uint32_t slot)
 
 	for (uint32_t i = 0; i < count; i++)
 	{
-		tally_relation_place *place = &tally_relation_places_of(segment, slot)[i];
+		tally_local_relation *place = &tally_local_relations_of(segment, slot)[i];
 
-		place_begin(place);
+		tally_seq_begin_after_any(&place->seq);
 		place->failed = 0;
 		memset(place->of, 0, sizeof(place->of));
-		place_end(place);
+		tally_seq_end(&place->seq);
 	}
 }
 
@@ -336,18 +323,18 @@ tally_relations_open(tally_slot *slot, tally_relations *relations)
 		return ENOENT;
 	if (places_of(segment, slot->index) == 0)
 	{
-		if (tally_reserve(segment, segment->cold.relation_places.offset +
-						  (uint64_t) slot->index * segment->cold.relation_places.stride,
-						  TALLY_RELATION_PLACES * sizeof(tally_relation_place)) != 0)
+		if (tally_reserve(segment, segment->cold.local_relations.offset +
+						  (uint64_t) slot->index * segment->cold.local_relations.stride,
+						  TALLY_LOCAL_RELATIONS * sizeof(tally_local_relation)) != 0)
 		{
 			tally_count_one(&header->overflow_memory);
 			return ENOSPC;
 		}
-		__atomic_store_n(&slot->entry->relation_places, TALLY_RELATION_PLACES, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->entry->local_relations, TALLY_LOCAL_RELATIONS, __ATOMIC_RELEASE);
 	}
 	relations->segment = segment;
 	relations->slot = slot->index;
-	relations->places = tally_relation_places_of(segment, slot->index);
+	relations->local = tally_local_relations_of(segment, slot->index);
 	return 0;
 }
 
@@ -367,19 +354,19 @@ pin(tally_segment *segment, uint64_t *tag, uint32_t entry)
 	return 0;
 }
 
-static tally_relation_place *
+static tally_local_relation *
 find_place(tally_relations *relations, uint64_t tag)
 {
-	for (uint32_t i = 0; i < TALLY_RELATION_PLACES; i++)
+	for (uint32_t i = 0; i < TALLY_LOCAL_RELATIONS; i++)
 		if (relations->tags[i] == tag)
-			return &relations->places[i];
+			return &relations->local[i];
 	return NULL;
 }
 
-tally_relation_place *
-tally_relation_place_for(tally_relations *relations, uint64_t tag, uint32_t entry)
+tally_local_relation *
+tally_local_relation_for(tally_relations *relations, uint64_t tag, uint32_t entry)
 {
-	tally_relation_place *place = find_place(relations, tag);
+	tally_local_relation *place = find_place(relations, tag);
 	uint32_t	index;
 
 	if (place != NULL)
@@ -391,17 +378,17 @@ tally_relation_place_for(tally_relations *relations, uint64_t tag, uint32_t entr
 		return place;
 	}
 	index = relations->next;
-	relations->next = (index + 1) % TALLY_RELATION_PLACES;
-	place = &relations->places[index];
-	if (place->state == TALLY_PLACE_USED)
+	relations->next = (index + 1) % TALLY_LOCAL_RELATIONS;
+	place = &relations->local[index];
+	if (place->state == TALLY_LOCAL_USED)
 		lay_down(relations->segment, relations->slot, place);
-	place_begin(place);
+	tally_seq_begin_after_any(&place->seq);
 	place->tag = tag;
 	place->entry = entry;
 	place->failed = 0;
 	memset(place->of, 0, sizeof(place->of));
-	__atomic_store_n(&place->state, TALLY_PLACE_USED, __ATOMIC_RELAXED);
-	place_end(place);
+	__atomic_store_n(&place->state, TALLY_LOCAL_USED, __ATOMIC_RELAXED);
+	tally_seq_end(&place->seq);
 	relations->tags[index] = tag;
 	return place;
 }

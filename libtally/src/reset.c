@@ -5,7 +5,7 @@
  *
  * The reset's instant goes before its number. Groups are emptied here, under the fold
  * lock; each live slot zeroes its own book when it next sees the number (tally_follow),
- * and until then readers and folds count nothing of it but its time since the instant.
+ * and until then readers and merges count nothing of it but its time since the instant.
  */
 #include "internal.h"
 
@@ -29,7 +29,7 @@ tally_reset_locked(tally_segment *segment)
 	tally_journal *journal = tally_journal_of(segment);
 	uint32_t	last = segment->cold.slots + segment->cold.groups - 1;
 
-	__atomic_store_n(&header->fold_active, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&header->merge_active, 1, __ATOMIC_SEQ_CST);
 	journal->active = TALLY_JOURNAL_RESET;
 	TALLY_STEP("reset begun");
 	__atomic_store_n(&header->reset_tick, tally_now(segment->clock), __ATOMIC_RELEASE);
@@ -51,12 +51,12 @@ tally_reset_locked(tally_segment *segment)
 		if (i < last)
 			__atomic_store_n(&entry->state, TALLY_SLOT_FREE, __ATOMIC_RELEASE);
 		else
-			tally_book_open(tally_book_at(segment, i), 0, TALLY_RESETS_OF(header->level_word));
+			tally_book_open(tally_book_at(segment, i), 0, tally_resets(segment));
 	}
 	tally_relations_zero(segment);
 	TALLY_STEP("groups cleared");
 	journal->active = TALLY_JOURNAL_IDLE;
-	__atomic_store_n(&header->fold_active, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->merge_active, 0, __ATOMIC_RELEASE);
 }
 
 int
@@ -64,10 +64,10 @@ tally_reset(tally_segment *segment)
 {
 	static const tally_statement_filter all = {0};
 
-	if (!tally_fold_lock(segment))
+	if (!tally_merge_lock(segment))
 		return EAGAIN;
 	tally_reset_locked(segment);
-	tally_fold_unlock(segment);
+	tally_merge_unlock(segment);
 	tally_statements_reset(segment, &all);
 	return 0;
 }

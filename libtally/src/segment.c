@@ -84,7 +84,7 @@ header_fits(const tally_header *header, uint64_t file_size)
 		!same_region(&header->probes, &layout.probes) ||
 		!same_region(&header->directory, &layout.directory) ||
 		!same_region(&header->events, &layout.events) ||
-		!same_region(&header->fold_log, &layout.fold_log) ||
+		!same_region(&header->merge_log, &layout.merge_log) ||
 		!same_region(&header->journal, &layout.journal) ||
 		!same_region(&header->entries, &layout.entries) ||
 		!same_region(&header->books, &layout.books) ||
@@ -94,7 +94,7 @@ header_fits(const tally_header *header, uint64_t file_size)
 		!same_region(&header->caches, &layout.caches) ||
 		!same_region(&header->unsynced, &layout.unsynced) ||
 		!same_region(&header->relations, &layout.relations) ||
-		!same_region(&header->relation_places, &layout.relation_places))
+		!same_region(&header->local_relations, &layout.local_relations))
 		return false;
 #if !defined(__x86_64__)
 	if (header->clock_kind == TALLY_CLOCK_TSC)

@@ -3,7 +3,7 @@
  * set_lock.c
  *	  The locks of sets of statements. They survive their holders' death.
  *
- * As with the fold lock (lock.c) the word is the holder's pid; who takes it from a dead holder
+ * As with the fold lock (merge_lock.c) the word is the holder's pid; who takes it from a dead holder
  * sets the time first, and then puts in order what that one was changing. Held for a microsecond
  * or two by the living, so waiting is a short spin, then a yield, then short sleeps: about 25 ms of
  * them, and up to half a second where the holder only waits for a processor.
@@ -48,7 +48,7 @@ take_over(tally_segment *segment, uint32_t number, const tally_holder *me)
 	uint64_t	mine = tally_pid_namespace();
 
 	if (holder == 0 || mine == 0 || mine != segment->header->pid_namespace ||
-		!tally_process_gone((int32_t) holder, since) ||
+		!tally_process_ended((int32_t) holder, since) ||
 		!__atomic_compare_exchange_n(&set->lock_boot_ns, &since, tally_boot_ns(), false,
 									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
@@ -58,7 +58,7 @@ take_over(tally_segment *segment, uint32_t number, const tally_holder *me)
 		return false;
 	__atomic_store_n(&set->lock_boot_ns, me->alive_boot_ns, __ATOMIC_RELAXED);
 	TALLY_POINT("set taken over");
-	tally_set_mend(segment, number);
+	tally_set_repair(segment, number);
 	return true;
 }
 

@@ -65,11 +65,11 @@ fold_left_over(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 
-	if (__atomic_load_n(&header->unfolded, __ATOMIC_SEQ_CST) == 0 || !tally_fold_try_lock(segment))
+	if (__atomic_load_n(&header->unmerged, __ATOMIC_SEQ_CST) == 0 || !tally_merge_try_lock(segment))
 		return false;
-	if (__atomic_exchange_n(&header->unfolded, 0, __ATOMIC_SEQ_CST) != 0)
-		tally_fold_retired(segment);
-	tally_fold_unlock(segment);
+	if (__atomic_exchange_n(&header->unmerged, 0, __ATOMIC_SEQ_CST) != 0)
+		tally_merge_retired(segment);
+	tally_merge_unlock(segment);
 	return true;
 }
 
@@ -92,7 +92,7 @@ static int
 refuse(tally_segment *segment, uint64_t *counter, int error)
 {
 	tally_count_one(counter);
-	__atomic_store_n(&segment->header->refused, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&segment->header->refused_claims, 1, __ATOMIC_RELEASE);
 	return error;
 }
 
@@ -113,14 +113,14 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 
 	entry = tally_entry_at(segment, index);
 	TALLY_STEP("entry owned");
-	entry->claimed_boot_ns = tally_boot_ns();
+	__atomic_store_n(&entry->claimed_boot_ns, tally_boot_ns(), __ATOMIC_RELAXED);
 	if (tally_reserve_book(segment, index) != 0)
 	{
 		tally_entry_free(segment, entry);
 		return refuse(segment, &header->refused_memory, ENOMEM);
 	}
 	entry->generation++;
-	entry->folded = 0;
+	entry->merged = 0;
 	entry->sessions = 0;
 	set_identity(entry, &blank);
 	set_identity(entry, identity);
@@ -198,28 +198,29 @@ tally_retire(tally_slot *slot)
 	uint32_t	index = slot->index;
 
 	/* while its accounts still run, and not under the fold lock, for which others may wait */
-	tally_cache_fold_slot(segment, index);
-	tally_relations_fold_slot(segment, index);
+	tally_cache_flush_slot(segment, index);
+	tally_relations_flush_slot(segment, index);
 	tally_follow(slot, slot->book->run, tally_now(segment->clock));
 	tally_switch(slot, TALLY_NONE, tally_now(segment->clock));
 	memset(slot, 0, sizeof(*slot));
 	TALLY_STEP("book closed");
 	__atomic_store_n(&entry->state, TALLY_SLOT_RETIRED, __ATOMIC_RELEASE);
 	TALLY_STEP("slot retired");
-	if (!tally_fold_try_lock(segment))
+	if (!tally_merge_try_lock(segment))
 	{
-		__atomic_store_n(&segment->header->unfolded, 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&segment->header->unmerged, 1, __ATOMIC_SEQ_CST);
 		return;
 	}
 	/* somebody's sweep may have been quicker */
-	if (entry->state == TALLY_SLOT_RETIRED && entry->generation == generation)
-		tally_fold(segment, index, tally_now(segment->clock));
-	tally_fold_unlock(segment);
+	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_RETIRED &&
+		tally_peek32(&entry->generation) == generation)
+		tally_merge(segment, index, tally_now(segment->clock));
+	tally_merge_unlock(segment);
 	(void) fold_left_over(segment);
 }
 
 uint32_t
-tally_population(const tally_segment *segment)
+tally_claimed_slots(const tally_segment *segment)
 {
 	uint32_t	claimed = 0;
 

@@ -84,7 +84,7 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
 			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == (uint32_t) tag)
 				/* one that came back after its eviction from a cache wants its text again */
-				return (__atomic_load_n(&set->reserved, __ATOMIC_RELAXED) & has_text(way)) != 0
+				return (tally_peek32(&set->reserved) & has_text(way)) != 0
 					? number[which] * TALLY_WAYS + way : TALLY_NONE;
 	}
 	return TALLY_NONE;
@@ -94,21 +94,31 @@ uint32_t
 tally_statement_lookup(const tally_segment *segment, const tally_statement_key *key)
 {
 	uint64_t	tag = tally_statement_hash(key);
-	tally_sets	sets;
+	uint32_t	number[2];
 
 	if (segment->cold.sets.count == 0)
 		return TALLY_NONE;
-	tally_sets_for(segment, tag, sets.number);
-	for (int which = 0; which < 2; which++)
-		sets.set[which] = tally_set_at(segment, sets.number[which]);
-	return tally_statement_find(segment, &sets, key, tag);
+	tally_sets_for(segment, tag, number);
+	for (uint32_t n = 0; n < 2 * TALLY_WAYS; n++)
+	{
+		uint32_t	set = number[n / TALLY_WAYS];
+		uint32_t	entry = set * TALLY_WAYS + n % TALLY_WAYS;
+		tally_statement_key found;
+
+		if (__atomic_load_n(&tally_set_at(segment, set)->tags[n % TALLY_WAYS], __ATOMIC_RELAXED) !=
+			(uint32_t) tag)
+			continue;
+		tally_copy_words(&found, &tally_statement_at(segment, entry)->key, sizeof(found));
+		if (tally_statement_same(&found, key))
+			return entry;
+	}
+	return TALLY_NONE;
 }
 
 static void
 statement_begin(tally_statement *statement)
 {
-	__atomic_store_n(&statement->seq, statement->seq | 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	tally_seq_begin_after_any(&statement->seq);
 	TALLY_POINT("statement begun");
 }
 
@@ -116,7 +126,7 @@ static void
 statement_end(tally_statement *statement)
 {
 	TALLY_POINT("statement changed");
-	__atomic_store_n(&statement->seq, statement->seq + 1, __ATOMIC_RELEASE);
+	tally_seq_end(&statement->seq);
 }
 
 /* Free the entry and its text. */
@@ -143,7 +153,7 @@ tally_statement_remove(tally_segment *segment, uint32_t number)
  * not laid down again.
  */
 void
-tally_set_mend(tally_segment *segment, uint32_t number)
+tally_set_repair(tally_segment *segment, uint32_t number)
 {
 	tally_set  *set = tally_set_at(segment, number);
 
@@ -157,7 +167,7 @@ tally_set_mend(tally_segment *segment, uint32_t number)
 
 		if ((statement->seq & 1) != 0)
 		{
-			/* its text may be half given back: blocks are found again by tally_text_mend */
+			/* its text may be half given back: blocks are found again by tally_text_repair */
 			statement->text = 0;
 			tally_statement_remove(segment, n);
 			tally_count_one(&segment->header->statements_lost);
@@ -249,7 +259,7 @@ evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 		/* like the hand of a clock: among those that are used alike none is passed over for ever */
 		for (uint32_t n = 0; n < TALLY_WAYS; n++)
 		{
-			uint32_t	way = (uint32_t) ((set->folds + n) % TALLY_WAYS);
+			uint32_t	way = (uint32_t) ((set->flushes + n) % TALLY_WAYS);
 			uint64_t	score = (uint64_t) (set->pins[way] != 0) << 32 | set->usage[way];
 
 			if (set->tags[way] == 0)
@@ -331,8 +341,8 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 }
 
 /* An entry that came without its text gets it. */
-void
-tally_statement_give_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
+static void
+give_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
 {
 	tally_statement *statement = tally_statement_at(segment, number);
 
@@ -344,6 +354,19 @@ tally_statement_give_text(tally_segment *segment, uint32_t number, const tally_s
 	statement->text_whole = text->whole;
 	statement->encoding = text->encoding;
 	statement_end(statement);
+}
+
+uint32_t
+tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_statement_key *key,
+					   uint64_t tag, const tally_statement_text *text)
+{
+	uint32_t	number = tally_statement_find(segment, sets, key, tag);
+
+	if (number == TALLY_NONE)
+		return tally_statement_insert(segment, sets, key, tag, text);
+	if (text != NULL)
+		give_text(segment, number, text);
+	return number;
 }
 
 /* ---------------------------------------------------------------- adding up */
@@ -407,29 +430,37 @@ tally_counts_add(tally_counts *to, const tally_counts *from)
 	add_far(to, from);
 }
 
+/* Complete a copy of an entry's rest, or zeros where that is not in use, by what the entry itself holds. */
 void
-tally_statement_figures(const tally_segment *segment, uint32_t number, tally_figures *figures)
+tally_statement_add_near(const tally_statement *statement, tally_figures *figures)
 {
-	const tally_statement *statement = tally_statement_at(segment, number);
 	tally_counts *counts = &figures->counts;
-	uint32_t	base = *(const volatile uint32_t *) &statement->base;
 
-	if (statement->more != 0)
-		*figures = *tally_rest_at(segment, number);
-	else
-		memset(figures, 0, sizeof(*figures));
 	counts->exec = statement->exec;
 	counts->rows = statement->rows;
 	counts->last_us = statement->last_us;
 	counts->first_us = statement->first_us;
 	counts->blocks[0] = statement->hits;
 	for (uint32_t i = 0; i < TALLY_NEAR_BUCKETS; i++)
-		if (base < TALLY_HIST_BUCKETS - i)
-			figures->hist[base + i] += statement->hist[i];
+		if (statement->base < TALLY_HIST_BUCKETS - i)
+			figures->hist[statement->base + i] += statement->hist[i];
 	for (int i = 0; i < TALLY_NEAR_PARTS; i++)
 		if (statement->parts[i].stat != 0)
 			tally_parts_add(figures->parts, statement->parts[i].stat, statement->parts[i].count,
 							statement->parts[i].ticks);
+}
+
+void
+tally_statement_figures(const tally_segment *segment, uint32_t number, tally_figures *figures)
+{
+	tally_statement copy;
+
+	tally_copy_words(&copy, tally_statement_at(segment, number), sizeof(copy));
+	if (copy.more != 0)
+		tally_copy_words(figures, tally_rest_at(segment, number), sizeof(*figures));
+	else
+		memset(figures, 0, sizeof(*figures));
+	tally_statement_add_near(&copy, figures);
 }
 
 /* Its rest, which is in use from now on. */
@@ -509,7 +540,7 @@ use(tally_set *set, uint32_t way, uint64_t times)
 
 /* Add what a place of a slot's cache holds to its entry, and log it as `item`; the place stays as it is. */
 void
-tally_statement_add(tally_segment *segment, uint32_t number, const tally_cached *place,
+tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_statement *place,
 					uint64_t item)
 {
 	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
@@ -526,9 +557,9 @@ tally_statement_add(tally_segment *segment, uint32_t number, const tally_cached 
 				add_bucket(segment, statement, number, b, place->hist[b]);
 	use(set, number % TALLY_WAYS, exec->count);
 	TALLY_POINT("counts added");
-	__atomic_store_n(&set->log[set->folds % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
+	__atomic_store_n(&set->log[set->flushes % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
 	TALLY_POINT("fold logged");
-	__atomic_store_n(&set->folds, set->folds + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&set->flushes, set->flushes + 1, __ATOMIC_RELEASE);
 	statement_end(statement);
 }
 
@@ -554,11 +585,7 @@ tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 	tally_holder_self(&me);
 	if (segment->cold.sets.count == 0 || !tally_sets_lock(segment, &me, tag, &sets))
 		return false;
-	number = tally_statement_find(segment, &sets, key, tag);
-	if (number == TALLY_NONE)
-		number = tally_statement_insert(segment, &sets, key, tag, text);
-	else if (text != NULL)
-		tally_statement_give_text(segment, number, text);
+	number = tally_statement_obtain(segment, &sets, key, tag, text);
 	if (number != TALLY_NONE)
 	{
 		tally_statement *statement = tally_statement_at(segment, number);
@@ -601,7 +628,7 @@ is_meant(const tally_statement_key *key, const tally_statement_filter *filter)
 
 /* Mark what a place counts now as forgotten, if it is meant. */
 static void
-drop_place(tally_cached *place, const tally_statement_filter *filter)
+drop_place(tally_local_statement *place, const tally_statement_filter *filter)
 {
 	tally_statement_key key;
 	uint64_t	generation;
@@ -612,8 +639,8 @@ drop_place(tally_cached *place, const tally_statement_filter *filter)
 	do
 	{
 		seq = __atomic_load_n(&place->seq, __ATOMIC_ACQUIRE);
-		generation = __atomic_load_n(&place->generation, __ATOMIC_RELAXED);
-		key = place->key;
+		generation = tally_peek64(&place->generation);
+		tally_copy_words(&key, &place->key, sizeof(key));
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (((seq & 1) != 0 || seq != __atomic_load_n(&place->seq, __ATOMIC_RELAXED)) &&
 			 ++looks < LOOKS);
@@ -662,7 +689,7 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 	tally_holder_self(&me);
 	for (uint32_t slot = 0; slot < segment->cold.caches.count; slot++)
 		for (uint32_t i = 0; i < tally_cache_limit(segment, slot); i++)
-			drop_place(&tally_places_of(segment, slot)[i], filter);
+			drop_place(&tally_local_statements_of(segment, slot)[i], filter);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
 	{
@@ -678,7 +705,7 @@ tally_statements_reset(tally_segment *segment, const tally_statement_filter *fil
 }
 
 uint32_t
-tally_statements_mend(tally_segment *segment)
+tally_statements_repair(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	uint64_t	before = header->statements_lost;
@@ -687,12 +714,12 @@ tally_statements_mend(tally_segment *segment)
 	{
 		tally_set  *set = tally_set_at(segment, s);
 
-		tally_set_mend(segment, s);
+		tally_set_repair(segment, s);
 		memset(set->pins, 0, sizeof(set->pins));
 		set->lock_boot_ns = 0;
 		__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
 	}
 	if (segment->cold.sets.count != 0)
-		tally_text_mend(segment);
+		tally_text_repair(segment);
 	return (uint32_t) (header->statements_lost - before);
 }

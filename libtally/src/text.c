@@ -31,3 +31,13 @@ tally_text_is(const char *text, size_t size, const char *from)
 			return false;
 	return text[i] == '\0';
 }
+
+uint64_t
+tally_text_hash(const char *text)
+{
+	uint64_t	hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *text != '\0'; text++)
+		hash = (hash ^ (unsigned char) *text) * UINT64_C(0x100000001b3);
+	return hash;
+}

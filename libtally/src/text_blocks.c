@@ -6,7 +6,7 @@
  * Free blocks are a stack whose head carries a tag, so that a head which was taken and put
  * back meanwhile is not mistaken for itself. Blocks that were never used come after it, from
  * a counter; their memory is asked for as they are first taken. A process that dies between
- * taking blocks and giving them to a statement loses them until tally_text_mend.
+ * taking blocks and giving them to a statement loses them until tally_text_repair.
  */
 #include "internal.h"
 
@@ -78,7 +78,7 @@ reserve(tally_segment *segment, uint64_t first, uint32_t count)
 
 /*
  * Up to `wanted` blocks that were never used, in a row: the first, and how many. They have
- * memory before they are counted as used, so tally_text_mend may touch all that are.
+ * memory before they are counted as used, so tally_text_repair may touch all that are.
  */
 static uint32_t
 take_fresh(tally_segment *segment, uint32_t wanted, uint32_t *got)
@@ -137,11 +137,12 @@ tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uin
 			break;
 		block = block_at(segment, number);
 		memcpy(block->bytes, bytes + *kept, size);
-		*link = number + 1;
+		/* by then another may be looking at the block, which it found on the free list */
+		__atomic_store_n(link, number + 1, __ATOMIC_RELAXED);
 		link = &block->next;
 		*kept += size;
 	}
-	*link = 0;
+	__atomic_store_n(link, 0, __ATOMIC_RELAXED);
 	TALLY_POINT("text stored");
 	if (*kept < length)
 		tally_count_one(&segment->header->texts_cut);
@@ -178,19 +179,20 @@ tally_statement_text_copy(const tally_segment *segment, const tally_statement *s
 
 	while (done < rest && next != 0 && next <= segment->cold.texts.count)
 	{
-		const tally_text_block *block = block_at(segment, next - 1);
 		uint32_t	part = rest - done < TALLY_TEXT_BLOCK ? rest - done : TALLY_TEXT_BLOCK;
+		tally_text_block block;
 
-		memcpy(to + done, block->bytes, part);
+		tally_copy_words(&block, block_at(segment, next - 1), sizeof(block));
+		memcpy(to + done, block.bytes, part);
 		done += part;
-		next = block->next;
+		next = block.next;
 	}
 	return done;
 }
 
 /* With nobody else alive: every block that no statement has is free. */
 void
-tally_text_mend(tally_segment *segment)
+tally_text_repair(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	uint32_t	used = header->texts_used < segment->cold.texts.count

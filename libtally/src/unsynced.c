@@ -23,10 +23,8 @@
 uint64_t
 tally_file_hash(const char *name)
 {
-	uint64_t	hash = UINT64_C(14695981039346656037);
+	uint64_t	hash = tally_text_hash(name);
 
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char) *name) * UINT64_C(1099511628211);
 	/* the last letters, in which names differ, must reach all bits */
 	hash = (hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93);
 	hash ^= hash >> 32;

@@ -10,7 +10,7 @@
  *
  *	  slot 0	a client backend, reset at tick 3 s, executing, a wait of it not yet recorded
  *	  slot 1	a parallel worker that has not followed the reset
- *	  slot 2	free; two WAL writers were there, both folded into group 4
+ *	  slot 2	free; two WAL writers were there, both merged into group 4
  *	  slot 3	free, never claimed
  *	  entry 5	the group of last resort, empty
  *
@@ -67,7 +67,7 @@ fixed_machine(void)
 	header->overflow_directory = 3;
 	header->overflow_groups = 4;
 	header->overflow_memory = 5;
-	header->lost_folds = 6;
+	header->lost_merges = 6;
 	header->pause = TALLY_PAUSE_STATEMENTS;
 	header->statements_evicted = 7;
 	header->statements_dropped = 8;
@@ -129,12 +129,12 @@ write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint
 
 /* One execution; every count is another number, made from `seed`. */
 static void
-execute(tally_cached *place, uint64_t ticks, uint64_t seed, uint32_t cpu, uint32_t read)
+execute(tally_local_statement *place, uint64_t ticks, uint64_t seed, uint32_t cpu, uint32_t read)
 {
 	tally_counts *counts = &place->counts;
 
-	tally_cached_begin(place);
-	tally_cached_count(place, ticks, 1700000000000000 + (int64_t) (seed + ticks));
+	tally_local_statement_begin(place);
+	tally_local_statement_count(place, ticks, 1700000000000000 + (int64_t) (seed + ticks));
 	place->more = 1;
 	tally_moments_add(&counts->plan, ticks / 8);
 	counts->rows += seed + 1;
@@ -157,11 +157,11 @@ execute(tally_cached *place, uint64_t ticks, uint64_t seed, uint32_t cpu, uint32
 		counts->jit[i] += seed + 60 + i;
 	tally_parts_add(place->parts, 1 + cpu, 2, ticks / 4);
 	tally_parts_add(place->parts, 1 + read, 1, ticks - ticks / 4);
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 }
 
 /* A place in which the statement stays, as if it had come lately. */
-static tally_cached *
+static tally_local_statement *
 stay(tally_cache *cache, const tally_statement_key *key, const tally_statement_text *text)
 {
 	uint64_t	tag = tally_statement_hash(key);
@@ -185,7 +185,7 @@ write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
 	tally_statement_filter filter = {.user_id = 11};
 	tally_cache cache,
 				other;
-	tally_cached *place;
+	tally_local_statement *place;
 	tally_current *current;
 
 	for (size_t i = 0; i < sizeof(long_text); i++)
@@ -196,7 +196,7 @@ write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
 	place = stay(&other, &first, &texts[0]);
 	execute(place, 1000, 100, cpu, read);
 	execute(place, 1000000, 200, cpu, read);
-	tally_cache_empty(&other);
+	tally_cache_flush(&other);
 	execute(stay(&cache, &first, NULL), 500, 300, cpu, read);
 	execute(stay(&cache, &second, &texts[1]), 7, 400, cpu, read);
 	execute(stay(&cache, &third, &texts[1]), 8, 500, cpu, read);
@@ -220,7 +220,7 @@ static void
 work_on(tally_relations *relations, const tally_relation_key *key, uint64_t seed)
 {
 	uint32_t	entry = tally_relation_find(&segment, key);
-	tally_relation_place *place = tally_relation_place_for(relations, tally_relation_hash(key), entry);
+	tally_local_relation *place = tally_local_relation_for(relations, tally_relation_hash(key), entry);
 
 	for (uint32_t i = 0; i < TALLY_RELATION_OPERATIONS; i++)
 		tally_relation_add(place, (tally_relation_operation) i, seed + i, 8192 * (seed + i), i == 3);
@@ -239,7 +239,7 @@ lay_down_relations(tally_slot *slot)
 		_exit(1);
 	work_on(&relations, &table, 100);
 	work_on(&relations, &gone, 200);
-	tally_relation_gone(&segment, &gone);
+	tally_relation_unlinked(&segment, &gone);
 }
 
 static void

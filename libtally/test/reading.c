@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 #include "reading.h"
+#include "tally_read.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PATIENCE_NS 1000000000		/* with what changes; what a dead writer left stays odd */
 
 void
 test_open_statements(tally_segment *segment, uint32_t slots, uint32_t statements)
@@ -31,10 +29,10 @@ test_key(uint64_t id)
 	return (tally_statement_key) {.id = id,.database_id = 5,.user_id = 10,.toplevel = 1};
 }
 
-tally_cached *
+tally_local_statement *
 test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks, const char *text)
 {
-	tally_cached *place = tally_cache_find(cache, key);
+	tally_local_statement *place = tally_cache_find(cache, key);
 
 	if (place == NULL)
 	{
@@ -47,8 +45,8 @@ test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks,
 	}
 	if (place == NULL)
 		return NULL;
-	tally_cached_begin(place);
-	tally_cached_count(place, ticks, 0);
+	tally_local_statement_begin(place);
+	tally_local_statement_count(place, ticks, 0);
 	place->counts.rows += 3;
 	/* some have more than an entry's own lines hold */
 	if (ticks % 2 == 1)
@@ -57,7 +55,7 @@ test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks,
 		place->counts.errors++;
 	}
 	tally_parts_add(place->parts, 1 + (uint32_t) (ticks % 5), 1, ticks);
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 	return place;
 }
 
@@ -72,114 +70,46 @@ test_execute_all(tally_cache *cache, uint64_t id, uint64_t ticks, int times)
 
 /* ---------------------------------------------------------------- reading */
 
-typedef struct copied_set
-{
-	uint64_t	first;				/* folds before the caches were read */
-	uint64_t	log[TALLY_SET_LOG];
-	tally_statement entries[TALLY_WAYS];
-	tally_figures figures[TALLY_WAYS];
-	bool		used[TALLY_WAYS];
-} copied_set;
-
 typedef struct copied_place
 {
 	uint64_t	item;
-	tally_cached place;
+	tally_local_statement place;
 } copied_place;
 
 typedef struct copies
 {
-	copied_set *sets;
+	tally_set_copy *sets;
+	uint64_t   *flushes;			/* of each set, before the caches were read */
 	copied_place *places;
 	uint32_t	count;
 } copies;
-
-/* Copy what begins with its seq; and the figures, if it is that entry of the table. */
-static void
-copy_guarded(const tally_segment *segment, void *to, const void *from, size_t size, uint32_t number,
-			 tally_figures *figures)
-{
-	const uint64_t *seq = from;
-	uint64_t	until = 0;
-	uint64_t	before;
-
-	for (int look = 1;; look++)
-	{
-		before = __atomic_load_n(seq, __ATOMIC_ACQUIRE);
-		memcpy(to, from, size);
-		if (number != TALLY_NONE)
-			tally_statement_figures(segment, number, figures);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if ((before & 1) == 0 && before == __atomic_load_n(seq, __ATOMIC_RELAXED))
-			return;
-		if (look % 100 == 0)
-		{
-			sched_yield();
-			if (until == 0)
-				until = tally_monotonic_ns() + PATIENCE_NS;
-			else if (tally_monotonic_ns() > until)
-				return;
-		}
-	}
-}
 
 static void
 copy_caches(const tally_segment *segment, copies *all)
 {
 	all->count = 0;
 	for (uint32_t slot = 0; slot < segment->header->slots; slot++)
-		for (uint32_t i = 0; i < tally_cache_limit(segment, slot); i++)
+		for (uint32_t i = 0; i < tally_read_local_limit(segment, slot); i++)
 		{
 			copied_place *copy = &all->places[all->count];
 
-			if (__atomic_load_n(&tally_places_of(segment, slot)[i].state, __ATOMIC_ACQUIRE) != 1)
+			if (tally_read_local_statement(segment, slot, i, &copy->place) == TALLY_READ_ABSENT)
 				continue;
-			copy_guarded(segment, &copy->place, &tally_places_of(segment, slot)[i], sizeof(copy->place),
-						 TALLY_NONE, NULL);
-			copy->item = copy->place.generation << 24 | (uint64_t) i << 16 | slot;
-			if (copy->place.state == 1 && copy->place.drop != copy->place.generation)
-				all->count++;
+			copy->item = tally_log_item(copy->place.generation, i, slot);
+			all->count++;
 		}
 }
 
-/* False: folded into too often since the caches were read. */
-static bool
-copy_set(const tally_segment *segment, uint32_t number, copied_set *copy)
-{
-	const tally_set *set = tally_set_at(segment, number);
-	uint64_t	before,
-				after;
-
-	do
-	{
-		before = __atomic_load_n(&set->folds, __ATOMIC_ACQUIRE);
-		/* the log before the tags: what is logged has a tag by then */
-		for (uint32_t i = 0; i < TALLY_SET_LOG; i++)
-			copy->log[i] = __atomic_load_n(&set->log[i], __ATOMIC_ACQUIRE);
-		for (uint32_t way = 0; way < TALLY_WAYS; way++)
-		{
-			copy->used[way] = __atomic_load_n(&set->tags[way], __ATOMIC_ACQUIRE) != 0;
-			if (!copy->used[way])
-				continue;
-			copy_guarded(segment, &copy->entries[way],
-						 tally_statement_at(segment, number * TALLY_WAYS + way), sizeof(tally_statement),
-						 number * TALLY_WAYS + way, &copy->figures[way]);
-			copy->used[way] = copy->entries[way].state == 1;
-		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		after = __atomic_load_n(&set->folds, __ATOMIC_RELAXED);
-	} while (before != after);
-	return after - copy->first <= TALLY_SET_LOG;
-}
-
+/* False: flushed into too often since the caches were read. */
 static bool
 copy_all(const tally_segment *segment, copies *all)
 {
 	for (uint32_t s = 0; s < segment->header->sets.count; s++)
-		all->sets[s].first = __atomic_load_n(&tally_set_at(segment, s)->folds, __ATOMIC_ACQUIRE);
+		all->flushes[s] = tally_read_set_flushes(segment, s);
 	copy_caches(segment, all);
 	for (uint32_t s = 0; s < segment->header->sets.count; s++)
-		if (!copy_set(segment, s, &all->sets[s]))
+		if (tally_read_set(segment, s, &all->sets[s]) != TALLY_READ_CONSISTENT ||
+			!tally_read_log_covers(&all->sets[s], all->flushes[s]))
 			return false;
 	return true;
 }
@@ -192,7 +122,7 @@ is_logged(const tally_segment *segment, const copies *all, const copied_place *c
 	tally_sets_for(segment, tally_statement_hash(&copy->place.key), number);
 	for (int which = 0; which < 2; which++)
 		for (uint32_t i = 0; i < TALLY_SET_LOG; i++)
-			if (all->sets[number[which]].log[i] == copy->item)
+			if (all->sets[number[which]].set.log[i] == copy->item)
 				return true;
 	return false;
 }
@@ -249,8 +179,9 @@ add(test_reading *reading, const tally_statement_key *key, const tally_counts *c
 	}
 	for (int b = 0; b < TALLY_HIST_BUCKETS; b++)
 	{
-		uint64_t	n = hist != NULL ? hist[b] : counts->exec.count > 1 ? small_hist[b]
-			: counts->exec.count == 1 && b == (int) tally_bucket(counts->exec.max);
+		bool		in_range = counts->exec.count > 0 && b >= (int) tally_bucket(counts->exec.min) &&
+			b <= (int) tally_bucket(counts->exec.max);
+		uint64_t	n = hist != NULL ? hist[b] : !in_range ? 0 : counts->exec.count > 1 ? small_hist[b] : 1;
 
 		to->hist[b] += n;
 		reading->in_histograms += n;
@@ -263,31 +194,32 @@ test_read(const tally_segment *segment, test_reading *reading)
 {
 	const tally_header *header = segment->header;
 	copies		all = {
-		.sets = calloc(header->sets.count, sizeof(copied_set)),
-		.places = calloc((size_t) header->slots * TALLY_CACHED, sizeof(copied_place))
+		.sets = calloc(header->sets.count, sizeof(tally_set_copy)),
+		.flushes = calloc(header->sets.count, sizeof(uint64_t)),
+		.places = calloc((size_t) header->slots * TALLY_LOCAL_STATEMENTS, sizeof(copied_place))
 	};
 
-	assert_true(all.sets != NULL && all.places != NULL);
+	assert_true(all.sets != NULL && all.flushes != NULL && all.places != NULL);
 	memset(reading, 0, sizeof(*reading));
 	while (!copy_all(segment, &all))
 		reading->again++;
 	for (uint32_t s = 0; s < header->sets.count; s++)
-		for (uint32_t way = 0; way < TALLY_WAYS; way++)
+		for (uint32_t i = 0; i < all.sets[s].count; i++)
 		{
-			const tally_figures *figures = &all.sets[s].figures[way];
+			const tally_statement_copy *copy = &all.sets[s].statements[i];
 
-			if (all.sets[s].used[way])
-				add(reading, &all.sets[s].entries[way].key, &figures->counts, figures->parts,
-					figures->hist, NULL);
+			add(reading, &copy->entry.key, &copy->figures.counts, copy->figures.parts,
+				copy->figures.hist, NULL);
 		}
 	for (uint32_t i = 0; i < all.count; i++)
 	{
-		const tally_cached *place = &all.places[i].place;
+		const tally_local_statement *place = &all.places[i].place;
 
 		if (!is_logged(segment, &all, &all.places[i]))
 			add(reading, &place->key, &place->counts, place->parts, NULL, place->hist);
 	}
 	free(all.sets);
+	free(all.flushes);
 	free(all.places);
 }
 
@@ -371,8 +303,8 @@ assert_statements_at_rest(const tally_segment *segment)
 
 		for (uint32_t i = 0; i < limit; i++)
 		{
-			assert_int_equal(tally_places_of(segment, slot)[i].seq % 2, 0);
-			cached += tally_places_of(segment, slot)[i].state;
+			assert_int_equal(tally_local_statements_of(segment, slot)[i].seq % 2, 0);
+			cached += tally_local_statements_of(segment, slot)[i].state;
 		}
 		if (limit > 0)
 			assert_int_equal(tally_current_of(segment, slot)->seq % 2, 0);

@@ -15,7 +15,7 @@ extern tally_statement_key test_key(uint64_t id);
 /* Executions of test_key(id), `select $1`, which all find room. */
 extern void test_execute_all(tally_cache *cache, uint64_t id, uint64_t ticks, int times);
 /* One execution of a statement, as a writer does it; NULL: it could not be entered. */
-extern tally_cached *test_execute(tally_cache *cache, const tally_statement_key *key,
+extern tally_local_statement *test_execute(tally_cache *cache, const tally_statement_key *key,
 								  uint64_t ticks, const char *text);
 
 /* Table and caches together, as format/FORMAT.md has it, while writers write. */

@@ -149,7 +149,7 @@ read_slot(tally_slot_entry *entry, tally_book *book, uint32_t stat, uint32_t *ge
 
 	*count = 0;
 	*generation = __atomic_load_n(&entry->generation, __ATOMIC_ACQUIRE);
-	if (state != TALLY_SLOT_LIVE && state != TALLY_SLOT_RETIRED && state != TALLY_SLOT_FOLDING)
+	if (state != TALLY_SLOT_LIVE && state != TALLY_SLOT_RETIRED && state != TALLY_SLOT_MERGING)
 		return true;
 	*count = count_in(book, stat);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -164,7 +164,7 @@ static bool
 try_live_count(const tally_segment *segment, uint32_t stat, uint64_t *sum)
 {
 	tally_header *header = segment->header;
-	uint64_t	first = __atomic_load_n(&header->fold_count, __ATOMIC_SEQ_CST);
+	uint64_t	first = __atomic_load_n(&header->merge_count, __ATOMIC_SEQ_CST);
 	uint64_t	counts[64];
 	uint32_t	generations[64];
 	uint64_t	last;
@@ -174,22 +174,22 @@ try_live_count(const tally_segment *segment, uint32_t stat, uint64_t *sum)
 		while (!read_slot(tally_entry_at(segment, i), tally_book_at(segment, i), stat,
 						  &generations[i], &counts[i]))
 			;
-	last = __atomic_load_n(&header->fold_count, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&header->fold_active, __ATOMIC_SEQ_CST) != 0)
+	last = __atomic_load_n(&header->merge_count, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&header->merge_active, __ATOMIC_SEQ_CST) != 0)
 		return false;
 	*sum = 0;
 	for (uint32_t i = header->slots; i < header->entries.count; i++)
 		if (tally_entry_at(segment, i)->state == TALLY_SLOT_GROUP)
 			*sum += count_in(tally_book_at(segment, i), stat);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&header->fold_active, __ATOMIC_SEQ_CST) != 0 ||
-		__atomic_load_n(&header->fold_count, __ATOMIC_SEQ_CST) != last ||
-		last - first > header->fold_log.count)
+	if (__atomic_load_n(&header->merge_active, __ATOMIC_SEQ_CST) != 0 ||
+		__atomic_load_n(&header->merge_count, __ATOMIC_SEQ_CST) != last ||
+		last - first > header->merge_log.count)
 		return false;
 	for (uint64_t n = first; n < last; n++)
 	{
-		uint64_t	fold = *(uint64_t *) tally_at(segment, &header->fold_log,
-												  (uint32_t) (n % header->fold_log.count));
+		uint64_t	fold = *(uint64_t *) tally_at(segment, &header->merge_log,
+												  (uint32_t) (n % header->merge_log.count));
 
 		if (generations[(uint32_t) fold] == fold >> 32)
 			counts[(uint32_t) fold] = 0;
@@ -260,9 +260,9 @@ assert_at_rest(const tally_segment *segment)
 {
 	tally_header *header = segment->header;
 
-	assert_int_equal(tally_population(segment), 0);
-	assert_int_equal(header->fold_lock, 0);
-	assert_int_equal(header->fold_active, 0);
+	assert_int_equal(tally_claimed_slots(segment), 0);
+	assert_int_equal(header->merge_lock, 0);
+	assert_int_equal(header->merge_active, 0);
 	assert_int_equal(tally_journal_of(segment)->active, 0);
 	for (uint32_t i = 0; i < header->slots; i++)
 	{

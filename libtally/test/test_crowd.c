@@ -158,7 +158,7 @@ a_reader_sums_exactly_while_writers_lay_down(void **state)
 {
 	pid_t		pids[WRITERS];
 	uint64_t	until = tally_monotonic_ns() + 1500000000;
-	uint64_t	folds = 0;
+	uint64_t	flushes = 0;
 	uint32_t	again = 0;
 	int			readings = 0;
 
@@ -184,8 +184,8 @@ a_reader_sums_exactly_while_writers_lay_down(void **state)
 	for (int i = 0; i < WRITERS; i++)
 		assert_int_equal(test_wait(pids[i]), 0);
 	for (uint32_t s = 0; s < segment.header->sets.count; s++)
-		folds += tally_set_at(&segment, s)->folds;
-	assert_true(folds > 1000);
+		flushes += tally_set_at(&segment, s)->flushes;
+	assert_true(flushes > 1000);
 	assert_true(again < 1000);
 	assert_int_equal(segment.header->statements_dropped, 0);
 	assert_statements_at_rest(&segment);
@@ -219,7 +219,7 @@ writers_killed_at_random_instants_are_counted_once(void **state)
 		assert_int_equal(test_wait(pids[i]), 256 + SIGKILL);
 	}
 	tally_sweep(&segment);
-	tally_statements_mend(&segment);
+	tally_statements_repair(&segment);
 	assert_at_rest(&segment);
 	assert_statements_at_rest(&segment);
 	assert_int_equal(segment.header->statements_dropped, 0);

@@ -103,7 +103,7 @@ what_a_cache_holds_is_not_evicted_for_others(void **state)
 		for (uint64_t id = 1; id <= 20; id++)
 		{
 			test_execute_all(&held, id, 10, 1);
-			tally_cache_lay_down_passing(&held);
+			tally_cache_flush_passing(&held);
 		}
 	for (uint64_t id = 1000; id < 6000; id++)
 		test_execute_all(&cache, id, 10, 1);
@@ -133,7 +133,7 @@ the_least_used_gives_way_first_and_the_used_in_the_end(void **state)
 	(void) state;
 	for (uint64_t id = 1; id <= 20; id++)
 		test_execute_all(&cache, id, 10, 1000);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	for (uint64_t id = 1000; id < 1300; id++)
 		test_execute_all(&cache, id, 10, 1);
 	assert_true(segment.header->statements_evicted > 100);
@@ -182,7 +182,7 @@ a_statement_that_came_back_without_its_text_is_given_it(void **state)
 	(void) state;
 	assert_non_null(tally_cache_enter(&cache, &key, NULL, TALLY_NONE));
 	assert_int_equal(tally_statement_known(&segment, &key), TALLY_NONE);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	assert_non_null(tally_cache_enter(&cache, &key, &text, TALLY_NONE));
 	assert_int_equal(tally_statement_known(&segment, &key), test_entry_of(&segment, 4));
 	assert_int_equal(tally_statement_text_copy(&segment, tally_statement_at(&segment, test_entry_of(&segment, 4)),
@@ -204,7 +204,7 @@ fill_for_reset(void)
 
 		test_execute(&cache, &key, 10, "x");
 	}
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	for (uint32_t i = 1; i <= 40; i++)
 	{
 		tally_statement_key key = {.id = i % 10 + 1,.database_id = i % 2 + 1,.user_id = i % 4 + 1,
@@ -255,7 +255,7 @@ a_reset_forgets_what_is_meant_and_nothing_else(void **state)
 			}
 			test_read_free(&after);
 			/* a place that was dropped is not laid down either */
-			tally_cache_empty(&cache);
+			tally_cache_flush(&cache);
 		}
 		test_read_free(&before);
 		assert_statements_at_rest(&segment);
@@ -269,12 +269,12 @@ a_statement_begins_anew_after_a_reset(void **state)
 {
 	tally_statement_filter all = {0};
 	tally_statement_key key = test_key(12);
-	tally_cached *place;
+	tally_local_statement *place;
 	uint64_t	generation;
 
 	(void) state;
 	test_execute_all(&cache, 12, 100, 1);
-	tally_cache_lay_down_passing(&cache);
+	tally_cache_flush_passing(&cache);
 	test_execute_all(&cache, 12, 100, 4);
 	place = tally_cache_find(&cache, &key);
 	generation = place->generation;
@@ -304,14 +304,14 @@ a_late_mark_of_an_earlier_use_drops_nothing(void **state)
 {
 	tally_statement_filter all = {0};
 	tally_statement_key key = test_key(12);
-	tally_cached *place;
+	tally_local_statement *place;
 
 	(void) state;
 	test_execute_all(&cache, 12, 100, 1);
-	tally_cache_lay_down_passing(&cache);
+	tally_cache_flush_passing(&cache);
 	test_execute_all(&cache, 12, 100, 4);
 	place = tally_cache_find(&cache, &key);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	test_execute_all(&cache, 12, 100, 1);
 	place->drop = place->generation - 1;
 	assert_non_null(tally_cache_find(&cache, &key));
@@ -329,7 +329,7 @@ the_reset_of_everything_forgets_statements_too(void **state)
 {
 	(void) state;
 	test_execute_all(&cache, 1, 10, 3);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	test_execute_all(&cache, 1, 10, 3);
 	assert_int_equal(tally_reset(&segment), 0);
 	assert_int_equal(test_executions(&segment, 1), 0);
@@ -388,7 +388,7 @@ mending_frees_what_the_dead_held(void **state)
 	(void) state;
 	for (uint64_t id = 1; id <= 12; id++)
 		test_execute_all(&cache, id, 10, (int) id);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	odd = test_entry_of(&segment, 3);
 	whole = test_entry_of(&segment, 4);
 	tally_statement_at(&segment, odd)->seq++;
@@ -397,12 +397,12 @@ mending_frees_what_the_dead_held(void **state)
 	set->lock = 99999999;
 	set->lock_boot_ns = 5;
 	set->pins[whole % TALLY_WAYS] = 900;
-	assert_int_equal(tally_statements_mend(&segment), 1);
+	assert_int_equal(tally_statements_repair(&segment), 1);
 	assert_int_equal(segment.header->statements_lost, 1);
 	assert_int_equal(test_entry_of(&segment, 3), TALLY_NONE);
 	assert_int_equal(test_executions(&segment, 4), 4);
 	assert_statements_at_rest(&segment);
-	assert_int_equal(tally_statements_mend(&segment), 0);
+	assert_int_equal(tally_statements_repair(&segment), 0);
 	/* eleven texts of a block each are in use, all other blocks that ever were are free */
 	test_execute_all(&cache, 3, 10, 1);
 	assert_int_equal(segment.header->texts_used, 12);

@@ -26,7 +26,7 @@ every_region_lies_in_the_file_and_none_overlaps_another(void **state)
 		tally_options options;
 		tally_header header;
 		const tally_region *regions[] = {&header.probes, &header.directory, &header.events,
-			&header.fold_log, &header.journal, &header.entries, &header.books,
+			&header.merge_log, &header.journal, &header.entries, &header.books,
 			&header.sets, &header.statements, &header.texts, &header.caches};
 		size_t		count = capacities[i][5] == 0 ? 7 : 11;
 		uint64_t	end = sizeof(header);

@@ -277,10 +277,10 @@ a_server_that_starts_takes_another_namespaces_slots_over(void **state)
 		usleep(1000);
 	/* in this namespace it is alive, and keeps its slot */
 	assert_int_equal(tally_take_over(&segment), 0);
-	assert_int_equal(tally_population(&segment), 1);
+	assert_int_equal(tally_claimed_slots(&segment), 1);
 	segment.header->pid_namespace++;
-	segment.header->fold_lock = (uint32_t) pid;
-	segment.header->fold_lock_boot_ns = tally_boot_ns();
+	segment.header->merge_lock = (uint32_t) pid;
+	segment.header->merge_lock_boot_ns = tally_boot_ns();
 	assert_int_equal(tally_take_over(&segment), 1);
 	assert_int_equal(segment.header->pid_namespace, tally_pid_namespace());
 	assert_at_rest(&segment);

@@ -46,7 +46,7 @@ add(tally_relations *to, uint32_t n, tally_relation_operation operation, uint64_
 	uint32_t	entry = tally_relation_find(to->segment, &key);
 	uint64_t	tag = entry == 0 ? TALLY_RELATION_OTHERS : tally_relation_hash(&key);
 
-	tally_relation_add(tally_relation_place_for(to, tag, entry), operation, ticks, 8192, ticks == 13);
+	tally_relation_add(tally_local_relation_for(to, tag, entry), operation, ticks, 8192, ticks == 13);
 }
 
 static void
@@ -64,17 +64,17 @@ static bool
 try_read(uint32_t entry, tally_relation_operation operation, tally_file_sums *sums)
 {
 	tally_relation *relation = tally_relation_at(&segment, entry);
-	uint64_t	folds = __atomic_load_n(&relation->folds, __ATOMIC_SEQ_CST);
+	uint64_t	flushes = __atomic_load_n(&relation->flushes, __ATOMIC_SEQ_CST);
 
 	memset(sums, 0, sizeof(*sums));
 	for (uint32_t s = 0; s < segment.header->slots; s++)
 	{
-		if (tally_entry_at(&segment, s)->relation_places == 0)
+		if (tally_entry_at(&segment, s)->local_relations == 0)
 			continue;
-		for (int i = 0; i < TALLY_RELATION_PLACES; i++)
+		for (int i = 0; i < TALLY_LOCAL_RELATIONS; i++)
 		{
-			tally_relation_place *place = &tally_relation_places_of(&segment, s)[i];
-			tally_relation_place copy;
+			tally_local_relation *place = &tally_local_relations_of(&segment, s)[i];
+			tally_local_relation copy;
 			uint64_t	seq;
 
 			do
@@ -83,9 +83,9 @@ try_read(uint32_t entry, tally_relation_operation operation, tally_file_sums *su
 				memcpy(&copy, place, sizeof(copy));
 				__atomic_thread_fence(__ATOMIC_ACQUIRE);
 			} while ((seq & 1) != 0 || __atomic_load_n(&place->seq, __ATOMIC_RELAXED) != seq);
-			if (copy.entry != entry || copy.state == TALLY_PLACE_FREE)
+			if (copy.entry != entry || copy.state == TALLY_LOCAL_FREE)
 				continue;
-			if (copy.state == TALLY_PLACE_LEAVING)
+			if (copy.state == TALLY_LOCAL_FLUSHING)
 				return false;
 			add_sums(sums, &copy.of[operation]);
 		}
@@ -93,7 +93,7 @@ try_read(uint32_t entry, tally_relation_operation operation, tally_file_sums *su
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	add_sums(sums, &relation->of[operation]);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&relation->folds, __ATOMIC_SEQ_CST) == folds;
+	return __atomic_load_n(&relation->flushes, __ATOMIC_SEQ_CST) == flushes;
 }
 
 static tally_file_sums
@@ -165,7 +165,7 @@ what_finds_no_place_is_laid_down_and_nothing_is_lost(void **state)
 	for (uint32_t n = 0; n < MANY; n++)
 		assert_int_equal(sums_of(n, TALLY_RELATION_WRITE).count, counts[n]);
 	assert_int_equal(segment.header->overflow_relations, 0);
-	assert_int_equal(pins(), TALLY_RELATION_PLACES);
+	assert_int_equal(pins(), TALLY_LOCAL_RELATIONS);
 	tally_retire(&slot);
 	for (uint32_t n = 0; n < MANY; n++)
 		assert_int_equal(sums_of(n, TALLY_RELATION_WRITE).count, counts[n]);
@@ -197,7 +197,7 @@ one_that_is_gone_makes_room_when_nobody_holds_it_and_its_sums_go_to_the_others(v
 
 		add(&relations, n, TALLY_RELATION_READ, 1);
 		if (n >= 5)
-			tally_relation_gone(&segment, &key);
+			tally_relation_unlinked(&segment, &key);
 	}
 	assert_int_equal(segment.header->overflow_relations, 0);
 	for (uint32_t n = 0; n < 5; n++)
@@ -217,9 +217,9 @@ who_is_out_of_date_counts_for_the_others(void **state)
 	uint32_t	entry = tally_relation_find(&segment, &key);
 
 	(void) state;
-	tally_relation_gone(&segment, &key);
+	tally_relation_unlinked(&segment, &key);
 	tally_relation_at(&segment, entry)->tag = 4711;
-	tally_relation_add(tally_relation_place_for(&relations, tally_relation_hash(&key), entry),
+	tally_relation_add(tally_local_relation_for(&relations, tally_relation_hash(&key), entry),
 					   TALLY_RELATION_READ, 1, 0, false);
 	assert_int_equal(sums_of_entry(0, TALLY_RELATION_READ).count, 1);
 	assert_int_equal(sums_of_entry(entry, TALLY_RELATION_READ).count, 0);
@@ -244,7 +244,7 @@ a_reset_begins_all_of_them_again(void **state)
 	tally_follow(&slot, TALLY_NONE, 0);
 	add(&relations, 7, TALLY_RELATION_READ, 1);
 	/* the other one ends without having noticed it */
-	tally_relations_fold_slot(&segment, other.index);
+	tally_relations_flush_slot(&segment, other.index);
 	tally_retire(&slot);
 	for (uint32_t n = 0; n < MANY; n++)
 		assert_int_equal(sums_of(n, TALLY_RELATION_READ).count, n == 7);
@@ -263,7 +263,7 @@ a_segment_without_relations_says_so(void **state)
 	assert_int_equal(tally_open(test_path("none"), &options, &none), 0);
 	test_claim(&none, "writer", &its);
 	assert_int_equal(tally_relations_open(&its, &relations), ENOENT);
-	tally_relation_gone(&none, &key);
+	tally_relation_unlinked(&none, &key);
 	tally_retire(&its);
 	tally_close(&none);
 }
@@ -346,7 +346,7 @@ fill_and_die(void *argument)
 	test_claim(&segment, "killed", &its);
 	if (tally_relations_open(&its, &lately) != 0)
 		return 1;
-	for (uint32_t n = 0; n < TALLY_RELATION_PLACES; n++)
+	for (uint32_t n = 0; n < TALLY_LOCAL_RELATIONS; n++)
 		add(&lately, n, TALLY_RELATION_READ, 1);
 	tally_test_hook = die_there;
 	add(&lately, MANY + (uint32_t) (uintptr_t) argument, TALLY_RELATION_READ, 1);
@@ -370,7 +370,7 @@ who_is_killed_laying_down_is_counted_once_or_as_lost(void **state)
 		death = deaths[i];
 		assert_int_equal(test_wait(test_child(fill_and_die, (void *) (uintptr_t) i)), 256 + SIGKILL);
 		tally_sweep(&segment);
-		for (uint32_t n = 0; n < TALLY_RELATION_PLACES; n++)
+		for (uint32_t n = 0; n < TALLY_LOCAL_RELATIONS; n++)
 		{
 			uint64_t	count = sums_of(n, TALLY_RELATION_READ).count;
 
@@ -380,7 +380,7 @@ who_is_killed_laying_down_is_counted_once_or_as_lost(void **state)
 		lost = segment.header->relations_lost - lost;
 		/* what was added and not released yet is told as lost: nothing is counted twice */
 		assert_int_equal(lost, i < 3);
-		assert_int_equal(found + (i < 2), TALLY_RELATION_PLACES);
+		assert_int_equal(found + (i < 2), TALLY_LOCAL_RELATIONS);
 		assert_int_equal(tally_reset(&segment), 0);
 		tally_follow(&slot, TALLY_NONE, 0);
 	}

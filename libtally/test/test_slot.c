@@ -51,9 +51,9 @@ the_lowest_free_slot_is_claimed(void **state)
 	test_claim(&segment, "two", &b);
 	assert_int_equal(a.index, 0);
 	assert_int_equal(b.index, 1);
-	assert_int_equal(tally_population(&segment), 2);
+	assert_int_equal(tally_claimed_slots(&segment), 2);
 	tally_retire(&a);
-	assert_int_equal(tally_population(&segment), 1);
+	assert_int_equal(tally_claimed_slots(&segment), 1);
 	test_claim(&segment, "three", &c);
 	assert_int_equal(c.index, 0);
 	assert_int_equal(c.entry->generation, 2);
@@ -245,7 +245,7 @@ retired_slots_of_one_kind_database_and_user_share_a_group(void **state)
 	assert_int_equal(sum.total, 4500);
 	assert_int_equal(sum.min, 0);
 	assert_int_equal(sum.max, 900);
-	assert_int_equal(segment.header->fold_count, 10);
+	assert_int_equal(segment.header->merge_count, 10);
 	assert_at_rest(&segment);
 }
 
@@ -290,9 +290,9 @@ more_sessions_than_slots_are_refused_and_counted(void **state)
 	assert_int_equal(segment.header->overflow_slots, 1);
 	assert_int_equal(segment.header->refused_memory, 0);
 	/* whoever was refused is told when there is room again, and nobody else ever looks */
-	assert_int_equal(segment.header->room, 0);
+	assert_int_equal(segment.header->free_slot_signal, 0);
 	tally_retire(&slots[3]);
-	assert_int_equal(segment.header->room, 1);
+	assert_int_equal(segment.header->free_slot_signal, 1);
 	assert_int_equal(tally_claim(&segment, &identity, &slots[8]), 0);
 	tally_begin(&slots[8], TALLY_NONE);
 	assert_int_equal(slots[8].index, 3);
@@ -438,7 +438,7 @@ nonsense_in_the_book_stays_within_bounds(void **state)
 			segment.header->level_word += 0x100;
 		tally_retire(&slot);
 	}
-	assert_int_equal(tally_population(&segment), 0);
+	assert_int_equal(tally_claimed_slots(&segment), 0);
 }
 
 #define SMALL_BLOCKS 64				/* of 4 KiB; the size of the small tmpfs */
@@ -512,7 +512,7 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	assert_int_equal(tally_claim(&full, &identity, &second), ENOMEM);
 	assert_int_equal(full.header->overflow_slots, 0);
 	assert_int_equal(full.header->refused_memory, 1);
-	assert_int_equal(tally_population(&full), 1);
+	assert_int_equal(tally_claimed_slots(&full), 1);
 	for (uint32_t i = 0; i < 30; i++)
 	{
 		snprintf(name, sizeof(name), "phase::activity %u", i);
@@ -525,7 +525,7 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	tally_retire(&first);
 	assert_int_equal(test_accounts(&full, full.header->entries.count - 1), 310);
 	assert_int_equal(full.header->overflow_groups, 1);
-	assert_int_equal(tally_population(&full), 0);
+	assert_int_equal(tally_claimed_slots(&full), 0);
 	tally_close(&full);
 }
 

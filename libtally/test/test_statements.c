@@ -53,7 +53,7 @@ a_statement_is_entered_once_and_found_from_then_on(void **state)
 {
 	tally_statement_key key = test_key(77);
 	tally_statement_text text = {.bytes = "select 1",.length = 8,.whole = 8,.encoding = 6};
-	tally_cached *place;
+	tally_local_statement *place;
 	char		copy[16];
 
 	(void) state;
@@ -92,7 +92,7 @@ two_statements_of_one_hash_are_kept_apart(void **state)
 	for (int i = 0; i < 3; i++)
 		test_execute(&cache, &a, 100, "a");
 	test_execute(&cache, &b, 7, "b");
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	test_execute(&cache, &b, 9, "b");
 	test_read(&segment, &reading);
 	assert_int_equal(reading.count, 2);
@@ -115,14 +115,14 @@ every_count_reaches_the_table_and_nothing_twice(void **state)
 	memset(&sums, 0, sizeof(sums));
 	for (uint64_t i = 1; i <= 500; i++)
 	{
-		tally_cached *place = test_execute(&cache, &key, i * i * 77 % 100000, "one");
+		tally_local_statement *place = test_execute(&cache, &key, i * i * 77 % 100000, "one");
 
 		assert_non_null(place);
 		tally_moments_add(&sums.exec, i * i * 77 % 100000);
 		hist[tally_bucket(i * i * 77 % 100000)]++;
 		sums.rows += 3;
 		sums.errors += i * i * 77 % 100000 % 2;
-		tally_cached_begin(place);
+		tally_local_statement_begin(place);
 		place->more = 1;
 		tally_moments_add(&place->counts.plan, i);
 		tally_moments_add(&sums.plan, i);
@@ -148,11 +148,11 @@ every_count_reaches_the_table_and_nothing_twice(void **state)
 			place->counts.blocks[b] += (uint64_t) b;
 			sums.blocks[b] += (uint64_t) b;
 		}
-		tally_cached_end(place);
+		tally_local_statement_end(place);
 		if (test_random(&seed) % 5 == 0)
-			tally_cache_empty(&cache);
+			tally_cache_flush(&cache);
 	}
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	assert_int_not_equal(test_entry_of(&segment, 1), TALLY_NONE);
 	tally_statement_figures(&segment, test_entry_of(&segment, 1), &entry);
 	assert_int_equal(entry.counts.first_us, 1001);
@@ -243,7 +243,7 @@ static void
 a_place_about_to_overflow_is_laid_down_first(void **state)
 {
 	tally_statement_key key = test_key(6);
-	tally_cached *place = test_execute(&cache, &key, 100, "six");
+	tally_local_statement *place = test_execute(&cache, &key, 100, "six");
 
 	(void) state;
 	place->counts.exec.count = UINT32_MAX / 2;
@@ -304,7 +304,7 @@ updates_of_cached_statements_write_nothing_that_is_shared(void **state)
 		for (int n = 0; n < 2; n++)
 		{
 			test_execute(&cache, &keys[i], 10, "select $1");
-			tally_cache_lay_down_passing(&cache);
+			tally_cache_flush_passing(&cache);
 		}
 	}
 	memcpy(before, now, segment.size);
@@ -341,11 +341,11 @@ a_segment_without_statements_has_none(void **state)
 	test_claim(&plain, "one", &writer);
 	assert_int_equal(tally_cache_open(&writer, &none), ENOENT);
 	assert_null(none.segment);
-	tally_cache_empty(&none);
+	tally_cache_flush(&none);
 	assert_int_equal(tally_statement_known(&plain, &key), TALLY_NONE);
 	assert_false(tally_statement_load(&plain, &key, &empty, NULL));
 	assert_int_equal(tally_statements_count(&plain), 0);
-	assert_int_equal(tally_statements_mend(&plain), 0);
+	assert_int_equal(tally_statements_repair(&plain), 0);
 	assert_int_equal(tally_reset(&plain), 0);
 	tally_retire(&writer);
 	assert_at_rest(&plain);
@@ -498,7 +498,7 @@ a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 	assert_true(entered > 100 && refused > 100);
 	assert_true(full.header->statements_dropped >= refused);
 	tally_retire(&writer);
-	assert_int_equal(tally_statements_mend(&full), 0);
+	assert_int_equal(tally_statements_repair(&full), 0);
 	assert_statements_at_rest(&full);
 	/* with room again, all goes on */
 	unlink(ballast);

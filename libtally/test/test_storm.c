@@ -152,11 +152,11 @@ sixteen_writers_and_their_oracles_agree(void **state)
 	time += sum.total;
 	assert_true(time == lived);
 	assert_true(test_sessions(&segment) == sessions);
-	assert_true(segment.header->fold_count == sessions);
+	assert_true(segment.header->merge_count == sessions);
 	assert_true(segment.header->overflow_slots == refused);
 	assert_true(sessions + refused == WRITERS * SESSIONS);
 	assert_true(sessions > 1000);
-	assert_int_equal(segment.header->lost_folds, 0);
+	assert_int_equal(segment.header->lost_merges, 0);
 }
 
 static int
@@ -219,7 +219,7 @@ hundreds_killed_at_random_instants_leak_nothing_and_count_once(void **state)
 	tally_sweep(&segment);
 	watch(&seed, last);
 	assert_at_rest(&segment);
-	assert_int_equal(segment.header->lost_folds, 0);
+	assert_int_equal(segment.header->lost_merges, 0);
 	for (uint32_t s = 0; s < STATS; s++)
 	{
 		uint64_t	begun = 0,

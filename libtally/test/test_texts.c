@@ -43,7 +43,7 @@ enter(uint64_t id, uint32_t kept, uint32_t whole)
 {
 	tally_statement_key key = test_key(id);
 	tally_statement_text text = {.bytes = long_text,.length = kept,.whole = whole,.encoding = 6};
-	tally_cached *place = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
+	tally_local_statement *place = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
 
 	assert_non_null(place);
 	return tally_statement_at(&segment, place->entry);
@@ -163,7 +163,7 @@ a_text_longer_than_all_blocks_is_cut_and_counted(void **state)
 	/* with the first one's blocks back, there is room again; for the second one too */
 	assert_int_equal(tally_statements_reset(&segment, &filter), 1);
 	assert_text(enter(3, 10000, 10000), 10000);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	assert_text(enter(2, 10, 10), 10);
 	assert_blocks_add_up(0);
 	assert_int_equal(segment.header->texts_cut, 2);
@@ -197,7 +197,7 @@ blocks_are_used_again_after_evictions(void **state)
 	assert_true(segment.header->texts_cut > 0);
 	assert_blocks_add_up(0);
 	tally_retire(&slot);
-	assert_int_equal(tally_statements_mend(&segment), 0);
+	assert_int_equal(tally_statements_repair(&segment), 0);
 	assert_blocks_add_up(0);
 }
 
@@ -306,8 +306,8 @@ blocks_that_a_dead_process_had_taken_are_found_again(void **state)
 	assert_int_equal(kept, 2000);
 	assert_text(enter(2, 700, 700), 700);
 	assert_blocks_add_up(8);
-	tally_cache_empty(&cache);
-	assert_int_equal(tally_statements_mend(&segment), 0);
+	tally_cache_flush(&cache);
+	assert_int_equal(tally_statements_repair(&segment), 0);
 	assert_blocks_add_up(0);
 	assert_text(enter(3, 2000, 2000), 2000);
 	assert_int_equal(segment.header->texts_used, 4 + 8 + 3);
@@ -337,11 +337,11 @@ spoilt_chains_end_somewhere(void **state)
 		if (tally_set_at(&segment, n / TALLY_WAYS)->tags[n % TALLY_WAYS] != 0)
 			assert_true(tally_statement_text_copy(&segment, tally_statement_at(&segment, n), copy,
 												  sizeof(copy)) <= 2000);
-	tally_cache_empty(&cache);
-	tally_statements_mend(&segment);
+	tally_cache_flush(&cache);
+	tally_statements_repair(&segment);
 	assert_true(tally_statements_count(&segment) <= 1);
 	tally_statements_reset(&segment, &all);
-	tally_statements_mend(&segment);
+	tally_statements_repair(&segment);
 	assert_blocks_add_up(0);
 	assert_text(enter(9, 3000, 3000), 3000);
 	segment.header->texts_free = (uint64_t) 5 << 32 | (count + 9);

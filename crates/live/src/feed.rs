@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use segment::clients::Clients;
-use segment::kernel::{Watch, Witness};
+use segment::clients::ClientTotals;
+use segment::kernel::{KernelView, Watch};
 use segment::{Interval, Segment, SegmentPath, Snapshot};
 
 use super::watch;
@@ -60,10 +60,10 @@ impl Source {
         let mut interval = Interval::between(&self.segment, Some(&self.previous), &snapshot);
         interval.kernel = match &mut self.watch {
             Some(watch) => watch.observe(Some(&self.previous), &snapshot, interval.busy_seconds),
-            None => Witness::not_asked("--no-witness was given"),
+            None => KernelView::unavailable("--no-witness was given"),
         };
         let io = match &mut self.io {
-            Some(io) => Some(io.next(&self.segment, &interval, &Clients::of(&snapshot))?),
+            Some(io) => Some(io.next(&self.segment, &interval, &ClientTotals::of(&snapshot))?),
             None => None,
         };
         self.previous = snapshot;

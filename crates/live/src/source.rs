@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use segment::kernel::{Watch, Witness};
+use segment::kernel::{KernelView, Watch};
 use segment::statements::StatementRecord;
 use segment::{Frame, Header, RelationRow, Relations, Segment, SegmentPath, Snapshot, Statements};
 
@@ -50,7 +50,7 @@ pub struct Taken {
     /// At a detail: what was done to the files of relations, since as long.
     pub relations: Option<(Vec<RelationRow>, u64)>,
     /// At a detail: what the kernel says, since as long.
-    pub kernel: Option<(Witness, u64)>,
+    pub kernel: Option<(KernelView, u64)>,
 }
 
 /// Where frames come from.

@@ -184,7 +184,7 @@ fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
         match segment {
             // A server that cannot be seen (another pid namespace) may well run.
             Ok(segment) if segment.server_runs() != Some(false) => {
-                running.push((path, segment.place().clone(), segment.header().host.clone()));
+                running.push((path, segment.segment_path().clone(), segment.header().host.clone()));
             }
             Ok(_) => {}
             Err(error) => passed_over.push(format!("\n  {error}")),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use device::{Devices, Problem, Reading, System};
-use segment::clients::Clients;
+use segment::clients::ClientTotals;
 use segment::{Interval, Relations, Segment};
 
 use super::{relation_names, tablespaces};
@@ -58,7 +58,7 @@ impl Watch {
         &mut self,
         segment: &Segment,
         interval: &Interval,
-        clients: &Clients,
+        clients: &ClientTotals,
     ) -> Result<Io, Error> {
         let found = self.tail.read(segment, Instant::now(), false)?;
         let events: Vec<segment::Event> = found

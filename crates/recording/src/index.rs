@@ -9,7 +9,7 @@ use crate::rows::{FrameRow, ServerRow};
 use crate::statistics::StatRow;
 use crate::table::Table;
 use segment::interval::{ClockInfo, ServerInfo};
-use segment::kernel::Witness;
+use segment::kernel::KernelView;
 use segment::{ClockKind, Frame, Level, Overflows, Population};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Index {
             ticks: ticks(|row| row.interval_ns),
             clock: ClockInfo { kind: clock_kind(server).name(), ticks_per_second: rate },
             level: level(&last.level),
-            level_end: last.level_left_ns.map(|left| segment::frame::LevelLeft {
+            level_end: last.level_left_ns.map(|left| segment::frame::LevelRemaining {
                 left: self::ticks(left, rate),
                 then: level(last.level_then.as_deref().unwrap_or_default()),
             }),
@@ -96,7 +96,7 @@ impl Index {
                 directory: sum(|row| row.overflow_directory),
                 groups: sum(|row| row.overflow_groups),
                 memory: sum(|row| row.overflow_memory),
-                lost_folds: sum(|row| row.overflow_lost_merges),
+                lost_merges: sum(|row| row.overflow_lost_merges),
                 statements_dropped: sum(|row| row.overflow_statements_dropped),
                 statements_lost: sum(|row| row.overflow_statements_lost),
                 texts_cut: sum(|row| row.overflow_texts_cut),
@@ -108,7 +108,9 @@ impl Index {
             ended_sessions: sum(|row| row.ended_sessions),
             ended_ticks: ticks(|row| row.ended_ns),
             statistics: Vec::new(),
-            kernel: Witness::not_asked("a recording has the kernel's view beside the intervals"),
+            kernel: KernelView::unavailable(
+                "a recording has the kernel's view beside the intervals",
+            ),
         })
     }
 }

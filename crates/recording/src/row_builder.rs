@@ -87,7 +87,7 @@ impl RowBuilder {
         row.overflow_directory = overflow.directory;
         row.overflow_groups = overflow.groups;
         row.overflow_memory = overflow.memory;
-        row.overflow_lost_merges = overflow.lost_folds;
+        row.overflow_lost_merges = overflow.lost_merges;
         row.overflow_statements_dropped = overflow.statements_dropped;
         row.overflow_statements_lost = overflow.statements_lost;
         row.overflow_texts_cut = overflow.texts_cut;

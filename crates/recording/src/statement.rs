@@ -2,7 +2,7 @@
 //! Statements as rows, and rows as statements.
 
 use crate::rows::{self, StatementAccountRow, StatementRow, TextRow};
-use segment::statements::{PartRecord, StatementRecord, Text, TimesRecord, Unit, COUNTERS};
+use segment::statements::{AccountRecord, StatementRecord, Text, TimesRecord, Unit, COUNTERS};
 use segment::{Histogram, StatementKey};
 
 /// Number of counters of a statement.
@@ -130,8 +130,8 @@ pub(crate) fn key_of(
     StatementKey { id: queryid as u64, database_id, user_id, toplevel }
 }
 
-pub(crate) fn account_of(row: &StatementAccountRow, ticks_per_second: f64) -> PartRecord {
-    PartRecord {
+pub(crate) fn account_of(row: &StatementAccountRow, ticks_per_second: f64) -> AccountRecord {
+    AccountRecord {
         account: row.account.clone(),
         count: row.count,
         ticks: (row.total_ns as f64 * ticks_per_second * 1e-9).round() as i64,

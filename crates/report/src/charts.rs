@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use segment::statements::Class;
+use segment::statements::WaitClass;
 use view::HostMetrics;
 
 use super::material::{Material, Moment};
@@ -17,8 +17,15 @@ use view::document::{Axis, AxisName, Chart, ChartKind, Reference, Series, Unit};
 /// Activities that have a series of their own.
 const ACTIVITIES: usize = 12;
 /// From the bottom of the stack up.
-const ORDER: [Class; 7] =
-    [Class::Cpu, Class::Io, Class::Lwlock, Class::Lock, Class::Client, Class::Ipc, Class::Other];
+const ORDER: [WaitClass; 7] = [
+    WaitClass::Cpu,
+    WaitClass::Io,
+    WaitClass::Lwlock,
+    WaitClass::Lock,
+    WaitClass::Client,
+    WaitClass::Ipc,
+    WaitClass::Other,
+];
 
 /// The times of the points.
 pub fn main_axis(points: &[Point]) -> Axis {
@@ -91,13 +98,13 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
     let mut names: Vec<(&Arc<str>, f64)> = sums.into_iter().collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let rest = names.split_off(names.len().min(ACTIVITIES));
-    let rank = |name: &str| ORDER.iter().position(|class| *class == Class::of(name));
+    let rank = |name: &str| ORDER.iter().position(|class| *class == WaitClass::of_name(name));
     names.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then_with(|| b.1.total_cmp(&a.1)));
     let places: HashMap<&str, usize> =
         names.iter().enumerate().map(|(at, (name, _))| (&***name, at)).collect();
     let mut series: Vec<Series> = Vec::new();
     for (name, _) in &names {
-        let class = Class::of(name).name();
+        let class = WaitClass::of_name(name).name();
         let shade = series.iter().filter(|s| s.class == Some(class)).count();
         let values = vec![None; points.len()];
         series.push(Series { name: name.to_string(), class: Some(class), shade, values });
@@ -220,7 +227,7 @@ fn commits(points: &[Point]) -> Chart {
 fn commit_times(points: &[Point]) -> Chart {
     Chart {
         series: vec![
-            line("a commit that led a flush", values(points, |f, _| f.led.mean_seconds)),
+            line("a commit that led a flush", values(points, |f, _| f.leader.mean_seconds)),
             line("its sync of the WAL", values(points, |f, _| f.sync.mean_seconds)),
         ],
         ..lines("commit_times", "commits", "Mean time of commits", Unit::Seconds)

@@ -32,7 +32,7 @@ pub struct Figures {
     /// Commits that wrote WAL.
     pub commits: u64,
     /// Commits that led a flush.
-    pub led: Timing,
+    pub leader: Timing,
     /// Syncs of the WAL in commits.
     pub sync: Timing,
     /// Syncs of the WAL.
@@ -70,7 +70,7 @@ impl Figures {
             handle_seconds: sum(|c| c.handle.seconds),
             read_seconds: sum(|c| c.read.seconds),
             commits: interval.commits.count,
-            led: interval.commits.led,
+            leader: interval.commits.leader,
             sync: interval.commits.sync,
             flushes: interval.commits.flushes,
             read_bytes: moved(|_, operation| operation == "read"),

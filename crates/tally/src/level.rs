@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use segment::{Level, LevelEnd, LevelSwitch, Segment, Standing};
+use segment::{Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -127,7 +127,7 @@ fn meant(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
 }
 
 fn say(segment: &Segment, json: bool) -> Result<(), Error> {
-    let Standing { level, end } = segment.standing()?;
+    let LevelSetting { level, end } = segment.level_setting()?;
     let now = segment.clock().now();
     let left = end.map(|end| segment.clock().seconds(end.tick.saturating_sub(now)));
     let mut out = view::escape::stdout();
@@ -225,8 +225,8 @@ fn for_a_while(
 /// A level that is ours until it is put back; a panic puts it back as well.
 struct Held<'s> {
     switch: &'s LevelSwitch,
-    mine: Standing,
-    found: Standing,
+    mine: LevelSetting,
+    found: LevelSetting,
     then: Level,
     segment: &'s Segment,
     ended: bool,
@@ -234,13 +234,13 @@ struct Held<'s> {
 
 impl<'s> Held<'s> {
     fn set(switch: &'s LevelSwitch, segment: &'s Segment, level: Level, length: Duration) -> Self {
-        let found = switch.standing();
+        let found = switch.level_setting();
         let clock = segment.clock();
         let tick = clock.now().saturating_add(clock.ticks(length.as_secs_f64()));
         // If what is found has an end of its own, it is the level after that.
         let then = found.end.map_or(found.level, |end| end.then);
-        let mine = Standing { level, end: Some(LevelEnd { tick, then }) };
-        switch.put(mine);
+        let mine = LevelSetting { level, end: Some(LevelEnd { tick, then }) };
+        switch.apply(mine);
         Self { switch, mine, found, then, segment, ended: false }
     }
 
@@ -250,24 +250,24 @@ impl<'s> Held<'s> {
 
     fn restore(&mut self) -> End {
         self.ended = true;
-        let mut standing = self.switch.standing();
+        let mut setting = self.switch.level_setting();
         // A process of the server takes the end away before it sets the level that follows.
         let began = Instant::now();
-        while standing == (Standing { end: None, ..self.mine }) && began.elapsed() < NAP {
+        while setting == (LevelSetting { end: None, ..self.mine }) && began.elapsed() < NAP {
             std::thread::sleep(Duration::from_millis(1));
-            standing = self.switch.standing();
+            setting = self.switch.level_setting();
         }
-        if standing == self.mine {
+        if setting == self.mine {
             // What was found may have had an end, and that may be still to come.
             let over = self.found.end.is_some_and(|end| end.tick <= self.segment.clock().now());
-            let back = if over { Standing { level: self.then, end: None } } else { self.found };
-            self.switch.put(back);
+            let back = if over { LevelSetting { level: self.then, end: None } } else { self.found };
+            self.switch.apply(back);
             return End::Restored(back.level);
         }
-        if standing.level == self.then {
+        if setting.level == self.then {
             return End::Restored(self.then);
         }
-        End::Taken(standing.level)
+        End::Taken(setting.level)
     }
 }
 

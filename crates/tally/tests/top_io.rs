@@ -99,7 +99,8 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
         intervals.iter().map(|interval| interval["commits"][name].as_u64().unwrap()).sum()
     };
     assert_eq!(commits("count"), COMMITS);
-    let led: u64 = intervals.iter().map(|i| i["commits"]["led"]["count"].as_u64().unwrap()).sum();
+    let led: u64 =
+        intervals.iter().map(|i| i["commits"]["leader"]["count"].as_u64().unwrap()).sum();
     let syncs = total("files", &[("file", "wal"), ("operation", "sync")], "count");
     assert!(led > 0 && syncs as u64 >= led, "{led} led, {syncs} syncs");
     assert_eq!(syncs as u64, commits("flushes"));

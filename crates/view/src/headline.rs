@@ -172,7 +172,7 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
             "ended sessions were added to the group of last resort (pg_tally.max_groups)",
         ),
         (over.memory, "times the file system had no room for a session's statistics"),
-        (over.lost_folds, "ended sessions were damaged and are lost"),
+        (over.lost_merges, "ended sessions were damaged and are lost"),
         (
             over.statements_dropped,
             "counts of statements found no room and are missing (pg_tally.max_statements)",

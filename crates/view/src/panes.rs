@@ -149,11 +149,11 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
     summed.sort_by_key(|(idle, ..)| *idle);
 
     let mut rows = Vec::new();
-    let line = |key: String, names: [String; 2], timing: &Timing, idle: bool, branches: bool| {
+    let line = |key: String, names: [String; 2], timing: &Timing, tone: Tone, branches: bool| {
+        let idle = tone == Tone::Quiet;
         let share = share(timing.seconds, interval);
         let off = key.starts_with("uninstrumented");
         let concurrency = concurrency(timing.seconds, off, interval);
-        let tone = if idle { Tone::Quiet } else { Tone::of(&names[0]) };
         let [activity, phase] = names;
         Row {
             key,
@@ -182,7 +182,10 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         } else {
             accounts.first().map_or(String::new(), |a| a.phase.to_string())
         };
-        rows.push(line(key.clone(), [activity.to_string(), phase], timing, *idle, many));
+        // All are of one activity, so of one class.
+        let class = accounts.first().filter(|_| !idle).map(|a| a.class);
+        let tone = class.map_or(Tone::Quiet, Tone::of);
+        rows.push(line(key.clone(), [activity.to_string(), phase], timing, tone, many));
         if many && wish.open.shows(&key) {
             let phases = sorted(accounts.clone(), wish, |a, b| {
                 by(&wish.sort, (&a.timing, &a.phase), (&b.timing, &b.phase))
@@ -190,9 +193,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
             for account in phases {
                 let key = format!("{key} {}", account.phase);
                 let names = [format!("  {}", account.phase), String::new()];
-                let mut row = line(key, names, &account.timing, *idle, false);
-                row.tone = if *idle { Tone::Quiet } else { Tone::of(activity) };
-                rows.push(row);
+                rows.push(line(key, names, &account.timing, tone, false));
             }
         }
     }
@@ -247,7 +248,7 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
                     maybe_duration(t.max_seconds),
                 ],
                 bar: None,
-                tone: if wait.idle { Tone::Quiet } else { Tone::of(&wait.activity) },
+                tone: if wait.idle { Tone::Quiet } else { Tone::of(wait.class) },
                 branches: false,
             }
         })
@@ -405,7 +406,7 @@ pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wis
                 ],
                 bar: None,
                 tone: match s.state {
-                    "active" => Tone::of(&s.activity),
+                    "active" => Tone::of(s.class),
                     _ => Tone::Quiet,
                 },
                 branches: false,

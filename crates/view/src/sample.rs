@@ -13,11 +13,12 @@ use segment::interval::{
     AccountRow, ClockInfo, CommandRow, EndedRow, HoldingRow, Interval, ServerInfo, SessionRow,
     Timing,
 };
-use segment::kernel::Witness;
+use segment::kernel::KernelView;
 use segment::locks::{LockRow, LwlockRow, LwlockTotals, PhaseRow};
 use segment::relations::{RelationKey, RelationTiming};
 use segment::statements::{Blocks, Wal};
 use segment::wal::WalRow;
+use segment::WaitClass;
 use segment::{
     Clock, ClockKind, EventKind, Histogram, Level, Overflows, RelationRow, StatementKey,
 };
@@ -95,6 +96,7 @@ fn session(pid: i32, state: &'static str, phase: &str, activity: &str) -> Sessio
         application: if client { "pgbench" } else { "" }.to_string(),
         phase: phase.into(),
         activity: activity.into(),
+        class: WaitClass::of_name(activity),
         since_seconds: 0.0123,
         state,
         lived_seconds: 1.0,
@@ -240,7 +242,8 @@ fn relations() -> Vec<RelationRow> {
 }
 
 fn activity(phase: &str, activity: &str, count: u64, seconds: f64) -> ActivityRow {
-    ActivityRow { phase: phase.into(), activity: activity.into(), count, seconds }
+    let class = WaitClass::of_name(activity);
+    ActivityRow { phase: phase.into(), activity: activity.into(), class, count, seconds }
 }
 
 fn statement(id: u64, query: &str, calls: &[u64], activities: Vec<ActivityRow>) -> StatementRow {
@@ -452,8 +455,8 @@ pub fn interval() -> Interval {
         file_processes: file_processes(),
         commits: Commits {
             count: 1600,
-            led: timing(400, 0.36),
-            carried: timing(1150, 0.69),
+            leader: timing(400, 0.36),
+            group_committed: timing(1150, 0.69),
             asynchronous: timing(50, 0.0005),
             flushes: 405,
             commits_per_flush: Some(1550.0 / 400.0),
@@ -471,7 +474,7 @@ pub fn interval() -> Interval {
             buffers_full: 3,
         }],
         statistics: Vec::new(),
-        kernel: Witness {
+        kernel: KernelView {
             available: true,
             sessions: 5,
             cpu_account_seconds: 0.477,
@@ -483,7 +486,7 @@ pub fn interval() -> Interval {
             unexplained_error: 0.004,
             samples: 1234,
             samples_unexplained: 2,
-            ..Witness::default()
+            ..KernelView::default()
         },
     };
     let held = |lock: &str, seconds| HoldingRow { lock: lock.into(), mode: "exclusive", seconds };

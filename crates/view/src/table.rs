@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::escape::visible;
+use segment::WaitClass;
 
 /// A column.
 #[derive(Debug, Clone, Copy)]
@@ -42,18 +43,18 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// Of an activity, "cpu" or `Type:Event`.
-    pub fn of(activity: &str) -> Tone {
-        match activity.split(':').next().unwrap_or("") {
-            "cpu" => Tone::Cpu,
-            "IO" => Tone::Io,
-            "LWLock" | "BufferPin" => Tone::Latch,
-            "Lock" => Tone::Lock,
-            "Client" => Tone::Client,
-            "IPC" => Tone::Ipc,
-            "Timeout" => Tone::Timeout,
-            "Activity" => Tone::Quiet,
-            _ => Tone::Other,
+    /// Of an activity of that class.
+    pub fn of(class: WaitClass) -> Tone {
+        match class {
+            WaitClass::Cpu => Tone::Cpu,
+            WaitClass::Io => Tone::Io,
+            WaitClass::Lwlock | WaitClass::BufferPin => Tone::Latch,
+            WaitClass::Lock => Tone::Lock,
+            WaitClass::Client => Tone::Client,
+            WaitClass::Ipc => Tone::Ipc,
+            WaitClass::Timeout => Tone::Timeout,
+            WaitClass::Activity => Tone::Quiet,
+            WaitClass::Extension | WaitClass::Other => Tone::Other,
         }
     }
 }

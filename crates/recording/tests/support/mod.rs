@@ -8,7 +8,7 @@ use segment::delta::{Change, Extreme, Total};
 use segment::directory::{Stat, StatKind};
 use segment::frame::FrameStat;
 use segment::interval::{ClockInfo, ServerInfo};
-use segment::kernel::Witness;
+use segment::kernel::KernelView;
 use segment::{Frame, Histogram, Level, Overflows};
 use std::path::Path;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
         ended_sessions: 1,
         ended_ticks: 7,
         statistics,
-        kernel: Witness::default(),
+        kernel: KernelView::default(),
     }
 }
 

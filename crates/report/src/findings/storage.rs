@@ -21,8 +21,8 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
 
 fn commits(material: &Material) -> Option<Finding> {
     let commits = &material.whole.commits;
-    let mean = commits.led.mean_seconds?;
-    let share = commits.sync.seconds / commits.led.seconds.max(1e-12);
+    let mean = commits.leader.mean_seconds?;
+    let share = commits.sync.seconds / commits.leader.seconds.max(1e-12);
     let mut text = format!(
         "A commit that led a flush took {} on average, {} % of it the sync of the WAL",
         duration(mean),

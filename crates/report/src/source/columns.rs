@@ -10,7 +10,7 @@ use segment::delta::{Change, Total};
 use segment::directory::{Stat, StatKind};
 use segment::frame::{Frame, FrameStat};
 use segment::interval::ClockInfo;
-use segment::kernel::Witness;
+use segment::kernel::KernelView;
 use segment::{Histogram, Interval};
 use view::HostMetrics;
 
@@ -179,7 +179,7 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
         ended_sessions: 0,
         ended_ticks: 0,
         statistics,
-        kernel: Witness::default(),
+        kernel: KernelView::default(),
     }
 }
 

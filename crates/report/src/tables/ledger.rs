@@ -2,7 +2,6 @@
 //! Where the time went: accounts, waits, commands.
 
 use segment::interval::{AccountRow, Interval};
-use segment::statements::Class;
 
 use super::{each, rate, share, timing, SECONDS, TIMING};
 use view::document::{Cell, Column, Table, Unit};
@@ -43,7 +42,7 @@ pub fn ledger(interval: &Interval) -> Table {
             each(seconds, interval.commits.count).into(),
         ];
         row.extend(timing(&account.timing, interval));
-        table.push(Some(Class::of(&account.activity).name()), row);
+        table.push(Some(account.class.name()), row);
     }
     table
 }
@@ -90,7 +89,7 @@ pub fn waits(interval: &Interval) -> Table {
             rate(seconds, interval).into(),
         ];
         row.extend(timing(&wait.timing, interval));
-        table.push(Some(Class::of(&wait.activity).name()), row);
+        table.push(Some(wait.class.name()), row);
     }
     table
 }

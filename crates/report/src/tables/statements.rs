@@ -2,7 +2,7 @@
 //! The statements, with what can be opened of each.
 
 use segment::interval::Interval;
-use segment::statements::Class;
+use segment::statements::WaitClass;
 
 use super::rate;
 use view::document::{Cell, Column, Details, Table, Unit};
@@ -72,13 +72,13 @@ fn cells(row: &StatementRow, interval: &Interval) -> Vec<Cell> {
         row.blocks.hit_ratio().into(),
     ];
     let classes = [
-        Class::Cpu,
-        Class::Io,
-        Class::Lwlock,
-        Class::Lock,
-        Class::Client,
-        Class::Ipc,
-        Class::Other,
+        WaitClass::Cpu,
+        WaitClass::Io,
+        WaitClass::Lwlock,
+        WaitClass::Lock,
+        WaitClass::Client,
+        WaitClass::Ipc,
+        WaitClass::Other,
     ];
     cells.extend(classes.map(|class| Cell::from(part(class))));
     cells.extend([
@@ -94,8 +94,13 @@ fn cells(row: &StatementRow, interval: &Interval) -> Vec<Cell> {
 
 /// The class in which it spends most.
 fn class(row: &StatementRow) -> &'static str {
-    let most = |a: &Class, b: &Class| row.split.class(*a).total_cmp(&row.split.class(*b));
-    Class::ALL.into_iter().max_by(most).filter(|_| row.seconds > 0.0).unwrap_or(Class::Other).name()
+    let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
+    WaitClass::ALL
+        .into_iter()
+        .max_by(most)
+        .filter(|_| row.seconds > 0.0)
+        .unwrap_or(WaitClass::Other)
+        .name()
 }
 
 fn details(row: &StatementRow) -> Details {

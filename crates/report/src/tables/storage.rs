@@ -113,8 +113,8 @@ pub fn commits(interval: &Interval) -> Table {
     });
     let mut table = Table::new("commits", "Commits that wrote WAL", columns).noted(note);
     let parts: [(&str, &Timing); 9] = [
-        ("led a flush", &commits.led),
-        ("were carried by another's", &commits.carried),
+        ("led a flush", &commits.leader),
+        ("were carried by another's", &commits.group_committed),
         ("did not wait", &commits.asynchronous),
         ("of these: insert WAL", &commits.insert),
         ("of these: queue for the flush", &commits.queue),

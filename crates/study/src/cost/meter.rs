@@ -141,13 +141,13 @@ impl Meter {
             totals.push(match on_cpu(&backend.schedstat) {
                 None => None,
                 Some((cpu_ns, dispatches)) => {
-                    let pulse = self.segment.pulse(backend.slot, self.counter)?;
+                    let counters = self.segment.book_counters(backend.slot, self.counter)?;
                     let seq = match self.of {
-                        CostOf::Level => pulse.seq,
-                        CostOf::Statements => self.segment.statement_pulse(backend.slot)?,
+                        CostOf::Level => counters.seq,
+                        CostOf::Statements => self.segment.statement_changes(backend.slot)?,
                         CostOf::Outside => 0,
                     };
-                    Some(Totals { cpu_ns, dispatches, commands: pulse.calls, seq })
+                    Some(Totals { cpu_ns, dispatches, commands: counters.calls, seq })
                 }
             });
         }

@@ -3,7 +3,7 @@
 //! What is toggled, changed for the time being: the level that was found is put back on every
 //! way out, and statements go on.
 
-use segment::{Level, LevelSwitch, Segment, Standing};
+use segment::{Level, LevelSetting, LevelSwitch, Segment};
 
 use error::Error;
 use study::cost::CostOf;
@@ -13,7 +13,7 @@ pub struct Toggle {
     switch: LevelSwitch,
     of: CostOf,
     level: Level,
-    found: Standing,
+    found: LevelSetting,
 }
 
 impl Toggle {
@@ -21,7 +21,7 @@ impl Toggle {
     /// or the one that stays in force while something else is toggled.
     pub fn new(segment: &Segment, of: CostOf, level: Level) -> Result<Self, Error> {
         let switch = segment.level_switch()?;
-        let toggle = Self { found: switch.standing(), switch, of, level };
+        let toggle = Self { found: switch.level_setting(), switch, of, level };
         toggle.switch.set(level);
         // A run that was killed may have left them paused.
         toggle.switch.pause_statements(false);
@@ -54,6 +54,6 @@ impl Drop for Toggle {
     fn drop(&mut self) {
         // A panic comes by here as well.
         self.switch.pause_statements(false);
-        self.switch.put(self.found);
+        self.switch.apply(self.found);
     }
 }

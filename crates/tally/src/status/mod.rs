@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use scratch::Process;
 use segment::interval::{ClockInfo, ServerInfo};
-use segment::kernel::{Watch, Witness};
+use segment::kernel::{KernelView, Watch};
 use segment::{Event, EventKind, Interval, Level, Overflows, ProbeState, Segment};
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ struct Status {
     probes: Vec<ProbeRow>,
     /// Busy time of the second in which the witness looked.
     busy_seconds: f64,
-    witness: Witness,
+    witness: KernelView,
     events: Vec<EventRow>,
 }
 
@@ -89,7 +89,7 @@ struct RelationTable {
     used: u32,
     capacity: u32,
     /// How often one found no room and went with the others.
-    without_room: u64,
+    overflow: u64,
 }
 
 impl RelationTable {
@@ -97,7 +97,7 @@ impl RelationTable {
         Self {
             used: relations.entries(),
             capacity: relations.capacity(),
-            without_room: relations.without_room(),
+            overflow: relations.overflow(),
         }
     }
 }
@@ -210,7 +210,7 @@ fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error>
     let before = segment.snapshot(None)?;
     if running == Some(false) {
         let mut whole = Interval::between(segment, None, &before);
-        whole.kernel = Witness::not_asked("the server has ended");
+        whole.kernel = KernelView::unavailable("the server has ended");
         return Ok(whole);
     }
     let mut watch = Watch::start(segment);

@@ -2,7 +2,7 @@
 //! Checkpoints, from the events that the checkpointer puts down: one at the begin, and three at the
 //! end, of which the first makes it known and the others add to it.
 
-use segment::clients::Clients;
+use segment::clients::ClientTotals;
 use serde::Serialize;
 
 use crate::events::Row;
@@ -41,13 +41,13 @@ impl Meanwhile {
 /// Sums at an instant, from which it can be reckoned what has come since.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mark {
-    clients: Clients,
+    clients: ClientTotals,
     time: f64,
 }
 
 impl Mark {
     /// What has come since, up to `time`, when the sums were `now`.
-    pub fn until(&self, now: &Clients, time: f64) -> Option<Meanwhile> {
+    pub fn until(&self, now: &ClientTotals, time: f64) -> Option<Meanwhile> {
         let (commands, handle) = now.since(&self.clients)?;
         Some(Meanwhile::of((time - self.time).max(0.0), commands, handle))
     }
@@ -148,7 +148,7 @@ fn meanwhile(text: &str, when: &str) -> Option<Meanwhile> {
 
 fn mark(text: &str, time: Option<f64>) -> Option<Mark> {
     let mut parts = find(text, "mark")?.split(':');
-    let clients = Clients {
+    let clients = ClientTotals {
         resets: parts.next()?.parse().ok()?,
         commands: parts.next()?.parse().ok()?,
         seconds: parts.next()?.parse().ok().filter(|n: &f64| n.is_finite())?,
@@ -186,7 +186,7 @@ impl Begun {
     }
 
     /// It runs still, at `time`, when the clients' sums were `now`.
-    pub fn running(&self, now: &Clients, time: f64) -> Running {
+    pub fn running(&self, now: &ClientTotals, time: f64) -> Running {
         Running {
             begun: self.time,
             reason: self.reason.clone(),
@@ -306,15 +306,15 @@ pub(super) mod tests {
     fn what_came_after_is_reckoned_from_the_sums_unless_they_began_again_or_were_not_all_seen() {
         let begun =
             Begun::of(&row("checkpoint begins: reason=wal mark=1:20000:20.500000:2")).unwrap();
-        let now = Clients { resets: 1, commands: 21000, seconds: 22.5, off_stretches: 2 };
+        let now = ClientTotals { resets: 1, commands: 21000, seconds: 22.5, off_stretches: 2 };
         let running = begun.running(&now, 1004.0);
         let during = running.during.unwrap();
         assert_eq!((during.seconds, during.commands), (4.0, 1000));
         assert_eq!(during.mean_handle_seconds, Some(0.002));
         for other in [
-            Clients { resets: 2, ..now },
-            Clients { off_stretches: 3, ..now },
-            Clients { commands: 10, ..now },
+            ClientTotals { resets: 2, ..now },
+            ClientTotals { off_stretches: 3, ..now },
+            ClientTotals { commands: 10, ..now },
         ] {
             assert_eq!(begun.running(&other, 1004.0).during, None, "{other:?}");
         }

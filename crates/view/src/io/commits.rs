@@ -20,8 +20,8 @@ pub fn lines(interval: &Interval) -> Vec<String> {
             parts.push(format!("{}/s {what} {mean} each", per_second(timing.count)));
         }
     };
-    whole("led a flush,", &commits.led);
-    whole("were carried,", &commits.carried);
+    whole("led a flush,", &commits.leader);
+    whole("were carried,", &commits.group_committed);
     whole("did not wait,", &commits.asynchronous);
     let mut line = format!("{}/s: {}", per_second(commits.count), parts.join("; "));
     if let Some(n) = commits.commits_per_flush {

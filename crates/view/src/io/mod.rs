@@ -17,7 +17,7 @@ mod wal;
 
 use std::sync::Arc;
 
-use segment::clients::Clients;
+use segment::clients::ClientTotals;
 use segment::interval::{Interval, SessionRow};
 use segment::{Event, EventKind, RelationRow};
 use serde::Serialize;
@@ -112,7 +112,7 @@ impl Told {
 
     /// What there is to show at the end of `interval`, when `clients` had been done. A checkpoint runs no longer than its
     /// process.
-    pub fn io(&self, interval: &Interval, clients: &Clients) -> Io {
+    pub fn io(&self, interval: &Interval, clients: &ClientTotals) -> Io {
         let lives = |pid: i32| {
             let is_it = |session: &SessionRow| session.pid == pid && session.state != "dead";
             interval.sessions.iter().any(is_it)
@@ -164,10 +164,10 @@ mod tests {
         let interval = sample::interval();
         let checkpointer = 4210;
         let mut told = Told::default();
-        assert_eq!(told.io(&interval, &Clients::default()).checkpoint_running, None);
+        assert_eq!(told.io(&interval, &ClientTotals::default()).checkpoint_running, None);
         note(&mut told, 1, 1, EventKind::Checkpoint, "checkpoint begins: reason=time");
         assert_eq!(
-            told.io(&interval, &Clients::default()).checkpoint_running,
+            told.io(&interval, &ClientTotals::default()).checkpoint_running,
             None,
             "its process is not there"
         );
@@ -178,22 +178,22 @@ mod tests {
             EventKind::Checkpoint,
             "checkpoint begins: reason=request",
         );
-        let running = told.io(&interval, &Clients::default()).checkpoint_running.unwrap();
+        let running = told.io(&interval, &ClientTotals::default()).checkpoint_running.unwrap();
         assert_eq!((running.reason.as_str(), running.seconds), ("request", Some(8.0)));
         note(&mut told, 3, 7, EventKind::Note, "checkpoint ends: total=1");
         assert!(
-            told.io(&interval, &Clients::default()).checkpoint.is_none(),
+            told.io(&interval, &ClientTotals::default()).checkpoint.is_none(),
             "that is no event of checkpoints"
         );
         note(&mut told, 4, checkpointer, EventKind::Checkpoint, "checkpoint ends: total=1.5");
-        let io = told.io(&interval, &Clients::default());
+        let io = told.io(&interval, &ClientTotals::default());
         assert_eq!((io.checkpoint_running, io.checkpoint.unwrap().seconds), (None, 1.5));
     }
 
     #[test]
     fn what_the_clients_did_after_a_checkpoint_is_what_they_did_before_the_next() {
         let interval = sample::interval();
-        let clients = Clients { resets: 1, commands: 700, seconds: 3.0, off_stretches: 0 };
+        let clients = ClientTotals { resets: 1, commands: 700, seconds: 3.0, off_stretches: 0 };
         let mut told = Told::default();
         let mut checkpointer =
             |number, pid, text: &str| note(&mut told, number, pid, EventKind::Checkpoint, text);
@@ -234,7 +234,7 @@ mod tests {
             note(&mut told, number, 1, EventKind::Slow, "sync: 1.000 s: pg_xact/0000");
             note(&mut told, 100 + number, 1, EventKind::Blocked, "waiting for 1 s");
         }
-        let slow = told.io(&sample::interval(), &Clients::default()).slow;
+        let slow = told.io(&sample::interval(), &ClientTotals::default()).slow;
         assert_eq!(
             slow.iter().map(|row| row.number).collect::<Vec<_>>(),
             [13, 14, 15, 16, 17, 18, 19, 20]

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use segment::statements::{Class, Split as Parts};
+use segment::statements::{Split as Parts, WaitClass};
 use segment::{InFlight, StatementKey};
 use serde::Serialize;
 
@@ -53,8 +53,8 @@ impl CurrentRow {
 
     /// The classes in which it spent most: "io 62.1 cpu 37.9", in percent.
     pub fn shares(&self) -> String {
-        let whole: f64 = Class::ALL.iter().map(|class| self.split.class(*class)).sum();
-        let mut parts: Vec<_> = Class::ALL
+        let whole: f64 = WaitClass::ALL.iter().map(|class| self.split.class(*class)).sum();
+        let mut parts: Vec<_> = WaitClass::ALL
             .iter()
             .map(|class| (class.name(), self.split.class(*class)))
             .filter(|(_, seconds)| *seconds >= 0.001 * whole && *seconds > 0.0)
@@ -101,6 +101,7 @@ fn change(row: &mut StatementRow, split: Parts, sign: f64) {
             None => row.activities.push(ActivityRow {
                 phase: part.phase,
                 activity: part.activity,
+                class: part.class,
                 count: 0,
                 seconds: sign * part.seconds,
             }),

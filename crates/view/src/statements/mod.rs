@@ -10,7 +10,7 @@ mod row;
 
 use std::sync::Arc;
 
-use segment::statements::{AccountPart, Class};
+use segment::statements::{AccountTime, WaitClass};
 use segment::{StatementKey, StatementsDelta};
 use serde::Serialize;
 
@@ -144,29 +144,29 @@ impl Split {
     pub fn of(activities: &[ActivityRow]) -> Split {
         let mut split = Split::default();
         for row in activities {
-            *match Class::of(&row.activity) {
-                Class::Cpu => &mut split.cpu_seconds,
-                Class::Io => &mut split.io_seconds,
-                Class::Lock => &mut split.lock_seconds,
-                Class::Lwlock => &mut split.lwlock_seconds,
-                Class::Client => &mut split.client_seconds,
-                Class::Ipc => &mut split.ipc_seconds,
-                Class::Other => &mut split.other_seconds,
+            *match row.class.shown_as() {
+                WaitClass::Cpu => &mut split.cpu_seconds,
+                WaitClass::Io => &mut split.io_seconds,
+                WaitClass::Lock => &mut split.lock_seconds,
+                WaitClass::Lwlock => &mut split.lwlock_seconds,
+                WaitClass::Client => &mut split.client_seconds,
+                WaitClass::Ipc => &mut split.ipc_seconds,
+                _ => &mut split.other_seconds,
             } += row.seconds;
         }
         split
     }
 
     /// Of one class.
-    pub fn class(&self, class: Class) -> f64 {
-        match class {
-            Class::Cpu => self.cpu_seconds,
-            Class::Io => self.io_seconds,
-            Class::Lock => self.lock_seconds,
-            Class::Lwlock => self.lwlock_seconds,
-            Class::Client => self.client_seconds,
-            Class::Ipc => self.ipc_seconds,
-            Class::Other => self.other_seconds,
+    pub fn class(&self, class: WaitClass) -> f64 {
+        match class.shown_as() {
+            WaitClass::Cpu => self.cpu_seconds,
+            WaitClass::Io => self.io_seconds,
+            WaitClass::Lock => self.lock_seconds,
+            WaitClass::Lwlock => self.lwlock_seconds,
+            WaitClass::Client => self.client_seconds,
+            WaitClass::Ipc => self.ipc_seconds,
+            _ => self.other_seconds,
         }
     }
 }
@@ -178,6 +178,9 @@ pub struct ActivityRow {
     pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
     /// Stretches.
     pub count: u64,
     /// Their time.
@@ -186,9 +189,10 @@ pub struct ActivityRow {
 
 impl ActivityRow {
     fn all(split: segment::statements::Split) -> Vec<ActivityRow> {
-        let row = |a: AccountPart| ActivityRow {
+        let row = |a: AccountTime| ActivityRow {
             phase: a.phase,
             activity: a.activity,
+            class: a.class,
             count: a.count,
             seconds: a.seconds,
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The page of one statement: its text, its figures, how long it took and on what.
 
-use segment::statements::Class;
+use segment::statements::WaitClass;
 
 use super::histogram::drawing;
 use super::{StatementRow, Statements};
@@ -188,7 +188,7 @@ fn plain(cells: Vec<String>) -> Row {
 
 /// "cpu 61.2 %, io 30.1 %".
 fn classes(row: &StatementRow) -> String {
-    let mut parts: Vec<_> = Class::ALL
+    let mut parts: Vec<_> = WaitClass::ALL
         .iter()
         .map(|class| (class.name(), row.split.class(*class)))
         .filter(|(_, seconds)| *seconds > 0.0)
@@ -205,7 +205,7 @@ fn activities(row: &StatementRow) -> Table {
         .iter()
         .map(|a| Row {
             bar: Some(a.seconds / most),
-            tone: Tone::of(&a.activity),
+            tone: Tone::of(a.class),
             ..plain(vec![
                 a.phase.to_string(),
                 a.activity.to_string(),

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use segment::statements::Class;
+use segment::statements::WaitClass;
 
 use super::{StatementRow, Statements};
 use crate::panes::{accepts, left, right, sorted, text, Wish};
@@ -43,7 +43,7 @@ pub fn note(statements: Option<&Statements>) -> Option<String> {
 /// Most first.
 fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
     let largest = |f: &dyn Fn(&StatementRow) -> f64| f(b).total_cmp(&f(a));
-    let class = |class: Class| largest(&|row| row.split.class(class));
+    let class = |class: WaitClass| largest(&|row| row.split.class(class));
     let order = match sort {
         Sort::Time => Ordering::Equal,
         Sort::Count => b.calls.cmp(&a.calls),
@@ -51,12 +51,12 @@ fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
         Sort::P99 => largest(&|row| row.quantiles.p99_seconds.unwrap_or(0.0)),
         Sort::Max => largest(&|row| row.execution.max_seconds.unwrap_or(0.0)),
         Sort::Rows => b.rows.cmp(&a.rows),
-        Sort::Cpu => class(Class::Cpu),
-        Sort::Io => class(Class::Io),
-        Sort::Lock => class(Class::Lock),
-        Sort::Lwlock => class(Class::Lwlock),
-        Sort::Client => class(Class::Client),
-        Sort::Ipc => class(Class::Ipc),
+        Sort::Cpu => class(WaitClass::Cpu),
+        Sort::Io => class(WaitClass::Io),
+        Sort::Lock => class(WaitClass::Lock),
+        Sort::Lwlock => class(WaitClass::Lwlock),
+        Sort::Client => class(WaitClass::Client),
+        Sort::Ipc => class(WaitClass::Ipc),
         Sort::Name => a.text().cmp(b.text()),
         Sort::Activity(name) => largest(&|row| row.seconds_in(name)),
     };
@@ -64,14 +64,14 @@ fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
 }
 
 /// The classes with a column each, their headings, and how soon the column goes.
-const SHARES: [(Class, &str, u8); 7] = [
-    (Class::Cpu, "%CPU", 3),
-    (Class::Io, "%IO", 3),
-    (Class::Lock, "%LOCK", 4),
-    (Class::Lwlock, "%LWLOCK", 5),
-    (Class::Client, "%CLIENT", 12),
-    (Class::Ipc, "%IPC", 13),
-    (Class::Other, "%OTHER", 13),
+const SHARES: [(WaitClass, &str, u8); 7] = [
+    (WaitClass::Cpu, "%CPU", 3),
+    (WaitClass::Io, "%IO", 3),
+    (WaitClass::Lock, "%LOCK", 4),
+    (WaitClass::Lwlock, "%LWLOCK", 5),
+    (WaitClass::Client, "%CLIENT", 12),
+    (WaitClass::Ipc, "%IPC", 13),
+    (WaitClass::Other, "%OTHER", 13),
 ];
 
 /// The statements that are wished for, in order: those that clients asked for, and with the
@@ -158,16 +158,10 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
 
 /// The class in which a statement spends most.
 fn tone(row: &StatementRow) -> Tone {
-    let most = |a: &Class, b: &Class| row.split.class(*a).total_cmp(&row.split.class(*b));
-    match Class::ALL.into_iter().max_by(|a, b| most(a, b)) {
+    let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
+    match WaitClass::ALL.into_iter().max_by(|a, b| most(a, b)) {
         _ if row.seconds <= 0.0 => Tone::Quiet,
-        Some(Class::Cpu) => Tone::Cpu,
-        Some(Class::Io) => Tone::Io,
-        Some(Class::Lock) => Tone::Lock,
-        Some(Class::Lwlock) => Tone::Latch,
-        Some(Class::Client) => Tone::Client,
-        Some(Class::Ipc) => Tone::Ipc,
-        Some(Class::Other) | None => Tone::Other,
+        class => class.map_or(Tone::Other, Tone::of),
     }
 }
 

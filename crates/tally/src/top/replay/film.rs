@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recording::{GapRow, KernelRow, MarkRow, Recording};
-use segment::clients::Clients;
-use segment::kernel::Witness;
+use segment::clients::ClientTotals;
+use segment::kernel::KernelView;
 use segment::{Event, Interval};
 
 use super::{beside, Film, Scene};
@@ -202,7 +202,7 @@ impl RecordedFilm {
     }
 
     /// What the kernel said in these details, of which the rows are given.
-    fn witness(&self, rows: &[KernelRow], details: Details) -> Witness {
+    fn witness(&self, rows: &[KernelRow], details: Details) -> KernelView {
         let mut busy_ns = 0u64;
         let of_them = |row: &&KernelRow| details.range.contains(row.time_us);
         for row in rows.iter().filter(of_them) {
@@ -247,7 +247,7 @@ impl RecordedFilm {
             told.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
         }
         // A recording does not know their sums: a number of resets that never was says so.
-        let unknown = Clients { resets: u32::MAX, ..Clients::default() };
+        let unknown = ClientTotals { resets: u32::MAX, ..ClientTotals::default() };
         let mut io = told.io(&reading.interval, &unknown);
         let places = asked.places.clone();
         io.relations = self.recording.relations(details.range)?;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * fold.c
+ * merge.c
  *	  Adds a finished slot to its group, exactly once, whoever dies on the way.
  *
  * The caller holds the fold lock. The slot's book is only read until everything of it is
  * counted; each statistic is saved in the journal before the group's is changed, and
- * entry.folded tells how many are done:
+ * entry.merged tells how many are done:
  *
- *	  journal.slot, entry FOLDING, fold_active
- *	  each head:	save; active = HEAD; add; folded = n + 1; active = IDLE
+ *	  journal.slot, entry FOLDING, merge_active
+ *	  each head:	save; active = HEAD; add; merged = n + 1; active = IDLE
  *	  the end:		save; active = COMMIT; entry CLAIMING, pid void (so that no reader counts
- *					the slot beside its group); calls, sessions, fold_log, fold_count
- *	  clearing:		active = CLEAR; fold_active = 0; clear; entry FREE; active = IDLE
+ *					the slot beside its group); calls, sessions, merge_log, merge_count
+ *	  clearing:		active = CLEAR; merge_active = 0; clear; entry FREE; active = IDLE
  *
- * Whoever finds active = HEAD and folded <= n puts the saved head back and goes on from
- * folded; whoever finds COMMIT does the end again from the saved values; CLEAR, the clearing.
+ * Whoever finds active = HEAD and merged <= n puts the saved head back and goes on from
+ * merged; whoever finds COMMIT does the end again from the saved values; CLEAR, the clearing.
  *
  * The book of a dead process is believed in nothing: a book out of bounds is counted in
- * lost_folds and given back to the file system unread.
+ * lost_merges and given back to the file system unread.
  */
 #include "internal.h"
 
 #include <string.h>
 
-/* The slot that is folded, and the entry of its group. */
+/* The slot that is merged, and the entry of its group. */
 typedef struct pair
 {
 	uint32_t	slot;
@@ -86,7 +86,7 @@ close_book(const tally_segment *segment, tally_book *book, uint32_t used, uint64
 	closing		end = {.run = book->run,.pend = book->pend,.pend_ticks = book->pend_ticks};
 	uint64_t	from = book->run_start;
 
-	end.lags = book->resets != TALLY_RESETS_OF(header->level_word);
+	end.lags = book->resets != tally_resets(segment);
 	if (end.lags)
 	{
 		end.pend = TALLY_NONE;
@@ -106,12 +106,7 @@ close_book(const tally_segment *segment, tally_book *book, uint32_t used, uint64
 static void
 add_value(tally_head *to, uint64_t *hist, uint64_t value)
 {
-	to->count++;
-	to->total += value;
-	if (value < to->min)
-		to->min = value;
-	if (value > to->max)
-		to->max = value;
+	tally_head_add(to, value);
 	hist[tally_bucket(value)]++;
 }
 
@@ -172,7 +167,7 @@ fold_head(tally_segment *segment, pair which, tally_slot_entry *entry, tally_boo
 		add_head(segment, book, n, end, to, to_hist);
 		TALLY_STEP("head added");
 	}
-	entry->folded = n + 1;
+	entry->merged = n + 1;
 	TALLY_STEP("head counted");
 	journal->active = TALLY_JOURNAL_IDLE;
 	TALLY_STEP("head done");
@@ -196,7 +191,7 @@ undo_head(tally_segment *segment, pair which)
 	uint32_t	at = *(volatile uint32_t *) &journal->head;
 
 	if (at < segment->cold.stats_per_book &&
-		tally_entry_at(segment, which.slot)->folded <= journal->saved.reserved)
+		tally_entry_at(segment, which.slot)->merged <= journal->saved.reserved)
 	{
 		tally_book *book = tally_book_at(segment, which.group);
 		tally_head *head = &tally_heads_of(book)[at];
@@ -222,15 +217,15 @@ tally_entry_free(tally_segment *segment, tally_slot_entry *entry)
 	tally_header *header = segment->header;
 	uint32_t	state = TALLY_SLOT_CLAIMING;
 
-	entry->claimed_boot_ns = 0;
+	__atomic_store_n(&entry->claimed_boot_ns, 0, __ATOMIC_RELAXED);
 	TALLY_STEP("entry to be freed");
 	__atomic_store_n(&entry->pid, 0, __ATOMIC_RELEASE);
 	TALLY_STEP("entry has no owner");
 	__atomic_compare_exchange_n(&entry->state, &state, TALLY_SLOT_FREE, false,
 								__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&header->refused, __ATOMIC_SEQ_CST) != 0 &&
-		__atomic_exchange_n(&header->refused, 0, __ATOMIC_SEQ_CST) != 0)
-		__atomic_fetch_add(&header->room, 1, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&header->refused_claims, __ATOMIC_SEQ_CST) != 0 &&
+		__atomic_exchange_n(&header->refused_claims, 0, __ATOMIC_SEQ_CST) != 0)
+		__atomic_fetch_add(&header->free_slot_signal, 1, __ATOMIC_RELEASE);
 }
 
 /* Not counted by readers any more, not to be claimed yet, and to be freed by any sweep. */
@@ -251,18 +246,18 @@ count_fold(tally_segment *segment, pair which)
 	tally_slot_entry *entry = tally_entry_at(segment, which.slot);
 	tally_book *book = tally_book_at(segment, which.slot);
 	tally_book *group_book = tally_book_at(segment, which.group);
-	uint64_t   *log = tally_at(segment, &segment->cold.fold_log,
-							   (uint32_t) (journal->saved.count % segment->cold.fold_log.count));
+	uint64_t   *log = tally_at(segment, &segment->cold.merge_log,
+							   (uint32_t) (journal->saved.count % segment->cold.merge_log.count));
 
 	hide(entry);
-	if (book->resets == TALLY_RESETS_OF(header->level_word))
+	if (book->resets == tally_resets(segment))
 		for (uint32_t i = 0; i < TALLY_CALLS; i++)
 			group_book->calls[i] = journal->hist[i] + book->calls[i];
 	tally_entry_at(segment, which.group)->sessions = journal->saved.total + 1;
 	TALLY_STEP("calls counted");
 	__atomic_store_n(log, (uint64_t) entry->generation << 32 | which.slot, __ATOMIC_RELEASE);
 	TALLY_STEP("fold logged");
-	__atomic_store_n(&header->fold_count, journal->saved.count + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->merge_count, journal->saved.count + 1, __ATOMIC_RELEASE);
 	TALLY_STEP("fold counted");
 	journal->active = TALLY_JOURNAL_CLEAR;
 	TALLY_STEP("clearing begun");
@@ -274,10 +269,11 @@ clear_slot(tally_segment *segment, uint32_t slot)
 	tally_journal *journal = tally_journal_of(segment);
 	tally_slot_entry *entry = tally_entry_at(segment, slot);
 
-	__atomic_store_n(&segment->header->fold_active, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&segment->header->merge_active, 0, __ATOMIC_RELEASE);
 	TALLY_STEP("group at rest");
 	/* after a recovery this may have been done, and the next owner be there */
-	if (entry->state == TALLY_SLOT_CLAIMING && entry->pid == TALLY_PID_VOID)
+	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_CLAIMING &&
+		__atomic_load_n(&entry->pid, __ATOMIC_RELAXED) == TALLY_PID_VOID)
 	{
 		tally_book *book = tally_book_at(segment, slot);
 
@@ -295,7 +291,7 @@ lose(tally_segment *segment, uint32_t index)
 {
 	tally_slot_entry *entry = tally_entry_at(segment, index);
 
-	tally_count_one(&segment->header->lost_folds);
+	tally_count_one(&segment->header->lost_merges);
 	hide(entry);
 	tally_discard_book(segment, index);
 	tally_entry_free(segment, entry);
@@ -303,7 +299,7 @@ lose(tally_segment *segment, uint32_t index)
 
 /* Fold the slot, which is complete or whose process is dead, and free it. */
 void
-tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
+tally_merge(tally_segment *segment, uint32_t index, uint64_t now)
 {
 	tally_header *header = segment->header;
 	tally_journal *journal = tally_journal_of(segment);
@@ -313,8 +309,8 @@ tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
 	uint32_t	used;
 	closing		end;
 
-	tally_cache_fold_slot(segment, index);
-	tally_relations_fold_slot(segment, index);
+	tally_cache_flush_slot(segment, index);
+	tally_relations_flush_slot(segment, index);
 	used = *(volatile uint32_t *) &book->used;
 	if (is_damaged(segment, book, used))
 	{
@@ -323,16 +319,16 @@ tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
 	}
 	journal->slot = index;
 	TALLY_STEP("slot chosen");
-	__atomic_store_n(&entry->state, TALLY_SLOT_FOLDING, __ATOMIC_RELEASE);
-	__atomic_store_n(&header->fold_active, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&entry->state, TALLY_SLOT_MERGING, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->merge_active, 1, __ATOMIC_SEQ_CST);
 	TALLY_STEP("fold begun");
 	journal->group = which.group = tally_group_of(segment, entry);
 	TALLY_STEP("group found");
 	end = close_book(segment, book, used, now);
-	for (uint32_t n = entry->folded; n < used; n++)
+	for (uint32_t n = entry->merged; n < used; n++)
 		fold_head(segment, which, entry, book, n, &end);
 
-	journal->saved.count = header->fold_count;
+	journal->saved.count = header->merge_count;
 	journal->saved.total = tally_entry_at(segment, which.group)->sessions;
 	memcpy(journal->hist, tally_book_at(segment, which.group)->calls,
 		   TALLY_CALLS * sizeof(uint64_t));
@@ -345,14 +341,14 @@ tally_fold(tally_segment *segment, uint32_t index, uint64_t now)
 
 /* What a dead holder of the lock left half done. */
 void
-tally_fold_recover(tally_segment *segment)
+tally_merge_recover(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	tally_journal *journal = tally_journal_of(segment);
 	bool		sound;
 	pair		which;
 
-	if (journal->active == TALLY_JOURNAL_IDLE && header->fold_active == 0)
+	if (journal->active == TALLY_JOURNAL_IDLE && header->merge_active == 0)
 		return;
 	sound = journal_names(segment, &which);
 	switch (journal->active)
@@ -375,7 +371,7 @@ tally_fold_recover(tally_segment *segment)
 	}
 	journal->active = TALLY_JOURNAL_IDLE;
 	if (which.slot < segment->cold.slots &&
-		tally_entry_at(segment, which.slot)->state == TALLY_SLOT_FOLDING)
-		tally_fold(segment, which.slot, tally_now(segment->clock));
-	__atomic_store_n(&header->fold_active, 0, __ATOMIC_RELEASE);
+		tally_entry_at(segment, which.slot)->state == TALLY_SLOT_MERGING)
+		tally_merge(segment, which.slot, tally_now(segment->clock));
+	__atomic_store_n(&header->merge_active, 0, __ATOMIC_RELEASE);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use maker::{Maker, Shape, Who, ACCOUNT};
 use segment::clock::monotonic_ns;
-use segment::kernel::{Watch, Witness};
+use segment::kernel::{KernelView, Watch};
 use segment::layout::header;
 use segment::{Interval, Segment};
 
@@ -32,7 +32,7 @@ impl Drop for Process {
 }
 
 /// What the witness says after a second of a process whose book says `account`.
-fn witness(process: &Process, account: &str) -> Witness {
+fn witness(process: &Process, account: &str) -> KernelView {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(&folder.path().join("pg_tally.1.2"), SHAPE);
     let stat = maker.stat(account, ACCOUNT);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * lock.c
+ * merge_lock.c
  *	  The fold lock: one process at a time changes groups. Survives its holder's death.
  *
- * fold_lock is the holder's pid and is taken by compare-and-swap; fold_lock_boot_ns is
+ * merge_lock is the holder's pid and is taken by compare-and-swap; merge_lock_boot_ns is
  * when, 0 while that is not yet written. Who takes it from a dead holder sets the time
  * first, so that at no instant a living holder looks like one that started too late.
  * Nobody waits for it to fold: who does not get it leaves the slot to whoever has it (slot.c). Only a
@@ -26,10 +26,10 @@ take(tally_header *header, uint32_t me)
 {
 	uint32_t	holder = 0;
 
-	if (!__atomic_compare_exchange_n(&header->fold_lock, &holder, me, false,
+	if (!__atomic_compare_exchange_n(&header->merge_lock, &holder, me, false,
 									 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
-	__atomic_store_n(&header->fold_lock_boot_ns, tally_boot_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&header->merge_lock_boot_ns, tally_boot_ns(), __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -47,16 +47,16 @@ is_nobody(int32_t pid)
 static bool
 take_over(tally_header *header, uint32_t me, bool thorough)
 {
-	uint32_t	holder = __atomic_load_n(&header->fold_lock, __ATOMIC_ACQUIRE);
-	uint64_t	since = __atomic_load_n(&header->fold_lock_boot_ns, __ATOMIC_ACQUIRE);
+	uint32_t	holder = __atomic_load_n(&header->merge_lock, __ATOMIC_ACQUIRE);
+	uint64_t	since = __atomic_load_n(&header->merge_lock_boot_ns, __ATOMIC_ACQUIRE);
 
-	if (holder == 0 || holder != __atomic_load_n(&header->fold_lock, __ATOMIC_ACQUIRE) ||
-		!(thorough ? tally_process_gone((int32_t) holder, since) : is_nobody((int32_t) holder)))
+	if (holder == 0 || holder != __atomic_load_n(&header->merge_lock, __ATOMIC_ACQUIRE) ||
+		!(thorough ? tally_process_ended((int32_t) holder, since) : is_nobody((int32_t) holder)))
 		return false;
-	if (!__atomic_compare_exchange_n(&header->fold_lock_boot_ns, &since, tally_boot_ns(), false,
+	if (!__atomic_compare_exchange_n(&header->merge_lock_boot_ns, &since, tally_boot_ns(), false,
 									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
-	return __atomic_compare_exchange_n(&header->fold_lock, &holder, me, false,
+	return __atomic_compare_exchange_n(&header->merge_lock, &holder, me, false,
 									   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
@@ -80,37 +80,37 @@ wait_for(tally_header *header, uint32_t me)
 	return false;
 }
 
-/* Now or not at all. As tally_fold_lock. */
+/* Now or not at all. As tally_merge_lock. */
 bool
-tally_fold_try_lock(tally_segment *segment)
+tally_merge_try_lock(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	uint32_t	me = (uint32_t) getpid();
-	uint64_t	since = __atomic_load_n(&header->fold_lock_boot_ns, __ATOMIC_RELAXED);
+	uint64_t	since = __atomic_load_n(&header->merge_lock_boot_ns, __ATOMIC_RELAXED);
 	bool		held = take(header, me) ||
 		take_over(header, me, since != 0 && tally_boot_ns() - since > HELD_LONG_NS);
 
 	if (held)
-		tally_fold_recover(segment);
+		tally_merge_recover(segment);
 	return held;
 }
 
 /* True: held, and whatever a dead holder left half done is done. */
 bool
-tally_fold_lock(tally_segment *segment)
+tally_merge_lock(tally_segment *segment)
 {
 	int			saved = errno;
 	bool		held = wait_for(segment->header, (uint32_t) getpid());
 
 	errno = saved;
 	if (held)
-		tally_fold_recover(segment);
+		tally_merge_recover(segment);
 	return held;
 }
 
 void
-tally_fold_unlock(tally_segment *segment)
+tally_merge_unlock(tally_segment *segment)
 {
-	__atomic_store_n(&segment->header->fold_lock_boot_ns, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&segment->header->fold_lock, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&segment->header->merge_lock_boot_ns, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&segment->header->merge_lock, 0, __ATOMIC_RELEASE);
 }

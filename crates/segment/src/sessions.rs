@@ -4,10 +4,95 @@
 use crate::book::{Book, Life};
 use crate::delta::{Delta, SessionDelta};
 use crate::directory::{Stat, StatKind};
-use crate::frame::Population;
-use crate::interval::{is_idle, HoldingRow, SessionAccount, SessionRow};
 use crate::snapshot::Snapshot;
+use crate::wait_class::WaitClass;
+use serde::Serialize;
 use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionRow {
+    /// The process.
+    pub pid: i32,
+    /// Of a parallel worker, its leader.
+    pub leader_pid: Option<i32>,
+    /// "client backend", ...
+    pub kind: String,
+    /// Its database; the number where no name is known; `None` when it has none.
+    pub database: Option<String>,
+    /// Its user, likewise.
+    pub user: Option<String>,
+    /// application_name.
+    pub application: String,
+    /// The phase that it is in.
+    pub phase: Arc<str>,
+    /// What it is doing now: "cpu", or the wait event as `Type:Event`.
+    pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
+    /// For how long it has been doing that.
+    pub since_seconds: f64,
+    /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
+    /// and its slot is not merged yet.
+    pub state: &'static str,
+    /// Time that it lived in the interval: the sum of its accounts.
+    pub lived_seconds: f64,
+    /// Of that, what is not idle.
+    pub busy_seconds: f64,
+    /// Of that, what it did not wait.
+    pub cpu_seconds: f64,
+    /// Commands that it handled.
+    pub commands: u64,
+    /// Its slot.
+    pub slot: u32,
+    /// Its ordinal among the owners of the slot.
+    pub generation: u32,
+    /// Lightweight locks that it holds.
+    pub holding_count: u32,
+    /// The first of them.
+    pub holding: Vec<HoldingRow>,
+    /// Its accounts that changed; most first.
+    pub accounts: Vec<SessionAccount>,
+}
+
+/// A lightweight lock that a session holds at the end of the interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HoldingRow {
+    /// Its tranche; the number where no name is known.
+    pub lock: String,
+    /// "exclusive" or "shared".
+    pub mode: &'static str,
+    /// For how long.
+    pub seconds: f64,
+}
+
+/// An account of one session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionAccount {
+    /// First tag of its name.
+    pub phase: Arc<str>,
+    /// The rest of it.
+    pub activity: Arc<str>,
+    /// Stretches that ended.
+    pub count: u64,
+    /// Time.
+    pub seconds: f64,
+    /// Whether this is idling.
+    pub idle: bool,
+}
+
+/// How many sessions of a kind are in a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Population {
+    /// "client backend", ...
+    pub process: Arc<str>,
+    /// As in [`SessionRow::state`].
+    pub state: &'static str,
+    /// How many.
+    pub sessions: u32,
+}
 
 /// Names of databases and users by number, from whoever knows them.
 #[derive(Default)]
@@ -43,13 +128,13 @@ impl Names {
 }
 
 /// A row for each of them.
-pub(super) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
+pub(crate) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
     let names = Names::of(delta.snapshot);
     delta.sessions.iter().map(|s| session_row(s, delta.snapshot, &names)).collect()
 }
 
 /// How many there are of each kind in each state, in that order.
-pub(super) fn population(rows: &[SessionRow]) -> Vec<Population> {
+pub(crate) fn population(rows: &[SessionRow]) -> Vec<Population> {
     let mut all: Vec<Population> = Vec::new();
     for row in rows {
         match all.iter_mut().find(|p| *p.process == *row.kind && p.state == row.state) {
@@ -80,7 +165,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
                 activity: stat.activity().clone(),
                 count: change.count,
                 seconds: clock.seconds(change.total),
-                idle: is_idle(stat),
+                idle: stat.is_idle(),
             }),
             _ if stat.command().is_some_and(|(_, handle)| handle) => commands += change.count,
             _ => {}
@@ -100,6 +185,7 @@ fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -
         application: book.identity.application.clone(),
         phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
         activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
+        class: running.map_or(WaitClass::Other, Stat::class),
         since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
         state: state(book, running),
         lived_seconds: clock.seconds(session.lived),
@@ -130,7 +216,7 @@ fn state(book: &Book, running: Option<&Stat>) -> &'static str {
         "background" => "background",
         "idle" => "idle",
         "idle in transaction" => "idle in transaction",
-        _ if is_idle(stat) => "idle",
+        _ if stat.is_idle() => "idle",
         _ => "active",
     }
 }

@@ -2,27 +2,35 @@
 //! One consistent reading of a whole segment.
 //!
 //! Concurrency contract. Writers go on while we read, and are never held up. How one book
-//! is read is said in `book`, how the groups are in `groups`.
+//! is read is documented in `books`, how the groups are in `groups`.
 //!
-//! A session that ends is folded into its group. The whole counts it once: the slots are
-//! read first, then the groups, between two equal readings of the number of folds while no
-//! fold is active; then every slot that the log of folds names for the time since we began
-//! is dropped, because its group already holds it. A fold whose process was killed stands
-//! still: then the journal gives the group back what it held before, and the slot goes
+//! A session that ends is merged into its group. The whole counts it once: the slots are
+//! read first, then the groups, between two equal readings of the number of merges while no
+//! merge is active; then every slot that the log of merges names for the time since we began
+//! is dropped, because its group already holds it. A merge whose process was killed
+//! does not go on: then the journal gives the group back what it held before, and the slot goes
 //! without the statistics that had already been moved.
 //!
 //! A reset during the reading starts it again.
 
-use crate::book::{Book, Buffers, Frame, Life, NAMELESS};
+mod books;
+mod context;
+mod groups;
+mod histograms;
+
+use crate::book::{Book, Life, NAMELESS};
 use crate::clock::{self, Clock};
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::groups::Groups;
 use crate::layout::{entry, header, state, u32_at, u64_at};
 use crate::level::{resets_of_word, Level, LevelEnd};
+use crate::overflows::Overflows;
 use crate::process;
-use crate::segment::{Overflows, Segment};
+use crate::segment::Segment;
 use crate::tranches::Tranches;
+use books::Buffers;
+use context::{Previous, ReadContext};
+use groups::Groups;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -47,17 +55,17 @@ pub struct Snapshot {
     pub resets: u32,
     /// When that last happened, tick.
     pub reset_tick: u64,
-    /// What found no room so far.
+    /// Overflows so far.
     pub overflows: Overflows,
     /// Whether a process that found no slot still goes without.
-    pub refused: bool,
+    pub refused_claims: bool,
     /// Events ever begun.
     pub event_count: u64,
-    /// Folds completed.
-    pub folds: u64,
+    /// Merges completed.
+    pub merges: u64,
     /// The sessions, by slot.
     pub books: Vec<Book>,
-    /// The groups of folded sessions, by index.
+    /// The groups of merged sessions, by index.
     pub groups: Vec<Book>,
     /// The names of the statistics.
     pub directory: Arc<Directory>,
@@ -65,8 +73,8 @@ pub struct Snapshot {
     pub tranches: Arc<Tranches>,
     /// Heads that name no statistic; what they hold is not shown.
     pub nameless: u64,
-    /// A fold was found standing still, its process killed.
-    pub stuck_fold: bool,
+    /// An interrupted merge was found: its process was killed.
+    pub stuck_merge: bool,
 }
 
 impl Snapshot {
@@ -99,67 +107,68 @@ impl Segment {
                 return Ok(snapshot);
             }
         }
-        Err(Error::Restless { path: self.path().to_path_buf(), tries: RESTARTS })
+        Err(Error::Unstable { path: self.path().to_path_buf(), tries: RESTARTS })
     }
 
     fn try_snapshot(&mut self, previous: Option<&Snapshot>) -> Result<Option<Snapshot>, Error> {
         let live = self.read_live()?;
         let word = u32_at(&live, header::LEVEL_WORD);
         let resets = resets_of_word(word);
-        let folds_before = u64_at(&live, header::FOLD_COUNT);
-        let frame = Frame {
-            // After a reset nothing of before is comparable, histograms least of all.
-            previous: previous.filter(|p| p.resets == resets),
+        let merges_before = u64_at(&live, header::MERGE_COUNT);
+        // After a reset nothing of before is comparable, histograms in particular.
+        let comparable = previous.filter(|p| p.resets == resets);
+        let context = ReadContext {
+            previous: comparable.map(|p| Previous { books: &p.books, groups: &p.groups }),
             resets,
             reset_tick: u64_at(&live, header::RESET_TICK),
             repeats: AtomicU32::new(0),
         };
         let entries = self.read_entries()?;
-        let mut books = self.read_slots(&entries, &frame)?;
-        let folding = |slot: u32| {
+        let mut books = self.read_slots(&entries, &context)?;
+        let merging = |slot: u32| {
             let at = slot as usize * self.regions.entries.stride as usize;
-            u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::FOLDING
+            u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::MERGING
         };
-        let Some(Groups { books: mut groups, folds, stuck }) = self.read_groups(&frame)? else {
+        let Some(Groups { books: mut groups, merges, stuck }) = self.read_groups(&context)? else {
             return Ok(None);
         };
         if let Some(stuck) = &stuck {
-            // What the killed fold has already moved is in the group now.
+            // What the interrupted merge has already moved is in the group now.
             if let Some(book) = books.iter_mut().find(|b| b.slot == stuck.slot) {
-                if folding(book.slot) {
-                    let folded = self.folded_of(book.slot)? as usize;
-                    book.heads.drain(..folded.min(book.heads.len()));
+                if merging(book.slot) {
+                    let merged = self.merged_of(book.slot)? as usize;
+                    book.heads.drain(..merged.min(book.heads.len()));
                     book.run_head = None;
                 }
             }
         }
-        let done = folds.wrapping_sub(folds_before);
-        let log = self.regions.fold_log;
+        let done = merges.wrapping_sub(merges_before);
+        let log = self.regions.merge_log;
         if done > u64::from(log.count) {
             return Ok(None);
         }
         if done > 0 {
-            let mut folded = HashSet::new();
-            for n in folds_before..folds {
+            let mut merged = HashSet::new();
+            for n in merges_before..merges {
                 let at = (n % u64::from(log.count)) as u32;
-                folded.insert(self.read_u64(log.entry(at))?);
+                merged.insert(self.read_u64(log.entry(at))?);
             }
             books
-                .retain(|b| !folded.contains(&(u64::from(b.generation) << 32 | u64::from(b.slot))));
+                .retain(|b| !merged.contains(&(u64::from(b.generation) << 32 | u64::from(b.slot))));
         }
         let tick = self.clock.now();
         let locks_ticks = self.locks_ticks(tick)?;
         let after = self.read_live()?;
-        let folds_after = u64_at(&after, header::FOLD_COUNT);
+        let merges_after = u64_at(&after, header::MERGE_COUNT);
         if resets_of_word(u32_at(&after, header::LEVEL_WORD)) != resets
-            || folds_after.wrapping_sub(folds_before) > u64::from(log.count)
+            || merges_after.wrapping_sub(merges_before) > u64::from(log.count)
         {
             return Ok(None);
         }
         self.entries_buffer = entries;
         let nameless = self.name(&mut books)? + self.name(&mut groups)?;
-        self.check_liveness(&mut books, &frame);
-        self.name_tranches(&books)?;
+        self.check_liveness(&mut books, comparable);
+        self.name_tranches(books.iter().flat_map(|book| &book.holds).map(|hold| hold.tranche))?;
         Ok(Some(Snapshot {
             tick,
             realtime_ns: clock::realtime_ns(),
@@ -168,17 +177,17 @@ impl Segment {
             level_end: LevelEnd::of(&after),
             locks_ticks,
             resets,
-            reset_tick: frame.reset_tick,
+            reset_tick: context.reset_tick,
             overflows: Overflows::of(&after),
-            refused: u32_at(&after, header::REFUSED) != 0,
+            refused_claims: u32_at(&after, header::REFUSED_CLAIMS) != 0,
             event_count: u64_at(&after, header::EVENT_COUNT),
-            folds,
+            merges,
             books,
             groups,
             directory: self.directory.clone(),
             tranches: self.tranches.clone(),
             nameless,
-            stuck_fold: stuck.is_some(),
+            stuck_merge: stuck.is_some(),
         }))
     }
 
@@ -192,14 +201,14 @@ impl Segment {
         Ok(entries)
     }
 
-    /// The books of all slots in use. With many of them, part of the work is done beside us.
-    fn read_slots(&self, entries: &[u8], frame: &Frame<'_>) -> Result<Vec<Book>, Error> {
+    /// The books of all slots in use. With many of them, other threads do part of the work.
+    fn read_slots(&self, entries: &[u8], context: &ReadContext<'_>) -> Result<Vec<Book>, Error> {
         let stride = self.regions.entries.stride as usize;
         let used: Vec<(u32, &[u8])> = (0..self.header().slots)
             .zip(entries.chunks_exact(stride))
             .filter(|(_, bytes)| {
                 let state = u32_at(bytes, entry::STATE);
-                matches!(state, state::LIVE | state::RETIRED | state::FOLDING)
+                matches!(state, state::LIVE | state::RETIRED | state::MERGING)
             })
             .collect();
         // Batches rather than halves: a thread that the machine holds up does less.
@@ -215,7 +224,7 @@ impl Segment {
                 };
                 let mut books = Vec::with_capacity(batch.len());
                 for (slot, bytes) in *batch {
-                    books.push(self.read_slot(*slot, bytes, frame, &mut buffers)?);
+                    books.push(self.read_slot(*slot, bytes, context, &mut buffers)?);
                 }
                 done.push((number, books));
             }
@@ -258,7 +267,7 @@ impl Segment {
 
     /// A dead process may have left its number to another: look closer at a few of the slots
     /// in which nothing moved, others each time.
-    fn check_liveness(&mut self, books: &mut [Book], frame: &Frame<'_>) {
+    fn check_liveness(&mut self, books: &mut [Book], previous: Option<&Snapshot>) {
         if !self.pids_known {
             return;
         }
@@ -270,7 +279,7 @@ impl Segment {
             }
             self.liveness_turn = (self.liveness_turn + 1) % count;
             let book = &mut books[self.liveness_turn];
-            let previous = frame.previous.and_then(|p| p.book(book.slot, book.generation));
+            let previous = previous.and_then(|p| p.book(book.slot, book.generation));
             let Some(previous) = previous.filter(|p| p.seq == book.seq) else {
                 continue;
             };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The few words of a book that move with every command, for those who look hundreds of times
-//! a second.
+//! The few words of a book that change with every command, for readers that look hundreds of times a
+//! second.
 //!
 //! Each word is read by itself, and each is written whole by its one writer, so none tears;
 //! two of them may be of two instants.
@@ -9,23 +9,23 @@ use crate::error::Error;
 use crate::layout::{self, book, entry, i32_at, text_at, u32_at, u64_at};
 use crate::segment::Segment;
 
-/// A slot in use, and by whom.
+/// A slot in use and its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Its number.
     pub slot: u32,
-    /// How often it has been claimed.
+    /// How often it was claimed.
     pub generation: u32,
     /// The process.
     pub pid: i32,
-    /// What kind of process, "client backend" for one.
+    /// The kind of process, such as "client backend".
     pub kind: String,
 }
 
-/// What a book says of its writer's doings.
+/// Counters of a book that change with every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pulse {
-    /// Changes made to the book, twice counted. Stands still while the level is off.
+pub struct BookCounters {
+    /// Twice the number of changes made to the book. Does not grow while the level is off.
     pub seq: u64,
     /// Calls through the probe in question.
     pub calls: u64,
@@ -60,19 +60,19 @@ impl Segment {
         Ok(claims)
     }
 
-    /// The pulse of a slot, `probe` being the place in the table of probes.
-    pub fn pulse(&self, slot: u32, probe: u32) -> Result<Pulse, Error> {
+    /// The counters of a slot; `probe` is the index in the table of probes.
+    pub fn book_counters(&self, slot: u32, probe: u32) -> Result<BookCounters, Error> {
         let mut bytes = [0u8; book::CALLS + 8 * layout::CALLS];
         if slot < self.regions.books.count {
             self.read(self.regions.books.entry(slot), &mut bytes)?;
         }
         let calls = book::CALLS + 8 * (probe as usize).min(layout::CALLS - 1);
-        Ok(Pulse { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
+        Ok(BookCounters { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
     }
 
-    /// Changes, twice counted, of what a slot works for. Stands still while statements are paused,
+    /// Twice the number of changes of what a slot works for. Does not grow while statements are paused,
     /// and where none are kept.
-    pub fn statement_pulse(&self, slot: u32) -> Result<u64, Error> {
+    pub fn statement_changes(&self, slot: u32) -> Result<u64, Error> {
         let mut bytes = [0u8; 8];
         if let Some(regions) = self.regions.statements.filter(|all| slot < all.caches.count) {
             self.read(regions.caches.entry(slot), &mut bytes)?;

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What all processes did, by statistic: what most views begin from.
 
+use crate::clock::ClockInfo;
 use crate::delta::Total;
 use crate::directory::Stat;
 use crate::frame::Frame;
-use crate::interval::ClockInfo;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The statistics of a frame, all kinds of process together.
 #[derive(Debug)]
-pub struct Sums<'f> {
+pub struct FrameTotals<'f> {
     clock: ClockInfo,
     sums: Vec<(&'f Stat, Cow<'f, Total>)>,
 }
 
-impl<'f> Sums<'f> {
+impl<'f> FrameTotals<'f> {
     /// Add them up.
-    pub fn of(frame: &'f Frame) -> Sums<'f> {
-        let mut places: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
+    pub fn of(frame: &'f Frame) -> FrameTotals<'f> {
+        let mut indexes: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
         let mut sums: Vec<(&Stat, Cow<'_, Total>)> = Vec::new();
         for it in &frame.statistics {
-            match places.get(&*it.stat) {
+            match indexes.get(&*it.stat) {
                 Some(&at) => sums[at].1.to_mut().merge(&it.total),
                 None => {
-                    places.insert(&it.stat, sums.len());
+                    indexes.insert(&it.stat, sums.len());
                     sums.push((&it.stat, Cow::Borrowed(&it.total)));
                 }
             }
         }
-        Sums { clock: frame.clock, sums }
+        FrameTotals { clock: frame.clock, sums }
     }
 
     /// The clock of their ticks.

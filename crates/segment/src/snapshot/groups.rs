@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The groups: what the sessions counted that are no more.
 //!
-//! Concurrency contract. Whoever folds a session changes its group while fold_active is
-//! set, and counts the fold before it clears that. The groups are read between two equal
-//! readings of both. A fold whose process was killed stands still: then the journal says
+//! Concurrency contract. A process that merges a session changes its group while merge_active
+//! is set, and counts the merge before it clears that. The groups are read between two equal
+//! readings of both. A merge whose process was killed does not go on: then the journal says
 //! what the head in question held before, and how much of the slot had been moved.
 
-use crate::book::{identity_of, Book, Frame, Head, HistogramBuffers, NAMELESS};
+use super::context::ReadContext;
+use super::histograms::HistogramBuffers;
+use crate::book::{identity_of, Book, Head, NAMELESS};
 use crate::error::Error;
 use crate::layout::{self, book, entry, head, header, i32_at, journal, state, u32_at, u64_at};
 use crate::process;
@@ -15,18 +17,18 @@ use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long we wait for a fold to end before we look whether its process lives.
-const FOLD_PATIENCE: Duration = Duration::from_millis(20);
-/// How long we wait for a fold at all.
-const FOLD_LIMIT: Duration = Duration::from_millis(500);
-/// The groups, and the number of folds that they hold.
+/// How long we wait for a merge to end before we look whether its process lives.
+const MERGE_PATIENCE: Duration = Duration::from_millis(20);
+/// How long we wait for a merge at all.
+const MERGE_LIMIT: Duration = Duration::from_millis(500);
+/// The groups, and the number of merges that they hold.
 pub(crate) struct Groups {
     pub books: Vec<Book>,
-    pub folds: u64,
+    pub merges: u64,
     pub stuck: Option<Stuck>,
 }
 
-/// A fold that stands still, its process killed.
+/// An interrupted merge: its process was killed.
 pub(crate) struct Stuck {
     pub slot: u32,
     undo: Option<Undo>,
@@ -42,50 +44,50 @@ pub(crate) struct Undo {
 
 impl Segment {
     /// How many statistics of a slot have been moved to its group.
-    pub(crate) fn folded_of(&self, slot: u32) -> Result<u32, Error> {
+    pub(crate) fn merged_of(&self, slot: u32) -> Result<u32, Error> {
         let mut bytes = [0u8; 4];
-        let at = self.regions.entries.entry(slot) + entry::FOLDED as u64;
+        let at = self.regions.entries.entry(slot) + entry::MERGED as u64;
         self.read(at, &mut bytes)?;
         Ok(u32_at(&bytes, 0))
     }
 
-    /// The groups and the number of folds that they hold; `None`: folds came too fast.
-    pub(crate) fn read_groups(&self, frame: &Frame<'_>) -> Result<Option<Groups>, Error> {
+    /// The groups and the number of merges that they hold; `None`: merges came too fast.
+    pub(crate) fn read_groups(&self, context: &ReadContext<'_>) -> Result<Option<Groups>, Error> {
         let begin = Instant::now();
         loop {
             let live = self.read_live()?;
-            let folds = u64_at(&live, header::FOLD_COUNT);
-            let active = u64_at(&live, header::FOLD_ACTIVE) != 0;
-            if active && !self.fold_stands_still(&live, begin.elapsed()) {
+            let merges = u64_at(&live, header::MERGE_COUNT);
+            let active = u64_at(&live, header::MERGE_ACTIVE) != 0;
+            if active && !self.merge_is_interrupted(&live, begin.elapsed()) {
                 std::thread::sleep(Duration::from_micros(100));
                 continue;
             }
             let stuck = if active { Some(self.read_journal()?) } else { None };
             let undo = stuck.as_ref().and_then(|s| s.undo.as_ref());
-            let books = self.read_group_books(frame, undo)?;
+            let books = self.read_group_books(context, undo)?;
             fence(Ordering::Acquire);
             let after = self.read_live()?;
-            if u64_at(&after, header::FOLD_COUNT) == folds
-                && (u64_at(&after, header::FOLD_ACTIVE) != 0) == active
+            if u64_at(&after, header::MERGE_COUNT) == merges
+                && (u64_at(&after, header::MERGE_ACTIVE) != 0) == active
             {
-                return Ok(Some(Groups { books, folds, stuck }));
+                return Ok(Some(Groups { books, merges, stuck }));
             }
-            if begin.elapsed() > FOLD_LIMIT {
+            if begin.elapsed() > MERGE_LIMIT {
                 return Ok(None);
             }
         }
     }
 
-    fn fold_stands_still(&self, live: &[u8], waited: Duration) -> bool {
-        let holder = i32_at(live, header::FOLD_LOCK);
+    fn merge_is_interrupted(&self, live: &[u8], waited: Duration) -> bool {
+        let holder = i32_at(live, header::MERGE_LOCK);
         !self.is_of_this_boot()
-            || waited > FOLD_LIMIT
-            || (waited > FOLD_PATIENCE && self.pids_known && !process::exists(holder))
+            || waited > MERGE_LIMIT
+            || (waited > MERGE_PATIENCE && self.pids_known && !process::exists(holder))
     }
 
-    /// What a killed fold was changing.
+    /// What an interrupted merge was changing.
     fn read_journal(&self) -> Result<Stuck, Error> {
-        /// A head is being folded, and may be half changed.
+        /// A head is being merged, and may be half changed.
         const HEAD: u32 = 1;
         let mut bytes = vec![0u8; journal::SIZE];
         self.read(self.regions.journal.offset, &mut bytes)?;
@@ -96,7 +98,7 @@ impl Segment {
         if u32_at(&bytes, journal::ACTIVE) == HEAD && slot < self.header().slots {
             // The first reserved word of the saved head: which of the slot's it adds.
             let source = u64_at(&saved, head::RESERVED);
-            if u64::from(self.folded_of(slot)?) <= source {
+            if u64::from(self.merged_of(slot)?) <= source {
                 undo = Some(Undo {
                     group: u32_at(&bytes, journal::GROUP),
                     head: u32_at(&bytes, journal::HEAD),
@@ -110,7 +112,11 @@ impl Segment {
         Ok(Stuck { slot, undo })
     }
 
-    fn read_group_books(&self, frame: &Frame<'_>, undo: Option<&Undo>) -> Result<Vec<Book>, Error> {
+    fn read_group_books(
+        &self,
+        context: &ReadContext<'_>,
+        undo: Option<&Undo>,
+    ) -> Result<Vec<Book>, Error> {
         let region = self.regions.entries;
         let (slots, count) = (self.header().slots, self.header().groups);
         let most = self.header().stats_per_book as usize;
@@ -123,7 +129,7 @@ impl Segment {
             if u32_at(bytes, entry::STATE) != state::GROUP {
                 continue;
             }
-            let previous = frame.previous.and_then(|p| {
+            let previous = context.previous.and_then(|p| {
                 let at = p.groups.binary_search_by_key(&index, |b| b.slot).ok()?;
                 p.groups.get(at)
             });

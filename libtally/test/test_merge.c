@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * test_fold.c
+ * test_merge.c
  *	  Death at every step. A child is stopped by SIGKILL between every two steps of a claim,
  *	  a retirement, a sweep, a reset; then somebody else sweeps, and may die at every step
  *	  too. Whatever the books held is counted once.
@@ -136,9 +136,9 @@ assert_all_counted_once(void)
 
 	tally_sweep(&segment);
 	assert_at_rest(&segment);
-	assert_int_equal(segment.header->lost_folds, 0);
+	assert_int_equal(segment.header->lost_merges, 0);
 	assert_int_equal(test_sessions(&segment), sessions);
-	assert_int_equal(segment.header->fold_count, sessions);
+	assert_int_equal(segment.header->merge_count, sessions);
 	for (uint64_t i = 0; i < TIMERS; i++)
 	{
 		test_sum_of(&segment, timer_stats[i], &sum);
@@ -280,7 +280,7 @@ a_reset_killed_at_any_step_is_made_whole(void **state)
 			assert_int_equal(test_sessions(&segment), 1);
 		else
 			assert_int_equal(test_sessions(&segment), 2);
-		assert_int_equal(segment.header->fold_count, 2);
+		assert_int_equal(segment.header->merge_count, 2);
 		assert_at_rest(&segment);
 		again();
 	}
@@ -290,7 +290,7 @@ a_reset_killed_at_any_step_is_made_whole(void **state)
 static int
 hold_the_lock(void *stop)
 {
-	if (!tally_fold_lock(&segment))
+	if (!tally_merge_lock(&segment))
 		return 1;
 	*(volatile int *) stop = 1;
 	pause();
@@ -317,7 +317,7 @@ a_living_holder_of_the_lock_delays_nobody(void **state)
 	/* it has neither slept nor given the processor up */
 	assert_int_equal(after.ru_nvcsw, before.ru_nvcsw);
 	assert_int_equal(tally_entry_at(&segment, 0)->state, TALLY_SLOT_RETIRED);
-	assert_int_equal(segment.header->unfolded, 1);
+	assert_int_equal(segment.header->unmerged, 1);
 	assert_int_equal(test_sessions(&segment), 0);
 	assert_int_not_equal(tally_reset(&segment), 0);
 	kill(pid, SIGKILL);
@@ -325,8 +325,8 @@ a_living_holder_of_the_lock_delays_nobody(void **state)
 	/* the next to retire does both */
 	begin_session(&slot);
 	tally_retire(&slot);
-	assert_int_equal(segment.header->unfolded, 0);
-	assert_int_equal(tally_population(&segment), 0);
+	assert_int_equal(segment.header->unmerged, 0);
+	assert_int_equal(tally_claimed_slots(&segment), 0);
 	assert_all_counted_once();
 }
 
@@ -462,7 +462,7 @@ a_damaged_book_is_lost_alone(void **state)
 		test_killed(die_spoiled, spoiling);
 		assert_int_equal(tally_sweep(&segment), 1);
 		assert_at_rest(&segment);
-		assert_int_equal(segment.header->lost_folds, spoiling != 6 && spoiling != 7);
+		assert_int_equal(segment.header->lost_merges, spoiling != 6 && spoiling != 7);
 		if (spoiling != 6 && spoiling != 7)
 		{
 			test_sum_of(&segment, timer_stats[0], &sum);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * test_lay_down.c
+ * test_flush.c
  *	  Death at every step of statements. A child is stopped by SIGKILL between every two steps
  *	  of entering, laying down, evicting, forgetting; then others meet its locks, sweep its slot,
  *	  and may die at every step too. Nothing is counted twice, and what is missing was of the
@@ -90,7 +90,7 @@ work(tally_cache *cache)
 		{
 			execute(cache, id, 100 + id);
 			if (round % 2 == 0)
-				tally_cache_lay_down_passing(cache);
+				tally_cache_flush_passing(cache);
 			id = neighbour(id + 1);
 		}
 	}
@@ -112,7 +112,7 @@ die_in_the_work(void *steps)
 	test_open_cache(&segment, &slot, &cache);
 	test_die_after(*(int *) steps);
 	work(&cache);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	tally_retire(&slot);
 	return 0;
 }
@@ -145,7 +145,7 @@ work_on(void *argument)
 	(void) argument;
 	test_open_cache(&segment, &slot, &cache);
 	work(&cache);
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	tally_retire(&slot);
 	return 0;
 }
@@ -161,7 +161,7 @@ assert_all_counted_once(uint64_t deaths)
 	tally_sweep(&segment);
 	assert_at_rest(&segment);
 	/* a set's lock that nobody has wanted since is freed by mending */
-	tally_statements_mend(&segment);
+	tally_statements_repair(&segment);
 	lost = segment.header->statements_lost;
 	assert_statements_at_rest(&segment);
 	assert_true(lost <= deaths);
@@ -286,13 +286,13 @@ die_torn(void *which)
 	tally_slot	slot;
 	tally_cache cache;
 	tally_statement_key key = test_key(3);
-	tally_cached *place;
+	tally_local_statement *place;
 
 	test_open_cache(&segment, &slot, &cache);
 	test_execute(&cache, &key, 50, "three");
 	test_execute(&cache, &key, 60, "three");
 	place = tally_cache_find(&cache, &key);
-	tally_cached_begin(place);
+	tally_local_statement_begin(place);
 	place->hist[tally_bucket(1000000)]++;
 	if (*(int *) which > 0)
 		tally_moments_add(&place->counts.exec, 1000000);
@@ -318,7 +318,7 @@ a_torn_place_is_laid_down_and_wiped(void **state)
 		tally_statement_key key = test_key(3);
 		tally_slot	slot;
 		tally_cache cache;
-		tally_cached *place;
+		tally_local_statement *place;
 		test_reading reading;
 
 		test_killed(die_torn, which);
@@ -388,7 +388,7 @@ a_living_holder_delays_nobody_for_long_and_is_not_robbed(void **state)
 	assert_non_null(test_execute(&cache, &key, 5, "one"));
 	assert_int_equal(segment.header->statements_dropped, 1);
 	tally_retire(&slot);
-	tally_statements_mend(&segment);
+	tally_statements_repair(&segment);
 	assert_statements_at_rest(&segment);
 }
 
@@ -409,7 +409,7 @@ a_lock_held_under_a_pid_that_came_later_is_taken_over(void **state)
 	}
 	assert_non_null(test_execute(&cache, &key, 5, "one"));
 	/* and one that has not written the time yet is believed */
-	tally_cache_empty(&cache);
+	tally_cache_flush(&cache);
 	for (uint32_t s = 0; s < segment.header->sets.count; s++)
 	{
 		tally_set_at(&segment, s)->lock = (uint32_t) getppid();

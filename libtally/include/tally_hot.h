@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * tally_hot.h
+ *	  The hot path of a writer: the clock, the buckets, one update of its own book.
+ *
+ * No system call, lock, allocation or error, and no cache line that another process writes. Every
+ * function here belongs to the thread that owns the slot.
+ *
+ * A change of a book, or of a local entry, lies between tally_seq_begin and tally_seq_publish.
+ * Readers (tally_read.h) retry a copy during which the seq was odd or changed:
+ *
+ *	  A, the release fence in tally_seq_begin	pairs with the acquire fence after the reader's copy:
+ *												a copy that holds a later store sees the odd seq
+ *	  B, the release store in tally_seq_publish	pairs with the reader's acquire load before its copy:
+ *												an even seq comes with all stores before it
+ */
+#ifndef TALLY_HOT_H
+#define TALLY_HOT_H
+
+#include "tally_layout.h"
+
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- a writer's handles */
+
+/* A mapped segment. One per process; threads share it. */
+typedef struct tally_segment
+{
+	tally_header *header;			/* mapped; NULL: open, but not mapped (tally_unmap) */
+	/*
+	 * This process's own copy of the header as it was checked when the file was opened. Offsets,
+	 * strides and counts are taken from here, never from the mapping: whatever is written over the
+	 * file later, no address is computed from it.
+	 */
+	tally_header cold;
+	size_t		size;				/* bytes mapped */
+	int			fd;					/* kept for growth; -1 when closed */
+	tally_clock_kind clock;
+	bool		created;			/* by this call, rather than found */
+	uint64_t	device;				/* identity of the file that is mapped */
+	uint64_t	inode;
+} tally_segment;
+
+/* A claimed slot. Belongs to one thread. */
+typedef struct tally_slot
+{
+	tally_segment *segment;
+	uint32_t	index;
+	uint32_t	limit;				/* statistics for which memory is reserved */
+	tally_slot_entry *entry;
+	tally_book *book;
+	tally_head *heads;
+	uint64_t   *hists;
+	uint32_t	word;				/* the level word this writer acts on */
+} tally_slot;
+
+/* ---------------------------------------------------------------- clock and buckets */
+
+/* Not inline: the fallback of tally_now must not cost its callers a stack frame. */
+__attribute__((noinline, unused)) static uint64_t
+tally_monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
+}
+
+static inline uint64_t
+tally_now(tally_clock_kind clock)
+{
+#if defined(__x86_64__)
+	if (__builtin_expect(clock == TALLY_CLOCK_TSC, 1))
+		return __builtin_ia32_rdtsc();
+#else
+	(void) clock;
+#endif
+	return tally_monotonic_ns();
+}
+
+/*
+ * Eight times the octave and the four leading bits, 8 .. 15; below 16 that is the value.
+ * One branch that is never taken, and the shortest way from the value to its bucket.
+ */
+static inline size_t
+tally_bucket_index(uint64_t value)
+{
+	uint32_t	octave = (uint32_t) __builtin_clzll(value | 8) ^ 63u;
+
+	if (__builtin_expect(octave > 43, 0))
+		return TALLY_HIST_BUCKETS - 1;
+	return (size_t) octave * 8 + ((value << 3) >> octave) - 24;
+}
+
+static inline uint32_t
+tally_bucket(uint64_t value)
+{
+	return (uint32_t) tally_bucket_index(value);
+}
+
+/* Smallest value of a bucket; the bucket's width is the next one's minus this. */
+static inline uint64_t
+tally_bucket_low(uint32_t bucket)
+{
+	if (bucket < 8)
+		return bucket;
+	return (uint64_t) (8 + bucket % 8) << (bucket / 8 - 1);
+}
+
+/* An odd seq: from now on the guarded words change. Returns it, for tally_seq_publish. */
+static inline uint64_t
+tally_seq_begin(uint64_t *seq)
+{
+	uint64_t	odd = *seq + 1;
+
+	__atomic_store_n(seq, odd, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);	/* A */
+	return odd;
+}
+
+/*
+ * The change is complete. The hot path keeps the odd seq in a register: loading what was stored a
+ * moment ago takes as long as half an update.
+ */
+static inline void
+tally_seq_publish(uint64_t *seq, uint64_t odd)
+{
+	__atomic_store_n(seq, odd + 1, __ATOMIC_RELEASE);	/* B */
+}
+
+/* The same after a last writer that may have died in the middle of a change: its seq may be odd already. */
+static inline void
+tally_seq_begin_after_any(uint64_t *seq)
+{
+	__atomic_store_n(seq, *seq | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void
+tally_seq_end(uint64_t *seq)
+{
+	tally_seq_publish(seq, *seq);
+}
+
+static inline uint64_t
+tally_book_begin(tally_book *book)
+{
+	return tally_seq_begin(&book->seq);
+}
+
+static inline void
+tally_book_publish(tally_book *book, uint64_t seq)
+{
+	tally_seq_publish(&book->seq, seq);
+}
+
+static inline void
+tally_book_end(tally_book *book)
+{
+	tally_seq_end(&book->seq);
+}
+
+/* One value more in a head: count, total and extremes. */
+static inline void
+tally_head_add(tally_head *head, uint64_t value)
+{
+	head->count++;
+	head->total += value;
+	if (value < head->min)
+		head->min = value;
+	if (value > head->max)
+		head->max = value;
+}
+
+/*
+ * The moments of a statistic without its histogram. Caller is between tally_book_begin and
+ * tally_book_end, as with tally_add.
+ */
+static inline void
+tally_add_plain(tally_slot *slot, uint32_t index, uint64_t value)
+{
+	tally_head_add(&slot->heads[index], value);
+}
+
+static inline void
+tally_add(tally_slot *slot, uint32_t index, uint64_t value)
+{
+	tally_add_plain(slot, index, value);
+	slot->hists[(size_t) index * TALLY_HIST_BUCKETS + tally_bucket_index(value)]++;
+}
+
+/* The same of what moves bytes: how many, and did it go on where the one before had ended? */
+static inline void
+tally_add_amount(tally_slot *slot, uint32_t index, uint64_t value, uint64_t amount, bool follows)
+{
+	tally_head *head = &slot->heads[index];
+
+	tally_add(slot, index, value);
+	head->amount += amount;
+	head->follows += follows;
+}
+
+static inline __attribute__((always_inline)) void
+tally_record_as(tally_slot *slot, uint32_t index, uint64_t value, bool plain)
+{
+	tally_book *book = slot->book;
+	uint64_t	seq;
+
+	if (__builtin_expect(index == TALLY_NONE, 0))
+		return;
+	seq = tally_book_begin(book);
+	if (plain)
+		tally_add_plain(slot, index, value);
+	else
+		tally_add(slot, index, value);
+	tally_book_publish(book, seq);
+}
+
+/* One update of one statistic. TALLY_NONE is ignored. */
+static inline void
+tally_record(tally_slot *slot, uint32_t index, uint64_t value)
+{
+	tally_record_as(slot, index, value, false);
+}
+
+/*
+ * The same without the histogram, which costs a cache line and a page: for a statistic whose total
+ * matters and whose distribution does not. Use only one of the two for a statistic; readers give no
+ * quantiles where the histogram falls far short of the count.
+ */
+static inline void
+tally_record_plain(tally_slot *slot, uint32_t index, uint64_t value)
+{
+	tally_record_as(slot, index, value, true);
+}
+
+static inline void
+tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
+{
+	tally_book *book = slot->book;
+	uint32_t	run = book->run;
+	uint32_t	pend = book->pend;
+	uint64_t	start = book->run_start;
+	uint64_t	seq;
+
+	/* Clocks of two processors may differ by a hair; time stays conserved all the same. */
+	if (now < start)
+		now = start;
+	seq = tally_book_begin(book);
+	/* what is read back from shared memory is believed within bounds; TALLY_NONE is outside */
+	if (pend < slot->limit)
+	{
+		tally_add(slot, pend, book->pend_ticks);
+		book->pend = TALLY_NONE;
+		book->pend_ticks = 0;
+	}
+	if (run < slot->limit)
+	{
+		if (plain)
+			tally_add_plain(slot, run, now - start);
+		else
+			tally_add(slot, run, now - start);
+	}
+	/* C: killed before this, the fold finds the stretch both added and running (merge.c) */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	book->run = next;
+	book->run_start = now;
+	tally_book_publish(book, seq);
+}
+
+/* Close the running account at `now` and run `next`. */
+static inline void
+tally_switch(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	tally_switch_as(slot, next, now, false);
+}
+
+/* The same, and the account that ends keeps no histogram: processor time between waits. */
+static inline void
+tally_switch_plain(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	tally_switch_as(slot, next, now, true);
+}
+
+/*
+ * The same, but the account that ends is only noted; the next switch records it. For the
+ * end of a wait, where somebody may be waiting for us in turn (a lock just granted).
+ * The caller has made a tally_switch into the account that ends, so nothing is pending.
+ */
+static inline void
+tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)
+{
+	tally_book *book = slot->book;
+	uint64_t	seq;
+
+	if (now < book->run_start)
+		now = book->run_start;
+	seq = tally_book_begin(book);
+	book->pend = book->run;
+	book->pend_ticks = now - book->run_start;
+	book->run = next;
+	book->run_start = now;
+	tally_book_publish(book, seq);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* TALLY_HOT_H */

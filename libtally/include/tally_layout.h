@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * tally_layout.h
+ *	  The segment, byte for byte.
+ *
+ * format/FORMAT.md describes the same in prose, and crates/segment/src/layout.rs holds it for the
+ * Rust reader; the golden files in format/golden/ keep the three together. tally_statements.h and
+ * tally_files.h have the regions of statements and of files.
+ *
+ * Everything is in the machine's byte order. Times are ticks of the segment's clock. The number in
+ * a field's comment is its offset in bytes.
+ *
+ * Concurrency contract
+ *
+ *	  book (accounts, histograms)	exactly one writer: the owner of the slot until it has retired,
+ *									then the holder of the merge lock. Plain stores, no lock
+ *									prefix. seq is odd while the heads change.
+ *	  slot entry					state by compare-and-swap when claimed, else by its owner;
+ *									identity by its owner, under identity_seq
+ *	  group (retired) books			the holder of the merge lock
+ *	  directory, events, probes		any writer: reserve by compare-and-swap, fill, publish
+ *	  level word, its end			whoever sets the level or resets; read at every probe
+ *
+ * Readers never write. What may tear: a histogram may run ahead of its head by the updates made
+ * while they are read; the texts of a slot entry, which identity_seq guards.
+ */
+#ifndef TALLY_LAYOUT_H
+#define TALLY_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TALLY_MAGIC "TALLYSEG"		/* 8 bytes, no terminator */
+#define TALLY_FORMAT_VERSION 1
+#define TALLY_BYTE_ORDER 0x01020304u
+
+#define TALLY_NAME_MAX 96			/* a statistic's name, terminator included */
+#define TALLY_TEXT_MAX 64			/* database, user, application; as NAMEDATALEN */
+#define TALLY_CALLS 64				/* plain counters per slot, named by the probe table */
+#define TALLY_PROBES 256			/* the probe table; those past TALLY_CALLS have no counter */
+#define TALLY_HOLDS 8				/* held locks that a slot shows */
+#define TALLY_FREED 4				/* locks lately released that others waited for */
+
+/*
+ * The histogram is log-linear: values below 8 have a bucket each, above that every octave
+ * is cut into 8. A bucket's middle is within 1/16 (6.25 %) of every value in it. The last
+ * octave begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); what is longer
+ * is counted in the last bucket.
+ */
+#define TALLY_HIST_BUCKETS 336
+
+#define TALLY_NONE UINT32_MAX		/* no statistic */
+
+typedef enum tally_clock_kind
+{
+	TALLY_CLOCK_MONOTONIC = 1,		/* clock_gettime(CLOCK_MONOTONIC): a tick is 1 ns */
+	TALLY_CLOCK_TSC = 2				/* rdtsc, invariant and the kernel's own clock source */
+} tally_clock_kind;
+
+typedef enum tally_level
+{
+	TALLY_LEVEL_OFF = 0,
+	TALLY_LEVEL_WAITS = 1,
+	TALLY_LEVEL_LOCKS = 2
+} tally_level;
+
+/* The level word: the level in the low 8 bits, the number of resets in the upper 24. */
+#define TALLY_LEVEL_OF(word) ((word) & 0xFFu)
+#define TALLY_RESETS_OF(word) ((word) >> 8)
+
+/* Bits of tally_header.flags. */
+#define TALLY_SEGMENT_SERVER 1u		/* all processes of the server write here, not its sessions alone */
+
+/* Bits of tally_header.pause. */
+#define TALLY_PAUSE_STATEMENTS 1u
+#define TALLY_PAUSE_SAVING 2u	/* statements are not kept over the server's next restart */
+
+/* Where the regions lie. Offsets are from the start of the file, in bytes. */
+typedef struct tally_region
+{
+	uint64_t	offset;
+	uint32_t	count;				/* entries */
+	uint32_t	stride;				/* bytes an entry */
+} tally_region;
+
+typedef struct tally_header		/* one page of 4096 bytes */
+{
+	/* cold: written once, by the creator, before the file gets its name */
+	char		magic[8];			/* 0 */
+	uint32_t	byte_order;			/* 8 */
+	uint32_t	version;			/* 12: TALLY_FORMAT_VERSION */
+	uint32_t	header_size;		/* 16: sizeof(tally_header) of the creator */
+	uint32_t	hist_buckets;		/* 20 */
+	uint64_t	segment_size;		/* 24: bytes */
+	uint32_t	clock_kind;			/* 32: tally_clock_kind */
+	uint32_t	flags;				/* 36: TALLY_SEGMENT_* */
+	uint64_t	clock_tick0;		/* 40: one instant in ticks ... */
+	uint64_t	clock_ns0;			/* 48: ... and in ns of CLOCK_MONOTONIC */
+	uint64_t	created_realtime_ns;	/* 56: the same instant, ns since 1970 */
+	uint64_t	pid_namespace;		/* 64: inode of /proc/self/ns/pid, 0 unknown */
+	uint32_t	slots;				/* 72: writers' slots */
+	uint32_t	groups;				/* 76: retired groups; they follow the slots */
+	uint32_t	stats_per_book;		/* 80 */
+	uint32_t	pad0;				/* 84 */
+	char		boot_id[40];		/* 88: /proc/sys/kernel/random/boot_id */
+	tally_region probes;			/* 128: tally_probe */
+	tally_region directory;			/* 144: tally_dir_entry */
+	tally_region events;			/* 160: tally_event */
+	tally_region merge_log;			/* 176: uint64_t, generation << 32 | slot */
+	tally_region journal;			/* 192: one tally_journal */
+	tally_region entries;			/* 208: tally_slot_entry, slots then groups */
+	tally_region books;				/* 224: tally_book, slots then groups */
+	char		host[256];			/* 240: what is measured; a data directory */
+	char		producer[64];		/* 496: the creator and its version */
+	char		server[64];			/* 560: "PostgreSQL 15.20", or empty */
+	uint32_t	server_pid;			/* 624: the server's first process, 0 unknown */
+	uint32_t	server_port;		/* 628 */
+	char		socket_dir[112];	/* 632: where to connect, or empty */
+	/* statements (tally_statements.h); regions of none where they are not kept */
+	tally_region sets;				/* 744: tally_set */
+	tally_region statements;		/* 760: tally_statement, TALLY_WAYS a set */
+	tally_region texts;				/* 776: tally_text_block */
+	tally_region caches;			/* 792: of TALLY_CACHE_SIZE, one a slot */
+	uint64_t	system_id;			/* 808: whose figures these are: a cluster's system identifier; 0 none */
+	unsigned char pad1[904 - 816];
+	/* files (tally_files.h); regions of none where they are not kept */
+	tally_region unsynced;			/* 904: tally_unsynced */
+	tally_region relations;			/* 920: tally_relation */
+	tally_region local_relations;	/* 936: of TALLY_LOCAL_RELATIONS tally_local_relation, one a slot */
+	unsigned char pad8[1024 - 952];
+
+	/* the level word, alone on its line: read at every probe, written rarely */
+	uint32_t	level_word;			/* 1024 */
+	uint32_t	pad2;
+	uint64_t	reset_tick;			/* 1032: when the number of resets last changed */
+	uint64_t	level_until;		/* 1040: tick at which the level ends by itself, 0 never */
+	uint32_t	level_then;			/* 1048: the level after that */
+	uint32_t	pad7;
+	uint64_t	locks_ticks;		/* 1056: at level locks or above, up to the last change */
+	uint64_t	locks_since;		/* 1064: at it since then; 0: it is not */
+	uint32_t	pause;				/* 1072: TALLY_PAUSE_*: what is not to be looked at */
+	uint32_t	configured_level;	/* 1076: 1 + the level that the configuration has set last, 0 none */
+	unsigned char pad3[72];
+
+	/* rarely written, by anyone; atomic */
+	uint64_t	overflow_slots;		/* 1152: claims refused */
+	uint64_t	overflow_stats;		/* 1160: statistics that found no room in a book */
+	uint64_t	overflow_directory;	/* 1168: names that found no room */
+	uint64_t	overflow_groups;	/* 1176: merges into the group of last resort */
+	uint64_t	overflow_memory;	/* 1184: growths refused by the file system */
+	uint64_t	event_count;		/* 1192: events ever begun */
+	uint64_t	lost_merges;			/* 1200: slots found damaged and not merged */
+	uint64_t	statements_evicted;	/* 1208: taken out of the table for others */
+	uint64_t	statements_dropped;	/* 1216: counts that could not be laid down */
+	uint64_t	statements_lost;	/* 1224: left half changed by a process that died */
+	uint64_t	texts_cut;			/* 1232: for want of blocks */
+	uint64_t	texts_free;			/* 1240: first free block: tag << 32 | 1 + number; 0 none */
+	uint64_t	texts_used;			/* 1248: blocks that have ever been used */
+	unsigned char pad4[1280 - 1256];
+
+	uint32_t	merge_lock;			/* 1280: pid of the holder, 0 free */
+	uint32_t	pad5;
+	uint64_t	merge_lock_boot_ns;	/* 1288: when it was taken, CLOCK_BOOTTIME */
+	uint64_t	merge_count;			/* 1296: merges completed */
+	uint64_t	merge_active;		/* 1304: 1 while group books change */
+	unsigned char pad6[1344 - 1312];
+
+	/* rarely written, by anyone; atomic */
+	uint64_t	overflow_files;		/* 1344: files given up with writes not synced */
+	uint64_t	overflow_relations; /* 1352: times that a relation found no room */
+	uint64_t	relations_lost;		/* 1360: places left half laid down by a process that died */
+	uint64_t	refused_memory;		/* 1368: claims refused because the file system had no room */
+	unsigned char pad9[1408 - 1376];
+
+	/*
+	 * When there is no room: processes that were refused a slot look at `room` as they would at
+	 * the level word, and try again when it changes.
+	 */
+	uint32_t	free_slot_signal;	/* 1408: changes when a slot is given back after a refusal */
+	uint32_t	refused_claims;		/* 1412: 1: somebody was refused since it last changed */
+	uint32_t	refusal_logged;		/* 1416: 1: the refusal is in the server's log */
+	uint32_t	unmerged;			/* 1420: 1: retired slots wait for somebody who has the fold lock */
+	uint64_t	none[5];			/* 1424: 0: those processes look here for an end of the level and for a pause */
+	uint64_t	swept_boot_ns;		/* 1464: CLOCK_BOOTTIME of the last search for dead owners for want of a slot */
+	unsigned char pad10[4096 - 1472];
+} tally_header;
+
+/*
+ * A probe of the producer: what was installed, and why not. The first TALLY_CALLS have a
+ * counter each, of the same index in calls[].
+ */
+typedef enum tally_probe_state
+{
+	TALLY_PROBE_EMPTY = 0,
+	TALLY_PROBE_INSTALLED = 1,
+	TALLY_PROBE_LEFT_OUT = 2
+} tally_probe_state;
+
+typedef struct tally_probe		/* 192 bytes */
+{
+	uint32_t	state;				/* 0: tally_probe_state */
+	uint32_t	pad;
+	char		name[64];			/* 8: "import fsync", "entry pq_getbyte" */
+	char		reason[120];		/* 72: empty when installed */
+} tally_probe;
+
+typedef enum tally_stat_kind
+{
+	TALLY_ACCOUNT = 1,				/* of the closed ledger: "phase::activity" */
+	TALLY_TIMER = 2,				/* a duration in ticks */
+	TALLY_VALUE = 3,				/* a plain number */
+	TALLY_NAME = 4					/* no statistic: names something, "tranche::4::ProcArray" */
+} tally_stat_kind;
+
+typedef enum tally_name_state
+{
+	TALLY_NAME_FREE = 0,
+	TALLY_NAME_RESERVED = 1,		/* being written */
+	TALLY_NAME_PUBLISHED = 2
+} tally_name_state;
+
+/* What kind of doing or waiting an account is of. Numbers stay: readers and old segments have them. */
+typedef enum tally_account_class
+{
+	TALLY_CLASS_UNKNOWN = 0,		/* not an account, or named by a writer that did not know classes */
+	TALLY_CLASS_CPU = 1,
+	TALLY_CLASS_IO = 2,				/* files, announced or not */
+	TALLY_CLASS_LOCK = 3,			/* heavyweight */
+	TALLY_CLASS_LWLOCK = 4,
+	TALLY_CLASS_CLIENT = 5,
+	TALLY_CLASS_IPC = 6,
+	TALLY_CLASS_TIMEOUT = 7,
+	TALLY_CLASS_ACTIVITY = 8,		/* the idle main loop of a background process */
+	TALLY_CLASS_BUFFER_PIN = 9,
+	TALLY_CLASS_EXTENSION = 10,
+	TALLY_CLASS_OTHER = 11
+} tally_account_class;
+
+/*
+ * The directory: open addressing on the name's hash, entries are never removed. A writer
+ * killed between reserving and publishing leaves an entry that everyone passes over; the
+ * same name may therefore stand twice, and readers merge by name.
+ */
+typedef struct tally_dir_entry	/* 128 bytes */
+{
+	uint32_t	state;				/* 0: tally_name_state */
+	uint32_t	kind;				/* 4: tally_stat_kind */
+	uint64_t	hash;				/* 8: FNV-1a of the name */
+	char		name[TALLY_NAME_MAX];	/* 16 */
+	char		unit[15];			/* 112: "ticks", "bytes", ... */
+	uint8_t		account_class;		/* 127: tally_account_class */
+} tally_dir_entry;
+
+typedef struct tally_event		/* 256 bytes */
+{
+	uint64_t	number;				/* 0: 1 + its place in time, 0 while being written */
+	uint64_t	tick;				/* 8 */
+	int32_t		pid;				/* 16 */
+	uint32_t	kind;				/* 20: tally_event_kind */
+	char		text[232];			/* 24 */
+} tally_event;
+
+typedef enum tally_event_kind
+{
+	TALLY_EVENT_NOTE = 1,			/* information */
+	TALLY_EVENT_WARNING = 2,		/* something was left out or lost */
+	TALLY_EVENT_BLOCKED = 3,		/* one process kept another waiting for long */
+	TALLY_EVENT_SLOW = 4,			/* something took long */
+	TALLY_EVENT_CHECKPOINT = 5		/* one begins or ends */
+} tally_event_kind;
+
+typedef enum tally_slot_state
+{
+	TALLY_SLOT_FREE = 0,
+	TALLY_SLOT_CLAIMING = 1,		/* identity being written */
+	TALLY_SLOT_LIVE = 2,
+	TALLY_SLOT_RETIRED = 3,			/* complete, not yet merged */
+	TALLY_SLOT_MERGING = 4,			/* by the holder of the fold lock */
+	TALLY_SLOT_GROUP = 5			/* a group of retired slots */
+} tally_slot_state;
+
+/*
+ * What kind of process writes: free text, so that any producer can name its own; a group
+ * is (kind, database id, user id).
+ */
+typedef struct tally_slot_entry	/* 384 bytes: six lines, so owners do not share one */
+{
+	uint32_t	state;				/* 0: tally_slot_state */
+	uint32_t	generation;			/* 4: counts claims of this slot */
+	int32_t		pid;				/* 8 */
+	int32_t		leader_pid;			/* 12: of a parallel worker, else 0 */
+	uint64_t	claimed_boot_ns;	/* 16: CLOCK_BOOTTIME; a process that started later is another */
+	uint64_t	claimed_tick;		/* 24 */
+	uint32_t	database_id;		/* 32: 0 none or unknown */
+	uint32_t	user_id;			/* 36 */
+	uint32_t	identity_seq;		/* 40: odd while the identity changes */
+	uint32_t	merged;				/* 44: statistics already merged (journal) */
+	char		kind[TALLY_TEXT_MAX];			/* 48 */
+	char		database[TALLY_TEXT_MAX];		/* 112 */
+	char		user[TALLY_TEXT_MAX];			/* 176 */
+	char		application[TALLY_TEXT_MAX];	/* 240 */
+	uint64_t	sessions;			/* 304: of a group: slots merged into it */
+	uint32_t	local_statements;		/* 312: places of its cache of statements that have memory */
+	uint32_t	pad0;
+	unsigned char pad[376 - 320];
+	uint32_t	local_relations;	/* 376: places of relations that have memory */
+	uint32_t	pad1;
+} tally_slot_entry;
+
+/* One statistic: a cache line. */
+typedef struct tally_head		/* 64 bytes */
+{
+	uint32_t	stat;				/* 0: 1 + directory index; 0 unused */
+	uint32_t	pad;
+	uint64_t	count;				/* 8 */
+	uint64_t	total;				/* 16 */
+	uint64_t	min;				/* 24: UINT64_MAX while count is 0 */
+	uint64_t	max;				/* 32 */
+	uint64_t	reserved;			/* 40 */
+	uint64_t	amount;				/* 48: what all of them moved, in bytes; 0: they move nothing */
+	uint64_t	follows;			/* 56: how many went on where the one before had ended */
+} tally_head;
+
+/* A lock that the owner of the slot holds; its address is the same in all processes. */
+typedef struct tally_hold		/* 24 bytes */
+{
+	uint64_t	lock;				/* 0: address */
+	uint64_t	since;				/* 8: tick */
+	uint32_t	tranche;			/* 16: named by the directory, "tranche::<number>::<name>" */
+	uint32_t	mode;				/* 20: 0 exclusive, 1 shared */
+} tally_hold;
+
+/* A lock that it released while others waited for it. */
+typedef struct tally_freed		/* 32 bytes */
+{
+	uint64_t	lock;				/* 0: address; 0 while it changes */
+	uint64_t	since;				/* 8: held from this tick ... */
+	uint64_t	until;				/* 16: ... to this */
+	uint32_t	account;			/* 24: 1 + directory index of what the holder was doing */
+	uint32_t	mode;				/* 28 */
+} tally_freed;
+
+/*
+ * The book of a slot: its accounts. After this struct come stats_per_book heads and then
+ * stats_per_book histograms of hist_buckets uint64_t each. Memory is reserved in chunks of
+ * TALLY_CHUNK statistics as they are first touched; the rest of the stride is a hole.
+ *
+ * The time from `born` is conserved: the totals of all heads of kind TALLY_ACCOUNT, plus
+ * pend_ticks (which belong to pend), plus the time from run_start to now (which belongs to
+ * run), make exactly the time from born to now.
+ */
+typedef struct tally_book		/* 1024 bytes */
+{
+	uint64_t	seq;				/* 0: odd while the heads and the words below change */
+	uint32_t	run;				/* 8: index of the running account, TALLY_NONE: none */
+	uint32_t	used;				/* 12: heads in use */
+	uint64_t	run_start;			/* 16: tick */
+	uint32_t	pend;				/* 24: account of the deferred record, or TALLY_NONE */
+	uint32_t	resets;				/* 28: number of resets that this book has seen */
+	uint64_t	pend_ticks;			/* 32 */
+	uint64_t	born;				/* 40: tick; after a reset, where its count began anew */
+	uint64_t	pad0[2];
+	uint64_t	calls[TALLY_CALLS];	/* 64: calls through each probe; order of the probe table */
+	/*
+	 * Which locks are held: not guarded by seq, each word by itself is right.
+	 */
+	uint32_t	holding;			/* 576: locks held now; the first TALLY_HOLDS are shown */
+	uint32_t	pad1;
+	tally_hold	holds[TALLY_HOLDS];	/* 584 */
+	uint32_t	freed_next;			/* 776: place of the next in freed[] */
+	uint32_t	pad2;
+	tally_freed freed[TALLY_FREED]; /* 784 */
+	unsigned char pad3[1024 - 912];
+} tally_book;
+
+#define TALLY_CHUNK 8				/* statistics for which memory is reserved at a time */
+
+/* What the fold in progress may have half done: enough to undo it. */
+typedef struct tally_journal
+{
+	uint32_t	active;				/* 0: 0 idle, 1 a head, 2 a reset, 3 the end, 4 clearing */
+	uint32_t	slot;				/* 4: being merged */
+	uint32_t	group;				/* 8: entry index of its group */
+	uint32_t	head;				/* 12: index in the group's book */
+	tally_head	saved;				/* 16: that head before the fold; reserved: the slot's
+									 * head; at the end: merge_count and sessions */
+	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram; at the end: its calls */
+} tally_journal;
+
+#define TALLY_ASSERT(what) _Static_assert(what, #what)
+#ifndef __cplusplus
+TALLY_ASSERT(sizeof(tally_header) == 4096);
+TALLY_ASSERT(offsetof(tally_header, boot_id) == 88);
+TALLY_ASSERT(offsetof(tally_header, probes) == 128);
+TALLY_ASSERT(offsetof(tally_header, books) == 224);
+TALLY_ASSERT(offsetof(tally_header, host) == 240);
+TALLY_ASSERT(offsetof(tally_header, server_pid) == 624);
+TALLY_ASSERT(offsetof(tally_header, socket_dir) == 632);
+TALLY_ASSERT(offsetof(tally_header, sets) == 744);
+TALLY_ASSERT(offsetof(tally_header, unsynced) == 904);
+TALLY_ASSERT(offsetof(tally_header, level_word) == 1024);
+TALLY_ASSERT(offsetof(tally_header, pause) == 1072);
+TALLY_ASSERT(offsetof(tally_header, configured_level) == 1076);
+TALLY_ASSERT(offsetof(tally_header, overflow_slots) == 1152);
+TALLY_ASSERT(offsetof(tally_header, merge_lock) == 1280);
+TALLY_ASSERT(offsetof(tally_header, system_id) == 808);
+TALLY_ASSERT(offsetof(tally_header, overflow_files) == 1344);
+TALLY_ASSERT(offsetof(tally_header, refused_memory) == 1368);
+TALLY_ASSERT(offsetof(tally_header, free_slot_signal) == 1408);
+TALLY_ASSERT(offsetof(tally_header, swept_boot_ns) == 1464);
+TALLY_ASSERT(offsetof(tally_header, level_until) == 1040);
+TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
+TALLY_ASSERT(sizeof(tally_probe) == 192);
+TALLY_ASSERT(offsetof(tally_probe, reason) == 72);
+TALLY_ASSERT(sizeof(tally_dir_entry) == 128);
+TALLY_ASSERT(offsetof(tally_dir_entry, account_class) == 127);
+TALLY_ASSERT(sizeof(tally_event) == 256);
+TALLY_ASSERT(sizeof(tally_slot_entry) == 384);
+TALLY_ASSERT(offsetof(tally_slot_entry, local_relations) == 376);
+TALLY_ASSERT(sizeof(tally_head) == 64);
+TALLY_ASSERT(sizeof(tally_book) == 1024);
+TALLY_ASSERT(offsetof(tally_book, calls) == 64);
+TALLY_ASSERT(offsetof(tally_book, holds) == 584);
+TALLY_ASSERT(offsetof(tally_book, freed) == 784);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* TALLY_LAYOUT_H */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * tally_read.h
+ *	  Bounded reads of a live segment: copies of what writers change meanwhile.
+ *
+ * Every function copies one thing out of the mapping and says what the copy is worth. None waits
+ * for a writer without a limit: a writer that died in the middle of a change leaves its seq odd for
+ * good. Numbers and indexes are checked against the segment's regions, and texts come terminated,
+ * so whatever another process writes into the file, no read leaves its region.
+ *
+ * What makes several copies one consistent reading (format/FORMAT.md):
+ *
+ *	  books			tally_read_books_begin and _end around them
+ *	  statements	note each set's flushes, copy the local entries, then the sets; drop each local
+ *					entry that a set's log names
+ *	  relations		note each entry's flushes, copy the local entries, then tally_read_relation
+ *
+ * Concurrency contract: any thread of any process may read at any time and writes nothing. The
+ * copies belong to the caller. Nothing is allocated. A function may sleep for 50 us at a time, at
+ * most about 10 ms in total.
+ */
+#ifndef TALLY_READ_H
+#define TALLY_READ_H
+
+#include "tally_regions.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tally_read_result
+{
+	TALLY_READ_ABSENT = 0,			/* out of bounds, without memory, unused, or ended; the copy has no meaning */
+	TALLY_READ_CONSISTENT,			/* the copy is of one instant */
+	TALLY_READ_TORN					/* it changed throughout: the last attempt, whose fields may disagree */
+} tally_read_result;
+
+/* ---------------------------------------------------------------- slots and books */
+
+typedef struct tally_book_copy
+{
+	tally_book	book;				/* used is within bounds */
+	tally_head *heads;				/* the caller's memory for stats_per_book of them */
+	bool		lags_reset;			/* its owner has not followed the last reset: the heads do not count */
+} tally_book_copy;
+
+/* The instant at which a reading of several books began. */
+typedef struct tally_books_mark
+{
+	uint64_t	merges;				/* slots merged into groups, ever */
+	uint32_t	resets;
+} tally_books_mark;
+
+/* False: a merge is going on; pause and try again. */
+extern bool tally_read_books_begin(const tally_segment *segment, tally_books_mark *mark);
+/* True: since then no slot was merged and nothing was reset, so nothing is missed or counted twice. */
+extern bool tally_read_books_end(const tally_segment *segment, const tally_books_mark *mark);
+
+/*
+ * The entry of a slot, or of a group (they follow the slots), if it counts: LIVE, RETIRED, MERGING
+ * or GROUP. TORN: the identity changed throughout.
+ */
+extern tally_read_result tally_read_entry(const tally_segment *segment, uint32_t index,
+										  tally_slot_entry *copy);
+/* Has the slot not ended, nor been claimed anew, since that copy of its entry was made? */
+extern bool tally_read_is_same(const tally_segment *segment, uint32_t index,
+							   const tally_slot_entry *copy);
+/* The words and heads of its book. */
+extern tally_read_result tally_read_book(const tally_segment *segment, uint32_t index,
+										 tally_book_copy *copy);
+/* Does this head of the copy stand for a statistic? Then heads[head].stat - 1 is in the directory. */
+extern bool tally_read_is_head(const tally_segment *segment, const tally_book_copy *copy,
+							   uint32_t head);
+/*
+ * The live histogram of a head, TALLY_HIST_BUCKETS of them; NULL: out of bounds. It may run ahead of
+ * the copied heads by the updates made since.
+ */
+extern const uint64_t *tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head);
+/* One word that others may be changing; what it counts is right by itself. */
+extern uint64_t tally_read_word(const uint64_t *word);
+
+/* ---------------------------------------------------------------- names, events, probes */
+
+/* A published name of the directory. */
+extern tally_read_result tally_read_name(const tally_segment *segment, uint32_t number,
+										 tally_dir_entry *copy);
+/* The event at that index of the event ring. ABSENT: unused, or being overwritten. */
+extern tally_read_result tally_read_event(const tally_segment *segment, uint32_t index,
+										  tally_event *copy);
+extern tally_read_result tally_read_probe(const tally_segment *segment, uint32_t index,
+										  tally_probe *copy);
+
+/* ---------------------------------------------------------------- statements */
+
+/* Local entries of that slot that have memory; 0 for a slot out of bounds. */
+extern uint32_t tally_read_local_limit(const tally_segment *segment, uint32_t slot);
+/*
+ * A local entry that counts: in use, and not dropped by a reset. Of its histogram only the buckets
+ * from exec.min's to exec.max's are copied.
+ */
+extern tally_read_result tally_read_local_statement(const tally_segment *segment, uint32_t slot,
+													uint32_t index, tally_local_statement *copy);
+
+/* What a slot works for now, with the accounts that run meanwhile. */
+typedef struct tally_flight
+{
+	tally_current current;
+	uint64_t	now;				/* tick at which the copies were made */
+	uint32_t	run;				/* 1 + directory index of the running account; 0 none */
+	uint32_t	pend;				/* of the one that is still to be recorded; 0 none */
+	uint64_t	run_start;			/* tick */
+	uint64_t	pend_ticks;			/* 0 where pend is 0 */
+} tally_flight;
+
+/* ABSENT: the slot works for no statement, and no statement is owed anything. */
+extern tally_read_result tally_read_flight(const tally_segment *segment, uint32_t slot,
+										   tally_flight *flight);
+
+/* A used entry of the table, with all its figures. */
+typedef struct tally_statement_copy
+{
+	uint32_t	number;
+	tally_statement entry;
+	tally_figures figures;
+} tally_statement_copy;
+
+extern tally_read_result tally_read_statement(const tally_segment *segment, uint32_t number,
+											  tally_statement_copy *copy);
+/* Bytes of its text, as far as the segment can hold them: how much memory a copy of it takes. */
+extern uint32_t tally_read_text_size(const tally_segment *segment,
+									 const tally_statement_copy *copy);
+/*
+ * At most `size` bytes of the text that the entry had when the copy was made, without a terminator;
+ * how many goes to *bytes. TORN: the entry has changed since; copy it again. ABSENT: it has no text.
+ */
+extern tally_read_result tally_read_text(const tally_segment *segment,
+										 const tally_statement_copy *copy, char *to, uint32_t size,
+										 uint32_t *bytes);
+
+/* A set of the table, with its used entries. */
+typedef struct tally_set_copy
+{
+	tally_set	set;
+	uint32_t	count;				/* of statements */
+	tally_statement_copy statements[TALLY_WAYS];
+} tally_set_copy;
+
+/* How often local entries were flushed into that set, ever; to be noted before they are copied. */
+extern uint64_t tally_read_set_flushes(const tally_segment *segment, uint32_t number);
+extern tally_read_result tally_read_set(const tally_segment *segment, uint32_t number,
+										tally_set_copy *copy);
+/* Does the log of the copy still name all that was flushed into the set since then? */
+extern bool tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes);
+
+/* ---------------------------------------------------------------- relations */
+
+/* ABSENT: not in use, or its slot has not followed the last reset. */
+extern tally_read_result tally_read_local_relation(const tally_segment *segment, uint32_t slot,
+												   uint32_t index, tally_local_relation *copy);
+/* How often local entries were flushed into that entry, ever; to be noted before they are copied. */
+extern uint64_t tally_read_relation_flushes(const tally_segment *segment, uint32_t number);
+/* CONSISTENT: nothing has been flushed into it since `flushes`, so the copied local entries are not in it. */
+extern tally_read_result tally_read_relation(const tally_segment *segment, uint32_t number,
+											 uint64_t flushes, tally_relation *copy);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* TALLY_READ_H */

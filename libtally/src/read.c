@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * read.c
+ *	  Bounded reads of a live segment (tally_read.h).
+ *
+ * Everything that a seq guards is read by one loop: load seq, copy, load seq again; a copy between
+ * two equal, even readings is of one instant. Writers make the seq odd before a change and even
+ * after it (tally_book_begin and its like):
+ *
+ *	  C, in attempt()	pairs with the writer's release store of the even seq
+ *	  D, in holds()		pairs with the writer's release fence after its store of the odd seq
+ *
+ * The copies are made of relaxed loads of whole words: each word is right by itself, and whether
+ * they fit together is what the seq tells.
+ */
+#include "internal.h"
+#include "tally_read.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TRIES 1000					/* copies of one thing ... */
+#define SPINS 100					/* ... of which so many without a pause */
+#define PAUSE_EVERY 8
+#define PAUSE_NS 50000
+#define SET_TRIES 200				/* copies of one set and its statements */
+
+/* One attempt after another at a copy that a seq guards. */
+typedef struct attempts
+{
+	const uint64_t *seq;
+	uint64_t	begun;
+	int			made;
+} attempts;
+
+/* The writer may have lost the processor in the middle of its change. */
+static void
+pause_after(int made)
+{
+	static const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	int			saved = errno;
+
+	if (made >= SPINS && made % PAUSE_EVERY == 0)
+		nanosleep(&pause, NULL);
+	errno = saved;
+}
+
+/* False: there were enough of them. */
+static bool
+attempt(attempts *a)
+{
+	if (a->made == TRIES)
+		return false;
+	if (a->made > 0)
+		pause_after(a->made);
+	a->made++;
+	a->begun = __atomic_load_n(a->seq, __ATOMIC_ACQUIRE);	/* C */
+	return true;
+}
+
+/* Is what was copied since the last attempt() of one instant? */
+static bool
+holds(const attempts *a)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* D */
+	return (a->begun & 1) == 0 && __atomic_load_n(a->seq, __ATOMIC_RELAXED) == a->begun;
+}
+
+uint64_t
+tally_read_word(const uint64_t *word)
+{
+	return tally_peek64(word);
+}
+
+static void
+terminate(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+}
+
+/* ---------------------------------------------------------------- slots and books */
+
+bool
+tally_read_books_begin(const tally_segment *segment, tally_books_mark *mark)
+{
+	const tally_header *header = segment->header;
+
+	mark->merges = __atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE);
+	mark->resets = tally_resets(segment);
+	return __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0;
+}
+
+bool
+tally_read_books_end(const tally_segment *segment, const tally_books_mark *mark)
+{
+	const tally_header *header = segment->header;
+
+	/* active before the count, or a merge could end between the two and go unseen */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0 &&
+		__atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE) == mark->merges &&
+		tally_resets(segment) == mark->resets;
+}
+
+static bool
+is_entry(const tally_segment *segment, uint32_t index)
+{
+	return index < segment->cold.slots + segment->cold.groups;
+}
+
+static bool
+counts(uint32_t state)
+{
+	return state == TALLY_SLOT_LIVE || state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_MERGING ||
+		state == TALLY_SLOT_GROUP;
+}
+
+tally_read_result
+tally_read_entry(const tally_segment *segment, uint32_t index, tally_slot_entry *copy)
+{
+	const tally_slot_entry *entry;
+	bool		whole = false;
+
+	if (!is_entry(segment, index))
+		return TALLY_READ_ABSENT;
+	entry = tally_entry_at(segment, index);
+	for (int i = 0; i < TRIES && !whole; i++)
+	{
+		uint32_t	seq = __atomic_load_n(&entry->identity_seq, __ATOMIC_ACQUIRE);
+
+		if (!counts(__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE)))
+			return TALLY_READ_ABSENT;
+		tally_copy_words(copy, entry, sizeof(*copy));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		whole = (seq & 1) == 0 && tally_peek32(&entry->identity_seq) == seq;
+		if (!whole)
+			pause_after(i);
+	}
+	terminate(copy->kind, sizeof(copy->kind));
+	terminate(copy->database, sizeof(copy->database));
+	terminate(copy->user, sizeof(copy->user));
+	terminate(copy->application, sizeof(copy->application));
+	if (!counts(copy->state))
+		return TALLY_READ_ABSENT;
+	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+}
+
+bool
+tally_read_is_same(const tally_segment *segment, uint32_t index, const tally_slot_entry *copy)
+{
+	const tally_slot_entry *entry = tally_entry_at(segment, index);
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return is_entry(segment, index) && tally_peek32(&entry->state) == copy->state &&
+		tally_peek32(&entry->generation) == copy->generation;
+}
+
+tally_read_result
+tally_read_book(const tally_segment *segment, uint32_t index, tally_book_copy *copy)
+{
+	tally_book *book;
+	attempts	a = {0};
+	bool		whole = false;
+
+	if (!is_entry(segment, index))
+		return TALLY_READ_ABSENT;
+	book = tally_book_at(segment, index);
+	a.seq = &book->seq;
+	while (!whole && attempt(&a))
+	{
+		tally_copy_words(&copy->book, book, sizeof(tally_book));
+		if (copy->book.used > segment->cold.stats_per_book)
+			copy->book.used = segment->cold.stats_per_book;
+		tally_copy_words(copy->heads, tally_heads_of(book), copy->book.used * sizeof(tally_head));
+		whole = holds(&a);
+	}
+	copy->lags_reset = copy->book.resets != tally_resets(segment);
+	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+}
+
+bool
+tally_read_is_head(const tally_segment *segment, const tally_book_copy *copy, uint32_t head)
+{
+	return head < copy->book.used && copy->heads[head].stat != 0 &&
+		copy->heads[head].stat <= segment->cold.directory.count;
+}
+
+const uint64_t *
+tally_read_hist(const tally_segment *segment, uint32_t index, uint32_t head)
+{
+	if (!is_entry(segment, index) || head >= segment->cold.stats_per_book)
+		return NULL;
+	return tally_hist_of(segment, tally_book_at(segment, index), head);
+}
+
+/* ---------------------------------------------------------------- names, events, probes */
+
+tally_read_result
+tally_read_name(const tally_segment *segment, uint32_t number, tally_dir_entry *copy)
+{
+	const tally_dir_entry *entry;
+
+	if (number >= segment->cold.directory.count)
+		return TALLY_READ_ABSENT;
+	entry = tally_dir_at(segment, number);
+	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != TALLY_NAME_PUBLISHED)
+		return TALLY_READ_ABSENT;
+	/* a published name never changes */
+	memcpy(copy, entry, sizeof(*copy));
+	terminate(copy->name, sizeof(copy->name));
+	terminate(copy->unit, sizeof(copy->unit));
+	return TALLY_READ_CONSISTENT;
+}
+
+tally_read_result
+tally_read_event(const tally_segment *segment, uint32_t index, tally_event *copy)
+{
+	const tally_event *event;
+	uint64_t	number;
+
+	if (index >= segment->cold.events.count)
+		return TALLY_READ_ABSENT;
+	event = tally_event_at(segment, index);
+	number = __atomic_load_n(&event->number, __ATOMIC_ACQUIRE);
+	tally_copy_words(copy, event, sizeof(*copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	terminate(copy->text, sizeof(copy->text));
+	return number != 0 && tally_peek64(&event->number) == number ? TALLY_READ_CONSISTENT
+		: TALLY_READ_ABSENT;
+}
+
+tally_read_result
+tally_read_probe(const tally_segment *segment, uint32_t index, tally_probe *copy)
+{
+	const tally_probe *probe;
+	uint32_t	state;
+
+	if (index >= segment->cold.probes.count)
+		return TALLY_READ_ABSENT;
+	probe = tally_probe_at(segment, index);
+	state = __atomic_load_n(&probe->state, __ATOMIC_ACQUIRE);
+	tally_copy_words(copy, probe, sizeof(*copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	terminate(copy->name, sizeof(copy->name));
+	terminate(copy->reason, sizeof(copy->reason));
+	return state != TALLY_PROBE_EMPTY && tally_peek32(&probe->state) == state ? TALLY_READ_CONSISTENT
+		: TALLY_READ_ABSENT;
+}
+
+/* ---------------------------------------------------------------- statements */
+
+uint32_t
+tally_read_local_limit(const tally_segment *segment, uint32_t slot)
+{
+	return slot < segment->cold.caches.count ? tally_cache_limit(segment, slot) : 0;
+}
+
+tally_read_result
+tally_read_local_statement(const tally_segment *segment, uint32_t slot, uint32_t index,
+						   tally_local_statement *copy)
+{
+	const tally_local_statement *entry;
+	attempts	a = {0};
+	bool		whole = false;
+
+	if (index >= tally_read_local_limit(segment, slot))
+		return TALLY_READ_ABSENT;
+	entry = &tally_local_statements_of(segment, slot)[index];
+	if (tally_peek32(&entry->state) != 1)
+		return TALLY_READ_ABSENT;
+	a.seq = &entry->seq;
+	while (!whole && attempt(&a))
+	{
+		const tally_moments *exec = &copy->counts.exec;
+		uint32_t	low,
+					high;
+
+		tally_copy_words(copy, entry, offsetof(tally_local_statement, hist));
+		low = tally_bucket(exec->min) & ~1u;	/* whole words */
+		high = tally_bucket(exec->max) | 1u;
+		if (exec->count != 0 && low < high)
+			tally_copy_words(&copy->hist[low], &entry->hist[low], (high + 1 - low) * sizeof(uint32_t));
+		whole = holds(&a);
+	}
+	if (copy->state != 1 || copy->drop == copy->generation)
+		return TALLY_READ_ABSENT;
+	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+}
+
+/* 1 + the directory index of a book's account, 0: none. */
+static uint32_t
+account_at(const tally_segment *segment, tally_book *book, const uint32_t *word)
+{
+	uint32_t	used = tally_peek32(&book->used);
+	uint32_t	index = tally_peek32(word);
+
+	if (index >= used || index >= segment->cold.stats_per_book)
+		return 0;
+	return tally_peek32(&tally_heads_of(book)[index].stat);
+}
+
+static bool
+copy_running(const tally_segment *segment, uint32_t slot, tally_flight *flight)
+{
+	tally_book *book = tally_book_at(segment, slot);
+	attempts	a = {.seq = &book->seq};
+
+	while (attempt(&a))
+	{
+		flight->run = account_at(segment, book, &book->run);
+		flight->pend = account_at(segment, book, &book->pend);
+		flight->run_start = tally_peek64(&book->run_start);
+		flight->pend_ticks = flight->pend != 0 ? tally_peek64(&book->pend_ticks) : 0;
+		if (holds(&a))
+			return true;
+	}
+	return false;
+}
+
+/* No wait is noted between the two copies, else it would be missing, or be there twice. */
+tally_read_result
+tally_read_flight(const tally_segment *segment, uint32_t slot, tally_flight *flight)
+{
+	const tally_current *current;
+	attempts	a = {0};
+	bool		copied = false;
+	bool		whole = false;
+
+	if (tally_read_local_limit(segment, slot) == 0)
+		return TALLY_READ_ABSENT;
+	current = tally_current_of(segment, slot);
+	a.seq = &current->seq;
+	while (!whole && attempt(&a))
+	{
+		tally_copy_words(&flight->current, current, sizeof(*current));
+		if (!holds(&a))
+			continue;
+		if (!copy_running(segment, slot, flight))
+			return TALLY_READ_ABSENT;
+		copied = true;
+		flight->now = tally_now(segment->clock);
+		whole = holds(&a);
+	}
+	if (!copied || (flight->current.begun == 0 && flight->current.used == 0))
+		return TALLY_READ_ABSENT;
+	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+}
+
+tally_read_result
+tally_read_statement(const tally_segment *segment, uint32_t number, tally_statement_copy *copy)
+{
+	const tally_statement *statement;
+	attempts	a = {0};
+	bool		whole = false;
+
+	if (number >= segment->cold.statements.count ||
+		tally_peek32(&tally_set_at(segment, number / TALLY_WAYS)->reserved) == 0)
+		return TALLY_READ_ABSENT;
+	statement = tally_statement_at(segment, number);
+	a.seq = &statement->seq;
+	copy->number = number;
+	while (!whole && attempt(&a))
+	{
+		tally_copy_words(&copy->entry, statement, sizeof(copy->entry));
+		if (copy->entry.more != 0)
+			tally_copy_words(&copy->figures, tally_rest_at(segment, number), sizeof(copy->figures));
+		else
+			memset(&copy->figures, 0, sizeof(copy->figures));
+		whole = holds(&a);
+	}
+	if (copy->entry.state != 1)
+		return TALLY_READ_ABSENT;
+	tally_statement_add_near(&copy->entry, &copy->figures);
+	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+}
+
+uint32_t
+tally_read_text_size(const tally_segment *segment, const tally_statement_copy *copy)
+{
+	uint64_t	most = (uint64_t) segment->cold.texts.count * TALLY_TEXT_BLOCK;
+
+	if (copy->entry.text == 0)
+		return 0;
+	return copy->entry.text_bytes < most ? copy->entry.text_bytes : (uint32_t) most;
+}
+
+tally_read_result
+tally_read_text(const tally_segment *segment, const tally_statement_copy *copy, char *to,
+				uint32_t size, uint32_t *bytes)
+{
+	const attempts a = {
+		.seq = &tally_statement_at(segment, copy->number)->seq,
+		.begun = copy->entry.seq
+	};
+
+	*bytes = 0;
+	if (copy->number >= segment->cold.statements.count || copy->entry.text == 0)
+		return TALLY_READ_ABSENT;
+	*bytes = tally_statement_text_copy(segment, &copy->entry, to, size);
+	return holds(&a) ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+}
+
+uint64_t
+tally_read_set_flushes(const tally_segment *segment, uint32_t number)
+{
+	return number < segment->cold.sets.count
+		? __atomic_load_n(&tally_set_at(segment, number)->flushes, __ATOMIC_ACQUIRE) : 0;
+}
+
+tally_read_result
+tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *copy)
+{
+	const tally_set *set;
+
+	copy->count = 0;
+	if (number >= segment->cold.sets.count)
+		return TALLY_READ_ABSENT;
+	set = tally_set_at(segment, number);
+	for (int i = 0; i < SET_TRIES; i++)
+	{
+		uint64_t	flushes = __atomic_load_n(&set->flushes, __ATOMIC_ACQUIRE);
+
+		/* the log before the entries: what it names is in them */
+		tally_copy_words(&copy->set, set, sizeof(*set));
+		copy->set.flushes = flushes;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		copy->count = 0;
+		for (uint32_t way = 0; copy->set.reserved != 0 && way < TALLY_WAYS; way++)
+			if (copy->set.tags[way] != 0 &&
+				tally_read_statement(segment, number * TALLY_WAYS + way,
+									 &copy->statements[copy->count]) != TALLY_READ_ABSENT)
+				copy->count++;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (tally_peek64(&set->flushes) == flushes)
+			return TALLY_READ_CONSISTENT;
+	}
+	return TALLY_READ_TORN;
+}
+
+bool
+tally_read_log_covers(const tally_set_copy *copy, uint64_t flushes)
+{
+	return copy->set.flushes - flushes <= TALLY_SET_LOG;
+}
+
+/* ---------------------------------------------------------------- relations */
+
+tally_read_result
+tally_read_local_relation(const tally_segment *segment, uint32_t slot, uint32_t index,
+						  tally_local_relation *copy)
+{
+	const tally_local_relation *entry;
+	attempts	a = {0};
+	bool		whole = false;
+
+	if (slot >= segment->cold.local_relations.count || index >= TALLY_LOCAL_RELATIONS ||
+		__atomic_load_n(&tally_entry_at(segment, slot)->local_relations, __ATOMIC_ACQUIRE) == 0 ||
+		tally_peek32(&tally_book_at(segment, slot)->resets) != tally_resets(segment))
+		return TALLY_READ_ABSENT;
+	entry = &tally_local_relations_of(segment, slot)[index];
+	a.seq = &entry->seq;
+	while (!whole && attempt(&a))
+	{
+		tally_copy_words(copy, entry, sizeof(*copy));
+		whole = holds(&a);
+	}
+	if (copy->state == TALLY_LOCAL_FREE || copy->entry >= segment->cold.relations.count)
+		return TALLY_READ_ABSENT;
+	return whole ? TALLY_READ_CONSISTENT : TALLY_READ_TORN;
+}
+
+uint64_t
+tally_read_relation_flushes(const tally_segment *segment, uint32_t number)
+{
+	return number < segment->cold.relations.count
+		? __atomic_load_n(&tally_relation_at(segment, number)->flushes, __ATOMIC_SEQ_CST) : 0;
+}
+
+tally_read_result
+tally_read_relation(const tally_segment *segment, uint32_t number, uint64_t flushes,
+					tally_relation *copy)
+{
+	if (number >= segment->cold.relations.count)
+		return TALLY_READ_ABSENT;
+	tally_copy_words(copy, tally_relation_at(segment, number), sizeof(*copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (copy->state != TALLY_RELATION_USED && copy->state != TALLY_RELATION_UNLINKED)
+		return TALLY_READ_ABSENT;
+	return tally_read_relation_flushes(segment, number) == flushes ? TALLY_READ_CONSISTENT
+		: TALLY_READ_TORN;
+}

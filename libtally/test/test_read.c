@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_read.c
+ *	  Bounded reads of a live segment: what a copy is worth, and that none waits for ever.
+ */
+#include "reading.h"
+#include "tally_read.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BOUND_NS 2000000000u		/* far more than a bounded read takes, on a slow machine too */
+
+static tally_segment segment;
+static tally_head heads[32];
+
+static int
+setup(void **state)
+{
+	tally_options options;
+
+	*state = &segment;
+	test_options(&options);
+	options.statements = 100;
+	options.relations = 100;
+	test_open(&segment, &options);
+	return 0;
+}
+
+/* Two statistics that are always updated together, and a total that is seven times the count. */
+static int
+update_for_ever(void *argument)
+{
+	tally_slot	slot;
+	uint32_t	a,
+				b;
+
+	test_claim(&segment, "one", &slot);
+	a = tally_touch(&slot, tally_register(&segment, "a", TALLY_TIMER, "ticks"));
+	b = tally_touch(&slot, tally_register(&segment, "b", TALLY_TIMER, "ticks"));
+	while (getppid() != 1)
+		for (int i = 0; i < 100000; i++)
+		{
+			tally_book_begin(slot.book);
+			tally_add(&slot, a, 7);
+			tally_add(&slot, b, 7);
+			tally_book_end(slot.book);
+			__atomic_store_n((uint64_t *) argument, slot.heads[a].count, __ATOMIC_RELEASE);
+		}
+	return 0;
+}
+
+static void
+a_consistent_copy_of_a_book_is_of_one_instant(void **state)
+{
+	uint64_t   *progress = test_shared(sizeof(uint64_t));
+	pid_t		pid = test_child(update_for_ever, progress);
+	tally_book_copy copy = {.heads = heads};
+	uint64_t	last = 0;
+	int			consistent = 0;
+
+	(void) state;
+	while (__atomic_load_n(progress, __ATOMIC_ACQUIRE) == 0)
+		usleep(100);
+	for (int i = 0; i < 100000; i++)
+	{
+		if (tally_read_book(&segment, 0, &copy) != TALLY_READ_CONSISTENT)
+			continue;
+		consistent++;
+		assert_int_equal(copy.book.seq % 2, 0);
+		assert_int_equal(copy.heads[1].count, copy.heads[2].count);
+		assert_int_equal(copy.heads[1].total, 7 * copy.heads[1].count);
+		assert_true(copy.heads[1].count >= last);
+		last = copy.heads[1].count;
+	}
+	kill(pid, SIGKILL);
+	test_wait(pid);
+	assert_true(consistent > 1000);
+}
+
+static void
+what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time(void **state)
+{
+	tally_slot	slot;
+	tally_cache cache;
+	tally_relations relations;
+	tally_statement_key key = test_key(1);
+	tally_relation_key relation = {.relation = 5};
+	tally_local_statement *statement;
+	tally_local_relation *local;
+	tally_book_copy book = {.heads = heads};
+	tally_slot_entry entry;
+	tally_local_statement statement_copy;
+	tally_local_relation relation_copy;
+	tally_flight flight;
+	uint64_t	until;
+
+	(void) state;
+	test_open_cache(&segment, &slot, &cache);
+	assert_int_equal(tally_relations_open(&slot, &relations), 0);
+	statement = test_execute(&cache, &key, 100, "select $1");
+	local = tally_local_relation_for(&relations, tally_relation_hash(&relation),
+									 tally_relation_find(&segment, &relation));
+	tally_current_begin(cache.current);
+	cache.current->begun = 1;
+	tally_local_statement_begin(statement);
+	local->seq++;
+	tally_book_begin(slot.book);
+	slot.entry->identity_seq++;
+
+	until = tally_monotonic_ns() + BOUND_NS;
+	assert_int_equal(tally_read_entry(&segment, slot.index, &entry), TALLY_READ_TORN);
+	assert_string_equal(entry.kind, "one");
+	assert_int_equal(tally_read_book(&segment, slot.index, &book), TALLY_READ_TORN);
+	assert_int_equal(tally_read_local_statement(&segment, slot.index,
+												(uint32_t) (statement - cache.local),
+												&statement_copy), TALLY_READ_TORN);
+	assert_int_equal(statement_copy.counts.exec.count, 1);
+	assert_int_equal(tally_read_local_relation(&segment, slot.index, 0, &relation_copy),
+					 TALLY_READ_TORN);
+	assert_int_equal(tally_read_flight(&segment, slot.index, &flight), TALLY_READ_ABSENT);
+	assert_true(tally_monotonic_ns() < until);
+}
+
+static void
+an_index_out_of_bounds_is_absent(void **state)
+{
+	tally_header *cold = &segment.cold;
+	tally_book_copy book = {.heads = heads};
+	tally_slot_entry entry;
+	tally_dir_entry name;
+	tally_event event;
+	tally_probe probe;
+	tally_local_statement statement;
+	tally_relation relation;
+	tally_local_relation local;
+	tally_flight flight;
+	static tally_set_copy set;
+
+	(void) state;
+	assert_int_equal(tally_read_entry(&segment, cold->slots + cold->groups, &entry), TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_book(&segment, TALLY_NONE, &book), TALLY_READ_ABSENT);
+	assert_null(tally_read_hist(&segment, 0, cold->stats_per_book));
+	assert_null(tally_read_hist(&segment, cold->slots + cold->groups, 0));
+	assert_int_equal(tally_read_name(&segment, cold->directory.count, &name), TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_event(&segment, cold->events.count, &event), TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_probe(&segment, cold->probes.count, &probe), TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_local_limit(&segment, cold->slots), 0);
+	assert_int_equal(tally_read_local_statement(&segment, 0, 0, &statement), TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_flight(&segment, cold->slots, &flight), TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_statement(&segment, cold->statements.count, &set.statements[0]),
+					 TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_set(&segment, cold->sets.count, &set), TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_local_relation(&segment, 0, TALLY_LOCAL_RELATIONS, &local),
+					 TALLY_READ_ABSENT);
+	assert_int_equal(tally_read_relation(&segment, cold->relations.count, 0, &relation),
+					 TALLY_READ_ABSENT);
+}
+
+static void
+numbers_that_others_wrote_are_kept_within_bounds(void **state)
+{
+	tally_slot	slot;
+	tally_book_copy book = {.heads = heads};
+	tally_slot_entry entry;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	slot.book->used = UINT32_MAX;
+	slot.heads[0].stat = UINT32_MAX;
+	memset(slot.entry->application, 'x', TALLY_TEXT_MAX);
+	assert_int_equal(tally_read_book(&segment, slot.index, &book), TALLY_READ_CONSISTENT);
+	assert_int_equal(book.book.used, segment.cold.stats_per_book);
+	assert_false(tally_read_is_head(&segment, &book, 0));
+	assert_false(tally_read_is_head(&segment, &book, book.book.run));
+	assert_int_equal(tally_read_entry(&segment, slot.index, &entry), TALLY_READ_CONSISTENT);
+	assert_int_equal(strlen(entry.application), TALLY_TEXT_MAX - 1);
+	slot.book->used = 1;
+	slot.heads[0].stat = 1;
+	tally_retire(&slot);
+}
+
+static void
+a_slot_that_ended_or_was_claimed_anew_is_not_the_same(void **state)
+{
+	tally_slot	slot;
+	tally_slot_entry entry,
+				later;
+	uint32_t	index;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	index = slot.index;
+	assert_int_equal(tally_read_entry(&segment, index, &entry), TALLY_READ_CONSISTENT);
+	assert_true(tally_read_is_same(&segment, index, &entry));
+	tally_retire(&slot);
+	assert_false(tally_read_is_same(&segment, index, &entry));
+	assert_int_equal(tally_read_entry(&segment, index, &later), TALLY_READ_ABSENT);
+	test_claim(&segment, "two", &slot);
+	assert_int_equal(slot.index, index);
+	assert_false(tally_read_is_same(&segment, index, &entry));
+	tally_retire(&slot);
+}
+
+static void
+a_merge_or_a_reset_ends_a_reading_of_books(void **state)
+{
+	tally_books_mark mark;
+	tally_slot	slot;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	assert_true(tally_read_books_begin(&segment, &mark));
+	assert_true(tally_read_books_end(&segment, &mark));
+	tally_retire(&slot);
+	assert_false(tally_read_books_end(&segment, &mark));
+	assert_true(tally_read_books_begin(&segment, &mark));
+	assert_int_equal(tally_reset(&segment), 0);
+	assert_false(tally_read_books_end(&segment, &mark));
+}
+
+static void
+a_name_is_read_once_it_is_published(void **state)
+{
+	uint32_t	number = tally_register(&segment, "a name", TALLY_TIMER, "ticks");
+	tally_dir_entry copy;
+
+	(void) state;
+	assert_int_equal(tally_read_name(&segment, number, &copy), TALLY_READ_CONSISTENT);
+	assert_string_equal(copy.name, "a name");
+	tally_dir_at(&segment, number)->state = TALLY_NAME_RESERVED;
+	assert_int_equal(tally_read_name(&segment, number, &copy), TALLY_READ_ABSENT);
+	tally_dir_at(&segment, number)->state = TALLY_NAME_PUBLISHED;
+}
+
+static void
+an_event_that_is_being_overwritten_is_absent(void **state)
+{
+	tally_event copy;
+
+	(void) state;
+	tally_event_add(&segment, TALLY_EVENT_NOTE, "noted");
+	assert_int_equal(tally_read_event(&segment, 0, &copy), TALLY_READ_CONSISTENT);
+	assert_string_equal(copy.text, "noted");
+	tally_event_at(&segment, 0)->number = 0;
+	assert_int_equal(tally_read_event(&segment, 0, &copy), TALLY_READ_ABSENT);
+}
+
+static void
+a_text_is_of_the_copied_entry_or_torn(void **state)
+{
+	tally_slot	slot;
+	tally_cache cache;
+	static tally_statement_copy copy;
+	char		text[64];
+	uint32_t	bytes;
+	uint32_t	number;
+
+	(void) state;
+	test_open_cache(&segment, &slot, &cache);
+	test_execute_all(&cache, 77, 10, 1);
+	number = test_entry_of(&segment, 77);
+	assert_int_equal(tally_read_statement(&segment, number, &copy), TALLY_READ_CONSISTENT);
+	assert_int_equal(tally_read_text_size(&segment, &copy), strlen("select $1"));
+	assert_int_equal(tally_read_text(&segment, &copy, text, sizeof(text), &bytes),
+					 TALLY_READ_CONSISTENT);
+	assert_int_equal(bytes, strlen("select $1"));
+	assert_memory_equal(text, "select $1", bytes);
+	tally_cache_flush(&cache);
+	assert_int_equal(tally_read_text(&segment, &copy, text, sizeof(text), &bytes), TALLY_READ_TORN);
+	tally_retire(&slot);
+}
+
+static void
+a_sets_log_covers_as_many_flushes_as_it_has_entries(void **state)
+{
+	static tally_set_copy copy;
+	tally_set  *set = tally_set_at(&segment, 0);
+	uint64_t	since = tally_read_set_flushes(&segment, 0);
+
+	(void) state;
+	set->flushes += TALLY_SET_LOG;
+	assert_int_equal(tally_read_set(&segment, 0, &copy), TALLY_READ_CONSISTENT);
+	assert_true(tally_read_log_covers(&copy, since));
+	set->flushes++;
+	assert_int_equal(tally_read_set(&segment, 0, &copy), TALLY_READ_CONSISTENT);
+	assert_false(tally_read_log_covers(&copy, since));
+}
+
+static void
+a_relation_that_was_flushed_into_is_torn(void **state)
+{
+	tally_slot	slot;
+	tally_relations relations;
+	tally_relation_key key = {.relation = 9};
+	uint32_t	number = tally_relation_find(&segment, &key);
+	uint64_t	flushes = tally_read_relation_flushes(&segment, number);
+	tally_local_relation *local;
+	tally_local_relation local_copy;
+	tally_relation copy;
+
+	(void) state;
+	test_claim(&segment, "one", &slot);
+	assert_int_equal(tally_relations_open(&slot, &relations), 0);
+	local = tally_local_relation_for(&relations, tally_relation_hash(&key), number);
+	tally_relation_add(local, TALLY_RELATION_READ, 5, 8192, false);
+	assert_int_equal(tally_read_local_relation(&segment, slot.index, 0, &local_copy),
+					 TALLY_READ_CONSISTENT);
+	assert_int_equal(local_copy.of[TALLY_RELATION_READ].bytes, 8192);
+	assert_int_equal(tally_read_relation(&segment, number, flushes, &copy), TALLY_READ_CONSISTENT);
+	assert_int_equal(copy.of[TALLY_RELATION_READ].count, 0);
+	tally_retire(&slot);
+	assert_int_equal(tally_read_relation(&segment, number, flushes, &copy), TALLY_READ_TORN);
+	assert_int_equal(copy.of[TALLY_RELATION_READ].count, 1);
+}
+
+static void
+a_flight_has_the_statement_and_the_running_account(void **state)
+{
+	uint32_t	account = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
+	tally_slot	slot;
+	tally_cache cache;
+	tally_flight flight;
+
+	(void) state;
+	test_open_cache(&segment, &slot, &cache);
+	assert_int_equal(tally_read_flight(&segment, slot.index, &flight), TALLY_READ_ABSENT);
+	tally_switch(&slot, tally_touch(&slot, account), tally_now(segment.clock));
+	tally_current_begin(cache.current);
+	cache.current->key = test_key(3);
+	cache.current->begun = slot.book->run_start;
+	tally_current_end(cache.current);
+	assert_int_equal(tally_read_flight(&segment, slot.index, &flight), TALLY_READ_CONSISTENT);
+	assert_int_equal(flight.current.key.id, 3);
+	assert_int_equal(flight.run, account + 1);
+	assert_int_equal(flight.pend, 0);
+	assert_true(flight.run_start == slot.book->run_start && flight.now >= flight.run_start);
+	tally_retire(&slot);
+}
+
+int
+main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_consistent_copy_of_a_book_is_of_one_instant),
+		TEST(what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time),
+		TEST(an_index_out_of_bounds_is_absent),
+		TEST(numbers_that_others_wrote_are_kept_within_bounds),
+		TEST(a_slot_that_ended_or_was_claimed_anew_is_not_the_same),
+		TEST(a_merge_or_a_reset_ends_a_reading_of_books),
+		TEST(a_name_is_read_once_it_is_published),
+		TEST(an_event_that_is_being_overwritten_is_absent),
+		TEST(a_text_is_of_the_copied_entry_or_torn),
+		TEST(a_sets_log_covers_as_many_flushes_as_it_has_entries),
+		TEST(a_relation_that_was_flushed_into_is_torn),
+		TEST(a_flight_has_the_statement_and_the_running_account),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
