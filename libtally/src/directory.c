@@ -3,9 +3,10 @@
  * directory.c
  *	  The names of statistics: open addressing, append-only, lock-free.
  *
- * An entry goes 0 -> 1 by compare-and-swap, is filled, and goes to 2. Whoever meets a 1
- * waits for it a moment, then passes over it: its writer may be dead. Entry 0 is
- * "other::overflow" from the beginning.
+ * Concurrency contract: a writer changes an entry from FREE to RESERVED by compare-and-swap, fills it, and
+ * changes it to PUBLISHED (release); after that it never changes. A process that meets RESERVED waits a
+ * moment and then skips the entry, since its writer may be dead. Entry 0 is "other::overflow" from the
+ * beginning.
  */
 #include "internal.h"
 
@@ -45,7 +46,7 @@ publish(tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind
 	__atomic_store_n(&entry->state, TALLY_NAME_PUBLISHED, __ATOMIC_RELEASE);
 }
 
-/* Names are told apart by kind too: a timer and an account of one name are two. */
+/* A timer and an account of the same name are two entries. */
 uint32_t
 tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
 {

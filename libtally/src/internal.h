@@ -137,6 +137,13 @@ tally_resets(const tally_segment *segment)
 /* layout.c */
 extern int	tally_layout(const tally_options *options, tally_header *header);
 
+/* segment.c: fill in a segment's handle from its open file and that file's checked header */
+extern int	tally_describe(int fd, const tally_header *header, tally_segment *segment);
+
+/* create.c. `replace`: the file of that name, if any; else EEXIST. */
+extern int	tally_create(const char *path, const tally_options *options, bool replace,
+						 tally_segment *segment);
+
 /* text.c */
 extern void tally_text(char *to, size_t size, const char *from);
 /* FNV-1a, 64 bits. */
@@ -152,6 +159,7 @@ extern uint64_t tally_boot_ns(void);
 extern bool tally_process_ended(int32_t pid, uint64_t since_boot_ns);
 extern bool tally_process_runs(int32_t pid);
 extern uint64_t tally_pid_namespace(void);
+extern void tally_boot_id(char *to, size_t size);
 
 /* memory.c */
 extern int	tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length);
