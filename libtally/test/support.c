@@ -139,7 +139,7 @@ count_in(tally_book *book, uint32_t stat)
 	return 0;
 }
 
-/* False: the slot has changed hands meanwhile. */
+/* False: the slot has another owner now. */
 static bool
 read_slot(tally_slot_entry *entry, tally_book *book, uint32_t stat, uint32_t *generation,
 		  uint64_t *count)
@@ -188,11 +188,11 @@ try_live_count(const tally_segment *segment, uint32_t stat, uint64_t *sum)
 		return false;
 	for (uint64_t n = first; n < last; n++)
 	{
-		uint64_t	fold = *(uint64_t *) tally_at(segment, &header->merge_log,
+		uint64_t	merge = *(uint64_t *) tally_at(segment, &header->merge_log,
 												  (uint32_t) (n % header->merge_log.count));
 
-		if (generations[(uint32_t) fold] == fold >> 32)
-			counts[(uint32_t) fold] = 0;
+		if (generations[(uint32_t) merge] == merge >> 32)
+			counts[(uint32_t) merge] = 0;
 	}
 	for (uint32_t i = 0; i < header->slots; i++)
 		*sum += counts[i];
@@ -236,7 +236,7 @@ test_sessions(const tally_segment *segment)
 	return sum;
 }
 
-/* By read: most of a book is a hole, and a look through the mapping would give it memory. */
+/* By pread: most of a book is a hole, and reading it through the mapping would give it memory. */
 static bool
 is_zero(int fd, uint64_t at, uint64_t end)
 {
