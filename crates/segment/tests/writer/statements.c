@@ -83,12 +83,12 @@ key_of(uint32_t number)
 	return (tally_statement_key) {.id = 1 + number,.database_id = 5,.user_id = 10,.toplevel = 1};
 }
 
-static tally_cached *
+static tally_local_statement *
 place_of(tally_cache *cache, uint32_t number)
 {
 	static const tally_statement_text text = {.bytes = "select $1",.length = 9,.whole = 9,.encoding = 6};
 	tally_statement_key key = key_of(number);
-	tally_cached *place = tally_cache_find(cache, &key);
+	tally_local_statement *place = tally_cache_find(cache, &key);
 
 	if (place == NULL)
 	{
@@ -105,17 +105,17 @@ static void
 execute(tally_cache *cache, uint32_t number, uint32_t times)
 {
 	uint64_t	ticks = 100 * (1 + (uint64_t) number);
-	tally_cached *place;
+	tally_local_statement *place;
 
 	__atomic_add_fetch(&shared->keys[number].begun, times, __ATOMIC_SEQ_CST);
 	place = place_of(cache, number);
-	tally_cached_begin(place);
+	tally_local_statement_begin(place);
 	for (uint32_t i = 0; i < times; i++)
 	{
-		tally_cached_count(place, ticks, 1);
+		tally_local_statement_count(place, ticks, 1);
 		tally_parts_add(place->parts, 1, 1, ticks);
 	}
-	tally_cached_end(place);
+	tally_local_statement_end(place);
 	__atomic_add_fetch(&shared->keys[number].done, times, __ATOMIC_SEQ_CST);
 }
 
