@@ -57,6 +57,19 @@ typedef struct tally_slot
 	uint32_t	word;				/* the level word this writer acts on */
 } tally_slot;
 
+/* Inline even at -Os: a call would fetch another cache line of code. */
+#define TALLY_HOT static inline __attribute__((always_inline))
+
+/*
+ * A word that others write. A plain load can be an operand of the comparison that uses it;
+ * ThreadSanitizer must be told that it is meant to race.
+ */
+#ifdef __SANITIZE_THREAD__
+#define TALLY_OTHERS(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#else
+#define TALLY_OTHERS(word) (word)
+#endif
+
 /* ---------------------------------------------------------------- clock and buckets */
 
 /* Not inline: the fallback of tally_now must not give its callers a stack frame. */
@@ -111,7 +124,7 @@ tally_bucket_low(uint32_t bucket)
 }
 
 /* An odd seq: from now on the guarded words change. Returns it, for tally_seq_publish. */
-static inline uint64_t
+TALLY_HOT uint64_t
 tally_seq_begin(uint64_t *seq)
 {
 	uint64_t	odd = *seq + 1;
@@ -125,46 +138,46 @@ tally_seq_begin(uint64_t *seq)
  * The change is complete. The hot path keeps the odd seq in a register: loading what was stored a
  * moment ago takes as long as half an update.
  */
-static inline void
+TALLY_HOT void
 tally_seq_publish(uint64_t *seq, uint64_t odd)
 {
 	__atomic_store_n(seq, odd + 1, __ATOMIC_RELEASE);	/* B */
 }
 
 /* The same after a last writer that may have died in the middle of a change: its seq may be odd already. */
-static inline void
+TALLY_HOT void
 tally_seq_begin_after_any(uint64_t *seq)
 {
 	__atomic_store_n(seq, *seq | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_seq_end(uint64_t *seq)
 {
 	tally_seq_publish(seq, *seq);
 }
 
-static inline uint64_t
+TALLY_HOT uint64_t
 tally_book_begin(tally_book *book)
 {
 	return tally_seq_begin(&book->seq);
 }
 
-static inline void
+TALLY_HOT void
 tally_book_publish(tally_book *book, uint64_t seq)
 {
 	tally_seq_publish(&book->seq, seq);
 }
 
-static inline void
+TALLY_HOT void
 tally_book_end(tally_book *book)
 {
 	tally_seq_end(&book->seq);
 }
 
 /* One value more in a head: count, total and extremes. */
-static inline void
+TALLY_HOT void
 tally_head_add(tally_head *head, uint64_t value)
 {
 	head->count++;
@@ -203,7 +216,7 @@ tally_add_amount(tally_slot *slot, uint32_t index, uint64_t value, uint64_t amou
 	head->follows += follows;
 }
 
-static inline __attribute__((always_inline)) void
+TALLY_HOT void
 tally_record_as(tally_slot *slot, uint32_t index, uint64_t value, bool plain)
 {
 	tally_book *book = slot->book;

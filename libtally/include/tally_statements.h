@@ -232,8 +232,8 @@ TALLY_ASSERT(sizeof(tally_current) == 704);
 
 /*
  * The first TALLY_PASSING local entries are for statements that were not seen recently, in the order in
- * which they arrive. When all are taken they are flushed together (tally_cache_settle), which fetches
- * code and cache lines once for all. So statements that never recur evict none from the cache. One that
+ * which they arrive. When all are taken they are flushed together (tally_cache_settle), so that the code is
+ * fetched once for all. So statements that never recur evict none from the cache. One that
  * recurs before some dozens of others have arrived gets one of the other local entries.
  */
 #define TALLY_PASSING 16u
@@ -366,9 +366,6 @@ extern uint32_t tally_statement_text_copy(const tally_segment *segment,
 
 /* ---------------------------------------------------------------- hot path */
 
-/* Inline even at -Os: a call would fetch another cache line of code. */
-#define TALLY_HOT static inline __attribute__((always_inline))
-
 /* Never 0. */
 static inline uint64_t
 tally_statement_hash(const tally_statement_key *key)
@@ -405,7 +402,7 @@ tally_local_statement_is(const tally_local_statement *local, const tally_stateme
 {
 	/* before a bucket could overflow, the entry is flushed */
 	return tally_statement_same(&local->key, key) &&
-		__atomic_load_n(&local->drop, __ATOMIC_RELAXED) != local->generation &&
+		TALLY_OTHERS(local->drop) != local->generation &&
 		local->counts.exec.count < UINT32_MAX / 2;
 }
 

@@ -466,40 +466,9 @@ tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 	return local;
 }
 
-/* Prefetch everything that will be touched before any of it is needed. Without locks, so by hints. */
-static void
-warm(const tally_cache *cache)
-{
-	const tally_segment *segment = cache->segment;
-
-	for (uint32_t i = 0; i < cache->passing; i++)
-	{
-		uint32_t	number = cache->hints[i];
-		const tally_set *set;
-		const char *statement;
-
-		if (number == TALLY_NONE)
-			continue;
-		set = tally_set_at(segment, number / TALLY_WAYS);
-		statement = (const char *) tally_statement_at(segment, number);
-		__builtin_prefetch(set, 1);
-		__builtin_prefetch(&set->tags[number % TALLY_WAYS]);
-		for (uint32_t line = 0; line < sizeof(tally_statement); line += 64)
-			__builtin_prefetch(statement + line, 1);
-	}
-	for (uint32_t i = 0; i < cache->passing; i++)
-		if (cache->hints[i] != TALLY_NONE)
-		{
-			const tally_set *set = tally_set_at(segment, cache->hints[i] / TALLY_WAYS);
-
-			__builtin_prefetch(&set->log[tally_peek64(&set->flushes) % TALLY_SET_LOG], 1);
-		}
-}
-
 void
 tally_cache_flush_passing(tally_cache *cache)
 {
-	warm(cache);
 	for (uint32_t i = 0; i < cache->passing; i++)
 	{
 		tally_evicted evicted;

@@ -251,6 +251,8 @@ extern void tally_statement_remove(tally_segment *segment, uint32_t number);
 extern void tally_statement_add(tally_segment *segment, uint32_t number,
 								const tally_local_statement *local, uint64_t item);
 extern void tally_statement_add_near(const tally_statement *statement, tally_figures *figures);
+
+/* statement_reset.c: the caller holds the set's lock */
 extern void tally_set_repair(tally_segment *segment, uint32_t number);
 
 /* cache.c: the caller of flush_slot holds the merge lock, or is the slot's owner */
