@@ -462,6 +462,21 @@ tally_moments_add(tally_moments *moments, uint64_t ticks)
 	moments->count++;
 }
 
+/* Add the moments of one set of executions to those of another. */
+static inline void
+tally_moments_merge(tally_moments *to, const tally_moments *from)
+{
+	if (from->count == 0)
+		return;
+	if (to->count == 0 || from->min < to->min)
+		to->min = from->min;
+	if (from->max > to->max)
+		to->max = from->max;
+	to->count += from->count;
+	to->total += from->total;
+	to->squares += from->squares;
+}
+
 /*
  * Count an execution that ended at now_us. The caller is between begin and end. A statement executed
  * once touches no cache line of the histogram: its only bucket follows from its time.

@@ -154,26 +154,37 @@ is_of(tally_relation *relation, uint64_t tag)
 		__atomic_load_n(&relation->tag, __ATOMIC_RELAXED) == tag;
 }
 
+/* The next entry of that relation, from the n-th of its window on, or NULL. */
+static tally_relation *
+next_entry(const tally_segment *segment, uint64_t tag, uint32_t *n, uint32_t *number)
+{
+	for (; *n < window_of(segment); (*n)++)
+	{
+		tally_relation *relation = entry_in_window(segment, tag, *n, number);
+
+		if (state_of(relation) == TALLY_RELATION_FREE)
+			break;
+		if (is_of(relation, tag))
+			return relation;
+	}
+	return NULL;
+}
+
 uint32_t
 tally_relation_find(tally_segment *segment, const tally_relation_key *key)
 {
 	uint64_t	tag = tally_relation_hash(key);
 	uint32_t	window = window_of(segment);
+	uint32_t	first = 0;
 	uint32_t	number;
+	tally_relation *found = next_entry(segment, tag, &first, &number);
 
-	for (uint32_t n = 0; n < window; n++)
+	if (found != NULL)
 	{
-		tally_relation *relation = entry_in_window(segment, tag, n, &number);
-
-		if (state_of(relation) == TALLY_RELATION_FREE)
-			break;
-		if (is_of(relation, tag))
-		{
-			/* a new file under the same number */
-			if (state_of(relation) == TALLY_RELATION_UNLINKED)
-				change_state(relation, TALLY_RELATION_UNLINKED, TALLY_RELATION_USED);
-			return number;
-		}
+		/* a new file under the same number */
+		if (state_of(found) == TALLY_RELATION_UNLINKED)
+			change_state(found, TALLY_RELATION_UNLINKED, TALLY_RELATION_USED);
+		return number;
 	}
 	/* unlinked relations stay in the table while there is space */
 	for (uint32_t wanted = TALLY_RELATION_FREE;; wanted = TALLY_RELATION_UNLINKED)
@@ -197,18 +208,13 @@ void
 tally_relation_unlinked(tally_segment *segment, const tally_relation_key *key)
 {
 	uint64_t	tag = tally_relation_hash(key);
-	uint32_t	window = segment->cold.relations.count == 0 ? 0 : window_of(segment);
+	tally_relation *relation;
 	uint32_t	number;
 
-	for (uint32_t n = 0; n < window; n++)
-	{
-		tally_relation *relation = entry_in_window(segment, tag, n, &number);
-
-		if (state_of(relation) == TALLY_RELATION_FREE)
-			break;
-		if (is_of(relation, tag))
-			change_state(relation, TALLY_RELATION_USED, TALLY_RELATION_UNLINKED);
-	}
+	if (segment->cold.relations.count == 0)
+		return;
+	for (uint32_t n = 0; (relation = next_entry(segment, tag, &n, &number)) != NULL; n++)
+		change_state(relation, TALLY_RELATION_USED, TALLY_RELATION_UNLINKED);
 }
 
 void

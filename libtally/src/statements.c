@@ -348,20 +348,6 @@ tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_sta
 
 /* ---------------------------------------------------------------- adding up */
 
-static void
-add_moments(tally_moments *to, const tally_moments *from)
-{
-	if (from->count == 0)
-		return;
-	if (to->count == 0 || from->min < to->min)
-		to->min = from->min;
-	if (from->max > to->max)
-		to->max = from->max;
-	to->count += from->count;
-	to->total += from->total;
-	to->squares += from->squares;
-}
-
 /* Touches no cache line of the sums to which there is nothing to add. */
 static void
 add_words(uint64_t *to, const uint64_t *from, size_t count)
@@ -389,7 +375,7 @@ add_far(tally_counts *to, const tally_counts *from)
 {
 	add_words(to->blocks + 1, from->blocks + 1,
 			  (offsetof(tally_counts, plan) - offsetof(tally_counts, blocks)) / sizeof(uint64_t) - 1);
-	add_moments(&to->plan, &from->plan);
+	tally_moments_merge(&to->plan, &from->plan);
 	add_words(to->io_ns, from->io_ns,
 			  (sizeof(*from) - offsetof(tally_counts, io_ns)) / sizeof(uint64_t));
 }
@@ -401,7 +387,7 @@ tally_counts_add(tally_counts *to, const tally_counts *from)
 							  first_of(from->first_us, from->last_us));
 	if (from->last_us > to->last_us)
 		to->last_us = from->last_us;
-	add_moments(&to->exec, &from->exec);
+	tally_moments_merge(&to->exec, &from->exec);
 	to->rows += from->rows;
 	to->blocks[0] += from->blocks[0];
 	add_far(to, from);
@@ -493,7 +479,7 @@ add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
 		/* further executions may take a little less time, or twice as long */
 		statement->base = middle < 4 ? 0 : middle - 4 < most ? middle - 4 : most;
 	}
-	add_moments(&statement->exec, &counts->exec);
+	tally_moments_merge(&statement->exec, &counts->exec);
 	statement->rows += counts->rows;
 	statement->hits += counts->blocks[0];
 	/* a single execution's first instant is its last, so first_us, on another cache line, is not read */

@@ -146,27 +146,13 @@ statement_for(test_reading *reading, const tally_statement_key *key)
 }
 
 static void
-add_moments(tally_moments *to, const tally_moments *from)
-{
-	if (from->count == 0)
-		return;
-	if (to->count == 0 || from->min < to->min)
-		to->min = from->min;
-	if (from->max > to->max)
-		to->max = from->max;
-	to->count += from->count;
-	to->total += from->total;
-	to->squares += from->squares;
-}
-
-static void
 add(test_reading *reading, const tally_statement_key *key, const tally_counts *counts,
 	const tally_part *parts, const uint64_t *hist, const uint32_t *small_hist)
 {
 	test_statement *to = statement_for(reading, key);
 
-	add_moments(&to->counts.exec, &counts->exec);
-	add_moments(&to->counts.plan, &counts->plan);
+	tally_moments_merge(&to->counts.exec, &counts->exec);
+	tally_moments_merge(&to->counts.plan, &counts->plan);
 	to->counts.rows += counts->rows;
 	to->counts.errors += counts->errors;
 	for (int i = 0; i < 8; i++)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,10 +77,18 @@ test_close(tally_segment *segment)
 	unlink(test_path("segment"));
 }
 
+static char small_tmpfs[64];
+
 int
 test_teardown(void **state)
 {
 	tally_test_hook = NULL;
+	if (small_tmpfs[0] != '\0')
+	{
+		umount2(small_tmpfs, MNT_DETACH);
+		rmdir(small_tmpfs);
+		small_tmpfs[0] = '\0';
+	}
 	test_close(*state);
 	return 0;
 }
@@ -91,6 +100,40 @@ test_claim(tally_segment *segment, const char *kind, tally_slot *slot)
 
 	assert_int_equal(tally_claim(segment, &identity, slot), 0);
 	tally_begin(slot, TALLY_NONE);
+}
+
+const char *
+test_small_tmpfs(const char *size)
+{
+	char		made[] = "/dev/shm/tally_full.XXXXXX";
+	char		option[32];
+
+	snprintf(option, sizeof(option), "size=%s", size);
+	assert_non_null(mkdtemp(made));
+	if (geteuid() != 0 || mount("tally", made, "tmpfs", 0, option) != 0)
+	{
+		rmdir(made);
+		print_message("SKIPPED: only root can mount a small tmpfs\n");
+		skip();
+	}
+	return strcpy(small_tmpfs, made);
+}
+
+void
+test_fill_but(const char *path, int free_blocks)
+{
+	static char block[4096];
+	FILE	   *file = fopen(path, "w");
+	int			blocks = 0;
+
+	assert_non_null(file);
+	setvbuf(file, NULL, _IONBF, 0);
+	/* bounded, so that a failing test cannot fill a file system of the machine */
+	while (blocks <= 1024 && fwrite(block, sizeof(block), 1, file) == 1)
+		blocks++;
+	assert_true(blocks <= 1024);
+	assert_int_equal(ftruncate(fileno(file), blocks > free_blocks ? (blocks - free_blocks) * 4096L : 0), 0);
+	fclose(file);
 }
 
 static void

@@ -27,6 +27,10 @@ extern void test_close(tally_segment *segment);
 extern int	test_teardown(void **state);
 /* An entry in a list of tests, where the file has a setup. */
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
+/* The directory of a small tmpfs, which test_teardown unmounts; skips the test where that takes root. */
+extern const char *test_small_tmpfs(const char *size);
+/* Fill the file system of `path` with that file, except that many blocks of 4 KiB. */
+extern void test_fill_but(const char *path, int free_blocks);
 extern void test_claim(tally_segment *segment, const char *kind, tally_slot *slot);
 
 /* All that the segment holds of one statistic, slots and groups together. */

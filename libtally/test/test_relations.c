@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROOM 400					/* relations that the table can take */
+#define ENTRIES 400					/* of the table */
 #define MANY 200					/* more than a slot has local entries */
 #define WRITERS 3
 #define ROUNDS 60000
@@ -27,7 +27,7 @@ setup(void **state)
 
 	*state = &segment;
 	test_options(&options);
-	options.relations = ROOM;
+	options.relations = ENTRIES;
 	test_open(&segment, &options);
 	test_claim(&segment, "writer", &slot);
 	assert_int_equal(tally_relations_open(&slot, &relations), 0);
@@ -168,20 +168,20 @@ relations_beyond_the_table_count_for_the_others(void **state)
 	uint64_t	apart = 0;
 
 	(void) state;
-	for (uint32_t n = 0; n < 3 * ROOM; n++)
+	for (uint32_t n = 0; n < 3 * ENTRIES; n++)
 		add(&relations, n, TALLY_RELATION_READ, 1);
-	for (uint32_t i = 1; i <= ROOM; i++)
+	for (uint32_t i = 1; i <= ENTRIES; i++)
 		apart += sums_of_entry(i, TALLY_RELATION_READ).count;
-	assert_true(apart >= ROOM * 9 / 10);
-	assert_int_equal(apart + sums_of_entry(0, TALLY_RELATION_READ).count, 3 * ROOM);
-	assert_int_equal(segment.header->overflow_relations, 3 * ROOM - apart);
+	assert_true(apart >= ENTRIES * 9 / 10);
+	assert_int_equal(apart + sums_of_entry(0, TALLY_RELATION_READ).count, 3 * ENTRIES);
+	assert_int_equal(segment.header->overflow_relations, 3 * ENTRIES - apart);
 }
 
 static void
 an_unlinked_relation_without_pins_is_replaced_and_its_sums_go_to_the_others(void **state)
 {
 	(void) state;
-	for (uint32_t n = 0; n < 20 * ROOM; n++)
+	for (uint32_t n = 0; n < 20 * ENTRIES; n++)
 	{
 		tally_relation_key key = key_of(n);
 
@@ -194,9 +194,9 @@ an_unlinked_relation_without_pins_is_replaced_and_its_sums_go_to_the_others(void
 		assert_int_equal(sums_of(n, TALLY_RELATION_READ).count, 1);
 	uint64_t	all = 0;
 
-	for (uint32_t i = 0; i <= ROOM; i++)
+	for (uint32_t i = 0; i <= ENTRIES; i++)
 		all += sums_of_entry(i, TALLY_RELATION_READ).count;
-	assert_int_equal(all, 20 * ROOM);
+	assert_int_equal(all, 20 * ENTRIES);
 }
 
 /* Its file is unlinked while this process still has it open, and its entry serves another. */

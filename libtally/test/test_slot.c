@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -433,42 +432,10 @@ garbage_in_a_book_stays_within_bounds(void **state)
 	assert_int_equal(tally_claimed_slots(&segment), 0);
 }
 
-#define SMALL_BLOCKS 64				/* of 4 KiB; the size of the small tmpfs */
-
-/* Bounded, so that a failing test cannot fill a file system of the machine. */
-static void
-fill_small_tmpfs(const char *path)
-{
-	static char block[4096];
-	FILE	   *file = fopen(path, "w");
-	int			blocks = 0;
-
-	assert_non_null(file);
-	setvbuf(file, NULL, _IONBF, 0);
-	while (blocks <= SMALL_BLOCKS && fwrite(block, sizeof(block), 1, file) == 1)
-		blocks++;
-	fclose(file);
-	assert_true(blocks <= SMALL_BLOCKS);
-}
-
-static char small_tmpfs[64];
-
-static int
-unmount_small_tmpfs(void **state)
-{
-	(void) state;
-	if (small_tmpfs[0] != '\0')
-	{
-		umount2(small_tmpfs, MNT_DETACH);
-		rmdir(small_tmpfs);
-	}
-	return test_teardown(state);
-}
-
 static void
 a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 {
-	char		directory[64] = "/dev/shm/tally_full.XXXXXX";
+	const char *directory = test_small_tmpfs("256k");
 	char		path[128];
 	char		ballast[128];
 	char		name[32];
@@ -480,17 +447,9 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	uint64_t	now;
 
 	(void) state;
-	assert_non_null(mkdtemp(directory));
-	if (geteuid() != 0 || mount("tally", directory, "tmpfs", 0, "size=256k") != 0)
-	{
-		rmdir(directory);
-		print_message("SKIPPED: a small tmpfs can only be mounted by root\n");
-		skip();
-	}
-	strcpy(small_tmpfs, directory);
 	snprintf(path, sizeof(path), "%s/segment", directory);
 	snprintf(ballast, sizeof(ballast), "%s/ballast", directory);
-	fill_small_tmpfs(ballast);
+	test_fill_but(ballast, 0);
 	assert_int_equal(tally_open(path, &options, &full), ENOSPC);
 	assert_int_equal(access(path, F_OK), -1);
 	unlink(ballast);
@@ -500,7 +459,7 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	tally_begin(&first, TALLY_NONE);
 	now = first.book->born;
 	tally_switch(&first, 0, 0);
-	fill_small_tmpfs(ballast);
+	test_fill_but(ballast, 0);
 	assert_int_equal(tally_claim(&full, &identity, &second), ENOMEM);
 	assert_int_equal(full.header->overflow_slots, 0);
 	assert_int_equal(full.header->refused_memory, 1);
@@ -539,8 +498,7 @@ main(void)
 		TEST(a_full_group_book_adds_to_its_overflow_account),
 		TEST(readers_never_see_a_slot_without_an_account),
 		TEST(garbage_in_a_book_stays_within_bounds),
-		cmocka_unit_test_setup_teardown(a_full_tmpfs_is_an_error_and_never_a_signal, setup,
-										unmount_small_tmpfs),
+		TEST(a_full_tmpfs_is_an_error_and_never_a_signal),
 	};
 
 	return cmocka_run_group_tests_name("slot", tests, NULL, NULL);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -399,42 +398,12 @@ a_new_table_takes_only_its_sets(void **state)
 	tally_close(&big);
 }
 
-static char small_tmpfs[64];
-
-static int
-unmount_small_tmpfs(void **state)
-{
-	if (small_tmpfs[0] != '\0')
-	{
-		umount2(small_tmpfs, MNT_DETACH);
-		rmdir(small_tmpfs);
-	}
-	return test_teardown(state);
-}
-
-/* Leaves `space` blocks of 4 KiB free, or what there is. */
-static void
-fill_but(const char *path, int space)
-{
-	static char block[4096];
-	FILE	   *file = fopen(path, "w");
-	int			blocks = 0;
-
-	assert_non_null(file);
-	setvbuf(file, NULL, _IONBF, 0);
-	while (blocks <= 1024 && fwrite(block, sizeof(block), 1, file) == 1)
-		blocks++;
-	assert_true(blocks <= 1024);
-	assert_int_equal(ftruncate(fileno(file), blocks > space ? (blocks - space) * 4096L : 0), 0);
-	fclose(file);
-}
-
 #define HEADROOM 128			/* blocks: the quarter that is left to others (memory.c) */
 
 static void
 a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 {
-	char		directory[64] = "/dev/shm/tally_full.XXXXXX";
+	const char *directory = test_small_tmpfs("2m");
 	char		path[128];
 	char		ballast[128];
 	tally_options options;
@@ -446,21 +415,13 @@ a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 	int			short_of_memory = 0;
 
 	(void) state;
-	assert_non_null(mkdtemp(directory));
-	if (geteuid() != 0 || mount("tally", directory, "tmpfs", 0, "size=2m") != 0)
-	{
-		rmdir(directory);
-		print_message("SKIPPED: a small tmpfs can only be mounted by root\n");
-		skip();
-	}
-	strcpy(small_tmpfs, directory);
 	snprintf(path, sizeof(path), "%s/segment", directory);
 	snprintf(ballast, sizeof(ballast), "%s/ballast", directory);
 	test_options(&options);
 	options.statements = ASKED;
 	assert_int_equal(tally_open(path, &options, &full), 0);
 	test_claim(&full, "one", &writer);
-	fill_but(ballast, HEADROOM + 2);
+	test_fill_but(ballast, HEADROOM + 2);
 	assert_int_equal(tally_cache_open(&writer, &small), ENOSPC);
 	assert_null(small.segment);
 	/* space for some local entries, two sets of shared ones and a page of texts */
@@ -470,7 +431,7 @@ a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 		uint64_t	refused_before = refused;
 
 		unlink(ballast);
-		fill_but(ballast, HEADROOM + space);
+		test_fill_but(ballast, HEADROOM + space);
 		if (small.segment == NULL && tally_cache_open(&writer, &small) != 0)
 			continue;
 		for (uint64_t id = 1; id <= 400; id++)
@@ -522,8 +483,7 @@ main(void)
 		TEST(a_segment_without_statements_has_none),
 		TEST(five_thousand_statements_with_their_texts_take_less_than_32_mib),
 		TEST(a_new_table_takes_only_its_sets),
-		cmocka_unit_test_setup_teardown(a_full_tmpfs_drops_statements_and_is_never_a_signal, setup,
-										unmount_small_tmpfs),
+		TEST(a_full_tmpfs_drops_statements_and_is_never_a_signal),
 	};
 
 	return cmocka_run_group_tests_name("statements", tests, NULL, NULL);

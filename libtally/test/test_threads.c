@@ -18,7 +18,7 @@
 
 #define WRITERS 4
 #ifdef __SANITIZE_THREAD__
-#define WORK 12						/* ThreadSanitizer makes everything some ten times slower */
+#define WORK 8						/* ThreadSanitizer makes everything some ten times slower */
 #else
 #define WORK 30
 #endif
