@@ -27,10 +27,10 @@
 #define SCATTER 4096
 #define STATS 16
 #define MISSES 2000					/* of a cache of statements in a round */
-#define RELATIONS 200				/* more than a slot has places */
+#define RELATIONS 200				/* more than a slot has local entries */
 #define FILE_NAME UINT64_C(0x123456789ABCDEF)
 #define CACHED 32					/* of which some push others out */
-#define KNOWN 2000					/* statements of the table with room */
+#define KNOWN 2000					/* statements of the larger table */
 #define TEXT 100					/* bytes of a statement's text */
 #define LONG_TEXT 2000
 
@@ -148,12 +148,12 @@ whole_session(void)
 }
 
 static void
-update_statement(tally_local_statement *place, uint64_t value)
+update_statement(tally_local_statement *local, uint64_t value)
 {
-	tally_local_statement_begin(place);
-	tally_local_statement_count(place, value, 1);
-	place->counts.rows++;
-	tally_local_statement_end(place);
+	tally_local_statement_begin(local);
+	tally_local_statement_count(local, value, 1);
+	local->counts.rows++;
+	tally_local_statement_end(local);
 }
 
 static tally_statement_key
@@ -182,16 +182,16 @@ run_through(tally_cache *by, uint64_t *next, uint64_t count, const tally_stateme
 	for (uint32_t i = 0; i < MISSES; i++)
 	{
 		tally_statement_key key = statement_key(1000 + (*next)++ % count);
-		tally_local_statement *place = tally_cache_find(by, &key);
+		tally_local_statement *local = tally_cache_find(by, &key);
 
-		if (place == NULL)
-			place = tally_cache_enter(by, &key, given, tally_statement_known(by->segment, &key));
-		if (place != NULL)
-			update_statement(place, values[i]);
+		if (local == NULL)
+			local = tally_cache_enter(by, &key, given, tally_statement_known(by->segment, &key));
+		if (local != NULL)
+			update_statement(local, values[i]);
 	}
 }
 
-/* One that is in the table: another's place is laid down for it. */
+/* A statement that is in the table: another local entry is flushed for it. */
 static void
 statement_miss(void)
 {
@@ -232,7 +232,7 @@ relation_hit(void)
 						   8192, false);
 }
 
-/* One that has no place: another is laid down for it. */
+/* A relation without a local entry: another one is flushed for it. */
 static void
 relation_miss(void)
 {
@@ -324,11 +324,11 @@ static measurement measurements[] = {
 	{.name = "tally_claim + tally_retire",.run = claim_and_retire,.steps = LIVES,.less = -1},
 	{.name = "claim, 16 statistics, retire",.run = whole_session,.steps = LIVES,.less = -1},
 	{.name = "statement, cached: found and counted",.run = statement_hit,.steps = STEPS,.less = 0},
-	{.name = "not cached: another laid down for it",.run = statement_miss,.steps = MISSES,.less = -1},
+	{.name = "not cached: another flushed for it",.run = statement_miss,.steps = MISSES,.less = -1},
 	{.name = "new: another evicted for it, text of 100 B",.run = statement_new,.steps = MISSES,.less = -1},
 	{.name = "the same, text of 2,000 B",.run = statement_new_long,.steps = MISSES,.less = -1},
 	{.name = "operation on a relation",.run = relation_hit,.steps = STEPS,.less = 0},
-	{.name = "the same, another laid down for it",.run = relation_miss,.steps = MISSES,.less = -1},
+	{.name = "the same, another flushed for it",.run = relation_miss,.steps = MISSES,.less = -1},
 	{.name = "write to be synced",.run = unsynced_write,.steps = STEPS,.less = 0},
 	{.name = "the same and a sync",.run = unsynced_sync,.steps = STEPS,.less = 0},
 };

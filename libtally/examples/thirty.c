@@ -19,7 +19,7 @@ main(int argc, char **argv)
 
 	tally_options_init(&options);
 	options.any_file_system = true;
-	if (rc == ENOENT)			/* nobody is there yet: make one */
+	if (rc == ENOENT)			/* there is none yet: create one */
 		rc = tally_open(argv[1], &options, &segment);
 	if (rc == 0)
 		rc = tally_claim(&segment, &me, &slot);

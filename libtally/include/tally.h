@@ -34,7 +34,7 @@ typedef struct tally_options
 	uint32_t	directory;			/* 64 .. 65,536 */
 	uint32_t	events;				/* 16 .. 65,536 */
 	uint32_t	statements;			/* 0: none are kept; 100 .. 1,000,000 */
-	uint32_t	files;				/* with writes not synced yet; 0: none are kept; .. 1,000,000 */
+	uint32_t	files;				/* files with unsynced writes; 0: none are kept; .. 1,000,000 */
 	uint32_t	relations;			/* 0: none are kept; .. 1,000,000 */
 	uint32_t	mode;				/* file mode: 0600 or 0640 */
 	tally_level level;				/* of a new segment */
@@ -45,10 +45,10 @@ typedef struct tally_options
 	const char *socket_dir;
 	uint32_t	server_pid;
 	uint32_t	server_port;
-	uint64_t	system_id;			/* a segment of another one does not fit; 0: none */
+	uint64_t	system_id;			/* a segment of another system does not fit; 0: none */
 	uint32_t	flags;				/* TALLY_SEGMENT_* */
-	bool		any_capacities;		/* one of the same server_pid fits whatever its capacities */
-	bool		any_file_system;	/* a new one may lie on a disk */
+	bool		any_capacities;		/* a segment of the same server_pid fits whatever its capacities */
+	bool		any_file_system;	/* a new segment may be on a disk */
 } tally_options;
 
 typedef struct tally_identity
@@ -57,21 +57,21 @@ typedef struct tally_identity
 	int32_t		leader_pid;
 	uint32_t	database_id;
 	uint32_t	user_id;
-	const char *kind;				/* NULL: as it was; texts are cut at TALLY_TEXT_MAX */
+	const char *kind;				/* NULL: unchanged; texts are cut at TALLY_TEXT_MAX */
 	const char *database;
 	const char *user;
 	const char *application;
 } tally_identity;
 
 /*
- * All functions that return int return 0, or an errno value; none of them prints, aborts,
- * or allocates beyond its mapping. Only tally_open may sleep (on file operations).
+ * All functions that return int return 0 or an errno value. None prints, aborts, or allocates beyond
+ * its mapping. Only tally_open may sleep (on file operations).
  *
- * tally_open: attach to the segment at path, or create it when there is none that fits
- * (none, damaged, another version, other capacities, another boot, another owner's). A
- * file that does not fit is replaced by rename; who has it mapped keeps the old one.
+ * tally_open: attach to the segment at path. If there is none that fits (none, damaged, another
+ * version, other capacities, another boot, another owner's), create one. A file that does not fit is
+ * replaced by rename; processes that have it mapped keep the old one.
  *	  EPERM		the file belongs to another user and cannot be replaced
- *	  ENOSPC	the file system has no room for even an empty segment (and some to spare: memory.c)
+ *	  ENOSPC	the file system has no space for even an empty segment and the headroom (memory.c)
  *	  EMEDIUMTYPE	the file system is not in memory, and any_file_system was not given
  */
 extern void tally_options_init(tally_options *options);
@@ -79,17 +79,17 @@ extern int	tally_open(const char *path, const tally_options *options, tally_segm
 /* Attach only. ENOENT; EINVAL: not a segment that this library can write. */
 extern int	tally_attach(const char *path, tally_segment *segment);
 /*
- * The same without mapping it, for a process that must outlive whatever happens to the file: a
- * server's first. Of the functions below it may call tally_probe_set, tally_seconds_per_tick and
- * tally_close. Its children call tally_map, and then all of them.
+ * The same without mapping it, for a process that must survive whatever happens to the file: the
+ * postmaster. It may call tally_probe_set, tally_seconds_per_tick and tally_close. Its children call
+ * tally_map, and may then call every function.
  */
 extern int	tally_attach_unmapped(const char *path, tally_segment *segment);
 /* EINVAL: the file is shorter than it was. */
 extern int	tally_map(tally_segment *segment);
 /*
- * From now on a page of the mapping that cannot be had (the file was cut short, the file system
- * is full) is not the death of this process: SIGBUS there makes the whole mapping memory of its own,
- * full of zeros, which nobody sees. For one segment of a process; it must stay where it is.
+ * Survive a page of the mapping that cannot be had (the file was truncated, the file system is full):
+ * from now on SIGBUS there replaces the whole mapping by private memory full of zeros. For one segment
+ * per process; the tally_segment must not move.
  */
 extern int	tally_guard(tally_segment *segment);
 extern void tally_close(tally_segment *segment);
@@ -97,26 +97,27 @@ extern void tally_close(tally_segment *segment);
 extern uint64_t tally_size(const tally_options *options);
 
 /*
- * Claim a slot: the lowest free one, or one whose process is dead, which is merged first. Nobody
- * sees it until tally_begin; statistics may be touched before.
+ * Claim a slot: the lowest free one, or one whose process is dead, which is merged first. Readers do
+ * not see it until tally_begin; statistics may be touched before.
  *	  ENOSPC	all are taken; counted in overflow_slots
- *	  ENOMEM	the file system has no room; counted in refused_memory
- * Either way header->refused_claims is set, and header->free_slot_signal changes when a slot is given back.
+ *	  ENOMEM	the file system has no space; counted in refused_memory
+ * In both cases header->refused_claims is set, and header->free_slot_signal changes when a slot becomes
+ * free.
  */
 extern int	tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *slot);
-/* From the claim on this account runs (an index of the book, TALLY_NONE: none); readers see the slot. */
+/* Let readers see the slot. This account (an index of the book; TALLY_NONE: none) runs from the claim on. */
 extern void tally_begin(tally_slot *slot, uint32_t account);
 extern void tally_identify(tally_slot *slot, const tally_identity *identity);
 /*
- * Close the accounts and fold the slot into its group; the slot is gone after that. Waits for
- * nobody: where another process merges, that one or a later one does this slot too.
+ * Close the accounts and merge the slot into its group; the slot must not be used after that. Never
+ * waits: if another process is merging, that one or a later one merges this slot too.
  */
 extern void tally_retire(tally_slot *slot);
-/* Fold every slot whose process is gone. Returns how many. Waits up to 20 ms for who merges. */
+/* Merge every slot whose process has ended. Returns how many. Skips what another process is merging. */
 extern uint32_t tally_sweep(tally_segment *segment);
 /*
- * For the first process of a server that starts: no writer of the segment is alive, unless it is one
- * of this pid namespace. Folds all the others, and judges later deaths in this namespace.
+ * For the postmaster when it starts: no writer of another pid namespace is alive any more. Merges their
+ * slots, and from now on detects ended processes in this namespace.
  */
 extern uint32_t tally_take_over(tally_segment *segment);
 /* Slots that are claimed now. */
@@ -124,7 +125,8 @@ extern uint32_t tally_claimed_slots(const tally_segment *segment);
 
 /*
  * Directory number of a statistic; the same name gives the same number in every process.
- * Lock-free; a full directory gives the overflow entry (0 for accounts) and is counted.
+ * Lock-free. A full directory gives 0 (other::overflow) for accounts and TALLY_NONE for the rest, and is
+ * counted.
  */
 extern uint32_t tally_register(tally_segment *segment, const char *name, tally_stat_kind kind,
 							   const char *unit);
@@ -132,10 +134,9 @@ extern uint32_t tally_register(tally_segment *segment, const char *name, tally_s
 extern uint32_t tally_register_account(tally_segment *segment, const char *name,
 									   tally_account_class account_class);
 /*
- * Index of that statistic in this slot's book, reserving memory at first touch (the only
- * place where a writer may make a system call). Accounts that find no room share the
- * account "other::overflow" so that time stays conserved; other statistics get TALLY_NONE,
- * which tally_record ignores.
+ * Index of that statistic in this slot's book. The first touch reserves memory, the only system call
+ * that a writer makes. If the book is full, accounts share "other::overflow", so that time is
+ * conserved; other statistics get TALLY_NONE, which tally_record ignores.
  */
 extern uint32_t tally_touch(tally_slot *slot, uint32_t stat);
 
@@ -143,31 +144,31 @@ extern void tally_event_add(tally_segment *segment, tally_event_kind kind, const
 extern void tally_probe_set(tally_segment *segment, uint32_t index, const char *name,
 							tally_probe_state state, const char *reason);
 
-/* Change the level for all writers at once, until it is changed again. */
+/* Change the level for all writers, until it is changed again. */
 extern void tally_set_level(tally_segment *segment, tally_level level);
 /*
- * The same with an end: whoever first updates a statistic after the tick `until` (0: never)
- * sets the level `then`.
+ * The same with an end: the first writer that sees the tick `until` pass (0: never) sets the level
+ * `then`.
  */
 extern void tally_set_level_until(tally_segment *segment, tally_level level, uint64_t until,
 								  tally_level then);
 /*
- * The same, where the configuration says so. Many processes read one change of it, each in its own
- * time: the first sets the level, and the others find that done, whatever the level is by then.
+ * The same for a level from the configuration. Many processes read one change of it at different times:
+ * the first sets the level, and the others change nothing, whatever the level is then.
  */
 extern void tally_configure_level(tally_segment *segment, tally_level level);
 /* If the level's end has passed, set the one after it. */
 extern void tally_end_level(tally_segment *segment, uint64_t now);
-/* All totals of all slots and groups begin again at zero, now. EAGAIN: a fold is stuck. */
+/* Set all totals of all slots and groups to zero. EAGAIN: a merge is stuck. Waits up to 20 ms. */
 extern int	tally_reset(tally_segment *segment);
 /*
- * Bring this slot in step with the level word: a reset zeroes the book, a change to or
- * from TALLY_LEVEL_OFF closes the running account at `now` and goes on in `next`. For the
- * owner, between two updates; indexes stay good.
+ * Apply a changed level word to this slot: a reset zeroes the book; a change to or from TALLY_LEVEL_OFF
+ * closes the running account at `now` and runs `next`. For the owner, between two updates; indexes
+ * stay valid.
  */
 extern void tally_follow(tally_slot *slot, uint32_t next, uint64_t now);
 
-/* Seconds a tick, from the header's instant and now; wants some ms between the two. */
+/* Seconds per tick, from the header's instant and now; exact once some ms have passed between them. */
 extern double tally_seconds_per_tick(const tally_segment *segment);
 
 #ifdef __cplusplus

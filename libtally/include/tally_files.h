@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_files.h
- *	  Files: what was written to each since it was last synced, and what was done to each relation.
+ *	  Files: unsynced writes per file, and operations per relation.
  *
- * Unsynced files. Who is told of a slow sync wants to know what had to be written, by whomever. So
- * all writers add to one counter for each file; whoever syncs the file takes what it shows. A
- * file is known by a hash of its name. One with nothing to be synced gives way to others.
+ * Unsynced files. Whoever asks why a sync was slow wants to know how much it had to write, for all
+ * processes together. So all writers add to one counter per file, and the process that syncs the file
+ * takes what the counter shows. A file is identified by a hash of its name. A file without unsynced
+ * writes can be replaced by another.
  *
- * This counter is the one line that several writers share on their way. It is touched only after
- * a write to the same file, at which the kernel passes the lock of the file's inode between the
- * same processors, and which takes some hundred times as long. In return a write is counted at
- * once and for all, wherever its process is killed, and a sync finds the sum in one place.
+ * This counter is the only cache line that writers share on their way. It is touched only after a write
+ * to the same file, when the kernel has just passed the lock of the file's inode between the same CPUs,
+ * and which takes some hundred times as long. In return a write is counted once and for all, wherever
+ * its process is killed, and a sync finds the sum in one counter.
  *
- * Relations. Of these the reads count too, which share nothing. Each slot adds to places of its
- * own; a place is laid down in the table that all share when it is wanted for another relation
- * and at the end of the slot. A reader adds both.
+ * Relations. Reads count here, too, and they share nothing. Each slot adds to its own local entries. A
+ * local entry is flushed into the shared table when it is needed for another relation, and at the end of
+ * the slot. A reader adds both.
  *
  * Concurrency contract
  *
- *	  unsynced			anybody, by atomic operations; no locks
- *	  place				exactly one writer: the owner of the slot, then the holder of the fold
- *						lock; seq is odd while the sums change
- *	  relation			anybody, by atomic operations. An entry is made by whoever changes its
- *						state to MADE by compare-and-swap. Its key stays while it has pins.
- *						flushes counts what was laid down into it: see relations.c
+ *	  unsynced			any process, by atomic operations; no locks
+ *	  local entry		exactly one writer: the owner of the slot, then the holder of the merge lock;
+ *						seq is odd while the sums change
+ *	  shared entry		any process, by atomic operations. It is created by the process that changes its
+ *						state to CREATING by compare-and-swap. Its key stays while it has pins.
+ *						`flushes` counts what was flushed into it: see relations.c
  */
 #ifndef TALLY_FILES_H
 #define TALLY_FILES_H
@@ -39,7 +40,7 @@ extern "C" {
 #define TALLY_FILE_WAYS 8			/* files of a set */
 #define TALLY_LOCAL_RELATIONS 64	/* of a slot */
 
-/* Writes that are not synced: what was ever written, less what was. All only grow. */
+/* Unsynced writes: all writes, less the synced ones. The counters only grow. */
 typedef struct tally_unsynced_file	/* 32 bytes */
 {
 	uint64_t	writes;				/* 0 */
@@ -50,7 +51,7 @@ typedef struct tally_unsynced_file	/* 32 bytes */
 
 typedef struct tally_unsynced	/* 320 bytes */
 {
-	uint64_t	names[TALLY_FILE_WAYS];	/* 0: hashes; 0 free, 1 changing hands */
+	uint64_t	names[TALLY_FILE_WAYS];	/* 0: hashes; 0 free, 1 being replaced */
 	tally_unsynced_file files[TALLY_FILE_WAYS]; /* 64 */
 } tally_unsynced;
 
@@ -64,7 +65,7 @@ typedef enum tally_relation_operation
 	TALLY_RELATION_OPERATIONS
 } tally_relation_operation;
 
-/* All zero: the relations that found no room, and those that are gone. */
+/* All zero: the relations for which the table has no space, and unlinked ones. */
 typedef struct tally_relation_key	/* 24 bytes */
 {
 	uint32_t	tablespace;			/* 0 */
@@ -86,19 +87,19 @@ typedef struct tally_file_sums	/* 32 bytes */
 typedef enum tally_relation_state
 {
 	TALLY_RELATION_FREE = 0,		/* never used */
-	TALLY_RELATION_CREATING = 1,		/* being made */
+	TALLY_RELATION_CREATING = 1,
 	TALLY_RELATION_USED = 2,
-	TALLY_RELATION_UNLINKED = 3			/* unlinked; free for another when nobody has it pinned */
+	TALLY_RELATION_UNLINKED = 3		/* free for another once it has no pins */
 } tally_relation_state;
 
-/* Entry 0 is that of the key of zeros. */
+/* A shared entry. Entry 0 has the key of zeros. */
 typedef struct tally_relation	/* 256 bytes */
 {
 	uint64_t	tag;				/* 0: hash of the key */
 	uint32_t	state;				/* 8: tally_relation_state */
-	uint32_t	pins;				/* 12: places that hold it */
+	uint32_t	pins;				/* 12: local entries that refer to it */
 	tally_relation_key key;			/* 16 */
-	uint64_t	flushes;				/* 40: layings-down that have begun */
+	uint64_t	flushes;				/* 40: flushes into it that have begun */
 	uint64_t	failed;				/* 48: operations, of all kinds */
 	uint64_t	reserved;			/* 56 */
 	tally_file_sums of[TALLY_RELATION_OPERATIONS];	/* 64 */
@@ -109,7 +110,7 @@ typedef enum tally_local_state
 {
 	TALLY_LOCAL_FREE = 0,
 	TALLY_LOCAL_USED = 1,
-	TALLY_LOCAL_FLUSHING = 2			/* being laid down */
+	TALLY_LOCAL_FLUSHING = 2
 } tally_local_state;
 
 typedef struct tally_local_relation /* 192 bytes */
@@ -117,7 +118,7 @@ typedef struct tally_local_relation /* 192 bytes */
 	uint64_t	seq;				/* 0: odd while anything below changes */
 	uint64_t	tag;				/* 8 */
 	uint32_t	state;				/* 16: tally_local_state */
-	uint32_t	entry;				/* 20: in the table */
+	uint32_t	entry;				/* 20: number of the shared entry */
 	uint64_t	failed;				/* 24 */
 	tally_file_sums of[TALLY_RELATION_OPERATIONS];	/* 32 */
 } tally_local_relation;
@@ -135,60 +136,61 @@ TALLY_ASSERT(TALLY_LOCAL_RELATIONS * sizeof(tally_local_relation) == 12288);
 /* The hash of a file's name. */
 extern uint64_t tally_file_hash(const char *name);
 /*
- * So many writes of so many bytes in all to that file. `hint` is what the last call for this file
- * returned, or TALLY_NONE. A file that has to give way to it is counted in overflow_files.
+ * Count `writes` writes of `bytes` bytes in total to that file. `hint` is what the last call for this
+ * file returned, or TALLY_NONE. If another file with unsynced writes must be replaced, that is counted
+ * in overflow_files. TALLY_NONE: the writes could not be counted.
  */
 extern uint32_t tally_unsynced_add(tally_segment *segment, uint64_t name, uint32_t hint,
 								   uint64_t writes, uint64_t bytes);
-/* What was written since the last call for that file, which is about to be synced, or is gone. */
+/* Take what was written since the last call for that file, which is about to be synced or was unlinked. */
 extern void tally_unsynced_take(tally_segment *segment, uint64_t name, uint64_t *writes,
 								uint64_t *bytes);
-/* The file has another name now, whose file of before is gone. */
+/* The file was renamed, and replaced the file of that name, if any. */
 extern void tally_unsynced_rename(tally_segment *segment, uint64_t from, uint64_t to);
 
 /* ---------------------------------------------------------------- relations */
 
-/* The relations that a writer lately worked on; private to it. */
+/* A writer's handle on its local entries. */
 typedef struct tally_relations
 {
-	tally_segment *segment;			/* NULL: none are kept, or there is no memory */
+	tally_segment *segment;			/* NULL: the segment keeps none, or there is no memory */
 	uint32_t	slot;
-	uint32_t	next;				/* the place that is given up next */
+	uint32_t	next;				/* the local entry that is reused next */
 	tally_local_relation *local;
-	uint64_t	tags[TALLY_LOCAL_RELATIONS];	/* of the places; 0 free */
+	uint64_t	tags[TALLY_LOCAL_RELATIONS];	/* of the local entries; 0 free */
 } tally_relations;
 
 #define TALLY_RELATION_OTHERS UINT64_C(1)	/* the tag of the key of zeros */
 
 extern uint64_t tally_relation_hash(const tally_relation_key *key);
 /*
- * The entry of a relation, made if there is none. 0: there is no room, which is counted in
- * overflow_relations, and it goes with the others; its tag is TALLY_RELATION_OTHERS then.
+ * Number of a relation's shared entry, which is created if there is none. 0: the table has no space
+ * (counted in overflow_relations); use the tag TALLY_RELATION_OTHERS.
  */
 extern uint32_t tally_relation_find(tally_segment *segment, const tally_relation_key *key);
-/* Its file is gone: the entry may serve another. */
+/* Its file was unlinked: the entry may serve another relation. */
 extern void tally_relation_unlinked(tally_segment *segment, const tally_relation_key *key);
 /* ENOENT: the segment keeps no relations; ENOSPC: no memory, counted. */
 extern int	tally_relations_open(tally_slot *slot, tally_relations *relations);
-/* A place for that relation; never NULL. If its entry is another's by now, a place of the others. */
+/* A local entry for that relation, never NULL. If the shared entry is another's by now, the one of the others. */
 extern tally_local_relation *tally_local_relation_for(tally_relations *relations, uint64_t tag,
 													  uint32_t entry);
 
-/* One operation on the relation of that place. */
+/* Count one operation on the relation of that local entry. */
 static inline void
-tally_relation_add(tally_local_relation *place, tally_relation_operation operation, uint64_t ticks,
+tally_relation_add(tally_local_relation *local, tally_relation_operation operation, uint64_t ticks,
 				   uint64_t bytes, bool failed)
 {
-	tally_file_sums *sums = &place->of[operation];
-	uint64_t	seq = tally_seq_begin(&place->seq);
+	tally_file_sums *sums = &local->of[operation];
+	uint64_t	seq = tally_seq_begin(&local->seq);
 
 	sums->count++;
 	sums->bytes += bytes;
 	sums->ticks += ticks;
 	if (ticks > sums->max)
 		sums->max = ticks;
-	place->failed += failed;
-	tally_seq_publish(&place->seq, seq);
+	local->failed += failed;
+	tally_seq_publish(&local->seq, seq);
 }
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * tally_hot.h
- *	  The hot path of a writer: the clock, the buckets, one update of its own book.
+ *	  The hot path of a writer: the clock, the buckets, one update of the writer's book.
  *
  * No system call, lock, allocation or error, and no cache line that another process writes. Every
- * function here belongs to the thread that owns the slot.
+ * function here is for the thread that owns the slot.
  *
  * A change of a book, or of a local entry, lies between tally_seq_begin and tally_seq_publish.
  * Readers (tally_read.h) retry a copy during which the seq was odd or changed:
@@ -30,17 +30,16 @@ extern "C" {
 /* A mapped segment. One per process; threads share it. */
 typedef struct tally_segment
 {
-	tally_header *header;			/* mapped; NULL: open, but not mapped (tally_unmap) */
+	tally_header *header;			/* mapped; NULL: open, but not mapped (tally_attach_unmapped) */
 	/*
-	 * This process's own copy of the header as it was checked when the file was opened. Offsets,
-	 * strides and counts are taken from here, never from the mapping: whatever is written over the
-	 * file later, no address is computed from it.
+	 * This process's copy of the header, checked when the file was opened. Offsets, strides and counts
+	 * come from here, never from the mapping, so what is written over the file later moves no address.
 	 */
 	tally_header cold;
 	size_t		size;				/* bytes mapped */
-	int			fd;					/* kept for growth; -1 when closed */
+	int			fd;					/* to reserve memory with; -1 when closed */
 	tally_clock_kind clock;
-	bool		created;			/* by this call, rather than found */
+	bool		created;			/* by this call of tally_open */
 	uint64_t	device;				/* identity of the file that is mapped */
 	uint64_t	inode;
 } tally_segment;
@@ -58,9 +57,22 @@ typedef struct tally_slot
 	uint32_t	word;				/* the level word this writer acts on */
 } tally_slot;
 
+/* Inline even at -Os: a call would fetch another cache line of code. */
+#define TALLY_HOT static inline __attribute__((always_inline))
+
+/*
+ * A word that others write. A plain load can be an operand of the comparison that uses it;
+ * ThreadSanitizer must be told that it is meant to race.
+ */
+#ifdef __SANITIZE_THREAD__
+#define TALLY_OTHERS(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#else
+#define TALLY_OTHERS(word) (word)
+#endif
+
 /* ---------------------------------------------------------------- clock and buckets */
 
-/* Not inline: the fallback of tally_now must not cost its callers a stack frame. */
+/* Not inline: the fallback of tally_now must not give its callers a stack frame. */
 __attribute__((noinline, unused)) static uint64_t
 tally_monotonic_ns(void)
 {
@@ -83,8 +95,8 @@ tally_now(tally_clock_kind clock)
 }
 
 /*
- * Eight times the octave and the four leading bits, 8 .. 15; below 16 that is the value.
- * One branch that is never taken, and the shortest way from the value to its bucket.
+ * Eight times the octave, plus the four leading bits, 8 .. 15; below 16 that is the value itself. The
+ * branch is practically never taken.
  */
 static inline size_t
 tally_bucket_index(uint64_t value)
@@ -112,7 +124,7 @@ tally_bucket_low(uint32_t bucket)
 }
 
 /* An odd seq: from now on the guarded words change. Returns it, for tally_seq_publish. */
-static inline uint64_t
+TALLY_HOT uint64_t
 tally_seq_begin(uint64_t *seq)
 {
 	uint64_t	odd = *seq + 1;
@@ -126,46 +138,46 @@ tally_seq_begin(uint64_t *seq)
  * The change is complete. The hot path keeps the odd seq in a register: loading what was stored a
  * moment ago takes as long as half an update.
  */
-static inline void
+TALLY_HOT void
 tally_seq_publish(uint64_t *seq, uint64_t odd)
 {
 	__atomic_store_n(seq, odd + 1, __ATOMIC_RELEASE);	/* B */
 }
 
 /* The same after a last writer that may have died in the middle of a change: its seq may be odd already. */
-static inline void
+TALLY_HOT void
 tally_seq_begin_after_any(uint64_t *seq)
 {
 	__atomic_store_n(seq, *seq | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static inline void
+TALLY_HOT void
 tally_seq_end(uint64_t *seq)
 {
 	tally_seq_publish(seq, *seq);
 }
 
-static inline uint64_t
+TALLY_HOT uint64_t
 tally_book_begin(tally_book *book)
 {
 	return tally_seq_begin(&book->seq);
 }
 
-static inline void
+TALLY_HOT void
 tally_book_publish(tally_book *book, uint64_t seq)
 {
 	tally_seq_publish(&book->seq, seq);
 }
 
-static inline void
+TALLY_HOT void
 tally_book_end(tally_book *book)
 {
 	tally_seq_end(&book->seq);
 }
 
 /* One value more in a head: count, total and extremes. */
-static inline void
+TALLY_HOT void
 tally_head_add(tally_head *head, uint64_t value)
 {
 	head->count++;
@@ -177,8 +189,8 @@ tally_head_add(tally_head *head, uint64_t value)
 }
 
 /*
- * The moments of a statistic without its histogram. Caller is between tally_book_begin and
- * tally_book_end, as with tally_add.
+ * A head without its histogram. The caller is between tally_book_begin and tally_book_end, as with
+ * tally_add.
  */
 static inline void
 tally_add_plain(tally_slot *slot, uint32_t index, uint64_t value)
@@ -193,7 +205,7 @@ tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 	slot->hists[(size_t) index * TALLY_HIST_BUCKETS + tally_bucket_index(value)]++;
 }
 
-/* The same of what moves bytes: how many, and did it go on where the one before had ended? */
+/* The same for an operation that moves bytes; `follows`: it continues where the one before ended. */
 static inline void
 tally_add_amount(tally_slot *slot, uint32_t index, uint64_t value, uint64_t amount, bool follows)
 {
@@ -204,7 +216,7 @@ tally_add_amount(tally_slot *slot, uint32_t index, uint64_t value, uint64_t amou
 	head->follows += follows;
 }
 
-static inline __attribute__((always_inline)) void
+TALLY_HOT void
 tally_record_as(tally_slot *slot, uint32_t index, uint64_t value, bool plain)
 {
 	tally_book *book = slot->book;
@@ -247,11 +259,11 @@ tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 	uint64_t	start = book->run_start;
 	uint64_t	seq;
 
-	/* Clocks of two processors may differ by a hair; time stays conserved all the same. */
+	/* the clocks of two processors may differ slightly; time is conserved all the same */
 	if (now < start)
 		now = start;
 	seq = tally_book_begin(book);
-	/* what is read back from shared memory is believed within bounds; TALLY_NONE is outside */
+	/* others can write this memory, so check the bounds; TALLY_NONE is outside */
 	if (pend < slot->limit)
 	{
 		tally_add(slot, pend, book->pend_ticks);
@@ -265,7 +277,7 @@ tally_switch_as(tally_slot *slot, uint32_t next, uint64_t now, bool plain)
 		else
 			tally_add(slot, run, now - start);
 	}
-	/* C: killed before this, the fold finds the stretch both added and running (merge.c) */
+	/* C: a process killed before this leaves the stretch both added and running; merge.c corrects that */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	book->run = next;
 	book->run_start = now;
@@ -279,7 +291,7 @@ tally_switch(tally_slot *slot, uint32_t next, uint64_t now)
 	tally_switch_as(slot, next, now, false);
 }
 
-/* The same, and the account that ends keeps no histogram: processor time between waits. */
+/* The same for an account without a histogram: CPU time between waits. */
 static inline void
 tally_switch_plain(tally_slot *slot, uint32_t next, uint64_t now)
 {
@@ -287,9 +299,9 @@ tally_switch_plain(tally_slot *slot, uint32_t next, uint64_t now)
 }
 
 /*
- * The same, but the account that ends is only noted; the next switch records it. For the
- * end of a wait, where somebody may be waiting for us in turn (a lock just granted).
- * The caller has made a tally_switch into the account that ends, so nothing is pending.
+ * The same, but the account that ends is only noted, and the next switch records it. For the end of a
+ * wait, when others may already be waiting for this process (a lock was just granted). The caller used
+ * tally_switch to enter the account that ends, so nothing is pending.
  */
 static inline void
 tally_switch_later(tally_slot *slot, uint32_t next, uint64_t now)

@@ -40,17 +40,16 @@ extern "C" {
 #define TALLY_BYTE_ORDER 0x01020304u
 
 #define TALLY_NAME_MAX 96			/* a statistic's name, terminator included */
-#define TALLY_TEXT_MAX 64			/* database, user, application; as NAMEDATALEN */
+#define TALLY_TEXT_MAX 64			/* database, user, application: NAMEDATALEN */
 #define TALLY_CALLS 64				/* plain counters per slot, named by the probe table */
-#define TALLY_PROBES 256			/* the probe table; those past TALLY_CALLS have no counter */
-#define TALLY_HOLDS 8				/* held locks that a slot shows */
-#define TALLY_FREED 4				/* locks lately released that others waited for */
+#define TALLY_PROBES 256			/* entries of the probe table; those past TALLY_CALLS have no counter */
+#define TALLY_HOLDS 8				/* held locks that a slot lists */
+#define TALLY_FREED 4				/* recently released locks that others waited for */
 
 /*
- * The histogram is log-linear: values below 8 have a bucket each, above that every octave
- * is cut into 8. A bucket's middle is within 1/16 (6.25 %) of every value in it. The last
- * octave begins at 2^43 ticks (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); what is longer
- * is counted in the last bucket.
+ * The histogram is log-linear: each value below 8 has a bucket, and every octave above has 8. A
+ * bucket's middle is within 1/16 (6.25 %) of every value in it. The last octave begins at 2^43 ticks
+ * (55 minutes at 2.7 GHz, 2.4 hours at 1 GHz); longer times count in the last bucket.
  */
 #define TALLY_HIST_BUCKETS 336
 
@@ -74,18 +73,18 @@ typedef enum tally_level
 #define TALLY_RESETS_OF(word) ((word) >> 8)
 
 /* Bits of tally_header.flags. */
-#define TALLY_SEGMENT_SERVER 1u		/* all processes of the server write here, not its sessions alone */
+#define TALLY_SEGMENT_SERVER 1u		/* all processes of the server write here, not only its sessions */
 
 /* Bits of tally_header.pause. */
 #define TALLY_PAUSE_STATEMENTS 1u
-#define TALLY_PAUSE_SAVING 2u	/* statements are not kept over the server's next restart */
+#define TALLY_PAUSE_SAVING 2u	/* statements are not saved for the server's next start */
 
-/* Where the regions lie. Offsets are from the start of the file, in bytes. */
+/* Where a region is. Offsets are bytes from the start of the file. */
 typedef struct tally_region
 {
 	uint64_t	offset;
 	uint32_t	count;				/* entries */
-	uint32_t	stride;				/* bytes an entry */
+	uint32_t	stride;				/* bytes per entry */
 } tally_region;
 
 typedef struct tally_header		/* one page of 4096 bytes */
@@ -121,46 +120,46 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	uint32_t	server_pid;			/* 624: the server's first process, 0 unknown */
 	uint32_t	server_port;		/* 628 */
 	char		socket_dir[112];	/* 632: where to connect, or empty */
-	/* statements (tally_statements.h); regions of none where they are not kept */
+	/* statements (tally_statements.h); empty regions where the segment keeps none */
 	tally_region sets;				/* 744: tally_set */
 	tally_region statements;		/* 760: tally_statement, TALLY_WAYS a set */
 	tally_region texts;				/* 776: tally_text_block */
-	tally_region caches;			/* 792: of TALLY_CACHE_SIZE, one a slot */
-	uint64_t	system_id;			/* 808: whose figures these are: a cluster's system identifier; 0 none */
+	tally_region caches;			/* 792: of TALLY_CACHE_SIZE, one per slot */
+	uint64_t	system_id;			/* 808: system identifier of the cluster whose figures these are; 0 none */
 	unsigned char pad1[904 - 816];
-	/* files (tally_files.h); regions of none where they are not kept */
+	/* files (tally_files.h); empty regions where the segment keeps none */
 	tally_region unsynced;			/* 904: tally_unsynced */
 	tally_region relations;			/* 920: tally_relation */
-	tally_region local_relations;	/* 936: of TALLY_LOCAL_RELATIONS tally_local_relation, one a slot */
+	tally_region local_relations;	/* 936: of TALLY_LOCAL_RELATIONS tally_local_relation, one per slot */
 	unsigned char pad8[1024 - 952];
 
-	/* the level word, alone on its line: read at every probe, written rarely */
+	/* the level word, alone on its cache line: read at every probe, written rarely */
 	uint32_t	level_word;			/* 1024 */
 	uint32_t	pad2;
 	uint64_t	reset_tick;			/* 1032: when the number of resets last changed */
-	uint64_t	level_until;		/* 1040: tick at which the level ends by itself, 0 never */
+	uint64_t	level_until;		/* 1040: tick at which the level ends by itself; 0 never */
 	uint32_t	level_then;			/* 1048: the level after that */
 	uint32_t	pad7;
-	uint64_t	locks_ticks;		/* 1056: at level locks or above, up to the last change */
-	uint64_t	locks_since;		/* 1064: at it since then; 0: it is not */
-	uint32_t	pause;				/* 1072: TALLY_PAUSE_*: what is not to be looked at */
-	uint32_t	configured_level;	/* 1076: 1 + the level that the configuration has set last, 0 none */
+	uint64_t	locks_ticks;		/* 1056: time at level locks or above, up to the last change */
+	uint64_t	locks_since;		/* 1064: at that level since this tick; 0: it is lower */
+	uint32_t	pause;				/* 1072: TALLY_PAUSE_*: what writers skip for now */
+	uint32_t	configured_level;	/* 1076: 1 + the level that the configuration last set; 0 none */
 	unsigned char pad3[72];
 
 	/* rarely written, by anyone; atomic */
 	uint64_t	overflow_slots;		/* 1152: claims refused */
-	uint64_t	overflow_stats;		/* 1160: statistics that found no room in a book */
-	uint64_t	overflow_directory;	/* 1168: names that found no room */
+	uint64_t	overflow_stats;		/* 1160: statistics for which a book had no space */
+	uint64_t	overflow_directory;	/* 1168: names for which the directory had no space */
 	uint64_t	overflow_groups;	/* 1176: merges into the group of last resort */
-	uint64_t	overflow_memory;	/* 1184: growths refused by the file system */
+	uint64_t	overflow_memory;	/* 1184: growths that the file system refused */
 	uint64_t	event_count;		/* 1192: events ever begun */
-	uint64_t	lost_merges;			/* 1200: slots found damaged and not merged */
-	uint64_t	statements_evicted;	/* 1208: taken out of the table for others */
-	uint64_t	statements_dropped;	/* 1216: counts that could not be laid down */
-	uint64_t	statements_lost;	/* 1224: left half changed by a process that died */
-	uint64_t	texts_cut;			/* 1232: for want of blocks */
+	uint64_t	lost_merges;			/* 1200: damaged slots, which were not merged */
+	uint64_t	statements_evicted;	/* 1208: removed from the table to make space */
+	uint64_t	statements_dropped;	/* 1216: counts that could not be flushed */
+	uint64_t	statements_lost;	/* 1224: entries that a process was changing when it died */
+	uint64_t	texts_cut;			/* 1232: texts cut because no block was free */
 	uint64_t	texts_free;			/* 1240: first free block: tag << 32 | 1 + number; 0 none */
-	uint64_t	texts_used;			/* 1248: blocks that have ever been used */
+	uint64_t	texts_used;			/* 1248: blocks used at least once */
 	unsigned char pad4[1280 - 1256];
 
 	uint32_t	merge_lock;			/* 1280: pid of the holder, 0 free */
@@ -171,28 +170,28 @@ typedef struct tally_header		/* one page of 4096 bytes */
 	unsigned char pad6[1344 - 1312];
 
 	/* rarely written, by anyone; atomic */
-	uint64_t	overflow_files;		/* 1344: files given up with writes not synced */
-	uint64_t	overflow_relations; /* 1352: times that a relation found no room */
-	uint64_t	relations_lost;		/* 1360: places left half laid down by a process that died */
-	uint64_t	refused_memory;		/* 1368: claims refused because the file system had no room */
+	uint64_t	overflow_files;		/* 1344: files replaced although they had unsynced writes */
+	uint64_t	overflow_relations; /* 1352: operations on relations for which the table had no space */
+	uint64_t	relations_lost;		/* 1360: local entries that a process was flushing when it died */
+	uint64_t	refused_memory;		/* 1368: claims refused because the file system had no space */
 	unsigned char pad9[1408 - 1376];
 
 	/*
-	 * When there is no room: processes that were refused a slot look at `room` as they would at
-	 * the level word, and try again when it changes.
+	 * When every slot is taken: a process that was refused one polls free_slot_signal where it would
+	 * poll the level word, and tries again when it changes.
 	 */
-	uint32_t	free_slot_signal;	/* 1408: changes when a slot is given back after a refusal */
-	uint32_t	refused_claims;		/* 1412: 1: somebody was refused since it last changed */
-	uint32_t	refusal_logged;		/* 1416: 1: the refusal is in the server's log */
-	uint32_t	unmerged;			/* 1420: 1: retired slots wait for somebody who has the fold lock */
-	uint64_t	none[5];			/* 1424: 0: those processes look here for an end of the level and for a pause */
-	uint64_t	swept_boot_ns;		/* 1464: CLOCK_BOOTTIME of the last search for dead owners for want of a slot */
+	uint32_t	free_slot_signal;	/* 1408: changes when a slot becomes free after a refusal */
+	uint32_t	refused_claims;		/* 1412: 1: a claim was refused since it last changed */
+	uint32_t	refusal_logged;		/* 1416: 1: the server has logged the refusal */
+	uint32_t	unmerged;			/* 1420: 1: retired slots wait for the next holder of the merge lock */
+	uint64_t	none[5];			/* 1424: 0: what such a process reads as level_until and pause */
+	uint64_t	swept_boot_ns;		/* 1464: CLOCK_BOOTTIME of the last search for dead owners when no slot was free */
 	unsigned char pad10[4096 - 1472];
 } tally_header;
 
 /*
- * A probe of the producer: what was installed, and why not. The first TALLY_CALLS have a
- * counter each, of the same index in calls[].
+ * A probe of the producer: whether it was installed, and why not. Each of the first TALLY_CALLS has a
+ * counter: the same index in calls[].
  */
 typedef enum tally_probe_state
 {
@@ -211,10 +210,10 @@ typedef struct tally_probe		/* 192 bytes */
 
 typedef enum tally_stat_kind
 {
-	TALLY_ACCOUNT = 1,				/* of the closed ledger: "phase::activity" */
+	TALLY_ACCOUNT = 1,				/* an account of the ledger: "phase::activity" */
 	TALLY_TIMER = 2,				/* a duration in ticks */
 	TALLY_VALUE = 3,				/* a plain number */
-	TALLY_NAME = 4					/* no statistic: names something, "tranche::4::ProcArray" */
+	TALLY_NAME = 4					/* not a statistic: explains a number, "tranche::4::ProcArray" */
 } tally_stat_kind;
 
 typedef enum tally_name_state
@@ -242,9 +241,9 @@ typedef enum tally_account_class
 } tally_account_class;
 
 /*
- * The directory: open addressing on the name's hash, entries are never removed. A writer
- * killed between reserving and publishing leaves an entry that everyone passes over; the
- * same name may therefore stand twice, and readers merge by name.
+ * The directory: open addressing on the name's hash; entries are never removed. A writer that is
+ * killed between reserving and publishing leaves an entry that others skip. The same name may
+ * therefore be entered twice, and readers add up by name.
  */
 typedef struct tally_dir_entry	/* 128 bytes */
 {
@@ -258,7 +257,7 @@ typedef struct tally_dir_entry	/* 128 bytes */
 
 typedef struct tally_event		/* 256 bytes */
 {
-	uint64_t	number;				/* 0: 1 + its place in time, 0 while being written */
+	uint64_t	number;				/* 0: ordinal from 1; 0 while the event is being written */
 	uint64_t	tick;				/* 8 */
 	int32_t		pid;				/* 16 */
 	uint32_t	kind;				/* 20: tally_event_kind */
@@ -269,9 +268,9 @@ typedef enum tally_event_kind
 {
 	TALLY_EVENT_NOTE = 1,			/* information */
 	TALLY_EVENT_WARNING = 2,		/* something was left out or lost */
-	TALLY_EVENT_BLOCKED = 3,		/* one process kept another waiting for long */
+	TALLY_EVENT_BLOCKED = 3,		/* one process kept another waiting for a long time */
 	TALLY_EVENT_SLOW = 4,			/* something took long */
-	TALLY_EVENT_CHECKPOINT = 5		/* one begins or ends */
+	TALLY_EVENT_CHECKPOINT = 5		/* a checkpoint begins or ends */
 } tally_event_kind;
 
 typedef enum tally_slot_state
@@ -280,35 +279,35 @@ typedef enum tally_slot_state
 	TALLY_SLOT_CLAIMING = 1,		/* identity being written */
 	TALLY_SLOT_LIVE = 2,
 	TALLY_SLOT_RETIRED = 3,			/* complete, not yet merged */
-	TALLY_SLOT_MERGING = 4,			/* by the holder of the fold lock */
+	TALLY_SLOT_MERGING = 4,			/* being merged by the holder of the merge lock */
 	TALLY_SLOT_GROUP = 5			/* a group of retired slots */
 } tally_slot_state;
 
 /*
- * What kind of process writes: free text, so that any producer can name its own; a group
- * is (kind, database id, user id).
+ * Who writes in a slot. `kind` is free text, so that any producer can name its processes; a group is
+ * identified by (kind, database id, user id).
  */
-typedef struct tally_slot_entry	/* 384 bytes: six lines, so owners do not share one */
+typedef struct tally_slot_entry	/* 384 bytes: six cache lines, so no two owners share one */
 {
 	uint32_t	state;				/* 0: tally_slot_state */
 	uint32_t	generation;			/* 4: counts claims of this slot */
 	int32_t		pid;				/* 8 */
 	int32_t		leader_pid;			/* 12: of a parallel worker, else 0 */
-	uint64_t	claimed_boot_ns;	/* 16: CLOCK_BOOTTIME; a process that started later is another */
+	uint64_t	claimed_boot_ns;	/* 16: CLOCK_BOOTTIME; a process with this pid that started later is another */
 	uint64_t	claimed_tick;		/* 24 */
 	uint32_t	database_id;		/* 32: 0 none or unknown */
 	uint32_t	user_id;			/* 36 */
 	uint32_t	identity_seq;		/* 40: odd while the identity changes */
-	uint32_t	merged;				/* 44: statistics already merged (journal) */
+	uint32_t	merged;				/* 44: heads already merged (journal) */
 	char		kind[TALLY_TEXT_MAX];			/* 48 */
 	char		database[TALLY_TEXT_MAX];		/* 112 */
 	char		user[TALLY_TEXT_MAX];			/* 176 */
 	char		application[TALLY_TEXT_MAX];	/* 240 */
 	uint64_t	sessions;			/* 304: of a group: slots merged into it */
-	uint32_t	local_statements;		/* 312: places of its cache of statements that have memory */
+	uint32_t	local_statements;		/* 312: local entries of statements that have memory */
 	uint32_t	pad0;
 	unsigned char pad[376 - 320];
-	uint32_t	local_relations;	/* 376: places of relations that have memory */
+	uint32_t	local_relations;	/* 376: local entries of relations that have memory */
 	uint32_t	pad1;
 } tally_slot_entry;
 
@@ -322,8 +321,8 @@ typedef struct tally_head		/* 64 bytes */
 	uint64_t	min;				/* 24: UINT64_MAX while count is 0 */
 	uint64_t	max;				/* 32 */
 	uint64_t	reserved;			/* 40 */
-	uint64_t	amount;				/* 48: what all of them moved, in bytes; 0: they move nothing */
-	uint64_t	follows;			/* 56: how many went on where the one before had ended */
+	uint64_t	amount;				/* 48: bytes that all of them moved; 0: they move none */
+	uint64_t	follows;			/* 56: how many continued where the one before had ended */
 } tally_head;
 
 /* A lock that the owner of the slot holds; its address is the same in all processes. */
@@ -335,24 +334,23 @@ typedef struct tally_hold		/* 24 bytes */
 	uint32_t	mode;				/* 20: 0 exclusive, 1 shared */
 } tally_hold;
 
-/* A lock that it released while others waited for it. */
+/* A lock that the owner released while others waited for it. */
 typedef struct tally_freed		/* 32 bytes */
 {
 	uint64_t	lock;				/* 0: address; 0 while it changes */
 	uint64_t	since;				/* 8: held from this tick ... */
 	uint64_t	until;				/* 16: ... to this */
-	uint32_t	account;			/* 24: 1 + directory index of what the holder was doing */
+	uint32_t	account;			/* 24: 1 + directory index of the holder's account */
 	uint32_t	mode;				/* 28 */
 } tally_freed;
 
 /*
- * The book of a slot: its accounts. After this struct come stats_per_book heads and then
+ * The book of a slot: its accounts. stats_per_book heads follow this struct, then
  * stats_per_book histograms of hist_buckets uint64_t each. Memory is reserved in chunks of
  * TALLY_CHUNK statistics as they are first touched; the rest of the stride is a hole.
  *
- * The time from `born` is conserved: the totals of all heads of kind TALLY_ACCOUNT, plus
- * pend_ticks (which belong to pend), plus the time from run_start to now (which belongs to
- * run), make exactly the time from born to now.
+ * Time is conserved: the totals of all heads of kind TALLY_ACCOUNT, plus pend_ticks (of account
+ * pend), plus the time from run_start to now (of account run), equal the time from born to now.
  */
 typedef struct tally_book		/* 1024 bytes */
 {
@@ -360,19 +358,19 @@ typedef struct tally_book		/* 1024 bytes */
 	uint32_t	run;				/* 8: index of the running account, TALLY_NONE: none */
 	uint32_t	used;				/* 12: heads in use */
 	uint64_t	run_start;			/* 16: tick */
-	uint32_t	pend;				/* 24: account of the deferred record, or TALLY_NONE */
-	uint32_t	resets;				/* 28: number of resets that this book has seen */
+	uint32_t	pend;				/* 24: account whose record is pending, or TALLY_NONE */
+	uint32_t	resets;				/* 28: number of resets that the owner has followed */
 	uint64_t	pend_ticks;			/* 32 */
-	uint64_t	born;				/* 40: tick; after a reset, where its count began anew */
+	uint64_t	born;				/* 40: tick; after a reset, where counting began again */
 	uint64_t	pad0[2];
 	uint64_t	calls[TALLY_CALLS];	/* 64: calls through each probe; order of the probe table */
 	/*
-	 * Which locks are held: not guarded by seq, each word by itself is right.
+	 * Which locks are held. Not guarded by seq: each word is right by itself.
 	 */
-	uint32_t	holding;			/* 576: locks held now; the first TALLY_HOLDS are shown */
+	uint32_t	holding;			/* 576: locks held now; the first TALLY_HOLDS are in holds[] */
 	uint32_t	pad1;
 	tally_hold	holds[TALLY_HOLDS];	/* 584 */
-	uint32_t	freed_next;			/* 776: place of the next in freed[] */
+	uint32_t	freed_next;			/* 776: index of the next in freed[] */
 	uint32_t	pad2;
 	tally_freed freed[TALLY_FREED]; /* 784 */
 	unsigned char pad3[1024 - 912];
@@ -380,16 +378,16 @@ typedef struct tally_book		/* 1024 bytes */
 
 #define TALLY_CHUNK 8				/* statistics for which memory is reserved at a time */
 
-/* What the fold in progress may have half done: enough to undo it. */
+/* What the merge in progress may have half done: enough to undo it. */
 typedef struct tally_journal
 {
-	uint32_t	active;				/* 0: 0 idle, 1 a head, 2 a reset, 3 the end, 4 clearing */
+	uint32_t	active;				/* 0: TALLY_JOURNAL_* (internal.h) */
 	uint32_t	slot;				/* 4: being merged */
 	uint32_t	group;				/* 8: entry index of its group */
 	uint32_t	head;				/* 12: index in the group's book */
-	tally_head	saved;				/* 16: that head before the fold; reserved: the slot's
+	tally_head	saved;				/* 16: that head before the merge; reserved: the slot's
 									 * head; at the end: merge_count and sessions */
-	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram; at the end: its calls */
+	uint64_t	hist[TALLY_HIST_BUCKETS];	/* 80: and its histogram; at the end: the group's calls */
 } tally_journal;
 
 #define TALLY_ASSERT(what) _Static_assert(what, #what)

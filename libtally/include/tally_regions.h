@@ -24,17 +24,26 @@ tally_at(const tally_segment *segment, const tally_region *region, uint32_t inde
 	return (char *) segment->header + region->offset + (uint64_t) index * region->stride;
 }
 
-static inline tally_slot_entry *
-tally_entry_at(const tally_segment *segment, uint32_t index)
-{
-	return (tally_slot_entry *) tally_at(segment, &segment->cold.entries, index);
-}
+/* A function that gives the address of an entry of a region. */
+#define TALLY_REGION(function, type, region) \
+	static inline type * \
+	function(const tally_segment *segment, uint32_t index) \
+	{ \
+		return (type *) tally_at(segment, &segment->cold.region, index); \
+	}
 
-static inline tally_book *
-tally_book_at(const tally_segment *segment, uint32_t index)
-{
-	return (tally_book *) tally_at(segment, &segment->cold.books, index);
-}
+TALLY_REGION(tally_probe_at, tally_probe, probes)
+TALLY_REGION(tally_dir_at, tally_dir_entry, directory)
+TALLY_REGION(tally_event_at, tally_event, events)
+TALLY_REGION(tally_entry_at, tally_slot_entry, entries)
+TALLY_REGION(tally_book_at, tally_book, books)
+TALLY_REGION(tally_set_at, tally_set, sets)
+TALLY_REGION(tally_statement_at, tally_statement, statements)
+TALLY_REGION(tally_unsynced_at, tally_unsynced, unsynced)
+TALLY_REGION(tally_relation_at, tally_relation, relations)
+/* By slot. */
+TALLY_REGION(tally_current_of, tally_current, caches)
+TALLY_REGION(tally_local_relations_of, tally_local_relation, local_relations)
 
 static inline tally_head *
 tally_heads_of(tally_book *book)
@@ -51,64 +60,10 @@ tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t head)
 	return hists + (size_t) head * TALLY_HIST_BUCKETS;
 }
 
-static inline tally_dir_entry *
-tally_dir_at(const tally_segment *segment, uint32_t index)
-{
-	return (tally_dir_entry *) tally_at(segment, &segment->cold.directory, index);
-}
-
-static inline tally_event *
-tally_event_at(const tally_segment *segment, uint32_t index)
-{
-	return (tally_event *) tally_at(segment, &segment->cold.events, index);
-}
-
-static inline tally_probe *
-tally_probe_at(const tally_segment *segment, uint32_t index)
-{
-	return (tally_probe *) tally_at(segment, &segment->cold.probes, index);
-}
-
-static inline tally_set *
-tally_set_at(const tally_segment *segment, uint32_t index)
-{
-	return (tally_set *) tally_at(segment, &segment->cold.sets, index);
-}
-
-static inline tally_statement *
-tally_statement_at(const tally_segment *segment, uint32_t index)
-{
-	return (tally_statement *) tally_at(segment, &segment->cold.statements, index);
-}
-
-static inline tally_current *
-tally_current_of(const tally_segment *segment, uint32_t slot)
-{
-	return (tally_current *) tally_at(segment, &segment->cold.caches, slot);
-}
-
 static inline tally_local_statement *
 tally_local_statements_of(const tally_segment *segment, uint32_t slot)
 {
 	return (tally_local_statement *) (tally_current_of(segment, slot) + 1);
-}
-
-static inline tally_unsynced *
-tally_unsynced_at(const tally_segment *segment, uint32_t set)
-{
-	return (tally_unsynced *) tally_at(segment, &segment->cold.unsynced, set);
-}
-
-static inline tally_relation *
-tally_relation_at(const tally_segment *segment, uint32_t number)
-{
-	return (tally_relation *) tally_at(segment, &segment->cold.relations, number);
-}
-
-static inline tally_local_relation *
-tally_local_relations_of(const tally_segment *segment, uint32_t slot)
-{
-	return (tally_local_relation *) tally_at(segment, &segment->cold.local_relations, slot);
 }
 
 #ifdef __cplusplus

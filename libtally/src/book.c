@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * book.c
- *	  A book's beginning and its end.
+ *	  Opening, zeroing and clearing a book.
  *
- * The caller is its one writer: the owner of the slot, or the holder of the fold lock.
- * Memory of the first `used` heads and their histograms is reserved. What is read of the book is
- * believed within bounds only, and read once.
+ * Concurrency contract: the caller is the book's only writer: the owner of the slot, or the holder of the
+ * merge lock. The first `used` heads and their histograms have memory. Others can write this memory, so
+ * every number is read once and checked against its bounds.
  */
 #include "internal.h"
 
@@ -30,7 +30,7 @@ tally_book_used(const tally_segment *segment, const tally_book *book)
 	return used < segment->cold.stats_per_book ? used : segment->cold.stats_per_book;
 }
 
-/* Index 0 is the account of what finds no room. */
+/* Index 0 is other::overflow, the account for what does not fit. */
 void
 tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 {
@@ -45,7 +45,7 @@ tally_book_open(tally_book *book, uint64_t now, uint32_t resets)
 	tally_book_end(book);
 }
 
-/* Between begin and end. The head's memory is reserved, and zero but for a torn attempt. */
+/* The caller is between begin and end, and has reserved the head's memory. */
 void
 tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat)
 {
@@ -57,8 +57,8 @@ tally_book_add_head(tally_book *book, uint32_t used, uint32_t stat)
 }
 
 /*
- * Zero what the heads count, and keep what they stand for. `whole`: the heads' min and max
- * cannot be trusted to span their histograms.
+ * Zero what the heads count, and keep the statistics they stand for. `whole`: min and max may not span
+ * the histograms, so zero all buckets.
  */
 void
 tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, bool whole)
@@ -79,7 +79,7 @@ tally_book_zero(const tally_segment *segment, tally_book *book, uint32_t used, b
 	}
 }
 
-/* Done again from the beginning when it was cut short. */
+/* After a crash this is repeated from the beginning. */
 void
 tally_book_clear(const tally_segment *segment, tally_book *book, bool whole)
 {

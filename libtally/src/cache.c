@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * cache.c
- *	  The statements that a slot keeps of its own, and their way into the table.
+ *	  A slot's local entries of statements, and how they are flushed into the table.
  *
- * A place is laid down like this, with the locks of its sets: its entry is found or entered,
- * the counts are added and the set's log names this use of the place (statements.c), the place
- * is released. A reader that took its copy of the place before, and of the entry after, finds
- * it in the log and counts it once. Whoever is killed between the log and the release holds
- * the locks, and who takes them over releases what the log names (tally_set_repair): so what is
- * in use, seen with the locks held, has not been laid down.
+ * Concurrency contract: the owner of the slot is the only writer of its cache; after its end, the holder
+ * of the merge lock. Readers copy a local entry under its seq. Others write only `drop`, and `state` to 0
+ * on behalf of a dead owner.
  *
- * What `current` holds when its process dies is laid down as if it were one place more; its
- * seq, which nobody changes any more, stands for the generation.
+ * A local entry is flushed under the locks of its sets: its shared entry is found or inserted, the counts
+ * are added and the set's log names this use of the local entry (statements.c), and the local entry is
+ * released. A reader that copied the local entry before, and the shared one after, finds it in the log
+ * and counts it once. A process that is killed between the log and the release holds the locks, and the
+ * next holder releases what the log names (tally_set_repair). So a local entry that is in use, seen under
+ * the locks, has not been flushed.
+ *
+ * What `current` holds when its process dies is flushed like one more local entry. Its seq, which no
+ * longer changes, is its generation.
  */
 #include "internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define CHUNK 8u					/* places for which memory is reserved at a time */
+#define CHUNK 8u					/* local entries for which memory is reserved at a time */
 
 static uint64_t
-place_offset(const tally_segment *segment, uint32_t slot, uint32_t place)
+local_offset(const tally_segment *segment, uint32_t slot, uint32_t local)
 {
 	return segment->cold.caches.offset + (uint64_t) slot * segment->cold.caches.stride +
-		sizeof(tally_current) + place * sizeof(tally_local_statement);
+		sizeof(tally_current) + local * sizeof(tally_local_statement);
 }
 
-/* Places of that slot that have memory. */
+/* Local entries of that slot that have memory. */
 uint32_t
 tally_cache_limit(const tally_segment *segment, uint32_t slot)
 {
@@ -36,17 +40,17 @@ tally_cache_limit(const tally_segment *segment, uint32_t slot)
 	return limit < TALLY_LOCAL_STATEMENTS ? limit : TALLY_LOCAL_STATEMENTS;
 }
 
-/* Memory for the places up to `wanted`. */
+/* Reserve memory for the local entries below `wanted`. */
 static bool
 grow(tally_cache *cache, uint32_t wanted)
 {
 	uint32_t	limit = (wanted + CHUNK - 1) / CHUNK * CHUNK;
-	uint64_t	from = place_offset(cache->segment, cache->slot, cache->limit);
+	uint64_t	from = local_offset(cache->segment, cache->slot, cache->limit);
 
 	if (cache->limit == 0)
 		from -= sizeof(tally_current);
 	if (tally_reserve(cache->segment, from,
-					  place_offset(cache->segment, cache->slot, limit) - from) != 0)
+					  local_offset(cache->segment, cache->slot, limit) - from) != 0)
 	{
 		tally_count_one(&cache->segment->header->overflow_memory);
 		return false;
@@ -56,7 +60,7 @@ grow(tally_cache *cache, uint32_t wanted)
 	return true;
 }
 
-/* Nothing is being worked for. The first store decides, wherever its process dies. */
+/* No statement is in progress. The first store decides, wherever the process dies. */
 static void
 clear_current(tally_current *current)
 {
@@ -95,9 +99,9 @@ tally_cache_open(tally_slot *slot, tally_cache *cache)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- laying down */
+/* ---------------------------------------------------------------- flushing */
 
-/* Is that use still to be laid down? A use is logged once, so it is not taken for a later one. */
+/* Is that use not flushed yet? A use is logged once, so it is not mistaken for a later one. */
 static bool
 in_use(const tally_segment *segment, uint64_t item)
 {
@@ -115,7 +119,7 @@ in_use(const tally_segment *segment, uint64_t item)
 		tally_log_item(tally_local_statements_of(segment, slot)[index].generation, index, slot) == item;
 }
 
-/* Release what a set's log names, if that is still in use. */
+/* Release the local entry that a set's log names, if it is still in use. */
 void
 tally_cache_release(tally_segment *segment, uint64_t item)
 {
@@ -141,42 +145,42 @@ unpin(tally_segment *segment, uint32_t number)
 		(*pins)--;
 }
 
-/* With the locks of its sets. False: there is no room for it. */
+/* The caller holds the locks of its sets. False: the table has no space. */
 static bool
-add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally_local_statement *place,
+add_to_table(tally_segment *segment, tally_sets *sets, uint64_t tag, const tally_local_statement *local,
 			 uint64_t item)
 {
-	uint32_t	number = tally_statement_find(segment, sets, &place->key, tag);
+	uint32_t	number = tally_statement_find(segment, sets, &local->key, tag);
 
-	if (number != TALLY_NONE && number == place->entry)
+	if (number != TALLY_NONE && number == local->entry)
 		unpin(segment, number);
-	if (__atomic_load_n(&place->drop, __ATOMIC_ACQUIRE) == place->generation)
+	if (__atomic_load_n(&local->drop, __ATOMIC_ACQUIRE) == local->generation)
 		return true;
 	if (number == TALLY_NONE)
-		number = tally_statement_insert(segment, sets, &place->key, tag, NULL);
+		number = tally_statement_insert(segment, sets, &local->key, tag, NULL);
 	if (number == TALLY_NONE)
 		return false;
-	tally_statement_add(segment, number, place, item);
+	tally_statement_add(segment, number, local, item);
 	return true;
 }
 
-/* Lay down what is in use, and release it whether or not it could be. */
+/* Flush what is in use. It is released even if that fails. */
 static void
-lay_down(tally_segment *segment, const tally_holder *me, const tally_local_statement *place, uint64_t item,
-		 tally_orphans *orphans)
+flush(tally_segment *segment, const tally_holder *me, const tally_local_statement *local, uint64_t item,
+		 tally_evicted *evicted)
 {
-	uint64_t	tag = tally_statement_hash(&place->key);
+	uint64_t	tag = tally_statement_hash(&local->key);
 	tally_sets	sets;
 	bool		done = false;
 
 	if (tally_sets_lock(segment, me, tag, &sets))
 	{
-		sets.orphans = orphans;
-		/* a dead holder of the locks may have done it already */
-		done = !in_use(segment, item) || add_to_table(segment, &sets, tag, place, item);
-		TALLY_POINT("place laid down");
+		sets.evicted = evicted;
+		/* a dead holder of the locks may have flushed it already */
+		done = !in_use(segment, item) || add_to_table(segment, &sets, tag, local, item);
+		TALLY_POINT("local entry flushed");
 		tally_cache_release(segment, item);
-		TALLY_POINT("place released");
+		TALLY_POINT("local entry released");
 		tally_sets_unlock(&sets);
 	}
 	else
@@ -186,57 +190,57 @@ lay_down(tally_segment *segment, const tally_holder *me, const tally_local_state
 }
 
 /*
- * The way of its living owner, who alone lays it down: the entry is where it was, and one lock
- * is enough. False: it is there no more, or nobody knows where it was.
+ * The short way, for the living owner, which alone flushes it: the shared entry's number is known, and
+ * one lock is enough. False: the entry is no longer there, or its number is not known.
  */
 static bool
-lay_down_known(tally_cache *cache, uint32_t index)
+flush_known(tally_cache *cache, uint32_t index)
 {
 	tally_segment *segment = cache->segment;
-	tally_local_statement *place = &cache->local[index];
-	uint32_t	entry = *(volatile uint32_t *) &place->entry;
+	tally_local_statement *local = &cache->local[index];
+	uint32_t	entry = *(volatile uint32_t *) &local->entry;
 	uint32_t	number = entry != TALLY_NONE ? entry : cache->hints[index];
 	tally_set  *set;
 	bool		found;
 
-	/* TALLY_NONE, or nonsense */
+	/* TALLY_NONE, or garbage */
 	if (number >= segment->cold.statements.count || !tally_set_lock(segment, &cache->holder, number / TALLY_WAYS))
 		return false;
 	set = tally_set_at(segment, number / TALLY_WAYS);
 	found = set->tags[number % TALLY_WAYS] == (uint32_t) cache->tags[index] &&
-		tally_statement_same(&tally_statement_at(segment, number)->key, &place->key);
+		tally_statement_same(&tally_statement_at(segment, number)->key, &local->key);
 	if (found)
 	{
 		if (entry != TALLY_NONE)
 			unpin(segment, number);
-		if (__atomic_load_n(&place->drop, __ATOMIC_ACQUIRE) != place->generation)
-			tally_statement_add(segment, number, place, tally_log_item(place->generation, index, cache->slot));
-		TALLY_POINT("place laid down");
-		__atomic_store_n(&place->state, 0, __ATOMIC_RELEASE);
-		TALLY_POINT("place released");
+		if (__atomic_load_n(&local->drop, __ATOMIC_ACQUIRE) != local->generation)
+			tally_statement_add(segment, number, local, tally_log_item(local->generation, index, cache->slot));
+		TALLY_POINT("local entry flushed");
+		__atomic_store_n(&local->state, 0, __ATOMIC_RELEASE);
+		TALLY_POINT("local entry released");
 	}
 	tally_set_unlock(set);
 	return found;
 }
 
 static void
-fold_place(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32_t index,
-		   tally_orphans *orphans)
+flush_local(tally_segment *segment, const tally_holder *me, uint32_t slot, uint32_t index,
+		   tally_evicted *evicted)
 {
-	tally_local_statement *place = &tally_local_statements_of(segment, slot)[index];
+	tally_local_statement *local = &tally_local_statements_of(segment, slot)[index];
 
-	lay_down(segment, me, place, tally_log_item(place->generation, index, slot), orphans);
+	flush(segment, me, local, tally_log_item(local->generation, index, slot), evicted);
 }
 
 /*
- * The statement being worked for when its process died: its parts so far. Died in the middle of
- * a change, it may have just added them to their place, and they are dropped.
+ * The parts so far of the statement in progress when its process died. If it died in the middle of a
+ * change, it may have just added them to the local entry, so they are dropped.
  */
 static void
-fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
+flush_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 {
 	tally_current *current = tally_current_of(segment, slot);
-	tally_local_statement place;
+	tally_local_statement local;
 	uint32_t	used = current->used < TALLY_PARTS ? current->used : TALLY_PARTS;
 
 	if ((current->seq & 1) != 0)
@@ -244,21 +248,21 @@ fold_current(tally_segment *segment, const tally_holder *me, uint32_t slot)
 		tally_count_one(&segment->header->statements_dropped);
 		return;
 	}
-	memset(&place, 0, sizeof(place));
-	place.key = current->key;
-	place.generation = UINT64_MAX;	/* no reset has dropped it */
-	place.entry = TALLY_NONE;
-	memcpy(place.parts, current->parts, used * sizeof(tally_part));
-	lay_down(segment, me, &place, tally_log_item(current->seq, TALLY_LOCAL_STATEMENTS, slot), NULL);
+	memset(&local, 0, sizeof(local));
+	local.key = current->key;
+	local.generation = UINT64_MAX;	/* no reset has dropped it */
+	local.entry = TALLY_NONE;
+	memcpy(local.parts, current->parts, used * sizeof(tally_part));
+	flush(segment, me, &local, tally_log_item(current->seq, TALLY_LOCAL_STATEMENTS, slot), NULL);
 }
 
-/* A place that its writer left half changed: its histogram may lie outside its least and greatest. */
+/* A local entry that its writer left half changed: its histogram may exceed its min and max. */
 static void
-clear_torn(tally_local_statement *place)
+clear_torn(tally_local_statement *local)
 {
-	memset(&place->counts, 0, sizeof(*place) - offsetof(tally_local_statement, counts));
-	TALLY_POINT("torn place cleared");
-	tally_local_statement_end(place);
+	memset(&local->counts, 0, sizeof(*local) - offsetof(tally_local_statement, counts));
+	TALLY_POINT("torn local entry cleared");
+	tally_local_statement_end(local);
 }
 
 void
@@ -273,16 +277,16 @@ tally_cache_flush_slot(tally_segment *segment, uint32_t slot)
 	tally_holder_self(&me);
 	for (uint32_t i = 0; i < limit; i++)
 	{
-		tally_local_statement *place = &tally_local_statements_of(segment, slot)[i];
+		tally_local_statement *local = &tally_local_statements_of(segment, slot)[i];
 
-		if (place->state == 1)
-			fold_place(segment, &me, slot, i, NULL);
-		if ((place->seq & 1) != 0)
-			clear_torn(place);
+		if (local->state == 1)
+			flush_local(segment, &me, slot, i, NULL);
+		if ((local->seq & 1) != 0)
+			clear_torn(local);
 	}
 	current = tally_current_of(segment, slot);
 	if (current->used != 0)
-		fold_current(segment, &me, slot);
+		flush_current(segment, &me, slot);
 	clear_current(current);
 }
 
@@ -296,9 +300,9 @@ tally_cache_flush(tally_cache *cache)
 	cache->passing = 0;
 }
 
-/* ---------------------------------------------------------------- taking up */
+/* ---------------------------------------------------------------- entering */
 
-/* Has a statement of that hash passed through lately? From now on it has. */
+/* Did a statement of that hash pass through recently? Remembers this one. */
 static bool
 seen_lately(tally_cache *cache, uint64_t tag)
 {
@@ -309,7 +313,7 @@ seen_lately(tally_cache *cache, uint64_t tag)
 	return lately;
 }
 
-/* The next of the first places. */
+/* The next of the first TALLY_PASSING local entries. */
 static uint32_t
 next_passing(tally_cache *cache)
 {
@@ -321,7 +325,7 @@ next_passing(tally_cache *cache)
 	return index < cache->limit || grow(cache, index + 1) ? index : TALLY_NONE;
 }
 
-/* The place to use for a statement of that hash: a free one of its four, or the least lately used. */
+/* The local entry for a statement of that hash: a free one of its four, or the least recently used. */
 static uint32_t
 choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 {
@@ -332,7 +336,7 @@ choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 		grow(cache, first + TALLY_CACHE_WAYS);
 	for (uint32_t i = first; i < first + TALLY_CACHE_WAYS && i < cache->limit; i++)
 	{
-		/* its own place, emptied by a reset or about to overflow */
+		/* the statement's own, dropped by a reset or about to overflow */
 		if (cache->tags[i] == tag && tally_statement_same(&cache->local[i].key, key))
 			return i;
 		if (best == TALLY_NONE ||
@@ -345,34 +349,34 @@ choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 }
 
 static void
-take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, uint64_t tag,
+take_local(tally_cache *cache, uint32_t index, const tally_statement_key *key, uint64_t tag,
 		   uint32_t pinned, uint32_t known)
 {
-	tally_local_statement *place = &cache->local[index];
-	const tally_moments *exec = &place->counts.exec;
+	tally_local_statement *local = &cache->local[index];
+	const tally_moments *exec = &local->counts.exec;
 
-	tally_local_statement_begin(place);
+	tally_local_statement_begin(local);
 	if (exec->count > 1)
 	{
 		uint32_t	low = tally_bucket(*(const volatile uint64_t *) &exec->min);
 		uint32_t	high = tally_bucket(*(const volatile uint64_t *) &exec->max);
 
 		if (low <= high)
-			memset(&place->hist[low], 0, (high - low + 1) * sizeof(uint32_t));
-		place->counts.first_us = 0;
+			memset(&local->hist[low], 0, (high - low + 1) * sizeof(uint32_t));
+		local->counts.first_us = 0;
 	}
-	if (place->more != 0)
-		memset(&place->counts, 0, sizeof(place->counts));
+	if (local->more != 0)
+		memset(&local->counts, 0, sizeof(local->counts));
 	else
-		memset(&place->counts, 0, TALLY_NEAR_COUNTS);
-	place->more = 0;
-	for (int i = 0; i < TALLY_PARTS && place->parts[i].stat != 0; i++)
-		memset(&place->parts[i], 0, sizeof(tally_part));
-	__atomic_store_n(&place->generation, place->generation + 1, __ATOMIC_RELEASE);
-	place->key = *key;
-	place->entry = pinned;
-	__atomic_store_n(&place->state, 1, __ATOMIC_RELAXED);
-	tally_local_statement_end(place);
+		memset(&local->counts, 0, TALLY_NEAR_COUNTS);
+	local->more = 0;
+	for (int i = 0; i < TALLY_PARTS && local->parts[i].stat != 0; i++)
+		memset(&local->parts[i], 0, sizeof(tally_part));
+	__atomic_store_n(&local->generation, local->generation + 1, __ATOMIC_RELEASE);
+	local->key = *key;
+	local->entry = pinned;
+	__atomic_store_n(&local->state, 1, __ATOMIC_RELAXED);
+	tally_local_statement_end(local);
 	cache->tags[index] = tag;
 	cache->hints[index] = known;
 	cache->stamps[index] = ++cache->clock;
@@ -380,7 +384,7 @@ take_place(tally_cache *cache, uint32_t index, const tally_statement_key *key, u
 
 static tally_local_statement *
 enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_text *text,
-	  uint32_t known, bool passing, tally_orphans *orphans)
+	  uint32_t known, bool passing, tally_evicted *evicted)
 {
 	tally_segment *segment = cache->segment;
 	uint64_t	tag = tally_statement_hash(key);
@@ -393,12 +397,12 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		tally_count_one(&segment->header->statements_dropped);
 		return NULL;
 	}
-	if (cache->local[index].state == 1 && !lay_down_known(cache, index))
-		fold_place(segment, &cache->holder, cache->slot, index, orphans);
+	if (cache->local[index].state == 1 && !flush_known(cache, index))
+		flush_local(segment, &cache->holder, cache->slot, index, evicted);
 	cache->tags[index] = 0;
 	if (passing && text == NULL)
 	{
-		take_place(cache, index, key, tag, TALLY_NONE, known);
+		take_local(cache, index, key, tag, TALLY_NONE, known);
 		cache->passing++;
 		return &cache->local[index];
 	}
@@ -407,7 +411,7 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		tally_count_one(&segment->header->statements_dropped);
 		return NULL;
 	}
-	sets.orphans = orphans;
+	sets.evicted = evicted;
 	number = tally_statement_obtain(segment, &sets, key, tag, text);
 	if (number != TALLY_NONE)
 	{
@@ -422,29 +426,29 @@ enter(tally_cache *cache, const tally_statement_key *key, const tally_statement_
 		tally_count_one(&segment->header->statements_dropped);
 		return NULL;
 	}
-	take_place(cache, index, key, tag, number, number);
+	take_local(cache, index, key, tag, number, number);
 	cache->passing += passing;
 	return &cache->local[index];
 }
 
 /*
- * The time of evicted statements goes to the one of id 0 of their database and user, so that
- * all time stays in the sum. What is evicted for that one in turn is lost: it is entered once.
+ * The time of evicted statements goes to the statement of id 0 of their database and user, so that no
+ * time is missing from the sum. What that one evicts in turn is lost.
  */
 static void
-adopt(tally_cache *cache, const tally_orphans *orphans)
+keep_evicted(tally_cache *cache, const tally_evicted *evicted)
 {
-	for (uint32_t n = 0; n < orphans->used; n++)
+	for (uint32_t n = 0; n < evicted->used; n++)
 	{
-		tally_local_statement *place = tally_cache_find(cache, &orphans->of[n].key);
+		tally_local_statement *local = tally_cache_find(cache, &evicted->of[n].key);
 
-		if (place == NULL)
-			place = enter(cache, &orphans->of[n].key, NULL, TALLY_NONE, false, NULL);
-		if (place == NULL)
+		if (local == NULL)
+			local = enter(cache, &evicted->of[n].key, NULL, TALLY_NONE, false, NULL);
+		if (local == NULL)
 			continue;
-		tally_local_statement_begin(place);
-		tally_parts_add_all(place->parts, orphans->of[n].parts);
-		tally_local_statement_end(place);
+		tally_local_statement_begin(local);
+		tally_parts_add_all(local->parts, evicted->of[n].parts);
+		tally_local_statement_end(local);
 	}
 }
 
@@ -452,60 +456,29 @@ tally_local_statement *
 tally_cache_enter(tally_cache *cache, const tally_statement_key *key,
 				  const tally_statement_text *text, uint32_t known)
 {
-	tally_orphans orphans;
-	tally_local_statement *place;
+	tally_evicted evicted;
+	tally_local_statement *local;
 
-	orphans.used = 0;
-	place = enter(cache, key, text, known, !seen_lately(cache, tally_statement_hash(key)), &orphans);
-	if (__builtin_expect(orphans.used != 0, 0))
-		adopt(cache, &orphans);
-	return place;
-}
-
-/* Ask for what will be touched, all of it before any is needed. Without locks, so these are hints. */
-static void
-warm(const tally_cache *cache)
-{
-	const tally_segment *segment = cache->segment;
-
-	for (uint32_t i = 0; i < cache->passing; i++)
-	{
-		uint32_t	number = cache->hints[i];
-		const tally_set *set;
-		const char *statement;
-
-		if (number == TALLY_NONE)
-			continue;
-		set = tally_set_at(segment, number / TALLY_WAYS);
-		statement = (const char *) tally_statement_at(segment, number);
-		__builtin_prefetch(set, 1);
-		__builtin_prefetch(&set->tags[number % TALLY_WAYS]);
-		for (uint32_t line = 0; line < sizeof(tally_statement); line += 64)
-			__builtin_prefetch(statement + line, 1);
-	}
-	for (uint32_t i = 0; i < cache->passing; i++)
-		if (cache->hints[i] != TALLY_NONE)
-		{
-			const tally_set *set = tally_set_at(segment, cache->hints[i] / TALLY_WAYS);
-
-			__builtin_prefetch(&set->log[tally_peek64(&set->flushes) % TALLY_SET_LOG], 1);
-		}
+	evicted.used = 0;
+	local = enter(cache, key, text, known, !seen_lately(cache, tally_statement_hash(key)), &evicted);
+	if (__builtin_expect(evicted.used != 0, 0))
+		keep_evicted(cache, &evicted);
+	return local;
 }
 
 void
 tally_cache_flush_passing(tally_cache *cache)
 {
-	warm(cache);
 	for (uint32_t i = 0; i < cache->passing; i++)
 	{
-		tally_orphans orphans;
+		tally_evicted evicted;
 
-		orphans.used = 0;
-		if (cache->local[i].state == 1 && !lay_down_known(cache, i))
-			fold_place(cache->segment, &cache->holder, cache->slot, i, &orphans);
+		evicted.used = 0;
+		if (cache->local[i].state == 1 && !flush_known(cache, i))
+			flush_local(cache->segment, &cache->holder, cache->slot, i, &evicted);
 		cache->tags[i] = 0;
-		if (__builtin_expect(orphans.used != 0, 0))
-			adopt(cache, &orphans);
+		if (__builtin_expect(evicted.used != 0, 0))
+			keep_evicted(cache, &evicted);
 	}
 	cache->passing = 0;
 }

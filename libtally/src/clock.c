@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * clock.c
- *	  Which clock a segment counts in, and what a tick of it is worth.
+ *	  Which clock a segment uses, and how long its tick is.
  *
- * The time stamp counter is taken only where the processor calls it invariant and the
- * kernel itself keeps time by it, which it stops doing when it finds the processors'
- * counters apart.
+ * The time stamp counter is used only where the processor calls it invariant and the kernel itself keeps
+ * time by it, which it stops doing when the processors' counters diverge.
  */
 #include "internal.h"
 
@@ -43,7 +42,7 @@ tally_clock_best(void)
 	return TALLY_CLOCK_MONOTONIC;
 }
 
-/* One instant by both clocks: the tightest of a few readings. */
+/* One instant on both clocks: the tightest of a few pairs of readings. */
 void
 tally_clock_pair(tally_clock_kind clock, uint64_t *tick, uint64_t *ns)
 {

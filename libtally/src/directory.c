@@ -3,9 +3,10 @@
  * directory.c
  *	  The names of statistics: open addressing, append-only, lock-free.
  *
- * An entry goes 0 -> 1 by compare-and-swap, is filled, and goes to 2. Whoever meets a 1
- * waits for it a moment, then passes over it: its writer may be dead. Entry 0 is
- * "other::overflow" from the beginning.
+ * Concurrency contract: a writer changes an entry from FREE to RESERVED by compare-and-swap, fills it, and
+ * changes it to PUBLISHED (release); after that it never changes. A process that meets RESERVED waits a
+ * moment and then skips the entry, since its writer may be dead. Entry 0 is "other::overflow" from the
+ * beginning.
  */
 #include "internal.h"
 

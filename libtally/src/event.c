@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * event.c
- *	  What is told rather than counted: the ring of events, the table of probes.
+ *	  The event ring, and the table of probes.
  *
- * A writer takes the next number, voids the place it falls on, fills it, and publishes by
- * the number. A reader that finds another number before or after its copy passes over it.
+ * Concurrency contract: a writer takes the next ordinal, sets the number of the ring's entry to 0, fills
+ * it, and publishes it by its ordinal. A reader ignores an entry whose number is 0, or changed during its
+ * copy. Two writers that are a whole ring apart at the same instant may mix their texts.
  */
 #include "internal.h"
 
@@ -38,7 +39,7 @@ compose(tally_probe *probe, const char *name, tally_probe_state state, const cha
 	tally_text(probe->reason, sizeof(probe->reason), reason);
 }
 
-/* By whole words, so that two who write the same at once do not harm each other. */
+/* By whole words: two processes that write the same at once do no harm. */
 static void
 publish(tally_probe *to, const tally_probe *from)
 {
@@ -51,7 +52,7 @@ publish(tally_probe *to, const tally_probe *from)
 	__atomic_store_n(&to->state, from->state, __ATOMIC_RELEASE);
 }
 
-/* A file that is not mapped is written to: no length of it can make that a signal. */
+/* Where the file is not mapped, write to it: however short it is, that raises no signal. */
 static void
 write_probe(const tally_segment *segment, uint32_t index, const tally_probe *probe)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * group.c
- *	  The groups in which retired slots live on: one for each (kind, database id, user id).
+ *	  The groups into which finished slots are merged: one for each (kind, database id, user id).
  *
- * Changed only by the holder of the fold lock. The last group is there from the beginning
- * and takes what finds no group of its own.
+ * Concurrency contract: only the holder of the merge lock changes a group. The last group exists from
+ * the beginning and takes every slot for which there is no other.
  */
 #include "internal.h"
 
@@ -33,7 +33,7 @@ tally_group_open(tally_segment *segment, uint32_t index, const tally_slot_entry 
 	entry->user_id = like->user_id;
 	entry->sessions = 0;
 	entry->claimed_tick = tally_now(segment->clock);
-	/* a dead process may have left a text without its end */
+	/* a dead process may have left a text without a terminator */
 	memcpy(entry->kind, like->kind, sizeof(entry->kind));
 	memcpy(entry->database, like->database, sizeof(entry->database));
 	memcpy(entry->user, like->user, sizeof(entry->user));
@@ -70,8 +70,8 @@ tally_group_of(tally_segment *segment, const tally_slot_entry *entry)
 }
 
 /*
- * Index of a statistic in a group's book. What finds no room goes to index 0 if it is an
- * account and is TALLY_NONE otherwise; both are counted.
+ * Index of a statistic in a group's book. If the book is full: 0 for an account, else TALLY_NONE; both are
+ * counted.
  */
 uint32_t
 tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * guard.c
- *	  A page of the segment that cannot be had is not the death of its writer.
+ *	  A writer survives a page of the segment that cannot be had.
  *
- * The file can be cut short under the mapping, and its file system can run out of room where a
- * page is touched again after it was given back: both are SIGBUS. The handler then lays private
- * memory, full of zeros, over the whole mapping. The writer goes on writing where nobody reads: a
- * level of 0 is off, and a book of zeros is no book, so it stops at its next look at the level
- * word. The descriptor goes too, lest the writer reserve or give back memory of the file.
+ * The file can be truncated under the mapping, and its file system can be full when a page that was given
+ * back is touched again: both raise SIGBUS. The handler then maps private memory full of zeros over the
+ * whole segment. The writer continues there unseen and stops at its next look at the level word, since
+ * level 0 is off. The descriptor is dropped too, so that the writer no longer reserves or frees memory of
+ * the file.
  *
- * A SIGBUS elsewhere goes to who had the signal before.
+ * A SIGBUS elsewhere goes to the handler that was there before.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -38,7 +38,7 @@ on_sigbus(int number, siginfo_t *info, void *context)
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED)
 		segment->fd = -1;
 	else
-		sigaction(SIGBUS, &before, NULL);	/* the instruction is tried again, and its fault is theirs */
+		sigaction(SIGBUS, &before, NULL);	/* the instruction is repeated, and faults under that handler */
 	errno = saved;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * internal.h
- *	  What the rooms of libtally share with one another and with nobody else.
+ *	  What libtally's files share with one another and not with users.
  *
- * Everything here takes a mapped, validated segment; indexes are the caller's duty.
+ * Every function takes a mapped, validated segment. The caller checks indexes.
  */
 #ifndef TALLY_INTERNAL_H
 #define TALLY_INTERNAL_H
@@ -14,7 +14,7 @@
 
 #define TALLY_OVERFLOW_NAME "other::overflow"
 
-/* Clock ticks of /proc are 10 ms, cut off; two of them are the benefit of the doubt. */
+/* Start times in /proc are cut to clock ticks of 10 ms; allow for two of them. */
 #define TALLY_START_SLACK_NS 20000000u
 
 /* tally_journal.active */
@@ -22,15 +22,15 @@ enum
 {
 	TALLY_JOURNAL_IDLE = 0,
 	TALLY_JOURNAL_HEAD = 1,			/* saved and hist undo the head being merged */
-	TALLY_JOURNAL_RESET = 2,		/* a reset; done again from its beginning */
-	TALLY_JOURNAL_COMMIT = 3,		/* saved and hist finish a fold; see merge.c */
-	TALLY_JOURNAL_CLEAR = 4			/* counted; the slot's book is being cleared */
+	TALLY_JOURNAL_RESET = 2,		/* a reset; it is repeated from its beginning */
+	TALLY_JOURNAL_COMMIT = 3,		/* saved and hist finish a merge; see merge.c */
+	TALLY_JOURNAL_CLEAR = 4			/* the merge is counted; the slot's book is being cleared */
 };
 
-/* tally_slot_entry.pid of an entry in state CLAIMING that only waits to be freed */
+/* tally_slot_entry.pid of an entry in state CLAIMING that is only to be freed */
 #define TALLY_PID_VOID (-1)
 
-/* Tests stop a process between any two steps of a fold. */
+/* Tests stop a process between any two steps of a merge. */
 #ifdef TALLY_TEST_HOOKS
 extern void (*tally_test_hook) (const char *where);
 #define TALLY_STEP(where) \
@@ -41,13 +41,13 @@ extern void (*tally_test_hook) (const char *where);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST); \
 	} while (0)
 #else
-/* What stands above a step is in memory before what stands below it. */
+/* Stores before a step are in memory before stores after it. */
 #define TALLY_STEP(where) __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
 
 /*
- * A step of the table of statements. What one process finds there of another that was killed
- * it finds in the order of the program, so nothing is to be paid for it but the compiler's.
+ * A step in the table of statements. A process sees the stores of a killed one in program order, so only
+ * the compiler must not reorder them, which costs no instruction.
  */
 #ifdef TALLY_TEST_HOOKS
 #define TALLY_POINT(where) TALLY_STEP(where)
@@ -55,7 +55,7 @@ extern void (*tally_test_hook) (const char *where);
 #define TALLY_POINT(where) __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #endif
 
-/* Is that an account? Whatever number was read from shared memory. */
+/* Is that an account? `stat` may be any number, read from shared memory. */
 static inline bool
 tally_stat_is_account(const tally_segment *segment, uint32_t stat)
 {
@@ -76,8 +76,8 @@ tally_count_one(uint64_t *counter)
 }
 
 /*
- * A set for every 16 statements: its 20 ways leave a quarter more room than was asked for, so
- * that sets which happen to be asked for more find it.
+ * A set for every 16 statements: its 20 ways are a quarter more than was asked for, since some sets get
+ * more than their share.
  */
 #define TALLY_STATEMENTS_PER_SET 16u
 
@@ -137,6 +137,13 @@ tally_resets(const tally_segment *segment)
 /* layout.c */
 extern int	tally_layout(const tally_options *options, tally_header *header);
 
+/* segment.c: fill in a segment's handle from its open file and that file's checked header */
+extern int	tally_describe(int fd, const tally_header *header, tally_segment *segment);
+
+/* create.c. `replace`: the file of that name, if any; else EEXIST. */
+extern int	tally_create(const char *path, const tally_options *options, bool replace,
+						 tally_segment *segment);
+
 /* text.c */
 extern void tally_text(char *to, size_t size, const char *from);
 /* FNV-1a, 64 bits. */
@@ -152,6 +159,7 @@ extern uint64_t tally_boot_ns(void);
 extern bool tally_process_ended(int32_t pid, uint64_t since_boot_ns);
 extern bool tally_process_runs(int32_t pid);
 extern uint64_t tally_pid_namespace(void);
+extern void tally_boot_id(char *to, size_t size);
 
 /* memory.c */
 extern int	tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length);
@@ -173,15 +181,15 @@ extern bool tally_merge_lock(tally_segment *segment);
 extern bool tally_merge_try_lock(tally_segment *segment);
 extern void tally_merge_unlock(tally_segment *segment);
 
-/* merge.c: the caller holds the fold lock */
+/* merge.c: the caller holds the merge lock */
 extern void tally_merge(tally_segment *segment, uint32_t index, uint64_t now);
 extern void tally_merge_recover(tally_segment *segment);
 extern void tally_entry_free(tally_segment *segment, tally_slot_entry *entry);
 
-/* sweep.c: the caller holds the fold lock */
+/* sweep.c: the caller holds the merge lock */
 extern void tally_merge_retired(tally_segment *segment);
 
-/* group.c: the caller holds the fold lock */
+/* group.c: the caller holds the merge lock */
 extern uint32_t tally_group_of(tally_segment *segment, const tally_slot_entry *entry);
 extern uint32_t tally_group_head(tally_segment *segment, uint32_t group, uint32_t stat);
 extern int	tally_group_open(tally_segment *segment, uint32_t index,
@@ -198,24 +206,24 @@ typedef struct tally_sets
 {
 	uint32_t	number[2];			/* ascending */
 	tally_set  *set[2];
-	struct tally_orphans *orphans;	/* to take the parts of what is evicted; NULL: they are lost */
+	struct tally_evicted *evicted;	/* takes the parts of evicted statements; NULL: they are lost */
 } tally_sets;
 
 /* The parts of evicted statements, on their way to the statement of id 0. */
-#define TALLY_ORPHANS 2
+#define TALLY_EVICTED 2
 
-typedef struct tally_orphans
+typedef struct tally_evicted
 {
 	uint32_t	used;
 	struct
 	{
 		tally_statement_key key;
 		tally_part	parts[TALLY_PARTS];
-	}			of[TALLY_ORPHANS];
-} tally_orphans;
+	}			of[TALLY_EVICTED];
+} tally_evicted;
 
 extern void tally_holder_self(tally_holder *me);
-/* Of the two, the one in which it is looked for first. */
+/* The one of its two sets that is searched first. */
 static inline uint32_t
 tally_set_home(const tally_segment *segment, uint64_t tag)
 {
@@ -229,33 +237,35 @@ extern bool tally_sets_lock(tally_segment *segment, const tally_holder *me, uint
 							tally_sets *sets);
 extern void tally_sets_unlock(tally_sets *sets);
 
-/* statements.c: the caller holds the locks of the sets; TALLY_NONE: there is none */
+/* statements.c: the caller holds the locks of the sets; TALLY_NONE: there is no entry */
 extern uint32_t tally_statement_find(const tally_segment *segment, const tally_sets *sets,
 									 const tally_statement_key *key, uint64_t tag);
 extern uint32_t tally_statement_insert(tally_segment *segment, tally_sets *sets,
 									   const tally_statement_key *key, uint64_t tag,
 									   const tally_statement_text *text);
-/* Its entry, with that text from now on if one is given: found, or inserted. */
+/* The statement's entry, found or inserted. It gets the text if it had none. */
 extern uint32_t tally_statement_obtain(tally_segment *segment, tally_sets *sets,
 									   const tally_statement_key *key, uint64_t tag,
 									   const tally_statement_text *text);
 extern void tally_statement_remove(tally_segment *segment, uint32_t number);
 extern void tally_statement_add(tally_segment *segment, uint32_t number,
-								const tally_local_statement *place, uint64_t item);
+								const tally_local_statement *local, uint64_t item);
 extern void tally_statement_add_near(const tally_statement *statement, tally_figures *figures);
+
+/* statement_reset.c: the caller holds the set's lock */
 extern void tally_set_repair(tally_segment *segment, uint32_t number);
 
-/* cache.c: the caller of fold_slot holds the fold lock, or is the slot's owner */
+/* cache.c: the caller of flush_slot holds the merge lock, or is the slot's owner */
 extern uint32_t tally_cache_limit(const tally_segment *segment, uint32_t slot);
 extern void tally_cache_flush_slot(tally_segment *segment, uint32_t slot);
 extern void tally_cache_release(tally_segment *segment, uint64_t item);
 
-/* relations.c: the caller of the first two holds the fold lock, or is the slot's owner */
+/* relations.c: the caller of the first two holds the merge lock, or is the slot's owner */
 extern void tally_relations_flush_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero_slot(tally_segment *segment, uint32_t slot);
 extern void tally_relations_zero(tally_segment *segment);
 
-/* reset.c: the caller holds the fold lock */
+/* reset.c: the caller holds the merge lock */
 extern void tally_reset_locked(tally_segment *segment);
 
 #endif							/* TALLY_INTERNAL_H */

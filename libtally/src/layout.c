@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * layout.c
- *	  Where the regions of a segment lie, given its capacities.
+ *	  The regions of a segment, given its capacities.
  *
- * A writer of one version always lays them out alike, so a header fits exactly when the
- * layout made from its capacities is the layout that it states.
+ * Writers of one version always lay them out alike, so a header fits exactly if it states the layout that
+ * follows from its capacities.
  */
 #include "internal.h"
 #include "tally_statements.h"
@@ -19,7 +19,7 @@
 #define BLOCKS_PER_STATEMENT 6u
 
 static uint64_t
-place(tally_region *region, uint64_t at, uint32_t count, uint64_t stride, uint64_t align)
+put_region(tally_region *region, uint64_t at, uint32_t count, uint64_t stride, uint64_t align)
 {
 	at = (at + align - 1) / align * align;
 	region->offset = at;
@@ -67,35 +67,35 @@ tally_layout(const tally_options *options, tally_header *header)
 	header->slots = options->slots;
 	header->groups = options->groups;
 	header->stats_per_book = options->stats_per_book;
-	at = place(&header->probes, at, TALLY_PROBES, sizeof(tally_probe), LINE);
-	at = place(&header->directory, at, options->directory, sizeof(tally_dir_entry), LINE);
-	at = place(&header->events, at, options->events, sizeof(tally_event), LINE);
-	/* so many merges may complete while a reader takes one snapshot */
-	at = place(&header->merge_log, at,
+	at = put_region(&header->probes, at, TALLY_PROBES, sizeof(tally_probe), LINE);
+	at = put_region(&header->directory, at, options->directory, sizeof(tally_dir_entry), LINE);
+	at = put_region(&header->events, at, options->events, sizeof(tally_event), LINE);
+	/* no more merges than this may complete while a reader takes one snapshot */
+	at = put_region(&header->merge_log, at,
 			   options->slots < 512 ? 1024 : 2 * options->slots, sizeof(uint64_t), LINE);
-	at = place(&header->journal, at, 1, sizeof(tally_journal), LINE);
-	at = place(&header->entries, at, entries, sizeof(tally_slot_entry), LINE);
-	at = place(&header->books, at, entries, stride, PAGE);
+	at = put_region(&header->journal, at, 1, sizeof(tally_journal), LINE);
+	at = put_region(&header->entries, at, entries, sizeof(tally_slot_entry), LINE);
+	at = put_region(&header->books, at, entries, stride, PAGE);
 	if (options->statements != 0)
 	{
 		uint32_t	sets = tally_sets_of(options->statements);
 
-		at = place(&header->sets, at, sets, sizeof(tally_set), PAGE);
-		place(&header->statements, at, sets * TALLY_WAYS, sizeof(tally_statement), PAGE);
+		at = put_region(&header->sets, at, sets, sizeof(tally_set), PAGE);
+		put_region(&header->statements, at, sets * TALLY_WAYS, sizeof(tally_statement), PAGE);
 		at = tally_rests(header) + (uint64_t) sets * TALLY_WAYS * sizeof(tally_figures);
-		at = place(&header->texts, at, sets * TALLY_STATEMENTS_PER_SET * BLOCKS_PER_STATEMENT,
+		at = put_region(&header->texts, at, sets * TALLY_STATEMENTS_PER_SET * BLOCKS_PER_STATEMENT,
 				   sizeof(tally_text_block), PAGE);
-		at = place(&header->caches, at, options->slots,
+		at = put_region(&header->caches, at, options->slots,
 				   (TALLY_CACHE_SIZE + PAGE - 1) / PAGE * PAGE, PAGE);
 		at = (at + PAGE - 1) / PAGE * PAGE;
 	}
 	if (options->files != 0)
-		at = place(&header->unsynced, at, tally_file_sets_of(options->files),
+		at = put_region(&header->unsynced, at, tally_file_sets_of(options->files),
 				   sizeof(tally_unsynced), PAGE);
 	if (options->relations != 0)
 	{
-		at = place(&header->relations, at, 1 + options->relations, sizeof(tally_relation), PAGE);
-		at = place(&header->local_relations, at, options->slots,
+		at = put_region(&header->relations, at, 1 + options->relations, sizeof(tally_relation), PAGE);
+		at = put_region(&header->local_relations, at, options->slots,
 				   TALLY_LOCAL_RELATIONS * sizeof(tally_local_relation), PAGE);
 	}
 	header->segment_size = at;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * level.c
- *	  The level word: set by anyone, followed by each writer in its own book.
+ *	  The level word.
+ *
+ * Concurrency contract: any process sets it, by compare-and-swap. Each writer polls it and applies a
+ * change to its own book (tally_follow).
  */
 #include "internal.h"
 
-/* The time that was spent at locks or above ends or begins, now. */
+/* Keep account of the time at level locks or above. */
 static void
 account_locks(tally_header *header, uint32_t before, uint32_t after, uint64_t now)
 {
@@ -55,7 +58,7 @@ tally_configure_level(tally_segment *segment, tally_level level)
 		tally_set_level(segment, level);
 }
 
-/* Of many who find it passed, one takes the end away and sets the level. */
+/* Many processes may see the end pass; the one that clears it sets the level. */
 void
 tally_end_level(tally_segment *segment, uint64_t now)
 {
@@ -70,9 +73,9 @@ tally_end_level(tally_segment *segment, uint64_t now)
 }
 
 /*
- * The book begins again where its running account does, or at the reset if that is later:
- * what was recorded between the reset and now is dropped with its time, so that the
- * accounts still make the time since born.
+ * The book begins again where its running account began, or at the reset if that is later. What was
+ * recorded between the reset and now is dropped together with its time, so that the accounts still equal
+ * the time since born.
  */
 static void
 follow_reset(tally_slot *slot, uint32_t resets)
@@ -81,7 +84,7 @@ follow_reset(tally_slot *slot, uint32_t resets)
 	uint32_t	used = *(volatile uint32_t *) &book->used;
 	uint64_t	reset = __atomic_load_n(&slot->segment->header->reset_tick, __ATOMIC_ACQUIRE);
 
-	/* first, for nobody looks at them while the book lags behind */
+	/* first: readers ignore them until the book has the new number */
 	tally_relations_zero_slot(slot->segment, slot->index);
 	tally_book_begin(book);
 	tally_book_zero(slot->segment, book, used < slot->limit ? used : slot->limit, false);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * memory.c
- *	  Memory of the segment, asked of the file system before it is touched.
+ *	  Memory of the segment, reserved before it is touched.
  *
- * A write to a hole of a full tmpfs kills the writer with SIGBUS; even a read of one
- * through the mapping takes memory. So every page is reserved by fallocate first, which
- * says ENOSPC instead. Reserving what is reserved already changes nothing.
+ * A write to a hole of a full tmpfs kills the writer with SIGBUS; even a read through the mapping takes
+ * memory. So every page is first reserved by fallocate, which returns ENOSPC instead. Reserving a page
+ * again changes nothing.
  *
- * The last of a file system is left to others: a server has its own shared memory there, and a
- * user's query must not fail for want of what we took.
+ * Headroom of the file system is left to others: a server has its own shared memory there, and a user's
+ * query must not fail because this library used it up.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -21,8 +21,8 @@
 
 #define PAGE 4096u
 
-/* What is left to others: a quarter of the file system, and no more than this. */
-#define HEADROOM_MOST (UINT64_C(256) << 20)
+/* Headroom: a quarter of the file system, and at most this. */
+#define HEADROOM_MAX (UINT64_C(256) << 20)
 
 static bool
 leaves_headroom(int fd, uint64_t length)
@@ -31,10 +31,10 @@ leaves_headroom(int fd, uint64_t length)
 	uint64_t	headroom;
 
 	if (fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0)
-		return true;				/* fallocate will tell; 0: of unlimited size */
+		return true;				/* fallocate will find out; 0 blocks: unlimited size */
 	headroom = (uint64_t) fs.f_blocks * fs.f_frsize / 4;
-	if (headroom > HEADROOM_MOST)
-		headroom = HEADROOM_MOST;
+	if (headroom > HEADROOM_MAX)
+		headroom = HEADROOM_MAX;
 	return (uint64_t) fs.f_bavail * fs.f_frsize >= headroom + length;
 }
 
@@ -51,7 +51,7 @@ tally_reserve(const tally_segment *segment, uint64_t offset, uint64_t length)
 		errno = saved;
 		return ENOSPC;
 	}
-	/* tmpfs gives up with EINTR when a signal is waiting */
+	/* tmpfs returns EINTR when a signal is pending */
 	for (int i = 0; i < 16; i++)
 	{
 		rc = fallocate(segment->fd, 0, (off_t) from, (off_t) (to - from)) == 0 ? 0 : errno;
@@ -88,7 +88,7 @@ tally_reserve_book(const tally_segment *segment, uint32_t index)
 {
 	int			rc;
 
-	/* the first chunk's heads lie in the book's first page */
+	/* the heads of the first chunk are in the book's first page */
 	_Static_assert(sizeof(tally_book) + TALLY_CHUNK * sizeof(tally_head) <= PAGE, "one page");
 	rc = tally_reserve_chunk(segment, index, 0);
 	if (rc == 0)
@@ -97,7 +97,7 @@ tally_reserve_book(const tally_segment *segment, uint32_t index)
 	return rc;
 }
 
-/* Give a book back, whatever it held: it reads as zeros afterwards. */
+/* Free a book's memory, whatever it held. It reads as zeros afterwards. */
 void
 tally_discard_book(const tally_segment *segment, uint32_t index)
 {

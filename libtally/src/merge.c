@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * merge.c
- *	  Adds a finished slot to its group, exactly once, whoever dies on the way.
+ *	  Adds a finished slot to its group, exactly once, whichever process dies on the way.
  *
- * The caller holds the fold lock. The slot's book is only read until everything of it is
- * counted; each statistic is saved in the journal before the group's is changed, and
- * entry.merged tells how many are done:
+ * Concurrency contract: the caller holds the merge lock and is the only writer of group books and of the
+ * journal. It only reads the slot's book until all of it is counted. Readers see merge_active and
+ * merge_count change and repeat their reading (tally_read_books_end).
  *
- *	  journal.slot, entry FOLDING, merge_active
+ * The journal holds each statistic of the group before it is changed, and entry.merged says how many
+ * are done:
+ *
+ *	  journal.slot, entry MERGING, merge_active
  *	  each head:	save; active = HEAD; add; merged = n + 1; active = IDLE
- *	  the end:		save; active = COMMIT; entry CLAIMING, pid void (so that no reader counts
- *					the slot beside its group); calls, sessions, merge_log, merge_count
+ *	  commit:		save; active = COMMIT; entry CLAIMING, pid void (so that no reader counts the slot
+ *					as well as its group); calls, sessions, merge_log, merge_count
  *	  clearing:		active = CLEAR; merge_active = 0; clear; entry FREE; active = IDLE
  *
- * Whoever finds active = HEAD and merged <= n puts the saved head back and goes on from
- * merged; whoever finds COMMIT does the end again from the saved values; CLEAR, the clearing.
+ * The next holder of the lock recovers: HEAD and merged <= n: it restores the saved head and continues
+ * from merged. COMMIT: it repeats the commit from the saved values. CLEAR: it repeats the clearing.
  *
- * The book of a dead process is believed in nothing: a book out of bounds is counted in
- * lost_merges and given back to the file system unread.
+ * Nothing in the book of a dead process is trusted: a book out of bounds is counted in lost_merges and
+ * given back to the file system unread.
  */
 #include "internal.h"
 
@@ -30,10 +33,10 @@ typedef struct pair
 	uint32_t	group;
 } pair;
 
-/* What is still to be added to the heads of a book whose owner did not close it. */
+/* What must be added to the heads of a book that its owner did not close. */
 typedef struct closing
 {
-	bool		lags;				/* behind a reset: the heads do not count */
+	bool		lags;				/* the owner has not followed a reset: the heads do not count */
 	uint32_t	pend;				/* TALLY_NONE: nothing */
 	uint64_t	pend_ticks;
 	uint32_t	run;				/* TALLY_NONE: nothing */
@@ -59,9 +62,9 @@ is_damaged(const tally_segment *segment, tally_book *book, uint32_t used)
 }
 
 /*
- * C, pairs with tally_switch: an owner that died inside an update has perhaps added the
- * running stretch and not yet begun the next. The accounts then exceed the time from born
- * to run_start, and by that much the stretch is shorter.
+ * C, pairs with tally_switch_as: an owner that died in an update may have added the running stretch and
+ * not yet begun the next. The accounts then exceed the time from born to run_start, and the running
+ * stretch is shorter by that excess.
  */
 static uint64_t
 already_counted(const tally_segment *segment, tally_book *book, uint32_t used)
@@ -110,7 +113,7 @@ add_value(tally_head *to, uint64_t *hist, uint64_t value)
 	hist[tally_bucket(value)]++;
 }
 
-/* Adds head n of the slot's book, as it ends, to a head of the group. */
+/* Adds head n of the slot's book, closed by `end`, to a head of the group. */
 static void
 add_head(const tally_segment *segment, tally_book *book, uint32_t n, const closing *end,
 		 tally_head *to, uint64_t *to_hist)
@@ -142,7 +145,7 @@ add_head(const tally_segment *segment, tally_book *book, uint32_t n, const closi
 }
 
 static void
-fold_head(tally_segment *segment, pair which, tally_slot_entry *entry, tally_book *book, uint32_t n,
+merge_head(tally_segment *segment, pair which, tally_slot_entry *entry, tally_book *book, uint32_t n,
 		  const closing *end)
 {
 	tally_journal *journal = tally_journal_of(segment);
@@ -173,7 +176,7 @@ fold_head(tally_segment *segment, pair which, tally_slot_entry *entry, tally_boo
 	TALLY_STEP("head done");
 }
 
-/* Which slot and group the journal names; read once, and believed only within bounds. */
+/* The slot and group that the journal names, read once. False: out of bounds. */
 static bool
 journal_names(const tally_segment *segment, pair *which)
 {
@@ -208,8 +211,8 @@ undo_head(tally_segment *segment, pair which)
 }
 
 /*
- * Gives an entry up. Its pid is what a claimant takes it by (slot.c), so the pid goes
- * first, and the state only if nobody has taken it meanwhile. Who was refused a slot learns of it.
+ * Frees an entry. A claimant takes it by its pid (slot.c), so the pid is cleared first, and the state
+ * only if nobody has taken the entry meanwhile. Signals the processes that were refused a slot.
  */
 void
 tally_entry_free(tally_segment *segment, tally_slot_entry *entry)
@@ -228,7 +231,7 @@ tally_entry_free(tally_segment *segment, tally_slot_entry *entry)
 		__atomic_fetch_add(&header->free_slot_signal, 1, __ATOMIC_RELEASE);
 }
 
-/* Not counted by readers any more, not to be claimed yet, and to be freed by any sweep. */
+/* Readers no longer count the entry, no claimant can take it yet, and any sweep may free it. */
 static void
 hide(tally_slot_entry *entry)
 {
@@ -239,7 +242,7 @@ hide(tally_slot_entry *entry)
 }
 
 static void
-count_fold(tally_segment *segment, pair which)
+commit(tally_segment *segment, pair which)
 {
 	tally_header *header = segment->header;
 	tally_journal *journal = tally_journal_of(segment);
@@ -256,9 +259,9 @@ count_fold(tally_segment *segment, pair which)
 	tally_entry_at(segment, which.group)->sessions = journal->saved.total + 1;
 	TALLY_STEP("calls counted");
 	__atomic_store_n(log, (uint64_t) entry->generation << 32 | which.slot, __ATOMIC_RELEASE);
-	TALLY_STEP("fold logged");
+	TALLY_STEP("merge logged");
 	__atomic_store_n(&header->merge_count, journal->saved.count + 1, __ATOMIC_RELEASE);
-	TALLY_STEP("fold counted");
+	TALLY_STEP("merge counted");
 	journal->active = TALLY_JOURNAL_CLEAR;
 	TALLY_STEP("clearing begun");
 }
@@ -271,7 +274,7 @@ clear_slot(tally_segment *segment, uint32_t slot)
 
 	__atomic_store_n(&segment->header->merge_active, 0, __ATOMIC_RELEASE);
 	TALLY_STEP("group at rest");
-	/* after a recovery this may have been done, and the next owner be there */
+	/* after a recovery this may be done already, and the slot have its next owner */
 	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_CLAIMING &&
 		__atomic_load_n(&entry->pid, __ATOMIC_RELAXED) == TALLY_PID_VOID)
 	{
@@ -283,7 +286,7 @@ clear_slot(tally_segment *segment, uint32_t slot)
 	}
 	TALLY_STEP("entry freed");
 	journal->active = TALLY_JOURNAL_IDLE;
-	TALLY_STEP("fold done");
+	TALLY_STEP("merge done");
 }
 
 static void
@@ -297,7 +300,7 @@ lose(tally_segment *segment, uint32_t index)
 	tally_entry_free(segment, entry);
 }
 
-/* Fold the slot, which is complete or whose process is dead, and free it. */
+/* Merge a slot that is complete, or whose process is dead, and free it. */
 void
 tally_merge(tally_segment *segment, uint32_t index, uint64_t now)
 {
@@ -321,25 +324,25 @@ tally_merge(tally_segment *segment, uint32_t index, uint64_t now)
 	TALLY_STEP("slot chosen");
 	__atomic_store_n(&entry->state, TALLY_SLOT_MERGING, __ATOMIC_RELEASE);
 	__atomic_store_n(&header->merge_active, 1, __ATOMIC_SEQ_CST);
-	TALLY_STEP("fold begun");
+	TALLY_STEP("merge begun");
 	journal->group = which.group = tally_group_of(segment, entry);
 	TALLY_STEP("group found");
 	end = close_book(segment, book, used, now);
 	for (uint32_t n = entry->merged; n < used; n++)
-		fold_head(segment, which, entry, book, n, &end);
+		merge_head(segment, which, entry, book, n, &end);
 
 	journal->saved.count = header->merge_count;
 	journal->saved.total = tally_entry_at(segment, which.group)->sessions;
 	memcpy(journal->hist, tally_book_at(segment, which.group)->calls,
 		   TALLY_CALLS * sizeof(uint64_t));
-	TALLY_STEP("end saved");
+	TALLY_STEP("commit saved");
 	journal->active = TALLY_JOURNAL_COMMIT;
-	TALLY_STEP("end begun");
-	count_fold(segment, which);
+	TALLY_STEP("commit begun");
+	commit(segment, which);
 	clear_slot(segment, which.slot);
 }
 
-/* What a dead holder of the lock left half done. */
+/* Complete what a dead holder of the lock left half done. */
 void
 tally_merge_recover(tally_segment *segment)
 {
@@ -358,7 +361,7 @@ tally_merge_recover(tally_segment *segment)
 			break;
 		case TALLY_JOURNAL_COMMIT:
 			if (sound)
-				count_fold(segment, which);
+				commit(segment, which);
 			/* fall through */
 		case TALLY_JOURNAL_CLEAR:
 			if (sound)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * merge_lock.c
- *	  The fold lock: one process at a time changes groups. Survives its holder's death.
+ *	  The merge lock: one process at a time changes groups. It survives its holder's death.
  *
- * merge_lock is the holder's pid and is taken by compare-and-swap; merge_lock_boot_ns is
- * when, 0 while that is not yet written. Who takes it from a dead holder sets the time
- * first, so that at no instant a living holder looks like one that started too late.
- * Nobody waits for it to fold: who does not get it leaves the slot to whoever has it (slot.c). Only a
- * reset waits, and no longer than some 20 ms.
+ * Concurrency contract: merge_lock is the holder's pid and is taken by compare-and-swap;
+ * merge_lock_boot_ns is when, and 0 until that is written. To take the lock from a dead holder, a process
+ * sets the time first, so that at no instant a living holder looks like a process that started too late.
+ *
+ * Nobody waits for the lock in order to merge: a process that does not get it leaves its slot to the
+ * holder (slot.c). Only a reset waits, at most some 20 ms.
  */
 #include "internal.h"
 
@@ -17,9 +18,9 @@
 #include <unistd.h>
 
 #define WAIT_YIELDS 20
-#define WAIT_SLEEPS 80				/* of 200 us or a little more */
+#define WAIT_SLEEPS 80				/* of 200 us and a little more */
 #define WAIT_SLEEP_NS 200000
-#define HELD_LONG_NS 10000000u		/* a holder that has had it so long is looked at closely */
+#define HELD_LONG_NS 10000000u		/* after this time a holder is looked up in /proc */
 
 static bool
 take(tally_header *header, uint32_t me)
@@ -33,15 +34,15 @@ take(tally_header *header, uint32_t me)
 	return true;
 }
 
-/* A zombie, or another process of that number, is not seen through; but it costs one system call. */
+/* One system call. It does not recognise a zombie, or another process with the same pid. */
 static bool
-is_nobody(int32_t pid)
+is_unused_pid(int32_t pid)
 {
 	int			saved = errno;
-	bool		nobody = pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+	bool		unused = pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
 
 	errno = saved;
-	return nobody;
+	return unused;
 }
 
 static bool
@@ -51,7 +52,7 @@ take_over(tally_header *header, uint32_t me, bool thorough)
 	uint64_t	since = __atomic_load_n(&header->merge_lock_boot_ns, __ATOMIC_ACQUIRE);
 
 	if (holder == 0 || holder != __atomic_load_n(&header->merge_lock, __ATOMIC_ACQUIRE) ||
-		!(thorough ? tally_process_ended((int32_t) holder, since) : is_nobody((int32_t) holder)))
+		!(thorough ? tally_process_ended((int32_t) holder, since) : is_unused_pid((int32_t) holder)))
 		return false;
 	if (!__atomic_compare_exchange_n(&header->merge_lock_boot_ns, &since, tally_boot_ns(), false,
 									 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -80,7 +81,7 @@ wait_for(tally_header *header, uint32_t me)
 	return false;
 }
 
-/* Now or not at all. As tally_merge_lock. */
+/* The same without waiting. */
 bool
 tally_merge_try_lock(tally_segment *segment)
 {
@@ -95,7 +96,7 @@ tally_merge_try_lock(tally_segment *segment)
 	return held;
 }
 
-/* True: held, and whatever a dead holder left half done is done. */
+/* True: the lock is held, and what a dead holder left half done is complete. */
 bool
 tally_merge_lock(tally_segment *segment)
 {

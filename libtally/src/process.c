@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * process.c
- *	  Is the process that wrote this still there?
+ *	  Is a process still alive? And which boot and pid namespace is this?
  *
- * Process ids are reused, so a process that started after the deed is another one. A
- * zombie is gone: it will not write again. Async-signal-safe, and errno is left alone.
+ * Process ids are reused, so a process that started after the recorded instant is another one. A zombie
+ * counts as ended: it will not write again. Async-signal-safe; errno is preserved.
  */
 #include "internal.h"
 
@@ -40,7 +40,7 @@ stat_path(int32_t pid, char *path)
 	strcpy(path, "/stat");
 }
 
-/* See proc(5): "pid (name) state ...", where the name may hold anything, blanks and ')' too. */
+/* See proc(5): "pid (name) state ...". The name may contain anything, including blanks and ')'. */
 static bool
 read_status(int32_t pid, process_status *status)
 {
@@ -77,26 +77,26 @@ read_status(int32_t pid, process_status *status)
 	return true;
 }
 
-/* since_boot_ns: CLOCK_BOOTTIME of the deed; 0 if unknown. */
+/* since_boot_ns: CLOCK_BOOTTIME at which the process was alive; 0 unknown. */
 bool
 tally_process_ended(int32_t pid, uint64_t since_boot_ns)
 {
 	process_status status;
-	bool		gone = false;
+	bool		ended = false;
 	int			saved = errno;
 
 	if (pid <= 0)
 		return false;
 	if (kill(pid, 0) != 0 && errno == ESRCH)
-		gone = true;
+		ended = true;
 	else if (read_status(pid, &status))
-		gone = ((status.state == 'Z' || status.state == 'X') && status.threads <= 1) ||
+		ended = ((status.state == 'Z' || status.state == 'X') && status.threads <= 1) ||
 			(since_boot_ns != 0 && status.start_boot_ns > since_boot_ns + TALLY_START_SLACK_NS);
 	errno = saved;
-	return gone;
+	return ended;
 }
 
-/* Does it work, or wait for nothing but a processor, memory or a disk? */
+/* Does it run, or wait only for a CPU, memory or a disk? */
 bool
 tally_process_runs(int32_t pid)
 {
@@ -109,7 +109,7 @@ tally_process_runs(int32_t pid)
 	return runs;
 }
 
-/* 0: unknown */
+/* 0: unknown. */
 uint64_t
 tally_pid_namespace(void)
 {
@@ -119,4 +119,17 @@ tally_pid_namespace(void)
 
 	errno = saved;
 	return inode;
+}
+
+/* /proc/sys/kernel/random/boot_id; empty if unknown. */
+void
+tally_boot_id(char *to, size_t size)
+{
+	int			fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t		length = fd < 0 ? -1 : read(fd, to, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	memset(to + (length > 0 ? length : 0), 0, size - (size_t) (length > 0 ? length : 0));
+	to[strcspn(to, "\n")] = '\0';
 }

@@ -11,7 +11,7 @@
  *	  D, in holds()		pairs with the writer's release fence after its store of the odd seq
  *
  * The copies are made of relaxed loads of whole words: each word is right by itself, and whether
- * they fit together is what the seq tells.
+ * they fit together the seq shows.
  */
 #include "internal.h"
 #include "tally_read.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define TRIES 1000					/* copies of one thing ... */
-#define SPINS 100					/* ... of which so many without a pause */
+#define SPINS 100					/* ... of which this many without a pause */
 #define PAUSE_EVERY 8
 #define PAUSE_NS 50000
 #define SET_TRIES 200				/* copies of one set and its statements */

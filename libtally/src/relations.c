@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * relations.c
- *	  What was done to each relation: a slot's own places, and the table that all share.
+ *	  What was done to each relation: a slot's local entries, and the shared table.
  *
- * The table is open addressing on the key's hash, within WINDOW entries from where it belongs.
- * An entry is made for a relation in the first that was never used, or else whose relation is
- * gone and that no place holds; the sums of the one that is gone go to the others then. Who wants a
- * place pins the entry and then looks whether it is the relation's; who makes an entry of it
- * changes its state and then looks whether it has pins. So either sees the other. Of two who
- * make the same one at once each may make one: readers add by key.
+ * The table is open addressing on the key's hash, within WINDOW entries from the first. A relation gets
+ * the first entry that was never used, or else one whose relation was unlinked and that no local entry
+ * refers to; the sums of the unlinked one then go to the others (entry 0).
  *
- * A place is laid down in these steps:
+ * Concurrency contract
  *
- *	  the place LEAVING; the entry's flushes + 1; add; the place FREE; pins - 1
+ *	  shared entry	any process, by atomic operations. A process that wants a local entry pins the shared
+ *					one and then checks that it is still the relation's; a process that gives an entry
+ *					to another relation changes its state and then checks that it has no pins. So one of
+ *					the two sees the other. Two that create the same relation's entry at once may create
+ *					two: readers add up by key.
+ *	  local entry	the owner of the slot, then the holder of the merge lock
  *
- * A reader notes flushes, copies the places, then the entry, then reads flushes again. If it is the
- * same, and no place of that entry was LEAVING, each sum was in one of the two: what began before
- * had left its place and was added, what began after was still there.
+ * A local entry is flushed in these steps:
  *
- * A process killed at LEAVING may have added a part: whoever merges its slot drops the place and
- * counts it in relations_lost. So nothing is counted twice, and what is missing is told. One that
- * is killed between pinning and its place leaves a pin behind: that entry is not used again.
+ *	  local state FLUSHING; shared flushes + 1; add the sums; local state FREE; pins - 1
+ *
+ * A reader notes flushes, copies the local entries, then the shared one, then reads flushes again. If it
+ * is the same, and no local entry of it was FLUSHING, each sum was in exactly one of the two.
+ *
+ * A process killed at FLUSHING may have added a part of its sums: the process that merges its slot drops
+ * the local entry and counts it in relations_lost. So nothing is counted twice, and what is missing is
+ * reported. A process killed between pinning and its local entry leaves a pin behind, and that shared
+ * entry is never given to another relation.
  */
 #include "internal.h"
 
@@ -57,7 +63,7 @@ change_state(tally_relation *relation, uint32_t from, uint32_t to)
 									   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* n-th of the entries in which a relation of that hash may lie; 0 is the others'. */
+/* The n-th entry in which a relation of that hash may be. Entry 0 is that of the others. */
 static tally_relation *
 entry_in_window(const tally_segment *segment, uint64_t tag, uint32_t n, uint32_t *number)
 {
@@ -104,7 +110,7 @@ begin(tally_relation *relation)
 	__atomic_fetch_add(&relation->flushes, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The sums of an entry that nobody holds go to the others, or nowhere. */
+/* Move the sums of an entry without pins to the others, or drop them. */
 static void
 empty(tally_relation *relation, tally_relation *others)
 {
@@ -118,9 +124,9 @@ empty(tally_relation *relation, tally_relation *others)
 	relation->failed = 0;
 }
 
-/* Make it an entry of this relation, if nobody else makes one of it or holds it. */
+/* Give an entry to this relation, unless another process does the same or refers to it. */
 static bool
-make(tally_segment *segment, tally_relation *relation, uint32_t state, uint64_t tag,
+create(tally_segment *segment, tally_relation *relation, uint32_t state, uint64_t tag,
 	 const tally_relation_key *key)
 {
 	if (!change_state(relation, state, TALLY_RELATION_CREATING))
@@ -148,36 +154,47 @@ is_of(tally_relation *relation, uint64_t tag)
 		__atomic_load_n(&relation->tag, __ATOMIC_RELAXED) == tag;
 }
 
+/* The next entry of that relation, from the n-th of its window on, or NULL. */
+static tally_relation *
+next_entry(const tally_segment *segment, uint64_t tag, uint32_t *n, uint32_t *number)
+{
+	for (; *n < window_of(segment); (*n)++)
+	{
+		tally_relation *relation = entry_in_window(segment, tag, *n, number);
+
+		if (state_of(relation) == TALLY_RELATION_FREE)
+			break;
+		if (is_of(relation, tag))
+			return relation;
+	}
+	return NULL;
+}
+
 uint32_t
 tally_relation_find(tally_segment *segment, const tally_relation_key *key)
 {
 	uint64_t	tag = tally_relation_hash(key);
 	uint32_t	window = window_of(segment);
+	uint32_t	first = 0;
 	uint32_t	number;
+	tally_relation *found = next_entry(segment, tag, &first, &number);
 
-	for (uint32_t n = 0; n < window; n++)
+	if (found != NULL)
 	{
-		tally_relation *relation = entry_in_window(segment, tag, n, &number);
-
-		if (state_of(relation) == TALLY_RELATION_FREE)
-			break;
-		if (is_of(relation, tag))
-		{
-			/* there again under the same number */
-			if (state_of(relation) == TALLY_RELATION_UNLINKED)
-				change_state(relation, TALLY_RELATION_UNLINKED, TALLY_RELATION_USED);
-			return number;
-		}
+		/* a new file under the same number */
+		if (state_of(found) == TALLY_RELATION_UNLINKED)
+			change_state(found, TALLY_RELATION_UNLINKED, TALLY_RELATION_USED);
+		return number;
 	}
-	/* what is gone is kept while there is room */
+	/* unlinked relations stay in the table while there is space */
 	for (uint32_t wanted = TALLY_RELATION_FREE;; wanted = TALLY_RELATION_UNLINKED)
 	{
 		for (uint32_t n = 0; n < window; n++)
 		{
 			tally_relation *relation = entry_in_window(segment, tag, n, &number);
 
-			if ((state_of(relation) == wanted && make(segment, relation, wanted, tag, key)) ||
-				is_of(relation, tag))	/* another has just made it */
+			if ((state_of(relation) == wanted && create(segment, relation, wanted, tag, key)) ||
+				is_of(relation, tag))	/* another process has just created it */
 				return number;
 		}
 		if (wanted == TALLY_RELATION_UNLINKED)
@@ -191,18 +208,13 @@ void
 tally_relation_unlinked(tally_segment *segment, const tally_relation_key *key)
 {
 	uint64_t	tag = tally_relation_hash(key);
-	uint32_t	window = segment->cold.relations.count == 0 ? 0 : window_of(segment);
+	tally_relation *relation;
 	uint32_t	number;
 
-	for (uint32_t n = 0; n < window; n++)
-	{
-		tally_relation *relation = entry_in_window(segment, tag, n, &number);
-
-		if (state_of(relation) == TALLY_RELATION_FREE)
-			break;
-		if (is_of(relation, tag))
-			change_state(relation, TALLY_RELATION_USED, TALLY_RELATION_UNLINKED);
-	}
+	if (segment->cold.relations.count == 0)
+		return;
+	for (uint32_t n = 0; (relation = next_entry(segment, tag, &n, &number)) != NULL; n++)
+		change_state(relation, TALLY_RELATION_USED, TALLY_RELATION_UNLINKED);
 }
 
 void
@@ -213,11 +225,11 @@ tally_relations_zero(tally_segment *segment)
 			empty(tally_relation_at(segment, i), NULL);
 }
 
-/* ---------------------------------------------------------------- a slot's places */
+/* ---------------------------------------------------------------- local entries */
 
-/* Places of that slot that have memory. */
+/* Local entries of that slot that have memory. */
 static uint32_t
-places_of(const tally_segment *segment, uint32_t slot)
+local_count(const tally_segment *segment, uint32_t slot)
 {
 	if (segment->cold.local_relations.count == 0 ||
 		__atomic_load_n(&tally_entry_at(segment, slot)->local_relations, __ATOMIC_ACQUIRE) == 0)
@@ -225,7 +237,7 @@ places_of(const tally_segment *segment, uint32_t slot)
 	return TALLY_LOCAL_RELATIONS;
 }
 
-/* Does this slot's book count since the last reset? */
+/* Has the slot's owner followed the last reset? */
 static bool
 is_current(const tally_segment *segment, uint32_t slot)
 {
@@ -233,19 +245,19 @@ is_current(const tally_segment *segment, uint32_t slot)
 		tally_resets(segment);
 }
 
-/* What a place says of its entry is believed only if it can be so: its process may be dead. */
+/* The shared entry of a local one, within bounds whatever a dead process left there. */
 static tally_relation *
-entry_of(const tally_segment *segment, const tally_local_relation *place)
+entry_of(const tally_segment *segment, const tally_local_relation *local)
 {
-	uint32_t	number = place->entry < segment->cold.relations.count ? place->entry : 0;
+	uint32_t	number = local->entry < segment->cold.relations.count ? local->entry : 0;
 
 	return tally_relation_at(segment, number);
 }
 
 static void
-release(tally_local_relation *place)
+release(tally_local_relation *local)
 {
-	__atomic_store_n(&place->state, TALLY_LOCAL_FREE, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&local->state, TALLY_LOCAL_FREE, __ATOMIC_SEQ_CST);
 }
 
 static void
@@ -255,60 +267,60 @@ unpin(tally_relation *relation)
 }
 
 static void
-lay_down(tally_segment *segment, uint32_t slot, tally_local_relation *place)
+flush(tally_segment *segment, uint32_t slot, tally_local_relation *local)
 {
-	tally_relation *relation = entry_of(segment, place);
+	tally_relation *relation = entry_of(segment, local);
 
-	__atomic_store_n(&place->state, TALLY_LOCAL_FLUSHING, __ATOMIC_SEQ_CST);
-	TALLY_POINT("place leaving");
+	__atomic_store_n(&local->state, TALLY_LOCAL_FLUSHING, __ATOMIC_SEQ_CST);
+	TALLY_POINT("local entry flushing");
 	begin(relation);
-	TALLY_POINT("laying down begun");
+	TALLY_POINT("flush begun");
 	if (is_current(segment, slot))
-		add_sums(relation, place->of, place->failed);
-	TALLY_POINT("place added");
-	release(place);
-	TALLY_POINT("place released");
+		add_sums(relation, local->of, local->failed);
+	TALLY_POINT("local entry added");
+	release(local);
+	TALLY_POINT("local entry released");
 	unpin(relation);
 }
 
-/* For its owner, or after its death. */
+/* For the owner, or after its death. */
 void
 tally_relations_flush_slot(tally_segment *segment, uint32_t slot)
 {
-	uint32_t	count = places_of(segment, slot);
+	uint32_t	count = local_count(segment, slot);
 
 	for (uint32_t i = 0; i < count; i++)
 	{
-		tally_local_relation *place = &tally_local_relations_of(segment, slot)[i];
-		tally_relation *relation = entry_of(segment, place);
+		tally_local_relation *local = &tally_local_relations_of(segment, slot)[i];
+		tally_relation *relation = entry_of(segment, local);
 
-		if (place->state == TALLY_LOCAL_USED)
-			lay_down(segment, slot, place);
-		else if (place->state == TALLY_LOCAL_FLUSHING)
+		if (local->state == TALLY_LOCAL_USED)
+			flush(segment, slot, local);
+		else if (local->state == TALLY_LOCAL_FLUSHING)
 		{
 			tally_count_one(&segment->header->relations_lost);
-			release(place);
+			release(local);
 			unpin(relation);
 		}
-		if ((place->seq & 1) != 0)
-			tally_seq_end(&place->seq);
+		if ((local->seq & 1) != 0)
+			tally_seq_end(&local->seq);
 	}
 }
 
-/* After a reset, before the slot's book says that it knows of it. */
+/* After a reset, before the slot's book takes the new number. */
 void
 tally_relations_zero_slot(tally_segment *segment, uint32_t slot)
 {
-	uint32_t	count = places_of(segment, slot);
+	uint32_t	count = local_count(segment, slot);
 
 	for (uint32_t i = 0; i < count; i++)
 	{
-		tally_local_relation *place = &tally_local_relations_of(segment, slot)[i];
+		tally_local_relation *local = &tally_local_relations_of(segment, slot)[i];
 
-		tally_seq_begin_after_any(&place->seq);
-		place->failed = 0;
-		memset(place->of, 0, sizeof(place->of));
-		tally_seq_end(&place->seq);
+		tally_seq_begin_after_any(&local->seq);
+		local->failed = 0;
+		memset(local->of, 0, sizeof(local->of));
+		tally_seq_end(&local->seq);
 	}
 }
 
@@ -321,7 +333,7 @@ tally_relations_open(tally_slot *slot, tally_relations *relations)
 	memset(relations, 0, sizeof(*relations));
 	if (segment->cold.relations.count == 0)
 		return ENOENT;
-	if (places_of(segment, slot->index) == 0)
+	if (local_count(segment, slot->index) == 0)
 	{
 		if (tally_reserve(segment, segment->cold.local_relations.offset +
 						  (uint64_t) slot->index * segment->cold.local_relations.stride,
@@ -338,7 +350,7 @@ tally_relations_open(tally_slot *slot, tally_relations *relations)
 	return 0;
 }
 
-/* Pin the entry if it is still that relation's, else the others'. */
+/* Pin the entry if it is still that relation's, else entry 0. */
 static uint32_t
 pin(tally_segment *segment, uint64_t *tag, uint32_t entry)
 {
@@ -355,7 +367,7 @@ pin(tally_segment *segment, uint64_t *tag, uint32_t entry)
 }
 
 static tally_local_relation *
-find_place(tally_relations *relations, uint64_t tag)
+find_local(tally_relations *relations, uint64_t tag)
 {
 	for (uint32_t i = 0; i < TALLY_LOCAL_RELATIONS; i++)
 		if (relations->tags[i] == tag)
@@ -366,29 +378,29 @@ find_place(tally_relations *relations, uint64_t tag)
 tally_local_relation *
 tally_local_relation_for(tally_relations *relations, uint64_t tag, uint32_t entry)
 {
-	tally_local_relation *place = find_place(relations, tag);
+	tally_local_relation *local = find_local(relations, tag);
 	uint32_t	index;
 
-	if (place != NULL)
-		return place;
+	if (local != NULL)
+		return local;
 	entry = pin(relations->segment, &tag, entry);
-	if (tag == TALLY_RELATION_OTHERS && (place = find_place(relations, tag)) != NULL)
+	if (tag == TALLY_RELATION_OTHERS && (local = find_local(relations, tag)) != NULL)
 	{
 		unpin(tally_relation_at(relations->segment, entry));
-		return place;
+		return local;
 	}
 	index = relations->next;
 	relations->next = (index + 1) % TALLY_LOCAL_RELATIONS;
-	place = &relations->local[index];
-	if (place->state == TALLY_LOCAL_USED)
-		lay_down(relations->segment, relations->slot, place);
-	tally_seq_begin_after_any(&place->seq);
-	place->tag = tag;
-	place->entry = entry;
-	place->failed = 0;
-	memset(place->of, 0, sizeof(place->of));
-	__atomic_store_n(&place->state, TALLY_LOCAL_USED, __ATOMIC_RELAXED);
-	tally_seq_end(&place->seq);
+	local = &relations->local[index];
+	if (local->state == TALLY_LOCAL_USED)
+		flush(relations->segment, relations->slot, local);
+	tally_seq_begin_after_any(&local->seq);
+	local->tag = tag;
+	local->entry = entry;
+	local->failed = 0;
+	memset(local->of, 0, sizeof(local->of));
+	__atomic_store_n(&local->state, TALLY_LOCAL_USED, __ATOMIC_RELAXED);
+	tally_seq_end(&local->seq);
 	relations->tags[index] = tag;
-	return place;
+	return local;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * reset.c
- *	  All totals begin again at zero.
+ *	  Sets all totals to zero.
  *
- * The reset's instant goes before its number. Groups are emptied here, under the fold
- * lock; each live slot zeroes its own book when it next sees the number (tally_follow),
- * and until then readers and merges count nothing of it but its time since the instant.
+ * Concurrency contract: the holder of the merge lock writes the reset's instant, then its number, and
+ * empties the groups. The owner of each live slot zeroes its own book when it next sees the number
+ * (tally_follow). Until then readers and merges count only the slot's time since that instant.
  */
 #include "internal.h"
 
@@ -21,7 +21,7 @@ next_number(tally_header *header)
 		;
 }
 
-/* Cut short, it is done again as a whole: a reset more does no harm. */
+/* After a crash it is repeated as a whole: another reset does no harm. */
 void
 tally_reset_locked(tally_segment *segment)
 {

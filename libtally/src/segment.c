@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * segment.c
- *	  Attaches to a segment's file, or makes one.
+ *	  Attaches to a segment's file, or has one created.
  *
- * A new segment is written in full under a name of its own and then renamed, so nobody
- * sees half a header, and of two creators one wins and the other attaches. A file that
- * does not fit is replaced by rename under its own flock, so that two who find it do not
- * replace each other's.
+ * A file that does not fit is replaced by rename under its own flock, so that two processes that find it
+ * do not replace each other's.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -15,37 +13,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#ifndef TMPFS_MAGIC
-#define TMPFS_MAGIC 0x01021994
-#endif
-#ifndef RAMFS_MAGIC
-#define RAMFS_MAGIC 0x858458f6
-#endif
-
-#define ROUNDS 8					/* of finding the file replaced meanwhile */
-#define MISFIT_WAITS 50				/* of 20 ms for another who replaces the same misfit */
+#define ROUNDS 8					/* attempts after the file was replaced meanwhile */
+#define MISFIT_WAITS 50				/* of 20 ms, for another process that replaces the same misfit */
 #define MISFIT_WAIT_NS 20000000
-
-static void
-read_boot_id(char *to, size_t size)
-{
-	int			fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t		length = fd < 0 ? -1 : read(fd, to, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	memset(to + (length > 0 ? length : 0), 0, size - (size_t) (length > 0 ? length : 0));
-	to[strcspn(to, "\n")] = '\0';
-}
 
 static bool
 same_region(const tally_region *a, const tally_region *b)
@@ -53,7 +29,7 @@ same_region(const tally_region *a, const tally_region *b)
 	return a->offset == b->offset && a->count == b->count && a->stride == b->stride;
 }
 
-/* Is this the header of a segment, whole and of this boot, that we can write? */
+/* Is this the header of a complete segment of this boot that this library can write? */
 static bool
 header_fits(const tally_header *header, uint64_t file_size)
 {
@@ -102,7 +78,7 @@ header_fits(const tally_header *header, uint64_t file_size)
 #endif
 	if (header->clock_kind != TALLY_CLOCK_MONOTONIC && header->clock_kind != TALLY_CLOCK_TSC)
 		return false;
-	read_boot_id(boot_id, sizeof(boot_id));
+	tally_boot_id(boot_id, sizeof(boot_id));
 	return boot_id[0] != '\0' && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
 }
 
@@ -123,9 +99,8 @@ tally_map(tally_segment *segment)
 	return 0;
 }
 
-/* The file as it is now, and this header as it was found in it or goes into it. */
-static int
-know(int fd, const tally_header *header, tally_segment *segment)
+int
+tally_describe(int fd, const tally_header *header, tally_segment *segment)
 {
 	struct stat st;
 
@@ -141,12 +116,12 @@ know(int fd, const tally_header *header, tally_segment *segment)
 }
 
 static bool
-is_wanted(const tally_header *header, const tally_options *options)
+options_fit(const tally_header *header, const tally_options *options)
 {
 	if (options->system_id != header->system_id ||
 		(options->clock != 0 && header->clock_kind != (uint32_t) options->clock))
 		return false;
-	/* Of an earlier run of the server nobody lives in it any more. */
+	/* from an earlier run of the server: no process uses it any more */
 	if (options->any_capacities && header->server_pid == options->server_pid)
 		return true;
 	return (header->slots == options->slots && header->groups == options->groups &&
@@ -158,7 +133,7 @@ is_wanted(const tally_header *header, const tally_options *options)
 		header->relations.count == (options->relations == 0 ? 0 : 1 + options->relations));
 }
 
-/* options NULL: any segment does. */
+/* options NULL: any segment fits. */
 static int
 attach_fd(int fd, const tally_options *options, tally_segment *segment)
 {
@@ -170,12 +145,12 @@ attach_fd(int fd, const tally_options *options, tally_segment *segment)
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
 		pread(fd, &header, sizeof(header), 0) != (ssize_t) sizeof(header) ||
 		!header_fits(&header, (uint64_t) st.st_size) ||
-		(options != NULL && !is_wanted(&header, options)))
+		(options != NULL && !options_fit(&header, options)))
 		return EINVAL;
-	return know(fd, &header, segment);
+	return tally_describe(fd, &header, segment);
 }
 
-/* EINVAL leaves the descriptor of the file that does not fit in *misfit, if there is one. */
+/* On EINVAL *misfit is the descriptor of the file that does not fit, if there is one. */
 static int
 attach(const char *path, const tally_options *options, tally_segment *segment, int *misfit)
 {
@@ -206,7 +181,7 @@ tally_attach_unmapped(const char *path, tally_segment *segment)
 	return rc;
 }
 
-/* Map what has just been opened, or close it. */
+/* Map the segment that was just opened, or close it. */
 static int
 map_or_close(tally_segment *segment)
 {
@@ -225,144 +200,7 @@ tally_attach(const char *path, tally_segment *segment)
 	return rc == 0 ? map_or_close(segment) : rc;
 }
 
-static int
-open_temporary(const char *path, uint32_t mode, char *name, int *fd)
-{
-	for (int i = 0; i < 16; i++)
-	{
-		if (snprintf(name, PATH_MAX, "%s.new.%d.%d", path, (int) getpid(), i) >= PATH_MAX)
-			return ENAMETOOLONG;
-		*fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t) mode);
-		if (*fd >= 0)
-			return fchmod(*fd, (mode_t) mode) == 0 ? 0 : errno;		/* whatever the umask */
-		if (errno != EEXIST)
-			return errno;
-	}
-	return EEXIST;
-}
-
-static void
-fill_header(tally_header *header, const tally_options *options, const tally_header *layout)
-{
-	struct timespec now;
-
-	*header = *layout;
-	header->byte_order = TALLY_BYTE_ORDER;
-	header->version = TALLY_FORMAT_VERSION;
-	header->clock_kind = options->clock != 0 ? options->clock : tally_clock_best();
-	clock_gettime(CLOCK_REALTIME, &now);
-	header->created_realtime_ns = (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-	tally_clock_pair((tally_clock_kind) header->clock_kind, &header->clock_tick0,
-					 &header->clock_ns0);
-	header->pid_namespace = tally_pid_namespace();
-	read_boot_id(header->boot_id, sizeof(header->boot_id));
-	tally_text(header->host, sizeof(header->host), options->host);
-	tally_text(header->producer, sizeof(header->producer), options->producer);
-	tally_text(header->server, sizeof(header->server), options->server);
-	tally_text(header->socket_dir, sizeof(header->socket_dir), options->socket_dir);
-	header->server_pid = options->server_pid;
-	header->server_port = options->server_port;
-	header->system_id = options->system_id;
-	header->flags = options->flags;
-	header->level_word = (uint32_t) options->level;
-	header->reset_tick = header->clock_tick0;
-	memcpy(header->magic, TALLY_MAGIC, sizeof(header->magic));
-}
-
-/* Is it in memory? Elsewhere each page that a probe writes goes to a disk sooner or later. */
-static bool
-is_in_memory(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 &&
-		((unsigned long) fs.f_type == TMPFS_MAGIC || (unsigned long) fs.f_type == RAMFS_MAGIC);
-}
-
-/* Memory for all of it. */
-static int
-reserve_region(const tally_segment *segment, const tally_region *region)
-{
-	return region->count == 0 ? 0
-		: tally_reserve(segment, region->offset, (uint64_t) region->count * region->stride);
-}
-
-static int
-fill(int fd, const tally_options *options, tally_segment *segment)
-{
-	static const tally_slot_entry other = {.kind = "other",.database = "other",.user = "other"};
-	tally_header layout;
-	tally_header header;
-	int			rc;
-
-	memset(&layout, 0, sizeof(layout));
-	rc = tally_layout(options, &layout);
-	if (rc != 0)
-		return rc;
-	if (!options->any_file_system && !is_in_memory(fd))
-		return EMEDIUMTYPE;
-	if (ftruncate(fd, (off_t) layout.segment_size) != 0)
-		return errno;
-	segment->fd = fd;
-	rc = tally_reserve(segment, 0, layout.books.offset);
-	if (rc == 0)
-		rc = reserve_region(segment, &layout.sets);
-	if (rc == 0)
-		rc = reserve_region(segment, &layout.unsynced);
-	if (rc == 0)
-		rc = reserve_region(segment, &layout.relations);
-	if (rc != 0)
-		return rc;
-	fill_header(&header, options, &layout);
-	rc = know(fd, &header, segment);
-	if (rc == 0)
-		rc = tally_map(segment);
-	if (rc != 0)
-		return rc;
-	*segment->header = header;
-	segment->created = true;
-	tally_register(segment, TALLY_OVERFLOW_NAME, TALLY_ACCOUNT, "ticks");
-	if (layout.relations.count != 0)
-		*tally_relation_at(segment, 0) = (tally_relation) {
-			.tag = TALLY_RELATION_OTHERS,.state = TALLY_RELATION_USED,
-		};
-	return tally_group_open(segment, layout.entries.count - 1, &other);
-}
-
-static int
-create(const char *path, const tally_options *options, bool replace, tally_segment *segment)
-{
-	char		name[PATH_MAX];
-	int			fd = -1;
-	int			rc = open_temporary(path, options->mode, name, &fd);
-
-	memset(segment, 0, sizeof(*segment));
-	segment->fd = -1;
-	if (rc == 0)
-		rc = fill(fd, options, segment);
-	if (rc == 0)
-	{
-		if (replace ? rename(name, path) == 0 : link(name, path) == 0)
-		{
-			if (!replace)
-				unlink(name);
-			return 0;
-		}
-		rc = errno == EACCES ? EPERM : errno;
-	}
-	if (segment->header != NULL)
-		munmap(segment->header, segment->size);
-	memset(segment, 0, sizeof(*segment));
-	segment->fd = -1;
-	if (fd >= 0)
-	{
-		unlink(name);
-		close(fd);
-	}
-	return rc;
-}
-
-/* Bounded: whoever may read the file could hold its flock for ever. */
+/* Bounded: any process that may read the file could hold its flock for good. */
 static void
 lock_misfit(int misfit)
 {
@@ -376,7 +214,7 @@ lock_misfit(int misfit)
 	}
 }
 
-/* Is the misfit still what the path names? */
+/* Does the path still name the misfit? */
 static bool
 still_named(int misfit, const char *path)
 {
@@ -388,15 +226,15 @@ still_named(int misfit, const char *path)
 }
 
 /*
- * A segment that was found is of an earlier run of the same server: it goes on, under the
- * pid and port of this run, by which readers tell whether the server is alive.
+ * A segment that was found is from an earlier run of the same server. It stays in use with the pid and
+ * port of this run, from which readers see whether the server is alive.
  */
 static void
 adopt(tally_segment *segment, const tally_options *options)
 {
 	tally_header *header = segment->header;
 
-	/* a data directory that was moved has its segment still */
+	/* the data directory may have been moved since */
 	if (options->host != NULL && !tally_text_is(segment->cold.host, sizeof(segment->cold.host), options->host))
 		tally_text(header->host, sizeof(header->host), options->host);
 	__atomic_store_n(&header->flags, options->flags, __ATOMIC_RELAXED);
@@ -423,12 +261,12 @@ tally_open(const char *path, const tally_options *options, tally_segment *segmen
 			if (misfit >= 0 && !still_named(misfit, path))
 				rc = EEXIST;
 			else
-				rc = create(path, options, true, segment);
+				rc = tally_create(path, options, true, segment);
 			if (misfit >= 0)
 				close(misfit);
 		}
 		else if (rc == ENOENT)
-			rc = create(path, options, false, segment);
+			rc = tally_create(path, options, false, segment);
 		if (rc != EEXIST)
 			break;
 	}

@@ -3,10 +3,10 @@
  * set_lock.c
  *	  The locks of sets of statements. They survive their holders' death.
  *
- * As with the fold lock (merge_lock.c) the word is the holder's pid; who takes it from a dead holder
- * sets the time first, and then puts in order what that one was changing. Held for a microsecond
- * or two by the living, so waiting is a short spin, then a yield, then short sleeps: about 25 ms of
- * them, and up to half a second where the holder only waits for a processor.
+ * Concurrency contract: as with the merge lock (merge_lock.c), the word is the holder's pid. To take a
+ * lock from a dead holder, a process exchanges the time first, and then repairs what that one was
+ * changing. A living holder has a lock for a microsecond or two, so waiting is a short spin, then yields,
+ * then short sleeps: about 25 ms of these, and up to half a second while the holder only waits for a CPU.
  */
 #include "internal.h"
 
@@ -17,9 +17,9 @@
 #define SPINS 200
 #define YIELDS 100
 #define SLEEPS 100					/* of 200 us and a little more ... */
-#define SLEEPS_AT_MOST 2000			/* ... while the holder is seen to run */
+#define SLEEPS_MAX 2000			/* ... while the holder runs */
 #define SLEEP_NS 200000
-#define ROUNDS 16					/* of having one set and not the other */
+#define ROUNDS 16					/* of locking one set without getting the other */
 
 static bool
 take(tally_set *set, const tally_holder *me)
@@ -35,9 +35,9 @@ take(tally_set *set, const tally_holder *me)
 }
 
 /*
- * The time is exchanged first: if the lock has passed through other hands since it was read,
- * the time has changed, and the holder that it was read with is not judged by it. Until our
- * own is written it is this instant, at which nobody who holds the lock had yet to begin.
+ * The time is exchanged first. If the lock has had another holder since it was read, the time has
+ * changed, and the exchange fails. Until this process writes its own time, the word holds this instant,
+ * later than the start of any process that could hold the lock.
  */
 static bool
 take_over(tally_segment *segment, uint32_t number, const tally_holder *me)
@@ -101,7 +101,7 @@ wait_for(tally_segment *segment, uint32_t number, const tally_holder *me)
 	int			saved = errno;
 	bool		held = spin_for(set, me);
 
-	for (int i = 0; i < SLEEPS_AT_MOST && !held; i++)
+	for (int i = 0; i < SLEEPS_MAX && !held; i++)
 	{
 		if (i > 0 && i % SLEEPS == 0 && !holder_runs(set))
 			break;
@@ -120,7 +120,7 @@ tally_holder_self(tally_holder *me)
 	me->alive_boot_ns = tally_boot_ns();
 }
 
-/* The two sets in which a statement of that hash may lie, ascending. */
+/* The two sets in which a statement of that hash may be, ascending. */
 void
 tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2])
 {
@@ -129,12 +129,12 @@ tally_sets_for(const tally_segment *segment, uint64_t tag, uint32_t number[2])
 	uint32_t	b = (uint32_t) (tag * UINT64_C(0x9E3779B97F4A7C15) >> 32) % count;
 
 	if (a == b)
-		b = (a + 1) % count;		/* there are seven at the least */
+		b = (a + 1) % count;		/* there are at least seven */
 	number[0] = a < b ? a : b;
 	number[1] = a < b ? b : a;
 }
 
-/* False: a living process would not let go of it. */
+/* False: a living process kept it for too long. */
 bool
 tally_set_lock(tally_segment *segment, const tally_holder *me, uint32_t number)
 {
@@ -154,15 +154,15 @@ tally_set_unlock(tally_set *set)
 }
 
 /*
- * Nobody sleeps for one set while he holds the other: a holder that is seen to sleep is stuck,
- * and one that others wait for is at work. So they are taken in any order.
+ * No process sleeps for one set while it holds the other, so a sleeping holder is stuck, and a holder that
+ * others wait for is working. The two can therefore be locked in any order.
  */
 bool
 tally_sets_lock(tally_segment *segment, const tally_holder *me, uint64_t tag, tally_sets *sets)
 {
 	int			first = 0;
 
-	sets->orphans = NULL;
+	sets->evicted = NULL;
 	tally_sets_for(segment, tag, sets->number);
 	sets->set[0] = tally_set_at(segment, sets->number[0]);
 	sets->set[1] = tally_set_at(segment, sets->number[1]);

@@ -3,9 +3,13 @@
  * slot.c
  *	  A writer's slot, from claim to retirement.
  *
- * A claim takes the state from FREE to CLAIMING and then the pid from 0 to its own, both by
- * compare-and-swap. The pid decides: a sweep that finds CLAIMING without a pid voids it the
- * same way, so a claimant that was stopped in between, or killed, holds nothing up.
+ * A claim changes the state from FREE to CLAIMING and then the pid from 0 to its own, both by
+ * compare-and-swap. The pid decides: a sweep that finds CLAIMING without a pid voids it in the same
+ * way, so a claimant that was stopped or killed in between blocks nobody.
+ *
+ * Concurrency contract: state and pid are changed by compare-and-swap until the claim is made; from then
+ * on the owner alone writes the entry and the book. After RETIRED they belong to the holder of the merge
+ * lock.
  */
 #include "internal.h"
 
@@ -49,7 +53,7 @@ take_entry(tally_slot_entry *entry, int32_t pid)
 									   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* TALLY_NONE: none is free. */
+/* TALLY_NONE: no slot is free. */
 static uint32_t
 take_lowest(tally_segment *segment, int32_t pid)
 {
@@ -59,9 +63,9 @@ take_lowest(tally_segment *segment, int32_t pid)
 	return TALLY_NONE;
 }
 
-/* What those have left who found the fold lock taken. False: nothing, or it is taken now. */
+/* Merge the slots whose owners found the merge lock taken. False: there are none, or it is taken now. */
 static bool
-fold_left_over(tally_segment *segment)
+merge_left_over(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 
@@ -74,8 +78,8 @@ fold_left_over(tally_segment *segment)
 }
 
 /*
- * When all are taken: look for dead owners, but not each time. A full server forks on, and each
- * look costs a system call or two for every slot.
+ * Look for dead owners when all slots are taken, but not at every claim: a full server keeps forking, and
+ * the search costs a system call or two per slot.
  */
 static bool
 may_sweep(tally_header *header)
@@ -106,7 +110,7 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	tally_slot_entry *entry;
 
 	memset(slot, 0, sizeof(*slot));
-	if (index == TALLY_NONE && (fold_left_over(segment) || (may_sweep(header) && tally_sweep(segment) > 0)))
+	if (index == TALLY_NONE && (merge_left_over(segment) || (may_sweep(header) && tally_sweep(segment) > 0)))
 		index = take_lowest(segment, pid);
 	if (index == TALLY_NONE)
 		return refuse(segment, &header->overflow_slots, ENOSPC);
@@ -139,7 +143,7 @@ tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *
 	return 0;
 }
 
-/* The account runs before anybody can see the slot, so that no instant of its life is without one. */
+/* The account runs before readers can see the slot, so that every instant of its life is accounted for. */
 void
 tally_begin(tally_slot *slot, uint32_t account)
 {
@@ -165,7 +169,7 @@ tally_touch(tally_slot *slot, uint32_t stat)
 
 	if (stat >= segment->cold.directory.count)
 		return TALLY_NONE;
-	/* no more can be in use than have memory; what else the book says is not believed */
+	/* others can write this memory: no more heads can be in use than have memory */
 	if (used > slot->limit)
 		used = slot->limit;
 	for (uint32_t i = 0; i < used; i++)
@@ -197,7 +201,7 @@ tally_retire(tally_slot *slot)
 	uint32_t	generation = entry->generation;
 	uint32_t	index = slot->index;
 
-	/* while its accounts still run, and not under the fold lock, for which others may wait */
+	/* while the accounts still run, and not under the merge lock, for which others may wait */
 	tally_cache_flush_slot(segment, index);
 	tally_relations_flush_slot(segment, index);
 	tally_follow(slot, slot->book->run, tally_now(segment->clock));
@@ -211,12 +215,12 @@ tally_retire(tally_slot *slot)
 		__atomic_store_n(&segment->header->unmerged, 1, __ATOMIC_SEQ_CST);
 		return;
 	}
-	/* somebody's sweep may have been quicker */
+	/* a sweep may have been quicker */
 	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_RETIRED &&
 		tally_peek32(&entry->generation) == generation)
 		tally_merge(segment, index, tally_now(segment->clock));
 	tally_merge_unlock(segment);
-	(void) fold_left_over(segment);
+	(void) merge_left_over(segment);
 }
 
 uint32_t

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statements.c
- *	  The table of statements: find, enter, evict, remove.
+ *	  The table of statements: find, insert, evict, remove.
  *
- * A statement may lie in either of two sets and is entered in the one with more room; with
- * two choices the sets fill up evenly. Where both are full the least used of their entries
- * gives way, one that no cache holds if there is one. No more than two sets are looked at, so
- * an eviction stops nobody but those who want these.
+ * A statement may be in either of two sets and is inserted in the one with more free entries; with two
+ * choices the sets fill up evenly. If both are full, the least used of their entries is evicted,
+ * preferably one that no cache holds. An eviction touches only these two sets, so it delays only the
+ * processes that need them.
+ *
+ * Concurrency contract: a set and its entries are changed by the holder of the set's lock. An entry's seq
+ * is odd while it changes, for readers without the lock. tally_statement_known and
+ * tally_statement_lookup take no lock: their answers are hints.
  */
 #include "internal.h"
 
 #include <string.h>
 
-#define HOME_ROOM 8u				/* with so many free ways a set takes in its own without looking further */
-#define AGEING 32u					/* an eviction takes so much of the usage of those that stay */
+#define HOME_FREE 8u				/* with at least this many free ways, the home set is taken without comparing */
+#define AGEING 32u					/* an eviction lowers the usage of the other entries by this fraction */
 
-/* In tally_set.reserved: that entry was given its text, so that nobody need look at the entry. */
+/* In tally_set.reserved: the entry has its text. Spares a look at the entry itself. */
 static inline uint32_t
 has_text(uint32_t way)
 {
 	return UINT32_C(1) << (8 + way);
 }
 
-/* Which of its two sets is the one in which a statement is looked for first. */
+/* Which of its two sets is searched first for a statement. */
 static inline int
 home_of(const tally_segment *segment, uint64_t tag, const uint32_t number[2])
 {
@@ -35,7 +39,7 @@ number_of(const tally_sets *sets, int which, uint32_t way)
 	return sets->number[which] * TALLY_WAYS + way;
 }
 
-/* The way of a set that is looked at first: the one that is taken if it is free. */
+/* The way of a set that is searched first, and taken if it is free. */
 static inline uint32_t
 first_way(uint64_t tag)
 {
@@ -83,7 +87,7 @@ tally_statement_known(const tally_segment *segment, const tally_statement_key *k
 
 		for (uint32_t n = 0, way = first_way(tag); n < TALLY_WAYS; n++, way = next_way(way))
 			if (__atomic_load_n(&set->tags[way], __ATOMIC_RELAXED) == (uint32_t) tag)
-				/* one that came back after its eviction from a cache wants its text again */
+				/* an entry that was flushed before it had a text still needs one */
 				return (tally_peek32(&set->reserved) & has_text(way)) != 0
 					? number[which] * TALLY_WAYS + way : TALLY_NONE;
 	}
@@ -148,33 +152,6 @@ tally_statement_remove(tally_segment *segment, uint32_t number)
 	tally_text_free(segment, text);
 }
 
-/*
- * What a holder of the set's lock was changing when it died is lost; what it has laid down is
- * not laid down again.
- */
-void
-tally_set_repair(tally_segment *segment, uint32_t number)
-{
-	tally_set  *set = tally_set_at(segment, number);
-
-	for (int i = 0; i < TALLY_SET_LOG; i++)
-		tally_cache_release(segment, set->log[i]);
-
-	for (uint32_t way = 0; set->reserved != 0 && way < TALLY_WAYS; way++)
-	{
-		uint32_t	n = number * TALLY_WAYS + way;
-		tally_statement *statement = tally_statement_at(segment, n);
-
-		if ((statement->seq & 1) != 0)
-		{
-			/* its text may be half given back: blocks are found again by tally_text_repair */
-			statement->text = 0;
-			tally_statement_remove(segment, n);
-			tally_count_one(&segment->header->statements_lost);
-		}
-	}
-}
-
 static bool
 reserve(tally_segment *segment, const tally_sets *sets, int which)
 {
@@ -196,7 +173,7 @@ reserve(tally_segment *segment, const tally_sets *sets, int which)
 	return true;
 }
 
-/* How many, and which of them is looked at first for that hash. */
+/* How many ways are free, and the first of them for that hash. */
 static uint32_t
 free_ways(const tally_set *set, uint64_t tag, uint32_t *first)
 {
@@ -218,45 +195,45 @@ held_ways(const tally_set *set)
 	return count;
 }
 
-/* Its time is not forgotten with it: it is laid down for the statement of id 0 (cache.c). */
+/* Its time is kept: it goes to the statement of id 0 (cache.c). */
 static void
-keep_parts(const tally_statement *victim, const tally_figures *rest, tally_orphans *orphans)
+keep_parts(const tally_statement *victim, const tally_figures *rest, tally_evicted *evicted)
 {
-	uint32_t	n = orphans->used;
+	uint32_t	n = evicted->used;
 
-	/* what a nested one had is within its caller's */
-	if (victim->key.toplevel == 0 || n == TALLY_ORPHANS)
+	/* the time of a nested statement is within its caller's */
+	if (victim->key.toplevel == 0 || n == TALLY_EVICTED)
 		return;
-	orphans->of[n].key = victim->key;
-	orphans->of[n].key.id = 0;
-	memset(orphans->of[n].parts, 0, sizeof(orphans->of[n].parts));
+	evicted->of[n].key = victim->key;
+	evicted->of[n].key.id = 0;
+	memset(evicted->of[n].parts, 0, sizeof(evicted->of[n].parts));
 	if (victim->more != 0)
-		memcpy(orphans->of[n].parts, rest->parts, sizeof(rest->parts));
+		memcpy(evicted->of[n].parts, rest->parts, sizeof(rest->parts));
 	for (int i = 0; i < TALLY_NEAR_PARTS; i++)
 		if (victim->parts[i].stat != 0)
-			tally_parts_add(orphans->of[n].parts, victim->parts[i].stat, victim->parts[i].count,
+			tally_parts_add(evicted->of[n].parts, victim->parts[i].stat, victim->parts[i].count,
 							victim->parts[i].ticks);
-	orphans->used = n + 1;
+	evicted->used = n + 1;
 }
 
 /*
- * Make room in one of the sets: the least used entry, of those that no cache holds if there is
- * one. Of equals one in the set with clearly fewer that are held, or those would gather in some.
+ * Evict the least used entry of the two sets, preferably one that no cache holds. Of equals, prefer the
+ * set with clearly fewer held entries, or these would accumulate in some sets.
  */
 static uint32_t
 evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 {
 	uint32_t	victim = TALLY_NONE;
-	uint64_t	least = UINT64_MAX;
+	uint64_t	lowest = UINT64_MAX;
 	uint32_t	held[2] = {held_ways(sets->set[0]), held_ways(sets->set[1])};
-	/* of two much alike the hash chooses, so that no set keeps what it has longer than another */
+	/* if the sets are similar the hash chooses, so that none keeps its entries longer than another */
 	int			which = held[0] + 2 < held[1] ? 0 : held[1] + 2 < held[0] ? 1 : (int) (tag >> 5 & 1);
 
 	for (int i = 0; i < 2; i++, which = 1 - which)
 	{
 		tally_set  *set = sets->set[which];
 
-		/* like the hand of a clock: among those that are used alike none is passed over for ever */
+		/* begin at a different way each time, so that none of equally used entries is spared for good */
 		for (uint32_t n = 0; n < TALLY_WAYS; n++)
 		{
 			uint32_t	way = (uint32_t) ((set->flushes + n) % TALLY_WAYS);
@@ -264,46 +241,46 @@ evict(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 
 			if (set->tags[way] == 0)
 				continue;
-			if (score < least)
+			if (score < lowest)
 			{
-				least = score;
+				lowest = score;
 				victim = number_of(sets, which, way);
 			}
-			/* rounded up: one that is used no more comes to nothing in the end */
+			/* rounded up, so that an entry no longer used reaches 0 */
 			set->usage[way] -= set->usage[way] / AGEING + (set->usage[way] % AGEING != 0);
 		}
 	}
 	if (victim != TALLY_NONE)
 	{
-		if (sets->orphans != NULL)
-			keep_parts(tally_statement_at(segment, victim), tally_rest_at(segment, victim), sets->orphans);
+		if (sets->evicted != NULL)
+			keep_parts(tally_statement_at(segment, victim), tally_rest_at(segment, victim), sets->evicted);
 		tally_statement_remove(segment, victim);
 		tally_count_one(&segment->header->statements_evicted);
 	}
 	return victim;
 }
 
-/* A free entry of the two sets, of the one with more room if it can have memory. */
+/* A free entry of the two sets: of the one with more, if it can have memory. */
 static uint32_t
-find_room(tally_segment *segment, const tally_sets *sets, uint64_t tag)
+find_free(tally_segment *segment, const tally_sets *sets, uint64_t tag)
 {
 	uint32_t	first[2] = {0, 0};
-	uint32_t	room[2] = {free_ways(sets->set[0], tag, &first[0]), free_ways(sets->set[1], tag, &first[1])};
+	uint32_t	free_count[2] = {free_ways(sets->set[0], tag, &first[0]), free_ways(sets->set[1], tag, &first[1])};
 	int			home = home_of(segment, tag, sets->number);
-	int			which = room[home] >= HOME_ROOM || room[home] >= room[1 - home] ? home : 1 - home;
+	int			which = free_count[home] >= HOME_FREE || free_count[home] >= free_count[1 - home] ? home : 1 - home;
 
 	for (int i = 0; i < 2; i++, which = 1 - which)
-		if (room[which] > 0 && reserve(segment, sets, which))
+		if (free_count[which] > 0 && reserve(segment, sets, which))
 			return number_of(sets, which, first[which]);
 	return TALLY_NONE;
 }
 
-/* Enter a statement that is in neither set, with nothing counted yet. */
+/* Insert a statement that is in neither set, with zero counts. */
 uint32_t
 tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_statement_key *key,
 					   uint64_t tag, const tally_statement_text *text)
 {
-	uint32_t	number = find_room(segment, sets, tag);
+	uint32_t	number = find_free(segment, sets, tag);
 	tally_statement *statement;
 
 	if (number == TALLY_NONE)
@@ -340,7 +317,7 @@ tally_statement_insert(tally_segment *segment, tally_sets *sets, const tally_sta
 	return number;
 }
 
-/* An entry that came without its text gets it. */
+/* Give an entry its text if it was inserted without. */
 static void
 give_text(tally_segment *segment, uint32_t number, const tally_statement_text *text)
 {
@@ -371,21 +348,7 @@ tally_statement_obtain(tally_segment *segment, tally_sets *sets, const tally_sta
 
 /* ---------------------------------------------------------------- adding up */
 
-static void
-add_moments(tally_moments *to, const tally_moments *from)
-{
-	if (from->count == 0)
-		return;
-	if (to->count == 0 || from->min < to->min)
-		to->min = from->min;
-	if (from->max > to->max)
-		to->max = from->max;
-	to->count += from->count;
-	to->total += from->total;
-	to->squares += from->squares;
-}
-
-/* Touches no line of the sums to which there is nothing to add. */
+/* Touches no cache line of the sums to which there is nothing to add. */
 static void
 add_words(uint64_t *to, const uint64_t *from, size_t count)
 {
@@ -406,13 +369,13 @@ earlier_of(int64_t a, int64_t b)
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* All that does not lie in an entry itself. */
+/* All counts that are in the rest only. */
 static void
 add_far(tally_counts *to, const tally_counts *from)
 {
 	add_words(to->blocks + 1, from->blocks + 1,
 			  (offsetof(tally_counts, plan) - offsetof(tally_counts, blocks)) / sizeof(uint64_t) - 1);
-	add_moments(&to->plan, &from->plan);
+	tally_moments_merge(&to->plan, &from->plan);
 	add_words(to->io_ns, from->io_ns,
 			  (sizeof(*from) - offsetof(tally_counts, io_ns)) / sizeof(uint64_t));
 }
@@ -424,7 +387,7 @@ tally_counts_add(tally_counts *to, const tally_counts *from)
 							  first_of(from->first_us, from->last_us));
 	if (from->last_us > to->last_us)
 		to->last_us = from->last_us;
-	add_moments(&to->exec, &from->exec);
+	tally_moments_merge(&to->exec, &from->exec);
 	to->rows += from->rows;
 	to->blocks[0] += from->blocks[0];
 	add_far(to, from);
@@ -463,7 +426,7 @@ tally_statement_figures(const tally_segment *segment, uint32_t number, tally_fig
 	tally_statement_add_near(&copy, figures);
 }
 
-/* Its rest, which is in use from now on. */
+/* The entry's rest, which is in use from now on. */
 __attribute__((noinline)) static tally_figures *
 rest_of(tally_segment *segment, tally_statement *statement, uint32_t number)
 {
@@ -503,7 +466,7 @@ add_part(tally_segment *segment, tally_statement *statement, uint32_t number, co
 	tally_parts_add(rest_of(segment, statement, number)->parts, part->stat, part->count, part->ticks);
 }
 
-/* The caller has begun the statement. `more`: there is more than the first line of the counts. */
+/* The caller has begun the statement. `more`: more of the counts is in use than the first cache line. */
 static inline void
 add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
 	   const tally_counts *counts, const tally_part *parts, bool more)
@@ -513,13 +476,13 @@ add_to(tally_segment *segment, tally_statement *statement, uint32_t number,
 		uint32_t	middle = tally_bucket(counts->exec.total / counts->exec.count);
 		uint32_t	most = TALLY_HIST_BUCKETS - TALLY_NEAR_BUCKETS;
 
-		/* others may take a little less, or twice as long */
+		/* further executions may take a little less time, or twice as long */
 		statement->base = middle < 4 ? 0 : middle - 4 < most ? middle - 4 : most;
 	}
-	add_moments(&statement->exec, &counts->exec);
+	tally_moments_merge(&statement->exec, &counts->exec);
 	statement->rows += counts->rows;
 	statement->hits += counts->blocks[0];
-	/* a single execution's first instant is its last: that line need not be looked at */
+	/* a single execution's first instant is its last, so first_us, on another cache line, is not read */
 	if (counts->last_us != 0)
 		statement->first_us = earlier_of(statement->first_us, counts->exec.count <= 1 ? counts->last_us
 										 : first_of(counts->first_us, counts->last_us));
@@ -538,27 +501,27 @@ use(tally_set *set, uint32_t way, uint64_t times)
 		: (uint16_t) (set->usage[way] + times);
 }
 
-/* Add what a place of a slot's cache holds to its entry, and log it as `item`; the place stays as it is. */
+/* Add a local entry to its shared entry, and log it as `item`. The local entry stays as it is. */
 void
-tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_statement *place,
+tally_statement_add(tally_segment *segment, uint32_t number, const tally_local_statement *local,
 					uint64_t item)
 {
 	tally_set  *set = tally_set_at(segment, number / TALLY_WAYS);
 	tally_statement *statement = tally_statement_at(segment, number);
-	const tally_moments *exec = &place->counts.exec;
+	const tally_moments *exec = &local->counts.exec;
 
 	statement_begin(statement);
-	add_to(segment, statement, number, &place->counts, place->parts, place->more != 0);
+	add_to(segment, statement, number, &local->counts, local->parts, local->more != 0);
 	if (exec->count == 1)
 		add_bucket(segment, statement, number, tally_bucket(exec->max), 1);
 	else if (exec->count > 1)
 		for (uint32_t b = tally_bucket(exec->min); b <= tally_bucket(exec->max); b++)
-			if (place->hist[b] != 0)
-				add_bucket(segment, statement, number, b, place->hist[b]);
+			if (local->hist[b] != 0)
+				add_bucket(segment, statement, number, b, local->hist[b]);
 	use(set, number % TALLY_WAYS, exec->count);
 	TALLY_POINT("counts added");
 	__atomic_store_n(&set->log[set->flushes % TALLY_SET_LOG], item, __ATOMIC_RELAXED);
-	TALLY_POINT("fold logged");
+	TALLY_POINT("flush logged");
 	__atomic_store_n(&set->flushes, set->flushes + 1, __ATOMIC_RELEASE);
 	statement_end(statement);
 }
@@ -612,114 +575,4 @@ tally_statements_count(const tally_segment *segment)
 		for (uint32_t way = 0; way < TALLY_WAYS; way++)
 			count += __atomic_load_n(&tally_set_at(segment, s)->tags[way], __ATOMIC_RELAXED) != 0;
 	return count;
-}
-
-/* ---------------------------------------------------------------- forgetting */
-
-static bool
-is_meant(const tally_statement_key *key, const tally_statement_filter *filter)
-{
-	return (filter->id == 0 || key->id == filter->id) &&
-		(filter->database_id == 0 || key->database_id == filter->database_id) &&
-		(filter->user_id == 0 || key->user_id == filter->user_id);
-}
-
-#define LOOKS 1000					/* at a place that changes; a dead writer's may stay odd */
-
-/* Mark what a place counts now as forgotten, if it is meant. */
-static void
-drop_place(tally_local_statement *place, const tally_statement_filter *filter)
-{
-	tally_statement_key key;
-	uint64_t	generation;
-	uint64_t	seq;
-	uint64_t	drop;
-	int			looks = 0;
-
-	do
-	{
-		seq = __atomic_load_n(&place->seq, __ATOMIC_ACQUIRE);
-		generation = tally_peek64(&place->generation);
-		tally_copy_words(&key, &place->key, sizeof(key));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	} while (((seq & 1) != 0 || seq != __atomic_load_n(&place->seq, __ATOMIC_RELAXED)) &&
-			 ++looks < LOOKS);
-	if (__atomic_load_n(&place->state, __ATOMIC_RELAXED) != 1 || !is_meant(&key, filter))
-		return;
-	/* never back: another's reset may have seen a later use of the place */
-	drop = __atomic_load_n(&place->drop, __ATOMIC_RELAXED);
-	while (drop < generation &&
-		   !__atomic_compare_exchange_n(&place->drop, &drop, generation, false,
-										__ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
-}
-
-/* With the set's lock. */
-static uint32_t
-clear_set(tally_segment *segment, uint32_t number, const tally_statement_filter *filter)
-{
-	const tally_set *set = tally_set_at(segment, number);
-	uint32_t	forgotten = 0;
-
-	for (uint32_t way = 0; way < TALLY_WAYS; way++)
-	{
-		uint32_t	entry = number * TALLY_WAYS + way;
-
-		if (set->tags[way] != 0 && is_meant(&tally_statement_at(segment, entry)->key, filter))
-		{
-			tally_statement_remove(segment, entry);
-			forgotten++;
-		}
-	}
-	return forgotten;
-}
-
-/*
- * Caches first. Whoever lays a place down looks for its mark with the locks of its sets: if it
- * finds none it is done before we have those locks, and is cleared; if it finds one it lays
- * nothing down. So each set is locked, even if it seems to be empty.
- */
-uint32_t
-tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter)
-{
-	tally_header *header = segment->header;
-	tally_holder me;
-	uint32_t	forgotten = 0;
-
-	tally_holder_self(&me);
-	for (uint32_t slot = 0; slot < segment->cold.caches.count; slot++)
-		for (uint32_t i = 0; i < tally_cache_limit(segment, slot); i++)
-			drop_place(&tally_local_statements_of(segment, slot)[i], filter);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
-	{
-		if (!tally_set_lock(segment, &me, s))
-		{
-			tally_count_one(&header->statements_dropped);
-			continue;
-		}
-		forgotten += clear_set(segment, s, filter);
-		tally_set_unlock(tally_set_at(segment, s));
-	}
-	return forgotten;
-}
-
-uint32_t
-tally_statements_repair(tally_segment *segment)
-{
-	tally_header *header = segment->header;
-	uint64_t	before = header->statements_lost;
-
-	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
-	{
-		tally_set  *set = tally_set_at(segment, s);
-
-		tally_set_repair(segment, s);
-		memset(set->pins, 0, sizeof(set->pins));
-		set->lock_boot_ns = 0;
-		__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
-	}
-	if (segment->cold.sets.count != 0)
-		tally_text_repair(segment);
-	return (uint32_t) (header->statements_lost - before);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * sweep.c
- *	  Finds slots that nobody will finish, and merges them.
+ *	  Finds slots that nobody else will finish, and merges them.
  *
- * Death is judged only in the pid namespace of the segment; what is complete (RETIRED, or
- * left FOLDING by a dead folder) needs no judgement.
+ * Whether a process has ended can be seen only in the segment's pid namespace. A slot that is complete
+ * (RETIRED, or left MERGING by a process that died) can be merged from any.
+ *
+ * Concurrency contract: judge() reads without a lock, so it only gives a reason to take the merge lock;
+ * under the lock it is asked again.
  */
 #include "internal.h"
 
@@ -13,27 +16,28 @@ typedef enum verdict
 	KEEP,
 	REFUSE,							/* a claimant is between its two steps, or died there */
 	MERGE,							/* the book counts */
-	RELEASE							/* never got as far as a book, or it is lost */
+	RELEASE							/* it has no book yet, or its book is lost */
 } verdict;
 
-/* Whom the sweep takes for dead. */
-typedef enum judgement
+/* Which owners the sweep takes for dead. */
+typedef enum dead_owners
 {
-	NOBODY,							/* only what is complete already is merged */
-	THE_GONE,						/* whose process is gone, as seen from this pid namespace */
+	NONE,							/* only complete slots are merged */
+	ENDED,							/* those whose process has ended, seen from this pid namespace */
 	ALL								/* no writer is alive */
-} judgement;
+} dead_owners;
 
 static bool
-is_dead(tally_slot_entry *entry, int32_t owner, judgement whom)
+is_dead(tally_slot_entry *entry, int32_t owner, dead_owners dead)
 {
-	return whom == ALL || (whom == THE_GONE && 
+	return dead == ALL ||
+		(dead == ENDED &&
 		 tally_process_ended(owner, __atomic_load_n(&entry->claimed_boot_ns, __ATOMIC_RELAXED)));
 }
 
-/* What is to be done with the entry, as it looks now. It may change until the merge lock is held. */
+/* What to do with the entry in its present state, which may change until the merge lock is held. */
 static verdict
-judge(tally_slot_entry *entry, judgement whom)
+judge(tally_slot_entry *entry, dead_owners dead)
 {
 	uint32_t	state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
 	int32_t		owner = __atomic_load_n(&entry->pid, __ATOMIC_ACQUIRE);
@@ -44,11 +48,11 @@ judge(tally_slot_entry *entry, judgement whom)
 		case TALLY_SLOT_MERGING:
 			return MERGE;
 		case TALLY_SLOT_LIVE:
-			return is_dead(entry, owner, whom) ? MERGE : KEEP;
+			return is_dead(entry, owner, dead) ? MERGE : KEEP;
 		case TALLY_SLOT_CLAIMING:
 			if (owner == 0)
-				return whom != NOBODY ? REFUSE : KEEP;
-			return owner == TALLY_PID_VOID || is_dead(entry, owner, whom) ? RELEASE : KEEP;
+				return dead != NONE ? REFUSE : KEEP;
+			return owner == TALLY_PID_VOID || is_dead(entry, owner, dead) ? RELEASE : KEEP;
 		default:
 			return KEEP;
 	}
@@ -66,11 +70,11 @@ refuse(tally_slot_entry *entry)
 
 /* The caller holds the merge lock. */
 static bool
-settle(tally_segment *segment, uint32_t index, judgement whom)
+settle(tally_segment *segment, uint32_t index, dead_owners dead)
 {
 	tally_slot_entry *entry = tally_entry_at(segment, index);
 
-	switch (judge(entry, whom))
+	switch (judge(entry, dead))
 	{
 		case MERGE:
 			tally_merge(segment, index, tally_now(segment->clock));
@@ -91,21 +95,21 @@ settle(tally_segment *segment, uint32_t index, judgement whom)
 }
 
 static uint32_t
-sweep(tally_segment *segment, judgement whom)
+sweep(tally_segment *segment, dead_owners dead)
 {
 	bool		locked = false;
 	uint32_t	swept = 0;
 
-	/* a holder that died may have left half a fold and readers waiting for its end */
+	/* a holder that died may have left half a merge, whose end readers wait for */
 	if (__atomic_load_n(&segment->header->merge_lock, __ATOMIC_RELAXED) != 0)
 		locked = tally_merge_try_lock(segment);
 	for (uint32_t i = 0; i < segment->cold.slots; i++)
 	{
-		if (judge(tally_entry_at(segment, i), whom) == KEEP)
+		if (judge(tally_entry_at(segment, i), dead) == KEEP)
 			continue;
 		if (!locked && !(locked = tally_merge_try_lock(segment)))
 			break;
-		swept += settle(segment, i, whom);
+		swept += settle(segment, i, dead);
 	}
 	if (locked)
 		tally_merge_unlock(segment);
@@ -117,35 +121,35 @@ tally_sweep(tally_segment *segment)
 {
 	uint64_t	mine = tally_pid_namespace();
 
-	return sweep(segment, mine != 0 && mine == segment->header->pid_namespace ? THE_GONE : NOBODY);
+	return sweep(segment, mine != 0 && mine == segment->header->pid_namespace ? ENDED : NONE);
 }
 
 /*
- * A container that is started anew has another pid namespace and finds the last one's slots: none
- * of their owners is alive. In the same namespace one may be, the server's logger for one.
+ * A restarted container has another pid namespace and finds the slots of the last one, whose owners are
+ * all dead. In the same namespace some may be alive: the server's logger, for example.
  */
 uint32_t
 tally_take_over(tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	uint64_t	mine = tally_pid_namespace();
-	judgement	whom = mine != 0 && mine == header->pid_namespace ? THE_GONE : ALL;
+	dead_owners dead = mine != 0 && mine == header->pid_namespace ? ENDED : ALL;
 
-	if (whom == ALL)
+	if (dead == ALL)
 	{
-		/* nor is whoever held the lock */
+		/* and so is the holder of the lock */
 		__atomic_store_n(&header->merge_lock_boot_ns, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&header->merge_lock, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&header->pid_namespace, mine, __ATOMIC_RELEASE);
 	}
-	return sweep(segment, whom);
+	return sweep(segment, dead);
 }
 
-/* What others could not fold because we had the lock. */
+/* Merge what others could not because this process had the lock. */
 void
 tally_merge_retired(tally_segment *segment)
 {
 	for (uint32_t i = 0; i < segment->cold.slots; i++)
-		if (judge(tally_entry_at(segment, i), NOBODY) != KEEP)
-			(void) settle(segment, i, NOBODY);
+		if (judge(tally_entry_at(segment, i), NONE) != KEEP)
+			(void) settle(segment, i, NONE);
 }

@@ -5,7 +5,7 @@
  */
 #include "internal.h"
 
-/* NULL is the empty text. What is longer is cut. */
+/* NULL is the empty text. A longer text is cut. */
 void
 tally_text(char *to, size_t size, const char *from)
 {
@@ -18,7 +18,7 @@ tally_text(char *to, size_t size, const char *from)
 		to[i] = '\0';
 }
 
-/* Is that what tally_text would write? */
+/* Would tally_text write the same? */
 bool
 tally_text_is(const char *text, size_t size, const char *from)
 {

@@ -3,10 +3,11 @@
  * text_blocks.c
  *	  Texts of statements, in chains of blocks.
  *
- * Free blocks are a stack whose head carries a tag, so that a head which was taken and put
- * back meanwhile is not mistaken for itself. Blocks that were never used come after it, from
- * a counter; their memory is asked for as they are first taken. A process that dies between
- * taking blocks and giving them to a statement loses them until tally_text_repair.
+ * Concurrency contract: free blocks are a stack, changed by compare-and-swap. Its head carries a tag, so
+ * that a head which was popped and pushed again meanwhile is not mistaken for the old one. Blocks that
+ * were never used are taken from a counter, and get memory at that moment. A block taken by a process is
+ * its own until a statement has it, and then immutable. A process that dies in between loses its blocks
+ * until tally_text_repair.
  */
 #include "internal.h"
 
@@ -36,7 +37,7 @@ push(tally_segment *segment, uint32_t first, uint32_t last)
 										  __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* A block that was used before; TALLY_NONE: there is none. */
+/* A free block that was used before; TALLY_NONE: there is none. */
 static uint32_t
 pop(tally_segment *segment)
 {
@@ -60,7 +61,7 @@ pop(tally_segment *segment)
 }
 
 /*
- * Memory for blocks from `first` on, of which all before are in use: a page that begins before
+ * Reserve memory for blocks from `first` on. All blocks before are in use, so a page that begins before
  * `first` has memory already.
  */
 static bool
@@ -77,8 +78,8 @@ reserve(tally_segment *segment, uint64_t first, uint32_t count)
 }
 
 /*
- * Up to `wanted` blocks that were never used, in a row: the first, and how many. They have
- * memory before they are counted as used, so tally_text_repair may touch all that are.
+ * Up to `wanted` consecutive blocks that were never used: the first, and how many. They have memory before
+ * texts_used counts them, so tally_text_repair may touch every block that it counts.
  */
 static uint32_t
 take_fresh(tally_segment *segment, uint32_t wanted, uint32_t *got)
@@ -104,8 +105,8 @@ take_fresh(tally_segment *segment, uint32_t wanted, uint32_t *got)
 }
 
 /*
- * Store a text: 1 + its first block, 0 where there is none for it. `kept` is how much of it
- * found room.
+ * Store a text. Returns 1 + its first block, or 0 if no block is free; `kept` is how many bytes were
+ * stored.
  */
 uint32_t
 tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uint32_t *kept)
@@ -137,7 +138,7 @@ tally_text_store(tally_segment *segment, const char *bytes, uint32_t length, uin
 			break;
 		block = block_at(segment, number);
 		memcpy(block->bytes, bytes + *kept, size);
-		/* by then another may be looking at the block, which it found on the free list */
+		/* another process may still read this word, having found the block on the free list */
 		__atomic_store_n(link, number + 1, __ATOMIC_RELAXED);
 		link = &block->next;
 		*kept += size;
@@ -157,7 +158,7 @@ tally_text_free(tally_segment *segment, uint32_t first)
 
 	if (first == 0 || first > count)
 		return;
-	/* no longer than all there are, whatever was written into them */
+	/* a chain is no longer than all blocks, whatever others wrote into them */
 	for (uint32_t steps = 0; steps < count; steps++)
 	{
 		uint32_t	next = block_at(segment, last - 1)->next;
@@ -190,7 +191,7 @@ tally_statement_text_copy(const tally_segment *segment, const tally_statement *s
 	return done;
 }
 
-/* With nobody else alive: every block that no statement has is free. */
+/* When no other writer is alive: free every block that no statement has. */
 void
 tally_text_repair(tally_segment *segment)
 {
@@ -210,7 +211,7 @@ tally_text_repair(tally_segment *segment)
 		statement = tally_statement_at(segment, n);
 		for (uint32_t next = statement->text; next != 0;)
 		{
-			/* out of bounds, or another's already: the text ends here */
+			/* out of bounds, or another statement's block: the chain is damaged */
 			if (next > used || taken[next - 1])
 			{
 				tally_statement_remove(segment, n);

@@ -3,32 +3,33 @@
  * unsynced.c
  *	  What was written to each file since it was last synced.
  *
- * A file lies in one of the TALLY_FILE_WAYS ways of the set that its hash gives. The counters
- * only grow, so that none has to be set back when a way changes hands: a file with nothing to be
- * synced has synced what it has written, and so has the next one there, of which nothing is known.
+ * A file uses one of the TALLY_FILE_WAYS ways of the set that its hash gives. The counters only grow, so
+ * none has to be zeroed when a way gets another file: all writes of a file without unsynced writes are
+ * synced, which is what a new file begins with.
  *
- * Who takes a way for another file puts 1 in the place of the name first, and then looks once more
- * whether there is nothing to be synced. A writer adds and then looks whether the name is still its
- * file's. So either sees the other, and a write is not counted for another's file. A process
- * that is killed between the two leaves a 1 behind and the set has a way less.
+ * Concurrency contract: any process changes anything, by atomic operations. To give a way to another
+ * file, a process sets the name to 1 and then checks again that the way has no unsynced writes. A writer
+ * adds and then checks that the name is still its file's. So one of the two sees the other, and no write
+ * is counted for another file. A process that is killed between the two steps leaves a 1 behind, and the
+ * set has one way less.
  *
- * Where every way has something to be synced one of them is given up, and counted: a file that
- * is never synced (or not by anybody that we see) must not keep others out for good.
+ * Where every way has unsynced writes, one of them is replaced, which is counted: a file that is never
+ * synced (or not by a process that we observe) must not keep others out for good.
  */
 #include "internal.h"
 
-#define CHANGING UINT64_C(1)
-#define TRIES 4						/* of adding to a way that changes hands */
+#define REPLACING UINT64_C(1)
+#define TRIES 4						/* of adding to a way that is being replaced */
 
 uint64_t
 tally_file_hash(const char *name)
 {
 	uint64_t	hash = tally_text_hash(name);
 
-	/* the last letters, in which names differ, must reach all bits */
+	/* names differ in their last characters, which must affect all bits */
 	hash = (hash ^ hash >> 32) * UINT64_C(0xD6E8FEB86659FD93);
 	hash ^= hash >> 32;
-	return hash <= CHANGING ? hash + 2 : hash;
+	return hash <= REPLACING ? hash + 2 : hash;
 }
 
 static tally_unsynced *
@@ -59,7 +60,7 @@ is_clean(tally_unsynced_file *file)
 		__atomic_load_n(&file->synced_bytes, __ATOMIC_SEQ_CST);
 }
 
-/* Bring the mark up to what was reached; what that is more than before, for one of two at once. */
+/* Raise the mark to `reached`. Returns by how much; of two processes at once only one gets it. */
 static uint64_t
 advance(uint64_t *mark, uint64_t reached)
 {
@@ -80,7 +81,7 @@ take(tally_unsynced_file *file, uint64_t *writes, uint64_t *bytes)
 	*bytes += advance(&file->synced_bytes, __atomic_load_n(&file->bytes, __ATOMIC_SEQ_CST));
 }
 
-/* Take a way for this file, if its own has nothing to be synced, or must give way. */
+/* Give a way to this file, if its present file has no unsynced writes, or must be replaced. */
 static bool
 take_way(tally_unsynced *set, uint32_t way, uint64_t name, bool must)
 {
@@ -88,8 +89,8 @@ take_way(tally_unsynced *set, uint32_t way, uint64_t name, bool must)
 	uint64_t	writes = 0,
 				bytes = 0;
 
-	if (before == CHANGING || (!must && !is_clean(&set->files[way])) ||
-		!__atomic_compare_exchange_n(&set->names[way], &before, CHANGING, false,
+	if (before == REPLACING || (!must && !is_clean(&set->files[way])) ||
+		!__atomic_compare_exchange_n(&set->names[way], &before, REPLACING, false,
 									 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return false;
 	TALLY_POINT("way taken");
@@ -104,7 +105,7 @@ take_way(tally_unsynced *set, uint32_t way, uint64_t name, bool must)
 	return true;
 }
 
-/* Where the file is counted; two who come at once may take a way each, and a sync takes from both. */
+/* The way that counts this file. Two processes at once may take a way each; a sync takes from both. */
 static uint32_t
 way_for(tally_segment *segment, uint64_t name)
 {

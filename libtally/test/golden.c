@@ -8,18 +8,18 @@
  * The library does the writing; whatever it takes from clocks and the machine is then
  * replaced by fixed values. Ticks are nanoseconds. What is in it:
  *
- *	  slot 0	a client backend, reset at tick 3 s, executing, a wait of it not yet recorded
+ *	  slot 0	a client backend, reset at tick 3 s, executing, with a pending wait
  *	  slot 1	a parallel worker that has not followed the reset
  *	  slot 2	free; two WAL writers were there, both merged into group 4
  *	  slot 3	free, never claimed
  *	  entry 5	the group of last resort, empty
  *
- * And of statements: 1 with a text of 300 bytes, laid down by slot 1 and cached again by slot
+ * And of statements: 1 with a text of 300 bytes, flushed by slot 1 and cached again by slot
  * 0; 2 in the table with nothing counted yet but in slot 0's cache, which also works for it
- * now; 3 cached by slot 0, but dropped by a reset of its own.
+ * now; 3 cached by slot 0, but dropped by a reset of that statement.
  *
- * And of files: one with two writes not synced, one that was synced since; a relation laid down by
- * slot 2 and in a place of slot 0, one in a place only, and one that is gone.
+ * And of files: one with two unsynced writes, one synced since; a relation flushed by
+ * slot 2 and in a local entry of slot 0, one in a local entry only, and an unlinked one.
  */
 #include "tally_files.h"
 #include "tally_statements.h"
@@ -127,15 +127,15 @@ write_backend(tally_slot *slot, uint32_t cpu, uint32_t read, uint32_t idle, uint
 	tally_switch_later(slot, a, 3 * SECOND + 270000300);
 }
 
-/* One execution; every count is another number, made from `seed`. */
+/* One execution; every count is a different number, computed from `seed`. */
 static void
-execute(tally_local_statement *place, uint64_t ticks, uint64_t seed, uint32_t cpu, uint32_t read)
+execute(tally_local_statement *local, uint64_t ticks, uint64_t seed, uint32_t cpu, uint32_t read)
 {
-	tally_counts *counts = &place->counts;
+	tally_counts *counts = &local->counts;
 
-	tally_local_statement_begin(place);
-	tally_local_statement_count(place, ticks, 1700000000000000 + (int64_t) (seed + ticks));
-	place->more = 1;
+	tally_local_statement_begin(local);
+	tally_local_statement_count(local, ticks, 1700000000000000 + (int64_t) (seed + ticks));
+	local->more = 1;
 	tally_moments_add(&counts->plan, ticks / 8);
 	counts->rows += seed + 1;
 	for (uint32_t i = 0; i < 10; i++)
@@ -155,12 +155,12 @@ execute(tally_local_statement *place, uint64_t ticks, uint64_t seed, uint32_t cp
 	counts->worker_ticks += seed + 55;
 	for (uint32_t i = 0; i < 8; i++)
 		counts->jit[i] += seed + 60 + i;
-	tally_parts_add(place->parts, 1 + cpu, 2, ticks / 4);
-	tally_parts_add(place->parts, 1 + read, 1, ticks - ticks / 4);
-	tally_local_statement_end(place);
+	tally_parts_add(local->parts, 1 + cpu, 2, ticks / 4);
+	tally_parts_add(local->parts, 1 + read, 1, ticks - ticks / 4);
+	tally_local_statement_end(local);
 }
 
-/* A place in which the statement stays, as if it had come lately. */
+/* A local entry in which the statement stays, as if it had been seen recently. */
 static tally_local_statement *
 stay(tally_cache *cache, const tally_statement_key *key, const tally_statement_text *text)
 {
@@ -185,7 +185,7 @@ write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
 	tally_statement_filter filter = {.user_id = 11};
 	tally_cache cache,
 				other;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	tally_current *current;
 
 	for (size_t i = 0; i < sizeof(long_text); i++)
@@ -193,9 +193,9 @@ write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
 	memcpy(long_text, "select $1", 9);
 	if (tally_cache_open(a, &cache) != 0 || tally_cache_open(b, &other) != 0)
 		_exit(1);
-	place = stay(&other, &first, &texts[0]);
-	execute(place, 1000, 100, cpu, read);
-	execute(place, 1000000, 200, cpu, read);
+	local = stay(&other, &first, &texts[0]);
+	execute(local, 1000, 100, cpu, read);
+	execute(local, 1000000, 200, cpu, read);
 	tally_cache_flush(&other);
 	execute(stay(&cache, &first, NULL), 500, 300, cpu, read);
 	execute(stay(&cache, &second, &texts[1]), 7, 400, cpu, read);
@@ -215,31 +215,31 @@ write_statements(tally_slot *a, tally_slot *b, uint32_t cpu, uint32_t read)
 	tally_current_end(current);
 }
 
-/* An operation of each kind, of ever more ticks and bytes. */
+/* One operation of each kind, with increasing ticks and bytes. */
 static void
 work_on(tally_relations *relations, const tally_relation_key *key, uint64_t seed)
 {
 	uint32_t	entry = tally_relation_find(&segment, key);
-	tally_local_relation *place = tally_local_relation_for(relations, tally_relation_hash(key), entry);
+	tally_local_relation *local = tally_local_relation_for(relations, tally_relation_hash(key), entry);
 
 	for (uint32_t i = 0; i < TALLY_RELATION_OPERATIONS; i++)
-		tally_relation_add(place, (tally_relation_operation) i, seed + i, 8192 * (seed + i), i == 3);
+		tally_relation_add(local, (tally_relation_operation) i, seed + i, 8192 * (seed + i), i == 3);
 }
 
 static const tally_relation_key table = {.tablespace = 1663,.database = 16384,.relation = 16400};
 
-/* By a slot that ends after it. */
+/* By a slot that ends afterwards. */
 static void
 lay_down_relations(tally_slot *slot)
 {
-	static const tally_relation_key gone = {.tablespace = 1663,.database = 16384,.relation = 16500,.backend = 4};
+	static const tally_relation_key unlinked = {.tablespace = 1663,.database = 16384,.relation = 16500,.backend = 4};
 	tally_relations relations;
 
 	if (tally_relations_open(slot, &relations) != 0)
 		_exit(1);
 	work_on(&relations, &table, 100);
-	work_on(&relations, &gone, 200);
-	tally_relation_unlinked(&segment, &gone);
+	work_on(&relations, &unlinked, 200);
+	tally_relation_unlinked(&segment, &unlinked);
 }
 
 static void

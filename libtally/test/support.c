@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,10 +77,18 @@ test_close(tally_segment *segment)
 	unlink(test_path("segment"));
 }
 
+static char small_tmpfs[64];
+
 int
 test_teardown(void **state)
 {
 	tally_test_hook = NULL;
+	if (small_tmpfs[0] != '\0')
+	{
+		umount2(small_tmpfs, MNT_DETACH);
+		rmdir(small_tmpfs);
+		small_tmpfs[0] = '\0';
+	}
 	test_close(*state);
 	return 0;
 }
@@ -91,6 +100,40 @@ test_claim(tally_segment *segment, const char *kind, tally_slot *slot)
 
 	assert_int_equal(tally_claim(segment, &identity, slot), 0);
 	tally_begin(slot, TALLY_NONE);
+}
+
+const char *
+test_small_tmpfs(const char *size)
+{
+	char		made[] = "/dev/shm/tally_full.XXXXXX";
+	char		option[32];
+
+	snprintf(option, sizeof(option), "size=%s", size);
+	assert_non_null(mkdtemp(made));
+	if (geteuid() != 0 || mount("tally", made, "tmpfs", 0, option) != 0)
+	{
+		rmdir(made);
+		print_message("SKIPPED: only root can mount a small tmpfs\n");
+		skip();
+	}
+	return strcpy(small_tmpfs, made);
+}
+
+void
+test_fill_but(const char *path, int free_blocks)
+{
+	static char block[4096];
+	FILE	   *file = fopen(path, "w");
+	int			blocks = 0;
+
+	assert_non_null(file);
+	setvbuf(file, NULL, _IONBF, 0);
+	/* bounded, so that a failing test cannot fill a file system of the machine */
+	while (blocks <= 1024 && fwrite(block, sizeof(block), 1, file) == 1)
+		blocks++;
+	assert_true(blocks <= 1024);
+	assert_int_equal(ftruncate(fileno(file), blocks > free_blocks ? (blocks - free_blocks) * 4096L : 0), 0);
+	fclose(file);
 }
 
 static void
@@ -139,7 +182,7 @@ count_in(tally_book *book, uint32_t stat)
 	return 0;
 }
 
-/* False: the slot has changed hands meanwhile. */
+/* False: the slot has another owner now. */
 static bool
 read_slot(tally_slot_entry *entry, tally_book *book, uint32_t stat, uint32_t *generation,
 		  uint64_t *count)
@@ -188,11 +231,11 @@ try_live_count(const tally_segment *segment, uint32_t stat, uint64_t *sum)
 		return false;
 	for (uint64_t n = first; n < last; n++)
 	{
-		uint64_t	fold = *(uint64_t *) tally_at(segment, &header->merge_log,
+		uint64_t	merge = *(uint64_t *) tally_at(segment, &header->merge_log,
 												  (uint32_t) (n % header->merge_log.count));
 
-		if (generations[(uint32_t) fold] == fold >> 32)
-			counts[(uint32_t) fold] = 0;
+		if (generations[(uint32_t) merge] == merge >> 32)
+			counts[(uint32_t) merge] = 0;
 	}
 	for (uint32_t i = 0; i < header->slots; i++)
 		*sum += counts[i];
@@ -236,7 +279,7 @@ test_sessions(const tally_segment *segment)
 	return sum;
 }
 
-/* By read: most of a book is a hole, and a look through the mapping would give it memory. */
+/* By pread: most of a book is a hole, and reading it through the mapping would give it memory. */
 static bool
 is_zero(int fd, uint64_t at, uint64_t end)
 {

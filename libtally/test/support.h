@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * support.h
- *	  What the tests share: a segment of their own, a reading of it, children.
+ *	  What the tests share: a segment, a reading of it, children.
  */
 #ifndef TALLY_TEST_SUPPORT_H
 #define TALLY_TEST_SUPPORT_H
@@ -23,8 +23,14 @@ extern const char *test_path(const char *name);
 extern void test_options(tally_options *options);
 extern void test_open(tally_segment *segment, const tally_options *options);
 extern void test_close(tally_segment *segment);
-/* A teardown for a setup that has put its segment there. */
+/* A teardown for a setup that stored its segment in *state. */
 extern int	test_teardown(void **state);
+/* An entry in a list of tests, where the file has a setup. */
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
+/* The directory of a small tmpfs, which test_teardown unmounts; skips the test where that takes root. */
+extern const char *test_small_tmpfs(const char *size);
+/* Fill the file system of `path` with that file, except that many blocks of 4 KiB. */
+extern void test_fill_but(const char *path, int free_blocks);
 extern void test_claim(tally_segment *segment, const char *kind, tally_slot *slot);
 
 /* All that the segment holds of one statistic, slots and groups together. */
@@ -54,7 +60,7 @@ extern pid_t test_child(int (*work) (void *argument), void *argument);
 /* Exit status, or 256 + signal. */
 extern int	test_wait(pid_t pid);
 
-/* SIGKILL at the step of the library that comes after so many others. For a child. */
+/* For a child: SIGKILL itself at the library's step number `steps`. */
 extern void test_die_after(int steps);
 /* A child that runs work(&steps). True: it was killed; false: it came to its end. */
 extern bool test_killed(int (*work) (void *steps), int steps);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static void
-one_name_has_one_number(void **state)
+the_same_name_gets_the_same_number(void **state)
 {
 	tally_options options;
 	tally_segment segment;
@@ -60,7 +60,7 @@ an_account_gets_its_class_once(void **state)
 }
 
 static void
-entry_zero_takes_the_overflow(void **state)
+entry_zero_is_the_overflow_account(void **state)
 {
 	tally_options options;
 	tally_segment segment;
@@ -93,7 +93,7 @@ a_long_name_is_cut_and_still_found(void **state)
 }
 
 static void
-a_full_directory_is_counted_and_accounts_share_the_overflow(void **state)
+a_full_directory_is_counted_and_accounts_share_the_overflow_account(void **state)
 {
 	tally_options options;
 	tally_segment segment;
@@ -121,22 +121,22 @@ typedef struct registrar
 {
 	tally_segment segment;
 	uint32_t	numbers[8][NAMES];
-	uint32_t	who;
+	uint32_t	joined;
 } registrar;
 
 static int
 register_all(void *argument)
 {
 	registrar  *all = argument;
-	uint32_t	who = __atomic_fetch_add(&all->who, 1, __ATOMIC_RELAXED);
+	uint32_t	joined = __atomic_fetch_add(&all->joined, 1, __ATOMIC_RELAXED);
 	char		name[32];
 
-	while (__atomic_load_n(&all->who, __ATOMIC_RELAXED) < 8)
+	while (__atomic_load_n(&all->joined, __ATOMIC_RELAXED) < 8)
 		;
 	for (uint32_t i = 0; i < NAMES; i++)
 	{
 		snprintf(name, sizeof(name), "timer::%u", i);
-		all->numbers[who][i] = tally_register(&all->segment, name, TALLY_TIMER, "ticks");
+		all->numbers[joined][i] = tally_register(&all->segment, name, TALLY_TIMER, "ticks");
 	}
 	return 0;
 }
@@ -161,7 +161,7 @@ eight_processes_that_register_at_once_agree(void **state)
 }
 
 static void
-a_name_reserved_by_the_dead_is_passed_over(void **state)
+a_name_reserved_by_a_dead_process_is_skipped(void **state)
 {
 	tally_options options;
 	tally_segment segment;
@@ -177,7 +177,7 @@ a_name_reserved_by_the_dead_is_passed_over(void **state)
 }
 
 static void
-the_ring_keeps_the_newest_events(void **state)
+the_event_ring_keeps_the_newest_events(void **state)
 {
 	tally_options options;
 	tally_segment segment;
@@ -206,7 +206,7 @@ the_ring_keeps_the_newest_events(void **state)
 }
 
 static void
-a_probe_says_why_it_was_left_out(void **state)
+a_probe_reports_why_it_was_left_out(void **state)
 {
 	tally_options options;
 	tally_segment segment;
@@ -229,15 +229,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_name_has_one_number),
+		cmocka_unit_test(the_same_name_gets_the_same_number),
 		cmocka_unit_test(an_account_gets_its_class_once),
-		cmocka_unit_test(entry_zero_takes_the_overflow),
+		cmocka_unit_test(entry_zero_is_the_overflow_account),
 		cmocka_unit_test(a_long_name_is_cut_and_still_found),
-		cmocka_unit_test(a_full_directory_is_counted_and_accounts_share_the_overflow),
+		cmocka_unit_test(a_full_directory_is_counted_and_accounts_share_the_overflow_account),
 		cmocka_unit_test(eight_processes_that_register_at_once_agree),
-		cmocka_unit_test(a_name_reserved_by_the_dead_is_passed_over),
-		cmocka_unit_test(the_ring_keeps_the_newest_events),
-		cmocka_unit_test(a_probe_says_why_it_was_left_out),
+		cmocka_unit_test(a_name_reserved_by_a_dead_process_is_skipped),
+		cmocka_unit_test(the_event_ring_keeps_the_newest_events),
+		cmocka_unit_test(a_probe_reports_why_it_was_left_out),
 	};
 
 	return cmocka_run_group_tests_name("directory", tests, NULL, NULL);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_eviction.c
- *	  Statements that leave the table: for others, by a reset, with a dead process; and one that is
- *	  put back.
+ *	  Statements that leave the table: evicted, by a reset, with a dead process; and one that is
+ *	  loaded.
  */
-#include "reading.h"
+#include "statement_support.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ASKED 100					/* statements asked for, ... */
-#define WAYS 140					/* ... and so many the table can take */
+#define ASKED 100					/* configured statements ... */
+#define WAYS 140					/* ... and entries of the table */
 
 static tally_segment segment;
 static tally_slot slot;
@@ -19,28 +19,20 @@ static tally_cache cache;
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_open_statements(&segment, 4, ASKED);
 	test_open_cache(&segment, &slot, &cache);
 	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
-	return 0;
-}
-
 /* ---------------------------------------------------------------- eviction */
 
-/* What an eviction took with it is known by what is missing, and then of those that left. */
+/* What an eviction removed shows as missing executions; these are then counted. */
 static void
 thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 {
 	uint64_t	seed = 9;
-	uint64_t	gone = 0;
+	uint64_t	missing = 0;
 	uint64_t	made = 0;
 	uint64_t	entered = 0;
 	test_reading before,
@@ -61,7 +53,7 @@ thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 		test_read(&segment, &after);
 		for (uint32_t s = 0; s < before.count; s++)
 			if (test_find(&after, &before.statements[s].key) == NULL)
-				gone += before.statements[s].counts.exec.count;
+				missing += before.statements[s].counts.exec.count;
 		/* a statement evicted while it is cached keeps what the cache has */
 		for (uint32_t s = 0; s < after.count; s++)
 		{
@@ -69,9 +61,9 @@ thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 			uint64_t	more = test_key(id).id == after.statements[s].key.id;
 
 			if (old != NULL)
-				gone += old->counts.exec.count + more - after.statements[s].counts.exec.count;
+				missing += old->counts.exec.count + more - after.statements[s].counts.exec.count;
 		}
-		assert_int_equal(after.executions + gone, made);
+		assert_int_equal(after.executions + missing, made);
 		assert_int_equal(after.in_histograms, after.executions);
 		entered += tally_statements_count(&segment) - count +
 			(segment.header->statements_evicted - evicted);
@@ -84,13 +76,13 @@ thousands_of_statements_stay_bounded_and_are_accounted_for(void **state)
 	assert_true(segment.header->statements_evicted > 300);
 	assert_int_equal(entered - segment.header->statements_evicted, tally_statements_count(&segment));
 	assert_int_equal(segment.header->statements_dropped, 0);
-	assert_true(gone > 300 && gone < made);
+	assert_true(missing > 300 && missing < made);
 	tally_retire(&slot);
 	assert_statements_at_rest(&segment);
 }
 
 static void
-what_a_cache_holds_is_not_evicted_for_others(void **state)
+a_statement_held_by_a_cache_is_not_evicted(void **state)
 {
 	tally_slot	holder;
 	tally_cache held;
@@ -107,7 +99,7 @@ what_a_cache_holds_is_not_evicted_for_others(void **state)
 		}
 	for (uint64_t id = 1000; id < 6000; id++)
 		test_execute_all(&cache, id, 10, 1);
-	/* of twenty, a few may have taken one another's place in the cache */
+	/* of twenty, a few may have replaced one another in the cache */
 	for (uint64_t id = 1; id <= 20; id++)
 	{
 		tally_statement_key key = test_key(id);
@@ -128,7 +120,7 @@ what_a_cache_holds_is_not_evicted_for_others(void **state)
 }
 
 static void
-the_least_used_gives_way_first_and_the_used_in_the_end(void **state)
+the_least_used_statement_is_evicted_first(void **state)
 {
 	(void) state;
 	for (uint64_t id = 1; id <= 20; id++)
@@ -145,7 +137,7 @@ the_least_used_gives_way_first_and_the_used_in_the_end(void **state)
 		assert_int_equal(test_entry_of(&segment, id), TALLY_NONE);
 }
 
-/* With many more caches than the table has entries, all are held; one gives way all the same. */
+/* With many more caches than the table has entries, all are held; one is evicted all the same. */
 static void
 a_table_of_held_statements_still_takes_a_new_one(void **state)
 {
@@ -163,7 +155,7 @@ a_table_of_held_statements_still_takes_a_new_one(void **state)
 	assert_int_not_equal(test_entry_of(&segment, 1), TALLY_NONE);
 	assert_true(tally_statements_count(&segment) <= WAYS);
 	assert_int_equal(segment.header->statements_dropped, 0);
-	/* what came back from a cache came without its text, and wants it */
+	/* what a cache flushed has no text and needs one */
 	for (int i = 0; i < 3; i++)
 		tally_retire(&slots[i]);
 	for (uint32_t n = 0; n < segment.header->statements.count; n++)
@@ -173,7 +165,7 @@ a_table_of_held_statements_still_takes_a_new_one(void **state)
 }
 
 static void
-a_statement_that_came_back_without_its_text_is_given_it(void **state)
+a_statement_inserted_without_text_gets_its_text_later(void **state)
 {
 	tally_statement_key key = test_key(4);
 	tally_statement_text text = {.bytes = "four",.length = 4,.whole = 4,.encoding = 6};
@@ -191,7 +183,7 @@ a_statement_that_came_back_without_its_text_is_given_it(void **state)
 	assert_int_equal(tally_statement_at(&segment, test_entry_of(&segment, 4))->encoding, 6);
 }
 
-/* ---------------------------------------------------------------- forgetting */
+/* ---------------------------------------------------------------- reset */
 
 /* Statements 1 .. 40 in the table alone, and again in a cache. */
 static void
@@ -215,7 +207,7 @@ fill_for_reset(void)
 }
 
 static bool
-is_meant(const tally_statement_key *key, const tally_statement_filter *filter)
+matches(const tally_statement_key *key, const tally_statement_filter *filter)
 {
 	return (filter->id == 0 || key->id == filter->id) &&
 		(filter->database_id == 0 || key->database_id == filter->database_id) &&
@@ -223,7 +215,7 @@ is_meant(const tally_statement_key *key, const tally_statement_filter *filter)
 }
 
 static void
-a_reset_forgets_what_is_meant_and_nothing_else(void **state)
+a_reset_removes_only_the_statements_it_names(void **state)
 {
 	static const tally_statement_filter filters[] = {
 		{.id = 0}, {.id = 3}, {.database_id = 2}, {.user_id = 3}, {.id = 4,.database_id = 1,.user_id = 1},
@@ -234,61 +226,61 @@ a_reset_forgets_what_is_meant_and_nothing_else(void **state)
 	{
 		test_reading before,
 					after;
-		uint32_t	meant = 0;
+		uint32_t	matching = 0;
 
 		fill_for_reset();
 		test_read(&segment, &before);
 		assert_int_equal(before.executions, 80);
 		for (uint32_t i = 0; i < before.count; i++)
-			meant += is_meant(&before.statements[i].key, &filters[f]);
-		assert_int_equal(tally_statements_reset(&segment, &filters[f]), meant);
+			matching += matches(&before.statements[i].key, &filters[f]);
+		assert_int_equal(tally_statements_reset(&segment, &filters[f]), matching);
 		for (int laid_down = 0; laid_down < 2; laid_down++)
 		{
 			test_read(&segment, &after);
-			assert_int_equal(after.count, before.count - meant);
+			assert_int_equal(after.count, before.count - matching);
 			for (uint32_t i = 0; i < after.count; i++)
 			{
 				const test_statement *was = test_find(&before, &after.statements[i].key);
 
-				assert_false(is_meant(&after.statements[i].key, &filters[f]));
+				assert_false(matches(&after.statements[i].key, &filters[f]));
 				assert_int_equal(after.statements[i].counts.exec.count, was->counts.exec.count);
 			}
 			test_read_free(&after);
-			/* a place that was dropped is not laid down either */
+			/* a dropped local entry is not flushed either */
 			tally_cache_flush(&cache);
 		}
 		test_read_free(&before);
 		assert_statements_at_rest(&segment);
-		teardown(state);
+		test_teardown(state);
 		setup(state);
 	}
 }
 
 static void
-a_statement_begins_anew_after_a_reset(void **state)
+a_statement_counts_from_zero_after_a_reset(void **state)
 {
 	tally_statement_filter all = {0};
 	tally_statement_key key = test_key(12);
-	tally_local_statement *place;
+	tally_local_statement *local;
 	uint64_t	generation;
 
 	(void) state;
 	test_execute_all(&cache, 12, 100, 1);
 	tally_cache_flush_passing(&cache);
 	test_execute_all(&cache, 12, 100, 4);
-	place = tally_cache_find(&cache, &key);
-	generation = place->generation;
+	local = tally_cache_find(&cache, &key);
+	generation = local->generation;
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
 	assert_null(tally_cache_find(&cache, &key));
 	assert_int_equal(test_executions(&segment, 12), 0);
 	/* an execution that was going on adds to what is dropped */
-	place->counts.exec.count++;
+	local->counts.exec.count++;
 	assert_int_equal(test_executions(&segment, 12), 0);
 	test_execute_all(&cache, 12, 7, 2);
-	place = tally_cache_find(&cache, &key);
-	assert_int_equal(place->generation, generation + 1);
-	assert_int_equal(place->counts.exec.total, 14);
-	assert_int_equal(place->counts.exec.max, 7);
+	local = tally_cache_find(&cache, &key);
+	assert_int_equal(local->generation, generation + 1);
+	assert_int_equal(local->counts.exec.total, 14);
+	assert_int_equal(local->counts.exec.max, 7);
 	assert_int_equal(test_executions(&segment, 12), 2);
 	/* twice is no more than once */
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
@@ -300,32 +292,32 @@ a_statement_begins_anew_after_a_reset(void **state)
 }
 
 static void
-a_late_mark_of_an_earlier_use_drops_nothing(void **state)
+a_late_drop_of_an_earlier_use_drops_nothing(void **state)
 {
 	tally_statement_filter all = {0};
 	tally_statement_key key = test_key(12);
-	tally_local_statement *place;
+	tally_local_statement *local;
 
 	(void) state;
 	test_execute_all(&cache, 12, 100, 1);
 	tally_cache_flush_passing(&cache);
 	test_execute_all(&cache, 12, 100, 4);
-	place = tally_cache_find(&cache, &key);
+	local = tally_cache_find(&cache, &key);
 	tally_cache_flush(&cache);
 	test_execute_all(&cache, 12, 100, 1);
-	place->drop = place->generation - 1;
+	local->drop = local->generation - 1;
 	assert_non_null(tally_cache_find(&cache, &key));
 	assert_int_equal(test_executions(&segment, 12), 6);
 	assert_int_equal(tally_statements_reset(&segment, &all), 1);
-	assert_int_equal(place->drop, place->generation);
+	assert_int_equal(local->drop, local->generation);
 	/* nor does it take away the mark of a later one */
-	place->drop = place->generation + 1;
+	local->drop = local->generation + 1;
 	tally_statements_reset(&segment, &all);
-	assert_int_equal(place->drop, place->generation + 1);
+	assert_int_equal(local->drop, local->generation + 1);
 }
 
 static void
-the_reset_of_everything_forgets_statements_too(void **state)
+a_reset_of_all_totals_removes_statements_too(void **state)
 {
 	(void) state;
 	test_execute_all(&cache, 1, 10, 3);
@@ -336,10 +328,10 @@ the_reset_of_everything_forgets_statements_too(void **state)
 	assert_int_equal(tally_statements_count(&segment), 0);
 }
 
-/* ---------------------------------------------------------------- kept elsewhere */
+/* ---------------------------------------------------------------- saved statements */
 
 static void
-what_was_kept_elsewhere_is_added(void **state)
+a_saved_statement_is_added_when_loaded(void **state)
 {
 	tally_statement_text text = {.bytes = "kept",.length = 4,.whole = 9,.encoding = 0};
 	tally_figures *kept = calloc(1, sizeof(tally_figures));
@@ -379,7 +371,7 @@ what_was_kept_elsewhere_is_added(void **state)
 }
 
 static void
-mending_frees_what_the_dead_held(void **state)
+repair_frees_what_dead_processes_held(void **state)
 {
 	uint32_t	odd,
 				whole;
@@ -408,23 +400,22 @@ mending_frees_what_the_dead_held(void **state)
 	assert_int_equal(segment.header->texts_used, 12);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(thousands_of_statements_stay_bounded_and_are_accounted_for),
-		CASE(what_a_cache_holds_is_not_evicted_for_others),
-		CASE(the_least_used_gives_way_first_and_the_used_in_the_end),
-		CASE(a_table_of_held_statements_still_takes_a_new_one),
-		CASE(a_statement_that_came_back_without_its_text_is_given_it),
-		CASE(a_reset_forgets_what_is_meant_and_nothing_else),
-		CASE(a_statement_begins_anew_after_a_reset),
-		CASE(a_late_mark_of_an_earlier_use_drops_nothing),
-		CASE(the_reset_of_everything_forgets_statements_too),
-		CASE(what_was_kept_elsewhere_is_added),
-		CASE(mending_frees_what_the_dead_held),
+		TEST(thousands_of_statements_stay_bounded_and_are_accounted_for),
+		TEST(a_statement_held_by_a_cache_is_not_evicted),
+		TEST(the_least_used_statement_is_evicted_first),
+		TEST(a_table_of_held_statements_still_takes_a_new_one),
+		TEST(a_statement_inserted_without_text_gets_its_text_later),
+		TEST(a_reset_removes_only_the_statements_it_names),
+		TEST(a_statement_counts_from_zero_after_a_reset),
+		TEST(a_late_drop_of_an_earlier_use_drops_nothing),
+		TEST(a_reset_of_all_totals_removes_statements_too),
+		TEST(a_saved_statement_is_added_when_loaded),
+		TEST(repair_frees_what_dead_processes_held),
 	};
 
 	return cmocka_run_group_tests_name("eviction", tests, NULL, NULL);

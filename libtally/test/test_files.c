@@ -54,7 +54,7 @@ assert_takes(uint64_t name, uint64_t writes, uint64_t bytes)
 }
 
 static void
-a_sync_takes_what_was_written_since_the_one_before(void **state)
+a_sync_takes_what_was_written_since_the_last(void **state)
 {
 	uint32_t	hint = TALLY_NONE;
 
@@ -67,14 +67,14 @@ a_sync_takes_what_was_written_since_the_one_before(void **state)
 	assert_takes(name_of(1), 3, 300);
 	assert_takes(name_of(1), 0, 0);
 	hint = add(1, hint, 7);
-	/* the hint of another file leads nobody astray */
+	/* a hint for another file does no harm */
 	add(2, hint, 6);
 	assert_takes(name_of(1), 1, 7);
 	assert_takes(name_of(2), 2, 11);
 }
 
 static void
-a_file_takes_its_writes_along_when_it_is_renamed(void **state)
+a_renamed_file_keeps_its_unsynced_writes(void **state)
 {
 	(void) state;
 	add(1, TALLY_NONE, 10);
@@ -88,7 +88,7 @@ a_file_takes_its_writes_along_when_it_is_renamed(void **state)
 }
 
 static void
-synced_files_give_way_and_nothing_of_them_is_taken_for_the_next(void **state)
+a_synced_file_is_replaced_and_its_writes_do_not_count_for_the_next(void **state)
 {
 	(void) state;
 	for (int file = 0; file < 5000; file++)
@@ -100,7 +100,7 @@ synced_files_give_way_and_nothing_of_them_is_taken_for_the_next(void **state)
 }
 
 static void
-where_none_can_give_way_one_is_given_up_and_counted(void **state)
+replacing_a_file_with_unsynced_writes_is_counted(void **state)
 {
 	uint64_t	found = 0;
 
@@ -191,7 +191,7 @@ sync_many(void *argument)
 	return 0;
 }
 
-/* All files stay in the table, whose ways pass from hand to hand all the time. */
+/* All files stay in the table, whose ways get another file all the time. */
 static void
 writers_and_syncers_at_once_lose_nothing(void **state)
 {
@@ -234,9 +234,9 @@ write_and_die(void *argument)
 	return 0;
 }
 
-/* Killed between any two steps: others go on, and at most the way that it held is lost. */
+/* Killed between any two steps: others continue, and at most the way it had taken is lost. */
 static void
-a_killed_writer_holds_nobody_up(void **state)
+a_killed_writer_blocks_no_other(void **state)
 {
 	(void) state;
 	all = test_shared(sizeof(*all));
@@ -260,13 +260,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_sync_takes_what_was_written_since_the_one_before, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(a_file_takes_its_writes_along_when_it_is_renamed, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(synced_files_give_way_and_nothing_of_them_is_taken_for_the_next, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(where_none_can_give_way_one_is_given_up_and_counted, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(without_a_table_nothing_is_counted, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(writers_and_syncers_at_once_lose_nothing, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(a_killed_writer_holds_nobody_up, setup, test_teardown),
+		TEST(a_sync_takes_what_was_written_since_the_last),
+		TEST(a_renamed_file_keeps_its_unsynced_writes),
+		TEST(a_synced_file_is_replaced_and_its_writes_do_not_count_for_the_next),
+		TEST(replacing_a_file_with_unsynced_writes_is_counted),
+		TEST(without_a_table_nothing_is_counted),
+		TEST(writers_and_syncers_at_once_lose_nothing),
+		TEST(a_killed_writer_blocks_no_other),
 	};
 
 	return cmocka_run_group_tests_name("files", tests, NULL, NULL);

@@ -2,11 +2,11 @@
 /*
  * test_flush.c
  *	  Death at every step of statements. A child is stopped by SIGKILL between every two steps
- *	  of entering, laying down, evicting, forgetting; then others meet its locks, sweep its slot,
- *	  and may die at every step too. Nothing is counted twice, and what is missing was of the
+ *	  of entering, flushing, evicting, resetting; then others meet its locks, sweep its slot,
+ *	  and may die at every step too. Nothing is counted twice, and what is missing was in the
  *	  one entry that was being changed, which is counted as lost.
  */
-#include "reading.h"
+#include "statement_support.h"
 
 #include <signal.h>
 #include <string.h>
@@ -26,25 +26,17 @@ static struct witness
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_open_statements(&segment, 4, 100);
 	witness = test_shared(sizeof(*witness));
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
 static void
 again(void)
 {
-	teardown(NULL);
-	setup(NULL);
+	test_close(&segment);
+	setup(&(void *) {NULL});
 }
 
 static void
@@ -59,7 +51,7 @@ execute(tally_cache *cache, uint64_t id, uint64_t ticks)
 		witness->made[id]++;
 }
 
-/* The first of the ids from `from` on whose places are those of id 1: five of them push one out. */
+/* The first id from `from` on with the same local entries as id 1: five such ids evict one. */
 static uint64_t
 neighbour(uint64_t from)
 {
@@ -76,8 +68,8 @@ neighbour(uint64_t from)
 }
 
 /*
- * Six statements in four places, four times, each laid down as it ends or when its place is wanted;
- * then something gathered that belongs to the last.
+ * Six statements in four local entries, four times, each flushed as it ends or when another needs its
+ * entry; then some time gathered for the last one.
  */
 static void
 work(tally_cache *cache)
@@ -135,7 +127,7 @@ die_in_the_reset(void *steps)
 	return 0;
 }
 
-/* Another of the same statements, who must be able to go on. */
+/* Another writer of the same statements, which must be able to continue. */
 static int
 work_on(void *argument)
 {
@@ -150,7 +142,7 @@ work_on(void *argument)
 	return 0;
 }
 
-/* `deaths` of the changers, each of which may have taken one entry with it. */
+/* After `deaths` deaths, each of which may have cost one entry. */
 static void
 assert_all_counted_once(uint64_t deaths)
 {
@@ -160,7 +152,7 @@ assert_all_counted_once(uint64_t deaths)
 
 	tally_sweep(&segment);
 	assert_at_rest(&segment);
-	/* a set's lock that nobody has wanted since is freed by mending */
+	/* repair frees a set's lock that nobody has taken since */
 	tally_statements_repair(&segment);
 	lost = segment.header->statements_lost;
 	assert_statements_at_rest(&segment);
@@ -216,7 +208,7 @@ a_writer_killed_at_any_step_loses_no_more_than_the_entry_it_changed(void **state
 }
 
 static void
-the_living_take_a_dead_writers_locks_over_and_drop_nothing(void **state)
+a_dead_writers_locks_are_taken_over_and_nothing_is_dropped(void **state)
 {
 	int			steps = 0;
 
@@ -232,7 +224,7 @@ the_living_take_a_dead_writers_locks_over_and_drop_nothing(void **state)
 }
 
 static void
-deaths_one_upon_another_are_counted_once(void **state)
+successive_deaths_are_counted_once(void **state)
 {
 	int			first = 0;
 
@@ -252,7 +244,7 @@ deaths_one_upon_another_are_counted_once(void **state)
 }
 
 static void
-a_reset_killed_at_any_step_is_made_whole_by_the_next(void **state)
+a_reset_killed_at_any_step_is_completed_by_the_next(void **state)
 {
 	tally_statement_filter all = {0};
 	int			steps = 0;
@@ -286,23 +278,23 @@ die_torn(void *which)
 	tally_slot	slot;
 	tally_cache cache;
 	tally_statement_key key = test_key(3);
-	tally_local_statement *place;
+	tally_local_statement *local;
 
 	test_open_cache(&segment, &slot, &cache);
 	test_execute(&cache, &key, 50, "three");
 	test_execute(&cache, &key, 60, "three");
-	place = tally_cache_find(&cache, &key);
-	tally_local_statement_begin(place);
-	place->hist[tally_bucket(1000000)]++;
+	local = tally_cache_find(&cache, &key);
+	tally_local_statement_begin(local);
+	local->hist[tally_bucket(1000000)]++;
 	if (*(int *) which > 0)
-		tally_moments_add(&place->counts.exec, 1000000);
+		tally_moments_add(&local->counts.exec, 1000000);
 	tally_current_begin(cache.current);
 	if (*(int *) which > 1)
 	{
 		/* as no writer leaves it */
-		place->counts.exec.min = UINT64_MAX;
-		place->counts.exec.max = 0;
-		memset(place->parts, 0xFF, sizeof(place->parts));
+		local->counts.exec.min = UINT64_MAX;
+		local->counts.exec.max = 0;
+		memset(local->parts, 0xFF, sizeof(local->parts));
 		memset(cache.current, 0xFF, sizeof(*cache.current));
 	}
 	raise(SIGKILL);
@@ -310,7 +302,7 @@ die_torn(void *which)
 }
 
 static void
-a_torn_place_is_laid_down_and_wiped(void **state)
+a_torn_local_entry_is_flushed_and_cleared(void **state)
 {
 	(void) state;
 	for (int which = 0; which < 3; which++)
@@ -318,35 +310,35 @@ a_torn_place_is_laid_down_and_wiped(void **state)
 		tally_statement_key key = test_key(3);
 		tally_slot	slot;
 		tally_cache cache;
-		tally_local_statement *place;
+		tally_local_statement *local;
 		test_reading reading;
 
 		test_killed(die_torn, which);
 		assert_int_equal(tally_sweep(&segment), 1);
 		assert_statements_at_rest(&segment);
-		/* what current held may be in its place already */
+		/* what current held may be in its local entry already */
 		assert_int_equal(segment.header->statements_dropped, which > 1);
 		assert_int_equal(tally_statements_count(&segment), 1);
 		test_read(&segment, &reading);
 		assert_int_equal(test_find(&reading, &key)->counts.exec.count, which > 0 ? 3 : 2);
 		test_read_free(&reading);
-		/* nothing of it shows in the place's next use */
+		/* the local entry's next use shows nothing of it */
 		test_open_cache(&segment, &slot, &cache);
 		assert_int_equal(slot.index, 0);
 		assert_int_equal(cache.current->seq % 2, 0);
 		assert_int_equal(cache.current->used, 0);
-		place = test_execute(&cache, &key, 1, "three");
-		assert_int_equal(place->seq % 2, 0);
+		local = test_execute(&cache, &key, 1, "three");
+		assert_int_equal(local->seq % 2, 0);
 		for (uint32_t b = 0; b < TALLY_HIST_BUCKETS; b++)
-			assert_int_equal(place->hist[b], 0);
-		assert_int_equal(place->parts[0].stat, 2);
-		assert_int_equal(place->parts[1].stat, 0);
-		assert_int_equal(place->counts.exec.min, 1);
+			assert_int_equal(local->hist[b], 0);
+		assert_int_equal(local->parts[0].stat, 2);
+		assert_int_equal(local->parts[1].stat, 0);
+		assert_int_equal(local->counts.exec.min, 1);
 		again();
 	}
 }
 
-/* ---------------------------------------------------------------- who holds a lock */
+/* ---------------------------------------------------------------- holders of locks */
 
 static int
 hold_a_lock(void *held)
@@ -363,7 +355,7 @@ hold_a_lock(void *held)
 }
 
 static void
-a_living_holder_delays_nobody_for_long_and_is_not_robbed(void **state)
+a_living_holder_delays_others_briefly_and_keeps_its_lock(void **state)
 {
 	volatile int *held = test_shared(sizeof(int));
 	pid_t		pid = test_child(hold_a_lock, (void *) held);
@@ -392,7 +384,7 @@ a_living_holder_delays_nobody_for_long_and_is_not_robbed(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-/* Its pid is another process's now, one that began later. */
+/* The holder.s pid now belongs to a process that started later. */
 static void
 a_lock_held_under_a_pid_that_came_later_is_taken_over(void **state)
 {
@@ -418,19 +410,18 @@ a_lock_held_under_a_pid_that_came_later_is_taken_over(void **state)
 	assert_null(test_execute(&cache, &key, 5, "one"));
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_writer_killed_at_any_step_loses_no_more_than_the_entry_it_changed),
-		CASE(the_living_take_a_dead_writers_locks_over_and_drop_nothing),
-		CASE(deaths_one_upon_another_are_counted_once),
-		CASE(a_reset_killed_at_any_step_is_made_whole_by_the_next),
-		CASE(a_torn_place_is_laid_down_and_wiped),
-		CASE(a_living_holder_delays_nobody_for_long_and_is_not_robbed),
-		CASE(a_lock_held_under_a_pid_that_came_later_is_taken_over),
+		TEST(a_writer_killed_at_any_step_loses_no_more_than_the_entry_it_changed),
+		TEST(a_dead_writers_locks_are_taken_over_and_nothing_is_dropped),
+		TEST(successive_deaths_are_counted_once),
+		TEST(a_reset_killed_at_any_step_is_completed_by_the_next),
+		TEST(a_torn_local_entry_is_flushed_and_cleared),
+		TEST(a_living_holder_delays_others_briefly_and_keeps_its_lock),
+		TEST(a_lock_held_under_a_pid_that_came_later_is_taken_over),
 	};
 
 	return cmocka_run_group_tests_name("lay_down", tests, NULL, NULL);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static void
-every_region_lies_in_the_file_and_none_overlaps_another(void **state)
+every_region_is_inside_the_file_and_none_overlap(void **state)
 {
 	static const uint32_t capacities[][6] = {
 		{1, 1, 16, 64, 16, 0}, {8, 4, 32, 128, 16, 100}, {1000, 64, 256, 1024, 256, 5000},
@@ -105,7 +105,7 @@ a_new_segment_takes_little_memory(void **state)
 }
 
 static void
-buckets_follow_one_another_without_a_gap(void **state)
+buckets_have_no_gaps(void **state)
 {
 	(void) state;
 	for (uint32_t bucket = 0; bucket < TALLY_HIST_BUCKETS; bucket++)
@@ -176,10 +176,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_region_lies_in_the_file_and_none_overlaps_another),
+		cmocka_unit_test(every_region_is_inside_the_file_and_none_overlap),
 		cmocka_unit_test(capacities_out_of_range_are_refused),
 		cmocka_unit_test(a_new_segment_takes_little_memory),
-		cmocka_unit_test(buckets_follow_one_another_without_a_gap),
+		cmocka_unit_test(buckets_have_no_gaps),
 		cmocka_unit_test(a_buckets_middle_is_within_a_sixteenth_of_every_value_in_it),
 		cmocka_unit_test(the_golden_segment_is_written_again_to_the_byte),
 	};

@@ -71,7 +71,7 @@ going_off_and_on_keeps_the_account_closed(void **state)
 }
 
 static void
-a_level_with_an_end_ends_by_whoever_finds_it_passed(void **state)
+the_first_writer_that_sees_the_end_of_a_level_ends_it(void **state)
 {
 	tally_header *header = segment.header;
 	uint64_t	now;
@@ -101,7 +101,7 @@ a_level_with_an_end_ends_by_whoever_finds_it_passed(void **state)
 }
 
 static void
-a_change_of_the_configuration_counts_once(void **state)
+a_change_of_the_configuration_takes_effect_once(void **state)
 {
 	tally_header *header = segment.header;
 
@@ -110,7 +110,7 @@ a_change_of_the_configuration_counts_once(void **state)
 	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_LOCKS);
 	assert_int_equal(header->configured_level, 1 + TALLY_LEVEL_LOCKS);
 
-	/* Set by hand meanwhile, it stays, with its end, whoever reads the same configuration. */
+	/* a level set by hand meanwhile stays, with its end, when others read the same configuration */
 	tally_set_level_until(&segment, TALLY_LEVEL_OFF, UINT64_MAX, TALLY_LEVEL_WAITS);
 	tally_configure_level(&segment, TALLY_LEVEL_LOCKS);
 	assert_int_equal(TALLY_LEVEL_OF(header->level_word), TALLY_LEVEL_OFF);
@@ -125,14 +125,14 @@ static void
 a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows(void **state)
 {
 	tally_slot	slot,
-				gone;
+				retired;
 	uint32_t	cpu;
 	test_sum	sum;
 
 	(void) state;
-	test_claim(&segment, "one", &gone);
-	tally_switch(&gone, tally_touch(&gone, cpu_stat), 0);
-	tally_retire(&gone);
+	test_claim(&segment, "one", &retired);
+	tally_switch(&retired, tally_touch(&retired, cpu_stat), 0);
+	tally_retire(&retired);
 	test_claim(&segment, "one", &slot);
 	cpu = tally_touch(&slot, cpu_stat);
 	tally_switch(&slot, cpu, 0);
@@ -163,7 +163,7 @@ a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows(void **state)
 }
 
 static void
-a_switch_that_slips_in_after_the_reset_leaves_time_conserved(void **state)
+a_switch_just_after_a_reset_conserves_time(void **state)
 {
 	tally_slot	slot;
 	uint32_t	cpu;
@@ -197,7 +197,7 @@ die_in_an_account(void *argument)
 }
 
 static void
-the_fold_of_the_dead_counts_only_the_time_since_a_reset(void **state)
+merging_a_dead_owners_slot_counts_only_the_time_since_a_reset(void **state)
 {
 	pid_t		pid = test_child(die_in_an_account, NULL);
 	test_sum	sum;
@@ -219,7 +219,7 @@ the_fold_of_the_dead_counts_only_the_time_since_a_reset(void **state)
 }
 
 static void
-the_dead_are_folded_with_their_time_up_to_now(void **state)
+a_dead_owners_slot_is_merged_with_its_time_up_to_now(void **state)
 {
 	pid_t		pid = test_child(die_in_an_account, NULL);
 	test_sum	sum;
@@ -265,9 +265,9 @@ claim_and_stop(void *argument)
 	return 0;
 }
 
-/* A container started anew: its predecessor's processes are gone, though none can be asked after. */
+/* A restarted container: its predecessor's processes have ended, which cannot be seen from here. */
 static void
-a_server_that_starts_takes_another_namespaces_slots_over(void **state)
+a_starting_server_merges_the_slots_of_another_namespace(void **state)
 {
 	volatile int *claimed = test_shared(sizeof(int));
 	pid_t		pid = test_child(claim_and_stop, (void *) claimed);
@@ -289,7 +289,7 @@ a_server_that_starts_takes_another_namespaces_slots_over(void **state)
 }
 
 static void
-a_reused_pid_is_known_by_its_later_start(void **state)
+a_reused_pid_is_recognised_by_its_later_start(void **state)
 {
 	tally_slot	slot;
 
@@ -302,23 +302,22 @@ a_reused_pid_is_known_by_its_later_start(void **state)
 	assert_at_rest(&segment);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(setting_the_level_keeps_the_number_of_resets),
-		CASE(going_off_and_on_keeps_the_account_closed),
-		CASE(a_level_with_an_end_ends_by_whoever_finds_it_passed),
-		CASE(a_change_of_the_configuration_counts_once),
-		CASE(a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows),
-		CASE(a_switch_that_slips_in_after_the_reset_leaves_time_conserved),
-		CASE(the_fold_of_the_dead_counts_only_the_time_since_a_reset),
-		CASE(the_dead_are_folded_with_their_time_up_to_now),
-		CASE(another_pid_namespace_is_not_swept),
-		CASE(a_server_that_starts_takes_another_namespaces_slots_over),
-		CASE(a_reused_pid_is_known_by_its_later_start),
+		TEST(setting_the_level_keeps_the_number_of_resets),
+		TEST(going_off_and_on_keeps_the_account_closed),
+		TEST(the_first_writer_that_sees_the_end_of_a_level_ends_it),
+		TEST(a_change_of_the_configuration_takes_effect_once),
+		TEST(a_reset_zeroes_groups_at_once_and_a_live_book_when_it_follows),
+		TEST(a_switch_just_after_a_reset_conserves_time),
+		TEST(merging_a_dead_owners_slot_counts_only_the_time_since_a_reset),
+		TEST(a_dead_owners_slot_is_merged_with_its_time_up_to_now),
+		TEST(another_pid_namespace_is_not_swept),
+		TEST(a_starting_server_merges_the_slots_of_another_namespace),
+		TEST(a_reused_pid_is_recognised_by_its_later_start),
 	};
 
 	return cmocka_run_group_tests_name("level", tests, NULL, NULL);

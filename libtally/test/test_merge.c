@@ -2,7 +2,7 @@
 /*
  * test_merge.c
  *	  Death at every step. A child is stopped by SIGKILL between every two steps of a claim,
- *	  a retirement, a sweep, a reset; then somebody else sweeps, and may die at every step
+ *	  a retirement, a sweep, a reset; then another process sweeps, and may die at every step
  *	  too. Whatever the books held is counted once.
  */
 #include "support.h"
@@ -32,7 +32,7 @@ static struct witness
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_options(&options);
 	options.slots = 2;
 	options.groups = 2;
@@ -44,14 +44,6 @@ setup(void **state)
 	timer_stats[1] = tally_register(&segment, "timer::1", TALLY_TIMER, "ticks");
 	timer_stats[2] = tally_register(&segment, "timer::2", TALLY_VALUE, "bytes");
 	witness = test_shared(sizeof(*witness));
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -167,12 +159,12 @@ assert_all_counted_once(void)
 		assert_int_equal(tally_book_at(&segment, options.slots)->calls[4], 7 * sessions);
 }
 
-/* For one death after another: begin anew. */
+/* Between one death and the next: a new segment. */
 static void
 again(void)
 {
-	teardown(NULL);
-	setup(NULL);
+	test_close(&segment);
+	setup(&(void *) {NULL});
 }
 
 static void
@@ -206,7 +198,7 @@ a_retiring_writer_killed_at_any_step_is_counted_once(void **state)
 }
 
 static void
-deaths_at_every_step_one_upon_another_are_counted_once(void **state)
+successive_deaths_at_every_step_are_counted_once(void **state)
 {
 	int			steps = 0;
 
@@ -222,7 +214,7 @@ deaths_at_every_step_one_upon_another_are_counted_once(void **state)
 }
 
 static void
-a_sweeper_killed_at_any_step_leaves_it_to_the_next(void **state)
+a_sweep_killed_at_any_step_is_completed_by_the_next(void **state)
 {
 	int			steps = 0;
 
@@ -239,7 +231,7 @@ a_sweeper_killed_at_any_step_leaves_it_to_the_next(void **state)
 }
 
 static void
-one_who_recovers_may_die_at_any_step_too(void **state)
+a_recovery_killed_at_any_step_is_completed_by_the_next(void **state)
 {
 	int			first = 0;
 
@@ -261,7 +253,7 @@ one_who_recovers_may_die_at_any_step_too(void **state)
 }
 
 static void
-a_reset_killed_at_any_step_is_made_whole(void **state)
+a_reset_killed_at_any_step_is_completed(void **state)
 {
 	int			steps = 0;
 
@@ -273,7 +265,7 @@ a_reset_killed_at_any_step_is_made_whole(void **state)
 		begin_session(&slot);
 		tally_retire(&slot);
 		killed = test_killed(die_in_the_reset, steps);
-		/* whoever comes next finds the lock's holder dead */
+		/* the next process finds the lock's holder dead */
 		begin_session(&slot);
 		tally_retire(&slot);
 		if (TALLY_RESETS_OF(segment.header->level_word) > 0)
@@ -298,7 +290,7 @@ hold_the_lock(void *stop)
 }
 
 static void
-a_living_holder_of_the_lock_delays_nobody(void **state)
+a_living_holder_of_the_merge_lock_delays_no_other(void **state)
 {
 	volatile int *held = test_shared(sizeof(int));
 	pid_t		pid = test_child(hold_the_lock, (void *) held);
@@ -331,7 +323,7 @@ a_living_holder_of_the_lock_delays_nobody(void **state)
 }
 
 static void
-a_slot_retired_but_not_folded_is_taken_when_none_is_free(void **state)
+a_retired_slot_is_merged_and_claimed_when_none_is_free(void **state)
 {
 	tally_slot	slots[3];
 
@@ -373,7 +365,7 @@ die_torn(void *which)
 }
 
 static void
-a_switch_cut_in_half_adds_no_time(void **state)
+an_interrupted_switch_adds_no_time(void **state)
 {
 	(void) state;
 	for (int which = 0; which < 4; which++)
@@ -451,7 +443,7 @@ die_spoiled(void *which)
 }
 
 static void
-a_damaged_book_is_lost_alone(void **state)
+only_the_damaged_book_is_lost(void **state)
 {
 	(void) state;
 	for (spoiling = 0; spoiling < 9; spoiling++)
@@ -476,7 +468,7 @@ a_damaged_book_is_lost_alone(void **state)
 }
 
 static void
-a_claim_taken_away_before_its_pid_is_not_given_twice(void **state)
+a_claim_refused_before_its_pid_gives_no_slot_twice(void **state)
 {
 	tally_slot_entry *entry = tally_entry_at(&segment, 0);
 	tally_slot	slots[2];
@@ -496,24 +488,23 @@ a_claim_taken_away_before_its_pid_is_not_given_twice(void **state)
 	tally_retire(&slots[1]);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_claimant_killed_at_any_step_leaks_no_slot),
-		CASE(a_retiring_writer_killed_at_any_step_is_counted_once),
-		CASE(deaths_at_every_step_one_upon_another_are_counted_once),
-		CASE(a_sweeper_killed_at_any_step_leaves_it_to_the_next),
-		CASE(one_who_recovers_may_die_at_any_step_too),
-		CASE(a_reset_killed_at_any_step_is_made_whole),
-		CASE(a_living_holder_of_the_lock_delays_nobody),
-		CASE(a_slot_retired_but_not_folded_is_taken_when_none_is_free),
-		CASE(a_switch_cut_in_half_adds_no_time),
-		CASE(a_damaged_book_is_lost_alone),
-		CASE(a_claim_taken_away_before_its_pid_is_not_given_twice),
+		TEST(a_claimant_killed_at_any_step_leaks_no_slot),
+		TEST(a_retiring_writer_killed_at_any_step_is_counted_once),
+		TEST(successive_deaths_at_every_step_are_counted_once),
+		TEST(a_sweep_killed_at_any_step_is_completed_by_the_next),
+		TEST(a_recovery_killed_at_any_step_is_completed_by_the_next),
+		TEST(a_reset_killed_at_any_step_is_completed),
+		TEST(a_living_holder_of_the_merge_lock_delays_no_other),
+		TEST(a_retired_slot_is_merged_and_claimed_when_none_is_free),
+		TEST(an_interrupted_switch_adds_no_time),
+		TEST(only_the_damaged_book_is_lost),
+		TEST(a_claim_refused_before_its_pid_gives_no_slot_twice),
 	};
 
-	return cmocka_run_group_tests_name("fold", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("merge", tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ a_missing_file_is_not_attached(void **state)
 }
 
 static void
-the_mode_is_as_asked_whatever_the_umask(void **state)
+the_file_mode_does_not_depend_on_the_umask(void **state)
 {
 	struct stat st;
 	tally_segment other;
@@ -149,7 +149,7 @@ another_boot_is_replaced(void **state)
 }
 
 static void
-other_capacities_are_replaced_by_open_and_taken_by_attach(void **state)
+other_capacities_are_replaced_by_open_and_accepted_by_attach(void **state)
 {
 	tally_segment other;
 
@@ -164,7 +164,7 @@ other_capacities_are_replaced_by_open_and_taken_by_attach(void **state)
 }
 
 static void
-another_clock_is_replaced_by_who_insists_on_one(void **state)
+a_segment_with_another_clock_is_replaced_if_the_clock_is_given(void **state)
 {
 	tally_segment other;
 
@@ -177,7 +177,7 @@ another_clock_is_replaced_by_who_insists_on_one(void **state)
 }
 
 static void
-a_header_with_any_word_of_its_layout_changed_is_refused(void **state)
+a_header_with_any_changed_layout_word_is_refused(void **state)
 {
 	tally_segment other;
 
@@ -237,7 +237,7 @@ a_symbolic_link_is_not_followed(void **state)
 }
 
 static void
-a_fifo_does_not_stop_the_opener(void **state)
+a_fifo_does_not_block_open(void **state)
 {
 	(void) state;
 	assert_int_equal(unlink(test_path("segment")), 0);
@@ -246,7 +246,7 @@ a_fifo_does_not_stop_the_opener(void **state)
 }
 
 static void
-another_owners_file_is_refused_and_replaced_where_we_may(void **state)
+another_owners_file_is_refused_and_replaced_if_permitted(void **state)
 {
 	(void) state;
 	if (geteuid() != 0)
@@ -279,7 +279,7 @@ another_owners_file_in_a_sticky_directory_gives_eperm(void **state)
 	(void) state;
 	if (geteuid() != 0)
 	{
-		print_message("SKIPPED: only root can become somebody else\n");
+		print_message("SKIPPED: only root can become another user\n");
 		skip();
 	}
 	strcpy(directory, "/dev/shm/tally_sticky.XXXXXX");
@@ -306,15 +306,15 @@ static int
 create_at_once(void *argument)
 {
 	creators   *all = argument;
-	uint32_t	who = __atomic_fetch_add(&all->ready, 1, __ATOMIC_SEQ_CST);
+	uint32_t	number = __atomic_fetch_add(&all->ready, 1, __ATOMIC_SEQ_CST);
 	tally_segment other;
 
 	while (__atomic_load_n(&all->ready, __ATOMIC_SEQ_CST) < 16)
 		;
 	if (tally_open(test_path("segment"), &options, &other) != 0)
 		return 1;
-	all->inode[who] = other.inode;
-	all->created[who] = other.created;
+	all->inode[number] = other.inode;
+	all->created[number] = other.created;
 	return 0;
 }
 
@@ -349,7 +349,7 @@ sixteen_creators_at_once_end_with_one_segment(void **state)
 }
 
 static void
-sixteen_who_replace_a_misfit_at_once_end_with_one_segment(void **state)
+sixteen_replacers_of_a_misfit_at_once_end_with_one_segment(void **state)
 {
 	(void) state;
 	for (int round = 0; round < 30; round++)
@@ -364,7 +364,7 @@ sixteen_who_replace_a_misfit_at_once_end_with_one_segment(void **state)
 }
 
 static void
-a_new_segment_says_what_it_was_told(void **state)
+a_new_segment_has_what_the_options_gave(void **state)
 {
 	tally_segment other;
 	tally_header *header;
@@ -377,7 +377,7 @@ a_new_segment_says_what_it_was_told(void **state)
 	options.server_pid = 77;
 	options.server_port = 5433;
 	options.level = TALLY_LEVEL_LOCKS;
-	assert_int_equal(tally_open(test_path("told"), &options, &other), 0);
+	assert_int_equal(tally_open(test_path("given"), &options, &other), 0);
 	header = other.header;
 	assert_string_equal(header->host, options.host);
 	assert_string_equal(header->producer, "test 1");
@@ -393,7 +393,7 @@ a_new_segment_says_what_it_was_told(void **state)
 }
 
 static void
-a_later_run_takes_the_segment_over_under_its_own_pid(void **state)
+a_later_run_attaches_and_writes_its_own_pid(void **state)
 {
 	tally_segment other;
 
@@ -430,7 +430,7 @@ another_systems_segment_is_replaced(void **state)
 }
 
 static void
-who_takes_any_capacities_replaces_nothing(void **state)
+accepting_any_capacities_replaces_nothing(void **state)
 {
 	tally_segment other;
 
@@ -443,7 +443,7 @@ who_takes_any_capacities_replaces_nothing(void **state)
 	assert_int_equal(other.inode, segment.inode);
 	assert_int_equal(other.cold.slots, options.slots - 1);
 	tally_close(&other);
-	/* after a restart of the server nobody lives in it */
+	/* after a restart of the server no process uses it */
 	options.server_pid = 99;
 	assert_int_equal(tally_open(test_path("segment"), &options, &other), 0);
 	assert_true(other.created);
@@ -469,7 +469,7 @@ a_moved_data_directory_keeps_its_segment(void **state)
 }
 
 static void
-a_segment_on_a_disk_is_refused_unless_asked_for(void **state)
+a_segment_on_a_disk_needs_any_file_system(void **state)
 {
 	char		directory[64] = "/var/tmp/tally_disk.XXXXXX";
 	char		path[96];
@@ -496,7 +496,7 @@ a_segment_on_a_disk_is_refused_unless_asked_for(void **state)
 }
 
 static void
-whoever_does_not_map_a_segment_says_its_probes_and_survives_its_end(void **state)
+an_unmapped_segment_takes_probes_and_its_truncation_is_survived(void **state)
 {
 	tally_segment other;
 	const tally_probe *probe = tally_at(&segment, &segment.cold.probes, 3);
@@ -552,7 +552,7 @@ write_after_the_end(void *argument)
 }
 
 static void
-a_guarded_writer_survives_the_end_of_its_file(void **state)
+a_guarded_writer_survives_the_truncation_of_its_file(void **state)
 {
 	struct stat st;
 
@@ -564,7 +564,7 @@ a_guarded_writer_survives_the_end_of_its_file(void **state)
 }
 
 static void
-ticks_are_worth_what_the_monotonic_clock_says(void **state)
+ticks_have_the_length_that_the_monotonic_clock_shows(void **state)
 {
 	const struct timespec nap = {.tv_nsec = 100000000};
 	uint64_t	ticks,
@@ -578,41 +578,40 @@ ticks_are_worth_what_the_monotonic_clock_says(void **state)
 	assert_float_equal((float) (seconds * 1e9 / (double) (ns - segment.header->clock_ns0)), 1.0f, 1e-3f);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(the_second_to_open_attaches),
-		CASE(a_missing_file_is_not_attached),
-		CASE(the_mode_is_as_asked_whatever_the_umask),
-		CASE(a_truncated_segment_is_replaced),
-		CASE(a_segment_short_of_a_page_is_replaced),
-		CASE(a_zeroed_segment_is_replaced),
-		CASE(an_empty_file_is_replaced),
-		CASE(another_version_is_replaced),
-		CASE(another_byte_order_is_replaced),
-		CASE(another_boot_is_replaced),
-		CASE(other_capacities_are_replaced_by_open_and_taken_by_attach),
-		CASE(another_clock_is_replaced_by_who_insists_on_one),
-		CASE(a_header_with_any_word_of_its_layout_changed_is_refused),
-		CASE(random_bytes_are_refused),
-		CASE(a_symbolic_link_is_not_followed),
-		CASE(a_fifo_does_not_stop_the_opener),
-		CASE(another_owners_file_is_refused_and_replaced_where_we_may),
-		CASE(another_owners_file_in_a_sticky_directory_gives_eperm),
-		CASE(sixteen_creators_at_once_end_with_one_segment),
-		CASE(sixteen_who_replace_a_misfit_at_once_end_with_one_segment),
-		CASE(a_new_segment_says_what_it_was_told),
-		CASE(a_later_run_takes_the_segment_over_under_its_own_pid),
-		CASE(another_systems_segment_is_replaced),
-		CASE(who_takes_any_capacities_replaces_nothing),
-		CASE(a_moved_data_directory_keeps_its_segment),
-		CASE(a_segment_on_a_disk_is_refused_unless_asked_for),
-		CASE(whoever_does_not_map_a_segment_says_its_probes_and_survives_its_end),
-		CASE(a_guarded_writer_survives_the_end_of_its_file),
-		CASE(ticks_are_worth_what_the_monotonic_clock_says),
+		TEST(the_second_to_open_attaches),
+		TEST(a_missing_file_is_not_attached),
+		TEST(the_file_mode_does_not_depend_on_the_umask),
+		TEST(a_truncated_segment_is_replaced),
+		TEST(a_segment_short_of_a_page_is_replaced),
+		TEST(a_zeroed_segment_is_replaced),
+		TEST(an_empty_file_is_replaced),
+		TEST(another_version_is_replaced),
+		TEST(another_byte_order_is_replaced),
+		TEST(another_boot_is_replaced),
+		TEST(other_capacities_are_replaced_by_open_and_accepted_by_attach),
+		TEST(a_segment_with_another_clock_is_replaced_if_the_clock_is_given),
+		TEST(a_header_with_any_changed_layout_word_is_refused),
+		TEST(random_bytes_are_refused),
+		TEST(a_symbolic_link_is_not_followed),
+		TEST(a_fifo_does_not_block_open),
+		TEST(another_owners_file_is_refused_and_replaced_if_permitted),
+		TEST(another_owners_file_in_a_sticky_directory_gives_eperm),
+		TEST(sixteen_creators_at_once_end_with_one_segment),
+		TEST(sixteen_replacers_of_a_misfit_at_once_end_with_one_segment),
+		TEST(a_new_segment_has_what_the_options_gave),
+		TEST(a_later_run_attaches_and_writes_its_own_pid),
+		TEST(another_systems_segment_is_replaced),
+		TEST(accepting_any_capacities_replaces_nothing),
+		TEST(a_moved_data_directory_keeps_its_segment),
+		TEST(a_segment_on_a_disk_needs_any_file_system),
+		TEST(an_unmapped_segment_takes_probes_and_its_truncation_is_survived),
+		TEST(a_guarded_writer_survives_the_truncation_of_its_file),
+		TEST(ticks_have_the_length_that_the_monotonic_clock_shows),
 	};
 
 	return cmocka_run_group_tests_name("open", tests, NULL, NULL);

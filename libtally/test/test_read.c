@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_read.c
- *	  Bounded reads of a live segment: what a copy is worth, and that none waits for ever.
+ *	  Bounded reads of a live segment: whether a copy is consistent, and that no read waits without a limit.
  */
-#include "reading.h"
+#include "statement_support.h"
 #include "tally_read.h"
 
 #include <signal.h>
@@ -342,7 +342,6 @@ a_flight_has_the_statement_and_the_running_account(void **state)
 int
 main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_consistent_copy_of_a_book_is_of_one_instant),
 		TEST(what_a_dead_writer_left_half_changed_is_torn_and_read_in_bounded_time),

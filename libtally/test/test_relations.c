@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_relations.c
- *	  What was done to each relation: places and table together hold it once, whoever is killed.
+ *	  What was done to each relation: local and shared entries together hold it once, whichever process is killed.
  */
 #include "support.h"
+#include "tally_read.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ROOM 400					/* relations that the table can take */
-#define MANY 200					/* more than a slot has places */
+#define ENTRIES 400					/* of the table */
+#define MANY 200					/* more than a slot has local entries */
 #define WRITERS 3
 #define ROUNDS 60000
 
@@ -26,7 +27,7 @@ setup(void **state)
 
 	*state = &segment;
 	test_options(&options);
-	options.relations = ROOM;
+	options.relations = ENTRIES;
 	test_open(&segment, &options);
 	test_claim(&segment, "writer", &slot);
 	assert_int_equal(tally_relations_open(&slot, &relations), 0);
@@ -59,41 +60,30 @@ add_sums(tally_file_sums *to, const tally_file_sums *from)
 		to->max = from->max;
 }
 
-/* As the reader's protocol has it (format/FORMAT.md); false: it did not come to rest. */
+/* By the protocol of format/FORMAT.md; false: it changed meanwhile. */
 static bool
 try_read(uint32_t entry, tally_relation_operation operation, tally_file_sums *sums)
 {
-	tally_relation *relation = tally_relation_at(&segment, entry);
-	uint64_t	flushes = __atomic_load_n(&relation->flushes, __ATOMIC_SEQ_CST);
+	uint64_t	flushes = tally_read_relation_flushes(&segment, entry);
+	tally_relation shared;
 
 	memset(sums, 0, sizeof(*sums));
 	for (uint32_t s = 0; s < segment.header->slots; s++)
-	{
-		if (tally_entry_at(&segment, s)->local_relations == 0)
-			continue;
-		for (int i = 0; i < TALLY_LOCAL_RELATIONS; i++)
+		for (uint32_t i = 0; i < TALLY_LOCAL_RELATIONS; i++)
 		{
-			tally_local_relation *place = &tally_local_relations_of(&segment, s)[i];
 			tally_local_relation copy;
-			uint64_t	seq;
+			tally_read_result result = tally_read_local_relation(&segment, s, i, &copy);
 
-			do
-			{
-				seq = __atomic_load_n(&place->seq, __ATOMIC_ACQUIRE);
-				memcpy(&copy, place, sizeof(copy));
-				__atomic_thread_fence(__ATOMIC_ACQUIRE);
-			} while ((seq & 1) != 0 || __atomic_load_n(&place->seq, __ATOMIC_RELAXED) != seq);
-			if (copy.entry != entry || copy.state == TALLY_LOCAL_FREE)
+			if (result == TALLY_READ_ABSENT || copy.entry != entry)
 				continue;
-			if (copy.state == TALLY_LOCAL_FLUSHING)
+			if (result == TALLY_READ_TORN || copy.state == TALLY_LOCAL_FLUSHING)
 				return false;
 			add_sums(sums, &copy.of[operation]);
 		}
-	}
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	add_sums(sums, &relation->of[operation]);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&relation->flushes, __ATOMIC_SEQ_CST) == flushes;
+	if (tally_read_relation(&segment, entry, flushes, &shared) != TALLY_READ_CONSISTENT)
+		return false;
+	add_sums(sums, &shared.of[operation]);
+	return true;
 }
 
 static tally_file_sums
@@ -127,7 +117,7 @@ pins(void)
 /* ---------------------------------------------------------------- counting */
 
 static void
-operations_are_counted_with_bytes_time_and_the_longest(void **state)
+operations_are_counted_with_bytes_time_and_maximum(void **state)
 {
 	tally_file_sums sums;
 
@@ -149,7 +139,7 @@ operations_are_counted_with_bytes_time_and_the_longest(void **state)
 }
 
 static void
-what_finds_no_place_is_laid_down_and_nothing_is_lost(void **state)
+more_relations_than_local_entries_are_flushed_and_none_is_lost(void **state)
 {
 	uint64_t	counts[MANY] = {0};
 	uint64_t	seed = 3;
@@ -173,25 +163,25 @@ what_finds_no_place_is_laid_down_and_nothing_is_lost(void **state)
 }
 
 static void
-relations_without_room_go_with_the_others(void **state)
+relations_beyond_the_table_count_for_the_others(void **state)
 {
 	uint64_t	apart = 0;
 
 	(void) state;
-	for (uint32_t n = 0; n < 3 * ROOM; n++)
+	for (uint32_t n = 0; n < 3 * ENTRIES; n++)
 		add(&relations, n, TALLY_RELATION_READ, 1);
-	for (uint32_t i = 1; i <= ROOM; i++)
+	for (uint32_t i = 1; i <= ENTRIES; i++)
 		apart += sums_of_entry(i, TALLY_RELATION_READ).count;
-	assert_true(apart >= ROOM * 9 / 10);
-	assert_int_equal(apart + sums_of_entry(0, TALLY_RELATION_READ).count, 3 * ROOM);
-	assert_int_equal(segment.header->overflow_relations, 3 * ROOM - apart);
+	assert_true(apart >= ENTRIES * 9 / 10);
+	assert_int_equal(apart + sums_of_entry(0, TALLY_RELATION_READ).count, 3 * ENTRIES);
+	assert_int_equal(segment.header->overflow_relations, 3 * ENTRIES - apart);
 }
 
 static void
-one_that_is_gone_makes_room_when_nobody_holds_it_and_its_sums_go_to_the_others(void **state)
+an_unlinked_relation_without_pins_is_replaced_and_its_sums_go_to_the_others(void **state)
 {
 	(void) state;
-	for (uint32_t n = 0; n < 20 * ROOM; n++)
+	for (uint32_t n = 0; n < 20 * ENTRIES; n++)
 	{
 		tally_relation_key key = key_of(n);
 
@@ -204,14 +194,14 @@ one_that_is_gone_makes_room_when_nobody_holds_it_and_its_sums_go_to_the_others(v
 		assert_int_equal(sums_of(n, TALLY_RELATION_READ).count, 1);
 	uint64_t	all = 0;
 
-	for (uint32_t i = 0; i <= ROOM; i++)
+	for (uint32_t i = 0; i <= ENTRIES; i++)
 		all += sums_of_entry(i, TALLY_RELATION_READ).count;
-	assert_int_equal(all, 20 * ROOM);
+	assert_int_equal(all, 20 * ENTRIES);
 }
 
 /* Its file is unlinked while this process still has it open, and its entry serves another. */
 static void
-who_is_out_of_date_counts_for_the_others(void **state)
+a_stale_entry_number_counts_for_the_others(void **state)
 {
 	tally_relation_key key = key_of(1);
 	uint32_t	entry = tally_relation_find(&segment, &key);
@@ -227,7 +217,7 @@ who_is_out_of_date_counts_for_the_others(void **state)
 }
 
 static void
-a_reset_begins_all_of_them_again(void **state)
+a_reset_zeroes_all_relations(void **state)
 {
 	tally_slot	other;
 	tally_relations others;
@@ -251,7 +241,7 @@ a_reset_begins_all_of_them_again(void **state)
 }
 
 static void
-a_segment_without_relations_says_so(void **state)
+a_segment_without_relations_returns_enoent(void **state)
 {
 	tally_options options;
 	tally_segment none;
@@ -294,7 +284,7 @@ work(void *argument)
 }
 
 static void
-a_reader_finds_each_operation_once_while_places_are_laid_down(void **state)
+a_reader_finds_each_operation_once_during_flushes(void **state)
 {
 	pid_t		children[WRITERS];
 	uint64_t	seed = 5;
@@ -354,10 +344,10 @@ fill_and_die(void *argument)
 }
 
 static void
-who_is_killed_laying_down_is_counted_once_or_as_lost(void **state)
+operations_of_a_writer_killed_in_a_flush_count_once_or_as_lost(void **state)
 {
 	static const char *const deaths[] = {
-		"place leaving", "laying down begun", "place added", "place released", "relation pinned",
+		"local entry flushing", "flush begun", "local entry added", "local entry released", "relation pinned",
 		"relation being made",
 	};
 
@@ -378,7 +368,7 @@ who_is_killed_laying_down_is_counted_once_or_as_lost(void **state)
 			found += count;
 		}
 		lost = segment.header->relations_lost - lost;
-		/* what was added and not released yet is told as lost: nothing is counted twice */
+		/* what was added and not released counts as lost, so nothing is counted twice */
 		assert_int_equal(lost, i < 3);
 		assert_int_equal(found + (i < 2), TALLY_LOCAL_RELATIONS);
 		assert_int_equal(tally_reset(&segment), 0);
@@ -390,15 +380,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(operations_are_counted_with_bytes_time_and_the_longest, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(what_finds_no_place_is_laid_down_and_nothing_is_lost, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(relations_without_room_go_with_the_others, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(one_that_is_gone_makes_room_when_nobody_holds_it_and_its_sums_go_to_the_others, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(who_is_out_of_date_counts_for_the_others, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(a_reset_begins_all_of_them_again, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(a_segment_without_relations_says_so, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(a_reader_finds_each_operation_once_while_places_are_laid_down, setup, test_teardown),
-		cmocka_unit_test_setup_teardown(who_is_killed_laying_down_is_counted_once_or_as_lost, setup, test_teardown),
+		TEST(operations_are_counted_with_bytes_time_and_maximum),
+		TEST(more_relations_than_local_entries_are_flushed_and_none_is_lost),
+		TEST(relations_beyond_the_table_count_for_the_others),
+		TEST(an_unlinked_relation_without_pins_is_replaced_and_its_sums_go_to_the_others),
+		TEST(a_stale_entry_number_counts_for_the_others),
+		TEST(a_reset_zeroes_all_relations),
+		TEST(a_segment_without_relations_returns_enoent),
+		TEST(a_reader_finds_each_operation_once_during_flushes),
+		TEST(operations_of_a_writer_killed_in_a_flush_count_once_or_as_lost),
 	};
 
 	return cmocka_run_group_tests_name("relations", tests, NULL, NULL);

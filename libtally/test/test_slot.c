@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_slot.c
- *	  One writer: claim, record, switch, retire, and what happens when there is no room.
+ *	  One writer: claim, record, switch, retire, and what happens when space runs out.
  */
 #include "support.h"
 
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,17 +18,9 @@ static tally_segment segment;
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_options(&options);
 	test_open(&segment, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -84,7 +75,7 @@ a_claim_starts_a_book_that_is_empty_and_born_now(void **state)
 }
 
 static void
-texts_are_cut_and_null_leaves_them(void **state)
+texts_are_cut_and_null_leaves_them_unchanged(void **state)
 {
 	tally_identity identity = {.kind = "client backend",.database = "app",.user = "alice"};
 	tally_identity change = {.database_id = 5,.user_id = 6,.user = "bob"};
@@ -250,7 +241,7 @@ retired_slots_of_one_kind_database_and_user_share_a_group(void **state)
 }
 
 static void
-the_last_group_takes_what_finds_no_group(void **state)
+the_last_group_takes_slots_without_a_group(void **state)
 {
 	uint32_t	stat = tally_register(&segment, "timer", TALLY_TIMER, "ticks");
 	test_sum	sum;
@@ -289,7 +280,7 @@ more_sessions_than_slots_are_refused_and_counted(void **state)
 	assert_int_equal(tally_claim(&segment, &identity, &slots[8]), ENOSPC);
 	assert_int_equal(segment.header->overflow_slots, 1);
 	assert_int_equal(segment.header->refused_memory, 0);
-	/* whoever was refused is told when there is room again, and nobody else ever looks */
+	/* a refused process sees when a slot becomes free; no other process looks */
 	assert_int_equal(segment.header->free_slot_signal, 0);
 	tally_retire(&slots[3]);
 	assert_int_equal(segment.header->free_slot_signal, 1);
@@ -336,7 +327,7 @@ accounts_beyond_the_book_share_the_overflow_account(void **state)
 }
 
 static void
-a_group_without_room_adds_to_its_overflow_account(void **state)
+a_full_group_book_adds_to_its_overflow_account(void **state)
 {
 	char		name[32];
 	tally_slot	slot;
@@ -389,7 +380,7 @@ time_is_whole_now(const char *where)
 }
 
 static void
-a_slot_is_never_seen_without_an_account(void **state)
+readers_never_see_a_slot_without_an_account(void **state)
 {
 	tally_identity identity = {.kind = "one"};
 	tally_slot	slot;
@@ -410,9 +401,9 @@ a_slot_is_never_seen_without_an_account(void **state)
 	assert_at_rest(&segment);
 }
 
-/* What is read back of the book's own words must not lead anywhere. */
+/* Garbage in the book.s words must not lead out of bounds. */
 static void
-nonsense_in_the_book_stays_within_bounds(void **state)
+garbage_in_a_book_stays_within_bounds(void **state)
 {
 	static const uint32_t nonsense[] = {0x7FFFFFFF, 0xFFFFFFFE, 9, 1000, 0x80000000};
 	uint64_t	seed = 3;
@@ -441,42 +432,10 @@ nonsense_in_the_book_stays_within_bounds(void **state)
 	assert_int_equal(tally_claimed_slots(&segment), 0);
 }
 
-#define SMALL_BLOCKS 64				/* of 4 KiB; the size of the small tmpfs */
-
-/* Bounded, so that a test gone wrong cannot fill a file system of the machine's. */
-static void
-fill_small_tmpfs(const char *path)
-{
-	static char block[4096];
-	FILE	   *file = fopen(path, "w");
-	int			blocks = 0;
-
-	assert_non_null(file);
-	setvbuf(file, NULL, _IONBF, 0);
-	while (blocks <= SMALL_BLOCKS && fwrite(block, sizeof(block), 1, file) == 1)
-		blocks++;
-	fclose(file);
-	assert_true(blocks <= SMALL_BLOCKS);
-}
-
-static char small_tmpfs[64];
-
-static int
-unmount_small_tmpfs(void **state)
-{
-	(void) state;
-	if (small_tmpfs[0] != '\0')
-	{
-		umount2(small_tmpfs, MNT_DETACH);
-		rmdir(small_tmpfs);
-	}
-	return teardown(state);
-}
-
 static void
 a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 {
-	char		directory[64] = "/dev/shm/tally_full.XXXXXX";
+	const char *directory = test_small_tmpfs("256k");
 	char		path[128];
 	char		ballast[128];
 	char		name[32];
@@ -488,17 +447,9 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	uint64_t	now;
 
 	(void) state;
-	assert_non_null(mkdtemp(directory));
-	if (geteuid() != 0 || mount("tally", directory, "tmpfs", 0, "size=256k") != 0)
-	{
-		rmdir(directory);
-		print_message("SKIPPED: a small tmpfs can only be mounted by root\n");
-		skip();
-	}
-	strcpy(small_tmpfs, directory);
 	snprintf(path, sizeof(path), "%s/segment", directory);
 	snprintf(ballast, sizeof(ballast), "%s/ballast", directory);
-	fill_small_tmpfs(ballast);
+	test_fill_but(ballast, 0);
 	assert_int_equal(tally_open(path, &options, &full), ENOSPC);
 	assert_int_equal(access(path, F_OK), -1);
 	unlink(ballast);
@@ -508,7 +459,7 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	tally_begin(&first, TALLY_NONE);
 	now = first.book->born;
 	tally_switch(&first, 0, 0);
-	fill_small_tmpfs(ballast);
+	test_fill_but(ballast, 0);
 	assert_int_equal(tally_claim(&full, &identity, &second), ENOMEM);
 	assert_int_equal(full.header->overflow_slots, 0);
 	assert_int_equal(full.header->refused_memory, 1);
@@ -529,27 +480,25 @@ a_full_tmpfs_is_an_error_and_never_a_signal(void **state)
 	tally_close(&full);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(the_lowest_free_slot_is_claimed),
-		CASE(a_claim_starts_a_book_that_is_empty_and_born_now),
-		CASE(texts_are_cut_and_null_leaves_them),
-		CASE(a_record_counts_adds_and_finds_its_bucket),
-		CASE(a_plain_record_leaves_the_histogram_alone),
-		CASE(time_is_conserved_to_the_tick_over_a_million_switches),
-		CASE(retired_slots_of_one_kind_database_and_user_share_a_group),
-		CASE(the_last_group_takes_what_finds_no_group),
-		CASE(more_sessions_than_slots_are_refused_and_counted),
-		CASE(accounts_beyond_the_book_share_the_overflow_account),
-		CASE(a_group_without_room_adds_to_its_overflow_account),
-		CASE(a_slot_is_never_seen_without_an_account),
-		CASE(nonsense_in_the_book_stays_within_bounds),
-		cmocka_unit_test_setup_teardown(a_full_tmpfs_is_an_error_and_never_a_signal, setup,
-										unmount_small_tmpfs),
+		TEST(the_lowest_free_slot_is_claimed),
+		TEST(a_claim_starts_a_book_that_is_empty_and_born_now),
+		TEST(texts_are_cut_and_null_leaves_them_unchanged),
+		TEST(a_record_counts_adds_and_finds_its_bucket),
+		TEST(a_plain_record_leaves_the_histogram_alone),
+		TEST(time_is_conserved_to_the_tick_over_a_million_switches),
+		TEST(retired_slots_of_one_kind_database_and_user_share_a_group),
+		TEST(the_last_group_takes_slots_without_a_group),
+		TEST(more_sessions_than_slots_are_refused_and_counted),
+		TEST(accounts_beyond_the_book_share_the_overflow_account),
+		TEST(a_full_group_book_adds_to_its_overflow_account),
+		TEST(readers_never_see_a_slot_without_an_account),
+		TEST(garbage_in_a_book_stays_within_bounds),
+		TEST(a_full_tmpfs_is_an_error_and_never_a_signal),
 	};
 
 	return cmocka_run_group_tests_name("slot", tests, NULL, NULL);

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_statements.c
- *	  Statements in a cache and in the table: entered, found, laid down; and the memory they take.
+ *	  Statements in a cache and in the table: entered, found, flushed; and the memory they take.
  */
-#include "reading.h"
+#include "statement_support.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASKED 100					/* statements asked for, ... */
-#define WAYS 140					/* ... and so many the table can take */
+#define ASKED 100					/* configured statements ... */
+#define WAYS 140					/* ... and entries of the table */
 
 static tally_segment segment;
 static tally_slot slot;
@@ -23,17 +22,9 @@ static tally_cache cache;
 static int
 setup(void **state)
 {
-	(void) state;
+	*state = &segment;
 	test_open_statements(&segment, 4, ASKED);
 	test_open_cache(&segment, &slot, &cache);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	test_close(&segment);
 	return 0;
 }
 
@@ -53,20 +44,20 @@ a_statement_is_entered_once_and_found_from_then_on(void **state)
 {
 	tally_statement_key key = test_key(77);
 	tally_statement_text text = {.bytes = "select 1",.length = 8,.whole = 8,.encoding = 6};
-	tally_local_statement *place;
+	tally_local_statement *local;
 	char		copy[16];
 
 	(void) state;
 	assert_null(tally_cache_find(&cache, &key));
 	assert_int_equal(tally_statement_known(&segment, &key), TALLY_NONE);
-	place = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
-	assert_non_null(place);
+	local = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
+	assert_non_null(local);
 	assert_int_equal(tally_statement_known(&segment, &key), test_entry_of(&segment, key.id));
-	assert_ptr_equal(tally_cache_find(&cache, &key), place);
+	assert_ptr_equal(tally_cache_find(&cache, &key), local);
 	assert_int_equal(tally_statements_count(&segment), 1);
-	assert_int_equal(place->counts.exec.count, 0);
-	assert_int_equal(place->entry, test_entry_of(&segment, 77));
-	assert_int_equal(tally_statement_text_copy(&segment, tally_statement_at(&segment, place->entry),
+	assert_int_equal(local->counts.exec.count, 0);
+	assert_int_equal(local->entry, test_entry_of(&segment, 77));
+	assert_int_equal(tally_statement_text_copy(&segment, tally_statement_at(&segment, local->entry),
 											   copy, sizeof(copy)), 8);
 	assert_memory_equal(copy, "select 1", 8);
 	key.toplevel = 0;
@@ -80,7 +71,7 @@ a_statement_is_entered_once_and_found_from_then_on(void **state)
 }
 
 static void
-two_statements_of_one_hash_are_kept_apart(void **state)
+two_statements_with_the_same_hash_stay_separate(void **state)
 {
 	tally_statement_key a = test_key(8);
 	tally_statement_key b = test_key(9);
@@ -101,9 +92,9 @@ two_statements_of_one_hash_are_kept_apart(void **state)
 	test_read_free(&reading);
 }
 
-/* One statement through many layings-down, against sums made beside it. */
+/* One statement through many flushes, compared with sums kept by the test. */
 static void
-every_count_reaches_the_table_and_nothing_twice(void **state)
+every_count_reaches_the_table_once(void **state)
 {
 	tally_statement_key key = test_key(1);
 	uint64_t	seed = 3;
@@ -115,40 +106,40 @@ every_count_reaches_the_table_and_nothing_twice(void **state)
 	memset(&sums, 0, sizeof(sums));
 	for (uint64_t i = 1; i <= 500; i++)
 	{
-		tally_local_statement *place = test_execute(&cache, &key, i * i * 77 % 100000, "one");
+		tally_local_statement *local = test_execute(&cache, &key, i * i * 77 % 100000, "one");
 
-		assert_non_null(place);
+		assert_non_null(local);
 		tally_moments_add(&sums.exec, i * i * 77 % 100000);
 		hist[tally_bucket(i * i * 77 % 100000)]++;
 		sums.rows += 3;
 		sums.errors += i * i * 77 % 100000 % 2;
-		tally_local_statement_begin(place);
-		place->more = 1;
-		tally_moments_add(&place->counts.plan, i);
+		tally_local_statement_begin(local);
+		local->more = 1;
+		tally_moments_add(&local->counts.plan, i);
 		tally_moments_add(&sums.plan, i);
-		place->counts.last_us = (int64_t) (1000 + i);
+		local->counts.last_us = (int64_t) (1000 + i);
 		/* all that follows the times is a sum */
-		for (uint64_t *word = place->counts.io_ns; word < (uint64_t *) (&place->counts + 1); word++)
+		for (uint64_t *word = local->counts.io_ns; word < (uint64_t *) (&local->counts + 1); word++)
 		{
 			*word += i;
-			*((uint64_t *) &sums + (word - (uint64_t *) &place->counts)) += i;
+			*((uint64_t *) &sums + (word - (uint64_t *) &local->counts)) += i;
 		}
 		for (int n = 0; n < 3; n++)
 		{
-			place->counts.wal[n] += i;
+			local->counts.wal[n] += i;
 			sums.wal[n] += i;
 		}
 		for (int n = 0; n < 4; n++)
 		{
-			place->counts.io_ticks[n] += i;
+			local->counts.io_ticks[n] += i;
 			sums.io_ticks[n] += i;
 		}
 		for (int b = 0; b < 10; b++)
 		{
-			place->counts.blocks[b] += (uint64_t) b;
+			local->counts.blocks[b] += (uint64_t) b;
 			sums.blocks[b] += (uint64_t) b;
 		}
-		tally_local_statement_end(place);
+		tally_local_statement_end(local);
 		if (test_random(&seed) % 5 == 0)
 			tally_cache_flush(&cache);
 	}
@@ -240,23 +231,23 @@ slots_that_cache_the_same_statement_add_up(void **state)
 }
 
 static void
-a_place_about_to_overflow_is_laid_down_first(void **state)
+a_local_entry_about_to_overflow_is_flushed_first(void **state)
 {
 	tally_statement_key key = test_key(6);
-	tally_local_statement *place = test_execute(&cache, &key, 100, "six");
+	tally_local_statement *local = test_execute(&cache, &key, 100, "six");
 
 	(void) state;
-	place->counts.exec.count = UINT32_MAX / 2;
-	place->hist[tally_bucket(100)] = UINT32_MAX / 2;
+	local->counts.exec.count = UINT32_MAX / 2;
+	local->hist[tally_bucket(100)] = UINT32_MAX / 2;
 	assert_null(tally_cache_find(&cache, &key));
-	place = test_execute(&cache, &key, 100, "six");
-	assert_int_equal(place->counts.exec.count, 1);
-	assert_int_equal(place->hist[tally_bucket(100)], 0);
+	local = test_execute(&cache, &key, 100, "six");
+	assert_int_equal(local->counts.exec.count, 1);
+	assert_int_equal(local->hist[tally_bucket(100)], 0);
 	assert_int_equal(test_executions(&segment, 6), UINT32_MAX / 2 + 1u);
 }
 
 static void
-of_more_accounts_than_parts_the_least_share_the_last(void **state)
+with_more_accounts_than_parts_the_smallest_share_the_last(void **state)
 {
 	tally_part	parts[TALLY_PARTS];
 	uint64_t	sum = 0;
@@ -266,7 +257,7 @@ of_more_accounts_than_parts_the_least_share_the_last(void **state)
 	memset(parts, 0, sizeof(parts));
 	for (uint32_t stat = 2; stat < 102; stat++)
 		tally_parts_add(parts, stat, 1, stat);
-	/* what finds no room is none of the largest */
+	/* the largest have parts of their own */
 	tally_parts_add(parts, 200, 1, 3);
 	/* another's overflow is no account that could push one out */
 	tally_parts_add(parts, 1, 1, 1000000);
@@ -285,7 +276,7 @@ of_more_accounts_than_parts_the_least_share_the_last(void **state)
 /* ---------------------------------------------------------------- shared lines */
 
 static void
-updates_of_cached_statements_write_nothing_that_is_shared(void **state)
+updates_of_cached_statements_write_no_shared_memory(void **state)
 {
 	char	   *before = malloc(segment.size);
 	const char *now = (const char *) segment.header;
@@ -308,7 +299,7 @@ updates_of_cached_statements_write_nothing_that_is_shared(void **state)
 		}
 	}
 	memcpy(before, now, segment.size);
-	/* a few have taken one another's place in the cache, and are left out */
+	/* a few have replaced one another in the cache, and are left out */
 	for (uint64_t i = 0; updates < 100000 && i < 1000000; i++)
 		if (tally_cache_find(&cache, &keys[i % 40]) != NULL)
 		{
@@ -407,42 +398,12 @@ a_new_table_takes_only_its_sets(void **state)
 	tally_close(&big);
 }
 
-static char small_tmpfs[64];
-
-static int
-unmount_small_tmpfs(void **state)
-{
-	if (small_tmpfs[0] != '\0')
-	{
-		umount2(small_tmpfs, MNT_DETACH);
-		rmdir(small_tmpfs);
-	}
-	return teardown(state);
-}
-
-/* Leaves `room` blocks of 4 KiB free, or what there is. */
-static void
-fill_but(const char *path, int room)
-{
-	static char block[4096];
-	FILE	   *file = fopen(path, "w");
-	int			blocks = 0;
-
-	assert_non_null(file);
-	setvbuf(file, NULL, _IONBF, 0);
-	while (blocks <= 1024 && fwrite(block, sizeof(block), 1, file) == 1)
-		blocks++;
-	assert_true(blocks <= 1024);
-	assert_int_equal(ftruncate(fileno(file), blocks > room ? (blocks - room) * 4096L : 0), 0);
-	fclose(file);
-}
-
 #define HEADROOM 128			/* blocks: the quarter that is left to others (memory.c) */
 
 static void
 a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 {
-	char		directory[64] = "/dev/shm/tally_full.XXXXXX";
+	const char *directory = test_small_tmpfs("2m");
 	char		path[128];
 	char		ballast[128];
 	tally_options options;
@@ -454,31 +415,23 @@ a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 	int			short_of_memory = 0;
 
 	(void) state;
-	assert_non_null(mkdtemp(directory));
-	if (geteuid() != 0 || mount("tally", directory, "tmpfs", 0, "size=2m") != 0)
-	{
-		rmdir(directory);
-		print_message("SKIPPED: a small tmpfs can only be mounted by root\n");
-		skip();
-	}
-	strcpy(small_tmpfs, directory);
 	snprintf(path, sizeof(path), "%s/segment", directory);
 	snprintf(ballast, sizeof(ballast), "%s/ballast", directory);
 	test_options(&options);
 	options.statements = ASKED;
 	assert_int_equal(tally_open(path, &options, &full), 0);
 	test_claim(&full, "one", &writer);
-	fill_but(ballast, HEADROOM + 2);
+	test_fill_but(ballast, HEADROOM + 2);
 	assert_int_equal(tally_cache_open(&writer, &small), ENOSPC);
 	assert_null(small.segment);
-	/* room for some places, two sets of entries and a page of texts */
-	for (int room = 6; room <= 60; room += 6)
+	/* space for some local entries, two sets of shared ones and a page of texts */
+	for (int space = 6; space <= 60; space += 6)
 	{
 		uint64_t	before = full.header->overflow_memory;
 		uint64_t	refused_before = refused;
 
 		unlink(ballast);
-		fill_but(ballast, HEADROOM + room);
+		test_fill_but(ballast, HEADROOM + space);
 		if (small.segment == NULL && tally_cache_open(&writer, &small) != 0)
 			continue;
 		for (uint64_t id = 1; id <= 400; id++)
@@ -500,7 +453,7 @@ a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 	tally_retire(&writer);
 	assert_int_equal(tally_statements_repair(&full), 0);
 	assert_statements_at_rest(&full);
-	/* with room again, all goes on */
+	/* with space again, everything continues */
 	unlink(ballast);
 	test_open_cache(&full, &writer, &small);
 	for (uint64_t id = 1; id <= 400; id++)
@@ -514,25 +467,23 @@ a_full_tmpfs_drops_statements_and_is_never_a_signal(void **state)
 	tally_close(&full);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_statement_is_entered_once_and_found_from_then_on),
-		CASE(two_statements_of_one_hash_are_kept_apart),
-		CASE(every_count_reaches_the_table_and_nothing_twice),
-		CASE(more_statements_than_a_cache_holds_are_all_counted),
-		CASE(slots_that_cache_the_same_statement_add_up),
-		CASE(a_place_about_to_overflow_is_laid_down_first),
-		CASE(of_more_accounts_than_parts_the_least_share_the_last),
-		CASE(updates_of_cached_statements_write_nothing_that_is_shared),
-		CASE(a_segment_without_statements_has_none),
-		CASE(five_thousand_statements_with_their_texts_take_less_than_32_mib),
-		CASE(a_new_table_takes_only_its_sets),
-		cmocka_unit_test_setup_teardown(a_full_tmpfs_drops_statements_and_is_never_a_signal, setup,
-										unmount_small_tmpfs),
+		TEST(a_statement_is_entered_once_and_found_from_then_on),
+		TEST(two_statements_with_the_same_hash_stay_separate),
+		TEST(every_count_reaches_the_table_once),
+		TEST(more_statements_than_a_cache_holds_are_all_counted),
+		TEST(slots_that_cache_the_same_statement_add_up),
+		TEST(a_local_entry_about_to_overflow_is_flushed_first),
+		TEST(with_more_accounts_than_parts_the_smallest_share_the_last),
+		TEST(updates_of_cached_statements_write_no_shared_memory),
+		TEST(a_segment_without_statements_has_none),
+		TEST(five_thousand_statements_with_their_texts_take_less_than_32_mib),
+		TEST(a_new_table_takes_only_its_sets),
+		TEST(a_full_tmpfs_drops_statements_and_is_never_a_signal),
 	};
 
 	return cmocka_run_group_tests_name("statements", tests, NULL, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * test_texts.c
- *	  Texts of statements in their blocks: stored whole, cut, given back, found again.
+ *	  Texts of statements in their blocks: stored, cut, freed, found again.
  */
-#include "reading.h"
+#include "statement_support.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +43,10 @@ enter(uint64_t id, uint32_t kept, uint32_t whole)
 {
 	tally_statement_key key = test_key(id);
 	tally_statement_text text = {.bytes = long_text,.length = kept,.whole = whole,.encoding = 6};
-	tally_local_statement *place = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
+	tally_local_statement *local = tally_cache_enter(&cache, &key, &text, TALLY_NONE);
 
-	assert_non_null(place);
-	return tally_statement_at(&segment, place->entry);
+	assert_non_null(local);
+	return tally_statement_at(&segment, local->entry);
 }
 
 static void
@@ -71,7 +71,7 @@ assert_text(const tally_statement *statement, uint32_t length)
 	free(copy);
 }
 
-/* Every block that was ever used is free or belongs to one statement, and to no other. */
+/* Every block that was ever used is free or belongs to exactly one statement. */
 static void
 assert_blocks_add_up(uint64_t leaked)
 {
@@ -109,7 +109,7 @@ assert_blocks_add_up(uint64_t leaked)
 }
 
 static void
-texts_of_any_length_are_kept_to_the_byte(void **state)
+texts_of_any_length_are_stored_exactly(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, 251, 252, 253, 504, 505, 4095, 10000};
 	const tally_statement *entries[sizeof(lengths) / sizeof(lengths[0])];
@@ -129,7 +129,7 @@ texts_of_any_length_are_kept_to_the_byte(void **state)
 }
 
 static void
-of_ten_megabytes_what_was_asked_for_is_kept(void **state)
+only_the_given_length_of_ten_megabytes_is_stored(void **state)
 {
 	const tally_statement *entry;
 
@@ -160,7 +160,7 @@ a_text_longer_than_all_blocks_is_cut_and_counted(void **state)
 	assert_int_equal(entry->text_whole, 10);
 	assert_int_equal(segment.header->texts_cut, 2);
 	assert_blocks_add_up(0);
-	/* with the first one's blocks back, there is room again; for the second one too */
+	/* with the first text's blocks freed there is space again, for the second one too */
 	assert_int_equal(tally_statements_reset(&segment, &filter), 1);
 	assert_text(enter(3, 10000, 10000), 10000);
 	tally_cache_flush(&cache);
@@ -201,7 +201,7 @@ blocks_are_used_again_after_evictions(void **state)
 	assert_blocks_add_up(0);
 }
 
-/* Each text is its id over and over, so that a block of two texts shows. */
+/* Each text repeats its id, so that a mixed text shows. */
 static int
 enter_many(void *argument)
 {
@@ -227,7 +227,7 @@ enter_many(void *argument)
 }
 
 static void
-a_crowd_that_takes_and_gives_blocks_back_mixes_no_texts(void **state)
+many_processes_that_take_and_free_blocks_mix_no_texts(void **state)
 {
 	pid_t		pids[3];
 	uint64_t	words[75];
@@ -255,7 +255,7 @@ a_crowd_that_takes_and_gives_blocks_back_mixes_no_texts(void **state)
 
 static uint32_t taken_between[2];
 
-/* Another takes two blocks, and gives the first one back: the head is what it was, its next is not. */
+/* Another takes two blocks and frees the first one: the head is the same, its next is not. */
 static void
 take_two_give_one(const char *where)
 {
@@ -270,7 +270,7 @@ take_two_give_one(const char *where)
 }
 
 static void
-a_head_that_was_taken_and_given_back_is_not_mistaken_for_itself(void **state)
+a_free_list_head_popped_and_pushed_again_is_not_mistaken_for_the_old_one(void **state)
 {
 	tally_statement_filter all = {0};
 	uint32_t	kept;
@@ -294,7 +294,7 @@ a_head_that_was_taken_and_given_back_is_not_mistaken_for_itself(void **state)
 }
 
 static void
-blocks_that_a_dead_process_had_taken_are_found_again(void **state)
+blocks_taken_by_a_dead_process_are_found_again(void **state)
 {
 	uint32_t	kept;
 	uint32_t	lost;
@@ -314,9 +314,9 @@ blocks_that_a_dead_process_had_taken_are_found_again(void **state)
 	assert_text(enter(1, 1000, 1000), 1000);
 }
 
-/* Whatever is written in the chains, nobody leaves the region or goes round for ever. */
+/* Whatever is written in the chains, no process leaves the region or loops endlessly. */
 static void
-spoilt_chains_end_somewhere(void **state)
+damaged_chains_end(void **state)
 {
 	static char copy[TALLY_TEXT_BLOCK * 20];
 	uint32_t	count = segment.header->texts.count;
@@ -348,20 +348,21 @@ spoilt_chains_end_somewhere(void **state)
 	assert_text(enter(10, 300, 300), 300);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#undef TEST
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(texts_of_any_length_are_kept_to_the_byte),
-		CASE(of_ten_megabytes_what_was_asked_for_is_kept),
-		CASE(a_text_longer_than_all_blocks_is_cut_and_counted),
-		CASE(blocks_are_used_again_after_evictions),
-		CASE(a_crowd_that_takes_and_gives_blocks_back_mixes_no_texts),
-		CASE(a_head_that_was_taken_and_given_back_is_not_mistaken_for_itself),
-		CASE(blocks_that_a_dead_process_had_taken_are_found_again),
-		CASE(spoilt_chains_end_somewhere),
+		TEST(texts_of_any_length_are_stored_exactly),
+		TEST(only_the_given_length_of_ten_megabytes_is_stored),
+		TEST(a_text_longer_than_all_blocks_is_cut_and_counted),
+		TEST(blocks_are_used_again_after_evictions),
+		TEST(many_processes_that_take_and_free_blocks_mix_no_texts),
+		TEST(a_free_list_head_popped_and_pushed_again_is_not_mistaken_for_the_old_one),
+		TEST(blocks_taken_by_a_dead_process_are_found_again),
+		TEST(damaged_chains_end),
 	};
 
 	return cmocka_run_group_tests_name("texts", tests, NULL, NULL);

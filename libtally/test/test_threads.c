@@ -8,7 +8,7 @@
  * compares at the end. Words that a seq guards are copied where ThreadSanitizer does not look
  * (tally_copy_words): whether a copy is of one instant is checked by its contents.
  */
-#include "reading.h"
+#include "statement_support.h"
 #include "tally_read.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 #define WRITERS 4
 #ifdef __SANITIZE_THREAD__
-#define WORK 12						/* ThreadSanitizer makes everything some ten times slower */
+#define WORK 8						/* ThreadSanitizer makes everything some ten times slower */
 #else
 #define WORK 30
 #endif
@@ -65,7 +65,7 @@ run(void *argument)
 	return NULL;
 }
 
-/* Run the writers, and in this thread `read` until they have ended, and at least once. */
+/* Run the writers; this thread calls `read` until they have ended, and at least once. */
 static void
 work_and_read(void (*work) (writer *me), void (*read) (void))
 {
@@ -98,7 +98,7 @@ counted_by_all(void)
 	return sum;
 }
 
-/* While somebody merges, the slots of those who retire meanwhile wait for the merge. */
+/* Slots that retire while another thread merges stay taken until that merge ends. */
 static void
 claim(writer *me, tally_slot *slot)
 {
@@ -379,7 +379,7 @@ file_of(uint64_t n)
 	return tally_file_hash(name);
 }
 
-/* Each write is counted here unless the segment said that it could not take it. */
+/* Counts each write that the segment accepted. */
 static void
 write_and_sync(writer *me)
 {
@@ -471,7 +471,6 @@ names_are_registered_and_probes_reported_by_many_at_once(void **state)
 int
 main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(slots_are_claimed_read_and_merged),
 		TEST(statements_are_cached_flushed_and_read),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * test_crowd.c
+ * test_concurrent_statements.c
  *	  Many writers of the same statements at once, read and killed meanwhile, against the oracle
  *	  that each keeps of itself in shared memory.
  */
-#include "reading.h"
+#include "statement_support.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int
 setup(void **state)
 {
 	*state = &segment;
-	/* so much room that nothing is evicted */
+	/* large enough that nothing is evicted */
 	test_open_statements(&segment, 8, 2 * IDS);
 	oracles = test_shared(VICTIMS * sizeof(oracle));
 	return 0;
@@ -79,7 +79,7 @@ work(void *argument)
 }
 
 static void
-a_crowd_on_the_same_sets_and_their_oracles_agree(void **state)
+many_writers_of_the_same_sets_agree_with_their_oracles(void **state)
 {
 	pid_t		pids[WRITERS];
 	test_reading reading;
@@ -118,7 +118,7 @@ a_crowd_on_the_same_sets_and_their_oracles_agree(void **state)
 	test_read_free(&reading);
 }
 
-/* In bursts, so that a reader has a chance to come between the log's wraps. */
+/* In bursts, so that a reader can finish before a log wraps. */
 static int
 work_until_stopped(void *argument)
 {
@@ -154,7 +154,7 @@ sum_of(size_t member)
 }
 
 static void
-a_reader_sums_exactly_while_writers_lay_down(void **state)
+a_reader_sums_exactly_while_writers_flush(void **state)
 {
 	pid_t		pids[WRITERS];
 	uint64_t	until = tally_monotonic_ns() + 1500000000;
@@ -167,13 +167,13 @@ a_reader_sums_exactly_while_writers_lay_down(void **state)
 		pids[i] = test_child(work_until_stopped, &oracles[i]);
 	while (tally_monotonic_ns() < until || readings < 20)
 	{
-		uint64_t	least = sum_of(offsetof(oracle, all_made));
-		uint64_t	most;
+		uint64_t	min = sum_of(offsetof(oracle, all_made));
+		uint64_t	max;
 		test_reading reading;
 
 		test_read(&segment, &reading);
-		most = sum_of(offsetof(oracle, all_begun));
-		assert_true(reading.executions >= least && reading.executions <= most);
+		max = sum_of(offsetof(oracle, all_begun));
+		assert_true(reading.executions >= min && reading.executions <= max);
 		assert_true(reading.in_histograms == reading.executions);
 		again += reading.again;
 		readings++;
@@ -264,7 +264,7 @@ reset_until_stopped(void *argument)
 }
 
 static void
-resets_of_some_leave_the_others_exact(void **state)
+resetting_some_statements_leaves_the_others_exact(void **state)
 {
 	pid_t		pids[WRITERS];
 	tally_statement_filter all = {0};
@@ -300,16 +300,15 @@ resets_of_some_leave_the_others_exact(void **state)
 	assert_statements_at_rest(&segment);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_crowd_on_the_same_sets_and_their_oracles_agree),
-		CASE(a_reader_sums_exactly_while_writers_lay_down),
-		CASE(writers_killed_at_random_instants_are_counted_once),
-		CASE(resets_of_some_leave_the_others_exact),
+		TEST(many_writers_of_the_same_sets_agree_with_their_oracles),
+		TEST(a_reader_sums_exactly_while_writers_flush),
+		TEST(writers_killed_at_random_instants_are_counted_once),
+		TEST(resetting_some_statements_leaves_the_others_exact),
 	};
 
 	return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);

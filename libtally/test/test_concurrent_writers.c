@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * test_storm.c
+ * test_concurrent_writers.c
  *	  Many writers at once, against the oracle that each keeps of itself in shared memory.
  */
 #include "support.h"
@@ -56,7 +56,7 @@ setup(void **state)
 	return 0;
 }
 
-/* One session, if a slot is to be had. */
+/* One session, if a slot is free. */
 static void
 live(oracle *me, uint64_t *seed)
 {
@@ -109,7 +109,7 @@ write_many(void *argument)
 }
 
 static void
-sixteen_writers_and_their_oracles_agree(void **state)
+sixteen_writers_agree_with_their_oracles(void **state)
 {
 	pid_t		pids[WRITERS];
 	test_sum	sum;
@@ -170,7 +170,7 @@ write_until_killed(void *argument)
 	return 0;
 }
 
-/* Between 0 and 2 ms, watching that what is counted never goes back. */
+/* For 0 to 2 ms, check that counts never decrease. */
 static void
 watch(uint64_t *seed, uint64_t *last)
 {
@@ -189,7 +189,7 @@ watch(uint64_t *seed, uint64_t *last)
 }
 
 static void
-hundreds_killed_at_random_instants_leak_nothing_and_count_once(void **state)
+hundreds_of_writers_killed_at_random_leak_nothing_and_count_once(void **state)
 {
 	pid_t		pids[VICTIMS];
 	uint64_t	seed = 42;
@@ -215,7 +215,7 @@ hundreds_killed_at_random_instants_leak_nothing_and_count_once(void **state)
 		kill(pids[i], SIGKILL);
 		assert_int_equal(test_wait(pids[i]), 256 + SIGKILL);
 	}
-	/* one of the last may have died in the middle of a fold, which a sweep ends */
+	/* one of the last may have died in a merge, which a sweep completes */
 	tally_sweep(&segment);
 	watch(&seed, last);
 	assert_at_rest(&segment);
@@ -244,7 +244,7 @@ hundreds_killed_at_random_instants_leak_nothing_and_count_once(void **state)
 }
 
 static void
-a_dying_writer_beside_an_example_program_disturbs_it_not(void **state)
+a_dying_writer_does_not_disturb_an_example_program(void **state)
 {
 	char		command[256];
 	pid_t		pid = test_child(write_until_killed, &oracles[0]);
@@ -274,7 +274,7 @@ a_dying_writer_beside_an_example_program_disturbs_it_not(void **state)
 }
 
 static void
-the_example_makes_a_segment_where_there_is_none(void **state)
+the_example_creates_a_segment_if_there_is_none(void **state)
 {
 	char		command[256];
 	tally_segment made;
@@ -293,16 +293,15 @@ the_example_makes_a_segment_where_there_is_none(void **state)
 	assert_int_equal(WEXITSTATUS(system(command)), 1);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, test_teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(sixteen_writers_and_their_oracles_agree),
-		CASE(hundreds_killed_at_random_instants_leak_nothing_and_count_once),
-		CASE(a_dying_writer_beside_an_example_program_disturbs_it_not),
-		CASE(the_example_makes_a_segment_where_there_is_none),
+		TEST(sixteen_writers_agree_with_their_oracles),
+		TEST(hundreds_of_writers_killed_at_random_leak_nothing_and_count_once),
+		TEST(a_dying_writer_does_not_disturb_an_example_program),
+		TEST(the_example_creates_a_segment_if_there_is_none),
 	};
 
 	return cmocka_run_group_tests_name("storm", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: PostgreSQL */
-#include "reading.h"
+#include "statement_support.h"
 #include "tally_read.h"
 
 #include <stdlib.h>
@@ -32,31 +32,31 @@ test_key(uint64_t id)
 tally_local_statement *
 test_execute(tally_cache *cache, const tally_statement_key *key, uint64_t ticks, const char *text)
 {
-	tally_local_statement *place = tally_cache_find(cache, key);
+	tally_local_statement *local = tally_cache_find(cache, key);
 
-	if (place == NULL)
+	if (local == NULL)
 	{
 		tally_statement_text given = {.bytes = text,.encoding = 6};
 		uint32_t	known = tally_statement_known(cache->segment, key);
 
 		if (text != NULL)
 			given.length = given.whole = (uint32_t) strlen(text);
-		place = tally_cache_enter(cache, key, text == NULL || known != TALLY_NONE ? NULL : &given, known);
+		local = tally_cache_enter(cache, key, text == NULL || known != TALLY_NONE ? NULL : &given, known);
 	}
-	if (place == NULL)
+	if (local == NULL)
 		return NULL;
-	tally_local_statement_begin(place);
-	tally_local_statement_count(place, ticks, 0);
-	place->counts.rows += 3;
+	tally_local_statement_begin(local);
+	tally_local_statement_count(local, ticks, 0);
+	local->counts.rows += 3;
 	/* some have more than an entry's own lines hold */
 	if (ticks % 2 == 1)
 	{
-		place->more = 1;
-		place->counts.errors++;
+		local->more = 1;
+		local->counts.errors++;
 	}
-	tally_parts_add(place->parts, 1 + (uint32_t) (ticks % 5), 1, ticks);
-	tally_local_statement_end(place);
-	return place;
+	tally_parts_add(local->parts, 1 + (uint32_t) (ticks % 5), 1, ticks);
+	tally_local_statement_end(local);
+	return local;
 }
 
 void
@@ -70,17 +70,17 @@ test_execute_all(tally_cache *cache, uint64_t id, uint64_t ticks, int times)
 
 /* ---------------------------------------------------------------- reading */
 
-typedef struct copied_place
+typedef struct copied_local
 {
 	uint64_t	item;
-	tally_local_statement place;
-} copied_place;
+	tally_local_statement local;
+} copied_local;
 
 typedef struct copies
 {
 	tally_set_copy *sets;
 	uint64_t   *flushes;			/* of each set, before the caches were read */
-	copied_place *places;
+	copied_local *locals;
 	uint32_t	count;
 } copies;
 
@@ -91,11 +91,11 @@ copy_caches(const tally_segment *segment, copies *all)
 	for (uint32_t slot = 0; slot < segment->header->slots; slot++)
 		for (uint32_t i = 0; i < tally_read_local_limit(segment, slot); i++)
 		{
-			copied_place *copy = &all->places[all->count];
+			copied_local *copy = &all->locals[all->count];
 
-			if (tally_read_local_statement(segment, slot, i, &copy->place) == TALLY_READ_ABSENT)
+			if (tally_read_local_statement(segment, slot, i, &copy->local) == TALLY_READ_ABSENT)
 				continue;
-			copy->item = tally_log_item(copy->place.generation, i, slot);
+			copy->item = tally_log_item(copy->local.generation, i, slot);
 			all->count++;
 		}
 }
@@ -115,11 +115,11 @@ copy_all(const tally_segment *segment, copies *all)
 }
 
 static bool
-is_logged(const tally_segment *segment, const copies *all, const copied_place *copy)
+is_logged(const tally_segment *segment, const copies *all, const copied_local *copy)
 {
 	uint32_t	number[2];
 
-	tally_sets_for(segment, tally_statement_hash(&copy->place.key), number);
+	tally_sets_for(segment, tally_statement_hash(&copy->local.key), number);
 	for (int which = 0; which < 2; which++)
 		for (uint32_t i = 0; i < TALLY_SET_LOG; i++)
 			if (all->sets[number[which]].set.log[i] == copy->item)
@@ -133,11 +133,11 @@ statement_for(test_reading *reading, const tally_statement_key *key)
 	for (uint32_t i = 0; i < reading->count; i++)
 		if (tally_statement_same(&reading->statements[i].key, key))
 			return &reading->statements[i];
-	if (reading->count == reading->room)
+	if (reading->count == reading->capacity)
 	{
-		reading->room = reading->room * 2 + 256;
+		reading->capacity = reading->capacity * 2 + 256;
 		reading->statements = realloc(reading->statements,
-									  reading->room * sizeof(test_statement));
+									  reading->capacity * sizeof(test_statement));
 		assert_non_null(reading->statements);
 	}
 	memset(&reading->statements[reading->count], 0, sizeof(test_statement));
@@ -146,27 +146,13 @@ statement_for(test_reading *reading, const tally_statement_key *key)
 }
 
 static void
-add_moments(tally_moments *to, const tally_moments *from)
-{
-	if (from->count == 0)
-		return;
-	if (to->count == 0 || from->min < to->min)
-		to->min = from->min;
-	if (from->max > to->max)
-		to->max = from->max;
-	to->count += from->count;
-	to->total += from->total;
-	to->squares += from->squares;
-}
-
-static void
 add(test_reading *reading, const tally_statement_key *key, const tally_counts *counts,
 	const tally_part *parts, const uint64_t *hist, const uint32_t *small_hist)
 {
 	test_statement *to = statement_for(reading, key);
 
-	add_moments(&to->counts.exec, &counts->exec);
-	add_moments(&to->counts.plan, &counts->plan);
+	tally_moments_merge(&to->counts.exec, &counts->exec);
+	tally_moments_merge(&to->counts.plan, &counts->plan);
 	to->counts.rows += counts->rows;
 	to->counts.errors += counts->errors;
 	for (int i = 0; i < 8; i++)
@@ -196,10 +182,10 @@ test_read(const tally_segment *segment, test_reading *reading)
 	copies		all = {
 		.sets = calloc(header->sets.count, sizeof(tally_set_copy)),
 		.flushes = calloc(header->sets.count, sizeof(uint64_t)),
-		.places = calloc((size_t) header->slots * TALLY_LOCAL_STATEMENTS, sizeof(copied_place))
+		.locals = calloc((size_t) header->slots * TALLY_LOCAL_STATEMENTS, sizeof(copied_local))
 	};
 
-	assert_true(all.sets != NULL && all.flushes != NULL && all.places != NULL);
+	assert_true(all.sets != NULL && all.flushes != NULL && all.locals != NULL);
 	memset(reading, 0, sizeof(*reading));
 	while (!copy_all(segment, &all))
 		reading->again++;
@@ -213,14 +199,14 @@ test_read(const tally_segment *segment, test_reading *reading)
 		}
 	for (uint32_t i = 0; i < all.count; i++)
 	{
-		const tally_local_statement *place = &all.places[i].place;
+		const tally_local_statement *local = &all.locals[i].local;
 
-		if (!is_logged(segment, &all, &all.places[i]))
-			add(reading, &place->key, &place->counts, place->parts, NULL, place->hist);
+		if (!is_logged(segment, &all, &all.locals[i]))
+			add(reading, &local->key, &local->counts, local->parts, NULL, local->hist);
 	}
 	free(all.sets);
 	free(all.flushes);
-	free(all.places);
+	free(all.locals);
 }
 
 void
@@ -239,7 +225,7 @@ test_find(const test_reading *reading, const tally_statement_key *key)
 	return NULL;
 }
 
-/* The entry of a statement in the table, TALLY_NONE: it is not there. */
+/* Number of a statement.s shared entry; TALLY_NONE: there is none. */
 uint32_t
 test_entry_of(const tally_segment *segment, uint64_t id)
 {

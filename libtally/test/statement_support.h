@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * reading.h
+ * statement_support.h
  *	  What the tests of statements share: a writer, and a reader by the protocol.
  */
-#ifndef TALLY_TEST_READING_H
-#define TALLY_TEST_READING_H
+#ifndef TALLY_TEST_STATEMENT_SUPPORT_H
+#define TALLY_TEST_STATEMENT_SUPPORT_H
 
 #include "support.h"
 
@@ -12,7 +12,7 @@
 extern void test_open_statements(tally_segment *segment, uint32_t slots, uint32_t statements);
 extern void test_open_cache(tally_segment *segment, tally_slot *slot, tally_cache *cache);
 extern tally_statement_key test_key(uint64_t id);
-/* Executions of test_key(id), `select $1`, which all find room. */
+/* Executions of test_key(id), `select $1`, none of which is dropped. */
 extern void test_execute_all(tally_cache *cache, uint64_t id, uint64_t ticks, int times);
 /* One execution of a statement, as a writer does it; NULL: it could not be entered. */
 extern tally_local_statement *test_execute(tally_cache *cache, const tally_statement_key *key,
@@ -32,7 +32,7 @@ typedef struct test_reading
 {
 	test_statement *statements;
 	uint32_t	count;
-	uint32_t	room;
+	uint32_t	capacity;
 	uint64_t	executions;			/* of all */
 	uint64_t	in_histograms;
 	uint64_t	in_parts;
@@ -47,7 +47,7 @@ extern const test_statement *test_find(const test_reading *reading, const tally_
 extern uint32_t test_entry_of(const tally_segment *segment, uint64_t id);
 extern uint64_t test_executions(const tally_segment *segment, uint64_t id);
 
-/* No lock held, no entry or place half changed, no pin that no cache has. */
+/* No lock held, no shared or local entry half changed, no pin without a cache. */
 extern void assert_statements_at_rest(const tally_segment *segment);
 
-#endif							/* TALLY_TEST_READING_H */
+#endif							/* TALLY_TEST_STATEMENT_SUPPORT_H */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * create.c
+ *	  Creates a segment's file.
+ *
+ * The file is written in full under a temporary name and then renamed or linked, so that no process sees
+ * half a header, and of two creators one wins and the other attaches.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#ifndef TMPFS_MAGIC
+#define TMPFS_MAGIC 0x01021994
+#endif
+#ifndef RAMFS_MAGIC
+#define RAMFS_MAGIC 0x858458f6
+#endif
+
+static int
+open_temporary(const char *path, uint32_t mode, char *name, int *fd)
+{
+	for (int i = 0; i < 16; i++)
+	{
+		if (snprintf(name, PATH_MAX, "%s.new.%d.%d", path, (int) getpid(), i) >= PATH_MAX)
+			return ENAMETOOLONG;
+		*fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, (mode_t) mode);
+		if (*fd >= 0)
+			return fchmod(*fd, (mode_t) mode) == 0 ? 0 : errno;		/* regardless of the umask */
+		if (errno != EEXIST)
+			return errno;
+	}
+	return EEXIST;
+}
+
+static void
+fill_header(tally_header *header, const tally_options *options, const tally_header *layout)
+{
+	struct timespec now;
+
+	*header = *layout;
+	header->byte_order = TALLY_BYTE_ORDER;
+	header->version = TALLY_FORMAT_VERSION;
+	header->clock_kind = options->clock != 0 ? options->clock : tally_clock_best();
+	clock_gettime(CLOCK_REALTIME, &now);
+	header->created_realtime_ns = (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+	tally_clock_pair((tally_clock_kind) header->clock_kind, &header->clock_tick0,
+					 &header->clock_ns0);
+	header->pid_namespace = tally_pid_namespace();
+	tally_boot_id(header->boot_id, sizeof(header->boot_id));
+	tally_text(header->host, sizeof(header->host), options->host);
+	tally_text(header->producer, sizeof(header->producer), options->producer);
+	tally_text(header->server, sizeof(header->server), options->server);
+	tally_text(header->socket_dir, sizeof(header->socket_dir), options->socket_dir);
+	header->server_pid = options->server_pid;
+	header->server_port = options->server_port;
+	header->system_id = options->system_id;
+	header->flags = options->flags;
+	header->level_word = (uint32_t) options->level;
+	header->reset_tick = header->clock_tick0;
+	memcpy(header->magic, TALLY_MAGIC, sizeof(header->magic));
+}
+
+/* On any other file system each page that a probe writes goes to a disk sooner or later. */
+static bool
+is_in_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 &&
+		((unsigned long) fs.f_type == TMPFS_MAGIC || (unsigned long) fs.f_type == RAMFS_MAGIC);
+}
+
+/* Reserve memory for a whole region. */
+static int
+reserve_region(const tally_segment *segment, const tally_region *region)
+{
+	return region->count == 0 ? 0
+		: tally_reserve(segment, region->offset, (uint64_t) region->count * region->stride);
+}
+
+static int
+fill(int fd, const tally_options *options, tally_segment *segment)
+{
+	static const tally_slot_entry other = {.kind = "other",.database = "other",.user = "other"};
+	tally_header layout;
+	tally_header header;
+	int			rc;
+
+	memset(&layout, 0, sizeof(layout));
+	rc = tally_layout(options, &layout);
+	if (rc != 0)
+		return rc;
+	if (!options->any_file_system && !is_in_memory(fd))
+		return EMEDIUMTYPE;
+	if (ftruncate(fd, (off_t) layout.segment_size) != 0)
+		return errno;
+	segment->fd = fd;
+	rc = tally_reserve(segment, 0, layout.books.offset);
+	if (rc == 0)
+		rc = reserve_region(segment, &layout.sets);
+	if (rc == 0)
+		rc = reserve_region(segment, &layout.unsynced);
+	if (rc == 0)
+		rc = reserve_region(segment, &layout.relations);
+	if (rc != 0)
+		return rc;
+	fill_header(&header, options, &layout);
+	rc = tally_describe(fd, &header, segment);
+	if (rc == 0)
+		rc = tally_map(segment);
+	if (rc != 0)
+		return rc;
+	*segment->header = header;
+	segment->created = true;
+	tally_register(segment, TALLY_OVERFLOW_NAME, TALLY_ACCOUNT, "ticks");
+	if (layout.relations.count != 0)
+		*tally_relation_at(segment, 0) = (tally_relation) {
+			.tag = TALLY_RELATION_OTHERS,.state = TALLY_RELATION_USED,
+		};
+	return tally_group_open(segment, layout.entries.count - 1, &other);
+}
+
+int
+tally_create(const char *path, const tally_options *options, bool replace, tally_segment *segment)
+{
+	char		name[PATH_MAX];
+	int			fd = -1;
+	int			rc = open_temporary(path, options->mode, name, &fd);
+
+	memset(segment, 0, sizeof(*segment));
+	segment->fd = -1;
+	if (rc == 0)
+		rc = fill(fd, options, segment);
+	if (rc == 0)
+	{
+		if (replace ? rename(name, path) == 0 : link(name, path) == 0)
+		{
+			if (!replace)
+				unlink(name);
+			return 0;
+		}
+		rc = errno == EACCES ? EPERM : errno;
+	}
+	if (segment->header != NULL)
+		munmap(segment->header, segment->size);
+	memset(segment, 0, sizeof(*segment));
+	segment->fd = -1;
+	if (fd >= 0)
+	{
+		unlink(name);
+		close(fd);
+	}
+	return rc;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_reset.c
+ *	  Forgets statements, and repairs what dead processes left in the table.
+ *
+ * Concurrency contract: a set is changed under its lock. Of other slots' local entries only `drop` is
+ * written, by compare-and-swap.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static bool
+matches(const tally_statement_key *key, const tally_statement_filter *filter)
+{
+	return (filter->id == 0 || key->id == filter->id) &&
+		(filter->database_id == 0 || key->database_id == filter->database_id) &&
+		(filter->user_id == 0 || key->user_id == filter->user_id);
+}
+
+#define TRIES 1000					/* copies of a key; a dead writer may leave its seq odd */
+
+/* Mark this use of a local entry as dropped, if the filter matches. */
+static void
+drop_local(tally_local_statement *local, const tally_statement_filter *filter)
+{
+	tally_statement_key key;
+	uint64_t	generation;
+	uint64_t	seq;
+	uint64_t	drop;
+	int			tries = 0;
+
+	do
+	{
+		seq = __atomic_load_n(&local->seq, __ATOMIC_ACQUIRE);
+		generation = tally_peek64(&local->generation);
+		tally_copy_words(&key, &local->key, sizeof(key));
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (((seq & 1) != 0 || seq != __atomic_load_n(&local->seq, __ATOMIC_RELAXED)) &&
+			 ++tries < TRIES);
+	if (__atomic_load_n(&local->state, __ATOMIC_RELAXED) != 1 || !matches(&key, filter))
+		return;
+	/* never lower it: another reset may have dropped a later use */
+	drop = __atomic_load_n(&local->drop, __ATOMIC_RELAXED);
+	while (drop < generation &&
+		   !__atomic_compare_exchange_n(&local->drop, &drop, generation, false,
+										__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+/* The caller holds the set's lock. */
+static uint32_t
+clear_set(tally_segment *segment, uint32_t number, const tally_statement_filter *filter)
+{
+	const tally_set *set = tally_set_at(segment, number);
+	uint32_t	removed = 0;
+
+	for (uint32_t way = 0; way < TALLY_WAYS; way++)
+	{
+		uint32_t	entry = number * TALLY_WAYS + way;
+
+		if (set->tags[way] != 0 && matches(&tally_statement_at(segment, entry)->key, filter))
+		{
+			tally_statement_remove(segment, entry);
+			removed++;
+		}
+	}
+	return removed;
+}
+
+/*
+ * Caches first. A process that flushes a local entry checks `drop` under the locks of its sets. If the
+ * entry is not dropped yet, the flush ends before this process has those locks, and its counts are
+ * removed here. If it is dropped, nothing is flushed. So every set is locked, even if it looks empty.
+ */
+uint32_t
+tally_statements_reset(tally_segment *segment, const tally_statement_filter *filter)
+{
+	tally_header *header = segment->header;
+	tally_holder me;
+	uint32_t	removed = 0;
+
+	tally_holder_self(&me);
+	for (uint32_t slot = 0; slot < segment->cold.caches.count; slot++)
+		for (uint32_t i = 0; i < tally_cache_limit(segment, slot); i++)
+			drop_local(&tally_local_statements_of(segment, slot)[i], filter);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
+	{
+		if (!tally_set_lock(segment, &me, s))
+		{
+			tally_count_one(&header->statements_dropped);
+			continue;
+		}
+		removed += clear_set(segment, s, filter);
+		tally_set_unlock(tally_set_at(segment, s));
+	}
+	return removed;
+}
+
+/*
+ * After the death of a holder of the set's lock: what it was changing is lost, and what it has flushed is
+ * not flushed again.
+ */
+void
+tally_set_repair(tally_segment *segment, uint32_t number)
+{
+	tally_set  *set = tally_set_at(segment, number);
+
+	for (int i = 0; i < TALLY_SET_LOG; i++)
+		tally_cache_release(segment, set->log[i]);
+
+	for (uint32_t way = 0; set->reserved != 0 && way < TALLY_WAYS; way++)
+	{
+		uint32_t	n = number * TALLY_WAYS + way;
+		tally_statement *statement = tally_statement_at(segment, n);
+
+		if ((statement->seq & 1) != 0)
+		{
+			/* its text may be half freed; tally_text_repair finds the blocks */
+			statement->text = 0;
+			tally_statement_remove(segment, n);
+			tally_count_one(&segment->header->statements_lost);
+		}
+	}
+}
+
+uint32_t
+tally_statements_repair(tally_segment *segment)
+{
+	tally_header *header = segment->header;
+	uint64_t	before = header->statements_lost;
+
+	for (uint32_t s = 0; s < segment->cold.sets.count; s++)
+	{
+		tally_set  *set = tally_set_at(segment, s);
+
+		tally_set_repair(segment, s);
+		memset(set->pins, 0, sizeof(set->pins));
+		set->lock_boot_ns = 0;
+		__atomic_store_n(&set->lock, 0, __ATOMIC_RELEASE);
+	}
+	if (segment->cold.sets.count != 0)
+		tally_text_repair(segment);
+	return (uint32_t) (header->statements_lost - before);
+}
