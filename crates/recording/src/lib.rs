@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Recordings: the frames of a server, interval by interval, as Parquet files that pandas,
-//! DuckDB or Spark read without us. docs/recording.md describes the data set.
+//! DuckDB or Spark read without us. docs/reference-recording.md describes the data set.
 //!
 //! A [`Writer`] puts each interval into a journal, turns the journal into parts every minute,
 //! and minutes into hours (`upkeep`). A [`Recording`] reads parts and journal, gives back

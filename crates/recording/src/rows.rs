@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The rows of the tables that are kept as they are. docs/recording.md describes the columns.
+//! The rows of the tables that are kept as they are. docs/reference-recording.md describes the columns.
 
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
 use std::cmp::Ordering;

@@ -4,7 +4,7 @@
 use crate::series::Series;
 use std::sync::Arc;
 
-/// What a column holds, as docs/recording.md describes it.
+/// What a column holds, as docs/reference-recording.md describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Time of day, UTC: microseconds since 1970 here, milliseconds in files.

@@ -217,7 +217,7 @@ Examples:
 pub struct StatusArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -228,7 +228,7 @@ pub struct LsArgs {
     /// Look in this folder as well as in /dev/shm; may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub directory: Vec<PathBuf>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -256,7 +256,7 @@ pub struct TopArgs {
     /// Print one interval as text and end
     #[arg(long)]
     pub once: bool,
-    /// Print JSON, one line per interval (docs/json.md)
+    /// Print JSON, one line per interval (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
     /// End after so many intervals; as text unless --json is given
@@ -458,7 +458,7 @@ pub struct StatementsArgs {
     /// with a unit (500ms, 2s, 1min)
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -490,7 +490,7 @@ pub struct EventsArgs {
     /// Only of this process; may be repeated
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Vec<i32>,
-    /// Print JSON, one line per event (docs/json.md)
+    /// Print JSON, one line per event (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -500,7 +500,7 @@ pub struct EventsArgs {
 #[command(after_help = "\
 The directory may be new, empty, or hold a recording of the same server, which is then gone on
 with. It can be read while it grows: by `tally report`, and by pandas, DuckDB or Spark, which
-need nothing of ours (docs/recording.md).
+need nothing of ours (docs/reference-recording.md).
 
 Exit status: 0 done, 1 failed, 2 wrong usage; with a COMMAND, that of the command.
 
@@ -530,7 +530,7 @@ pub struct RecordArgs {
     /// Switch the level on for the first of every second time, and off for the rest
     #[arg(long, value_name = "ON/EVERY")]
     pub duty: Option<Duty>,
-    /// Print what was recorded as JSON at the end (docs/json.md)
+    /// Print what was recorded as JSON at the end (docs/reference-json.md)
     #[arg(long, conflicts_with = "command")]
     pub json: bool,
     /// Record while this command runs; its output is kept as well, and its exit status is ours
@@ -644,7 +644,7 @@ pub struct ReportArgs {
     /// Print text, as without -o
     #[arg(long, conflicts_with = "json")]
     pub text: bool,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -653,7 +653,7 @@ pub struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The page shows the last minutes, which are kept in memory; /metrics has everything since the
-segment was made (docs/metrics.md). Nothing can be changed by what is served.
+segment was made (docs/reference-metrics.md). Nothing can be changed by what is served.
 
 Whoever can reach the address could read the server's statements, so a token is asked for: a random
 one, in the line that says how to open the page, or the one in --token-file, which stays the same.
@@ -688,7 +688,7 @@ pub struct ServeArgs {
     /// Tell of so many statements by name in the metrics, and of all others together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub statements: Option<u32>,
-    /// Print where it is served as JSON (docs/json.md)
+    /// Print where it is served as JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -727,7 +727,7 @@ pub struct DiffArgs {
     /// Print text, as without -o
     #[arg(long, conflicts_with = "json")]
     pub text: bool,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }
@@ -838,7 +838,7 @@ pub struct StudyArgs {
 pub enum StudyVerb {
     /// List the studies that the command carries
     List {
-        /// Print JSON (docs/json.md)
+        /// Print JSON (docs/reference-json.md)
         #[arg(long)]
         json: bool,
     },
@@ -850,7 +850,7 @@ pub enum StudyVerb {
         /// Print the study's file as it stands
         #[arg(long, conflicts_with = "json")]
         file: bool,
-        /// Print JSON (docs/json.md)
+        /// Print JSON (docs/reference-json.md)
         #[arg(long)]
         json: bool,
     },
@@ -861,7 +861,7 @@ pub enum StudyVerb {
         /// The directory of a run
         #[arg(value_name = "DIR")]
         directory: PathBuf,
-        /// Print the results as JSON (docs/json.md) instead of the tables
+        /// Print the results as JSON (docs/reference-json.md) instead of the tables
         #[arg(long)]
         json: bool,
     },
@@ -885,7 +885,7 @@ pub struct StudyRunArgs {
     /// Let arms change the kernel's clock source, which is the whole machine's; it is put back
     #[arg(long)]
     pub set_clock_source: bool,
-    /// Print the results as JSON (docs/json.md) instead of the tables
+    /// Print the results as JSON (docs/reference-json.md) instead of the tables
     #[arg(long)]
     pub json: bool,
 }
@@ -950,7 +950,7 @@ pub struct LevelArgs {
     /// And set it again each time that so much has passed
     #[arg(long, value_name = "TIME", requires = "length", value_parser = period)]
     pub every: Option<Duration>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long, conflicts_with = "length")]
     pub json: bool,
 }
@@ -982,7 +982,7 @@ pub struct FunctionsArgs {
     /// Length of the interval: seconds, or with a unit (500ms, 2s, 1min)
     #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = interval)]
     pub interval: Duration,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -29,7 +29,7 @@ use listen::Listener;
 
 pub use listen::Place;
 
-/// Where it can be seen (docs/json.md).
+/// Where it can be seen (docs/reference-json.md).
 #[derive(Debug, Serialize)]
 struct Serving {
     page: String,
