@@ -15,9 +15,11 @@ fn columns<T: Table>() -> (&'static str, BTreeSet<String>) {
 
 #[test]
 fn the_document_has_every_column() {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference-recording.md"))
-            .unwrap();
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference-recording.md"
+    ))
+    .unwrap();
     let mut told: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for section in text.split("\n## `").skip(1) {
         let (name, body) = section.split_once('`').unwrap();
