@@ -95,7 +95,7 @@ impl Feed {
         let source = Source::open(&place, witness, statements)?;
         if source.segment.server_runs() == Some(false) {
             return Err(Error::Failed(format!(
-                "{}: its server ({}) does not run any more",
+                "{}: its server ({}) is not running any more",
                 place.path().display(),
                 source.segment.header().host
             )));
@@ -153,7 +153,7 @@ impl Feed {
                 Step::Attached
             }
             Err(Error::Segment(segment::Error::NotFound { .. })) => {
-                Step::Gone("the server has gone; waiting for it to come back".to_string())
+                Step::Gone("the server has ended; waiting for it to come back".to_string())
             }
             Err(error) => Step::Gone(error.to_string()),
         }

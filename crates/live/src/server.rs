@@ -116,8 +116,8 @@ fn config_of(target: Option<&str>) -> Result<(Config, bool), Error> {
             }
             Some(file) => Ok((parse(&socket_string(&file.socket_dir, file.port))?, true)),
             None => Err(Error::Failed(format!(
-                "{}: no server runs there, or its postmaster.pid is not for you to read; run this \
-                 as the server's user, or give a connection string",
+                "{}: no server runs there, or you may not read its postmaster.pid; run this as the \
+                 server's user, or give a connection string",
                 data.display()
             ))),
         },

@@ -41,7 +41,7 @@ pub struct Server {
 pub struct Taken {
     /// The interval.
     pub frame: Frame,
-    /// Whether everything was set to zero within it: what was before that is lost.
+    /// Whether totals were reset within it: what was before that is lost.
     pub reset: bool,
     /// What the server's processes have noted.
     pub events: Vec<Row>,
@@ -128,7 +128,7 @@ impl Source {
                 return Err("the server has stopped".to_string())
             }
             Ok(segment) => segment,
-            Err(segment::Error::NotFound { .. }) => return Err("the server has gone".to_string()),
+            Err(segment::Error::NotFound { .. }) => return Err("the server has ended".to_string()),
             Err(error) => return Err(error.to_string()),
         };
         let made = segment.header().created_realtime_ns;

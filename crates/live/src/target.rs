@@ -108,8 +108,8 @@ fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
         format!("{what}: no server runs there")
     } else {
         format!(
-            "{what}: its server has no segment ({} does not exist); `tally enable {what}` puts \
-             pg_tally to work",
+            "{what}: its server has no segment ({} does not exist); `tally enable {what}` enables \
+             pg_tally",
             usual.path().display()
         )
     }))
@@ -140,12 +140,12 @@ fn of_connection(string: &str) -> Result<SegmentPath, Error> {
     match server::segment_place(&mut client)? {
         Some(place) if place.path().symlink_metadata().is_ok() => Ok(place),
         Some(place) => Err(Error::Failed(format!(
-            "this server has no segment ({} does not exist); `tally enable` puts pg_tally to work",
+            "this server has no segment ({} does not exist); `tally enable` enables pg_tally",
             place.path().display()
         ))),
         None => Err(Error::Failed(
-            "this role may not see where the server's segment is; GRANT pg_read_all_settings to \
-             it, or name the segment or the data directory instead"
+            "this role may not read the segment's path; GRANT pg_read_all_settings to it, or name \
+             the segment or the data directory"
                 .into(),
         )),
     }
@@ -194,7 +194,7 @@ fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
         [(_, place, _)] => Ok(place.clone()),
         [] if passed_over.is_empty() => Err(Error::Failed(format!(
             "no server with pg_tally runs on this machine ({folder} holds no segment of a running \
-             one); `tally enable` puts it to work, `tally demo` shows it"
+             one); `tally enable` enables it, `tally demo` demonstrates it"
         ))),
         [] => Err(Error::Failed(format!(
             "no segment in {folder} can be read:{}",

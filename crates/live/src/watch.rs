@@ -107,7 +107,7 @@ impl DeviceWatch {
         std::thread::Builder::new()
             .name("devices".to_string())
             .spawn(move || work(&directory, pid, &questions, &answer))
-            .map_err(|error| format!("the devices are not looked for: {error}"))?;
+            .map_err(|error| format!("devices are not shown: {error}"))?;
         let mut watch = DeviceWatch { ask, answers, asked: false, late: false, before: None };
         watch.question();
         Ok(watch)
@@ -128,11 +128,9 @@ impl DeviceWatch {
             }
             Err(RecvTimeoutError::Timeout) => {
                 self.late = true;
-                Err("the devices are not known yet: a file system does not answer".to_string())
+                Err("devices are not known yet: a file system does not respond".to_string())
             }
-            Err(RecvTimeoutError::Disconnected) => {
-                Err("the devices are not looked at any more".to_string())
-            }
+            Err(RecvTimeoutError::Disconnected) => Err("devices are not read any more".to_string()),
         }
     }
 
@@ -215,7 +213,7 @@ mod tests {
         let began = Instant::now();
         for _ in 0..9 {
             let (devices, problem) = watch.next();
-            assert!(devices.is_none() && problem.unwrap().contains("does not answer"));
+            assert!(devices.is_none() && problem.unwrap().contains("does not respond"));
         }
         assert!(began.elapsed() < 2 * PATIENCE, "it is waited for once");
         assert_eq!(questions.try_iter().count(), 1);

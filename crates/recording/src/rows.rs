@@ -26,7 +26,7 @@ table! {
     level_then: Option<Arc<str>>, Text, last;
     /// Ticks of the segment's clock in a second; histograms have buckets of ticks.
     ticks_per_second: f64, Count, last;
-    /// Processors of the machine.
+    /// CPUs of the machine.
     cores: u32, Count, last;
     /// Lifetime of all sessions in it, added up.
     wall_ns: u64, Ns, sum;

@@ -24,7 +24,7 @@ const SECTIONS: [(&str, &str, &[&str]); 14] = [
     ("functions", "Functions", &["functions", "edges", "statistics"]),
     ("latency", "Latency", &[]),
     ("throughput", "Throughput", &["commands"]),
-    ("first-studies", "As the first studies printed it", &[]),
+    ("first-studies", "As in the original studies", &[]),
     ("recording", "The recording", &["gaps", "events", "settings"]),
 ];
 

@@ -133,8 +133,8 @@ fn activity(points: &[Point], cores: Reference) -> Chart {
     Chart {
         kind: ChartKind::Stack,
         note: Some(
-            "Sessions that were not idle, on average, by what they did. Above the line of cores \
-             not all that want a processor can have one."
+            "Average number of busy sessions by activity. Above the line of cores, CPU demand \
+             cannot be met."
                 .to_string(),
         ),
         reference: Some(cores),
@@ -150,13 +150,11 @@ fn processors(points: &[Point], cores: Reference) -> Chart {
     let cpu = values(points, |f, seconds| {
         Some(f.activities.iter().filter(|a| &*a.0 == "cpu").map(|a| a.1).sum::<f64>() / seconds)
     });
-    let mut series = vec![Series {
-        class: Some("cpu"),
-        ..line("sessions: on a processor or ready for one", cpu)
-    }];
+    let mut series =
+        vec![Series { class: Some("cpu"), ..line("sessions: on CPU or in the run queue", cpu) }];
     for (name, values) in [
-        ("machine: processors at work", host(|h| Some(h.busy))),
-        ("machine: processes running or ready", host(|h| h.runnable)),
+        ("machine: busy CPUs", host(|h| Some(h.busy))),
+        ("machine: processes running or ready to run", host(|h| h.runnable)),
         ("machine: idle, waiting for storage", host(|h| Some(h.iowait))),
     ] {
         if values.iter().any(Option::is_some) {
@@ -165,13 +163,13 @@ fn processors(points: &[Point], cores: Reference) -> Chart {
     }
     Chart {
         note: Some(
-            "A session's cpu time holds its waiting for a processor. What the machine did is the \
-             kernel's own count, of all processes."
+            "A session's cpu time includes the run queue. The machine's figures are the kernel's, \
+             for all processes."
                 .to_string(),
         ),
         reference: Some(cores),
         series,
-        ..lines("processors", "processors", "Processors wanted and used", Unit::Sessions)
+        ..lines("processors", "processors", "CPU demand and use", Unit::Sessions)
     }
 }
 
@@ -193,21 +191,21 @@ fn throughput(moments: &[Moment]) -> Chart {
     }
 }
 
-/// Reading against handling commands, as in the first studies.
+/// Reading and handling commands commands, as in the first studies.
 fn read_and_handle(points: &[Point]) -> Chart {
     let read = values(points, |f, seconds| Some(f.read_seconds / seconds));
     let handle = values(points, |f, seconds| Some(f.handle_seconds / seconds));
     Chart {
         note: Some(
-            "Seconds per second, all clients together, of the commands that ended: waiting for \
-             the next command, and handling it."
-                .to_string(),
+            "Seconds per second, all clients together: waiting for the next command, and handling \
+             it."
+            .to_string(),
         ),
         series: vec![
             Series { class: Some("client"), ..line("reading commands", read) },
             Series { class: Some("cpu"), ..line("handling commands", handle) },
         ],
-        ..lines("read_handle", "throughput", "Reading against handling", Unit::Sessions)
+        ..lines("read_handle", "throughput", "Reading and handling commands", Unit::Sessions)
     }
 }
 
@@ -227,8 +225,8 @@ fn commits(points: &[Point]) -> Chart {
 fn commit_times(points: &[Point]) -> Chart {
     Chart {
         series: vec![
-            line("a commit that led a flush", values(points, |f, _| f.leader.mean_seconds)),
-            line("its sync of the WAL", values(points, |f, _| f.sync.mean_seconds)),
+            line("commit as leader", values(points, |f, _| f.leader.mean_seconds)),
+            line("its WAL sync", values(points, |f, _| f.sync.mean_seconds)),
         ],
         ..lines("commit_times", "commits", "Mean time of commits", Unit::Seconds)
     }

@@ -54,14 +54,17 @@ impl Measured {
         let named = |why: String| Error::Failed(format!("{}: {why}", path.display()));
         let text = std::fs::read(path).map_err(|error| named(error.to_string()))?;
         let result: Measured = serde_json::from_slice(&text).map_err(|error| {
-            named(format!("not what `tally cost --json` prints ({error}); --cost takes its result"))
+            named(format!("not the output of `tally cost --json` ({error}); --cost needs that"))
         })?;
         match (result.of.as_str(), result.cpu) {
             ("level", Some(_)) => Ok(result),
             ("level", None) => {
-                Err(named("this `tally cost` was too short to give a figure".to_string()))
+                Err(named("this run of `tally cost` was too short for a figure".to_string()))
             }
-            (of, _) => Err(named(format!("this is the cost of {of}; that of the level is told"))),
+            (of, _) => Err(named(format!(
+                "this is the cost of {of}; the report needs that of the \
+                                          level"
+            ))),
         }
     }
 
@@ -70,8 +73,8 @@ impl Measured {
         let placebo =
             self.placebo.cpu.map_or(String::new(), |it| format!("placebo {}, ", said(it)));
         let mut text = format!(
-            "measured by `tally cost`: the level {} takes {} of the processor time of a {} ({placebo}95 \
-             % intervals; {}; {})",
+            "measured by `tally cost`: level {} takes {} of the CPU time of a {} ({placebo}95 % \
+             confidence intervals; {}; {})",
             self.level,
             said(self.cpu?),
             self.unit,
@@ -133,17 +136,12 @@ pub fn words(material: &Material) -> String {
         return text;
     }
     let Some(((took, cpu), reading)) = reckoned(material).zip(material.reading_seconds) else {
-        return format!(
-            "not measured while recording; `tally cost` measures what the level costs this server, \
-             with its error: {}",
-            material.whole.server.host
-        );
+        return format!("unknown; measure it with `tally cost`: {}", material.whole.server.host);
     };
     let [waits, locks, calls] = timed(&material.whole).map(|n| count(n as f64));
     format!(
-        "reckoned from {waits} waits, {locks} locks and {calls} calls, two readings of the clock each, \
-         {} a reading: {}, {:.3} % of the processor time. What is noted at each comes on top; `tally \
-         cost` measures all of it (--cost)",
+        "estimated from {waits} waits, {locks} locks and {calls} calls, two clock readings of {} \
+         each: at least {}, {:.3} % of CPU time. Measure it with `tally cost` (--cost)",
         duration(reading),
         duration(took),
         took / cpu * 100.0
@@ -183,7 +181,7 @@ mod tests {
         let expected = (waits + locks + calls) as f64 * 30e-9 / cpu * 100.0;
         assert!((reckoned.percent / expected - 1.0).abs() < 1e-9, "{reckoned:?} {expected}");
         let text = words(&material);
-        assert!(text.starts_with("reckoned from") && text.contains("15.0 ns"), "{text}");
+        assert!(text.starts_with("estimated from") && text.contains("15.0 ns"), "{text}");
         material.whole.level = segment::Level::Waits;
         material.cost = Some(result(RESULT).unwrap());
         let measured = Cost { how: How::Measured, percent: 0.41, half_width: Some(0.12) };
@@ -205,7 +203,7 @@ mod tests {
         let mut material = sample::material();
         material.reading_seconds = None;
         assert_eq!(cost(&material), None);
-        assert!(words(&material).starts_with("not measured"), "{}", words(&material));
+        assert!(words(&material).starts_with("unknown; measure"), "{}", words(&material));
         let row = |value: &str| Setting {
             group: READING.0.into(),
             name: READING.1.into(),

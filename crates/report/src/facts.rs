@@ -65,13 +65,13 @@ fn span(material: &Material, zone: &TimeZone) -> String {
 fn exactness(material: &Material) -> String {
     let interval = &material.whole;
     if interval.exact {
-        return "exact: nothing is missing within the intervals".to_string();
+        return "exact: nothing is missing".to_string();
     }
     let off = interval.uninstrumented_seconds;
     if off > 0.0 && interval.overflow_in_interval.is_zero() && interval.torn_sessions == 0 {
         return format!(
-            "partial: {} of the sessions' time fell while the level was off; rates and averages are \
-             of the rest",
+            "partial: the level was off for {} of the sessions' time; rates and averages are of \
+             the rest",
             duration(off)
         );
     }
@@ -84,5 +84,5 @@ fn gaps(material: &Material) -> String {
         1 => "one".to_string(),
         n => n.to_string(),
     };
-    format!("{number}, {} in all; nothing is made up for them", duration(lost))
+    format!("{number}, {} in total; nothing is interpolated", duration(lost))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How long commands took, over time: a heat map of the histograms of their handling.
+//! Command latency, over time: a heat map of the histograms of their handling.
 
 use segment::layout::bucket_low;
 
@@ -45,10 +45,10 @@ pub fn heatmap(material: &Material) -> Option<Heatmap> {
     Some(Heatmap {
         id: "latency",
         section: "latency",
-        title: "How long commands took",
+        title: "Command latency",
         note: Some(format!(
-            "The clients' commands by how long they were handled: each column is {}. \
-             The colour tells how many, by the strip below.",
+            "Clients' commands by handling time; each column is {}. Colour: number of commands, \
+             see the strip below.",
             view::units::duration(step)
         )),
         unit: Unit::Seconds,

@@ -36,7 +36,7 @@ pub struct Material {
     pub points: Vec<Point>,
     /// Every interval by itself: commands handled and commits.
     pub moments: Vec<Moment>,
-    /// How long commands took to handle, over time.
+    /// Command latency to handle, over time.
     pub latency: Vec<Latency>,
     /// Events, oldest first.
     pub events: Vec<Row>,
@@ -75,7 +75,7 @@ pub struct Moment {
     pub commits: Option<u64>,
 }
 
-/// How long commands took in some seconds.
+/// Command latency in some seconds.
 #[derive(Debug, Clone)]
 pub struct Latency {
     /// When these begin, seconds since 1970.

@@ -29,14 +29,14 @@ pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
         text(
             "seed-locks",
             "Locks and commands, per second",
-            "What each lock was held, acquired and waited for, by lock and context; then what \
-             reading and handling the commands took.",
+            "Time held, acquiring and waiting, by lock and context; then reading and handling \
+             commands.",
             locks::per_second(interval, &wish)?,
         ),
         text(
             "seed-names",
             "Everything by name",
-            "Times in microseconds; least time first.",
+            "Times in microseconds; shortest first.",
             by_name(interval)?,
         ),
     ];
@@ -44,7 +44,7 @@ pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
         let mut out = Vec::new();
         functions::tree(interval).write(&mut out, 1..5)?;
         let tree = String::from_utf8_lossy(&out).into_owned();
-        texts.push(text("seed-functions", "Functions, and whom they call", "", tree));
+        texts.push(text("seed-functions", "Functions and their callees", "", tree));
     }
     texts.iter_mut().for_each(|t| t.note = t.note.take().filter(|note| !note.is_empty()));
     Ok(texts)

@@ -31,7 +31,7 @@ pub struct Figures {
     pub read_seconds: f64,
     /// Commits that wrote WAL.
     pub commits: u64,
-    /// Commits that led a flush.
+    /// Commits that leader (flushed).
     pub leader: Timing,
     /// Syncs of the WAL in commits.
     pub sync: Timing,

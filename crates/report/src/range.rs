@@ -16,7 +16,7 @@ impl Edge {
             // There is nothing after the end.
             Some(moment) if !text.trim_start().starts_with('+') => Ok(Edge(moment)),
             _ => Err(format!(
-                "\"{text}\" is no time; try 14:30, 2026-03-01, \"2026-03-01 14:30:00\", \
+                "\"{text}\" is not a time; try 14:30, 2026-03-01, \"2026-03-01 14:30:00\", \
                  2026-03-01T14:30:00Z, or -10m (before the end)"
             )),
         }

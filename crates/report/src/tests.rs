@@ -114,9 +114,9 @@ fn what_stands_out_is_said() {
     let said = said.join("\n");
     for part in [
         "There is a gap of 30 s: the server was down.",
-        "The largest account is IO:WALSync in phase commit: 24.",
+        "Most time went to IO:WALSync in phase commit: 24.",
         "Lock:transactionid changed most over time: 0.31 sessions on average until",
-        "3 operations were slow",
+        "3 slow operations",
         "sync: 0.810 s: base/16384/16397",
         "% fewer commands than just before them",
     ] {

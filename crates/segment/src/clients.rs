@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 /// The sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ClientTotals {
-    /// How often everything was set to zero before.
+    /// How often totals were reset before.
     pub resets: u32,
     /// Messages handled.
     pub commands: u64,

@@ -32,7 +32,7 @@ pub struct FileRow {
     pub p95_seconds: Option<f64>,
     /// Of all, those that failed.
     pub failed: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by operations on files.
     pub bytes: u64,
     /// Those that began where the one before on the same descriptor had ended.
     pub sequential: u64,
@@ -49,9 +49,9 @@ pub struct FilePhase {
     pub phase: Arc<str>,
     /// How many ended, the failed ones included.
     pub count: u64,
-    /// Of these, those that failed.
+    /// Operations on files that failed.
     pub failed: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by operations on files.
     pub bytes: u64,
     /// Those that went on where the one before had ended.
     pub sequential: u64,
@@ -81,9 +81,9 @@ pub struct ProcessFileRow {
     pub operation: Arc<str>,
     /// How many ended, the failed ones included.
     pub count: u64,
-    /// Of these, those that failed.
+    /// Operations on files that failed.
     pub failed: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by operations on files.
     pub bytes: u64,
     /// Those that went on where the one before had ended.
     pub sequential: u64,

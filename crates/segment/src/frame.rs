@@ -35,7 +35,7 @@ pub struct Frame {
     pub level_end: Option<LevelRemaining>,
     /// What was measured.
     pub server: ServerInfo,
-    /// Processors of the machine.
+    /// CPUs of the machine.
     pub cores: usize,
     /// The time that all sessions lived in it, together.
     pub wall: u64,
@@ -49,7 +49,7 @@ pub struct Frame {
     pub overflow: Overflows,
     /// Overflows in the interval; at least one name or statistic where there was any before.
     pub overflow_in_interval: Overflows,
-    /// Functions with a probe, called or not.
+    /// Probed functions, called or not.
     pub functions_probed: usize,
     /// The sessions at its end; of a sum and of a recording there are none.
     pub sessions: Vec<SessionRow>,

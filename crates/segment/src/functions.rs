@@ -22,7 +22,7 @@ pub struct FunctionRow {
     pub phase: Arc<str>,
     /// Calls that ended, timed or only counted.
     pub calls: u64,
-    /// Of these, calls that were only counted, because the function is too hot.
+    /// Of these, calls that were counted, not timed: called too often.
     pub counted: u64,
     /// The timed calls, with what they called in turn. Calls of itself are counted, and their
     /// time is not added a second time.

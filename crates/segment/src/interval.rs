@@ -52,7 +52,7 @@ pub struct Interval {
     pub clock: ClockInfo,
     /// What was measured.
     pub server: ServerInfo,
-    /// Processors of the machine.
+    /// CPUs of the machine.
     pub cores: usize,
     /// The time that all sessions lived in the interval, together.
     pub wall_seconds: f64,
@@ -98,7 +98,7 @@ pub struct Interval {
     pub deadlock_checks: Vec<PhaseRow>,
     /// Delays at spinlocks that were found taken, by phase.
     pub spin_delays: Vec<PhaseRow>,
-    /// Functions with a probe, called or not.
+    /// Probed functions, called or not.
     pub functions_probed: usize,
     /// Their calls, by function and phase; most time first.
     pub functions: Vec<FunctionRow>,

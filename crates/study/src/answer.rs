@@ -98,7 +98,7 @@ pub struct Comparison {
     pub holm_p: f64,
     /// And by Wilcoxon's signed ranks.
     pub rank_p: f64,
-    /// Half-width of the A/A arm, and its own change, %.
+    /// Half-width of the A/A control, and its own change, %.
     pub again_half_width: Option<f64>,
     pub again_percent: Option<f64>,
     /// The smallest effect that would have been seen 4 times of 5, %.

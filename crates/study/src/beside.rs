@@ -95,7 +95,7 @@ impl Beside {
                 if began.elapsed() > PATIENCE {
                     self.signal(Signal::KILL);
                     return Err(Error::Failed(format!(
-                        "{} does not end when asked to; its last words:\n{}",
+                        "{} does not stop; end of its output:\n{}",
                         self.program,
                         self.last_lines(5)
                     )));

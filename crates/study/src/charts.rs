@@ -96,9 +96,14 @@ impl Painter<'_> {
         }
         let ticks: Vec<f64> = self.plan.points.iter().map(Point::place).collect();
         let axis = if self.plan.study.workload.rates.is_some() { "rate, 1/s" } else { "clients" };
-        all.iter()
-            .any(|line| !line.spots.is_empty())
-            .then(|| (lines(title, &all, &ticks, axis, &[]), "95 % intervals of the mean".into()))
+        all.iter().any(|line| !line.spots.is_empty()).then(|| {
+            (
+                lines(title, &all, &ticks, axis, &[]),
+                "95 % confidence intervals of the \
+                                                              mean"
+                    .into(),
+            )
+        })
     }
 
     /// The curve through an arm's read, if the study has one fitted.
@@ -139,7 +144,7 @@ impl Painter<'_> {
                 Some(Bar { name: name.into(), parts: vec![(0, value)], half })
             })
             .collect();
-        let caption = self.caption(point) + " (95 % intervals of the mean)";
+        let caption = self.caption(point) + " (95 % confidence intervals of the mean)";
         (!all.is_empty()).then(|| (bars(title, &all, &[]), caption))
     }
 
@@ -198,10 +203,8 @@ impl Painter<'_> {
         let mut caption = format!("the last cell of each arm {}", self.caption(point));
         if !dashes.is_empty() {
             let kinds = chart.marks.join(" or ");
-            caption = format!(
-                "{}; dashed: events of kind {kinds}, told where one points at",
-                caption.trim_end()
-            );
+            caption =
+                format!("{}; dashed: events of kind {kinds} (point at one)", caption.trim_end());
         }
         (!all.is_empty()).then(|| (lines(title, &all, &ticks, "seconds", &dashes), caption))
     }

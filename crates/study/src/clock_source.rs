@@ -36,11 +36,12 @@ impl ClockSource {
         };
         let available = read("available_clocksource")?;
         if !available.split_whitespace().any(|name| name == wanted) {
-            return Err(format!("this machine has no clock source {wanted}, but {available}"));
+            return Err(format!("this machine has no clock source {wanted}; it has {available}"));
         }
         if !permitted {
             return Err(format!(
-                "its clock source {wanted} would be the whole machine's; --set-clock-source permits that"
+                "clock source {wanted} applies to the whole machine; --set-clock-source permits \
+                 that"
             ));
         }
         let path = folder.join("current_clocksource");

@@ -77,7 +77,7 @@ impl Place {
 
     fn mount(&self, kind: &str, bytes: u64, folder: &Path) -> Result<(), String> {
         if !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Err(format!("\"{kind}\" is no kind of file system"));
+            return Err(format!("\"{kind}\" is not a kind of file system"));
         }
         if !rustix::process::geteuid().is_root() {
             return Err(format!("making {kind} needs root"));
@@ -89,7 +89,7 @@ impl Place {
                 rustix::fs::fallocate(&file, flags, 0, bytes).map_err(Into::into)
             })
             .map_err(|error| {
-                format!("no room for {} MB at {}: {error}", bytes >> 20, image.display())
+                format!("no space for {} MB at {}: {error}", bytes >> 20, image.display())
             })?;
         // What makes it quiet, and where it comes from in Debian.
         let (options, package): (&[&str], &str) = match kind {
@@ -98,7 +98,9 @@ impl Place {
             "btrfs" => (&["-q", "-f"], "btrfs-progs"),
             "f2fs" => (&["-q", "-f"], "f2fs-tools"),
             "zfs" => {
-                return Err("zfs wants a pool; make one and name its folder with --directory".into())
+                return Err(
+                    "zfs needs a pool; create one and give its directory with --directory".into()
+                )
             }
             _ => (&[], "its tools"),
         };
@@ -194,9 +196,9 @@ mod tests {
     fn what_cannot_be_made_says_why_and_leaves_nothing() {
         let near = tempfile::tempdir().unwrap();
         let why = |kind: &str, bytes| Place::make(kind, bytes, near.path()).unwrap_err();
-        assert!(why("../x", 1 << 20).contains("no kind of file system"));
+        assert!(why("../x", 1 << 20).contains("not a kind of file system"));
         if rustix::process::geteuid().is_root() {
-            assert!(why("ext4", 1 << 60).contains("no room for"));
+            assert!(why("ext4", 1 << 60).contains("no space for"));
             assert!(why("nosuchfs", 1 << 20).contains("mkfs.nosuchfs is not installed"));
             assert!(why("zfs", 1 << 20).contains("--directory"));
         } else {

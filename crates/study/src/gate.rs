@@ -7,17 +7,17 @@ use super::file::Gate;
 /// What is beyond the gate, in words; nothing when all is within it.
 pub fn disturbed(gate: &Gate, machine: &Machine, cells: &[Cell]) -> Option<String> {
     if let Some(steal) = machine.disturbance.steal_percent.filter(|steal| *steal > gate.steal) {
-        return Some(format!("{steal:.1} % of the processors' time was stolen"));
+        return Some(format!("{steal:.1} % of CPU time was stolen"));
     }
     if let Some(foreign) = machine.foreign_percent.filter(|foreign| *foreign > gate.foreign) {
-        return Some(format!("others used {foreign:.0} % of a processor"));
+        return Some(format!("other processes used {foreign:.0} % of a CPU"));
     }
     let mut known: Vec<f64> =
         cells.iter().filter_map(|cell| cell.machine.disturbance.mhz).collect();
     known.sort_by(f64::total_cmp);
     let (mhz, median) = (machine.disturbance.mhz?, *known.get(known.len() / 2)?);
     (mhz < median * (1.0 - gate.frequency / 100.0))
-        .then(|| format!("the processors ran at {mhz:.0} MHz, and at {median:.0} otherwise"))
+        .then(|| format!("CPU frequency {mhz:.0} MHz, otherwise {median:.0}"))
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Be
         }
         if began.elapsed() > PATIENCE {
             return Err(format!(
-                "{program} did not say \"{ready}\" in {PATIENCE:?}; its last words: {}",
+                "{program} did not print \"{ready}\" within {PATIENCE:?}; end of its output: {}",
                 beside.last_lines(3)
             ));
         }

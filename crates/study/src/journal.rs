@@ -127,7 +127,10 @@ pub fn read(folder: &Path) -> Result<(String, Vec<Cell>, Kept), Error> {
 fn read_kept(folder: &Path) -> Result<Kept, Error> {
     let path = folder.join(HEAD);
     let text = std::fs::read_to_string(&path).map_err(|error| {
-        Error::Failed(format!("{}: {error}; is that the folder of a study's run?", path.display()))
+        Error::Failed(format!(
+            "{}: {error}; is that the directory of a study's run?",
+            path.display()
+        ))
     })?;
     serde_json::from_str(&text)
         .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))

@@ -44,7 +44,7 @@ impl Live {
     /// Of the server that all arms share.
     pub fn new(plan: &Plan, station: &Station) -> Result<Self, Error> {
         let segment = station.segment.as_ref().ok_or_else(|| {
-            Error::Failed("toggled arms want pg_tally in the server, to count commands".into())
+            Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
         })?;
         let states: Vec<State> = plan
             .arms
@@ -60,7 +60,8 @@ impl Live {
         let all: Vec<&String> = names.iter().collect();
         if let Some((name, context)) = fixed_settings(&station.cluster, &all)?.first_key_value() {
             return Err(Error::Usage(format!(
-                "{name} cannot be changed on live backends (it is set at the start: {context}); use \
+                "{name} cannot be changed on live backends (it is set at the start: {context}); \
+                 use \
                  design = \"restart\""
             )));
         }
@@ -109,7 +110,8 @@ impl Live {
                 &[&names, &file],
             )?;
             let differs = self.client.query(
-                "select 1 from pg_file_settings f join pg_settings s on lower(s.name) = lower(f.name) \
+                "select 1 from pg_file_settings f join pg_settings s on lower(s.name) = \
+                 lower(f.name) \
                  where f.sourcefile = $1 and (not f.applied or s.sourcefile is distinct from $1)",
                 &[&file],
             )?;
@@ -118,7 +120,7 @@ impl Live {
             }
             if began.elapsed() > PATIENCE {
                 return Err(Error::Failed(format!(
-                    "sessions do not take up {settings:?} within {PATIENCE:?}"
+                    "sessions do not apply {settings:?} within {PATIENCE:?}"
                 )));
             }
             std::thread::sleep(POLL);

@@ -142,7 +142,7 @@ impl Running {
                     });
                 }
                 Err(Error::Failed(format!(
-                    "the workload's command failed; its last words:\n{}",
+                    "the workload's command failed; end of its output:\n{}",
                     beside.last_lines(10)
                 )))
             }

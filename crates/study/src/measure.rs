@@ -110,7 +110,7 @@ pub fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Error> {
     if let Some(beside) = &mut beside {
         if !beside.running() && !beside.succeeded() {
             return Ok(Taken::LeftOut(format!(
-                "the instrument has ended while it was to look: {}",
+                "the instrument ended during the measurement: {}",
                 beside.last_lines(3)
             )));
         }
@@ -211,7 +211,9 @@ impl Run<'_> {
                 return Err(self.ended("has ended before it was measured"));
             }
             if elapsed > warm + PATIENCE {
-                return Err(Error::Failed("the load stands still: no transaction ends".into()));
+                return Err(Error::Failed(
+                    "the load makes no progress: no transaction ends".into(),
+                ));
             }
             std::thread::sleep(POLL);
         }
@@ -290,11 +292,13 @@ impl Run<'_> {
                 if self.is_finite() {
                     return Ok(Some(looked));
                 }
-                return Err(self.ended("has ended before its time"));
+                return Err(self.ended("ended early"));
             }
             let patience = Duration::from_secs_f64(self.study.measure.seconds) + PATIENCE;
             if !self.is_finite() && opened.elapsed() > patience {
-                return Err(Error::Failed("the load stands still: no transaction ends".into()));
+                return Err(Error::Failed(
+                    "the load makes no progress: no transaction ends".into(),
+                ));
             }
             std::thread::sleep(POLL);
         }

@@ -33,7 +33,7 @@ pub fn render(
         escape(&answer.question)
     );
     if let Some(source) = &answer.source {
-        let _ = writeln!(page, "<p class=\"faint\">The question is from {}</p>", escape(source));
+        let _ = writeln!(page, "<p class=\"faint\">Source of the question: {}</p>", escape(source));
     }
     page.push_str("</header>\n");
     findings(answer, &mut page);
@@ -53,7 +53,7 @@ pub fn render(
     page + "</main></body></html>\n"
 }
 
-/// More lines than these, of what was not resolved and of the A/A arm, are folded: the tables have them too.
+/// More lines than these, of what was not resolved and of the A/A control, are folded: the tables have them too.
 const FEW: usize = 6;
 
 fn findings(answer: &Answer, page: &mut String) {
@@ -64,8 +64,8 @@ fn findings(answer: &Answer, page: &mut String) {
     for alike in verdicts(answer).chunk_by(|one, other| one.0 == other.0) {
         let (class, what) = match alike[0].0 {
             Verdict::Resolved => ("resolved", None),
-            Verdict::NotResolved => ("faint", Some("not resolved")),
-            Verdict::Placebo => ("faint", Some("of the A/A arm")),
+            Verdict::NotResolved => ("faint", Some("inconclusive")),
+            Verdict::Placebo => ("faint", Some("of the A/A control")),
         };
         let folded = what.filter(|_| alike.len() > FEW);
         if let Some(what) = folded {
@@ -142,15 +142,16 @@ fn method(plan: &Plan, answer: &Answer, page: &mut String) {
     };
     let _ = writeln!(
         page,
-        "<li>{length} measured in each cell after {} s of warm-up; {} blocks; order by lot ({})</li>\n\
+        "<li>{length} measured in each cell after {} s of warm-up; {} blocks; randomised order \
+         ({})</li>\n\
          <li>Changes are means of log ratios by pairs of a block, with 95 % intervals. Resolved: Student's t \
          (by Holm over all arms and points) and Wilcoxon's signed ranks agree below 0.05, and the change is \
-         beyond the half-width of the A/A arm, the base a second time.</li>\n</ul>\n",
+         beyond the half-width of the A/A control, the base a second time.</li>\n</ul>\n",
         measure.warm_up,
         measure.repeats,
         measure.seed
     );
-    page.push_str("<details><summary>The study's file, by its arms</summary><ul>\n");
+    page.push_str("<details><summary>The study file, by arm</summary><ul>\n");
     for arm in &plan.arms {
         let mut words: Vec<String> =
             plan.settings(arm).iter().map(|(name, value)| format!("{name} = {value}")).collect();

@@ -81,7 +81,7 @@ impl Plan {
         Ok(Self { study, arms, points, base, has_again })
     }
 
-    /// Number of the A/A arm.
+    /// Number of the A/A control.
     pub fn again(&self) -> Option<usize> {
         self.has_again.then(|| self.arms.len() - 1)
     }
@@ -177,7 +177,7 @@ fn with_directories(arms: Vec<Arm>, directories: &[PathBuf]) -> Result<Vec<Arm>,
         return Ok(arms);
     }
     let like = arms.iter().find(|arm| arm.has_place()).cloned().ok_or_else(|| {
-        Error::Usage("--directory: no arm of this study says where the server's files are".into())
+        Error::Usage("--directory: no arm of this study has a directory or file_system".into())
     })?;
     let (_, mut all): (Vec<Arm>, Vec<Arm>) = arms.into_iter().partition(Arm::has_place);
     for (number, directory) in directories.iter().enumerate() {

@@ -96,7 +96,7 @@ impl Runner {
     /// What is said at the end.
     fn end(&self, result: Result<(), Error>, folder: &Path) -> Result<(), Error> {
         let kept = format!(
-            "{} of {} cells are kept in {}; the same command goes on",
+            "{} of {} cells are kept in {}; the same command continues",
             self.cells.len(),
             self.plan.cells(),
             folder.display()
@@ -129,7 +129,8 @@ impl Runner {
         let name = self.plan.arms[arm].name.clone();
         if arm == self.plan.base {
             return Err(Error::Failed(format!(
-                "the arm \"{name}\", with which the others are compared, cannot be had here: {why}"
+                "the arm \"{name}\", with which the others are compared, is not possible here: \
+                 {why}"
             )));
         }
         self.say(&format!("arm \"{name}\" is left out: {why}"));

@@ -188,7 +188,7 @@ impl Station {
             return Ok(());
         }
         Err(Error::Failed(format!(
-            "arm \"{}\": the level is {found} and not {wanted}; somebody else has set it",
+            "arm \"{}\": the level is {found}, not {wanted}; another process has set it",
             arm.name
         )))
     }

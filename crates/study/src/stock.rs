@@ -53,7 +53,7 @@ pub fn find(name: &str) -> Result<Files, Error> {
         Err(error) => {
             let known: Vec<&str> = CARRIED.iter().map(|(name, _)| *name).collect();
             Err(Error::Usage(format!(
-                "{name}: neither a study ({}) nor a study's file ({error})",
+                "{name}: neither a built-in study ({}) nor a study file ({error})",
                 known.join(", ")
             )))
         }

@@ -47,7 +47,7 @@ pub fn facts(answer: &Answer) -> Vec<String> {
         host.kernel,
     )];
     if answer.disturbed > 0 {
-        facts.push(format!("{} of them were disturbed by others", answer.disturbed));
+        facts.push(format!("{} of them disturbed by other work", answer.disturbed));
     }
     for arm in &answer.arms {
         if let Some(why) = &arm.left_out {
@@ -76,12 +76,12 @@ pub fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
             if it.verdict == Verdict::NotResolved {
                 line += &match it.detectable {
                     least if least < 100.0 => {
-                        format!(" (the least that would be seen: {least:.2} %")
+                        format!(" (smallest detectable effect: {least:.2} %")
                     }
-                    _ => " (less than a doubling would not be seen".into(),
+                    _ => " (an effect below a doubling would not be seen".into(),
                 };
                 if it.blocks < 6 {
-                    line += &format!("; {} blocks can resolve nothing", it.blocks);
+                    line += &format!("; {} blocks are too few to resolve anything", it.blocks);
                 }
                 line.push(')');
             }

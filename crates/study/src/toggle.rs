@@ -71,7 +71,7 @@ pub fn run(
         return Ok(false);
     }
     let segment = station.segment.as_ref().ok_or_else(|| {
-        Error::Failed("toggled arms want pg_tally in the server, to count commands".into())
+        Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
     })?;
     let mut bench = Bench {
         task,
@@ -99,7 +99,7 @@ pub fn run(
             break;
         }
         if !load.running() {
-            done = Err(Error::Failed("the load has ended before its time".into()));
+            done = Err(Error::Failed("the load ended early".into()));
             break;
         }
     }
@@ -144,7 +144,7 @@ impl Bench<'_> {
             }
             if spoilt >= SPOILT {
                 return Err(Error::Failed(
-                    "somebody else keeps setting the level, or no client is connected".into(),
+                    "another process keeps setting the level, or no client is connected".into(),
                 ));
             }
         }

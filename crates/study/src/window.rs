@@ -152,7 +152,7 @@ impl<'a> Window<'a> {
 fn next(feed: &mut Feed) -> Result<Value, Error> {
     match feed.next() {
         Step::Interval(reading) => Ok(serde_json::to_value(&reading)?),
-        Step::Attached => Err(Error::Failed("the server's segment was made anew".into())),
+        Step::Attached => Err(Error::Failed("the server has a new segment".into())),
         Step::Gone(why) => Err(Error::Failed(why)),
     }
 }
@@ -164,7 +164,7 @@ fn ask(client: &mut Client, sql: &str) -> Result<Option<f64>, Error> {
             return match row.get(0) {
                 None => Ok(None),
                 Some(text) => text.parse().map(Some).map_err(|_| {
-                    Error::Failed(format!("\"{sql}\" says \"{text}\", which is no number"))
+                    Error::Failed(format!("\"{sql}\" says \"{text}\", which is not a number"))
                 }),
             };
         }

@@ -64,7 +64,7 @@ impl Recorder {
 
     fn goes_on(&self) -> Result<(), Failed> {
         if self.has_ended()? {
-            return Err("the recorder has ended before its time; see what it said".into());
+            return Err("the recorder ended early; see what it said".into());
         }
         Ok(())
     }
@@ -141,7 +141,8 @@ fn main() -> Result<(), Failed> {
         load.kill();
     }
     println!(
-        "{sessions} sessions, level {level}: {} of a core over {minutes} minutes; ending it {closing:.2} \
+        "{sessions} sessions, level {level}: {} of a core over {minutes} minutes; ending it \
+         {closing:.2} \
          s of a processor; at most {memory} resident; {} bytes",
         bench::mean(&shares, "%", 2),
         bytes(&directory)

@@ -12,9 +12,9 @@ use view::duration::within;
 pub enum Level {
     /// Nothing; a probe is one load and one branch
     Off,
-    /// The ledger: phases, waits, commands
+    /// Ledger: phases, waits, commands, statements, files
     Waits,
-    /// And every lightweight lock: held, acquired, waited for
+    /// Also lightweight and heavyweight locks: held, acquired, waited for
     Locks,
 }
 

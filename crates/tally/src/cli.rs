@@ -11,7 +11,7 @@ use crate::{
     report, serve, statements, status, study, top,
 };
 
-/// Where the time of a PostgreSQL server goes, exactly, on a stock server, live.
+/// Show where a PostgreSQL server's time goes, exactly, live, on a stock server.
 #[derive(Debug, Parser)]
 #[command(name = "tally", version, max_term_width = 100, after_help = TARGET_HELP)]
 pub struct Cli {
@@ -39,63 +39,63 @@ impl Cli {
 
 const TARGET_HELP: &str = "\
 TARGET is a segment's path (/dev/shm/pg_tally.*), a server's data directory, or a connection
-string or URI. It may be left out when exactly one server with pg_tally runs on this machine.
+string or URI. You may omit it if exactly one server with pg_tally runs on this machine.
 
-Exit status: 0 done, 1 failed, 2 wrong usage.
+Exit status: 0 success, 1 failure, 2 usage error.
 
 Examples:
   tally demo                      a scratch server, a load and the live view
-  tally enable --mode session     put pg_tally to work on the server, without a restart
-  tally top                       watch it
+  tally enable --mode session     enable pg_tally on a server, without a restart
+  tally top                       the live view of that server
   tally statements                the statements that take most time
-  tally events --follow           what is notable, as it happens
-  tally level locks --for 60s     look at every lightweight lock, for a minute
-  tally record -o run1 -- pgbench -T 60   keep all of it while a command runs
+  tally events --follow           notable events, as they happen
+  tally level locks --for 60s     measure every lock, for a minute
+  tally record -o run1 -- pgbench -T 60   record while a command runs
   tally report DIR -o report.html a recording as one page
-  tally serve                     the same live for the browser, and metrics for Prometheus
+  tally serve                     a live page, and metrics for Prometheus
   tally diff A B                  what differs between two recordings
-  tally cost                      what the watching costs
-  tally clock                     whether the clock behind it all can be relied on
-  tally study run NAME --quick    an experiment, repeated here in minutes";
+  tally cost                      what measuring costs
+  tally clock                     whether the machine's clock is reliable
+  tally study run NAME --quick    run a built-in experiment in minutes";
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Show it all on a scratch server under pgbench; needs nothing but the build
+    /// Show the live view on a scratch server loaded by pgbench
     Demo(demo::DemoArgs),
-    /// Put the extension to work on a server
+    /// Enable the extension on a server
     Enable(enable::EnableArgs),
-    /// Take it out again and leave nothing behind
+    /// Disable the extension and leave nothing behind
     Disable(disable::DisableArgs),
-    /// What is covered and what not, and whether the instrument is sound
+    /// Show what is measured, what is not, and whether anything is missing
     Status(status::StatusArgs),
     /// List the segments on this machine
     Ls(ls::LsArgs),
-    /// Watch live where the time goes
+    /// Show live where the time goes
     Top(top::TopArgs),
-    /// Which statements the time goes to, how it is distributed, and what each spends it on
+    /// List the statements that take most time, and what each spends it on
     Statements(statements::StatementsArgs),
-    /// What was notable: slow operations, who kept whom waiting, checkpoints, warnings
+    /// List notable events: slow operations, who blocked whom, checkpoints, warnings
     Events(events::EventsArgs),
-    /// Keep all of it on disk, as Parquet files; for good, for a while, or while a command runs
+    /// Record everything to Parquet files: permanently, for a time, or while a command runs
     Record(record::RecordArgs),
-    /// What a recording holds, as one page for the browser, as text or as JSON
+    /// Report what a recording contains, as an HTML page, text or JSON
     Report(report::ReportArgs),
-    /// Serve the report's charts live to browsers, and metrics to Prometheus
+    /// Serve a live report to browsers and metrics to Prometheus
     Serve(serve::ServeArgs),
-    /// What differs between two recordings, and what of that is more than noise
+    /// Compare two recordings: what changed by more than noise
     Diff(diff::DiffArgs),
-    /// Measure what a level costs, or the statements, by toggling it on live backends
+    /// Measure what a level (or statements) costs, by toggling it on live backends
     Cost(cost::CostArgs),
-    /// Test the clocks that times are taken with: cost, resolution, steps back, skew, drift, gaps
+    /// Test the machine's clocks: cost, resolution, steps back, skew, drift, gaps
     Clock(clock::ClockArgs),
-    /// Ask a question of a server properly: arms, a workload, an order by lot, and what chance can do
+    /// Run a controlled experiment: arms, a workload, randomised order, an A/A control
     Study(study::StudyArgs),
-    /// Set how much is looked at, for good, for a while or now and then; or say it
+    /// Show or set how much is measured: permanently, for a time, or periodically
     Level(level::LevelArgs),
-    /// Time functions of the server: what they took, what can be timed, and which are
+    /// Time functions of the server; list those that can be timed
     Functions(functions::FunctionsArgs),
-    /// Print the man page, or write all of them into a folder
+    /// Print the man page, or write all of them into a directory
     #[command(hide = true)]
     Man(generate::ManArgs),
     /// Print a shell's completions

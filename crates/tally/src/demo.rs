@@ -43,7 +43,7 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     progress.set_message("starting a scratch server with pg_tally");
     let (cluster, place) = server(args)?;
     if !matches!(args.workload, Workload::File(_)) {
-        progress.set_message(format!("making the tables, scale {SCALE}"));
+        progress.set_message(format!("creating tables, scale {SCALE}"));
         cluster.fill(&Load::from(&args.workload), SCALE)?;
     }
     progress.finish_and_clear();
@@ -158,7 +158,7 @@ fn summary(
     }
     writeln!(
         out,
-        "\nall processes lived {:.1} s together, {:.1} s of it not idle:\n",
+        "\nall processes lived {:.1} s in total, {:.1} s not idle:\n",
         interval.wall_seconds, interval.busy_seconds
     )?;
     ledger(interval, out)?;
@@ -175,7 +175,7 @@ fn summary(
     }
     writeln!(
         out,
-        "\nWhat the watching itself costs is not in these figures: `tally cost` measures it."
+        "\nThese figures do not include the cost of measuring: `tally cost` measures it."
     )?;
     Ok(())
 }

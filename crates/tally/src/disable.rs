@@ -115,7 +115,7 @@ fn drop_extensions(
             )?,
             Err(error) => writeln!(
                 out,
-                "database {database} may have extension pg_tally, and could not be asked: {error}"
+                "could not check database {database} for extension pg_tally: {error}"
             )?,
         }
         found = true;
@@ -171,16 +171,16 @@ fn finish(
     });
     if let Err(error) = switched {
         if !matches!(error, segment::Error::NotFound { .. }) {
-            writeln!(out, "running sessions go on being measured until they end: {error}")?;
+            writeln!(out, "running sessions are measured until they end: {error}")?;
         }
     } else if shared || by_hand {
-        writeln!(out, "the level is off for all processes, at once")?;
+        writeln!(out, "the level is off for all processes")?;
     }
     if shared {
         writeln!(
             out,
             "the server's processes keep the library, switched off, until the server restarts; \
-             its segment {} goes then, and no statements are kept",
+             segment {} is removed then, and no statements are kept",
             path.display()
         )?;
         return Ok(());
@@ -204,8 +204,8 @@ fn finish(
             let sessions = if left == 1 { "session keeps" } else { "sessions keep" };
             writeln!(
                 out,
-                "{left} {sessions} the library, switched off, until the end; the last one removes \
-                 the segment {} (or another `tally disable {data}` does)",
+                "{left} {sessions} the library, switched off, until they end; the last one removes \
+                 segment {} (or run `tally disable {data}` again)",
                 path.display()
             )?;
             return Ok(());

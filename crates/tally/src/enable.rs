@@ -15,8 +15,8 @@ use live::{extension, server};
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET must lead to a connection as superuser: a connection string, a data directory, or
-nothing (PGHOST, PGPORT, PGUSER and PGDATABASE are honoured).
+TARGET must give a connection as superuser: a connection string or a data directory. Without it,
+PGHOST, PGPORT, PGUSER and PGDATABASE are used.
 
 Examples:
   sudo -u postgres tally enable
@@ -25,14 +25,14 @@ Examples:
 pub struct EnableArgs {
     /// The server: a connection string or a data directory
     pub target: Option<String>,
-    /// Which processes: `session`, new sessions from now on, without a restart; `shared`, all
-    /// processes from the next restart on
+    /// Which processes: `session`: new sessions, without a restart; `shared`: all processes, after
+    /// a restart
     #[arg(long, value_enum, default_value_t = Mode::Session)]
     pub mode: Mode,
-    /// How much to look at
+    /// How much to measure
     #[arg(long, value_enum, default_value_t = Level::Waits)]
     pub level: Level,
-    /// Create the extension's SQL views in this database as well; may be repeated
+    /// Also create the extension's SQL views in this database; may be repeated
     #[arg(long, value_name = "NAME")]
     pub database: Vec<String>,
 }
@@ -75,7 +75,7 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
     let mut out = view::escape::stdout();
     report(args, &mut client, &shared, &change, &mut out)?;
     if let Change::ByHand(place) = moved {
-        writeln!(out, "  note         session_preload_libraries names pg_tally as well ({place})")?;
+        writeln!(out, "  note         session_preload_libraries also names pg_tally ({place})")?;
     }
     for line in own_lists(&mut client)? {
         writeln!(out, "  not covered  {line}")?;
@@ -98,8 +98,8 @@ fn load_here(client: &mut Client) -> Result<(), Error> {
     let (folder, bin): (&str, &str) = (row.get(0), row.get(1));
     let said = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_string());
     Err(Error::Failed(format!(
-        "the server cannot load pg_tally: {said}\nIt belongs into {folder}; in pgtally's source \
-         run: sudo make install PG_CONFIG={bin}/pg_config"
+        "the server cannot load pg_tally: {said}\nIt belongs into {folder}. In pgtally's source \
+         directory run: sudo make install PG_CONFIG={bin}/pg_config"
     )))
 }
 
@@ -152,14 +152,11 @@ fn report(
         writeln!(out, "  covered      all processes, after a restart of the server")?;
         writeln!(out, "  next         restart the server, e.g. {}", restart_command(data))?;
     } else {
-        writeln!(
-            out,
-            "  covered now  every session that begins from now on, and its parallel workers"
-        )?;
+        writeln!(out, "  covered now  every new session, and its parallel workers")?;
         if sessions > 0 {
             let (what, until) = match sessions {
-                1 => ("1 session that runs now", "it reconnects"),
-                _ => ("sessions that run now", "they reconnect"),
+                1 => ("1 running session", "it reconnects"),
+                _ => ("running sessions", "they reconnect"),
             };
             let number = if sessions == 1 { String::new() } else { format!("{sessions} ") };
             writeln!(
@@ -200,7 +197,7 @@ fn own_lists(client: &mut Client) -> Result<Vec<String>, Error> {
         .iter()
         .map(|row| {
             let whose: &str = row.get(0);
-            format!("sessions of {whose}: a session_preload_libraries of their own comes first")
+            format!("sessions of {whose}: their own session_preload_libraries takes precedence")
         })
         .collect())
 }

@@ -23,8 +23,8 @@ use view::panes::{Open, Wish};
 /// Arguments of `tally functions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Any exported function of the server and of the libraries that it has loaded can be timed, if its
-first instructions can be moved. --list and --set connect to the server; --set needs a superuser.
+You can time any exported function of the server and of its loaded libraries if its first
+instructions can be moved. --list and --set connect to the server; --set needs a superuser.
 
 Examples:
   tally functions --list 'SimpleLru*'
@@ -35,13 +35,13 @@ Examples:
 pub struct FunctionsArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Which functions can be timed, and why others cannot: a name, or a glob with * and ?
+    /// List functions that can be timed, and why others cannot: a name, or a glob with * and ?
     #[arg(long, value_name = "GLOB", group = "what")]
     pub list: Option<String>,
-    /// Time these from now on, names and globs separated by commas; none when empty
+    /// Time these functions from now on: names and globs separated by commas; empty: none
     #[arg(long, value_name = "LIST", group = "what")]
     pub set: Option<String>,
-    /// Who calls whom, in one interval (needs pg_tally.function_edges = on)
+    /// Print who calls whom in one interval (needs pg_tally.function_edges = on)
     #[arg(long, group = "what")]
     pub tree: bool,
     /// Length of the interval: seconds, or with a unit (500ms, 2s, 1min)
@@ -104,9 +104,8 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
         if interval.edges.is_empty() {
             writeln!(
                 out,
-                "no calls of one probed function by another; they are counted where \
-                 pg_tally.function_edges is on (ALTER SYSTEM SET pg_tally.function_edges = on, \
-                 and reload)"
+                "no calls between probed functions; they are counted if pg_tally.function_edges is \
+                 on (ALTER SYSTEM SET pg_tally.function_edges = on, and reload)"
             )?;
         }
         return Ok(functions::tree(&interval).write(&mut out, 1..5)?);
@@ -159,8 +158,8 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
     }
     if candidates.is_empty() {
         return Err(Error::Failed(format!(
-            "no function of the server is called \"{glob}\"; * and ? stand for any letters and \
-             for any letter, and static functions have no name to be found by"
+            "no function of the server is called \"{glob}\"; * stands for any letters, ? for one, \
+             and static functions have no exported name"
         )));
     }
     let mut columns = Columns::with_headings(&["NAME", "MODULE", "BYTES", "PROBEABLE"]);
@@ -237,8 +236,8 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
     if probes.is_empty() {
         writeln!(
             out,
-            "  no process has a probe on any of them yet; `tally status` shows them, the server's \
-             log says what no function is called"
+            "no process has probed any of them yet; `tally status` shows the probes, the server's \
+             log names unknown functions"
         )?;
     }
     Ok(())

@@ -25,33 +25,32 @@ use view::units::duration;
 /// Arguments of `tally level`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Levels: off, nothing; waits, the ledger, the commands and the probed functions; locks, every
-lightweight lock as well. All processes that have the extension follow at once.
+Levels: off: nothing; waits: ledger, commands, statements, files and probed functions; locks: also
+lightweight and heavyweight locks. All processes with the extension follow at once.
 
-The level lasts until it is set again, the setting pg_tally.level changes, or the server
-restarts; `tally enable --level` puts it into the server's configuration. Setting it needs the
-right to write the segment: the server's user or root.
+The level lasts until it is set again, the setting pg_tally.level changes, or the server restarts;
+`tally enable --level` changes the setting. Setting it needs the right to write the segment (the
+server's user or root).
 
-With --for it goes back by itself, also when this command is interrupted; from level locks also
-when it is killed, since the server's processes then end it. With --every as well it is set again
-and again until this command is interrupted: partial instrumentation. Rates are shown per second of
-the time in which the level was in force.
+With --for, the former level is restored after that time, also if this command is interrupted; level
+locks also ends if it is killed, because the server's processes end it. With --every, this repeats
+until the command is interrupted. Rates are per second of the time at the level.
 
 Examples:
   tally level
   sudo -u postgres tally level locks --for 60s
   sudo -u postgres tally level locks --for 60s --every 300s /var/lib/postgresql/15/main")]
 pub struct LevelArgs {
-    /// off, waits or locks; without it, the level in force is printed
+    /// off, waits or locks; omit it to print the level in force
     #[arg(value_name = "LEVEL")]
     pub level: Option<String>,
     /// The segment, data directory or connection string
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
-    /// Go back to the former level after so long: seconds, or with a unit (500ms, 2min)
+    /// Restore the former level after this time: seconds, or with a unit (500ms, 2min)
     #[arg(long = "for", value_name = "TIME", value_parser = interval)]
     pub length: Option<Duration>,
-    /// And set it again each time that so much has passed
+    /// Repeat every TIME, until interrupted
     #[arg(long, value_name = "TIME", requires = "length", value_parser = period)]
     pub every: Option<Duration>,
     /// Print JSON (docs/reference-json.md)
@@ -118,12 +117,12 @@ fn meant(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
         return match (args.length, args.every) {
             (Some(length), Some(every)) if every <= length => Err(Error::Usage(format!(
                 "--every {every:?} must be longer than --for {length:?}: it is the time from one \
-                 beginning to the next"
+                 start to the next"
             ))),
             _ => Ok((level, target)),
         };
     };
-    Err(Error::Usage(format!("--for {length:?} wants a level: off, waits or locks")))
+    Err(Error::Usage(format!("--for {length:?} needs a level: off, waits or locks")))
 }
 
 fn say(segment: &Segment, json: bool) -> Result<(), Error> {
@@ -149,7 +148,7 @@ fn say(segment: &Segment, json: bool) -> Result<(), Error> {
 
 fn gone(segment: &Segment) -> Error {
     Error::Failed(format!(
-        "{}: its server ({}) does not run any more",
+        "{}: its server ({}) is not running any more",
         segment.path().display(),
         segment.header().host
     ))
@@ -205,7 +204,7 @@ fn for_a_while(
             (End::Restored(now), None) => return said(format!("level {now} again")),
             (End::Taken(now), None) => {
                 return Err(Error::Failed(format!(
-                    "somebody else has set the level to {now} meanwhile; it stays so"
+                    "another process has set the level to {now}; it is left so"
                 )));
             }
             (End::Restored(now) | End::Taken(now), Some(_)) if interrupted => {
@@ -279,7 +278,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Wait until then, or until a signal comes. An error when the server has gone meanwhile.
+/// Wait until then, or until a signal comes. An error when the server has ended meanwhile.
 fn wait(segment: &Segment, until: Instant, text: &str, stop: &AtomicBool) -> Result<(), Error> {
     let began = Instant::now();
     let length = until.saturating_duration_since(began);
@@ -307,7 +306,7 @@ fn wait(segment: &Segment, until: Instant, text: &str, stop: &AtomicBool) -> Res
 
 fn lost(path: &Path) -> Error {
     Error::Failed(format!(
-        "{}: the server has ended or begun anew, and the level is as its setting says",
+        "{}: the server ended or was restarted; the level is that of its setting",
         path.display()
     ))
 }

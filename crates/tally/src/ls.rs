@@ -18,7 +18,7 @@ use view::columns::Columns;
 /// Arguments of `tally ls`.
 #[derive(Debug, Args)]
 pub struct LsArgs {
-    /// Look in this folder as well as in /dev/shm; may be repeated
+    /// Also look in this directory, in addition to /dev/shm; may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub directory: Vec<PathBuf>,
     /// Print JSON (docs/reference-json.md)
@@ -74,7 +74,7 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
         return Ok(());
     }
     if rows.is_empty() {
-        writeln!(out, "no segments; `tally enable` puts pg_tally to work on a server")?;
+        writeln!(out, "no segments; `tally enable` enables pg_tally on a server")?;
         return Ok(());
     }
     print(&rows, &mut out)

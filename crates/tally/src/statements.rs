@@ -22,8 +22,8 @@ use view::{Sort, SortParser};
 /// Arguments of `tally statements`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TIME is what the server worked for a statement, from its message to the commit: parse, bind, plan,
-execute and all waits. MEAN to MAX are of executions alone, as pg_stat_statements has them.
+TIME is the server's time for a statement, from its message to the commit: parse, bind, plan,
+execute and all waits. MEAN to MAX are of executions alone, as in pg_stat_statements.
 
 Examples:
   sudo -u postgres tally statements
@@ -34,26 +34,26 @@ Examples:
 pub struct StatementsArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Order of the rows; also an activity, such as IO:DataFileRead
+    /// Sort order; also an activity, such as IO:DataFileRead
     #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
     pub sort: Sort,
-    /// So many of them; 20 unless said otherwise, with --json all
+    /// Number of statements to show [default: 20; with --json all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
-    /// Only those of this database
+    /// Only statements of this database
     #[arg(long, value_name = "NAME")]
     pub database: Option<String>,
-    /// Only those of this user
+    /// Only statements of this user
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Also those nested in others, as in functions
+    /// Also nested statements, as in functions
     #[arg(long)]
     pub all: bool,
-    /// Everything of one statement, by its query id
+    /// Show everything about one statement, by its query id
     #[arg(long, value_name = "QUERYID", allow_negative_numbers = true)]
     pub id: Option<i64>,
-    /// Figures of an interval of this length instead of those since the last reset: seconds, or
-    /// with a unit (500ms, 2s, 1min)
+    /// Show an interval of this length instead of the totals since the last reset: seconds, or with
+    /// a unit (500ms, 2s, 1min)
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
     /// Print JSON (docs/reference-json.md)
@@ -123,8 +123,8 @@ fn unknown(id: i64, all: &Statements, segment: &Segment) -> Error {
         |seconds| format!("in {}", duration(seconds)),
     );
     Error::Failed(format!(
-        "{}: no statement of query id {id} {when}; tally statements lists those that there are, of \
-         all databases and users, unless --database or --user names one",
+        "{}: no statement with query id {id} {when}; tally statements lists all, of all databases \
+         and users unless --database or --user is given",
         segment.path().display()
     ))
 }
@@ -191,7 +191,7 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
     };
     let table = &all.table;
     let mut text = format!(
-        "{} of {} statements, {} % of {} {when}; the table holds {} and has room for {}",
+        "{} of {} statements, {} % of {} {when}; the table has {} of max. {}",
         shown.len(),
         whole(of as u64),
         percent(share),
@@ -200,10 +200,10 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
         whole(u64::from(table.capacity)),
     );
     for (n, what) in [
-        (table.evicted, "were taken out for others"),
-        (table.dropped, "counts found no room and are missing (pg_tally.max_statements)"),
+        (table.evicted, "evicted"),
+        (table.dropped, "counts did not fit and are missing (pg_tally.max_statements)"),
         (table.lost, "were left half counted by a process that died"),
-        (table.texts_cut, "texts were cut for want of room"),
+        (table.texts_cut, "texts were cut for lack of space"),
     ] {
         if n > 0 {
             text.push_str(&format!(", {} {what}", whole(n)));

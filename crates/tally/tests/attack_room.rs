@@ -68,7 +68,7 @@ fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
     assert!(json["overflow"]["slots"].as_u64().unwrap() > 3, "{json}");
     assert_eq!(json["overflow"]["memory"], 0);
     assert!(text.contains("raise pg_tally.max_slots"), "{text}");
-    assert!(!text.contains("make room on"), "{text}");
+    assert!(!text.contains("free space on"), "{text}");
 
     // Those that went without take the place of those that leave, at their next statement.
     first.truncate(1);
@@ -128,7 +128,7 @@ fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
     let (json, text) = status(&cluster);
     assert_eq!(json["exact"], false, "{json}");
     assert_eq!(json["overflow"]["slots"], 0, "{json}");
-    assert!(text.contains("make room on the segment's file system"), "{text}");
+    assert!(text.contains("free space on the segment's file system"), "{text}");
     assert!(!text.contains("raise pg_tally.max_slots"), "{text}");
     let result = cluster.pgbench().load(Load::TpcB).clients(4).transactions(50).run().unwrap();
     assert_eq!(result.failed, 0);

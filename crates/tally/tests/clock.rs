@@ -44,8 +44,7 @@ fn the_json_has_what_is_documented() {
 fn the_text_ends_in_a_verdict() {
     let output = tally().args(["clock", "--seconds", "0.5"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    for heading in
-        ["CLOCK ", "PROCESSORS DIFFER BY", "READING TOOK", "GAPS IN", "TIMING COSTS HERE"]
+    for heading in ["CLOCK ", "CPU PAIRS DIFFER BY", "READING TOOK", "GAPS IN", "TIMING COSTS HERE"]
     {
         assert!(text.contains(heading), "{heading}: {text}");
     }

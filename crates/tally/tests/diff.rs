@@ -128,8 +128,8 @@ fn settings_come_first_and_places_are_not_named_among_them() {
     assert!(said.contains("Set up differently: shared_buffers (A 16 MB, B 512 MB)."), "{said}");
     let text = output(&mut folder.diff("a", "b"));
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
-    assert!(place("\nSet up differently") < place("\nTime in all"));
-    assert!(place("\nTime in all") < place("\nWhere it changed"));
+    assert!(place("\nSet up differently") < place("\nTotal time"));
+    assert!(place("\nTotal time") < place("\nWhere it changed"));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn functions_are_compared_only_where_both_had_probes() {
     assert_eq!(told, [flush[0], flush[1], ("XLogWrite", "inclusive", 0.0)]);
     assert_eq!(rows(&diff, "functions")[0]["verdict"], "more");
     let text = output(&mut folder.diff("a", "b"));
-    assert!(text.contains("XLogFlush") && text.contains("Functions with a probe"), "{text}");
+    assert!(text.contains("XLogFlush") && text.contains("Probed functions"), "{text}");
     output(folder.diff("a", "b").args(["-o", "diff.html"]));
     let page = std::fs::read_to_string(folder.path("diff.html")).unwrap();
     assert!(page.contains("id=\"table-functions\""));

@@ -277,7 +277,7 @@ fn a_server_that_restarts_in_the_same_segment_is_followed_and_nothing_told_twice
     assert_eq!(numbers(&json(&[], &path)), [1]);
     maker.event(2, 1, "after");
     maker.u32(header::SERVER_PID as u64, std::process::id());
-    follower.says("the server has started anew");
+    follower.says("the server was restarted");
     assert_eq!(follower.row()["number"], 2);
     assert_eq!(follower.interrupt().0, [""; 0]);
 }
@@ -291,14 +291,14 @@ fn a_segment_that_is_replaced_is_read_to_its_end_and_the_new_one_from_its_beginn
     maker.event(2, 2, "last words");
     std::fs::remove_file(&path).unwrap();
     assert!(follower.line().ends_with("WARNING: last words"));
-    follower.says("the server has gone");
+    follower.says("the server has ended");
     let half_made = folder.path().join("new");
     let next = made(&half_made);
     for (number, what) in [(1, "first words"), (2, "second"), (3, "third")] {
         next.event(number, 1, what);
     }
     std::fs::rename(&half_made, &path).unwrap();
-    follower.says("the server has started anew");
+    follower.says("the server was restarted");
     assert!(follower.line().ends_with("NOTE: first words"));
 }
 
@@ -427,9 +427,9 @@ fn the_waits_of_a_live_server_are_told_and_followed_over_its_restart() {
     });
 
     cluster.stop(StopMode::Fast).unwrap();
-    follower.says("the server has gone");
+    follower.says("the server has ended");
     cluster.start().unwrap();
-    follower.says("the server has started anew");
+    follower.says("the server was restarted");
     let (_, again) = wait_in_vain(&cluster, 1);
     eventually("the new server's wait is told", || follower.row()["pid"] == again);
     follower.interrupt();

@@ -184,7 +184,7 @@ fn a_server_that_begins_anew_ends_it() {
     std::fs::rename(&next, &maker.path).unwrap();
     let (code, text) = said(child);
     assert_eq!(code, Some(1));
-    assert!(text.contains("begun anew"), "{text}");
+    assert!(text.contains("was restarted"), "{text}");
     assert_eq!(level(&maker), Level::Waits);
 }
 

@@ -226,7 +226,7 @@ fn a_server_that_restarts_or_is_down_is_gone_on_with() {
     cluster.psql("select count(*) from pg_class").unwrap();
     running.go_on(3);
     cluster.stop(StopMode::Fast).unwrap();
-    eventually("it is said that the server has gone", || {
+    eventually("it is said that the server has ended", || {
         open(&directory).marks(Range::ALL).unwrap().iter().any(|row| &*row.kind == "server end")
     });
     cluster.start().unwrap();

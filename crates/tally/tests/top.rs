@@ -174,7 +174,7 @@ fn a_server_that_comes_back_is_followed() {
     assert!(child.wait().unwrap().success());
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("the server has gone") && said.contains("started anew"), "{said}");
+    assert!(said.contains("the server has ended") && said.contains("was restarted"), "{said}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_server_that_restarts_in_the_same_segment_is_followed() {
     assert!(lines.next().unwrap().unwrap().contains("WALSync"));
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("the server has stopped") && said.contains("started anew"), "{said}");
+    assert!(said.contains("the server has stopped") && said.contains("was restarted"), "{said}");
     assert!(child.wait().unwrap().success());
 }
 

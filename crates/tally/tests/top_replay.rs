@@ -209,7 +209,7 @@ fn a_recording_is_played_stopped_and_searched() {
     tmux.press(&["1", "l"]);
     tmux.until_seen("interval 15 of 15");
     tmux.press(&["p"]);
-    tmux.until_seen("this is the end of what is replayed");
+    tmux.until_seen("this is the end of the replay");
     tmux.press(&["q"]);
     tmux.until_seen("ended with 0");
 }

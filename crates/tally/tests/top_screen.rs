@@ -158,7 +158,7 @@ fn a_damaged_file_is_said_and_passed_over() {
     let seen = tmux.until_seen("\"colour\" is no order; it is passed over");
     assert!(seen.contains("order: time"), "{seen}");
     tmux.press(&["j"]);
-    tmux.until("that it was read", |seen| !seen.contains("passed over"));
+    tmux.until("that it was read", |seen| !seen.contains("ignored"));
 }
 
 #[test]

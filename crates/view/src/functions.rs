@@ -20,10 +20,10 @@ pub fn note(interval: &Interval) -> Option<String> {
         return None;
     }
     Some(match interval.functions_probed {
-        0 => "no function has a probe; tally functions --set 'XLogFlush, heap_insert' gives them \
-              one, tally functions --list '*' says which can have one"
+        0 => "no function is timed; tally functions --set 'XLogFlush, heap_insert' times them, \
+              tally functions --list '*' lists those that can be timed"
             .to_string(),
-        probed => format!("none of the {probed} functions with a probe was called"),
+        probed => format!("none of the {probed} probed functions was called"),
     })
 }
 

@@ -122,7 +122,7 @@ fn kernel(interval: &Interval) -> Line {
     }
     let longer = kernel.of_seconds.map(|seconds| format!(", {} together", duration(seconds)));
     let mut text = format!(
-        "cpu {} s/s  kernel{}: on CPU {} + run queue {}, of it inside waits {}  unexplained ",
+        "cpu {} s/s  kernel{}: on CPU {} + run queue {}, {} inside waits  unexplained ",
         two(kernel.cpu_account_seconds / length),
         longer.unwrap_or_default(),
         two(kernel.on_cpu_seconds / length),
@@ -158,27 +158,24 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
     }
     if interval.uninstrumented_seconds > 0.0 && interval.level != Level::Off {
         warnings.push(format!(
-            "{} of the sessions' time fell while the level was off",
+            "the level was off for {} of the sessions' time",
             duration(interval.uninstrumented_seconds)
         ));
     }
     let over = &interval.overflow;
     for (n, text) in [
-        (over.slots, "sessions found no slot and are not shown (pg_tally.max_slots)"),
-        (over.statistics, "statistics found no room in a book (pg_tally.max_statistics)"),
-        (over.directory, "names found no room in the directory (pg_tally.max_names)"),
-        (
-            over.groups,
-            "ended sessions were added to the group of last resort (pg_tally.max_groups)",
-        ),
-        (over.memory, "times the file system had no room for a session's statistics"),
+        (over.slots, "sessions have no slot and are not shown (pg_tally.max_slots)"),
+        (over.statistics, "statistics did not fit into a book (pg_tally.max_statistics)"),
+        (over.directory, "names did not fit into the directory (pg_tally.max_names)"),
+        (over.groups, "ended sessions were merged into the last group (pg_tally.max_groups)"),
+        (over.memory, "times the file system had no space for a session's statistics"),
         (over.lost_merges, "ended sessions were damaged and are lost"),
         (
             over.statements_dropped,
-            "counts of statements found no room and are missing (pg_tally.max_statements)",
+            "counts of statements did not fit and are missing (pg_tally.max_statements)",
         ),
         (over.statements_lost, "statements were left half counted by a process that died"),
-        (over.texts_cut, "texts of statements were cut for want of room (pg_tally.max_statements)"),
+        (over.texts_cut, "statement texts were cut for lack of space (pg_tally.max_statements)"),
     ] {
         if n > 0 {
             warnings.push(format!("{} {text}", whole(n)));
@@ -186,7 +183,7 @@ pub fn warnings(interval: &Interval) -> Vec<String> {
     }
     let torn = interval.torn_sessions;
     if torn > 0 {
-        warnings.push(format!("{torn} sessions stand still inside an update; read as they are"));
+        warnings.push(format!("{torn} sessions are paused within an update; read as they are"));
     }
     warnings
 }

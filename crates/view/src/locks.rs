@@ -20,7 +20,7 @@ pub fn note(interval: &Interval) -> Option<String> {
     let whole = interval.interval_seconds;
     if interval.locks_seconds <= 0.0 {
         return Some(format!(
-            "the level is {}: locks are looked at by level locks (tally level locks --for 60s)",
+            "Lock statistics need level locks; the level is {}. Run: tally level locks --for 60s",
             interval.level
         ));
     }
@@ -217,8 +217,8 @@ fn triple(timing: &Timing, seconds: f64) -> [String; 3] {
 /// waited for, per second; then what reading and handling the commands took.
 pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
     let mut out = format!(
-        "Per second of {:.2} s at level locks, of {:.2} s in all; TIME and AVG in milliseconds. \
-         Acquiring includes its waits.\n",
+        "Per second of {:.2} s at level locks (total {:.2} s); TIME and AVG in milliseconds. \
+         ACQUIRE includes its waits.\n",
         interval.locks_seconds, interval.interval_seconds
     )
     .into_bytes();

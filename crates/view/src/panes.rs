@@ -87,7 +87,7 @@ pub(super) fn accepts(wish: &Wish, texts: &[&str]) -> bool {
     wish.filter.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wish.filter))
 }
 
-/// The share of the time that sessions were not idle.
+/// The share of the time in which sessions were not idle.
 fn share(seconds: f64, interval: &Interval) -> f64 {
     if interval.busy_seconds > 0.0 {
         seconds / interval.busy_seconds

@@ -9,28 +9,28 @@ use clap::ValueEnum;
 pub enum Sort {
     /// Most time first
     Time,
-    /// Most often first
+    /// Most calls first
     #[value(name = "calls", alias = "count")]
     Count,
-    /// Longest on average first
+    /// Largest mean first
     Mean,
-    /// Greatest 99th percentile first
+    /// Largest 99th percentile first
     P99,
-    /// Longest single one first
+    /// Largest maximum first
     Max,
     /// Most rows first
     Rows,
-    /// Most time of the processor first
+    /// Most CPU time first
     Cpu,
-    /// Most time in reads and writes first
+    /// Most I/O time first
     Io,
-    /// Most waiting for heavyweight locks first
+    /// Most time waiting for heavyweight locks first
     Lock,
-    /// Most waiting for lightweight locks first
+    /// Most time waiting for lightweight locks first
     Lwlock,
-    /// Most waiting for the client first
+    /// Most time waiting for the client first
     Client,
-    /// Most waiting for other processes first
+    /// Most time waiting for other processes first
     Ipc,
     /// By name
     Name,

@@ -144,7 +144,7 @@ fn chart(
 ) -> io::Result<()> {
     writeln!(out, "\n{}", clean(chart.title))?;
     let seconds = &document.axis(chart.axis).seconds;
-    let mut columns = Columns::with_headings(&["", "MEAN", "LEAST", "MOST", "OVER TIME"]);
+    let mut columns = Columns::with_headings(&["", "MEAN", "MIN", "MAX", "OVER TIME"]);
     // The parts of a whole have one scale, so that they can be compared.
     let most = |values: &[Option<f64>]| values.iter().flatten().copied().fold(0.0, f64::max);
     let common = chart.series.iter().map(|s| most(&s.values)).fold(0.0, f64::max);

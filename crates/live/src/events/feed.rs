@@ -14,7 +14,7 @@ use view::events::{rows, Row};
 pub struct Found {
     /// New events, oldest first.
     pub rows: Vec<Row>,
-    /// That the server has gone, or is there again.
+    /// That the server has ended, or is there again.
     pub told: Option<String>,
 }
 
@@ -98,7 +98,7 @@ impl Feed {
             }
             Ok(segment) => segment,
             Err(segment::Error::NotFound { .. }) => {
-                return "the server has gone; waiting for it to come back".to_string()
+                return "the server has ended; waiting for it to come back".to_string()
             }
             Err(error) => return error.to_string(),
         };
@@ -109,6 +109,6 @@ impl Feed {
         }
         self.capacity = segment.event_capacity();
         self.segment = Some(segment);
-        "the server has started anew".to_string()
+        "the server was restarted".to_string()
     }
 }

@@ -69,7 +69,7 @@ fn gaps(material: &Material) -> Option<Finding> {
     let text = match material.gaps.len() {
         1 => format!("There is a gap of {}: {}.", duration(lost), longest.reason),
         n => format!(
-            "There are {n} gaps, {} in all; the longest, {}: {}.",
+            "There are {n} gaps, {} in total; the longest, {}: {}.",
             duration(lost),
             duration(longest.to - longest.from),
             longest.reason
@@ -86,7 +86,7 @@ fn largest_account(interval: &Interval) -> Option<String> {
     let account = busy(interval).next()?;
     let seconds = account.timing.seconds;
     let mut text = format!(
-        "The largest account is {} in phase {}: {} % of the busy time, {} sessions on average",
+        "Most time went to {} in phase {}: {} % of the busy time, {} active sessions",
         account.activity,
         account.phase,
         percent(seconds / interval.busy_seconds.max(1e-9)),
@@ -122,8 +122,8 @@ fn largest_waits(interval: &Interval) -> Option<String> {
         .collect();
     match told.as_slice() {
         [] => None,
-        [one] => Some(format!("The largest wait, of the busy time: {one}.")),
-        many => Some(format!("The largest waits, of the busy time: {}.", many.join(", "))),
+        [one] => Some(format!("Largest wait (share of busy time): {one}.")),
+        many => Some(format!("Largest waits (share of busy time): {}.", many.join(", "))),
     }
 }
 
@@ -158,13 +158,13 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
     let machine = machine().map_or(String::new(), |busy| {
         let full = match full {
             share if share >= WORTH => {
-                format!(", all of them for {} % of the time", percent(share))
+                format!(", all of them {} % of the time", percent(share))
             }
             _ => String::new(),
         };
-        format!("; the whole machine kept {} busy{full}", two(busy.min(cores)))
+        format!("; the machine used {} CPUs{full}", two(busy.min(cores)))
     });
-    let cores_text = if interval.cores == 1 { "the one core" } else { "cores" };
+    let cores_text = if interval.cores == 1 { "the only core" } else { "cores" };
     let of = if interval.cores == 1 {
         cores_text.to_string()
     } else {
@@ -172,26 +172,22 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
     };
     if over >= WORTH {
         let text = format!(
-            "For {} % of the time sessions wanted more processors than {of}: {} on average, {} at \
-             most{machine}.",
+            "{} % of the time CPU demand exceeded {of} (mean {}, max {}){machine}.",
             percent(over),
             two(mean),
             two(most)
         );
         return Some(warning("processors", text));
     }
-    let text = format!(
-        "The sessions wanted {} of {of} on average, {} at most{machine}.",
-        two(mean),
-        two(most)
-    );
+    let text =
+        format!("CPU demand of sessions: mean {} of {of}, max {}{machine}.", two(mean), two(most));
     let weigh = if full >= WORTH { warning } else { note };
     Some(weigh("processors", text))
 }
 
 fn told(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {
     format!(
-        "{} {unit} until {}, {} from then on (±{})",
+        "{} {unit} until {}, {} after that (±{})",
         figure(step.before),
         time(step.at, zone),
         figure(step.after),
@@ -266,8 +262,8 @@ fn locks_note(interval: &Interval) -> Option<Finding> {
         _ => String::new(),
     };
     let text = format!(
-        "The lightweight lock most waited for is {} ({}, in {}): {}{partly}, {} each time; it was \
-         held {} on average.",
+        "The most contended lightweight lock is {} ({}, in {}): waits of {}{partly}, {} each; held \
+         for {} on average.",
         worst.lock,
         worst.mode,
         worst.phase,
@@ -294,6 +290,6 @@ fn statement(material: &Material) -> Option<Finding> {
         }
     };
     let text =
-        format!("The statement with most time takes {} %{mean}: {shown}", percent(row.share));
+        format!("The top statement takes {} % of the time{mean}: {shown}", percent(row.share));
     Some(note("statements", text))
 }

@@ -24,12 +24,12 @@ fn commits(material: &Material) -> Option<Finding> {
     let mean = commits.leader.mean_seconds?;
     let share = commits.sync.seconds / commits.leader.seconds.max(1e-12);
     let mut text = format!(
-        "A commit that led a flush took {} on average, {} % of it the sync of the WAL",
+        "A commit that flushed WAL took {} on average, {} % of that in the sync",
         duration(mean),
         percent(share.min(1.0))
     );
     if let Some(n) = commits.commits_per_flush {
-        text.push_str(&format!("; {} commits went with each flush", two(n)));
+        text.push_str(&format!("; each flush covered {} commits", two(n)));
     }
     Some(note("commits", text + "."))
 }
@@ -45,11 +45,11 @@ fn slow(material: &Material, zone: &TimeZone) -> Option<Finding> {
         of(&a.text).total_cmp(&of(&b.text))
     })?;
     let when = longest.time.map_or(String::new(), |at| format!(" at {}", time(at, zone)));
-    let who = longest.process.as_deref().unwrap_or("a process that has gone");
+    let who = longest.process.as_deref().unwrap_or("a process that ended");
     let text = match slow.len() {
-        1 => format!("One operation was slow{when}, of {who}: {}.", longest.text),
+        1 => format!("One slow operation{when}, by {who}: {}.", longest.text),
         n => format!(
-            "{} operations were slow; the longest{when}, of {who}: {}.",
+            "{} slow operations; the longest{when}, by {who}: {}.",
             whole(n as u64),
             longest.text
         ),

@@ -75,7 +75,7 @@ pub fn runs(recording: &Recording, range: Range) -> Result<Vec<Run>, Error> {
         let lines: Vec<&str> = run.output.lines().collect();
         if lines.len() > LINES {
             let left = lines.len() - LINES;
-            run.output = format!("... {left} lines before these\n{}", lines[left..].join("\n"));
+            run.output = format!("... {left} earlier lines\n{}", lines[left..].join("\n"));
         }
     }
     Ok(runs)

@@ -38,14 +38,14 @@ pub struct Wanted<'w> {
 
 /// Read it; `say` is told what is being done.
 pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material, Error> {
-    say("looking at the recording");
+    say("reading the recording");
     let recording = Recording::open(wanted.directory, wanted.host)?;
     let range = range(wanted, &recording)?;
     let heads = recording.frame_rows(range)?;
-    say("adding it up");
+    say("computing sums");
     let sum = recording.sum(range)?;
     let whole = Interval::of(&sum);
-    say("following it over time");
+    say("computing time series");
     let main = Columns::of(&heads, range, columns::MAIN);
     let points = columns::points(&recording, range, &main, &sum, &heads)?;
     let moments = columns::moments(&heads, range, &main, &points);
@@ -106,7 +106,7 @@ fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {
     Ok(recording.clip(edge(wanted.from), edge(wanted.to))?)
 }
 
-/// How long commands took to handle, each detail interval; between them, where there are none,
+/// Command latency to handle, each detail interval; between them, where there are none,
 /// are gaps.
 fn latency(recording: &Recording, range: Range) -> Result<Vec<Latency>, Error> {
     let all = recording

@@ -26,7 +26,7 @@ fn beside() -> Batch {
     let gap = GapRow {
         time_us: us(390.0),
         from_us: us(360.0),
-        reason: "the server has gone".into(),
+        reason: "the server has ended".into(),
         ..GapRow::default()
     };
     let mark = |kind: &str, second| MarkRow {
@@ -165,7 +165,7 @@ fn what_stands_beside_the_frames_is_told() {
     record(place.path(), "db1");
     let read = report(place.path(), None, None).unwrap();
     assert_eq!(read.measured.gap_seconds, 30.0);
-    assert_eq!(read.gaps[0].reason, "the server has gone");
+    assert_eq!(read.gaps[0].reason, "the server has ended");
     let kinds: Vec<&str> = read.marks.iter().map(|mark| &*mark.kind).collect();
     assert_eq!(kinds, ["slow", "server start"]);
     let fact = |name: &str| {

@@ -9,9 +9,9 @@ use view::document::{Cell, Column, Table, Unit};
 const ACTIVITY: Column = Column::new("activity", "Activity", Unit::Text);
 const PHASE: Column = Column::new("phase", "Phase", Unit::Text);
 const SHARE: Column = Column::new("share", "Of busy time", Unit::Share)
-    .help("of the time that sessions were not idle");
+    .help("of the time in which sessions were not idle");
 const SESSIONS: Column =
-    Column::new("sessions", "Sessions", Unit::Sessions).help("at it on average: seconds a second");
+    Column::new("sessions", "Sessions", Unit::Sessions).help("average number: seconds per second");
 
 /// The accounts that are not idle.
 pub fn ledger(interval: &Interval) -> Table {
@@ -26,8 +26,8 @@ pub fn ledger(interval: &Interval) -> Table {
     columns.extend(TIMING);
     let mut table =
         Table::new("ledger", "Time by activity and phase", columns).sorted("seconds").noted(Some(
-            "The rows add up to the busy time. A command is a message of the protocol that was \
-             handled; a commit one that wrote WAL. Of cpu no histogram is kept."
+            "Rows add up to the busy time. A command is a handled protocol message; a commit is \
+             one that wrote WAL. cpu has no histogram."
                 .to_string(),
         ));
     for account in interval.ledger.iter().filter(|account| !account.idle) {
@@ -60,7 +60,7 @@ pub fn idle(interval: &Interval) -> Table {
     let columns = vec![ACTIVITY, PHASE, SECONDS, SESSIONS, super::COUNT];
     let mut table = Table::new("idle", "Idle", columns)
         .sorted("seconds")
-        .noted(Some("With the table above this is all the time that sessions lived.".to_string()));
+        .noted(Some("Together with the table above: all time of all sessions.".to_string()));
     for account in interval.ledger.iter().filter(|account| account.idle) {
         let row = vec![
             (&account.activity).into(),
@@ -107,7 +107,7 @@ pub fn commands(interval: &Interval) -> Table {
         Column::new("handle_max_seconds", "Max", Unit::Seconds).expendable(3),
         Column::new("read_count", "Read", Unit::Count).expendable(6),
         Column::new("read_seconds", "Reading", Unit::Seconds)
-            .help("waiting for the command, since the one before was handled")
+            .help("waiting for the command since the previous one was handled")
             .expendable(4),
         Column::new("read_mean_seconds", "Mean reading", Unit::Seconds).expendable(1),
     ];

@@ -22,7 +22,7 @@ pub fn lwlocks(interval: &Interval) -> Table {
         seconds("held_max_seconds", "Held max").expendable(8),
         count("acquire_count", "Acquired").expendable(12),
         seconds("acquire_seconds", "Acquiring")
-            .help("of those that had to queue, their waits included")
+            .help("of those that queued, waits included")
             .expendable(10),
         count("wait_count", "Waits"),
         seconds("wait_seconds", "Waiting"),
@@ -30,7 +30,7 @@ pub fn lwlocks(interval: &Interval) -> Table {
         seconds("wait_p99_seconds", "Wait p99").expendable(3),
         seconds("wait_max_seconds", "Wait max").expendable(2),
         count("failed", "Failed")
-            .help("found taken by who would not wait, or waited for and not got")
+            .help("taken and not waited for, or waited for and not acquired")
             .expendable(11),
     ];
     let mut table = Table::new("lwlocks", "Lightweight locks", columns)
@@ -73,7 +73,7 @@ pub fn locks(interval: &Interval) -> Table {
     ];
     columns.extend(TIMING);
     let mut table =
-        Table::new("locks", "Waits for heavyweight locks, and what goes with them", columns)
+        Table::new("locks", "Heavyweight locks, deadlock checks, spinlocks, buffer pins", columns)
             .sorted("seconds")
             .noted(locks::note(interval));
     let mut rows: Vec<(&str, &str, &str, &Timing, &'static str)> = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Functions with a probe, events, settings, gaps, and statistics that have no table of
+//! Probed functions, events, settings, gaps, and statistics that have no table of
 //! their own.
 
 use segment::interval::Interval;
@@ -11,26 +11,26 @@ use view::document::{Cell, Column, Gap, Table, Unit};
 use view::events::Row;
 use view::functions;
 
-/// Functions with a probe, by phase.
+/// Probed functions, by phase.
 pub fn functions(interval: &Interval) -> Table {
     let columns = vec![
         Column::new("name", "Function", Unit::Text),
         Column::new("phase", "Phase", Unit::Text).expendable(5),
         Column::new("calls", "Calls", Unit::Count),
         Column::new("per_second", "Rate", Unit::PerSecond).expendable(6),
-        Column::new("seconds", "Inclusive", Unit::Seconds).help("with all that it called"),
+        Column::new("seconds", "Inclusive", Unit::Seconds).help("including what it called"),
         MEAN,
         P50,
         P99,
         MAX,
         Column::new("exclusive_seconds", "Exclusive", Unit::Seconds)
-            .help("less the functions with a probe that it called"),
+            .help("without the probed functions that it called"),
         Column::new("exclusive_mean_seconds", "Mean exclusive", Unit::Seconds).expendable(4),
         Column::new("counted", "Not timed", Unit::Count)
-            .help("only counted, because the function is too hot")
+            .help("counted, not timed: called too often")
             .expendable(8),
     ];
-    let mut table = Table::new("functions", "Functions with a probe", columns)
+    let mut table = Table::new("functions", "Probed functions", columns)
         .sorted("seconds")
         .noted(functions::note(interval));
     for row in &interval.functions {
@@ -171,7 +171,7 @@ pub fn settings(settings: &[Setting]) -> Table {
         Column::new("group", "Of", Unit::Text),
         Column::new("name", "Setting", Unit::Text),
         Column::new("value", "Value", Unit::Text),
-        Column::new("changed", "Changed", Unit::Time).help("empty: it was so from the beginning"),
+        Column::new("changed", "Changed", Unit::Time).help("empty: since the start"),
     ];
     let mut table = Table::new("settings", "Settings", columns);
     for it in settings {

@@ -34,13 +34,13 @@ pub fn relations(rows: &[RelationRow], interval: &Interval) -> Table {
         seconds("sync_seconds", "Sync mean").expendable(1),
         count("truncates", "Truncations").expendable(9),
         seconds("max_seconds", "Max")
-            .help("empty where none was longer than all since the last reset before it")
+            .help("empty if none was longer than all before")
             .expendable(8),
         count("failed", "Failed").expendable(10),
     ];
     let left = rows.len().saturating_sub(MOST);
-    let note = (left > 0).then(|| format!("{left} more, with less time, are in the recording."));
-    let mut table = Table::new("relations", "Operations on the files of relations", columns)
+    let note = (left > 0).then(|| format!("{left} more, with less time."));
+    let mut table = Table::new("relations", "Operations on relations' files", columns)
         .sorted("seconds")
         .noted(note);
     let mean = |of: &RelationTiming| each(of.seconds, of.count);

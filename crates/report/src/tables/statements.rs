@@ -18,10 +18,9 @@ pub fn statements(all: &Statements, interval: &Interval) -> Table {
         Column::new("user", "User", Unit::Text).expendable(21),
         Column::new("calls", "Calls", Unit::Count),
         Column::new("per_second", "Rate", Unit::PerSecond).expendable(13),
-        seconds("seconds", "Time")
-            .help("that the server worked for it: parse, plan, execute, commit"),
+        seconds("seconds", "Time").help("server time: parse, plan, execute, commit"),
         share("share", "Share")
-            .help("of the time of all statements; a nested one's is a part of its callers'"),
+            .help("of all statements' time; a nested statement's time is part of its caller's"),
         seconds("mean_seconds", "Mean").help("of an execution"),
         seconds("p50_seconds", "p50").expendable(12),
         seconds("p95_seconds", "p95").expendable(14),
@@ -42,7 +41,7 @@ pub fn statements(all: &Statements, interval: &Interval) -> Table {
         Column::new("cancels", "Cancelled", Unit::Count).expendable(23),
         Column::new("queryid", "Query id", Unit::Id).expendable(19),
         Column::new("level", "Asked for", Unit::Text)
-            .help("by the client itself, or within another statement")
+            .help("sent by the client, or nested in another statement")
             .expendable(24),
     ];
     let mut table = Table::new("statements", "Statements", columns).sorted("seconds");

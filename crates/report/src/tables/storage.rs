@@ -32,12 +32,12 @@ pub fn files(interval: &Interval) -> Table {
         BYTES,
         BYTES_RATE,
         Column::new("sequential_share", "Sequential", Unit::Share)
-            .help("went on where the one before on the same descriptor had ended")
+            .help("started where the previous one on the same descriptor ended")
             .expendable(10),
         Column::new("failed", "Failed", Unit::Count).expendable(4),
     ];
     let mut table = Table::new("files", "Operations on files", columns).sorted("seconds").noted(
-        Some("As the server called for them: the kernel's cache may have answered.".to_string()),
+        Some("The server's calls; the kernel's page cache may have answered them.".to_string()),
     );
     for row in &interval.files {
         let of = &row.timing;
@@ -107,21 +107,21 @@ pub fn commits(interval: &Interval) -> Table {
     let commits = &interval.commits;
     let note = commits.commits_per_flush.map(|n| {
         format!(
-            "The first three are whole commits, the others parts of them. {n:.2} commits were made \
-             durable by each that led a flush."
+            "The first three are whole commits, the others their waits. Each flush covered {n:.2} \
+             commits."
         )
     });
     let mut table = Table::new("commits", "Commits that wrote WAL", columns).noted(note);
     let parts: [(&str, &Timing); 9] = [
-        ("led a flush", &commits.leader),
-        ("were carried by another's", &commits.group_committed),
+        ("leader (flushed)", &commits.leader),
+        ("group-committed", &commits.group_committed),
         ("did not wait", &commits.asynchronous),
-        ("of these: insert WAL", &commits.insert),
-        ("of these: queue for the flush", &commits.queue),
-        ("of these: commit_delay", &commits.delay),
-        ("of these: write WAL", &commits.write),
-        ("of these: sync WAL", &commits.sync),
-        ("of these: replication", &commits.replication),
+        ("waits: insert WAL", &commits.insert),
+        ("waits: queue for the flush", &commits.queue),
+        ("waits: commit_delay", &commits.delay),
+        ("waits: write WAL", &commits.write),
+        ("waits: sync WAL", &commits.sync),
+        ("waits: replication", &commits.replication),
     ];
     for (part, of) in parts.into_iter().filter(|(_, of)| of.count > 0) {
         let mut row = vec![part.into(), of.seconds.into()];
@@ -141,7 +141,7 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
         Column::new("ended", "Ended", Unit::Time),
         Column::new("reason", "Reason", Unit::Text),
         seconds("seconds", "Took"),
-        seconds("write_seconds", "Write").help("the pauses between writes included"),
+        seconds("write_seconds", "Write").help("including the pauses between writes"),
         seconds("sync_seconds", "Sync"),
         seconds("slru_seconds", "SLRUs").expendable(7),
         count("buffers", "Buffers"),
@@ -149,10 +149,10 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
         seconds("longest_sync_seconds", "Longest sync").expendable(1),
         Column::new("longest_sync_file", "Of file", Unit::Text).expendable(2),
         Column::new("spread", "Spread", Unit::Share)
-            .help("writing, as a part of checkpoint_timeout")
+            .help("writing, as a share of checkpoint_timeout")
             .expendable(13),
         rate("before_commands_per_second", "Commands before")
-            .help("of the clients, from the end of the checkpoint before to its begin")
+            .help("of the clients, from the end of the previous checkpoint to its start")
             .expendable(5),
         rate("during_commands_per_second", "Commands during").expendable(5),
         seconds("before_handle_seconds", "Handling before").expendable(11),
@@ -214,7 +214,7 @@ pub fn wal(interval: &Interval) -> Table {
         Column::new("records", "Records", Unit::Count),
         Column::new("full_page_images", "Full-page images", Unit::Count),
         Column::new("buffers_full", "Buffers full", Unit::Count)
-            .help("how often it had to write WAL itself because its buffers were full"),
+            .help("how often it had to write WAL because the buffers were full"),
     ];
     let mut table = Table::new("wal", "WAL inserted, by kind of process", columns);
     for row in &interval.wal {
@@ -254,10 +254,10 @@ pub fn devices(devices: &[Device]) -> Table {
         rate("flushes_per_second", "Flushes").expendable(3),
         seconds("flush_seconds", "Flush mean").expendable(3),
         Column::new("queue", "Queue", Unit::Sessions)
-            .help("requests there on average, waiting or worked on")
+            .help("average number of requests, waiting or in progress")
             .expendable(2),
         Column::new("utilisation", "In use", Unit::Share)
-            .help("the part of the time in which there was any request"),
+            .help("share of time with at least one request"),
     ];
     let mut table = Table::new("devices", "Devices under the server", columns);
     for it in devices {

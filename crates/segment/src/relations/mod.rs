@@ -140,7 +140,7 @@ pub struct Relations {
 pub struct RelationTiming {
     /// How many ended, the failed ones included.
     pub count: u64,
-    /// Bytes that they moved.
+    /// Bytes transferred by operations on files.
     pub bytes: u64,
     /// Their time.
     pub seconds: f64,

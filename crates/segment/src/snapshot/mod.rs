@@ -51,7 +51,7 @@ pub struct Snapshot {
     pub level_end: Option<LevelEnd>,
     /// Time at level locks or above since the last reset, ticks.
     pub locks_ticks: u64,
-    /// How often everything was set to zero.
+    /// How often totals were reset.
     pub resets: u32,
     /// When that last happened, tick.
     pub reset_tick: u64,

@@ -78,7 +78,7 @@ impl Meter {
             .ok_or_else(|| {
                 Error::Failed(format!(
                     "{place}: nothing counts commands there (no probe \"{COUNTER}\"), so their \
-                     cost cannot be told; `tally status` says what is left out and why"
+                     cost is unknown; `tally status` lists what is left out and why"
                 ))
             })?
             .index;

@@ -11,9 +11,9 @@ use clap::ValueEnum;
 /// What `tally cost` toggles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CostOf {
-    /// The level, against off
+    /// The level, compared with off
     Level,
-    /// Statements, against the same level without them
+    /// Statements, compared with the same level without them
     Statements,
     /// Something outside pgtally that follows the same switch, such as bench/peers has it
     #[value(hide = true)]

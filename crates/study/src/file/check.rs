@@ -51,7 +51,7 @@ impl Study {
             let commands = [&arm.before, &arm.after, &arm.command];
             let own = arm.instrument.as_ref().map(|instrument| &instrument.command);
             if commands.into_iter().flatten().chain(own).any(Vec::is_empty) {
-                return arm_is("a command is a list of a program and its arguments");
+                return arm_is("a command is a list: a program and its arguments");
             }
         }
         for settings in
@@ -65,7 +65,7 @@ impl Study {
             }
         }
         if self.arms.is_empty() || (self.arms.len() < 2 && self.points_given() < 2) {
-            return Err("a study wants two arms at least, or one and several points".into());
+            return Err("a study needs two arms, or one arm and several points".into());
         }
         Ok(())
     }
@@ -86,10 +86,10 @@ impl Study {
             return Err("workload: exactly one of builtin, script and command".into());
         }
         if workload.command.as_ref().is_some_and(Vec::is_empty) {
-            return Err("workload: a command is a list of a program and its arguments".into());
+            return Err("workload: a command is a list: a program and its arguments".into());
         }
         if workload.think.is_some() && workload.script.is_none() {
-            return Err("workload: think goes with a script of one's own".into());
+            return Err("workload: think needs a script".into());
         }
         for clients in [&workload.clients, &self.quick.clients].into_iter().flatten() {
             if clients.is_empty() || clients.iter().any(|n| !(1..=10_000).contains(n)) {
@@ -129,7 +129,7 @@ impl Study {
         }
         let widths = [measure.half_width, self.quick.half_width];
         if widths.into_iter().flatten().any(|width| !width.is_finite() || width <= 0.0) {
-            return Err("half_width: per cent, more than 0".into());
+            return Err("half_width: percent, more than 0".into());
         }
         let scales = [Some(self.server.scale), self.quick.scale];
         if scales.into_iter().flatten().any(|scale| scale > 100_000) {
@@ -163,12 +163,12 @@ impl Study {
                     Ok(expression) => {
                         let unknown = |name: &&str| !known.contains(name) || *name == read.name;
                         if let Some(name) = expression.names().into_iter().find(unknown) {
-                            return wrong(format!("no read \"{name}\" stands before it"));
+                            return wrong(format!("no read \"{name}\" precedes it"));
                         }
                     }
                 },
                 Source::OverBase(of) if known.contains(of) && of != read.name => {}
-                Source::OverBase(of) => return wrong(format!("no read \"{of}\" stands before it")),
+                Source::OverBase(of) => return wrong(format!("no read \"{of}\" precedes it")),
                 Source::Series(of, _) => match self.read(of) {
                     Some(other) if other.series && other.name != read.name => {}
                     Some(_) => {
@@ -178,11 +178,11 @@ impl Study {
                 },
             }
             if read.series && self.measure.every.is_none() {
-                return wrong("a series wants [measure] every".into());
+                return wrong("a series needs [measure] every".into());
             }
         }
         if self.reads.is_empty() {
-            return Err("a study reads something: [[read]]".into());
+            return Err("a study needs a [[read]]".into());
         }
         Ok(())
     }
@@ -203,18 +203,18 @@ impl Study {
                 || matches!(level, ArmLevel::None | ArmLevel::Any);
             if fixed {
                 return Err(format!(
-                    "arm \"{}\" cannot be toggled on live backends: levels, statements and settings \
-                     can; the others want design = \"restart\"",
+                    "arm \"{}\" cannot be toggled on live backends: levels, statements and \
+                     settings can; others need design = \"restart\"",
                     arm.name
                 ));
             }
         }
         let workload = &self.workload;
         if workload.command.is_some() || workload.transactions.is_some() {
-            return Err("what is toggled runs under a load of pgbench without an end".into());
+            return Err("toggled arms need a pgbench load without an end".into());
         }
         if workload.script.is_some() && workload.commands.is_none() {
-            return Err("workload: a toggled script wants commands = its number of messages".into());
+            return Err("workload: a toggled script needs commands = its number of messages".into());
         }
         for read in &self.reads {
             let can_be_had = match read.source()? {
@@ -223,7 +223,7 @@ impl Study {
                 _ => false,
             };
             if !can_be_had {
-                return Err(format!("read \"{}\" cannot be had of toggled arms", read.name));
+                return Err(format!("read \"{}\" is not available for toggled arms", read.name));
             }
         }
         let slices = [Some(self.measure.slice), self.quick.slice];
@@ -254,7 +254,7 @@ impl Study {
                 return Err("compare: at least one read".into());
             }
         } else if self.measure.half_width.is_some() || self.quick.half_width.is_some() {
-            return Err("half_width is of a comparison: [compare] is missing".into());
+            return Err("half_width needs [compare]".into());
         }
         for table in &self.tables {
             table.reads.iter().chain(&table.read).try_for_each(|name| read(name, "table"))?;
@@ -299,7 +299,7 @@ fn name_of(what: &str, name: &str, joint: char) -> Result<(), String> {
     if !name.is_empty() && name.len() <= 60 && name.chars().all(letter) {
         return Ok(());
     }
-    Err(format!("\"{name}\" is no name for {what}: letters, digits and {joint}"))
+    Err(format!("\"{name}\" is not a name for {what}: letters, digits and {joint}"))
 }
 
 #[cfg(test)]
@@ -343,7 +343,7 @@ mod tests {
             ("[compare]\nreads = [\"throughput\"]\nbase = \"three\"", "no arm \"three\""),
             ("[compare]\nreads = [\"latency\"]", "no read \"latency\""),
             ("[[arm]]\nname = \"one\"", "two arms \"one\""),
-            ("[[arm]]\nname = \"thr ee\"", "no name"),
+            ("[[arm]]\nname = \"thr ee\"", "not a name"),
             ("[[read]]\nname = \"x\"", "exactly one of"),
             ("[[read]]\nname = \"x\"\nof = \"cpu\"\nsql = \"select 1\"", "exactly one of"),
             ("[[read]]\nname = \"x\"\nvalue = \"x + 1\"", "no read \"x\""),
@@ -363,7 +363,7 @@ mod tests {
         let said = refused(|text| text.replace("builtin = \"select-only\"", ""));
         assert!(said.contains("builtin, script and command"), "{said}");
         let said = refused(|text| text.replace("[[arm]]\n        name = \"two\"", ""));
-        assert!(said.contains("two arms at least"), "{said}");
+        assert!(said.contains("two arms, or"), "{said}");
     }
 
     #[test]

@@ -9,12 +9,12 @@ use clap::Args;
 /// Arguments of `tally clock`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Needs no server, and no right; the tested processors are busy meanwhile, one or two at a time. Where
-there are many processors it takes longer than --seconds: every two are compared.
+Needs no server and no privileges. It loads one or two CPUs at a time. With many CPUs it takes longer
+than --seconds, because every pair is compared.
 
---verify makes a scratch server and measures there what was estimated; that takes some 40 s more.
+--verify measures the estimates on a scratch server, which takes about 40 s more.
 
-Exit status: 0 fit, 1 unfit (or failed), 2 wrong usage.
+Exit status: 0 fit, 1 unfit or failure, 2 usage error.
 
 Examples:
   tally clock
@@ -23,10 +23,10 @@ Examples:
   tally clock --json | jq '.sources[] | {name, cost: .loop_cost.typical_seconds}'
   taskset -c 0,1 tally clock        only these processors")]
 pub struct ClockArgs {
-    /// How long to test, in seconds or with a unit (500ms, 1min)
+    /// How long to test: seconds, or with a unit (500ms, 1min)
     #[arg(long, short, value_name = "TIME", default_value = "3", value_parser = interval)]
     pub seconds: Duration,
-    /// Check the estimates of what timing costs against a scratch server
+    /// Check the estimates of what timing costs on a scratch server
     #[arg(long)]
     pub verify: bool,
     /// Print JSON (docs/clock.md)

@@ -54,7 +54,7 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
     }
     let fails = |verified: &Verified| verified.checks.iter().any(|c| c.verdict == Verdict::Fails);
     if outcome.verified.as_ref().is_some_and(fails) {
-        return Err(Error::Failed("what timing costs is not what was estimated; see above".into()));
+        return Err(Error::Failed("the estimates of timing cost do not hold; see above".into()));
     }
     Ok(())
 }

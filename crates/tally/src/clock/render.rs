@@ -68,7 +68,7 @@ fn machine(report: &Report) -> String {
             &format!("\n{} found at {mhz:.6} MHz ± {:.6}", clock.name, mhz * rate.error_ppm * 1e-6);
     }
     let tested = match report.processors.len() {
-        0 => "wherever the scheduler let us run".into(),
+        0 => "on CPUs chosen by the scheduler".into(),
         1 => "1 processor".into(),
         n => format!("{n} processors"),
     };
@@ -116,7 +116,7 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
         "BACK",
         "MIGRATING",
         "WARPS",
-        "PROCESSORS DIFFER BY",
+        "CPU PAIRS DIFFER BY",
         "RATE (ppm)",
         "FAULTS",
     ]);
@@ -325,6 +325,6 @@ fn said(check: &Check) -> &'static str {
     match check.verdict {
         Verdict::Holds => "holds",
         Verdict::Fails => "does not hold",
-        Verdict::NotResolved => "not resolved",
+        Verdict::NotResolved => "inconclusive",
     }
 }

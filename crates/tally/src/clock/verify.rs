@@ -120,7 +120,7 @@ pub fn run(mut progress: impl FnMut(&'static str, f64)) -> Result<Verified, Erro
             progress("reading with and without track_io_timing", 0.6 + 0.4 * done);
         })?),
         Err(error) => notes.push(format!(
-            "track_io_timing could not be checked: pg_prewarm is not there ({})",
+            "track_io_timing could not be checked: pg_prewarm is not installed ({})",
             Error::from(error)
         )),
     }
@@ -143,9 +143,8 @@ impl Session {
     fn new(mut client: Client) -> Result<Self, Error> {
         let pid: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0);
         let path = format!("/proc/{pid}/schedstat");
-        let schedstat = File::open(&path).map_err(|error| {
-            Error::Failed(format!("{path}: {error}; processor time cannot be told without it"))
-        })?;
+        let schedstat = File::open(&path)
+            .map_err(|error| Error::Failed(format!("{path}: {error}; needed for CPU time")))?;
         Ok(Self { client, schedstat })
     }
 
@@ -159,7 +158,7 @@ impl Session {
     }
 
     fn now(&self) -> Result<u64, Error> {
-        let gone = || Error::Failed("the scratch server's session has gone".into());
+        let gone = || Error::Failed("the scratch server's session has ended".into());
         on_cpu_ns(&self.schedstat).ok_or_else(gone)
     }
 }

@@ -42,7 +42,7 @@ const SHOW: Duration = Duration::from_secs(5);
 /// Measure what it costs and print it.
 pub fn run(args: &CostArgs) -> Result<(), Error> {
     if args.level == crate::arguments::Level::Off {
-        return Err(Error::Usage("at --level off nothing is looked at; try waits".into()));
+        return Err(Error::Usage("at --level off nothing is measured; try waits".into()));
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {

@@ -113,7 +113,9 @@ fn judge(
         && placebo.rank_p(0.0) < 1.0 - PLACEBO_CONFIDENCE
     {
         return not(
-            "the placebo differs from zero, so something other than what is toggled does".into()
+            "the placebo differs from zero: something other than the toggled switch makes a \
+             difference"
+                .into(),
         );
     }
     let bound = (margin / 100.0).ln_1p();
@@ -127,7 +129,8 @@ fn judge(
     not(if outside {
         "interval and ranks do not agree; measure longer".into()
     } else {
-        "the margin lies within the interval; measure longer or on a quieter machine".into()
+        "the margin is within the confidence interval; measure longer or on a quieter machine"
+            .into()
     })
 }
 

@@ -182,7 +182,7 @@ impl Result<'_> {
         let zero = if outcome.differs_from_zero {
             "differs from zero"
         } else {
-            "not told apart from zero"
+            "zero is within the interval"
         };
         let bound = |sign: f64| {
             outcome.cpu.as_ref().map_or(f64::NAN, |cpu| cpu.percent + sign * cpu.half_width)
@@ -190,7 +190,7 @@ impl Result<'_> {
         match outcome.verdict {
             Verdict::Within => format!("within: no more than {:+.2} %; {zero}", bound(1.0)),
             Verdict::Exceeds => format!("exceeded: at least {:+.2} %; {zero}", bound(-1.0)),
-            Verdict::NotResolved => format!("not resolved: {}", outcome.reason),
+            Verdict::NotResolved => format!("inconclusive: {}", outcome.reason),
         }
     }
 
@@ -210,9 +210,9 @@ impl Result<'_> {
         );
         let Discarded { idle, reset, level } = record.discarded;
         for (count, why) in [
-            (idle, "with a side that did too little"),
+            (idle, "with too few commands"),
             (reset, "with a reset"),
-            (level, "with a switch that somebody else set"),
+            (level, "with a level set by another process"),
         ] {
             if count > 0 {
                 let _ = write!(out, "\n{} discarded, {why}", plural(count as usize, "round"));
@@ -236,7 +236,7 @@ impl Result<'_> {
         let known = |share: Option<f64>| share.map_or("unknown".into(), |s| format!("{s:.1} %"));
         let _ = write!(
             out,
-            "\nstolen by the hypervisor: {}; some process waited for a processor: {} of the time",
+            "\nstolen by the hypervisor: {}; some process waited for a CPU: {} of the time",
             known(host.steal_percent),
             known(host.pressure_percent)
         );

@@ -124,8 +124,7 @@ pub fn run(
                 in_a_row += 1;
                 if in_a_row >= SPOILT {
                     return Err(Error::Failed(format!(
-                        "somebody else keeps setting the level of {}, or what is paused there; \
-                         only one can",
+                        "another process keeps setting the level of {}, or the pause; only one can",
                         meter.segment().path().display()
                     )));
                 }

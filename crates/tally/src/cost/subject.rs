@@ -136,7 +136,7 @@ impl Subject {
 }
 
 fn gone() -> Error {
-    Error::Failed("the load has ended before its time".into())
+    Error::Failed("the load ended early".into())
 }
 
 /// Why the load ended.

@@ -10,9 +10,9 @@ use clap::Args;
 /// Arguments of `tally diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A and B are recordings (`tally record -o DIR`), or parts of them: DIR@FROM..TO, where FROM and TO are
-as for `tally report` and either may be left out. What differs by more than the recordings' own
-noise is told apart from what does not.
+A and B are recordings (`tally record -o DIR`), or parts of them: DIR@FROM..TO, with FROM and TO as
+for `tally report`; either may be omitted. Changes within the recordings' own noise are listed
+separately.
 
 Examples:
   tally diff before after
@@ -20,25 +20,25 @@ Examples:
   tally diff recording@14:00..14:30 recording@15:00..15:30
   tally diff before after --per command --json | jq '.accounts[0]'")]
 pub struct DiffArgs {
-    /// What B is compared with
+    /// Recording to compare with (before)
     #[arg(value_name = "A", value_parser = Place::parse)]
     pub a: Place,
-    /// What is compared
+    /// Recording to compare (after)
     #[arg(value_name = "B", value_parser = Place::parse)]
     pub b: Place,
-    /// Count time by these; without it by commits where there are enough of them, else by commands
+    /// Express time per commit or per command [default: commits if there are enough, else commands]
     #[arg(long, value_enum)]
     pub per: Option<Per>,
-    /// Of recordings of several machines, compare this one
+    /// With recordings of several machines: the machine to compare
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// The same of B alone
+    /// The same, for B only
     #[arg(long, value_name = "NAME")]
     pub host_b: Option<String>,
-    /// Write it into this file: a page, unless --text or --json is given
+    /// Write to this file: an HTML page unless --text or --json is given
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print text, as without -o
+    /// Print text [default without -o]
     #[arg(long, conflicts_with = "json")]
     pub text: bool,
     /// Print JSON (docs/reference-json.md)

@@ -40,7 +40,7 @@ pub struct Comparison {
     pub locks: Vec<Row>,
     /// Operations on files.
     pub files: Vec<Row>,
-    /// Functions with a probe.
+    /// Probed functions.
     pub functions: Vec<Row>,
     /// Time worked for statements.
     pub statements: Vec<Row>,
@@ -50,9 +50,9 @@ pub struct Comparison {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Per {
-    /// Commits that wrote WAL; those that only read are not counted
+    /// Commits that wrote WAL; read-only transactions are not counted
     Commit,
-    /// Messages of clients that were handled
+    /// Client messages that were handled
     Command,
 }
 
@@ -242,7 +242,7 @@ pub enum What {
         process: Arc<str>,
         /// Its symbol.
         function: Arc<str>,
-        /// "inclusive": with all that it called; "exclusive": less what functions with a probe
+        /// "inclusive": including what it called; "exclusive": less what functions with a probe
         /// took that it called.
         part: &'static str,
     },

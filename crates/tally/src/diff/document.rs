@@ -13,7 +13,7 @@ use view::units::{count, duration, whole};
 /// The sections: what they are called, their tables, and those of what is below the noise.
 const SECTIONS: [(&str, &str, &[&str]); 9] = [
     ("configuration", "Set up differently", &["configuration"]),
-    ("totals", "Time in all", &["totals"]),
+    ("totals", "Total time", &["totals"]),
     ("accounts", "Where it changed", &["accounts"]),
     ("statements", "Statements", &["statements"]),
     ("files", "Files", &["files"]),
@@ -97,14 +97,14 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
 fn facts(it: &Comparison, zone: &TimeZone) -> Vec<Fact> {
     let counted = match it.per {
         Per::Commit => {
-            "commits: transactions of clients that wrote WAL; what was only read is counted to them"
+            "commits: client transactions that wrote WAL; time of read-only ones is included"
         }
-        Per::Command => "commands: messages of clients that were handled",
+        Per::Command => "commands: handled client messages",
     };
     let noise = format!(
-        "estimated from each recording's own course, in {} blocks of A and {} of B; +- is half of a \
-         95 % interval. Of the rows called changed, fewer than one in a hundred are so by chance. What only \
-         changes from one run to the next, no single recording can tell",
+        "estimated from {} blocks of A and {} of B; ± is the half-width of a 95 % confidence \
+         interval. Fewer than 1 % of the rows called changed are so by chance. Variation between \
+         runs does not show in single recordings",
         it.a.blocks, it.b.blocks
     );
     vec![
@@ -173,8 +173,8 @@ fn totals(it: &Comparison) -> Table {
         Column::new("a_per_second", "A a second", Unit::PerSecond).expendable(3),
         Column::new("b_per_second", "B a second", Unit::PerSecond).expendable(2),
     ]);
-    let note = "The time of clients' sessions that was not idle, waits included.".to_string();
-    let mut table = Table::new("totals", "Time in all", columns).noted(Some(note));
+    let note = "Busy time of client sessions, waits included.".to_string();
+    let mut table = Table::new("totals", "Total time", columns).noted(Some(note));
     for total in &it.totals {
         let mut row: Vec<Cell> = vec![total.per.name().into()];
         row.extend(cells(&total.change));
@@ -187,10 +187,10 @@ fn totals(it: &Comparison) -> Table {
 const A: Column = Column::new("a_seconds", "A", Unit::Seconds);
 const B: Column = Column::new("b_seconds", "B", Unit::Seconds);
 const CHANGED: Column = Column::new("change_seconds", "Change", Unit::Seconds);
-const WIDTH: Column =
-    Column::new("half_width_seconds", "+-", Unit::Seconds).help("half of the 95 % interval");
-const RELATIVE: Column = Column::new("relative", "of A", Unit::Share).expendable(4);
-const VERDICT: Column = Column::new("verdict", "B takes", Unit::Text);
+const WIDTH: Column = Column::new("half_width_seconds", "+-", Unit::Seconds)
+    .help("half-width of the 95 % confidence interval");
+const RELATIVE: Column = Column::new("relative", "Change %", Unit::Share).expendable(4);
+const VERDICT: Column = Column::new("verdict", "Verdict", Unit::Text);
 const CHANGE: [Column; 6] = [A, B, CHANGED, WIDTH, RELATIVE, VERDICT];
 
 fn cells(change: &Change) -> [Cell; 6] {
@@ -301,31 +301,29 @@ fn row(id: &str, names: Vec<Cell>, it: &Row) -> Vec<Cell> {
 fn title(id: &str) -> (&'static str, &'static str) {
     match id {
         "accounts" => (
-            "Accounts of clients' sessions",
-            "The changes of all rows add up to that of the time in all.",
+            "Accounts of client sessions",
+            "The changes of all rows add up to that of the total time.",
         ),
-        "statements" => {
-            ("Statements", "Time that the server worked for them: parse, plan, execute, commit.")
-        }
+        "statements" => ("Statements", "Server time: parse, plan, execute, commit."),
         "files" => {
-            ("Operations on files", "This time is a part of the accounts': do not add the two.")
+            ("Operations on files", "This time is part of the accounts' time; do not add the two.")
         }
-        "locks" => ("Locks", "Held: from acquiring it to releasing it; this overlaps all else."),
+        "locks" => ("Locks", "Held: from acquisition to release; overlaps all else."),
         "functions" => (
-            "Functions with a probe",
-            "Inclusive: with all that it called; exclusive: less the functions with a probe among \
-             that. Both overlap all else.",
+            "Probed functions",
+            "Inclusive: including what it called; exclusive: without other probed functions. Both \
+             overlap all else.",
         ),
         _ => (
             "The server's own processes",
-            "Time that was not idle; no client waits for it, but for the processors.",
+            "Busy time. Clients do not wait for it, except for the CPUs.",
         ),
     }
 }
 
 fn table(id: &'static str, it: &Comparison, rows: &[Row], folded: &[&Row]) -> Table {
     let (title, note) = title(id);
-    let note = format!("For each {}. {note}", it.per.name());
+    let note = format!("Per {}. {note}", it.per.name());
     let mut table = Table::new(id, title, columns(id)).noted(Some(note));
     for shown in rows.iter().filter(|row| !is_folded(row)) {
         table.push(class(&shown.what), row(id, said(&shown.what), shown));
@@ -368,7 +366,7 @@ fn sum(rows: &[&Row]) -> Option<Row> {
 
 fn below(id: &'static str, of: &str, it: &Comparison, rows: &[&Row]) -> Table {
     let mut table = Table::new(id, title(of).0, columns(of))
-        .noted(Some(format!("For each {}. All of this may be chance.", it.per.name())));
+        .noted(Some(format!("Per {}. All of these changes are inconclusive.", it.per.name())));
     for below in rows {
         table.push(class(&below.what), row(of, said(&below.what), below));
     }

@@ -38,8 +38,8 @@ pub fn findings(it: &Comparison) -> Vec<Finding> {
             found.push(warning(
                 "totals",
                 format!(
-                    "{} has only {} intervals to estimate its noise from, {FEWEST} at least are \
-                     needed: no change can be told from chance.",
+                    "{} has only {} intervals to estimate its noise; {FEWEST} or more are needed. \
+                     All changes are inconclusive.",
                     side.recording, side.blocks
                 ),
             ));
@@ -71,7 +71,7 @@ fn change(total: &Total) -> String {
         false => String::new(),
     };
     let what = format!(
-        "B takes {}{share} {} per {} than A: {} after {}{}",
+        "B takes {}{share} {} per {} than A: {}, was {}{}",
         duration(size),
         more(change.change_seconds),
         per.name(),
@@ -81,9 +81,9 @@ fn change(total: &Total) -> String {
     );
     match change.verdict {
         Verdict::Noise => {
-            format!("{what}. Noise alone may give as much.")
+            format!("{what}: inconclusive.")
         }
-        Verdict::Unknown => format!("{what}. Whether that is noise cannot be told."),
+        Verdict::Unknown => format!("{what}; noise unknown."),
         _ => format!("{what}."),
     }
 }
@@ -105,18 +105,17 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
     if total.change.verdict == Verdict::Unknown {
         let largest = said(it.accounts.iter().take(REASONS));
-        return (!largest.is_empty())
-            .then(|| format!("The largest changes, chance or not: {largest}."));
+        return (!largest.is_empty()).then(|| format!("Largest changes (not tested): {largest}."));
     }
     let real: Vec<&Row> = it.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
     if real.is_empty() {
-        return Some("No account has changed by more than the noise.".to_string());
+        return Some("No account changed by more than the noise.".to_string());
     }
     if !total.change.verdict.is_real() {
         let named = said(real.iter().take(REASONS).copied());
         let others = real.len().saturating_sub(REASONS);
         let rest = if others > 0 { format!("; and {others} more") } else { String::new() };
-        return Some(format!("Within it these have changed: {named}{rest}."));
+        return Some(format!("These accounts changed: {named}{rest}."));
     }
     let (with, against): (Vec<&Row>, Vec<&Row>) =
         real.into_iter().partition(|row| row.change.change_seconds * whole > 0.0);
@@ -131,9 +130,9 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
         })
         .collect();
     let mut text = match main.is_empty() {
-        true => "No account by itself explains it".to_string(),
+        true => "No single account explains it".to_string(),
         false if explained >= 0.5 => format!("Most of it: {}", said(main.into_iter())),
-        false => format!("What of it stands out of the noise: {}", said(main.into_iter())),
+        false => format!("Changes beyond the noise: {}", said(main.into_iter())),
     };
     // What is a tenth of the change or more.
     let large = |row: &&Row| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
@@ -152,7 +151,7 @@ fn said<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
         let name = name(&row.what);
         match change.verdict {
             Verdict::New => format!("{name} is new and takes {size}"),
-            Verdict::Gone => format!("{name} is gone, {size}"),
+            Verdict::Gone => format!("{name} is absent in B, {size}"),
             _ => format!("{name} takes {size} {}", more(change.change_seconds)),
         }
     };
@@ -165,7 +164,7 @@ fn rate(total: &Total) -> String {
         true => format!(" ({:+.1} %)", (b / a - 1.0) * 100.0),
         false => String::new(),
     };
-    format!("{}s a second: {} after {}{change}.", capital(per.name()), count(*b), count(*a))
+    format!("{}s per second: {}, was {}{change}.", capital(per.name()), count(*b), count(*a))
 }
 
 fn capital(word: &str) -> String {
@@ -203,8 +202,8 @@ fn short(it: &Comparison) -> Option<String> {
     let few = it.a.blocks.min(it.b.blocks) < FEWEST;
     (least < SHORT && !few).then(|| {
         format!(
-            "No more than {} are compared: of what comes and goes more slowly such a recording knows \
-             nothing, and it looks like a change. Minutes tell more.",
+            "Only {} are compared. Slower variation looks like a change in so short a recording; \
+             record minutes.",
             duration(least)
         )
     })
@@ -218,8 +217,8 @@ fn other_work(it: &Comparison) -> Option<String> {
     let differ = (b / a - 1.0).abs() > OTHER_WORK && it.per == Per::Commit;
     differ.then(|| {
         format!(
-            "A has {} commands a commit and B {}: they may not do the same work; --per command \
-             counts by commands.",
+            "A has {} commands per commit and B {}: the work may differ; --per command compares \
+             per command.",
             count(a),
             count(b)
         )

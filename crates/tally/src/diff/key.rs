@@ -60,7 +60,7 @@ pub enum Key {
         /// "read", "write", "sync", ...
         operation: Arc<str>,
     },
-    /// Functions with a probe.
+    /// Probed functions.
     Function {
         /// "client backend", "checkpointer", ...
         process: Arc<str>,

@@ -47,9 +47,8 @@ pub fn finding(a: &Processors, b: &Processors) -> Option<String> {
     let waiting = (b.waiting_share - a.waiting_share).abs() >= WAITING;
     (others || waiting).then(|| {
         format!(
-            "Beside the server's sessions others kept {} processors busy in A and {} in B; sessions \
-             waited for {:.0} and {:.0} % of the time in which they wanted one. What differs may be \
-             due to that.",
+            "Other processes used {} CPUs in A and {} in B; sessions waited for a CPU {:.0} and \
+             {:.0} % of the time in which they needed one. That may explain differences.",
             two(a.others),
             two(b.others),
             a.waiting_share * 100.0,
@@ -90,8 +89,8 @@ mod tests {
         assert_eq!(finding(&quiet, &same), None);
         let busy = recorded(4 * SECOND, 15 * SECOND, 5 * SECOND).unwrap();
         let said = finding(&quiet, &busy).unwrap();
-        assert!(said.contains("0.50 processors busy in A and 2.50 in B"), "{said}");
-        assert!(said.contains("for 6 and 25 % of"), "{said}");
+        assert!(said.contains("0.50 CPUs in A and 2.50 in B"), "{said}");
+        assert!(said.contains("a CPU 6 and 25 % of"), "{said}");
         assert_eq!((recorded(0, SECOND, 0), recorded(SECOND, 0, 0)), (None, None));
     }
 }

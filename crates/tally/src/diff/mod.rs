@@ -90,16 +90,16 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     let (locks, some_locks) = looked(|state| state.locks_ns);
     if some_locks && !locks {
         left_out.push(
-            "Locks are not compared: the level was not locks in all of A and B. Looking at them \
-             costs time as well, which is in the accounts."
+            "Locks are not compared: the level was not locks throughout A and B. Measuring locks \
+             costs time, which is in the accounts."
                 .to_string(),
         );
     }
     let (functions, some_functions) = looked(|state| state.functions_ns);
     if some_functions && !functions {
         left_out.push(
-            "Functions are not compared: not in all of A and B did any have a probe. Timing them \
-             costs time as well, which is in the accounts."
+            "Functions are not compared: they were not probed throughout A and B. Timing them \
+             costs time, which is in the accounts."
                 .to_string(),
         );
     }
@@ -107,8 +107,8 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     if a.statements.is_some() != b.statements.is_some() {
         let missing = if a.statements.is_some() { "B" } else { "A" };
         left_out.push(format!(
-            "Statements are not compared: none are known of {missing}, or it is shorter than what \
-             its recorder keeps of them."
+            "Statements are not compared: {missing} has none, or is shorter than its recorder's \
+             --detail."
         ));
     }
     let chosen = std::iter::once(per).chain(units.into_iter().filter(|unit| *unit != per));
@@ -165,7 +165,8 @@ fn not_timed(side: &Side) -> Option<String> {
     names.dedup();
     (!names.is_empty()).then(|| {
         format!(
-            "Too hot to be timed, some calls in {} are only counted, and in no figure here: {}.",
+            "Some calls in {} were counted, not timed (called too often), and are missing here: \
+             {}.",
             side.name,
             names.join(", ")
         )
@@ -198,7 +199,8 @@ fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
     }
     if a.range == b.range {
         return Err(Error::Usage(format!(
-            "A and B are the same time of the same recording, {}; give another one, or parts of it: \
+            "A and B are the same time of the same recording, {}; give another one, or parts of \
+             it: \
              DIR@FROM..TO",
             a.recording.directory().display()
         )));
@@ -206,8 +208,8 @@ fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
     let common = a.range.to_us.min(b.range.to_us) - a.range.from_us.max(b.range.from_us);
     Ok((common > 0).then(|| {
         format!(
-            "A and B have {:.0} s in common: they differ by less than two times that are apart, and \
-             what is said of the noise does not hold.",
+            "A and B have {:.0} s in common: their noise is underestimated, and so are \
+             differences.",
             common as f64 * 1e-6
         )
     }))
@@ -218,8 +220,8 @@ fn partial(side: &Side) -> Option<String> {
     let (recorded, compared) = (side.recorded_seconds(), side.seconds());
     if !side.exact {
         return Some(format!(
-            "{} is not exact in any part (sessions, statistics or time are missing): what it has is \
-             compared, and may be too small.",
+            "{} has no exact part (sessions, statistics or time are missing): what it has is \
+             compared and may be too small.",
             side.name
         ));
     }
@@ -228,7 +230,7 @@ fn partial(side: &Side) -> Option<String> {
         let why =
             if off { "the level was off, or something is missing" } else { "something is missing" };
         format!(
-            "{:.0} s of {} are left out, in which {why}; {compared:.0} s are compared.",
+            "{:.0} s of {} are left out ({why}); {compared:.0} s are compared.",
             recorded - compared,
             side.name
         )
@@ -250,7 +252,7 @@ fn nothing_to_count_by(a: &Side, b: &Side, per: Per) -> Error {
         Per::Command => "give a time in which clients were served",
     };
     Error::Failed(format!(
-        "no {} of a client was recorded in {which}: there is nothing to count time by; {remedy}",
+        "no {} of a client was recorded in {which}, so there is no time per unit; {remedy}",
         per.name()
     ))
 }

@@ -28,7 +28,7 @@ impl Place {
         };
         let Some((from, to)) = range.split_once("..") else {
             return Err(format!(
-                "\"@{range}\" is no range of time; say @FROM..TO, @FROM.. or @..TO, such as \
+                "\"@{range}\" is not a time range; write @FROM..TO, @FROM.. or @..TO, such as \
                  @14:30..14:45 or @-10m.."
             ));
         };

@@ -18,19 +18,19 @@ Examples:
 pub struct EventsArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Go on with what comes, until interrupted; also across restarts of the server
+    /// Keep printing new events until interrupted, also across restarts of the server
     #[arg(long, short)]
     pub follow: bool,
-    /// Only those after the event of this number (--json tells it), or of this last time (10min, 90s)
+    /// Only events after this number (`number` in --json), or of the last 10min, 90s, ...
     #[arg(long, value_name = "NUMBER|TIME", conflicts_with = "last")]
     pub since: Option<Since>,
-    /// Only the last N of those there are; with --follow, before those that come
+    /// Print only the last N kept events; with --follow, then the new ones
     #[arg(long, short = 'n', value_name = "N")]
     pub last: Option<usize>,
-    /// Only of these kinds
+    /// Only events of these kinds
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
     pub kind: Vec<EventKind>,
-    /// Only of this process; may be repeated
+    /// Only events of this process; may be repeated
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Vec<i32>,
     /// Print JSON, one line per event (docs/reference-json.md)
@@ -65,11 +65,11 @@ pub enum EventKind {
     Note,
     /// Something was left out or lost
     Warning,
-    /// One process kept another waiting for long
+    /// One process blocked another for long
     Blocked,
     /// An operation that took long
     Slow,
-    /// A checkpoint begins or ends
+    /// A checkpoint starts or ends
     Checkpoint,
 }
 

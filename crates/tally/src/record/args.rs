@@ -10,11 +10,11 @@ use view::duration::within;
 /// Arguments of `tally record`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The directory may be new, empty, or hold a recording of the same server, which is then gone on
-with. It can be read while it grows: by `tally report`, and by pandas, DuckDB or Spark, which
-need nothing of ours (docs/reference-recording.md).
+The directory may be new, empty, or contain a recording of the same server, which is then
+continued. It can be read while it grows, by `tally report` and by pandas, DuckDB or Spark
+(docs/reference-recording.md).
 
-Exit status: 0 done, 1 failed, 2 wrong usage; with a COMMAND, that of the command.
+Exit status: 0 success, 1 failure, 2 usage error; with a COMMAND, that of the command.
 
 Examples:
   tally record -o /var/lib/pgtally/main --retention 30d
@@ -24,28 +24,28 @@ Examples:
 pub struct RecordArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// The directory to record into
+    /// Directory to record into
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
     /// Length of an interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = recorded_interval)]
     pub interval: Duration,
-    /// How often histograms, statements and what the kernel says are kept
+    /// How often to record histograms, statements and the kernel's figures
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = recorded_interval)]
     pub detail: Duration,
-    /// End after this time; without it, at an interrupt or with the command
+    /// Stop after this time [default: at an interrupt, or when COMMAND ends]
     #[arg(long, value_name = "TIME", value_parser = recorded_length)]
     pub duration: Option<Duration>,
-    /// Let go what is older; without it nothing goes
+    /// Remove data older than this [default: keep all]
     #[arg(long, value_name = "TIME", value_parser = retention)]
     pub retention: Option<Duration>,
-    /// Switch the level on for the first of every second time, and off for the rest
+    /// Measure for ON of every EVERY, with level off for the rest (60s/300s)
     #[arg(long, value_name = "ON/EVERY")]
     pub duty: Option<Duty>,
-    /// Print what was recorded as JSON at the end (docs/reference-json.md)
+    /// Print a summary as JSON at the end (docs/reference-json.md)
     #[arg(long, conflicts_with = "command")]
     pub json: bool,
-    /// Record while this command runs; its output is kept as well, and its exit status is ours
+    /// Record while this command runs; keep its output, and exit with its status
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
 }

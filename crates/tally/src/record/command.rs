@@ -120,7 +120,7 @@ impl Command {
         let mut rows = self.news();
         let text = match dropped {
             0 => String::new(),
-            n => format!("{n} more lines were not kept"),
+            n => format!("{n} more lines were dropped"),
         };
         let mut end = row("end", &text);
         end.command = self.words.as_str().into();
@@ -203,7 +203,7 @@ mod tests {
     fn more_than_enough_is_counted_and_not_kept() {
         let (rows, _) = run("yes 0123456789012345678901234567890123456789 | head -n 60000");
         assert!(rows.iter().map(|row| row.text.len()).sum::<usize>() <= MOST + LONGEST);
-        assert!(rows.last().unwrap().text.contains("more lines were not kept"));
+        assert!(rows.last().unwrap().text.contains("more lines were dropped"));
     }
 
     #[test]

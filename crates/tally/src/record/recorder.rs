@@ -162,7 +162,7 @@ impl<'a> Recorder<'a> {
             Happening::Late(by) => (
                 "late",
                 format!(
-                    "tally did not get to run for {:.3} s; one interval has all of it",
+                    "tally did not run for {:.3} s; one interval covers that time",
                     by.as_secs_f64()
                 ),
             ),
@@ -367,7 +367,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn reset(&mut self, ticks: u64, rate: f64, time_us: i64) {
-        let text = "everything was set to zero; what was counted since the interval before is lost";
+        let text = "totals were reset; counts since the previous interval are lost";
         self.beside.marks.push(mark("reset", text.to_string()));
         let since_reset = (ticks as f64 / rate * 1e6) as i64;
         let at = time_us.saturating_sub(since_reset);

@@ -100,8 +100,12 @@ fn find_out(target: Option<&str>, segment: &str, data: &Path) -> Answer {
         Ok(rows) => Answer { rows, note: None },
         Err(error) => {
             let (rows, read) = from_files(data);
-            let read = if read.is_empty() { "nor are its files" } else { "read from its files" };
-            let note = format!("the server was not asked for its settings ({error}); {read}");
+            let read = if read.is_empty() {
+                "its files cannot be read either"
+            } else {
+                "read from its files"
+            };
+            let note = format!("could not query the server's settings ({error}); {read}");
             Answer { rows, note: Some(note) }
         }
     }

@@ -10,14 +10,13 @@ use view::duration::within;
 /// Arguments of `tally serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The page shows the last minutes, which are kept in memory; /metrics has everything since the
-segment was made (docs/reference-metrics.md). Nothing can be changed by what is served.
+The page shows the last minutes, from memory; /metrics has everything since the segment was made
+(docs/reference-metrics.md). Clients can only read.
 
-Whoever can reach the address could read the server's statements, so a token is asked for: a random
-one, in the line that says how to open the page, or the one in --token-file, which stays the same.
-Scrapers send it as \"Authorization: Bearer TOKEN\". A socket (unix:PATH) is its owner's alone and
-needs none. Only this machine can reach it, unless --listen names another address; then
---token-file is needed.
+The page contains statement texts, so a token is required: a random one, printed with the page's
+address, or the one in --token-file. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket
+(unix:PATH) is accessible to its owner only and needs no token. Only this machine can connect unless
+--listen names another address; then --token-file is required.
 
 Examples:
   tally serve
@@ -28,25 +27,25 @@ Examples:
 pub struct ServeArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// The address to listen on, or unix:PATH; port 0: one that is free
+    /// Address to listen on, or unix:PATH; port 0 chooses a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: super::Place,
-    /// Let in who knows the token in this file, instead of one made at random
+    /// Use the token in this file instead of a random one
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Ask for no token: any user of this machine can read the page and the metrics
+    /// Do not require a token: any user of this machine can read page and metrics
     #[arg(long, conflicts_with = "token_file")]
     pub no_token: bool,
     /// Length of an interval
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = served_interval)]
     pub interval: Duration,
-    /// How long intervals are kept for the page, at least
+    /// How long to keep intervals for the page, at least
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = served_history)]
     pub history: Duration,
-    /// Tell of so many statements by name in the metrics, and of all others together
+    /// Include the top N statements in the metrics, and all others as one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub statements: Option<u32>,
-    /// Print where it is served as JSON (docs/reference-json.md)
+    /// Print the addresses as JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -100,7 +100,11 @@ impl History {
         let (end, length) = (interval.time, interval.interval_seconds);
         if self.end.is_some_and(|last| end < last - SET_BACK) {
             self.forget();
-            self.mark(end, "clock step", "the time of day was set back; what was before is let go");
+            self.mark(
+                end,
+                "clock step",
+                "the time of day was set back; earlier intervals are dropped",
+            );
         }
         let begin = self.end.map_or(end - length, |last| last.max(end - length));
         let reason = self.silence.take().map(|(_, why)| why);
@@ -304,7 +308,7 @@ pub struct Kept<'h> {
     pub points: Vec<Point>,
     /// The same: commands and commits.
     pub moments: Vec<Moment>,
-    /// How long commands took.
+    /// Command latency.
     pub latency: Vec<Latency>,
     /// The statements at its begin.
     pub statements: Option<&'h Statements>,

@@ -212,11 +212,11 @@ impl Desk {
 
     async fn ask(&self, what: What) -> Result<Answer, String> {
         let (answer, answered) = oneshot::channel();
-        let silent = || "nobody looks at the server any more; start `tally serve` anew".to_string();
+        let silent = || "the server is no longer read; restart `tally serve`".to_string();
         self.questions.send(Question { what, answer }).map_err(|_| silent())?;
         match timeout(PATIENCE, answered).await {
             Ok(answer) => answer.map_err(|_| silent())?,
-            Err(_) => Err("making the answer takes too long".to_string()),
+            Err(_) => Err("the answer takes too long".to_string()),
         }
     }
 }

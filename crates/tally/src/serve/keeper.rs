@@ -165,7 +165,7 @@ impl Keeper {
                     self.history.note(taken.events);
                     if taken.reset {
                         let time = taken.frame.realtime_ns as f64 * 1e-9;
-                        self.history.mark(time, "reset", "everything was set to zero");
+                        self.history.mark(time, "reset", "totals were reset");
                     }
                 }
                 Found::Ended(why) => self.gone(why),

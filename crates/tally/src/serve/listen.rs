@@ -105,7 +105,7 @@ fn refused(address: SocketAddr, error: &std::io::Error) -> String {
             "another program listens there, perhaps another `tally serve`; --listen names another \
              port (port 0: one that is free)"
         }
-        ErrorKind::PermissionDenied => "ports below 1024 are root's; --listen names another one",
+        ErrorKind::PermissionDenied => "ports below 1024 need root; --listen chooses another",
         ErrorKind::AddrNotAvailable => "this machine has no such address",
         _ => "--listen names another address",
     };

@@ -45,9 +45,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
     let token = token(args)?;
     if !args.listen.is_local() && args.token_file.is_none() {
         return Err(Error::Usage(
-            "whoever reaches this address could read the statements of the server: --token-file \
-             names a file with a secret (`openssl rand -hex 32 >FILE; chmod 600 FILE`), or \
-             --listen an address of this machine alone, such as 127.0.0.1:9188"
+            "anybody who reaches this address could read the server's statements: give \
+             --token-file a file with a secret (`openssl rand -hex 32 >FILE; chmod 600 FILE`), or \
+             --listen a loopback address such as 127.0.0.1:9188"
                 .into(),
         ));
     }
@@ -73,7 +73,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
     let served = http::serve(listener, gate, questions);
     // It has ended with the last who could ask.
     if keeper.join().is_err() {
-        return Err(Error::Failed("the thread that looks at the server has failed".into()));
+        return Err(Error::Failed("the thread that reads the server has failed".into()));
     }
     served
 }
@@ -133,7 +133,7 @@ fn say(args: &ServeArgs, url: &str, path: &Path, token: &Token) -> Result<(), Er
         (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
         (Token::File(_), _) => ("?token=...", ", with Authorization: Bearer and the file's token"),
     };
-    writeln!(out, "Open {url}{once}\nmetrics  {metrics}{how}\nCtrl-C ends it")?;
+    writeln!(out, "Open {url}{once}\nmetrics  {metrics}{how}\nCtrl-C stops it")?;
     Ok(out.flush()?)
 }
 

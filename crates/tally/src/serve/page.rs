@@ -125,7 +125,7 @@ impl Page {
         let html = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta \
              http-equiv=\"refresh\" content=\"2\">\n<title>pgtally</title></head>\n<body><p>Nothing \
-             to show yet: {}. This page looks again every two seconds.</p></body></html>\n",
+             to show yet: {}. This page reloads every two seconds.</p></body></html>\n",
             view::html::escape(why)
         );
         Page { html, policy: format!("{NOTHING}; frame-ancestors 'none'") }

@@ -9,7 +9,7 @@ use clap::Args;
 Examples:
   tally status
   tally status /var/lib/postgresql/15/main
-  tally status --json | jq .witness.unexplained_ratio")]
+  tally status --json | jq .witness.unexplained_share")]
 pub struct StatusArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,

@@ -63,7 +63,7 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     sheet.line("measured", &server.host)?;
     match status.running {
         Some(true) => {}
-        Some(false) => sheet.amiss("state", "the server has ended; this is what it left")?,
+        Some(false) => sheet.amiss("state", "the server has ended; its last state")?,
         None => sheet.amiss(
             "state",
             "unknown: its processes cannot be seen from here (another container?)",
@@ -73,7 +73,7 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     sheet.line(
         "segment",
         format!(
-            "{}, {} in memory, {} at most, format {}, {} old, by {}",
+            "{}, {} in memory (max. {}), format {}, {} old, by {}",
             server.segment,
             mebibytes(file.resident_bytes),
             mebibytes(file.file_bytes),
@@ -109,8 +109,7 @@ fn covered<W: Write>(
     if status.statements_paused {
         sheet.amiss(
             "statements",
-            "paused: tally cost measures what they cost, or was killed when it did; \
-             `tally level waits` lets them go on",
+            "paused by `tally cost` (or by one that was killed); `tally level waits` resumes",
         )?;
     }
     sheet.line("relations", relations(status))?;
@@ -137,7 +136,7 @@ fn statements(table: Option<&TableRow>) -> String {
     let Some(table) = table else { return "none are kept (pg_tally.max_statements)".to_string() };
     let mut text = format!("{} in a table of {}", table.used, table.capacity);
     if table.evicted > 0 {
-        text.push_str(&format!(", {} taken out for others so far", table.evicted));
+        text.push_str(&format!(", {} evicted", table.evicted));
     }
     text
 }
@@ -148,14 +147,14 @@ fn relations(status: &Status) -> String {
         Some(table) => {
             let room = match table.overflow {
                 0 => String::new(),
-                n => format!(", {n} times one found no room (pg_tally.max_relations)"),
+                n => format!(", {n} overflows (pg_tally.max_relations)"),
             };
             format!("{} in a table of {}{room}", table.used, table.capacity)
         }
     };
     if status.files_given_up > 0 {
         text.push_str(&format!(
-            "; of {} files the writes to be synced are not known (pg_tally.max_files)",
+            "; unsynced writes of {} files are unknown (pg_tally.max_files)",
             status.files_given_up
         ));
     }
@@ -167,19 +166,15 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
         return sheet.line("overflow", "none");
     }
     for (count, what, remedy) in [
-        (found.slots, "times a process found no slot", "raise pg_tally.max_slots"),
-        (found.statistics, "statistics found no room in a book", "raise pg_tally.max_statistics"),
-        (found.directory, "names found no room", "raise pg_tally.max_names"),
-        (found.groups, "sessions went into the last group", "raise pg_tally.max_groups"),
-        (
-            found.memory,
-            "times there was no memory for more",
-            "make room on the segment's file system",
-        ),
-        (found.lost_merges, "damaged slots were left alone", "restart the server"),
+        (found.slots, "times a process got no slot", "raise pg_tally.max_slots"),
+        (found.statistics, "statistics did not fit into a book", "raise pg_tally.max_statistics"),
+        (found.directory, "names did not fit", "raise pg_tally.max_names"),
+        (found.groups, "sessions were merged into the last group", "raise pg_tally.max_groups"),
+        (found.memory, "times there was no memory", "free space on the segment's file system"),
+        (found.lost_merges, "damaged slots were not merged", "restart the server"),
         (
             found.statements_dropped,
-            "counts of statements found no room",
+            "counts of statements did not fit",
             "raise pg_tally.max_statements",
         ),
         (
@@ -187,7 +182,7 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
             "statements were left half counted by a process that died",
             "their counts are missing",
         ),
-        (found.texts_cut, "texts of statements found no room", "raise pg_tally.max_statements"),
+        (found.texts_cut, "statement texts did not fit", "raise pg_tally.max_statements"),
         (
             found.relations_lost,
             "relations were left half counted by a process that died",
@@ -221,8 +216,8 @@ fn witness<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Er
         return sheet.line("unexplained", "nothing to explain: all sessions are idle");
     }
     let text = format!(
-        "{:.2} % of {:.2} s busy time, {} samples, +-{:.2} %; cpu account {:.2} s, kernel {:.2} s \
-         on processors and {:.2} s ready to run",
+        "{:.2} % of {:.2} s busy time, {} samples, ±{:.2} %; cpu account {:.2} s, kernel {:.2} s \
+         on CPU and {:.2} s in the run queue",
         100.0 * witness.unexplained_share,
         status.busy_seconds,
         witness.samples,

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 /// Arguments of `tally study`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A study is a file: docs/studies.md says what it can say. Those that the command carries repeat the
-experiments that asked for pgtally. They run on throw-away servers.
+A study is a file, study.toml (docs/studies.md). Studies run on throw-away servers. The built-in ones
+repeat the original studies.
 
 Examples:
   tally study list
@@ -26,29 +26,29 @@ pub struct StudyArgs {
 /// What can be done with studies.
 #[derive(Debug, Subcommand)]
 pub enum StudyVerb {
-    /// List the studies that the command carries
+    /// List the built-in studies
     List {
         /// Print JSON (docs/reference-json.md)
         #[arg(long)]
         json: bool,
     },
-    /// Say what a study asks, with which arms, and about how long it takes
+    /// Show a study's question, arms and approximate duration
     Show {
-        /// One of `tally study list`, or a study's file
+        /// Name from `tally study list`, or a study file
         #[arg(value_name = "NAME|FILE")]
         study: String,
-        /// Print the study's file as it stands
+        /// Print the study file unchanged
         #[arg(long, conflicts_with = "json")]
         file: bool,
         /// Print JSON (docs/reference-json.md)
         #[arg(long)]
         json: bool,
     },
-    /// Run one; what an interrupted run has left undone when it is given the same directory
+    /// Run a study, or continue an interrupted run in the same directory
     Run(StudyRunArgs),
-    /// Make tables and page again from the cells in a directory
+    /// Recreate tables and page from the cells in a directory
     Report {
-        /// The directory of a run
+        /// Directory of a run
         #[arg(value_name = "DIR")]
         directory: PathBuf,
         /// Print the results as JSON (docs/reference-json.md) instead of the tables
@@ -60,19 +60,19 @@ pub enum StudyVerb {
 /// Arguments of `tally study run`.
 #[derive(Debug, Args)]
 pub struct StudyRunArgs {
-    /// One of `tally study list`, or a study's file
+    /// Name from `tally study list`, or a study file
     #[arg(value_name = "NAME|FILE")]
     pub study: String,
-    /// Where its cells and results go; without it, study-NAME here
+    /// Directory for cells and results [default: study-NAME in the current directory]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// The quick variant: minutes, and wider intervals
+    /// Quick variant: minutes, with wider confidence intervals
     #[arg(long)]
     pub quick: bool,
-    /// Compare these directories instead of the study's own (again for each)
+    /// Compare these directories instead of the study's own; may be repeated
     #[arg(long, value_name = "DIR")]
     pub directory: Vec<PathBuf>,
-    /// Let arms change the kernel's clock source, which is the whole machine's; it is put back
+    /// Allow arms to change the clock source of the whole machine; it is restored afterwards
     #[arg(long)]
     pub set_clock_source: bool,
     /// Print the results as JSON (docs/reference-json.md) instead of the tables

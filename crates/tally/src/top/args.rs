@@ -21,73 +21,72 @@ Examples:
   tally top --replay /srv/recording --from 14:30 --speed 10
   tally top --replay /srv/recording --from -1h --once --view statements
 
-Of a recording, --once is all of it as one interval. T is a time of day (14:30), a date (2026-03-01),
-both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or so long before its end (-10m).")]
+With --replay, --once prints the whole recording as one interval. T is a time of day (14:30), a date
+(2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time before the
+end (-10m).")]
 pub struct TopArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min); 1 s unless said otherwise
+    /// Length of an interval: seconds, or with a unit (500ms, 2s, 1min) [default: 1s]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
-    /// Print one interval as text and end
+    /// Print one interval as text and exit
     #[arg(long)]
     pub once: bool,
     /// Print JSON, one line per interval (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
-    /// End after so many intervals; as text unless --json is given
+    /// Exit after N intervals; prints text unless --json is given
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "once",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// What to show first; as text, all of it unless this says otherwise
+    /// Pane to show first; as text, the only one to print [default as text: all]
     #[arg(long, value_enum)]
     pub view: Option<View>,
-    /// With --view lwlocks: one table a lock and context, held, acquired and waited for, per second
-    /// of level locks, and the commands below it
+    /// With --view lwlocks: one table by lock and context with HELD, ACQUIRE and WAIT per second at
+    /// level locks, then the commands
     #[arg(long, requires = "view", conflicts_with = "json")]
     pub per_second: bool,
-    /// Order of the rows, by time unless said otherwise; of statements also an activity, such as
-    /// IO:DataFileRead
+    /// Sort order; for statements also an activity, such as IO:DataFileRead [default: time]
     #[arg(long, value_name = "KEY", value_parser = SortParser)]
     pub sort: Option<Sort>,
-    /// The other way round
+    /// Reverse the sort order
     #[arg(long, short)]
     pub reverse: bool,
-    /// Only rows that contain this text
+    /// Show only rows that contain this text
     #[arg(long, short, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Show the idle accounts as well, and the statements nested in others
+    /// Also show idle accounts, and nested statements
     #[arg(long)]
     pub idle: bool,
     /// Count parallel workers with their leaders
     #[arg(long)]
     pub leaders: bool,
-    /// Do not compare with the kernel's own accounts (/proc/PID/schedstat)
+    /// Do not compare with the kernel's figures (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,
-    /// Play a recording that `tally record` has made, or is making, instead of watching a server;
-    /// --interval puts its intervals together to this length
+    /// Replay a recording of `tally record`, even an unfinished one; --interval merges its
+    /// intervals to this length
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "leaders", "no_witness"])]
     pub replay: Option<PathBuf>,
-    /// Of a recording: from here on
+    /// With --replay: start here
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
           requires = "replay")]
     pub from: Option<Edge>,
-    /// Of a recording: until then
+    /// With --replay: end here
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
           requires = "replay")]
     pub to: Option<Edge>,
-    /// Of a recording of several machines: this one
+    /// With --replay of several machines: the machine to show
     #[arg(long, value_name = "NAME", requires = "replay")]
     pub host: Option<String>,
-    /// Play a recording so many times as fast as it was, from 0.125 to 1024; 1 unless said
-    /// otherwise
+    /// With --replay: speed, from 0.125 to 1024 times the original [default: 1]
     #[arg(long, value_name = "TIMES", value_parser = speed, requires = "replay")]
     pub speed: Option<f64>,
-    /// Listen to the mouse: click a pane, a column (its order) or a row; key m does the same
+    /// Use the mouse: click a pane, a heading to sort, a row to open; as key m does
     #[arg(long)]
     pub mouse: bool,
-    /// Pass over what the key W of the full-screen view saved ($XDG_CONFIG_HOME/pgtally/top.toml)
+    /// Ignore the saved view (key W, $XDG_CONFIG_HOME/pgtally/top.toml)
     #[arg(long)]
     pub no_config: bool,
     /// When the full-screen view ends by itself; `tally demo` sets it to the end of its load
@@ -100,23 +99,23 @@ pub struct TopArgs {
 pub enum View {
     /// Phases and activities
     Ledger,
-    /// Waits over all phases
+    /// Waits, all phases together
     Waits,
-    /// Messages by kind: read and handle times
+    /// Client messages by kind: read and handle times
     Commands,
-    /// The sessions and what each is in the middle of
+    /// Sessions and what each is doing now
     Sessions,
     /// Lightweight locks: held, acquired, waited for (level locks)
     Lwlocks,
-    /// Heavyweight locks waited for, deadlock checks, spinlocks (level locks)
+    /// Waits for heavyweight locks, deadlock checks, spinlocks (level locks)
     Locks,
-    /// Functions with a probe: calls, inclusive and exclusive time
+    /// Probed functions: calls, inclusive and exclusive time
     Functions,
-    /// Statements: time, calls, how long they take and on what
+    /// Statements: time, calls, distribution, and where the time goes
     Statements,
-    /// Files, commits, checkpoints, the devices below, and what was slow
+    /// Files, commits, checkpoints, devices, slow operations
     Io,
-    /// All of these, one after the other
+    /// All panes, one after the other
     All,
 }
 

@@ -23,7 +23,7 @@ const WIDTH: usize = 160;
 ///
 /// What could not be written and why, in words.
 pub fn export(screen: &Screen, form: Form, folder: &Path) -> Result<PathBuf, String> {
-    let reading = screen.reading().ok_or("there is no interval yet to be written")?;
+    let reading = screen.reading().ok_or("there is no interval to write yet")?;
     let text = match form {
         Form::Text => shown(screen),
         Form::Json => {
@@ -65,7 +65,10 @@ fn shown(screen: &Screen) -> String {
 /// A file that was not there before: written aside, and then given the first name that is free.
 fn write_new(folder: &Path, name: &str, ending: &str, bytes: &[u8]) -> Result<PathBuf, String> {
     let problem = |path: &Path, error: std::io::Error| {
-        format!("{}: {error}; nothing is written (start tally where files may be)", path.display())
+        format!(
+            "{}: {error}; nothing is written (start tally in a writable directory)",
+            path.display()
+        )
     };
     let aside = folder.join(format!(".{name}.{}", std::process::id()));
     let write = || -> std::io::Result<()> {

@@ -27,7 +27,7 @@ q F10 Ctrl-C  leave
 
 HISTORY one character an interval, the newest on the right, from nothing
         to the greatest that is seen; a blank: no interval
-%TIME   share of the time that sessions were not idle
+%TIME   share of the time in which sessions were not idle
 S/S     seconds per second: how many do this on average
 US/CMD  microseconds per handled command
 Rates are per second of the time in which the level was on; of locks, was

@@ -97,8 +97,8 @@ fn answer(
             screen.mouse = !screen.mouse;
             terminal.listen(screen.mouse)?;
             match screen.mouse {
-                true => "the mouse is listened to; m leaves it to the terminal".to_string(),
-                false => "the mouse is the terminal's again".to_string(),
+                true => "mouse on; m returns it to the terminal".to_string(),
+                false => "mouse off".to_string(),
             }
         }
         Ask::Quit | Ask::Further(_) | Ask::Seek(_) => {

@@ -48,7 +48,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Show it.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if args.per_second && args.view != Some(View::Lwlocks) {
-        return Err(Error::Usage("--per-second goes with --view lwlocks".into()));
+        return Err(Error::Usage("--per-second requires --view lwlocks".into()));
     }
     let plain = args.once || args.json || args.count.is_some() || args.per_second;
     let plain = plain || !std::io::stdout().is_terminal();

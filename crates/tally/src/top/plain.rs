@@ -34,7 +34,7 @@ pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
                 left = left.map(|n| n - 1);
                 told = None;
             }
-            Step::Attached => note(args, "the server has started anew", &mut told),
+            Step::Attached => note(args, "the server was restarted", &mut told),
             Step::Gone(reason) if args.once => return Err(Error::Failed(reason)),
             Step::Gone(reason) => note(args, &reason, &mut told),
         }

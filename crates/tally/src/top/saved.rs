@@ -63,18 +63,17 @@ pub fn load(path: &Path) -> Result<Saved, String> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Saved::default()),
-        Err(error) => return Err(format!("{}: {error}; it is passed over", path.display())),
+        Err(error) => return Err(format!("{}: {error}; ignored", path.display())),
     };
-    read(&text).map_err(|problem| {
-        format!("{}: {problem}; it is passed over (W writes it anew)", path.display())
-    })
+    read(&text)
+        .map_err(|problem| format!("{}: {problem}; ignored (W writes a new one)", path.display()))
 }
 
 fn read(text: &str) -> Result<Saved, String> {
     let file: File = toml::from_str(text).map_err(|error| error.message().to_string())?;
     let view = |name: &String| match View::from_str(name, false) {
         Ok(view) if view != View::All => Ok(view),
-        _ => Err(format!("view \"{name}\" is no pane")),
+        _ => Err(format!("view \"{name}\" is not a pane")),
     };
     let interval = |seconds: f64| match super::screen::INTERVALS.contains(&seconds) {
         true => Ok(Duration::from_secs_f64(seconds)),
@@ -108,8 +107,8 @@ pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
     };
     let figures = toml::to_string(&file).map_err(|error| error.to_string())?;
     let text = format!(
-        "# How the full-screen view of tally top begins; its key W writes this file.\n\
-         # Options on the command line come first.\n{figures}"
+        "# Start of the full-screen view of tally top; key W writes this file.\n\
+         # Options on the command line take precedence.\n{figures}"
     );
     let aside = path.with_extension(format!("toml.{}", std::process::id()));
     let written = || -> std::io::Result<()> {
@@ -157,7 +156,7 @@ mod tests {
     fn what_is_damaged_is_said() {
         for (text, problem) in [
             ("view = ledger", "string"),
-            ("view = \"all\"", "\"all\" is no pane"),
+            ("view = \"all\"", "\"all\" is not a pane"),
             ("sort = \"colour\"", "\"colour\" is no order"),
             ("interval_seconds = 0.0", "not 0.1 to 3600"),
             ("interval_seconds = nan", "not 0.1 to 3600"),
@@ -170,7 +169,7 @@ mod tests {
         assert_eq!(read("of_later = 1\n"), Ok(Saved::default()));
         let folder = tempfile::tempdir().unwrap();
         let said = load(folder.path()).unwrap_err();
-        assert!(said.contains("passed over"), "{said}");
+        assert!(said.contains("ignored"), "{said}");
         fs::write(folder.path().join("top.toml"), b"\xff\xfe").unwrap();
         assert!(load(&folder.path().join("top.toml")).is_err());
     }

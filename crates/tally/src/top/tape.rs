@@ -62,13 +62,13 @@ impl Tape for Live {
     fn answer(&mut self, ask: Ask, screen: &mut Screen) {
         match ask {
             Ask::Further(by) if by < 0 => {
-                screen.notice = Some("this is the oldest interval that is kept".into());
+                screen.notice = Some("this is the oldest kept interval".into());
             }
             Ask::Further(_) => {
-                screen.notice = Some("this is the newest interval; l goes on with it".into());
+                screen.notice = Some("this is the newest interval; l resumes".into());
             }
             Ask::Seek(_) => {
-                screen.notice = Some("that is not among the intervals that are kept".into());
+                screen.notice = Some("not among the kept intervals".into());
             }
             _ => {}
         }

@@ -31,7 +31,7 @@ pub fn render(
         (View::Sessions, "Sessions".to_string()),
         (View::Lwlocks, "LWLocks".to_string()),
         (View::Locks, "Locks".to_string()),
-        (View::Functions, format!("Functions: {} with a probe", interval.functions_probed)),
+        (View::Functions, format!("Functions: {} probed", interval.functions_probed)),
         (View::Statements, "Statements".to_string()),
     ] {
         let table = views::table(at, reading, wish);
@@ -150,7 +150,7 @@ mod tests {
         let text = render(&reading, &wish(), View::Ledger, None, false);
         let loud: Vec<&str> = text.lines().filter(|l| l.starts_with("! ")).collect();
         assert_eq!(loud.len(), 3, "{text}");
-        assert!(loud.iter().any(|l| l.contains("12 sessions found no slot")));
+        assert!(loud.iter().any(|l| l.contains("12 sessions have no slot")));
     }
 
     fn names(text: &str) -> Vec<&str> {

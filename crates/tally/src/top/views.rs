@@ -40,13 +40,11 @@ fn kept(view: View, interval: &Interval, recorded: &Recorded) -> Option<String> 
     let few = interval.sessions.is_empty();
     match (view, recorded.spread_from_seconds) {
         (View::Sessions, _) if few => {
-            Some("a recording keeps how many sessions there were, not each of them".to_string())
+            Some("a recording has the number of sessions, not each session".to_string())
         }
         (View::Ledger | View::Waits | View::Commands | View::Lwlocks, Some(seconds)) => {
             let length = duration(seconds);
-            Some(format!(
-                "minima, maxima and percentiles are recorded for {length} together: d {seconds}"
-            ))
+            Some(format!("minima, maxima and percentiles are recorded per {length}: d {seconds}"))
         }
         _ => None,
     }
@@ -57,7 +55,7 @@ fn of_view(view: View, reading: &Reading) -> Option<String> {
     match view {
         View::Lwlocks | View::Locks => locks::note(interval),
         View::Functions => functions::note(interval),
-        View::Statements if !reading.asked => Some("the statements are being read".to_string()),
+        View::Statements if !reading.asked => Some("reading statements".to_string()),
         View::Statements if reading.recorded.is_some() && reading.statements.is_none() => {
             Some("no statements were recorded in this interval".to_string())
         }

@@ -42,7 +42,7 @@ pub struct Made {
     pub accounts: Vec<Account>,
     /// Text, number, and the share of all time.
     pub statements: Vec<(&'static str, i64, f64)>,
-    /// Functions with a probe: what each transaction spends in it, and of that in it alone, ns.
+    /// Probed functions: what each transaction spends in it, and of that in it alone, ns.
     pub functions: Vec<(&'static str, u64, u64)>,
     pub transactions: f64,
     pub seed: u64,

@@ -122,7 +122,7 @@ pub struct Totals {
     pub commands: u64,
     /// Commits that wrote WAL.
     pub commits: u64,
-    /// Processors of the machine.
+    /// CPUs of the machine.
     pub cores: usize,
 }
 

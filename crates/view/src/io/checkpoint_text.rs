@@ -14,8 +14,8 @@ use crate::units::{count, duration, maybe_duration, percent, whole};
 /// What to call the reason.
 fn why(reason: &str) -> &str {
     match reason {
-        "time" => "because it was time",
-        "wal" => "because of the WAL",
+        "time" => "scheduled",
+        "wal" => "WAL volume",
         "request" => "on request",
         "shutdown" => "to stop",
         other => other,
@@ -38,7 +38,7 @@ pub fn lines(io: &Io, interval: &Interval) -> Vec<String> {
         lines.extend(clients(&parts));
     }
     if lines.is_empty() {
-        lines.push("none is among the events that are kept".to_string());
+        lines.push("none among the kept events".to_string());
     }
     lines.extend(writers(interval));
     lines
@@ -159,7 +159,7 @@ mod tests {
         let mut last = Checkpoint::of(&row(ENDED)).unwrap();
         assert_eq!(
             ended(&last, 1012.0),
-            "the last ended 12 s ago, because it was time, took 27.0 s: write 26.8 s (1,234 \
+            "the last ended 12 s ago, scheduled, took 27.0 s: write 26.8 s (1,234 \
              buffers), sync 120 ms (32 files, longest 80 ms base/5/a b=c), SLRUs 2 ms; WAL files: \
              1 added, 2 removed, 3 recycled"
         );

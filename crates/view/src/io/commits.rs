@@ -20,9 +20,9 @@ pub fn lines(interval: &Interval) -> Vec<String> {
             parts.push(format!("{}/s {what} {mean} each", per_second(timing.count)));
         }
     };
-    whole("led a flush,", &commits.leader);
-    whole("were carried,", &commits.group_committed);
-    whole("did not wait,", &commits.asynchronous);
+    whole("flushed (leader),", &commits.leader);
+    whole("group-committed,", &commits.group_committed);
+    whole("asynchronous,", &commits.asynchronous);
     let mut line = format!("{}/s: {}", per_second(commits.count), parts.join("; "));
     if let Some(n) = commits.commits_per_flush {
         line.push_str(&format!("; {} per flush", two(n)));
@@ -50,7 +50,7 @@ pub fn lines(interval: &Interval) -> Vec<String> {
     if let Some(insertion) = &commits.insertion {
         let mean = maybe_duration(insertion.mean_seconds);
         let p99 = maybe_duration(insertion.p99_seconds);
-        lines.push(format!("inserting their own WAL: mean {mean}, p99 {p99}"));
+        lines.push(format!("inserting WAL: mean {mean}, p99 {p99}"));
     }
     lines
 }

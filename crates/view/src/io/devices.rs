@@ -233,7 +233,7 @@ pub fn notes(io: &Io) -> Vec<String> {
             };
             notes.push(format!(
                 "the server's processes read {}/s{cached} and wrote {}/s; devices read {}/s for \
-                 them, and they made pages of {}/s dirty{refused}",
+                 them, and they dirtied {}/s{refused}",
                 bytes(f.read_bytes_per_second),
                 bytes(f.written_bytes_per_second),
                 bytes(f.device_read_bytes_per_second),

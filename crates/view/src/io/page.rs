@@ -17,7 +17,7 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
     let files = files::files(interval, wish);
     let nothing = match files.rows.is_empty() {
         true if wish.filter.is_empty() => vec!["no operation ended in this interval".to_string()],
-        true => vec!["none that contains the filter".to_string()],
+        true => vec!["none contains the filter's text".to_string()],
         false => Vec::new(),
     };
     let mut notes = nothing;
@@ -40,7 +40,7 @@ pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
         sections.push(section("WAL", Vec::new(), Some(inserted)));
     }
     let Some(io) = io else {
-        let reading = "checkpoints, devices and slow operations are being read".to_string();
+        let reading = "reading checkpoints, devices and slow operations".to_string();
         sections.push(section("Below", vec![reading], None));
         return sections;
     };
@@ -75,7 +75,7 @@ fn slow(io: &Io, interval: &Interval, wish: &Wish) -> Vec<String> {
         .map(line)
         .collect();
     if lines.is_empty() {
-        lines.push("none is among the events that are kept (pg_tally.slow_threshold)".to_string());
+        lines.push("none among the kept events (pg_tally.slow_threshold)".to_string());
     }
     lines
 }

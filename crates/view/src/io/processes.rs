@@ -29,7 +29,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
         right("TO DEVICES MB/S", 0),
         right("CANCELLED MB/S", 3),
     ];
-    let mut rows = vec![line("all of the server".to_string(), &server.figures, Tone::Io)];
+    let mut rows = vec![line("whole server".to_string(), &server.figures, Tone::Io)];
     let (read, written) =
         (figures.devices_read_bytes_per_second, figures.devices_written_bytes_per_second);
     if let (Some(read), Some(written)) = (read, written) {
@@ -52,7 +52,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
 
 /// What the devices themselves did, for whomever.
 fn devices(read: f64, written: f64) -> Row {
-    let name = "devices, for anybody".to_string();
+    let name = "devices, all processes".to_string();
     let mut cells = vec![String::new(); 9];
     cells[0] = name.clone();
     cells[3] = megabytes(read);

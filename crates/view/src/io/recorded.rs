@@ -171,7 +171,7 @@ pub fn notes(recorded: &RecordedIo) -> Vec<String> {
         };
         notes.push(format!(
             "over {}, the server's processes read {}/s and wrote {}/s; devices read {}/s for them, \
-             and they made pages of {}/s dirty{refused}",
+             and they dirtied {}/s{refused}",
             duration(server.seconds),
             bytes(server.read_bytes),
             bytes(server.written_bytes),
@@ -179,7 +179,7 @@ pub fn notes(recorded: &RecordedIo) -> Vec<String> {
             bytes(server.device_written_bytes),
         ));
     }
-    let missing = "a recording has neither the room on file systems nor what each process read";
+    let missing = "a recording has neither free space of file systems nor figures per process";
     notes.push(missing.to_string());
     notes
 }

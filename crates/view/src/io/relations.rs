@@ -44,7 +44,7 @@ fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec
     let unnamed = |row: &RelationRow| row.relfilenode.is_some() && names.get(row).is_none();
     match shown.iter().any(|(_, _, row)| unnamed(row)) {
         true => vec![
-            "a number is that of the file; in its database the view tally.relations has the names"
+            "numbers are file numbers; the view tally.relations of that database has the names"
                 .to_string(),
         ],
         false => Vec::new(),
@@ -83,7 +83,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
         named.truncate(BUSIEST);
     }
     let mut notes = notes(&named, names);
-    notes.extend(io.relations_seconds.map(|s| format!("recorded for {} together", duration(s))));
+    notes.extend(io.relations_seconds.map(|s| format!("recorded per {}", duration(s))));
     let rows: Vec<Row> = named
         .into_iter()
         .map(|(name, all, row)| {

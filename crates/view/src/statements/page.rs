@@ -95,8 +95,8 @@ fn text(row: &StatementRow) -> Section {
     }
     if row.queryid.is_none() {
         lines.push(
-            "Work for which no statement could be named: syntax errors, messages without a \
-             statement, and everything while compute_query_id is off."
+            "Work without a known statement: syntax errors, messages without a statement, and \
+             everything while compute_query_id is off."
                 .to_string(),
         );
     }
@@ -170,7 +170,7 @@ fn seen(now: f64, row: &StatementRow) -> Vec<String> {
     let ago = |then: f64| format!("{} ago", duration((now - then).max(0.0)));
     match (row.first_seen, row.last_seen) {
         (Some(first), Some(last)) => {
-            vec![format!("first seen {}, last {}", ago(first), ago(last))]
+            vec![format!("first seen {}, last seen {}", ago(first), ago(last))]
         }
         _ => Vec::new(),
     }

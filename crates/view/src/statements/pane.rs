@@ -28,11 +28,11 @@ pub fn note(statements: Option<&Statements>) -> Option<String> {
         return None;
     }
     Some(match (statements.rows.is_empty(), statements.interval_seconds) {
-        (false, _) => "no statement could be identified: compute_query_id is off (auto or on \
-                       lets the server number them)"
+        (false, _) => "no statement could be identified: compute_query_id is off (set it to auto \
+                       or on)"
             .to_string(),
         (true, Some(seconds)) if statements.table.used > 0 => {
-            format!("no statement was worked for in {}", duration(seconds))
+            format!("no statement was active in {}", duration(seconds))
         }
         (true, _) => "no statement has been counted: no instrumented session has run one yet, or \
                       pg_tally.statements is none (top or all)"

@@ -34,7 +34,7 @@ pub struct StatementRow {
     pub query_bytes: u32,
     /// Executions that ended well.
     pub calls: u64,
-    /// Time that the server worked for it: parse, plan, execute, commit ...
+    /// Time server time: parse, plan, execute, commit ...
     pub seconds: f64,
     /// That as a share of all statements'; a nested one's is a part of its callers'.
     pub share: f64,

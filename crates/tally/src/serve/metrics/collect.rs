@@ -71,9 +71,9 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         ],
         1.0,
     );
-    let mut level = Family::new("pgtally_level_info", Gauge, "How much is looked at; always 1.");
+    let mut level = Family::new("pgtally_level_info", Gauge, "How much is measured; always 1.");
     level.number([("level", &interval.level.to_string())], 1.0);
-    let mut sessions = Family::new("pgtally_sessions", Gauge, "Processes that are there.");
+    let mut sessions = Family::new("pgtally_sessions", Gauge, "Processes that exist.");
     for row in &present.frame.population {
         let labels = [("process", &*row.process), ("state", row.state)];
         sessions.number(labels, f64::from(row.sessions));
@@ -83,10 +83,10 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         families,
         "pgtally_segment_created_timestamp_seconds",
         Gauge,
-        "When the segment was made, at which all counters began.",
+        "When the segment was made and all counters started.",
         server.created,
     );
-    one(families, "pgtally_processors", Gauge, "Processors of the machine.", interval.cores as f64);
+    one(families, "pgtally_processors", Gauge, "CPUs of the machine.", interval.cores as f64);
     one(
         families,
         "pgtally_session_seconds_total",
@@ -112,13 +112,13 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         families,
         "pgtally_torn_sessions",
         Gauge,
-        "Processes that stand still within an update and were read as they are.",
+        "Processes paused within an update, read as they are.",
         interval.torn_sessions as f64,
     );
     let mut overflow = Family::new(
         "pgtally_overflow_total",
         Counter,
-        "What found no room; anything but 0 is missing.",
+        "What did not fit into a full table; anything but 0 is missing.",
     );
     let it = &interval.overflow;
     for (what, count) in [
@@ -154,8 +154,7 @@ fn ledger(frame: &Frame, families: &mut Vec<Family>) {
     let mut time = Family::new(
         "pgtally_time_seconds_total",
         Counter,
-        "Time of the processes by what they were doing; what they are in the middle of counts up \
-         to now.",
+        "Time of all processes by phase and activity, up to now.",
     );
     let mut waits: Totals<2> = BTreeMap::new();
     for it in &frame.statistics {
@@ -176,7 +175,7 @@ fn ledger(frame: &Frame, families: &mut Vec<Family>) {
     let mut family = Family::new(
         "pgtally_wait_seconds",
         Histogram,
-        "Waits by activity: those that ended; the sum holds what is still waited for.",
+        "Waits by activity; the sum includes waits in progress, the count does not.",
     );
     for ([activity, class], total) in &waits {
         family.push([("activity", activity), ("class", class)], spread(total, frame));
@@ -196,7 +195,7 @@ fn commands(frame: &Frame, families: &mut Vec<Family>) {
     let mut handle = Family::new(
         "pgtally_command_seconds",
         Histogram,
-        "Commands of the clients that were handled, from their arrival until the next is waited for.",
+        "Handling of clients' commands, from arrival until the next is awaited.",
     );
     for ([kind], total) in &handled {
         handle.push([("command", kind)], spread(total, frame));
@@ -204,7 +203,7 @@ fn commands(frame: &Frame, families: &mut Vec<Family>) {
     let mut waited = Family::new(
         "pgtally_command_read_seconds",
         Summary,
-        "Waiting for these commands, since the ones before were handled.",
+        "Waiting for clients' commands, since the previous one was handled.",
     );
     for ([kind], total) in &read {
         let seconds = frame.clock.seconds(total.change.total);
@@ -230,13 +229,13 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     let mut commits = Family::new(
         "pgtally_commit_seconds",
         Histogram,
-        "Commits that wrote WAL, whole: those that synced it themselves, those whose WAL another's \
-         sync carried, those that did not wait.",
+        "Duration of commits that wrote WAL: leader (synced itself), group_committed (another's \
+         sync covered it), asynchronous.",
     );
     for ([how], total) in &whole {
         commits.push([("how", how)], spread(total, frame));
     }
-    let mut parts = Family::new("pgtally_commit_part_seconds", Summary, "Parts of commits.");
+    let mut parts = Family::new("pgtally_commit_part_seconds", Summary, "What commits waited for.");
     let it = &interval.commits;
     for (part, timing) in [
         ("insert", &it.insert),
@@ -259,10 +258,14 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     }
     families.extend([commits, parts, checkpoints]);
     let mut figures = [
-        Family::new("pgtally_wal_records_total", Counter, "Records of WAL that were inserted."),
-        Family::new("pgtally_wal_full_page_images_total", Counter, "Of these, images of pages."),
-        Family::new("pgtally_wal_bytes_total", Counter, "Bytes of WAL that were inserted."),
-        Family::new("pgtally_wal_buffers_full_total", Counter, "Writes because buffers were full."),
+        Family::new("pgtally_wal_records_total", Counter, "WAL records inserted."),
+        Family::new("pgtally_wal_full_page_images_total", Counter, "Full-page images inserted."),
+        Family::new("pgtally_wal_bytes_total", Counter, "Bytes of WAL inserted."),
+        Family::new(
+            "pgtally_wal_buffers_full_total",
+            Counter,
+            "WAL writes because buffers were full.",
+        ),
     ];
     for row in &interval.wal {
         let counts = [row.records, row.full_page_images, row.bytes, row.buffers_full];
@@ -285,9 +288,13 @@ fn files(interval: &Interval, families: &mut Vec<Family>) {
         Histogram,
         "Operations on files that ended, failed ones included.",
     );
-    let mut bytes = Family::new("pgtally_file_bytes_total", Counter, "Bytes that they moved.");
+    let mut bytes = Family::new(
+        "pgtally_file_bytes_total",
+        Counter,
+        "Bytes transferred by operations on files.",
+    );
     let mut failed =
-        Family::new("pgtally_file_failures_total", Counter, "Of these, those that failed.");
+        Family::new("pgtally_file_failures_total", Counter, "Operations on files that failed.");
     for row in &interval.files {
         let labels = [
             ("file", &*row.file),
@@ -347,7 +354,7 @@ fn locks(interval: &Interval, families: &mut Vec<Family>) {
     ));
     families.push(summary(
         "pgtally_lwlock_acquire_seconds",
-        "Acquisitions of lightweight locks, timed where they had to queue; while the level is locks.",
+        "Acquisitions of lightweight locks, timed if they queued; while the level is locks.",
         ["lock", "mode"],
         &acquired,
     ));
@@ -382,7 +389,7 @@ fn others(interval: &Interval, families: &mut Vec<Family>) {
     let mut own = Family::new(
         "pgtally_function_own_seconds_total",
         Counter,
-        "Time of their timed calls, less that in probed functions that they called.",
+        "Time of probed functions without other probed functions that they called.",
     );
     for (name, (calls, seconds)) in calls {
         all.number([("function", name)], calls as f64);
@@ -390,12 +397,14 @@ fn others(interval: &Interval, families: &mut Vec<Family>) {
     }
     let timed_calls = summary(
         "pgtally_function_seconds",
-        "Timed calls of probed functions, with what they called in turn.",
+        "Timed calls of probed functions, including what they called.",
         ["function"],
         &inclusive,
     );
-    let mut timers = Family::new("pgtally_statistic_seconds", Summary, "Any other time.");
-    let mut values = Family::new("pgtally_statistic", Summary, "Any other number.");
+    let mut timers =
+        Family::new("pgtally_statistic_seconds", Summary, "Any other statistic that is a time.");
+    let mut values =
+        Family::new("pgtally_statistic", Summary, "Any other statistic that is a number.");
     for row in &interval.statistics {
         if row.unit == "seconds" {
             timers.timed([("name", row.name.as_str())], row.count, row.total);

@@ -101,12 +101,12 @@ impl Seats {
             Family::new(
                 "pgtally_statement_calls_total",
                 Kind::Counter,
-                "Executions that ended well, of the statements named and of all others.",
+                "Executions that ended without an error, by statement; all others under one label.",
             ),
             Family::new(
                 "pgtally_statement_seconds_total",
                 Kind::Counter,
-                "Time that the server worked for them.",
+                "Server time of these statements.",
             ),
             Family::new(
                 "pgtally_statement_rows_total",
@@ -139,7 +139,7 @@ impl Seats {
         let mut known = Family::new(
             "pgtally_statements_known",
             Kind::Gauge,
-            "Statements that the server's table holds.",
+            "Statements in the server's table.",
         );
         known.number([], f64::from(statements.table.used));
         families.push(known);

@@ -132,8 +132,8 @@ pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], ar
     if page.is_empty() {
         // Of the past nothing is kept of what did nothing.
         lines.push(Line::raw(match screen.history.is_past() {
-            true => "it did nothing in this interval; Esc goes back to the table",
-            false => "it is not in the table any more; Esc goes back",
+            true => "not active in this interval; Esc goes back to the table",
+            false => "no longer in the table; Esc goes back",
         }));
     }
     screen.page = usize::from(area.height);
@@ -144,9 +144,9 @@ pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], ar
 
 fn empty(screen: &Screen) -> &'static str {
     if screen.wish.filter.is_empty() {
-        "nothing in this interval; i shows what is idle"
+        "nothing in this interval; i shows idle accounts"
     } else {
-        "nothing that contains the filter; Esc takes it off"
+        "nothing contains the filter's text; Esc removes it"
     }
 }
 

@@ -12,8 +12,8 @@ use view::table::fit;
 pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
     let typing = match &screen.mode {
         Mode::Filter(typed) => Some(format!("filter: {typed}_   Enter keeps it, Esc drops it")),
-        Mode::Interval(typed) => Some(format!("seconds between readings: {typed}_   Enter, Esc")),
-        Mode::Time(typed) => Some(format!("look at: {typed}_   {}; Enter, Esc", moment::FORMS)),
+        Mode::Interval(typed) => Some(format!("interval in seconds: {typed}_   Enter, Esc")),
+        Mode::Time(typed) => Some(format!("go to: {typed}_   {}; Enter, Esc", moment::FORMS)),
         Mode::Normal | Mode::Help(_) => None,
     };
     match typing {

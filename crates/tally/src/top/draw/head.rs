@@ -66,11 +66,11 @@ fn place(screen: &Screen) -> Option<String> {
     let time = moment::of_day(place.time, &screen.zone);
     let (first, last) = place.kept;
     if !screen.history.is_past() {
-        return Some(format!("PAUSED at {time}, the newest interval; Left looks back, p goes on"));
+        return Some(format!("PAUSED at {time}, the newest interval; Left goes back, p resumes"));
     }
     let number = |n: u64| whole(n + 1 - first);
     Some(format!(
-        "PAST {time}, {} ago: interval {} of {}; Left Right t look elsewhere, l goes on",
+        "PAST {time}, {} ago: interval {} of {}; Left Right t go elsewhere, l resumes",
         duration(place.ago_seconds.max(0.0).round()),
         number(place.number),
         number(last),
@@ -107,7 +107,7 @@ fn history(screen: &Screen, width: usize) -> String {
     let commands = trend::commands(&screen.history, room);
     let most = trend::greatest;
     format!(
-        "active {} up to {}  commands/s {} up to {}",
+        "active {} max {}  commands/s {} max {}",
         trend::spark(&active, room, screen.ascii),
         two(most(&active)),
         trend::spark(&commands, room, screen.ascii),

@@ -60,7 +60,7 @@ fn styled(screen: &Screen, color: Color, style: Style) -> Style {
 fn too_small(frame: &mut Frame<'_>, area: Rect) {
     let (width, height) = LEAST;
     let text = format!(
-        "{} x {} is too small: {width} x {height} at least. q leaves.",
+        "{} x {} is too small: {width} x {height} or more is needed. q quits.",
         area.width, area.height
     );
     let lines: Vec<Line<'_>> =

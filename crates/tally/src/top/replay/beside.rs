@@ -21,7 +21,7 @@ pub fn witness<'r>(
         sum.unexplained_seconds += seconds(row.unexplained_ns);
     }
     let Some(sum) = sum else {
-        return KernelView::unavailable("nothing of the kernel's view was recorded then");
+        return KernelView::unavailable("the kernel's figures were not recorded then");
     };
     let of_kernel = sum.on_cpu_seconds + sum.run_queue_seconds;
     KernelView {
@@ -29,7 +29,7 @@ pub fn witness<'r>(
         of_seconds,
         runnable_inside_waits_seconds: (of_kernel - sum.cpu_account_seconds).max(0.0),
         unexplained_share: sum.unexplained_seconds / seconds(busy_ns.max(1)),
-        sampling_reason: Some("a recording has the sums".to_string()),
+        sampling_reason: Some("recorded as sums".to_string()),
         ..sum
     }
 }

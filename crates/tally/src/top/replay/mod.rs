@@ -103,7 +103,7 @@ impl<F: Film> Player<F> {
         let Some(next) = screen.play.as_ref().map(|play| play.next) else { return false };
         let stop = match self.read(next) {
             Ok(true) => None,
-            Ok(false) => Some("this is the end of what is replayed".to_string()),
+            Ok(false) => Some("this is the end of the replay".to_string()),
             Err(problem) => Some(problem),
         };
         let problems = self.film.problems();
@@ -172,10 +172,10 @@ impl<F: Film> Tape for Player<F> {
         let next = play.next;
         match ask {
             Ask::Further(by) if by < 0 && index == 0 => {
-                screen.notice = Some("this is the beginning of what is replayed".into());
+                screen.notice = Some("this is the start of the replay".into());
             }
             Ask::Further(by) if by > 0 && next >= self.film.len() => {
-                screen.notice = Some("this is the end of what is replayed".into());
+                screen.notice = Some("this is the end of the replay".into());
             }
             Ask::Further(by) => {
                 self.go((index as i64).saturating_add(by).max(0) as usize, screen);
@@ -186,7 +186,7 @@ impl<F: Film> Tape for Player<F> {
                     || time.is_finite() && time > self.film.end(self.film.len() - 1);
                 self.go(self.index_at(time), screen);
                 if outside {
-                    screen.notice = Some("that is not within what is replayed".into());
+                    screen.notice = Some("not within the replay".into());
                 }
             }
             _ => {}
@@ -300,7 +300,7 @@ mod tests {
         }
         player.turn(&mut screen);
         assert_eq!(player.due(&screen), None);
-        assert!(drawn(&mut screen, 120, 30).contains("the end of what is replayed"));
+        assert!(drawn(&mut screen, 120, 30).contains("end of the replay"));
         assert_eq!(player.film.1.len(), 3, "read by the hundred: {:?}", player.film.1);
     }
 
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(shown(&screen), 19);
         act(&mut player, &mut screen, "[[[");
         assert_eq!(shown(&screen), 0);
-        assert!(drawn(&mut screen, 120, 30).contains("beginning of what is replayed"));
+        assert!(drawn(&mut screen, 120, 30).contains("start of the replay"));
         act(&mut player, &mut screen, "t22:25:00\n");
         assert_eq!(shown(&screen), 600);
         let seen = drawn(&mut screen, 120, 30);

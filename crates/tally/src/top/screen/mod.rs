@@ -217,9 +217,7 @@ impl Screen {
         let reading = self.reading()?;
         let statements = reading.statements.as_ref().map_or(0, |it| it.rows.len());
         if self.view() == View::Statements && self.history.is_past() && statements == STATEMENTS {
-            return Some(format!(
-                "of a past interval the {STATEMENTS} statements with most time are kept"
-            ));
+            return Some(format!("past intervals keep the {STATEMENTS} statements with most time"));
         }
         views::remark(self.view(), reading)
     }
@@ -248,8 +246,8 @@ impl Screen {
                 self.message = None;
             }
             Step::Attached => {
-                self.history.gap("the server has started anew".to_string());
-                self.message = Some("the server has started anew; figures follow".to_string());
+                self.history.gap("the server was restarted".to_string());
+                self.message = Some("the server was restarted; figures follow".to_string());
             }
             Step::Gone(reason) => {
                 self.history.gap(reason.clone());

@@ -92,7 +92,7 @@ fn the_panes_on_eighty_columns() {
 #[test]
 fn no_size_of_the_terminal_is_too_small() {
     let mut screen = screen();
-    screen.message = Some("the server has gone; waiting for it to come back".to_string());
+    screen.message = Some("the server has ended; waiting for it to come back".to_string());
     for mode in ["", "?", "x/wal"] {
         press(&mut screen, mode);
         for (width, height) in
@@ -113,14 +113,14 @@ fn no_size_of_the_terminal_is_too_small() {
 fn nothing_yet_and_nothing_left_are_said() {
     let mut screen = Screen::new(&args(), &Saved::default(), false);
     assert!(drawn(&mut screen, 80, 24).contains("being measured"));
-    screen.step(Step::Gone("the server has gone".to_string()));
-    assert!(drawn(&mut screen, 80, 24).contains("the server has gone"));
+    screen.step(Step::Gone("the server has ended".to_string()));
+    assert!(drawn(&mut screen, 80, 24).contains("the server has ended"));
     screen.step(Step::Attached);
-    assert!(drawn(&mut screen, 80, 24).contains("started anew"));
+    assert!(drawn(&mut screen, 80, 24).contains("was restarted"));
     screen.step(Step::Interval(Box::new(sample::reading())));
-    assert!(!drawn(&mut screen, 80, 24).contains("started anew"));
+    assert!(!drawn(&mut screen, 80, 24).contains("was restarted"));
     press(&mut screen, "/nowhere\n");
-    assert!(drawn(&mut screen, 80, 24).contains("nothing that contains the filter"));
+    assert!(drawn(&mut screen, 80, 24).contains("nothing contains the filter"));
 }
 
 /// Another interval, so many seconds after the first, with so many commands.
@@ -178,7 +178,7 @@ fn one_goes_to_a_time() {
     let mut screen = screen();
     (1..40).for_each(|n| later(&mut screen, f64::from(n), 0));
     press(&mut screen, "t22:13:3");
-    assert!(drawn(&mut screen, 120, 30).contains("look at: 22:13:3_"));
+    assert!(drawn(&mut screen, 120, 30).contains("go to: 22:13:3_"));
     press(&mut screen, "5\n");
     assert!(drawn(&mut screen, 120, 30).contains("PAST 22:13:35"));
     press(&mut screen, "t-10s\n");
@@ -200,7 +200,7 @@ fn every_row_and_the_load_have_their_history() {
     later(&mut screen, 20.0, 600);
     let wide = drawn(&mut screen, 200, 30);
     assert!(wide.contains("HISTORY"), "{wide}");
-    assert!(wide.contains("commands/s") && wide.contains(" ▆▁▂▃▄▅▆▇█ ▁ up to 4.80k"), "{wide}");
+    assert!(wide.contains("commands/s") && wide.contains(" ▆▁▂▃▄▅▆▇█ ▁ max 4.80k"), "{wide}");
     let of_cpu = wide.lines().find(|line| line.starts_with("cpu   ")).unwrap();
     assert!(of_cpu.ends_with("█████████ █"), "{of_cpu}");
     // The past has its own; on a low screen there is no line for it.
@@ -268,7 +268,7 @@ fn enter_shows_one_statement_and_escape_goes_back_to_it() {
     let mut later = sample::reading();
     later.statements.iter_mut().for_each(|it| it.rows.clear());
     screen.step(Step::Interval(Box::new(later)));
-    assert!(drawn(&mut screen, 100, 30).contains("not in the table any more"));
+    assert!(drawn(&mut screen, 100, 30).contains("no longer in the table"));
     screen.step(Step::Interval(Box::new(sample::reading())));
     press(&mut screen, "\n");
     assert_eq!((screen.statement, screen.cursor), (None, 1));
@@ -283,7 +283,7 @@ fn the_storage_side_is_a_page_that_scrolls_and_opens_as_a_whole() {
     press(&mut screen, "\n");
     assert!(drawn(&mut screen, 100, 24).contains("  extend"));
     press(&mut screen, "\n/fsync\n");
-    assert!(drawn(&mut screen, 100, 24).contains("none that contains the filter"));
+    assert!(drawn(&mut screen, 100, 24).contains("none contains the filter's text"));
     press(&mut screen, "\x1b");
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     let foot = drawn(&mut screen, 100, 24);
@@ -292,7 +292,7 @@ fn the_storage_side_is_a_page_that_scrolls_and_opens_as_a_whole() {
     let mut later = sample::reading();
     later.io = None;
     screen.step(Step::Interval(Box::new(later)));
-    assert!(drawn(&mut screen, 100, 40).contains("slow operations are being read"));
+    assert!(drawn(&mut screen, 100, 40).contains("reading checkpoints, devices and slow"));
 }
 
 #[test]
@@ -344,7 +344,11 @@ fn without_colour_there_is_none() {
 #[test]
 fn too_small_a_terminal_is_told_so() {
     let mut screen = screen();
-    assert_eq!(drawn(&mut screen, 20, 4), "20 x 4 is too small:\n40 x 8 at least. q\nleaves.\n\n");
+    assert_eq!(
+        drawn(&mut screen, 20, 4),
+        "20 x 4 is too small:\n40 x 8 or more is\nneeded. q \
+                                           quits.\n\n"
+    );
     assert_eq!(press(&mut screen, "q"), Some(Ask::Quit));
 }
 
