@@ -62,7 +62,7 @@ typedef struct tally_slot
 
 /*
  * A word that others write. A plain load can be an operand of the comparison that uses it;
- * ThreadSanitizer must be told that it is meant to race.
+ * ThreadSanitizer must know that the race is intended.
  */
 #ifdef __SANITIZE_THREAD__
 #define TALLY_OTHERS(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)

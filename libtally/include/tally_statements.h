@@ -147,7 +147,10 @@ typedef struct tally_set		/* 448 bytes */
 	uint64_t	log[TALLY_SET_LOG]; /* 192: flush n, from 0, at n mod TALLY_SET_LOG: tally_log_item */
 } tally_set;
 
-/* How a set's log names one use of a local entry; index TALLY_LOCAL_STATEMENTS: the slot's tally_current, by its seq. */
+/*
+ * How a set's log names one use of a local entry. Index TALLY_LOCAL_STATEMENTS stands for the slot's
+ * tally_current, whose seq is its generation.
+ */
 static inline uint64_t
 tally_log_item(uint64_t generation, uint32_t index, uint32_t slot)
 {
