@@ -22,6 +22,7 @@
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 
+#include "account_class.h"
 #include "functions.h"
 #include "imports.h"
 #include "locks.h"
@@ -204,7 +205,8 @@ probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit)
 
 	if (no_room_has(name, kind))
 		return nowhere;
-	index = tally_touch(&tally.slot, tally_register(tally.slot.segment, name, kind, unit));
+	index = tally_touch(&tally.slot, kind == TALLY_ACCOUNT ? account_register(tally.slot.segment, name)
+						: tally_register(tally.slot.segment, name, kind, unit));
 	if (unlikely(index == nowhere))
 		no_room_add(name, kind);
 	errno = saved_errno;

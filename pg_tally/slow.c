@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "account_class.h"
 #include "files.h"
 #include "pg_tally.h"
 #include "slow.h"
@@ -29,18 +30,22 @@ slow_set_threshold(int ms)
 
 /* "Lock:transactionid", or NULL where waiting is not being slow. */
 static const char *
-slow_event(const char *account)
+slow_event(uint32 stat)
 {
-	static const char *const idle[] = {"Activity:", "Client:", "Extension:", "Timeout:"};
-	const char *event = strstr(account, "::wait::");
+	const char *event = strstr(pg_tally_stat_name(tally.slot.segment, stat), "::wait::");
 
 	if (event == NULL)
 		return NULL;
-	event += strlen("::wait::");
-	for (int i = 0; i < lengthof(idle); i++)
-		if (strncmp(event, idle[i], strlen(idle[i])) == 0)
+	switch (account_class(tally.slot.segment, stat))
+	{
+		case TALLY_CLASS_ACTIVITY:
+		case TALLY_CLASS_CLIENT:
+		case TALLY_CLASS_EXTENSION:
+		case TALLY_CLASS_TIMEOUT:
 			return NULL;
-	return event;
+		default:
+			return event + strlen("::wait::");
+	}
 }
 
 /* "write: 1.503 s, 8192 bytes: base/5/16384" */
@@ -68,8 +73,7 @@ slow_look(uint32 index, uint64 ticks)
 {
 	int			saved_errno = errno;
 	double		seconds = (double) ticks * tally_seconds_per_tick(tally.slot.segment);
-	const char *account = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
-	const char *event = slow_event(account);
+	const char *event = slow_event(tally.slot.heads[index].stat);
 	char		text[232];
 
 	if (event != NULL && seconds * 1000 >= threshold_ms)

@@ -23,6 +23,7 @@
 #include "port/pg_crc32c.h"
 #include "storage/fd.h"
 
+#include "account_class.h"
 #include "pg_tally.h"
 #include "statement_file.h"
 
@@ -381,7 +382,7 @@ take_names(tally_segment *segment, reader *r)
 
 		if (name == NULL || name[0] == '\0' || memchr(name, '\0', TALLY_NAME_MAX) == NULL)
 			return false;
-		r->stats[i] = 1 + tally_register(segment, name, TALLY_ACCOUNT, "ticks");
+		r->stats[i] = 1 + account_register(segment, name);
 	}
 	return r->stats != NULL;
 }

@@ -15,6 +15,7 @@
 
 #include "utils/memutils.h"
 
+#include "account_class.h"
 #include "pg_tally.h"
 #include "statement_read.h"
 
@@ -239,7 +240,7 @@ cpu_of(tally_segment *segment, uint32 stat)
 	if (activity == NULL || activity - name > TALLY_NAME_MAX - 6)
 		return 1;
 	strcpy(activity, "::cpu");
-	return 1 + tally_register(segment, name, TALLY_ACCOUNT, "ticks");
+	return 1 + account_register(segment, name);
 }
 
 /*
@@ -618,44 +619,24 @@ statements_read(tally_segment *segment, bool texts)
 	return r.rows;
 }
 
-/* Of waits that the server does not announce: which calls are no operations on files. */
-static bool
-call_is_on_files(const char *call)
-{
-	static const char *const others[] = {
-		"commit_delay", "epoll_wait", "getaddrinfo", "getnameinfo", "ldap_", "pam_", "pclose",
-		"popen", "select", "sem_wait", "system",
-	};
-
-	for (int i = 0; i < lengthof(others); i++)
-		if (strncmp(call, others[i], strlen(others[i])) == 0)
-			return false;
-	return true;
-}
-
 statement_class
 statement_class_of(tally_segment *segment, uint32 stat)
 {
-	static const char *const names[CLASS_COUNT] = {
-		[CLASS_CLIENT] = "Client:",
-		[CLASS_IO] = "IO:",
-		[CLASS_LWLOCK] = "LWLock:",
-		[CLASS_LOCK] = "Lock:",
-		[CLASS_IPC] = "IPC:",
-	};
-	const char *activity = strstr(pg_tally_stat_name(segment, stat), "::");
-
-	if (activity == NULL)
-		return CLASS_OTHER;
-	if (strcmp(activity, "::cpu") == 0)
-		return CLASS_CPU;
-	if (strncmp(activity, "::wait::", 8) != 0)
-		return CLASS_OTHER;
-	activity += 8;
-	if (strncmp(activity, "Call:", 5) == 0)
-		return call_is_on_files(activity + 5) ? CLASS_IO : CLASS_OTHER;
-	for (statement_class c = CLASS_CLIENT; c < CLASS_OTHER; c++)
-		if (strncmp(activity, names[c], strlen(names[c])) == 0)
-			return c;
-	return CLASS_OTHER;
+	switch (account_class(segment, stat))
+	{
+		case TALLY_CLASS_CPU:
+			return CLASS_CPU;
+		case TALLY_CLASS_IO:
+			return CLASS_IO;
+		case TALLY_CLASS_LOCK:
+			return CLASS_LOCK;
+		case TALLY_CLASS_LWLOCK:
+			return CLASS_LWLOCK;
+		case TALLY_CLASS_CLIENT:
+			return CLASS_CLIENT;
+		case TALLY_CLASS_IPC:
+			return CLASS_IPC;
+		default:
+			return CLASS_OTHER;
+	}
 }

@@ -130,6 +130,9 @@ extern uint32_t tally_claimed_slots(const tally_segment *segment);
  */
 extern uint32_t tally_register(tally_segment *segment, const char *name, tally_stat_kind kind,
 							   const char *unit);
+/* The same for an account, in ticks. An entry without a class gets this one. */
+extern uint32_t tally_register_account(tally_segment *segment, const char *name,
+									   tally_account_class account_class);
 /*
  * Index of that statistic in this slot's book. The first touch reserves memory, the only system call
  * that a writer makes. If the book is full, accounts share "other::overflow", so that time is

@@ -223,6 +223,23 @@ typedef enum tally_name_state
 	TALLY_NAME_PUBLISHED = 2
 } tally_name_state;
 
+/* What an account's time was spent on. Numbers are fixed: readers and old segments use them. */
+typedef enum tally_account_class
+{
+	TALLY_CLASS_UNKNOWN = 0,		/* not an account, or entered by a writer that did not know classes */
+	TALLY_CLASS_CPU = 1,
+	TALLY_CLASS_IO = 2,				/* files, announced or not */
+	TALLY_CLASS_LOCK = 3,			/* heavyweight */
+	TALLY_CLASS_LWLOCK = 4,
+	TALLY_CLASS_CLIENT = 5,
+	TALLY_CLASS_IPC = 6,
+	TALLY_CLASS_TIMEOUT = 7,
+	TALLY_CLASS_ACTIVITY = 8,		/* the idle main loop of a background process */
+	TALLY_CLASS_BUFFER_PIN = 9,
+	TALLY_CLASS_EXTENSION = 10,
+	TALLY_CLASS_OTHER = 11
+} tally_account_class;
+
 /*
  * The directory: open addressing on the name's hash; entries are never removed. A writer that is
  * killed between reserving and publishing leaves an entry that others skip. The same name may
@@ -234,7 +251,8 @@ typedef struct tally_dir_entry	/* 128 bytes */
 	uint32_t	kind;				/* 4: tally_stat_kind */
 	uint64_t	hash;				/* 8: FNV-1a of the name */
 	char		name[TALLY_NAME_MAX];	/* 16 */
-	char		unit[16];			/* 112: "ticks", "bytes", ... */
+	char		unit[15];			/* 112: "ticks", "bytes", ... */
+	uint8_t		account_class;		/* 127: tally_account_class */
 } tally_dir_entry;
 
 typedef struct tally_event		/* 256 bytes */
@@ -398,6 +416,7 @@ TALLY_ASSERT(offsetof(tally_header, locks_since) == 1064);
 TALLY_ASSERT(sizeof(tally_probe) == 192);
 TALLY_ASSERT(offsetof(tally_probe, reason) == 72);
 TALLY_ASSERT(sizeof(tally_dir_entry) == 128);
+TALLY_ASSERT(offsetof(tally_dir_entry, account_class) == 127);
 TALLY_ASSERT(sizeof(tally_event) == 256);
 TALLY_ASSERT(sizeof(tally_slot_entry) == 384);
 TALLY_ASSERT(offsetof(tally_slot_entry, local_relations) == 376);

@@ -4,9 +4,9 @@
  *	  The names of statistics: open addressing, append-only, lock-free.
  *
  * Concurrency contract: a writer changes an entry from FREE to RESERVED by compare-and-swap, fills it, and
- * changes it to PUBLISHED (release); after that it never changes. A process that meets RESERVED waits a
- * moment and then skips the entry, since its writer may be dead. Entry 0 is "other::overflow" from the
- * beginning.
+ * changes it to PUBLISHED (release); after that its name never changes. A process that meets RESERVED waits a
+ * moment and then skips the entry, since its writer may be dead. Only a class of 0 may be replaced later.
+ * Entry 0 is "other::overflow" from the beginning.
  */
 #include "internal.h"
 
@@ -37,18 +37,28 @@ settled_state(tally_dir_entry *entry)
 
 static void
 publish(tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind kind,
-		const char *unit)
+		const char *unit, tally_account_class class)
 {
 	entry->kind = kind;
+	entry->account_class = (uint8_t) class;
 	entry->hash = hash;
 	tally_text(entry->name, sizeof(entry->name), name);
 	tally_text(entry->unit, sizeof(entry->unit), unit);
 	__atomic_store_n(&entry->state, TALLY_NAME_PUBLISHED, __ATOMIC_RELEASE);
 }
 
-/* A timer and an account of the same name are two entries. */
-uint32_t
-tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
+/* An entry from a writer that did not know classes. All writers that know them store the same. */
+static void
+complete(tally_dir_entry *entry, tally_account_class class)
+{
+	if (class != TALLY_CLASS_UNKNOWN &&
+		__atomic_load_n(&entry->account_class, __ATOMIC_RELAXED) == TALLY_CLASS_UNKNOWN)
+		__atomic_store_n(&entry->account_class, (uint8_t) class, __ATOMIC_RELAXED);
+}
+
+static uint32_t
+register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit,
+			   tally_account_class class)
 {
 	char		cut[TALLY_NAME_MAX];
 	uint32_t	count = segment->cold.directory.count;
@@ -61,7 +71,7 @@ tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, c
 		tally_dir_entry *first = tally_dir_at(segment, 0);
 
 		if (first->state == TALLY_NAME_FREE)		/* the creator, before the file has its name */
-			publish(first, hash, cut, kind, unit);
+			publish(first, hash, cut, kind, unit, class);
 		return 0;
 	}
 	for (uint32_t i = 0; i < count; i++)
@@ -75,7 +85,7 @@ tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, c
 			if (__atomic_compare_exchange_n(&entry->state, &state, TALLY_NAME_RESERVED, false,
 											__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			{
-				publish(entry, hash, cut, kind, unit);
+				publish(entry, hash, cut, kind, unit, class);
 				return at;
 			}
 			state = settled_state(entry);
@@ -83,8 +93,24 @@ tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, c
 		if (state == TALLY_NAME_PUBLISHED && entry->hash == hash &&
 			entry->kind == (uint32_t) kind &&
 			strncmp(entry->name, cut, sizeof(entry->name)) == 0)
+		{
+			complete(entry, class);
 			return at;
+		}
 	}
 	tally_count_one(&segment->header->overflow_directory);
 	return kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
+}
+
+/* A timer and an account of the same name are two entries. */
+uint32_t
+tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
+{
+	return register_entry(segment, name, kind, unit, TALLY_CLASS_UNKNOWN);
+}
+
+uint32_t
+tally_register_account(tally_segment *segment, const char *name, tally_account_class class)
+{
+	return register_entry(segment, name, TALLY_ACCOUNT, "ticks", class);
 }

@@ -205,8 +205,8 @@ tally_read_name(const tally_segment *segment, uint32_t number, tally_dir_entry *
 	entry = tally_dir_at(segment, number);
 	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != TALLY_NAME_PUBLISHED)
 		return TALLY_READ_ABSENT;
-	/* a published name never changes */
-	memcpy(copy, entry, sizeof(*copy));
+	/* a published name never changes; its class may be set once more */
+	tally_copy_words(copy, entry, sizeof(*copy));
 	terminate(copy->name, sizeof(copy->name));
 	terminate(copy->unit, sizeof(copy->unit));
 	return TALLY_READ_CONSISTENT;

@@ -35,6 +35,31 @@ the_same_name_gets_the_same_number(void **state)
 }
 
 static void
+an_account_gets_its_class_once(void **state)
+{
+	tally_options options;
+	tally_segment segment;
+	uint32_t	read,
+				cpu;
+
+	(void) state;
+	test_options(&options);
+	test_open(&segment, &options);
+	read = tally_register_account(&segment, "execute::wait::IO:DataFileRead", TALLY_CLASS_IO);
+	assert_int_equal(tally_dir_at(&segment, read)->account_class, TALLY_CLASS_IO);
+	assert_string_equal(tally_dir_at(&segment, read)->unit, "ticks");
+	assert_int_equal(tally_register_account(&segment, "execute::wait::IO:DataFileRead",
+											TALLY_CLASS_OTHER), read);
+	assert_int_equal(tally_dir_at(&segment, read)->account_class, TALLY_CLASS_IO);
+	/* an entry of a writer that did not know classes */
+	cpu = tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
+	assert_int_equal(tally_dir_at(&segment, cpu)->account_class, TALLY_CLASS_UNKNOWN);
+	assert_int_equal(tally_register_account(&segment, "execute::cpu", TALLY_CLASS_CPU), cpu);
+	assert_int_equal(tally_dir_at(&segment, cpu)->account_class, TALLY_CLASS_CPU);
+	test_close(&segment);
+}
+
+static void
 entry_zero_is_the_overflow_account(void **state)
 {
 	tally_options options;
@@ -205,6 +230,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_name_gets_the_same_number),
+		cmocka_unit_test(an_account_gets_its_class_once),
 		cmocka_unit_test(entry_zero_is_the_overflow_account),
 		cmocka_unit_test(a_long_name_is_cut_and_still_found),
 		cmocka_unit_test(a_full_directory_is_counted_and_accounts_share_the_overflow_account),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
  * Figures for people: three digits that matter, and a unit. The only place where a quantity
- * becomes text; the rules are those of the command's own tables (crates/tally/src/model/units.rs).
+ * becomes text; the rules are those of the command's own tables (crates/view/src/units.rs).
  */
 import { instant } from "./clock";
 import type { Zone } from "./clock";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
  * Characters that are not seen, or that change how others are seen, as the command writes them in
- * its text (crates/tally/src/escape.rs): \uXXXX. A report's JSON has them exactly; the page shows
+ * its text (crates/view/src/escape.rs): \uXXXX. A report's JSON has them exactly; the page shows
  * no other text than this.
  */
 

@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { show, startBrowser } from "./browser.mjs";
 import { load } from "./load.mjs";
 
-const rust = new URL("../../crates/tally/src/report/", import.meta.url);
+const rust = new URL("../../crates/report/src/", import.meta.url);
 const golden = (name) => readFile(new URL(`golden/${name}`, rust), "utf8");
 const { cell } = await load("units.ts");
 let body;

@@ -8,7 +8,7 @@ const { ticks } = await load("clock.ts");
 const plain = (text) => text.replace(/\u00a0/g, " ");
 
 test("durations are written as the command writes them", () => {
-    // The cases of crates/tally/src/model/units.rs.
+    // The cases of crates/view/src/units.rs.
     const cases = [
         [0, "0"],
         [3.12e-7, "312 ns"],

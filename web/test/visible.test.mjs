@@ -23,7 +23,7 @@ test("texts of a report are, and its figures stay", () => {
 });
 
 test("the command has the same list", async () => {
-    const source = await readFile(new URL("../../crates/tally/src/escape.rs", import.meta.url), "utf8");
+    const source = await readFile(new URL("../../crates/view/src/escape.rs", import.meta.url), "utf8");
     const table = /const UNSEEN: [^=]*= \[([^\]]*)\]/.exec(source)[1];
     const ranges = [...table.matchAll(/\((0x\w+), (0x\w+)\)/g)].map(([, from, to]) => [+from, +to]);
     assert.ok(ranges.length > 20);

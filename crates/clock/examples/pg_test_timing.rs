@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clock::kernel_clock::KERNEL_CLOCKS;
-use clock::{measure, Bench, Here, Source};
+use clock::{measure, Setup, Source, ThisMachine};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -51,8 +51,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Our mean over a second, with the machine's other clocks left alone.
 fn loop_ns() -> f64 {
     let sources: Vec<Box<dyn Source>> = vec![Box::new(KERNEL_CLOCKS[0])];
-    let bench = Bench { sources: &sources, reference: None, server: Some(0), platform: &Here };
-    let findings = measure(&bench, Duration::from_millis(1_800), &mut |_, _| {});
+    let setup =
+        Setup { sources: &sources, reference: None, server: Some(0), platform: &ThisMachine };
+    let findings = measure(&setup, Duration::from_millis(1_800), &mut |_, _| {});
     let steps = &findings.sources[0].steps;
     steps.total() as f64 / steps.count() as f64
 }

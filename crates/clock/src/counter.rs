@@ -3,7 +3,7 @@
 
 use crate::source::{Scope, Source};
 
-/// The counter, by one way of reading it. There is one only where it can be read.
+/// The counter, read in order with other instructions or not. Exists only where it can be read.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter<const ORDERED: bool>(());
 
@@ -12,7 +12,7 @@ pub struct Counter<const ORDERED: bool>(());
 fn refused() -> Option<String> {
     use rustix::process::{time_stamp_counter_readability, TimeStampCounterReadability};
     match time_stamp_counter_readability() {
-        // A kernel that does not know the question does not forbid it either.
+        // A kernel without this prctl does not forbid it either.
         Ok(TimeStampCounterReadability::Readable) | Err(_) => None,
         Ok(TimeStampCounterReadability::RaiseSIGSEGV) => {
             Some("this process may not read it (PR_SET_TSC)".into())
@@ -27,16 +27,16 @@ fn refused() -> Option<String> {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn refused() -> Option<String> {
-    Some("not known how to read it on this kind of processor".into())
+    Some("reading it is not implemented for this kind of processor".into())
 }
 
 /// The counter as pg_tally reads it.
 pub type Plain = Counter<false>;
-/// The counter by an instruction that waits for those before it.
+/// The counter, read after all earlier instructions.
 pub type Ordered = Counter<true>;
 
 impl<const ORDERED: bool> Counter<ORDERED> {
-    /// The counter, or why there is none to be read.
+    /// The counter, or why it cannot be read.
     pub fn new() -> Result<Self, String> {
         refused().map_or(Ok(Self(())), Err)
     }
@@ -86,7 +86,7 @@ impl<const ORDERED: bool> Source for Counter<ORDERED> {
     }
 }
 
-/// Whether the counter runs at one rate in every power state, as the processor says.
+/// Whether the processor reports that the counter has the same rate in every power state.
 pub fn invariant() -> bool {
     arch::invariant()
 }
@@ -98,7 +98,7 @@ mod arch {
     #[inline(always)]
     pub fn plain() -> u64 {
         // SAFETY: every x86-64 processor has rdtsc; it touches no memory, and a Counter exists
-        // only where the process was not forbidden it.
+        // only where the process is allowed to.
         unsafe { _rdtsc() }
     }
 
@@ -111,17 +111,17 @@ mod arch {
     }
 
     pub fn in_order() -> u64 {
-        // SAFETY: lfence and rdtsc are there on every x86-64 processor and touch no memory.
+        // SAFETY: every x86-64 processor has lfence and rdtsc; they touch no memory.
         unsafe {
             _mm_lfence();
             _rdtsc()
         }
     }
 
-    #[allow(unused_unsafe)] // newer compilers know that cpuid is there on every x86-64 processor
+    #[allow(unused_unsafe)] // newer compilers know that every x86-64 processor has cpuid
     pub fn invariant() -> bool {
         const POWER: u32 = 0x8000_0007;
-        // SAFETY: cpuid is there on every x86-64 processor and touches no memory.
+        // SAFETY: every x86-64 processor has cpuid; it touches no memory.
         let leaf = |leaf| unsafe { __cpuid(leaf) };
         leaf(0x8000_0000).eax >= POWER && leaf(POWER).edx & (1 << 8) != 0
     }

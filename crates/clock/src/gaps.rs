@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Time that passed while somebody read a clock as fast as possible, and could not: taken by the
-//! scheduler, or by an interrupt or the hypervisor.
+//! Gaps: time that passes while a thread reads a clock as fast as possible and does not run, because
+//! of the scheduler, an interrupt or the hypervisor.
 
 use serde::Serialize;
 
 use crate::platform::Platform;
 
-/// Between two readings so much must have passed to be called a gap, ns.
+/// The shortest time between two readings that counts as a gap, ns.
 pub const GAP_NS: f64 = 10_000.0;
 
 /// Gaps of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Lost {
-    /// How many.
+pub struct GapSum {
+    /// Their number.
     pub count: u64,
     /// Their sum, s.
     pub seconds: f64,
@@ -20,7 +20,7 @@ pub struct Lost {
     pub longest_seconds: f64,
 }
 
-impl Lost {
+impl GapSum {
     fn add(&mut self, seconds: f64) {
         self.count += 1;
         self.seconds += seconds;
@@ -28,44 +28,44 @@ impl Lost {
     }
 }
 
-/// All gaps, by who took the processor.
+/// All gaps, by cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Gaps {
-    /// How long was watched, s.
+    /// How long the clock was read, s.
     pub watched_seconds: f64,
-    /// Another thread ran: the scheduler gave us the processor anew.
-    pub scheduler: Lost,
-    /// The scheduler knows of nothing: an interrupt, or the hypervisor ran something else.
-    pub hypervisor: Lost,
-    /// The kernel does not tell which of the two.
-    pub unknown: Lost,
+    /// Another thread ran: the scheduler dispatched this one again.
+    pub scheduler: GapSum,
+    /// No dispatch: an interrupt, or the hypervisor ran something else.
+    pub hypervisor: GapSum,
+    /// The kernel does not count dispatches, so the cause is unknown.
+    pub unknown: GapSum,
 }
 
 impl Gaps {
     /// All kinds together.
-    pub fn all(&self) -> Lost {
+    pub fn all(&self) -> GapSum {
         let kinds = [self.scheduler, self.hypervisor, self.unknown];
-        Lost {
-            count: kinds.iter().map(|lost| lost.count).sum(),
-            seconds: kinds.iter().map(|lost| lost.seconds).sum(),
-            longest_seconds: kinds.iter().map(|lost| lost.longest_seconds).fold(0.0, f64::max),
+        GapSum {
+            count: kinds.iter().map(|gap| gap.count).sum(),
+            seconds: kinds.iter().map(|gap| gap.seconds).sum(),
+            longest_seconds: kinds.iter().map(|gap| gap.longest_seconds).fold(0.0, f64::max),
         }
     }
 }
 
-/// Tells gaps apart while one thread reads.
+/// Classifies the gaps of one thread.
 pub struct Watch<'a> {
     platform: &'a dyn Platform,
     dispatches: Option<u64>,
 }
 
 impl<'a> Watch<'a> {
-    /// From now on, for the calling thread.
+    /// Start for the calling thread.
     pub fn new(platform: &'a dyn Platform) -> Self {
         Self { platform, dispatches: platform.dispatches() }
     }
 
-    /// A step that took so long: a gap, or nothing of note.
+    /// Add a step of this length if it is a gap.
     pub fn note(&mut self, ns: f64, gaps: &mut Gaps) {
         if ns < GAP_NS {
             return;

@@ -5,7 +5,7 @@ use rustix::time::{clock_gettime, clock_gettime_dynamic, ClockId, DynamicClockId
 
 use crate::source::{Scope, Source};
 
-/// One of them. There is one only where the kernel lets it be read.
+/// A clock of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelClock {
     id: ClockId,
@@ -14,52 +14,37 @@ pub struct KernelClock {
     scope: Scope,
 }
 
-/// The one that the server times with: INSTR_TIME is CLOCK_MONOTONIC on Linux
+/// The server's clock: INSTR_TIME is CLOCK_MONOTONIC on Linux
 /// (src/include/portability/instr_time.h).
 pub const SERVERS: &str = "monotonic";
-/// The one that no time service adjusts, which others are compared with.
+/// The reference: no time service adjusts it.
 pub const REFERENCE: &str = "monotonic_raw";
 
-/// All that are tested. CLOCK_TAI is CLOCK_REALTIME and a constant.
-pub const KERNEL_CLOCKS: [KernelClock; 8] = {
-    use Scope::{Machine, Own};
-    const fn clock(
-        id: ClockId,
-        name: &'static str,
-        call: &'static str,
-        scope: Scope,
-    ) -> KernelClock {
-        KernelClock { id, name, call, scope }
-    }
-    [
-        clock(ClockId::Monotonic, SERVERS, "clock_gettime(CLOCK_MONOTONIC)", Machine),
-        clock(ClockId::MonotonicRaw, REFERENCE, "clock_gettime(CLOCK_MONOTONIC_RAW)", Machine),
-        clock(
-            ClockId::MonotonicCoarse,
-            "monotonic_coarse",
-            "clock_gettime(CLOCK_MONOTONIC_COARSE)",
-            Machine,
-        ),
-        clock(ClockId::Boottime, "boottime", "clock_gettime(CLOCK_BOOTTIME)", Machine),
-        clock(ClockId::Realtime, "realtime", "clock_gettime(CLOCK_REALTIME)", Machine),
-        clock(
-            ClockId::RealtimeCoarse,
-            "realtime_coarse",
-            "clock_gettime(CLOCK_REALTIME_COARSE)",
-            Machine,
-        ),
-        clock(
-            ClockId::ProcessCPUTime,
-            "process_cpu",
-            "clock_gettime(CLOCK_PROCESS_CPUTIME_ID)",
-            Own,
-        ),
-        clock(ClockId::ThreadCPUTime, "thread_cpu", "clock_gettime(CLOCK_THREAD_CPUTIME_ID)", Own),
-    ]
+macro_rules! clocks {
+    ($($id:ident $name:expr, $constant:literal, $scope:ident;)*) => {
+        [$(KernelClock {
+            id: ClockId::$id,
+            name: $name,
+            call: concat!("clock_gettime(CLOCK_", $constant, ")"),
+            scope: Scope::$scope,
+        }),*]
+    };
+}
+
+/// All clocks that are tested. CLOCK_TAI is CLOCK_REALTIME and a constant.
+pub const KERNEL_CLOCKS: [KernelClock; 8] = clocks! {
+    Monotonic SERVERS, "MONOTONIC", Machine;
+    MonotonicRaw REFERENCE, "MONOTONIC_RAW", Machine;
+    MonotonicCoarse "monotonic_coarse", "MONOTONIC_COARSE", Machine;
+    Boottime "boottime", "BOOTTIME", Machine;
+    Realtime "realtime", "REALTIME", Machine;
+    RealtimeCoarse "realtime_coarse", "REALTIME_COARSE", Machine;
+    ProcessCPUTime "process_cpu", "PROCESS_CPUTIME_ID", Own;
+    ThreadCPUTime "thread_cpu", "THREAD_CPUTIME_ID", Own;
 };
 
 impl KernelClock {
-    /// Why it cannot be read, a system call filter perhaps; None when it can.
+    /// Why it cannot be read (a system call filter, perhaps); None when it can.
     pub fn refused(&self) -> Option<String> {
         let answer = clock_gettime_dynamic(DynamicClockId::Known(self.id));
         answer.err().map(|errno| format!("the kernel refuses it: {}", std::io::Error::from(errno)))
@@ -95,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_clock_can_be_read_here_and_goes_on() {
+    fn every_clock_can_be_read_here_and_advances() {
         for clock in KERNEL_CLOCKS {
             assert_eq!(clock.refused(), None, "{}", clock.name());
             let before = clock.read();

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Clocks, tested: what a reading costs, how fine it is, whether it ever goes back, whether
-//! processors agree on it, how steadily it goes, and who takes the processor meanwhile.
+//! Tests of clocks: what a reading costs, how large the steps are, whether the clock ever goes back,
+//! whether processors agree, how steady the rate is, and who takes the processor meanwhile.
 //!
-//! A [`Source`] is anything that can be read, a [`Platform`] the processors that threads can be
-//! sent to. [`measure()`] runs all tests over some sources, [`Report::new`] makes figures of what
-//! was found and judges them. [`here()`] does both with the clocks of this machine. A made-up
-//! clock, or machine, with a known fault goes the same way: that is how the tests are tested.
+//! A [`Source`] is a clock, a [`Platform`] the processors on which threads run. [`measure()`] runs
+//! all tests over some sources, [`Report::new`] computes figures from the findings and assesses
+//! them. [`test_clocks()`] does both for this machine. The crate's own tests use simulated clocks
+//! and machines with known faults.
 //!
-//! Nothing here writes anything, changes a setting or needs a right; threads are bound to
-//! processors only while they measure.
+//! Nothing here writes, changes a setting or needs a privilege. Threads are bound to processors
+//! only while they measure.
 
+mod advice;
 pub mod counter;
+pub mod fault;
 pub mod gaps;
 pub mod kernel_clock;
 pub mod measure;
@@ -18,17 +20,20 @@ pub mod pair;
 pub mod platform;
 pub mod rate;
 pub mod report;
+pub mod roles;
 pub mod source;
 pub mod sources;
 pub mod steps;
 pub mod system;
+mod text;
 pub mod verdict;
 
-pub use gaps::{Gaps, Lost};
-pub use measure::{measure, Bench, Findings};
-pub use platform::{Here, Platform};
-pub use report::{Report, Tested};
+pub use fault::{Fault, FaultKind};
+pub use gaps::{GapSum, Gaps};
+pub use measure::{measure, Findings, Setup};
+pub use platform::{Platform, ThisMachine};
+pub use report::{ClockReport, Report};
+pub use roles::{Refused, Roles};
 pub use source::{Scope, Source};
-pub use sources::{here, pgtallys_now, servers_now, Refused, Roles};
+pub use sources::{pgtally_clock_cost, server_clock_cost, test_clocks};
 pub use system::System;
-pub use verdict::{Fault, FaultKind};

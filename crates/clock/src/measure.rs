@@ -1,97 +1,104 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The run: every source is read in a loop on every processor, then on one that moves from
-//! processor to processor, then on every two at once; meanwhile pairs of readings are taken for
-//! the rates.
+//! The measurement: each source is read in a loop on each processor, then by a thread that moves
+//! from processor to processor, then on every two processors at once. Meanwhile pairs of readings
+//! are taken for the rates.
 //!
-//! One thread does it all, and has an assistant on the other processor of a pair. The processors
-//! are tested one after the other, so that a machine at work loses no more than one or two of them.
+//! One thread does this, with an assistant on the other processor of a pair. The processors are
+//! tested one after the other, so a busy machine loses only one or two of them at a time.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::gaps::{Gaps, Watch};
-use crate::pair::{Effort, Found, Meeting, Side};
+use crate::pair::{Effort, Meeting, PairFindings, Side};
 use crate::platform::Platform;
-use crate::rate::Instant2;
+use crate::rate::ReadingPair;
 use crate::source::{Scope, Source};
 use crate::steps::{Backward, Steps};
 
-/// What is tested, and on what.
-pub struct Bench<'a> {
+/// The clocks and the machine of a test.
+pub struct Setup<'a> {
     /// The clocks.
     pub sources: &'a [Box<dyn Source>],
-    /// The one that rates are found by; none of the sources when there is none to trust.
+    /// The index of the clock that rates are compared with; None where no clock can be trusted.
     pub reference: Option<usize>,
-    /// The one that the server uses; it gets the most time, and gaps are seen by it.
+    /// The index of the server's clock; it gets the most time, and gaps are measured with it.
     pub server: Option<usize>,
     /// The machine.
     pub platform: &'a dyn Platform,
 }
 
-/// What was found of one source.
+/// The findings on one source.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
-    /// All steps in the loops.
+    /// The steps in all loops.
     pub steps: Steps,
-    /// What a reading took in each block of the loops, ns, by the clock of this program. It tells
-    /// the cost of a coarse clock too, and one gap in a block spoils only that.
+    /// The cost of a reading in each block of the loops, ns, by this program's clock. It is valid for
+    /// coarse clocks too, and a gap spoils one block only.
     pub blocks: Vec<f64>,
-    /// Steps back in them, by processor; None where we could not choose one.
+    /// Steps back in the loops, by processor; None where it could not be chosen.
     pub by_processor: Vec<(Option<u32>, Backward)>,
     /// Steps back from one processor to the next.
     pub migrating: Backward,
-    /// Each pair of processors.
-    pub pairs: Vec<(u32, u32, Found)>,
-    /// For the rate.
-    pub instants: Vec<Instant2>,
+    /// Every two processors.
+    pub pairs: Vec<(u32, u32, PairFindings)>,
+    /// Readings for the rate.
+    pub instants: Vec<ReadingPair>,
 }
 
-/// What was found.
+/// The findings of a measurement.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// In the order of the sources.
+    /// By source, in their order.
     pub sources: Vec<Measured>,
     /// The processors that were tested.
     pub processors: Vec<u32>,
-    /// How often the thread went to another processor.
+    /// How often the thread moved to another processor.
     pub migrations: u64,
-    /// In the loops of the server's clock.
+    /// The gaps in the loops of the server's clock.
     pub gaps: Gaps,
-    /// What could not be done, and why.
+    /// What could not be tested, and why.
     pub notes: Vec<String>,
     /// How long it took.
     pub elapsed: Duration,
 }
 
-/// Share of the time for moving about, and for pairs.
+/// Shares of the time for migrations and for pairs.
 const MIGRATING: f64 = 0.05;
 const PAIRS: f64 = 0.40;
-/// What any loop gets, and each test of a pair.
-const LEAST_LOOP: Duration = Duration::from_millis(1);
-const LEAST_PAIR: Duration = Duration::from_micros(200);
+/// The minimum for each loop, and for each test of a pair.
+const MIN_LOOP: Duration = Duration::from_millis(1);
+const MIN_PAIR: Duration = Duration::from_micros(200);
 const ROUNDS: u64 = 512;
-/// Readings between two looks at the time.
+/// Readings between two checks of the time.
 const BLOCK: u64 = 1024;
 /// How often pairs of readings are taken.
 const RATE_EVERY: Duration = Duration::from_millis(20);
 
-/// Read it so often in a loop; what one reading took, ns.
+/// Read a source in a loop of 1,024 readings. Returns the mean time of a reading, ns.
 pub fn block(source: &dyn Source, steps: &mut Steps, long: &mut dyn FnMut(u64)) -> f64 {
     let began = Instant::now();
     source.loop_over(BLOCK, steps, long);
     began.elapsed().as_nanos() as f64 / BLOCK as f64
 }
 
-/// Test them for about so long; more where there are many processors. `progress` is told what is
-/// under way and which share is done.
+/// The median; None of no values.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// Test the clocks for about `length`; longer where there are many processors. `progress` is called
+/// with the current step and the share that is done, 0 to 1.
 pub fn measure(
-    bench: &Bench,
+    setup: &Setup,
     length: Duration,
     progress: &mut (dyn FnMut(&'static str, f64) + Send),
 ) -> Findings {
-    // A thread of its own: where it is pinned ends with it.
+    // A thread of its own, because its affinity changes.
     let run = || {
-        let mut run = Run::new(bench, progress);
+        let mut run = Run::new(setup, progress);
         run.all(length);
         run.findings
     };
@@ -102,7 +109,7 @@ pub fn measure(
 }
 
 struct Run<'a, 'p> {
-    bench: &'a Bench<'a>,
+    setup: &'a Setup<'a>,
     progress: &'p mut (dyn FnMut(&'static str, f64) + Send),
     findings: Findings,
     began: Instant,
@@ -110,20 +117,20 @@ struct Run<'a, 'p> {
 }
 
 impl<'a, 'p> Run<'a, 'p> {
-    fn new(bench: &'a Bench<'a>, progress: &'p mut (dyn FnMut(&'static str, f64) + Send)) -> Self {
-        let sources = bench.sources.iter().map(|_| Measured::default()).collect();
+    fn new(setup: &'a Setup<'a>, progress: &'p mut (dyn FnMut(&'static str, f64) + Send)) -> Self {
+        let sources = setup.sources.iter().map(|_| Measured::default()).collect();
         let findings = Findings { sources, ..Findings::default() };
-        Self { bench, progress, findings, began: Instant::now(), rated: None }
+        Self { setup, progress, findings, began: Instant::now(), rated: None }
     }
 
     fn all(&mut self, length: Duration) {
-        let places = self.places();
+        let processors = self.processors();
         self.rate();
-        let several = places.len() > 1;
+        let several = processors.len() > 1;
         let rest = if several { MIGRATING + PAIRS } else { 0.0 };
-        self.loops(&places, length.mul_f64(1.0 - rest));
+        self.loops(&processors, length.mul_f64(1.0 - rest));
         if several {
-            let processors: Vec<u32> = places.iter().flatten().copied().collect();
+            let processors: Vec<u32> = processors.iter().flatten().copied().collect();
             self.migrate(&processors, length.mul_f64(MIGRATING));
             self.pairs(&processors, length.mul_f64(PAIRS));
         }
@@ -132,9 +139,9 @@ impl<'a, 'p> Run<'a, 'p> {
         self.findings.elapsed = self.began.elapsed();
     }
 
-    /// The processors that we can choose, or one unknown place.
-    fn places(&mut self) -> Vec<Option<u32>> {
-        let platform = self.bench.platform;
+    /// The processors that can be chosen, or one unknown processor.
+    fn processors(&mut self) -> Vec<Option<u32>> {
+        let platform = self.setup.platform;
         let chosen = platform.processors().and_then(|processors| {
             processors.iter().try_for_each(|processor| platform.pin(*processor))?;
             Ok(processors)
@@ -161,33 +168,33 @@ impl<'a, 'p> Run<'a, 'p> {
         }
     }
 
-    fn loops(&mut self, places: &[Option<u32>], length: Duration) {
-        let bench = self.bench;
-        let others = bench.sources.len().saturating_sub(usize::from(bench.server.is_some()));
-        // Half of the time for the server's clock, unless it is the only one or not there.
-        let servers = match (bench.server, others) {
+    fn loops(&mut self, processors: &[Option<u32>], length: Duration) {
+        let setup = self.setup;
+        let others = setup.sources.len().saturating_sub(usize::from(setup.server.is_some()));
+        // Half of the time for the server's clock, unless it is absent or the only one.
+        let servers = match (setup.server, others) {
             (None, _) => 0.0,
             (Some(_), 0) => 1.0,
             (Some(_), _) => 0.5,
         };
-        let each = length.div_f64(places.len() as f64);
-        let cells = (places.len() * bench.sources.len()) as f64;
+        let each = length.div_f64(processors.len() as f64);
+        let cells = (processors.len() * setup.sources.len()) as f64;
         let mut done = 0.0;
-        for place in places {
-            self.pin(*place);
-            for (at, source) in bench.sources.iter().enumerate() {
+        for processor in processors {
+            self.pin(*processor);
+            for (at, source) in setup.sources.iter().enumerate() {
                 (self.progress)(
                     "reading each clock in a loop",
                     done / cells * (1.0 - PAIRS - MIGRATING),
                 );
                 self.rate();
-                let time = if bench.server == Some(at) {
+                let time = if setup.server == Some(at) {
                     each.mul_f64(servers)
                 } else {
                     each.mul_f64((1.0 - servers) / others.max(1) as f64)
                 };
-                let gaps = bench.server == Some(at);
-                self.cell(at, source.as_ref(), *place, time.max(LEAST_LOOP), gaps);
+                let gaps = setup.server == Some(at);
+                self.cell(at, source.as_ref(), *processor, time.max(MIN_LOOP), gaps);
                 done += 1.0;
             }
         }
@@ -198,13 +205,13 @@ impl<'a, 'p> Run<'a, 'p> {
         &mut self,
         at: usize,
         source: &dyn Source,
-        place: Option<u32>,
+        processor: Option<u32>,
         time: Duration,
         gaps: bool,
     ) {
         let ns_per_tick = source.ns_per_tick().unwrap_or(1.0);
         let mut steps = Steps::default();
-        let mut watch = gaps.then(|| Watch::new(self.bench.platform));
+        let mut watch = gaps.then(|| Watch::new(self.setup.platform));
         let found = &mut self.findings.gaps;
         let mut long = |ticks: u64| {
             if let Some(watch) = &mut watch {
@@ -220,22 +227,22 @@ impl<'a, 'p> Run<'a, 'p> {
             self.findings.gaps.watched_seconds += steps.total() as f64 * ns_per_tick * 1e-9;
         }
         let measured = &mut self.findings.sources[at];
-        measured.by_processor.push((place, steps.backward()));
+        measured.by_processor.push((processor, steps.backward()));
         measured.steps.merge(&steps);
         measured.blocks.append(&mut blocks);
     }
 
-    /// From processor to processor, with a reading of every clock before and after.
+    /// Move from processor to processor, reading every clock before and after.
     fn migrate(&mut self, processors: &[u32], length: Duration) {
         (self.progress)("moving from processor to processor", 1.0 - PAIRS - MIGRATING);
-        let sources = self.bench.sources;
+        let sources = self.setup.sources;
         let began = Instant::now();
         let mut before = vec![0; sources.len()];
         for processor in processors.iter().cycle() {
             for (reading, source) in before.iter_mut().zip(sources) {
                 *reading = source.read();
             }
-            if self.bench.platform.pin(*processor).is_err() {
+            if self.setup.platform.pin(*processor).is_err() {
                 self.unpinned(*processor);
                 return;
             }
@@ -248,7 +255,7 @@ impl<'a, 'p> Run<'a, 'p> {
                 }
             }
             self.findings.migrations += 1;
-            // At least once from each to the next.
+            // At least once to each processor.
             if self.findings.migrations > processors.len() as u64 && began.elapsed() >= length {
                 return;
             }
@@ -256,11 +263,11 @@ impl<'a, 'p> Run<'a, 'p> {
     }
 
     fn pairs(&mut self, processors: &[u32], length: Duration) {
-        let sources = self.bench.sources;
+        let sources = self.setup.sources;
         let shared = sources.iter().filter(|source| source.scope() == Scope::Machine).count();
         let pairs = processors.len() * (processors.len() - 1) / 2;
         let tests = (pairs * shared * 2).max(1);
-        let time = length.div_f64(tests as f64).max(LEAST_PAIR);
+        let time = length.div_f64(tests as f64).max(MIN_PAIR);
         let effort = Effort { time, rounds: ROUNDS };
         let mut done = 0.0;
         for (i, one) in processors.iter().enumerate() {
@@ -284,23 +291,23 @@ impl<'a, 'p> Run<'a, 'p> {
         }
     }
 
-    /// All clocks of the machine, between here and another processor; None where the assistant
-    /// cannot go there.
-    fn pair(&self, other: u32, effort: Effort) -> Option<Vec<(usize, Found)>> {
-        let platform = self.bench.platform;
+    /// All clocks of the machine on this processor and another one; None where the assistant cannot
+    /// run there.
+    fn pair(&self, other: u32, effort: Effort) -> Option<Vec<(usize, PairFindings)>> {
+        let platform = self.setup.platform;
         let tests: Vec<(usize, &dyn Source, Meeting)> = self
-            .bench
+            .setup
             .sources
             .iter()
             .enumerate()
             .filter(|(_, source)| source.scope() == Scope::Machine)
             .map(|(at, source)| (at, source.as_ref(), Meeting::default()))
             .collect();
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
             let assistant = scope.spawn(|| {
                 let there = platform.pin(other).is_ok();
-                if tell.send(there).is_err() || !there {
+                if sender.send(there).is_err() || !there {
                     return Vec::new();
                 }
                 tests
@@ -308,10 +315,10 @@ impl<'a, 'p> Run<'a, 'p> {
                     .map(|(_, source, meeting)| meeting.run(Side::Other, *source, effort))
                     .collect()
             });
-            if !told.recv().unwrap_or(false) {
+            if !receiver.recv().unwrap_or(false) {
                 return None;
             }
-            let mut found: Vec<(usize, Found)> = tests
+            let mut found: Vec<(usize, PairFindings)> = tests
                 .iter()
                 .map(|(at, source, meeting)| (*at, meeting.run(Side::One, *source, effort)))
                 .collect();
@@ -323,9 +330,9 @@ impl<'a, 'p> Run<'a, 'p> {
         })
     }
 
-    fn pin(&mut self, place: Option<u32>) {
-        if let Some(processor) = place {
-            if self.bench.platform.pin(processor).is_err() {
+    fn pin(&mut self, processor: Option<u32>) {
+        if let Some(processor) = processor {
+            if self.setup.platform.pin(processor).is_err() {
                 self.unpinned(processor);
             }
         }
@@ -338,18 +345,18 @@ impl<'a, 'p> Run<'a, 'p> {
         }
     }
 
-    /// Pairs of readings of the reference and each other clock of the machine, now and then.
+    /// Take pairs of readings of the reference and each other clock of the machine, every 20 ms.
     fn rate(&mut self) {
-        let Some(at) = self.bench.reference else { return };
+        let Some(at) = self.setup.reference else { return };
         if self.rated.is_some_and(|rated| rated.elapsed() < RATE_EVERY) {
             return;
         }
-        let reference = self.bench.sources[at].as_ref();
+        let reference = self.setup.sources[at].as_ref();
         for (i, (measured, source)) in
-            self.findings.sources.iter_mut().zip(self.bench.sources).enumerate()
+            self.findings.sources.iter_mut().zip(self.setup.sources).enumerate()
         {
             if i != at && source.scope() == Scope::Machine {
-                measured.instants.push(Instant2::take(reference, source.as_ref()));
+                measured.instants.push(ReadingPair::take(reference, source.as_ref()));
             }
         }
         self.rated = Some(Instant::now());

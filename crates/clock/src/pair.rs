@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Two processors: does a clock tell both the same time?
+//! Whether a clock shows the same time on two processors.
 //!
-//! Two tests, each a race of two threads. In the *warp* test both read the clock under one lock
-//! and compare with the last reading, if the other left it there; one below it is a warp (so
-//! does Linux when it starts a processor, arch/x86/kernel/tsc_sync.c). In the *ping-pong* test the
-//! one reads, hands over to the other, which reads and hands back, and the one reads again. The
-//! other's reading was made between the two: so its clock is ahead of the one's by no less than
-//! (its reading - the later one) and no more than (its reading - the earlier one). Every round
-//! holds, so the tightest of all rounds bound what the clocks differ by, and no fast round is
-//! needed on both ways. It is the reasoning of network clocks: F. Cristian, Distributed
-//! Computing 3 (1989).
+//! Two tests, each with two threads. In the *warp* test both read the clock under one lock and
+//! compare with the last reading if the other thread made it; a reading below it is a warp (Linux
+//! does so when it starts a processor, arch/x86/kernel/tsc_sync.c). In the *ping-pong* test thread
+//! One reads, Other reads, and One reads again. Other's clock is ahead of One's by at least (its
+//! reading - the later one) and at most (its reading - the earlier one). Every round gives valid
+//! bounds, so the tightest of all rounds apply, and no round has to be fast in both directions.
+//! Network clocks are compared in the same way: F. Cristian, Distributed Computing 3 (1989).
 //!
-//! Each thread alone writes what it hands over, before the store that hands over: (A) releases,
-//! (B) acquires.
+//! Each thread writes what it passes on before the store that passes the turn: (A) releases, (B)
+//! acquires.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,20 +19,20 @@ use std::time::{Duration, Instant};
 use crate::source::Source;
 use crate::steps::Backward;
 
-/// Looks at what the other thread does before it is given the processor, which it may need.
+/// Spins before the thread yields its processor, which the other thread may need.
 const SPINS: u32 = 500;
 
-/// How long both tests of a pair last, and at least how much.
+/// The length of the tests of a pair.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Each test's time.
+    /// The time of each test.
     pub time: Duration,
-    /// Rounds of ping-pong, and readings compared in the warp test, that are made in any case.
+    /// The minimum of ping-pong rounds, and of readings compared in the warp test.
     pub rounds: u64,
 }
 
 impl Effort {
-    /// A machine that gives us hardly any time must not hold us for ever either.
+    /// Whether a test is over; it ends even on a machine that hardly runs it.
     fn over(&self, began: Instant, rounds: u64) -> bool {
         let elapsed = began.elapsed();
         let patience = 20 * self.time + Duration::from_millis(300);
@@ -42,41 +40,41 @@ impl Effort {
     }
 }
 
-/// What two processors' readings of one clock differ by, ticks; positive when the second is ahead.
+/// Bounds of the second processor's lead over the first, ticks; negative where it lags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// At least.
-    pub least: i64,
-    /// At most. Less than `least` when the difference changed meanwhile.
-    pub most: i64,
+    /// The lower bound.
+    pub min: i64,
+    /// The upper bound; below `min` when the lead changed meanwhile.
+    pub max: i64,
     /// Rounds of ping-pong.
     pub rounds: u64,
 }
 
 impl Bounds {
-    /// Whether there is a difference that no delay explains.
+    /// Whether the processors differ: no delay explains the bounds.
     pub fn proven(&self) -> bool {
-        self.rounds > 0 && (self.least > 0 || self.most < 0)
+        self.rounds > 0 && (self.min > 0 || self.max < 0)
     }
 }
 
-/// What was found of one pair.
+/// The findings on one pair of processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
-    /// Readings below one that was made before.
+pub struct PairFindings {
+    /// Readings below an earlier one.
     pub warps: Backward,
     /// Readings in the warp test that followed one of the other processor.
     pub readings: u64,
-    /// Of the ping-pong.
+    /// Bounds from the ping-pong test.
     pub bounds: Bounds,
 }
 
-/// Where the two threads meet, for one pair and one source.
+/// What the two threads share, for one pair and one source.
 #[derive(Debug, Default)]
 pub struct Meeting {
     lock: AtomicBool,
     last: AtomicU64,
-    /// Whose it is: 1 or 2, or 0 before the first.
+    /// The thread of the last reading: 1 or 2, 0 before the first.
     last_by: AtomicU64,
     turn: AtomicU64,
     reading: AtomicU64,
@@ -87,16 +85,16 @@ pub struct Meeting {
 /// Which of the two a thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The one that begins, measures and ends.
+    /// The thread that starts, measures and ends.
     One,
-    /// The one that answers.
+    /// The thread that answers.
     Other,
 }
 
 impl Meeting {
-    /// Both sides call this with the same source and effort; each gets its own half of the warps,
-    /// and side One the bounds.
-    pub fn run(&self, side: Side, source: &dyn Source, effort: Effort) -> Found {
+    /// Run the tests. Both threads call this with the same source and effort; each gets its own half
+    /// of the warps, and One gets the bounds.
+    pub fn run(&self, side: Side, source: &dyn Source, effort: Effort) -> PairFindings {
         self.ready.fetch_add(1, Ordering::AcqRel);
         patiently(|| self.ready.load(Ordering::Acquire) >= 2);
         let (warps, readings) = self.warp(side, source, effort);
@@ -104,10 +102,10 @@ impl Meeting {
             Side::One => self.ping(source, effort),
             Side::Other => self.pong(source),
         };
-        Found { warps, readings, bounds }
+        PairFindings { warps, readings, bounds }
     }
 
-    /// Each reading is compared with the last one, if that was the other's.
+    /// The warp test.
     fn warp(&self, side: Side, source: &dyn Source, effort: Effort) -> (Backward, u64) {
         let mine = side as u64 + 1;
         let (mut warps, mut readings) = (Backward::default(), 0);
@@ -131,7 +129,7 @@ impl Meeting {
         (warps, readings)
     }
 
-    /// Let the other have the lock, but do not wait for it for ever.
+    /// Wait a moment until the other thread takes the lock.
     fn give_way(&self, mine: u64) {
         for _ in 0..SPINS {
             if self.last_by.load(Ordering::Relaxed) != mine {
@@ -142,9 +140,9 @@ impl Meeting {
         std::thread::yield_now();
     }
 
-    /// An odd turn is the other's.
+    /// The ping-pong test of One. Odd turns are Other's.
     fn ping(&self, source: &dyn Source, effort: Effort) -> Bounds {
-        let mut bounds = Bounds { least: i64::MIN, most: i64::MAX, rounds: 0 };
+        let mut bounds = Bounds { min: i64::MIN, max: i64::MAX, rounds: 0 };
         let began = Instant::now();
         let mut turn = 0;
         while !effort.over(began, bounds.rounds) {
@@ -154,8 +152,8 @@ impl Meeting {
                 patiently(|| self.turn.load(Ordering::Acquire) == turn + 2); // (B)
                 let after = source.read_in_order();
                 let there = self.reading.load(Ordering::Relaxed);
-                bounds.least = bounds.least.max(there.wrapping_sub(after) as i64);
-                bounds.most = bounds.most.min(there.wrapping_sub(before) as i64);
+                bounds.min = bounds.min.max(there.wrapping_sub(after) as i64);
+                bounds.max = bounds.max.min(there.wrapping_sub(before) as i64);
                 bounds.rounds += 1;
                 turn += 2;
             }
@@ -164,6 +162,7 @@ impl Meeting {
         bounds
     }
 
+    /// The ping-pong test of Other.
     fn pong(&self, source: &dyn Source) -> Bounds {
         let mut turn = 1;
         loop {
@@ -173,7 +172,7 @@ impl Meeting {
                 over || self.turn.load(Ordering::Acquire) == turn // (B)
             });
             if over {
-                return Bounds { least: 0, most: 0, rounds: 0 };
+                return Bounds { min: 0, max: 0, rounds: 0 };
             }
             self.reading.store(source.read_in_order(), Ordering::Relaxed);
             self.turn.store(turn + 1, Ordering::Release); // (A)
@@ -182,7 +181,7 @@ impl Meeting {
     }
 }
 
-/// Spin until it holds.
+/// Spin until the condition holds.
 fn patiently(mut holds: impl FnMut() -> bool) {
     let mut spins = 0u32;
     while !holds() {

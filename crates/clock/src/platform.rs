@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The processors, and on which of them a thread runs.
+//! Processors, and the affinity of threads.
 
 use std::io;
 
+use process::Schedstat;
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 
-/// The machine as the tests need it.
+/// What the tests need of a machine.
 pub trait Platform: Sync {
     /// The processors that this process may use, by number.
     fn processors(&self) -> io::Result<Vec<u32>>;
 
-    /// Have the calling thread run on this one only, from the return on.
+    /// Bind the calling thread to a processor; it runs there on return.
     fn pin(&self, processor: u32) -> io::Result<()>;
 
-    /// How often the scheduler has given the calling thread a processor; None where the kernel
-    /// does not tell.
+    /// How often the scheduler has dispatched the calling thread; None where the kernel does not
+    /// count that.
     fn dispatches(&self) -> Option<u64>;
 }
 
 /// This machine.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Here;
+pub struct ThisMachine;
 
-impl Platform for Here {
+impl Platform for ThisMachine {
     fn processors(&self) -> io::Result<Vec<u32>> {
         let allowed = sched_getaffinity(None)?;
         Ok((0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect())
@@ -35,9 +36,7 @@ impl Platform for Here {
     }
 
     fn dispatches(&self) -> Option<u64> {
-        // Time on a processor, time waiting for one, times given one (proc_pid_schedstat).
-        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-        text.split_ascii_whitespace().nth(2)?.parse().ok()
+        Some(Schedstat::read("/proc/thread-self/schedstat".as_ref())?.dispatches)
     }
 }
 
@@ -46,26 +45,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_goes_where_it_is_pinned_and_waiting_is_a_dispatch() {
-        let processors = Here.processors().unwrap();
+    fn a_thread_runs_where_it_is_pinned_and_a_wait_is_a_dispatch() {
+        let processors = ThisMachine.processors().unwrap();
         assert!(!processors.is_empty());
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for processor in processors {
-                    Here.pin(processor).unwrap();
+                    ThisMachine.pin(processor).unwrap();
                     assert_eq!(rustix::thread::sched_getcpu(), processor as usize);
                 }
-                let before = Here.dispatches().unwrap();
+                let before = ThisMachine.dispatches().unwrap();
                 std::thread::sleep(std::time::Duration::from_millis(2));
-                assert!(Here.dispatches().unwrap() > before);
+                assert!(ThisMachine.dispatches().unwrap() > before);
             });
         });
     }
 
     #[test]
-    fn a_processor_that_is_not_there_is_refused() {
+    fn a_processor_that_does_not_exist_is_refused() {
         std::thread::scope(|scope| {
-            scope.spawn(|| assert!(Here.pin(CpuSet::MAX_CPU as u32 - 1).is_err()));
+            scope.spawn(|| assert!(ThisMachine.pin(CpuSet::MAX_CPU as u32 - 1).is_err()));
         });
     }
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How fast a clock goes by another one: a straight line through pairs of readings, with its error.
+//! The rate of a clock by another one: a straight line through pairs of readings, with its error.
 
 use crate::source::Source;
 
-/// One instant by two clocks.
+/// Readings of two clocks at one instant.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Instant2 {
-    /// By the reference, its ticks.
+pub struct ReadingPair {
+    /// Ticks of the reference.
     pub reference: u64,
-    /// By the clock in question, its ticks.
+    /// Ticks of the clock.
     pub ticks: u64,
-    /// How much of the reference passed around the reading: it lies within.
+    /// Ticks of the reference from before to after the clock's reading.
     pub width: u64,
 }
 
-impl Instant2 {
-    /// Now: a reading between two of the reference, the tightest of some.
+impl ReadingPair {
+    /// Read now: the clock between two readings of the reference; the tightest of nine tries.
     pub fn take(reference: &dyn Source, source: &dyn Source) -> Self {
         let one = || {
             let before = reference.read_in_order();
@@ -27,24 +27,24 @@ impl Instant2 {
     }
 }
 
-/// A rate.
+/// The rate of a clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     /// Ticks of the clock in one tick of the reference.
     pub ticks: f64,
-    /// Half the width of its 95 % interval, as a share of it.
+    /// Half-width of the 95 % confidence interval, as a share of the rate.
     pub error: f64,
-    /// The most that a pair lies off the line, ticks of the reference.
+    /// Maximum distance of a pair from the line, ticks of the reference.
     pub off: f64,
     /// From the first pair to the last, ticks of the reference.
     pub span: f64,
 }
 
 impl Rate {
-    /// The least-squares line through the pairs; None from fewer than three. Its error is that of
-    /// the slope by what the pairs lie off it, twice over, and what the width of a reading at
-    /// either end leaves open, and `step`: how many ticks the clock advances by at once.
-    pub fn of(instants: &[Instant2], step: u64) -> Option<Self> {
+    /// The least-squares line through the pairs; None for fewer than three. The error is twice the
+    /// slope's standard error, plus the uncertainty from the width of the readings at either end and
+    /// from `step`, the ticks by which the clock advances at once.
+    pub fn of(instants: &[ReadingPair], step: u64) -> Option<Self> {
         let first = instants.first().filter(|_| instants.len() >= 3)?;
         let n = instants.len() as f64;
         let points = || {
@@ -80,9 +80,9 @@ impl Rate {
 mod tests {
     use super::*;
 
-    fn instants(ticks: impl Fn(u64) -> u64) -> Vec<Instant2> {
+    fn instants(ticks: impl Fn(u64) -> u64) -> Vec<ReadingPair> {
         let at = (0..31).map(|i| 7_000_000_000 + i * 100_000_000);
-        at.map(|reference| Instant2 { reference, ticks: ticks(reference), width: 50 }).collect()
+        at.map(|reference| ReadingPair { reference, ticks: ticks(reference), width: 50 }).collect()
     }
 
     #[test]

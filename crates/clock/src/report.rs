@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The findings as figures in seconds; as JSON they are described in docs/clock.md.
+//! The report: figures in seconds. docs/clock.md describes them as JSON.
 
 use serde::Serialize;
 
+use crate::fault::Fault;
 use crate::gaps::Gaps;
-use crate::measure::{Findings, Measured};
-use crate::pair::Found;
+use crate::measure::{median, Measured};
+use crate::pair::PairFindings;
 use crate::rate::Rate;
+use crate::roles::{Refused, Roles};
 use crate::source::{Scope, Source};
-use crate::sources::{Refused, Roles};
 use crate::steps::{Backward, Steps};
 use crate::system::System;
-use crate::verdict::{self, Fault};
 
-/// Everything that is known after a run.
+/// The result of a test of clocks.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Whether the clocks that the server and pg_tally use can be relied on.
     pub fit: bool,
-    /// The same in a sentence, with the reasons.
+    /// The verdict in a sentence, with the reasons.
     pub verdict: String,
-    /// What to do about it.
+    /// Advice.
     pub advice: Vec<String>,
     /// How long the tests took.
     pub elapsed_seconds: f64,
     /// What could not be tested, and why.
     pub notes: Vec<String>,
-    /// What the kernel says.
+    /// What the kernel reports on its clocks.
     pub system: System,
     /// The processors that were tested.
     pub processors: Vec<u32>,
-    /// How often a thread moved from one to another.
+    /// How often the thread moved to another processor.
     pub migrations: u64,
     /// The clocks.
-    pub sources: Vec<Tested>,
+    pub sources: Vec<ClockReport>,
     /// Clocks that could not be read.
     pub refused: Vec<Refused>,
-    /// Who took the processor while the server's clock was read.
+    /// Time in which the processor did something else while the server's clock was read.
     pub gaps: Gaps,
 }
 
-/// One clock.
+/// A clock that was tested.
 #[derive(Debug, Clone, Serialize)]
-pub struct Tested {
+pub struct ClockReport {
     /// Its short name.
     pub name: String,
     /// How it is read.
@@ -51,184 +51,136 @@ pub struct Tested {
     pub used_by: Vec<&'static str>,
     /// Ticks in a second.
     pub ticks_per_second: f64,
-    /// What a reading takes in a loop.
+    /// What a reading costs.
     pub loop_cost: LoopCost,
-    /// How fine it is.
+    /// The size of its steps.
     pub resolution: Resolution,
     /// Steps back in the loops.
-    pub backward: Back,
-    /// The same by processor.
+    pub backward: BackwardSteps,
+    /// Steps back by processor.
     pub processors: Vec<OnProcessor>,
-    /// Steps back from one processor to the next; None of a clock of processor time.
-    pub migrating: Option<Back>,
-    /// Each two processors.
+    /// Steps back from one processor to the next; None for a clock of processor time.
+    pub migrating: Option<BackwardSteps>,
+    /// Every two processors.
     pub pairs: Vec<Pair>,
-    /// How fast it goes; None of the reference, and of clocks of processor time.
+    /// Its rate; None for the reference and for clocks of processor time.
     pub rate: Option<AgainstReference>,
-    /// What is wrong with it as a clock to time with.
+    /// Its faults as a clock to time with.
     pub faults: Vec<Fault>,
 }
 
 /// Seconds from one reading to the next.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoopCost {
-    /// Readings.
+    /// Number of readings.
     pub readings: u64,
-    /// The mean, as pg_test_timing has it, gaps included.
+    /// The mean, gaps included, as in pg_test_timing.
     pub mean_seconds: f64,
-    /// The median over blocks of 1,024 readings: what one takes when nothing interferes.
+    /// The median over blocks of 1,024 readings: the cost when nothing interferes.
     pub typical_seconds: f64,
-    /// Quantiles, exact to the tick.
+    /// Median, exact to the tick.
     pub p50_seconds: f64,
-    /// 90 %.
+    /// 90th percentile.
     pub p90_seconds: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99_seconds: f64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p999_seconds: f64,
-    /// The longest.
+    /// Maximum.
     pub max_seconds: f64,
-    /// How many took less than 1, 2, 4, 8, ... ns, and no less than half of that.
+    /// How many readings took less than 1, 2, 4, 8, ... ns, and at least half of that.
     pub powers_of_two: Vec<u64>,
 }
 
-/// How fine a clock is.
+/// The size of a clock's steps.
 #[derive(Debug, Clone, Serialize)]
 pub struct Resolution {
-    /// The shortest step that is not zero.
-    pub least_step_seconds: Option<f64>,
-    /// What all steps are multiples of.
+    /// The shortest step other than zero.
+    pub min_step_seconds: Option<f64>,
+    /// The largest value of which all steps are multiples.
     pub grain_seconds: Option<f64>,
-    /// Share of the readings that were equal to the one before.
+    /// Share of the readings that equalled the one before, 0 to 1.
     pub unchanged_share: f64,
 }
 
 /// Steps back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Back {
-    /// How many.
+pub struct BackwardSteps {
+    /// Number of steps.
     pub count: u64,
-    /// The largest.
+    /// The largest one.
     pub largest_seconds: f64,
 }
 
 /// Steps back on one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OnProcessor {
-    /// Which; None where it could not be chosen.
+    /// Its number; None where it could not be chosen.
     pub processor: Option<u32>,
-    /// What was seen there.
+    /// Steps back on it.
     #[serde(flatten)]
-    pub backward: Back,
+    pub backward: BackwardSteps,
 }
 
-/// Two processors.
+/// The clock on two processors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pair {
-    /// Which.
+    /// Their numbers.
     pub processors: [u32; 2],
-    /// Readings below one that was made before on the other.
-    pub warps: Back,
-    /// Readings that were compared with the other's last one.
+    /// Readings below an earlier one of the other processor.
+    pub warps: BackwardSteps,
+    /// Readings that were compared with the other processor's last one.
     pub readings: u64,
-    /// By how much the second is ahead of the first, at least; negative when it may be behind.
-    pub least_seconds: Option<f64>,
-    /// At most.
-    pub most_seconds: Option<f64>,
-    /// Rounds of ping-pong that say so.
+    /// Lower bound of the second processor's lead; negative where it may lag.
+    pub min_offset_seconds: Option<f64>,
+    /// Upper bound of the second processor's lead.
+    pub max_offset_seconds: Option<f64>,
+    /// Rounds of ping-pong that the bounds are from.
     pub rounds: u64,
     /// Whether they differ: zero is not between the bounds.
     pub proven: bool,
 }
 
-/// A clock's rate by the reference.
+/// A clock's rate, measured with the reference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AgainstReference {
-    /// The reference.
+    /// The reference's name.
     pub against: String,
-    /// By how much it is faster than it should be, millionths; None where that is not known.
+    /// How much faster it runs than it should, ppm; None where that is unknown.
     pub ppm: Option<f64>,
-    /// Half the width of the 95 % interval, millionths.
+    /// Half-width of the 95 % confidence interval, ppm.
     pub error_ppm: f64,
-    /// The furthest that a reading was off the straight line.
+    /// Maximum distance of a reading from the straight line.
     pub off_seconds: f64,
 }
 
 impl Report {
-    /// From what was found of these sources.
-    pub fn new(
-        sources: &[Box<dyn Source>],
-        findings: &Findings,
-        mut refused: Vec<Refused>,
-        roles: &Roles,
-        system: System,
-    ) -> Self {
-        let mut notes = findings.notes.clone();
-        if let Some(online) = system.online {
-            let tested = findings.processors.len();
-            if tested > 0 && (tested as u32) < online {
-                notes.push(format!(
-                    "{tested} of {online} processors were tested: this process may use no others"
-                ));
-            }
-        }
-        let nominal = system.counter.as_ref().map(|counter| counter.hz);
-        let mut tested = Vec::new();
-        for (source, measured) in sources.iter().zip(&findings.sources) {
-            match Tested::new(source.as_ref(), measured, roles, nominal) {
-                Some(source) => tested.push(source),
-                None => refused.push(Refused {
-                    name: source.name().into(),
-                    reason: "how long its tick is cannot be found, for there is nothing to \
-                             compare it with"
-                        .into(),
-                }),
-            }
-        }
-        let judged = verdict::judge(&tested, &refused, roles);
-        let mut report = Self {
-            fit: judged.fit,
-            verdict: judged.sentence,
-            advice: Vec::new(),
-            elapsed_seconds: findings.elapsed.as_secs_f64(),
-            notes,
-            system,
-            processors: findings.processors.clone(),
-            migrations: findings.migrations,
-            sources: tested,
-            refused,
-            gaps: findings.gaps.clone(),
-        };
-        report.advice = verdict::advice(&report);
-        report
-    }
-
-    /// The source of this name.
-    pub fn source(&self, name: &str) -> Option<&Tested> {
+    /// The clock of this name.
+    pub fn source(&self, name: &str) -> Option<&ClockReport> {
         self.sources.iter().find(|source| source.name == name)
     }
 
-    /// The one that this user uses: "server" or "pgtally".
-    pub fn used_by(&self, user: &str) -> Option<&Tested> {
+    /// The clock that `user` reads: "server" or "pgtally".
+    pub fn used_by(&self, user: &str) -> Option<&ClockReport> {
         self.sources.iter().find(|source| source.used_by.contains(&user))
     }
 }
 
-impl Tested {
-    /// None where the length of its tick is not known.
-    fn new(
+impl ClockReport {
+    /// The figures of a clock, without its faults. None where the length of its tick is unknown.
+    pub(crate) fn new(
         source: &dyn Source,
         measured: &Measured,
         roles: &Roles,
         nominal: Option<f64>,
     ) -> Option<Self> {
-        // Equal readings show that it stands still between its steps.
-        let step = measured.steps.least().filter(|_| measured.steps.zeros() > 0).unwrap_or(0);
+        // Equal readings show that it rests between its steps.
+        let step = measured.steps.min().filter(|_| measured.steps.zeros() > 0).unwrap_or(0);
         let rate = Rate::of(&measured.instants, step);
         let found = rate.map(|rate| 1.0 / rate.ticks).or(nominal.map(|hz| 1e9 / hz));
         let ns_per_tick = source.ns_per_tick().or(found)?;
         let name = source.name().to_string();
-        // A clock in nanoseconds should go as fast as the reference, a counter at its nominal rate.
+        // A clock in nanoseconds should run as fast as the reference, a counter at its nominal rate.
         let should =
             if source.ns_per_tick().is_some() { Some(1.0) } else { nominal.map(|hz| hz / 1e9) };
         let used_by = [
@@ -237,7 +189,7 @@ impl Tested {
             (&roles.reference, "reference"),
         ];
         let shared = source.scope() == Scope::Machine;
-        let mut tested = Self {
+        Some(Self {
             call: source.call().into(),
             used_by: used_by
                 .iter()
@@ -247,16 +199,16 @@ impl Tested {
             ticks_per_second: 1e9 / ns_per_tick,
             loop_cost: LoopCost::new(measured, ns_per_tick)?,
             resolution: Resolution::new(&measured.steps, ns_per_tick),
-            backward: Back::new(measured.steps.backward(), ns_per_tick),
+            backward: BackwardSteps::new(measured.steps.backward(), ns_per_tick),
             processors: measured
                 .by_processor
                 .iter()
                 .map(|(processor, backward)| OnProcessor {
                     processor: *processor,
-                    backward: Back::new(*backward, ns_per_tick),
+                    backward: BackwardSteps::new(*backward, ns_per_tick),
                 })
                 .collect(),
-            migrating: shared.then(|| Back::new(measured.migrating, ns_per_tick)),
+            migrating: shared.then(|| BackwardSteps::new(measured.migrating, ns_per_tick)),
             pairs: measured.pairs.iter().map(|pair| Pair::new(pair, ns_per_tick)).collect(),
             rate: rate.map(|rate| AgainstReference {
                 against: roles.reference.clone(),
@@ -266,9 +218,7 @@ impl Tested {
             }),
             faults: Vec::new(),
             name,
-        };
-        tested.faults = verdict::faults(&tested);
-        Some(tested)
+        })
     }
 }
 
@@ -285,7 +235,7 @@ impl LoopCost {
             p90_seconds: quantile(0.9)?,
             p99_seconds: quantile(0.99)?,
             p999_seconds: quantile(0.999)?,
-            max_seconds: steps.longest().map(seconds)?,
+            max_seconds: steps.max().map(seconds)?,
             powers_of_two: steps.powers_of_two(ns_per_tick),
         })
     }
@@ -295,14 +245,14 @@ impl Resolution {
     fn new(steps: &Steps, ns_per_tick: f64) -> Self {
         let seconds = |ticks: u64| ticks as f64 * ns_per_tick * 1e-9;
         Self {
-            least_step_seconds: steps.least().map(seconds),
+            min_step_seconds: steps.min().map(seconds),
             grain_seconds: steps.grain().map(seconds),
             unchanged_share: steps.zeros() as f64 / steps.count().max(1) as f64,
         }
     }
 }
 
-impl Back {
+impl BackwardSteps {
     fn new(backward: Backward, ns_per_tick: f64) -> Self {
         Self {
             count: backward.count,
@@ -312,24 +262,17 @@ impl Back {
 }
 
 impl Pair {
-    fn new((one, other, found): &(u32, u32, Found), ns_per_tick: f64) -> Self {
+    fn new((one, other, found): &(u32, u32, PairFindings), ns_per_tick: f64) -> Self {
         let bounds = found.bounds;
         let seconds = |ticks: i64| (bounds.rounds > 0).then_some(ticks as f64 * ns_per_tick * 1e-9);
         Self {
             processors: [*one, *other],
-            warps: Back::new(found.warps, ns_per_tick),
+            warps: BackwardSteps::new(found.warps, ns_per_tick),
             readings: found.readings,
-            least_seconds: seconds(bounds.least),
-            most_seconds: seconds(bounds.most),
+            min_offset_seconds: seconds(bounds.min),
+            max_offset_seconds: seconds(bounds.max),
             rounds: bounds.rounds,
             proven: bounds.proven(),
         }
     }
-}
-
-/// The middle one; none of none.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
 }

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The steps of a clock from one reading to the next, every one of them kept: what a reading
-//! costs, how fine the clock is, and whether it ever goes back.
+//! All steps of a clock from one reading to the next: the cost of a reading, the clock's resolution,
+//! and whether it ever goes back.
 
-/// A step of at least so many ticks is long: kept in a list rather than counted in a table.
+/// Steps of at least this many ticks are kept in a list, shorter ones are counted in a table.
 pub const LONG: u64 = 4096;
 
-/// What came back.
+/// Steps back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backward {
-    /// How many readings were less than the one before.
+    /// Number of readings below the one before.
     pub count: u64,
-    /// By how many ticks at most.
+    /// The largest step back, ticks.
     pub largest: u64,
 }
 
 impl Backward {
-    /// One more, of so many ticks.
+    /// Add a step of this size.
     pub fn add(&mut self, ticks: u64) {
         self.count += 1;
         self.largest = self.largest.max(ticks);
     }
 
-    /// Those of another place as well.
+    /// Add the steps of another processor.
     pub fn merge(&mut self, other: Backward) {
         self.count += other.count;
         self.largest = self.largest.max(other.largest);
     }
 }
 
-/// All steps that were seen.
+/// The steps of a clock.
 #[derive(Debug, Clone)]
 pub struct Steps {
-    /// How many were of so many ticks.
+    /// Number of steps, by ticks.
     short: Box<[u64; LONG as usize]>,
     long: Vec<u64>,
     backward: Backward,
@@ -48,8 +48,8 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Take so many readings. A step is from one call of `read` to the next, and holds, as in
-    /// pg_test_timing, what it takes to note the one before.
+    /// Add this number of readings. A step is from one call of `read` to the next and includes, as in
+    /// pg_test_timing, the recording of the step before.
     #[inline(always)]
     pub fn take(&mut self, readings: u64, read: impl Fn() -> u64, long: &mut dyn FnMut(u64)) {
         let mut last = read();
@@ -60,14 +60,14 @@ impl Steps {
             if step < LONG {
                 self.short[step as usize] += 1;
             } else {
-                self.rare(step, long);
+                self.add_long(step, long);
                 last = read();
             }
         }
     }
 
     #[cold]
-    fn rare(&mut self, step: u64, long: &mut dyn FnMut(u64)) {
+    fn add_long(&mut self, step: u64, long: &mut dyn FnMut(u64)) {
         // No clock runs for 2^63 ticks between two readings: that is a step back.
         if step > u64::MAX / 2 {
             self.backward.add(step.wrapping_neg());
@@ -82,7 +82,7 @@ impl Steps {
         self.backward
     }
 
-    /// How many steps there are, those back left out.
+    /// Number of steps, without those back.
     pub fn count(&self) -> u64 {
         self.short.iter().sum::<u64>() + self.long.len() as u64
     }
@@ -93,24 +93,24 @@ impl Steps {
             + self.long.iter().sum::<u64>()
     }
 
-    /// Readings that showed no time passed.
+    /// Readings that equalled the one before.
     pub fn zeros(&self) -> u64 {
         self.short[0]
     }
 
     /// The longest, ticks.
-    pub fn longest(&self) -> Option<u64> {
+    pub fn max(&self) -> Option<u64> {
         let short = self.sized().map(|(ticks, _)| ticks).last();
         self.long.iter().copied().max().or(short)
     }
 
     /// The shortest that is not zero, ticks.
-    pub fn least(&self) -> Option<u64> {
+    pub fn min(&self) -> Option<u64> {
         let short = self.sized().map(|(ticks, _)| ticks).find(|ticks| *ticks > 0);
         short.or_else(|| self.long.iter().copied().min())
     }
 
-    /// What all steps are multiples of, ticks: the clock advances by no less.
+    /// The largest value of which all steps are multiples, ticks.
     pub fn grain(&self) -> Option<u64> {
         let short = self.sized().map(|(ticks, _)| ticks);
         match short.chain(self.long.iter().copied()).fold(0, greatest_common_divisor) {
@@ -119,8 +119,7 @@ impl Steps {
         }
     }
 
-    /// The least step, in ticks, that at least this share of all steps do not exceed: exact, not
-    /// a bucket's limit. None without steps.
+    /// The quantile of this share, ticks: exact, not a bucket's limit. None without steps.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((share * self.count() as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -135,8 +134,8 @@ impl Steps {
         long.get((rank - seen) as usize - 1).or(long.last()).copied()
     }
 
-    /// How many steps took less than 1, 2, 4, 8, ... nanoseconds, but not less than half of it;
-    /// up to the last that is not empty.
+    /// Number of steps of less than 1, 2, 4, 8, ... nanoseconds, and at least half of that, up to the
+    /// last that is not 0.
     pub fn powers_of_two(&self, ns_per_tick: f64) -> Vec<u64> {
         let mut powers = Vec::new();
         for (ticks, count) in self.sized().chain(self.long.iter().map(|ticks| (*ticks, 1))) {
@@ -150,7 +149,7 @@ impl Steps {
         powers
     }
 
-    /// Those of another place as well.
+    /// Add the steps of another loop.
     pub fn merge(&mut self, other: &Steps) {
         for (mine, theirs) in self.short.iter_mut().zip(other.short.iter()) {
             *mine += theirs;
@@ -159,7 +158,7 @@ impl Steps {
         self.backward.merge(other.backward);
     }
 
-    /// The short ones: ticks, and how many there are.
+    /// Short steps: ticks, and the number of steps.
     fn sized(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         (0..).zip(self.short.iter().copied()).filter(|(_, count)| *count > 0)
     }
@@ -198,9 +197,9 @@ mod tests {
         assert_eq!(steps.count(), 7);
         assert_eq!(steps.total(), 10_100);
         assert_eq!(steps.zeros(), 1);
-        assert_eq!(steps.least(), Some(10));
+        assert_eq!(steps.min(), Some(10));
         assert_eq!(steps.grain(), Some(10));
-        assert_eq!(steps.longest(), Some(10_000));
+        assert_eq!(steps.max(), Some(10_000));
         for (share, ticks) in [(0.0, 0), (0.14, 0), (0.5, 10), (0.7, 20), (0.85, 50), (1.0, 10_000)]
         {
             assert_eq!(steps.quantile(share), Some(ticks), "{share}");
@@ -220,7 +219,7 @@ mod tests {
     #[test]
     fn nothing_read_is_nothing_known() {
         let none = Steps::default();
-        assert_eq!((none.quantile(0.5), none.least(), none.longest()), (None, None, None));
+        assert_eq!((none.quantile(0.5), none.min(), none.max()), (None, None, None));
         assert_eq!(none.grain(), None);
         assert!(none.powers_of_two(1.0).is_empty());
     }
@@ -230,7 +229,7 @@ mod tests {
         let (mut one, _) = steps(&[0, 10, 20]);
         let (other, _) = steps(&[5, 4, 4, 5_004, 5_004]);
         one.merge(&other);
-        assert_eq!((one.count(), one.total(), one.longest()), (3, 5_020, Some(5_000)));
+        assert_eq!((one.count(), one.total(), one.max()), (3, 5_020, Some(5_000)));
         assert_eq!(one.backward(), Backward { count: 1, largest: 1 });
     }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel says of its clocks: the source it uses, those it could, and the rate that it
-//! takes the processor's counter to have.
+//! What the kernel reports on clocks: its clock sources, and the rate of the processor's counter.
 
 use std::path::Path;
 
@@ -8,38 +7,38 @@ use rustix::fs::{open, Mode, OFlags};
 use rustix::io::{read, Errno};
 use serde::Serialize;
 
-/// What it says. What it does not say is empty or None.
+/// The kernel's clocks. What the kernel does not report is empty or None.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct System {
     /// The clock source in use.
     pub clock_source: Option<String>,
-    /// Those that could be.
+    /// The available clock sources.
     pub available: Vec<String>,
-    /// Processors that are switched on.
+    /// Number of processors that are online.
     pub online: Option<u32>,
     /// Whether this is a virtual machine.
     pub virtual_machine: bool,
-    /// Whether the counter runs at one rate (constant_tsc) in all states (nonstop_tsc).
+    /// Whether the counter has a constant rate (constant_tsc) in all power states (nonstop_tsc).
     pub steady_counter: bool,
     /// The counter's rate.
     pub counter: Option<Nominal>,
-    /// Why the kernel gave the counter up as a clock source, in its own words.
+    /// Why the kernel rejected the counter as a clock source, in its own words.
     pub given_up: Option<String>,
 }
 
-/// A rate, and who says it.
+/// A rate, and its source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Nominal {
     /// Ticks in a second.
     pub hz: f64,
-    /// By how much that may be off for the digits it is written with.
+    /// The maximum rounding error.
     pub rounding_hz: f64,
-    /// Where it stands.
-    pub said_by: &'static str,
+    /// Where it was found.
+    pub source: &'static str,
 }
 
 impl System {
-    /// Read it under this root: / but in tests.
+    /// Read the kernel's files below this root: `/`, except in tests.
     pub fn read(root: &Path) -> Self {
         let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
         let sources = "sys/devices/system/clocksource/clocksource0";
@@ -71,7 +70,7 @@ fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// How many numbers a list such as "0-3,8" holds.
+/// The number of processors in a list such as "0-3,8".
 fn listed(list: &str) -> Option<u32> {
     list.split(',')
         .map(|part| {
@@ -82,7 +81,7 @@ fn listed(list: &str) -> Option<u32> {
         .sum()
 }
 
-/// The kernel's log as far as it is kept; empty without the right to read it.
+/// The kernel's log; empty without the privilege to read it.
 fn kernel_log(root: &Path) -> String {
     let path = root.join("dev/kmsg");
     let Ok(file) = open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
@@ -91,11 +90,11 @@ fn kernel_log(root: &Path) -> String {
     };
     let (mut log, mut record) = (Vec::new(), [0; 8192]);
     loop {
-        // One record with each call.
+        // Each call returns one record.
         match read(&file, &mut record) {
             Ok(0) => break,
             Ok(length) => log.extend_from_slice(&record[..length]),
-            // Records were overwritten before we came to them.
+            // Records were overwritten before they were read.
             Err(Errno::PIPE | Errno::INTR) => {}
             Err(_) => break,
         }
@@ -103,9 +102,9 @@ fn kernel_log(root: &Path) -> String {
     String::from_utf8_lossy(&log).into_owned()
 }
 
-/// The last rate that the kernel has settled on: that of the start, or one refined later.
+/// The kernel's last calibration: of the boot, or refined later.
 fn from_log(log: &str) -> Option<Nominal> {
-    let told = |line: &str| {
+    let rate = |line: &str| {
         let words = line.split_once("tsc: ")?.1;
         let number = words
             .strip_prefix("Refined TSC clocksource calibration: ")
@@ -113,18 +112,18 @@ fn from_log(log: &str) -> Option<Nominal> {
         let (mhz, rest) = number.split_once(' ')?;
         rest.starts_with("MHz").then(|| mhz.parse::<f64>().ok())?
     };
-    let mhz = log.lines().filter_map(told).next_back()?;
-    Some(Nominal { hz: mhz * 1e6, rounding_hz: 500.0, said_by: "the kernel's log" })
+    let mhz = log.lines().filter_map(rate).next_back()?;
+    Some(Nominal { hz: mhz * 1e6, rounding_hz: 500.0, source: "the kernel's log" })
 }
 
-/// Where the counter's rate is known, the kernel's delay loop counts it: BogoMIPS, twice the rate,
-/// with two digits.
+/// Where the counter's rate is known, the kernel derives BogoMIPS from it: twice the rate, with two
+/// digits.
 fn from_bogomips(cpuinfo: &str) -> Option<Nominal> {
     if !cfg!(target_arch = "x86_64") {
         return None;
     }
     let twice: f64 = field(cpuinfo, "bogomips")?.parse().ok()?;
-    let nominal = Nominal { hz: twice / 2.0 * 1e6, rounding_hz: 2_500.0, said_by: "BogoMIPS" };
+    let nominal = Nominal { hz: twice / 2.0 * 1e6, rounding_hz: 2_500.0, source: "BogoMIPS" };
     (twice > 0.0).then_some(nominal)
 }
 
@@ -145,7 +144,7 @@ mod tests {
         6,300,900,-;tsc: Refined TSC clocksource calibration: 2596.098 MHz\n";
 
     #[test]
-    fn the_rate_is_the_one_that_the_kernel_settled_on() {
+    fn the_rate_is_that_of_the_last_calibration() {
         assert_eq!(from_log(LOG).map(|n| n.hz), Some(2_596.098e6));
         assert_eq!(from_log(&LOG[..50]).map(|n| n.hz), Some(2_596.134e6));
         assert_eq!(
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_was_given_up_is_said_in_the_kernels_words() {
+    fn a_rejected_counter_has_the_kernels_reason() {
         let line = "4,500,1,-;clocksource: timekeeping watchdog on CPU1: Marking clocksource \
                     'tsc' as unstable because the skew is too large:\n";
         assert!(given_up(line).unwrap().starts_with("clocksource: timekeeping watchdog on CPU1"));
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_processors_are_counted() {
+    fn processors_in_lists_are_counted() {
         for (list, count) in
             [("0-1", Some(2)), ("0", Some(1)), ("0-3,8,10-11", Some(7)), ("", None)]
         {
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_says_nothing_is_no_error() {
+    fn a_machine_without_these_files_is_no_error() {
         let system = System::read(Path::new("/no/such/root"));
         assert_eq!(system.clock_source, None);
         assert_eq!(system.counter, None);

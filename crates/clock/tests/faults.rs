@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Faults that were made are found, and told by their size and place; sound clocks have none.
+//! Simulated faults are found with their size and processor; sound clocks have none.
 
 mod doubles;
 
-use clock::{FaultKind, Report, Tested};
+use clock::{ClockReport, FaultKind, Report};
 use doubles::{machine, Fault};
 
 fn kinds(report: &Report) -> Vec<FaultKind> {
     report.used_by("server").unwrap().faults.iter().map(|fault| fault.kind).collect()
 }
 
-fn servers(report: &Report) -> &Tested {
+fn servers(report: &Report) -> &ClockReport {
     report.used_by("server").unwrap()
 }
 
@@ -28,11 +28,13 @@ fn a_sound_clock_is_fit() {
         assert_eq!(clock.loop_cost.p50_seconds, 20.0 * 1e-9);
         assert_eq!(clock.loop_cost.p999_seconds, 20.0 * 1e-9);
         assert_eq!(clock.loop_cost.powers_of_two.len(), 6, "16 ns and more, less than 32 ns");
-        assert_eq!(clock.resolution.least_step_seconds, Some(20.0 * 1e-9));
+        assert_eq!(clock.resolution.min_step_seconds, Some(20.0 * 1e-9));
         assert_eq!(clock.pairs.len(), [0, 1, 3][processors as usize - 1]);
         for pair in &clock.pairs {
             assert_eq!(pair.warps.count, 0);
-            assert!(pair.least_seconds.unwrap() <= 0.0 && pair.most_seconds.unwrap() >= 0.0);
+            assert!(
+                pair.min_offset_seconds.unwrap() <= 0.0 && pair.max_offset_seconds.unwrap() >= 0.0
+            );
             assert!(pair.readings > 0 && pair.rounds > 0, "{pair:?}");
         }
     }
@@ -74,7 +76,8 @@ fn a_skewed_processor_is_found_and_its_skew_bounded() {
             assert_eq!(pair.proven, skewed, "{pair:?}");
             assert_eq!(pair.warps.count > 0, skewed, "{pair:?}");
             let truth = if skewed { by as f64 * 1e-9 } else { 0.0 };
-            let (least, most) = (pair.least_seconds.unwrap(), pair.most_seconds.unwrap());
+            let (least, most) =
+                (pair.min_offset_seconds.unwrap(), pair.max_offset_seconds.unwrap());
             assert!(least <= truth + 1e-15 && truth <= most + 1e-15, "{by}: {pair:?}");
             // At least two readings lie between, and in a good round no more.
             assert!(most - least < 100e-9, "{by}: {pair:?}");
@@ -90,20 +93,20 @@ fn a_coarse_clock_is_found_with_its_step() {
     assert_eq!(kinds(&report), [FaultKind::Coarse]);
     assert!(!report.fit);
     let resolution = &servers(&report).resolution;
-    assert_eq!(resolution.least_step_seconds, Some(100_000.0 * 1e-9));
+    assert_eq!(resolution.min_step_seconds, Some(100_000.0 * 1e-9));
     assert_eq!(resolution.grain_seconds, Some(100_000.0 * 1e-9));
     assert!(resolution.unchanged_share > 0.999);
     // Half a microsecond is enough for what a server times.
     let report = machine(2).test(20, Fault::Coarse { step: 500 });
     assert!(report.fit, "{}", report.verdict);
-    assert_eq!(servers(&report).resolution.least_step_seconds, Some(500.0 * 1e-9));
+    assert_eq!(servers(&report).resolution.min_step_seconds, Some(500.0 * 1e-9));
 }
 
 #[test]
-fn a_clock_that_stands_still_is_coarse_and_no_error() {
+fn a_clock_that_never_advances_is_coarse_and_no_error() {
     let report = machine(2).test(20, Fault::Still);
     assert_eq!(kinds(&report), [FaultKind::Coarse]);
-    assert!(report.verdict.contains("stood still"), "{}", report.verdict);
+    assert!(report.verdict.contains("did not advance"), "{}", report.verdict);
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn a_rate_that_changes_is_unsteady() {
 }
 
 #[test]
-fn what_is_wrong_with_a_clock_that_nobody_uses_does_not_matter() {
+fn faults_of_an_unused_clock_do_not_matter() {
     let machine = machine(2);
     let report = machine.test_all(vec![
         machine.clock("tested", 20, Fault::None),
@@ -144,7 +147,7 @@ fn what_is_wrong_with_a_clock_that_nobody_uses_does_not_matter() {
 }
 
 #[test]
-fn gaps_are_told_apart_by_whether_the_scheduler_knows_of_them() {
+fn gaps_are_classified_by_dispatches_of_the_thread() {
     for (dispatched, silent) in [(true, false), (false, false), (false, true)] {
         let mut machine = machine(1);
         machine.silent = silent;
@@ -169,7 +172,7 @@ fn gaps_are_told_apart_by_whether_the_scheduler_knows_of_them() {
 }
 
 #[test]
-fn without_the_right_to_bind_threads_the_rest_is_tested_and_that_is_said() {
+fn without_permission_to_bind_threads_a_note_says_what_was_not_tested() {
     let mut machine = machine(2);
     machine.refused = vec![0, 1];
     let report = machine.test(20, Fault::Back { every: 1_000, by: 520, on: None });
@@ -179,7 +182,7 @@ fn without_the_right_to_bind_threads_the_rest_is_tested_and_that_is_said() {
 }
 
 #[test]
-fn one_processor_is_tested_alone_and_that_is_said() {
+fn with_one_processor_a_note_says_that_agreement_was_not_tested() {
     let report = machine(1).test(20, Fault::None);
     assert!(
         report.notes.iter().any(|note| note.contains("one processor only")),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What lies under a file system: a device, several, another file system, or nothing that
-//! can be known.
+//! What a file system is on: a device, several, another file system, or something unknown.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use serde::Serialize;
 use crate::number::DeviceNumber;
 use crate::problem::lossy;
 
-/// What lies under a file system.
+/// What a file system is on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Backing {
@@ -22,12 +21,12 @@ pub enum Backing {
     Devices {
         /// Their numbers.
         devices: Vec<DeviceNumber>,
-        /// Why it is not known which of them holds a file.
+        /// Why the device of a file is unknown.
         text: String,
     },
     /// Another file system.
     FileSystem {
-        /// Its index in [`crate::Devices::file_systems`].
+        /// An index into [`crate::Devices::file_systems`].
         file_system: usize,
         /// The directory there.
         #[serde(serialize_with = "lossy")]
@@ -37,7 +36,7 @@ pub enum Backing {
     None {
         /// Why.
         reason: NoDevice,
-        /// The same for people.
+        /// The reason in words.
         text: String,
     },
 }
@@ -46,19 +45,19 @@ pub enum Backing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoDevice {
-    /// It lives in memory.
+    /// It is in memory.
     Memory,
-    /// It is another machine's, or the host's of this virtual one.
+    /// It is on another machine, or on the host of this virtual one.
     Network,
     /// A program serves it.
     Program,
     /// A pool that the kernel does not show.
     Pool,
-    /// Its upper directory is not in sight.
+    /// Its upper directory cannot be found.
     Overlay,
     /// The kernel does not show the device that the file system names.
     Hidden,
-    /// A kind of file system that is not known here.
+    /// An unknown kind of file system.
     Unknown,
 }
 
@@ -68,17 +67,19 @@ impl Backing {
         let text = match reason {
             NoDevice::Memory => format!("{kind} lives in memory: there is no device"),
             NoDevice::Network => {
-                format!("{kind} from {source}: the device is on the other side and not seen here")
+                format!(
+                    "{kind} from {source}: the device is on the other machine and not visible here"
+                )
             }
             NoDevice::Program => {
-                format!("{kind} is served by a program; what lies behind it is not seen here")
+                format!("{kind} is served by a program; its device is not visible here")
             }
             NoDevice::Pool => {
                 let pool = source.split('/').next().unwrap_or_default().to_string();
-                format!("{kind} spreads pool {pool} over devices by itself; `zpool status {pool}` names them")
+                format!("{kind} spreads pool {pool} over several devices; `zpool status {pool}` names them")
             }
             NoDevice::Overlay => {
-                format!("{kind}: its upper directory is not in sight from here; look from the host")
+                format!("{kind}: its upper directory is not visible here; run this on the host")
             }
             NoDevice::Hidden => format!("/sys shows no device of {source}; is it mounted?"),
             NoDevice::Unknown => format!("{kind} from {source} names no block device"),
@@ -86,7 +87,7 @@ impl Backing {
         Backing::None { reason, text }
     }
 
-    /// The block devices that it names itself.
+    /// The block devices that it names.
     pub fn devices(&self) -> &[DeviceNumber] {
         match self {
             Backing::Device { device } => std::slice::from_ref(device),
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_names_its_own() {
+    fn each_reason_has_its_own_text() {
         let text = |kind: &str, source: &str| match Backing::none(
             NoDevice::by_kind(kind),
             kind,

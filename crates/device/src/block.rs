@@ -10,20 +10,20 @@ use crate::number::DeviceNumber;
 use crate::problem::lossy_option;
 use crate::system::System;
 
-/// Sizes and requests are counted in these, whatever the device's own sectors are.
+/// The kernel counts sizes and requests in these, whatever the device's own sectors are.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// What a block device is.
+/// The kind of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
-    /// A disk, or what looks like one to this machine.
+    /// A disk, or what this machine takes for one.
     Disk,
-    /// A part of a disk.
+    /// A partition of a disk.
     Partition,
     /// A volume of the device mapper: LVM, encryption, multipath.
     DeviceMapper,
-    /// A RAID of the kernel's.
+    /// A software RAID of the kernel.
     Raid,
     /// A file as a device.
     Loop,
@@ -40,85 +40,79 @@ pub struct BlockDevice {
     pub number: DeviceNumber,
     /// The kernel's name: `sda1`, `dm-0`.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: DeviceKind,
-    /// The name that people know: of a volume of the device mapper, or the level of a RAID.
+    /// The name of a device-mapper volume, or the level of a RAID.
     pub label: Option<String>,
-    /// The disk that a partition is a part of.
+    /// The disk of a partition.
     pub part_of: Option<DeviceNumber>,
-    /// The devices that it is made of.
+    /// The devices of which it is made.
     pub made_of: Vec<DeviceNumber>,
     /// The file behind a loop device.
     #[serde(serialize_with = "lossy_option")]
     pub backing_file: Option<PathBuf>,
-    /// The file system of that file: an index in [`crate::Devices::file_systems`].
+    /// The file system of that file: an index into [`crate::Devices::file_systems`].
     pub backing_file_system: Option<usize>,
-    /// Its size.
+    /// Its size, bytes.
     pub size_bytes: Option<u64>,
-    /// Whether it turns.
+    /// Whether it is a rotating disk.
     pub rotational: Option<bool>,
     /// Whether it can only be read.
     pub read_only: Option<bool>,
-    /// Its maker's name.
+    /// The manufacturer's name for the model.
     pub model: Option<String>,
     /// The scheduler in force.
     pub scheduler: Option<String>,
-    /// `write back`: it has a volatile cache, which a flush must empty; `write through`: not.
+    /// `write back`: it has a volatile cache, which a flush empties; `write through`: it has none.
     pub write_cache: Option<String>,
-    /// Whether the kernel counts its requests; if not, it has no figures.
+    /// Whether the kernel counts its requests; otherwise there are no figures.
     pub counted: bool,
 }
 
-/// The device's folder in /sys. A name in there is a link to its place among the busses.
-fn folder(system: &System, number: DeviceNumber) -> Option<PathBuf> {
+/// The device's directory in /sys. Names there are links into the tree of busses.
+fn directory(system: &System, number: DeviceNumber) -> Option<PathBuf> {
     system.sys.join(format!("dev/block/{number}")).canonicalize().ok()
 }
 
-/// The number of the device whose folder this is.
-pub(crate) fn number_of(folder: &Path) -> Option<DeviceNumber> {
-    std::fs::read_to_string(folder.join("dev")).ok()?.parse().ok()
+/// The number of the device of such a directory.
+pub(crate) fn number_of(directory: &Path) -> Option<DeviceNumber> {
+    std::fs::read_to_string(directory.join("dev")).ok()?.parse().ok()
 }
 
-/// How often the kernel has given this device to somebody: a disk that was taken out and put
-/// back is another one, since Linux 5.15.
+/// The sequence number of the disk, since Linux 5.15: a disk that is removed and added again gets
+/// another one.
 pub(crate) fn sequence(system: &System, number: DeviceNumber) -> Option<u64> {
-    let folder = folder(system, number)?;
-    let disk = if folder.join("partition").exists() { folder.parent()? } else { &folder };
+    let directory = directory(system, number)?;
+    let disk = if directory.join("partition").exists() { directory.parent()? } else { &directory };
     std::fs::read_to_string(disk.join("diskseq")).ok()?.trim_end().parse().ok()
 }
 
 impl BlockDevice {
     /// `None` when /sys does not show it.
     pub(crate) fn read(system: &System, number: DeviceNumber) -> Option<BlockDevice> {
-        let folder = folder(system, number)?;
-        let name = folder.file_name()?.to_string_lossy().replace('!', "/");
-        let is_partition = folder.join("partition").exists();
-        let disk = if is_partition { folder.parent()? } else { &folder };
-        let word = |path: &str| {
-            let text = std::fs::read(folder.join(path)).ok()?;
-            let text = String::from_utf8_lossy(&text).trim().to_string();
-            (!text.is_empty()).then_some(text)
-        };
-        let of_disk = |path: &str| {
-            let text = std::fs::read_to_string(disk.join(path)).ok()?.trim().to_string();
-            (!text.is_empty()).then_some(text)
-        };
+        let directory = directory(system, number)?;
+        let name = directory.file_name()?.to_string_lossy().replace('!', "/");
+        let is_partition = directory.join("partition").exists();
+        let disk = if is_partition { directory.parent()? } else { &directory };
+        let word = |path: &str| text(&directory.join(path));
+        let of_disk = |path: &str| text(&disk.join(path));
         let flag = |text: String| text != "0";
-        let kind = kind(&folder, &name, is_partition);
-        let mut made_of: Vec<DeviceNumber> = std::fs::read_dir(folder.join("slaves"))
+        let kind = kind(&directory, &name, is_partition);
+        let mut made_of: Vec<DeviceNumber> = std::fs::read_dir(directory.join("slaves"))
             .into_iter()
             .flatten()
             .flatten()
             .filter_map(|slave| number_of(&slave.path()))
             .collect();
         made_of.sort_unstable();
-        let backing_file = std::fs::read(folder.join("loop/backing_file")).ok().map(|mut path| {
-            // One line feed is the kernel's; any before it are of the name.
-            if path.last() == Some(&b'\n') {
-                path.pop();
-            }
-            PathBuf::from(std::ffi::OsString::from_vec(path))
-        });
+        let backing_file =
+            std::fs::read(directory.join("loop/backing_file")).ok().map(|mut path| {
+                // The kernel adds one line feed; any others belong to the name.
+                if path.last() == Some(&b'\n') {
+                    path.pop();
+                }
+                PathBuf::from(std::ffi::OsString::from_vec(path))
+            });
         Some(BlockDevice {
             number,
             kind,
@@ -139,13 +133,19 @@ impl BlockDevice {
     }
 }
 
-fn kind(folder: &Path, name: &str, is_partition: bool) -> DeviceKind {
+/// The text of a short file; `None` where it is empty.
+fn text(path: &Path) -> Option<String> {
+    let text = String::from_utf8_lossy(&std::fs::read(path).ok()?).trim().to_string();
+    (!text.is_empty()).then_some(text)
+}
+
+fn kind(directory: &Path, name: &str, is_partition: bool) -> DeviceKind {
     let begins = |with: &[&str]| with.iter().any(|start| name.starts_with(start));
     if is_partition {
         DeviceKind::Partition
-    } else if folder.join("dm").is_dir() {
+    } else if directory.join("dm").is_dir() {
         DeviceKind::DeviceMapper
-    } else if folder.join("md").is_dir() {
+    } else if directory.join("md").is_dir() {
         DeviceKind::Raid
     } else if begins(&["loop"]) {
         DeviceKind::Loop
@@ -158,14 +158,14 @@ fn kind(folder: &Path, name: &str, is_partition: bool) -> DeviceKind {
     }
 }
 
-/// Of all schedulers that could be, the one in brackets.
+/// The scheduler in brackets, out of all available ones.
 fn in_force(text: &str) -> String {
     let chosen =
         text.split_ascii_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     chosen.unwrap_or(text).to_string()
 }
 
-/// The members of the btrfs that a device of this name is one of.
+/// The devices of the btrfs to which a device of this name belongs.
 pub(crate) fn btrfs_members(system: &System, name: &str) -> Vec<DeviceNumber> {
     let volumes = std::fs::read_dir(system.sys.join("fs/btrfs")).into_iter().flatten().flatten();
     let mut members: Vec<DeviceNumber> = volumes

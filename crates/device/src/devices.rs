@@ -9,114 +9,113 @@ use serde::Serialize;
 use crate::backing::{Backing, NoDevice};
 use crate::block::{btrfs_members, BlockDevice};
 use crate::file_system::FileSystem;
-use crate::group_io::started;
+use crate::locations::{candidates, usual, Location, LocationKind};
 use crate::mounts::{Mount, Mounts};
 use crate::number::DeviceNumber;
-use crate::places::{candidates, usual, Place, PlaceKind};
 use crate::problem::Problem;
-use crate::space::Waiting;
+use crate::root::{Found, Root};
+use crate::space_query::Pending;
 use crate::system::System;
-use crate::view::{Seen, View};
 
 #[cfg(test)]
 mod tests;
 
-/// An overlay on an overlay on a loop device is not laid deeper than this.
-const DEEPEST: u32 = 8;
+/// The limit of overlays and loop devices on top of each other.
+const MAX_DEPTH: u32 = 8;
 
-/// Where a server's files lie.
+/// Where a server's files are.
 #[derive(Debug, Serialize)]
 pub struct Devices {
-    /// Its places: the data directory first, the WAL, the tablespaces by number, the log, and
-    /// what lies elsewhere though it seems to be in the data directory.
-    pub places: Vec<Place>,
-    /// The mounts that these lie on, and those that lie under other ones.
+    /// Its locations: the data directory first, the WAL, the tablespaces by number, the log, and
+    /// other paths below the data directory that are on another mount.
+    pub locations: Vec<Location>,
+    /// The mounts of these, and the mounts under overlays and loop devices.
     pub file_systems: Vec<FileSystem>,
-    /// The block devices that these lie on, each followed by those that it is made of.
+    /// The block devices of these, each followed by the devices of which it is made.
     pub devices: Vec<BlockDevice>,
-    /// What could not be looked at.
+    /// What could not be read.
     pub notes: Vec<String>,
     #[serde(skip)]
     pub(crate) system: System,
     #[serde(skip)]
     pub(crate) server: Option<Server>,
     #[serde(skip)]
-    pub(crate) waiting: Waiting,
+    pub(crate) pending: Pending,
 }
 
-/// The server's first process.
+/// The postmaster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Server {
     pub pid: u32,
-    /// When it started, by the kernel's count; it tells whether the pid is still this one's.
+    /// When it started, clock ticks since boot: the pid may be reused.
     pub started: u64,
-    /// Whether its root could be looked at, so that paths are of there.
+    /// Whether its root could be opened, so that paths are below it.
     pub in_sight: bool,
 }
 
 impl Devices {
-    /// Find the devices under a data directory. With the pid of the server's first process
-    /// paths and mounts are those that it sees, which in a container are not ours.
+    /// Find the devices under a data directory. With the postmaster's pid, paths and mounts are
+    /// those that it sees, which in a container are not ours.
     ///
-    /// What is mounted over a network may let this wait. With thousands of tablespaces it takes
-    /// some ten microseconds for each. The answer holds until something is mounted, a
-    /// tablespace is made or the server restarts: resolve again now and then.
+    /// It may wait for file systems of a network. Each tablespace takes some ten microseconds. The
+    /// result is valid until something is mounted, a tablespace is made or the server restarts, so
+    /// resolve again now and then.
     pub fn resolve(system: &System, data_directory: &Path, pid: Option<u32>) -> Devices {
         let mut notes = Vec::new();
         let mut server = pid.and_then(|pid| {
-            let started = started(system, pid)?;
+            let started = system.started(pid)?;
             Some(Server { pid, started, in_sight: true })
         });
         if pid.is_some() && server.is_none() {
             notes.push(Problem::Ended.to_string());
         }
-        let worlds = worlds(system, &mut server, &mut notes);
-        let data = match worlds[0].view.is_own() {
+        let namespaces = namespaces(system, &mut server, &mut notes);
+        let data = match namespaces[0].root.is_own() {
             true => std::path::absolute(data_directory).unwrap_or_else(|_| data_directory.into()),
             false => Path::new("/").join(data_directory),
         };
-        let mut assembly = Assembly {
+        let mut resolver = Resolver {
             system,
-            worlds,
+            namespaces,
             file_systems: Vec::new(),
             by_mount: HashMap::new(),
             devices: Vec::new(),
             met: HashSet::new(),
         };
         let pid = server.map(|server| server.pid);
-        let places = assembly.places(&data, pid, &mut notes);
+        let locations = resolver.locations(&data, pid, &mut notes);
         Devices {
-            places,
-            file_systems: assembly.file_systems,
-            devices: assembly.devices,
+            locations,
+            file_systems: resolver.file_systems,
+            devices: resolver.devices,
             notes,
             system: system.clone(),
             server,
-            waiting: Waiting::default(),
+            pending: Pending::default(),
         }
     }
 
-    /// The place of a kind.
-    pub fn place(&self, kind: &PlaceKind) -> Option<&Place> {
-        self.places.iter().find(|place| place.kind == *kind)
+    /// The location of this kind.
+    pub fn location(&self, kind: &LocationKind) -> Option<&Location> {
+        self.locations.iter().find(|location| location.kind == *kind)
     }
 
-    /// The device of a number.
+    /// The device of this number.
     pub fn device(&self, number: DeviceNumber) -> Option<&BlockDevice> {
         self.devices.iter().find(|device| device.number == number)
     }
 
-    /// The block devices directly under a place, through an overlay if need be; none when they
-    /// cannot be known, which [`Devices::why_no_device`] explains.
-    pub fn under(&self, place: &Place) -> Vec<&BlockDevice> {
-        let numbers = place.file_system.map_or(&[][..], |at| self.bottom(at).backing.devices());
+    /// The block devices directly under a location, also through overlays; none when they are
+    /// unknown, which [`Devices::why_no_device`] explains.
+    pub fn under(&self, location: &Location) -> Vec<&BlockDevice> {
+        let numbers = location.file_system.map_or(&[][..], |at| self.bottom(at).backing.devices());
         numbers.iter().filter_map(|&number| self.device(number)).collect()
     }
 
-    /// Why there is no device under a place.
-    pub fn why_no_device(&self, place: &Place) -> Option<String> {
-        let Some(at) = place.file_system else {
-            return place.problem.as_ref().map(Problem::to_string);
+    /// Why there is no device under a location.
+    pub fn why_no_device(&self, location: &Location) -> Option<String> {
+        let Some(at) = location.file_system else {
+            return location.problem.as_ref().map(Problem::to_string);
         };
         match &self.bottom(at).backing {
             Backing::None { text, .. } => Some(text.clone()),
@@ -124,9 +123,9 @@ impl Devices {
         }
     }
 
-    /// The file system on which this one lies in the end.
+    /// The file system at the bottom of overlays.
     pub(crate) fn bottom(&self, mut at: usize) -> &FileSystem {
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_DEPTH {
             match self.file_systems[at].backing {
                 Backing::FileSystem { file_system, .. } => at = file_system,
                 _ => break,
@@ -135,13 +134,13 @@ impl Devices {
         &self.file_systems[at]
     }
 
-    /// The devices on which file systems of places lie. What these are made of is not in it, so
-    /// their requests may be added up.
+    /// The devices directly under the locations' file systems. Devices of which these are made are
+    /// not included, so the requests may be added up.
     pub(crate) fn tops(&self) -> Vec<DeviceNumber> {
         let mut tops: Vec<DeviceNumber> = self
-            .places
+            .locations
             .iter()
-            .filter_map(|place| place.file_system)
+            .filter_map(|location| location.file_system)
             .flat_map(|at| self.bottom(at).backing.devices())
             .copied()
             .collect();
@@ -151,14 +150,18 @@ impl Devices {
     }
 }
 
-/// A root and the mounts that are seen from it.
-struct World {
-    view: View,
+/// A root and the mounts below it.
+struct Namespace {
+    root: Root,
     mounts: Mounts,
 }
 
-/// The server's, and ours where it is another one.
-fn worlds(system: &System, server: &mut Option<Server>, notes: &mut Vec<String>) -> Vec<World> {
+/// The server's, and ours where that is another one.
+fn namespaces(
+    system: &System,
+    server: &mut Option<Server>,
+    notes: &mut Vec<String>,
+) -> Vec<Namespace> {
     let mut table = |path: PathBuf| match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -166,20 +169,20 @@ fn worlds(system: &System, server: &mut Option<Server>, notes: &mut Vec<String>)
             Vec::new()
         }
     };
-    let ours = table(system.proc.join("self/mountinfo"));
-    let own = World { view: View::own(system), mounts: Mounts::parse(&ours) };
+    let ours = table(system.proc.root().join("self/mountinfo"));
+    let own = Namespace { root: Root::own(system), mounts: Mounts::parse(&ours) };
     let Some(server) = server else { return vec![own] };
-    let theirs = table(system.process(server.pid, "mountinfo"));
-    match View::of_process(system, server.pid) {
-        Ok(view) if view.is_own() && theirs == ours => vec![own],
-        Ok(view) => vec![World { view, mounts: Mounts::parse(&theirs) }, own],
+    let theirs = table(system.proc.path(server.pid, "mountinfo"));
+    match Root::of_process(system, server.pid) {
+        Ok(root) if root.is_own() && theirs == ours => vec![own],
+        Ok(root) => vec![Namespace { root, mounts: Mounts::parse(&theirs) }, own],
         Err(problem) => {
             server.in_sight = false;
-            // The same table is the same sight, whether we may look or not.
+            // Equal tables are the same namespace, whether we may open its root or not.
             if theirs != ours {
                 notes.push(format!(
-                    "the server has mounts of its own which could not be looked at ({problem}): \
-                     what follows is of the mounts of this process"
+                    "the server has mounts of its own that could not be read ({problem}): \
+                     the mounts shown are those of this process"
                 ));
             }
             vec![own]
@@ -187,81 +190,92 @@ fn worlds(system: &System, server: &mut Option<Server>, notes: &mut Vec<String>)
     }
 }
 
-/// Devices in the making.
-struct Assembly<'a> {
+/// Builds [`Devices`].
+struct Resolver<'a> {
     system: &'a System,
-    worlds: Vec<World>,
+    namespaces: Vec<Namespace>,
     file_systems: Vec<FileSystem>,
     by_mount: HashMap<(usize, u64), usize>,
     devices: Vec<BlockDevice>,
     met: HashSet<DeviceNumber>,
 }
 
-impl Assembly<'_> {
-    fn places(&mut self, data: &Path, pid: Option<u32>, notes: &mut Vec<String>) -> Vec<Place> {
-        let mut places = usual(self.system, &self.worlds[0].view, data, pid, notes);
-        places.iter_mut().for_each(|place| self.settle(place));
-        let home = places[0].file_system;
-        let Some(real) = places[0].real_path.clone() else { return places };
+impl Resolver<'_> {
+    fn locations(
+        &mut self,
+        data: &Path,
+        pid: Option<u32>,
+        notes: &mut Vec<String>,
+    ) -> Vec<Location> {
+        let mut locations = usual(self.system, &self.namespaces[0].root, data, pid, notes);
+        locations.iter_mut().for_each(|location| self.settle(location));
+        let home = locations[0].file_system;
+        let Some(real) = locations[0].real_path.clone() else { return locations };
         let mut met: HashSet<PathBuf> =
-            places.iter().filter_map(|place| place.real_path.clone()).collect();
-        let world = &self.worlds[0];
-        for mut place in candidates(&world.view, data, &real, world.mounts.below(&real)) {
-            self.settle(&mut place);
-            let elsewhere = place.file_system.is_some() && place.file_system != home;
-            if elsewhere && place.real_path.clone().is_some_and(|path| met.insert(path)) {
-                places.push(place);
+            locations.iter().filter_map(|location| location.real_path.clone()).collect();
+        let namespace = &self.namespaces[0];
+        for mut location in candidates(&namespace.root, data, &real, namespace.mounts.below(&real))
+        {
+            self.settle(&mut location);
+            let elsewhere = location.file_system.is_some() && location.file_system != home;
+            if elsewhere && location.real_path.clone().is_some_and(|path| met.insert(path)) {
+                locations.push(location);
             }
         }
-        places
+        locations
     }
 
-    /// Find the file system of a place.
-    fn settle(&mut self, place: &mut Place) {
-        match self.worlds[0].view.see(&place.path) {
-            Ok(seen) => {
-                place.real_path = Some(seen.path.clone());
-                match self.file_system(0, &seen, 0) {
-                    Ok(at) => place.file_system = Some(at),
-                    Err(problem) => place.problem = Some(problem),
+    /// Find the file system of a location.
+    fn settle(&mut self, location: &mut Location) {
+        match self.namespaces[0].root.find(&location.path) {
+            Ok(found) => {
+                location.real_path = Some(found.path.clone());
+                match self.file_system(0, &found, 0) {
+                    Ok(at) => location.file_system = Some(at),
+                    Err(problem) => location.problem = Some(problem),
                 }
             }
-            Err(problem) => place.problem = Some(problem),
+            Err(problem) => location.problem = Some(problem),
         }
     }
 
-    /// The file system on which something lies, and all that is under it.
-    fn file_system(&mut self, world: usize, seen: &Seen, depth: u32) -> Result<usize, Problem> {
-        // The kernel's number of the mount holds in every table; a table may leave mounts out
-        // that lie outside of its root.
-        let told = |id| self.worlds.iter().find_map(|world| world.mounts.by_id(id));
-        let mount = seen
+    /// The file system of a file, and all that is under it.
+    fn file_system(
+        &mut self,
+        namespace: usize,
+        found: &Found,
+        depth: u32,
+    ) -> Result<usize, Problem> {
+        // The kernel's number of a mount is the same in every table; a table may omit mounts outside
+        // its root.
+        let by_id = |id| self.namespaces.iter().find_map(|namespace| namespace.mounts.by_id(id));
+        let mount = found
             .mount_id
-            .and_then(told)
-            .or_else(|| self.worlds[world].mounts.of_path(&seen.path))
+            .and_then(by_id)
+            .or_else(|| self.namespaces[namespace].mounts.of_path(&found.path))
             .cloned()
-            .or_else(|| self.unlisted(seen))
+            .or_else(|| self.unlisted(found))
             .ok_or(Problem::NoMount)?;
-        if let Some(&at) = self.by_mount.get(&(world, mount.id)) {
+        if let Some(&at) = self.by_mount.get(&(namespace, mount.id)) {
             return Ok(at);
         }
         let at = self.file_systems.len();
-        self.by_mount.insert((world, mount.id), at);
-        self.file_systems.push(FileSystem::of(&mount, world > 0, seen));
-        self.file_systems[at].backing = self.backing(world, &mount, depth);
+        self.by_mount.insert((namespace, mount.id), at);
+        self.file_systems.push(FileSystem::of(&mount, namespace > 0, found));
+        self.file_systems[at].backing = self.backing(namespace, &mount, depth);
         Ok(at)
     }
 
-    /// The mount of a file that no table shows: after a chroot into a folder that is no mount
-    /// point, the tables leave out what that folder lies on. The first process's may show it.
-    fn unlisted(&self, seen: &Seen) -> Option<Mount> {
-        let number = seen.device?;
-        let table = std::fs::read(self.system.process(1, "mountinfo")).unwrap_or_default();
+    /// A mount that no table lists: after a chroot into a directory that is no mount point, the
+    /// tables omit the mount of that directory. Process 1's table may list it.
+    fn unlisted(&self, found: &Found) -> Option<Mount> {
+        let number = found.device?;
+        let table = std::fs::read(self.system.proc.path(1, "mountinfo")).unwrap_or_default();
         let first = Mounts::parse(&table);
-        if let Some(mount) = seen.mount_id.and_then(|id| first.by_id(id)) {
+        if let Some(mount) = found.mount_id.and_then(|id| first.by_id(id)) {
             return Some(mount.clone());
         }
-        let tables = self.worlds.iter().map(|world| &world.mounts).chain([&first]);
+        let tables = self.namespaces.iter().map(|namespace| &namespace.mounts).chain([&first]);
         let twin = tables.into_iter().find_map(|mounts| mounts.by_number(number));
         let source = match (twin, BlockDevice::read(self.system, number)) {
             (Some(twin), _) => twin.source.clone(),
@@ -269,11 +283,11 @@ impl Assembly<'_> {
             (None, None) if !number.is_anonymous() => number.to_string().into(),
             (None, None) => "a mount that is not listed here".into(),
         };
-        let kind = twin.map_or(seen.kind(), |twin| &twin.kind);
-        Some(Mount::unlisted(seen.mount_id, number, source, kind, seen.read_only()))
+        let kind = twin.map_or(found.kind(), |twin| &twin.kind);
+        Some(Mount::unlisted(found.mount_id, number, source, kind, found.read_only()))
     }
 
-    fn backing(&mut self, world: usize, mount: &Mount, depth: u32) -> Backing {
+    fn backing(&mut self, namespace: usize, mount: &Mount, depth: u32) -> Backing {
         let none = |reason| Backing::none(reason, &mount.kind, &mount.source);
         if !mount.number.is_anonymous() {
             return match self.device(mount.number, depth) {
@@ -284,12 +298,12 @@ impl Assembly<'_> {
         match mount.kind.as_str() {
             "overlay" => mount
                 .super_option("upperdir")
-                .and_then(|upper| Some((self.elsewhere(world, &upper, depth)?, upper)))
+                .and_then(|upper| Some((self.elsewhere(namespace, &upper, depth)?, upper)))
                 .map_or_else(
                     || none(NoDevice::Overlay),
                     |(file_system, path)| Backing::FileSystem { file_system, path },
                 ),
-            "btrfs" => self.btrfs(world, mount, depth).unwrap_or_else(|| match mount.listed {
+            "btrfs" => self.btrfs(namespace, mount, depth).unwrap_or_else(|| match mount.listed {
                 true => none(NoDevice::Hidden),
                 false => none(NoDevice::Unknown),
             }),
@@ -297,24 +311,24 @@ impl Assembly<'_> {
         }
     }
 
-    /// The file system of a path that somebody named who may have seen other mounts: whoever
-    /// mounted an overlay or bound a file to a loop device. A container's is of the host.
-    fn elsewhere(&mut self, world: usize, path: &Path, depth: u32) -> Option<usize> {
-        if depth >= DEEPEST {
+    /// The file system of a path that may be in another namespace: the upper directory of a
+    /// container's overlay, or the file of a loop device, is the host's.
+    fn elsewhere(&mut self, namespace: usize, path: &Path, depth: u32) -> Option<usize> {
+        if depth >= MAX_DEPTH {
             return None;
         }
-        (world..self.worlds.len()).find_map(|world| {
-            let seen = self.worlds[world].view.see(path).ok()?;
-            self.file_system(world, &seen, depth + 1).ok()
+        (namespace..self.namespaces.len()).find_map(|namespace| {
+            let found = self.namespaces[namespace].root.find(path).ok()?;
+            self.file_system(namespace, &found, depth + 1).ok()
         })
     }
 
-    /// A btrfs has a number of its own even when it has but one device.
-    fn btrfs(&mut self, world: usize, mount: &Mount, depth: u32) -> Option<Backing> {
-        let source = self.worlds[world]
-            .view
-            .see(&mount.source)
-            .map_or_else(|_| mount.source.clone(), |seen| seen.path);
+    /// A btrfs has an anonymous number even if it has only one device.
+    fn btrfs(&mut self, namespace: usize, mount: &Mount, depth: u32) -> Option<Backing> {
+        let source = self.namespaces[namespace]
+            .root
+            .find(&mount.source)
+            .map_or_else(|_| mount.source.clone(), |found| found.path);
         let name = source.strip_prefix("/dev").ok()?.to_string_lossy().replace('/', "!");
         let mut devices = btrfs_members(self.system, &name);
         devices.retain(|&number| self.device(number, depth));
@@ -323,7 +337,7 @@ impl Assembly<'_> {
             &[device] => Some(Backing::Device { device }),
             more => {
                 let text = format!(
-                    "btrfs spreads its data over {} devices; which of them holds a file is not known",
+                    "btrfs spreads its data over {} devices; the device of a file is unknown",
                     more.len()
                 );
                 Some(Backing::Devices { devices, text })
@@ -331,7 +345,7 @@ impl Assembly<'_> {
         }
     }
 
-    /// Note a device down, and what it is made of; `false` when /sys does not show it.
+    /// Add a device and those of which it is made; `false` when /sys does not list it.
     fn device(&mut self, number: DeviceNumber, depth: u32) -> bool {
         if self.met.contains(&number) {
             return true;

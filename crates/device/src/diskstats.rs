@@ -5,17 +5,17 @@ use serde::Serialize;
 
 use crate::number::DeviceNumber;
 
-/// Counters of one device since it came. Times are in milliseconds, of all requests together.
-/// A request counts when it ends; what runs is in `in_flight`.
+/// Counters of one device since it was added. Times are in milliseconds, of all requests together.
+/// A request counts when it ends; `in_flight` counts those in progress.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DiskCounters {
     /// The kernel's name of the device.
     pub name: String,
-    /// Which of the devices that had this number it is, where the kernel tells.
+    /// The disk's sequence number, where the kernel has one: device numbers are reused.
     pub sequence: Option<u64>,
     /// Reads that ended.
     pub reads: u64,
-    /// Reads that were made one with another before the device saw them.
+    /// Reads that were merged with others.
     pub reads_merged: u64,
     /// Sectors of 512 bytes read.
     pub sectors_read: u64,
@@ -23,28 +23,28 @@ pub struct DiskCounters {
     pub read_ms: u64,
     /// Writes that ended.
     pub writes: u64,
-    /// Writes that were made one with another.
+    /// Writes that were merged with others.
     pub writes_merged: u64,
     /// Sectors of 512 bytes written.
     pub sectors_written: u64,
     /// Time of writes.
     pub write_ms: u64,
-    /// Requests that run.
+    /// Requests in progress.
     pub in_flight: u64,
-    /// Time in which any request ran.
+    /// Time with any request in progress.
     pub busy_ms: u64,
     /// Time of all requests together.
     pub queue_ms: u64,
     /// Discards, since Linux 4.18.
     pub discards: Option<Requests>,
-    /// Flushes of the device's cache, since Linux 5.5; their bytes are none. Not of partitions.
+    /// Flushes of the device's cache, since Linux 5.5; without bytes, and not for partitions.
     pub flushes: Option<Requests>,
 }
 
 /// Counters of a kind of request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Requests {
-    /// That ended.
+    /// Requests that ended.
     pub count: u64,
     /// Sectors of 512 bytes.
     pub sectors: u64,
@@ -89,8 +89,8 @@ impl DiskCounters {
         Some((DeviceNumber { major, minor }, counters))
     }
 
-    /// What was added since an earlier reading; `None` when these are not the same counters
-    /// gone on. `in_flight` is this reading's.
+    /// The increase since an earlier reading; `None` when the counters have started again.
+    /// `in_flight` is this reading's.
     pub(crate) fn since(&self, before: &DiskCounters) -> Option<DiskCounters> {
         if self.sequence != before.sequence {
             return None;
@@ -123,9 +123,9 @@ impl DiskCounters {
     }
 }
 
-/// From one value of a counter to a later one. Times wrap at 32 bits on every machine (a busy
-/// disk's in some weeks), the others where `long` has no more. A step back that would be more
-/// than half of that range is no wrap: the counter began again.
+/// The increase of a counter. Times wrap at 32 bits on every machine (a busy disk's in some weeks),
+/// the others where `long` has 32 bits. A decrease that would be a step of more than half of that
+/// range is no wrap: the counter started again.
 fn advance(before: u64, after: u64) -> Option<u64> {
     const RANGE: u64 = 1 << 32;
     match after.checked_sub(before) {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_every_age_are_read() {
+    fn lines_of_all_kernels_are_parsed() {
         let (number, new) = DiskCounters::parse(NEW).expect("a line");
         assert_eq!((number.to_string().as_str(), new.name.as_str()), ("254:0", "vda"));
         assert_eq!((new.reads, new.sectors_read, new.read_ms), (1065052, 64015722, 9619411));
@@ -170,12 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn times_wrap_and_devices_begin_again() {
+    fn times_wrap_and_counters_may_start_again() {
         let before = DiskCounters { read_ms: u32::MAX as u64 - 9, reads: 7, ..parse(OLDEST) };
         let after = DiskCounters { read_ms: 90, reads: 9, in_flight: 3, ..before.clone() };
         let step = after.since(&before).expect("a step");
         assert_eq!((step.read_ms, step.reads, step.in_flight), (100, 2, 3));
-        // A device that came again counts from zero.
+        // A device that is added again counts from zero.
         let again = DiskCounters { reads: 1, ..before.clone() };
         assert_eq!(again.since(&before), None);
         // Counters of 64 bits do not wrap.
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn another_device_of_the_same_number_is_not_the_same() {
+    fn a_reused_number_is_another_device() {
         let before = DiskCounters { sequence: Some(9), ..parse(NEW) };
         let after = DiskCounters { sequence: Some(10), ..before.clone() };
         assert_eq!(after.since(&before), None);

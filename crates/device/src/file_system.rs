@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A mounted file system that holds a place of the server.
+//! A mounted file system that holds files of the server.
 
 use std::path::PathBuf;
 
@@ -9,52 +9,51 @@ use crate::backing::{Backing, NoDevice};
 use crate::mounts::{text, Mount};
 use crate::number::DeviceNumber;
 use crate::problem::lossy;
-use crate::view::Seen;
+use crate::root::Found;
 
-/// One mount. A file system that is mounted twice is there twice, with the same `number`.
+/// One mount. A file system that is mounted twice is listed twice, with the same `number`.
 #[derive(Debug, Clone, Serialize)]
 pub struct FileSystem {
     /// The kernel's number of the mount.
     pub mount_id: u64,
-    /// Of the file system's device; major 0 where it has none of its own.
+    /// The number of the file system's device; major 0 where it has none of its own.
     pub number: DeviceNumber,
     /// Where it is mounted.
     #[serde(serialize_with = "lossy")]
     pub mount_point: PathBuf,
-    /// The directory of the file system that is seen there: `/`, unless it is a bind mount or
-    /// a subvolume.
+    /// The directory of the file system that is mounted: `/`, but for bind mounts and subvolumes.
     #[serde(serialize_with = "lossy")]
     pub root: PathBuf,
     /// Its type: `ext4`, `overlay`, ...
     pub kind: String,
-    /// Where it comes from: a device file, `server:/export`, a pool, or just a word.
+    /// Its source: a device file, `server:/export`, a pool, or just a word.
     #[serde(serialize_with = "lossy")]
     pub source: PathBuf,
     /// Options of the mount.
     pub options: String,
     /// Options of the file system.
     pub super_options: String,
-    /// Whether it can only be read.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// Whether it was found among the mounts of this process because the server's own do not
-    /// show it, as with the upper directory of a container's overlay.
+    /// Whether it is a mount of this process that the server does not see, as the upper directory
+    /// of a container's overlay.
     pub outside: bool,
-    /// Whether a table of mounts shows it. After a chroot into a folder that is no mount point
-    /// none does; then the device is what the kernel says of the files on it, the mount point is
-    /// given as `/`, and most options are not known.
+    /// Whether a table of mounts lists it. After a chroot into a directory that is no mount point
+    /// none does; then the device is the one of the files on it, the mount point is `/`, and most
+    /// options are unknown.
     pub listed: bool,
-    /// The device under it.
+    /// What it is on.
     pub backing: Backing,
-    /// Somewhere on it, to ask for its room.
+    /// A path on it, to ask for its space.
     #[serde(skip)]
     pub(crate) path: PathBuf,
-    /// What the kernel called its mount, if it did.
+    /// The kernel's number of its mount, if it reports one.
     #[serde(skip)]
-    pub(crate) told_id: Option<u64>,
+    pub(crate) kernel_id: Option<u64>,
 }
 
 impl FileSystem {
-    pub(crate) fn of(mount: &Mount, outside: bool, seen: &Seen) -> FileSystem {
+    pub(crate) fn of(mount: &Mount, outside: bool, found: &Found) -> FileSystem {
         let super_options = text(&mount.super_options);
         let read_only = |options: &str| options.split(',').any(|option| option == "ro");
         FileSystem {
@@ -69,10 +68,22 @@ impl FileSystem {
             super_options,
             outside,
             listed: mount.listed,
-            // Until it is known.
+            // Replaced when it is known.
             backing: Backing::none(NoDevice::Unknown, &mount.kind, &mount.source),
-            path: seen.path.clone(),
-            told_id: seen.mount_id,
+            path: found.path.clone(),
+            kernel_id: found.mount_id,
         }
+    }
+
+    /// Whether it may never answer.
+    pub(crate) fn may_hang(&self) -> bool {
+        self.kind.starts_with("fuse")
+            || matches!(
+                self.backing,
+                Backing::None {
+                    reason: NoDevice::Network | NoDevice::Program | NoDevice::Unknown,
+                    ..
+                }
+            )
     }
 }

@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the server's processes read and write, /proc/PID/io.
+//! Reads and writes of the server's processes, /proc/PID/io.
 //!
-//! When a process has ended and its parent has heard of it, the kernel adds its counters to
-//! the parent's. So the sum over the first process and its children is conserved, sessions
-//! that came and went between two readings included, as long as the readings agree on who is
-//! there: children are read first, then their parent and who is there still, and who has gone
-//! meanwhile is left to the parent.
+//! When the parent reaps a process, the kernel adds its counters to the parent's. So the sum over
+//! the postmaster and its children is conserved, short sessions between two readings included, if
+//! every child is counted once: children are read first, then the postmaster and the list of
+//! children again, and children that have ended meanwhile are left to the postmaster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::problem::Problem;
 use crate::system::System;
 
-/// How often to look again when sessions end while we look.
+/// How often to read again when sessions end meanwhile.
 const TRIES: u32 = 20;
 
-/// Counters of one process since it began, or of several together.
+/// Counters of one process since it started, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct IoCounters {
-    /// Bytes that reads returned, whether they came from the page cache or from a device; of
-    /// files and pipes, not what `recv` takes from sockets.
+    /// Bytes that reads returned, from the page cache or a device; of files and pipes, not of
+    /// sockets read by `recv`.
     pub read_bytes: u64,
-    /// Bytes that were handed to writes.
+    /// Bytes that were passed to writes.
     pub written_bytes: u64,
     /// Reads.
     pub reads: u64,
     /// Writes.
     pub writes: u64,
-    /// Bytes that the kernel fetched from devices for it, reading ahead included.
+    /// Bytes that the kernel read from devices for it, read-ahead included.
     pub device_read_bytes: u64,
-    /// Bytes of the pages that it made dirty and that devices get sooner or later.
+    /// Bytes of pages that it made dirty, to be written to devices later.
     pub device_written_bytes: u64,
-    /// Of those, bytes that no device will get, because the file was removed or cut short.
+    /// Of those, bytes that will not be written: the file was removed or truncated.
     pub cancelled_bytes: u64,
 }
 
@@ -73,17 +72,15 @@ impl IoCounters {
     }
 
     fn plus(self, other: IoCounters) -> IoCounters {
-        // A sum that has no room is no figure anybody could believe; counters of 64 bits never
-        // come near it.
         self.combine(other, |a, b| Some(a.saturating_add(b))).unwrap_or(self)
     }
 
-    /// What was added since; `None` when anything went back.
+    /// The increase since `before`; `None` when any counter decreased.
     pub(crate) fn since(self, before: IoCounters) -> Option<IoCounters> {
         self.combine(before, u64::checked_sub)
     }
 
-    /// Whether nothing was added.
+    /// Whether all counters are 0.
     pub(crate) fn is_zero(self) -> bool {
         self == IoCounters::default()
     }
@@ -92,69 +89,34 @@ impl IoCounters {
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ProcessCounters {
-    /// When it began, clock ticks since boot: a pid alone is no identity.
+    /// When it started, clock ticks since boot: a pid alone is no identity.
     pub started: u64,
     /// Its counters.
     pub io: IoCounters,
 }
 
-/// The first process of a server and all of its children.
+/// The postmaster and all of its children.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GroupCounters {
-    /// When the first process began.
+    /// When the postmaster started, clock ticks since boot.
     pub started: u64,
     /// When they were read, clock ticks since boot.
     pub taken: u64,
-    /// All of them, those that have ended included.
+    /// The sum, processes that have ended included.
     pub total: IoCounters,
-    /// Those that are there, by pid, the first process included: its own, and of all that ended.
+    /// By pid. The postmaster's include those of processes that have ended.
     pub processes: BTreeMap<u32, ProcessCounters>,
-    /// Those that we may not read.
+    /// Processes that we may not read.
     pub refused: usize,
 }
 
-/// When a process began, clock ticks since boot.
-pub(crate) fn started(system: &System, pid: u32) -> Option<u64> {
-    stat(system, pid).map(|(_, started)| started)
-}
-
-/// Parent and begin of a process.
-fn stat(system: &System, pid: u32) -> Option<(u32, u64)> {
-    let text = std::fs::read(system.process(pid, "stat")).ok()?;
-    // The name in parentheses may hold anything, so look for its end from behind.
-    let after = text.iter().rposition(|&b| b == b')')? + 1;
-    let text = std::str::from_utf8(&text[after..]).ok()?;
-    let mut fields = text.split_ascii_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
-    Some((parent, fields.nth(17)?.parse().ok()?))
-}
-
-/// The children of a process.
-fn children(system: &System, pid: u32) -> BTreeSet<u32> {
-    let list = system.process(pid, &format!("task/{pid}/children"));
-    // The list may leave somebody out while others end; hardly the same one twice.
-    let twice = [std::fs::read_to_string(&list), std::fs::read_to_string(&list)];
-    if let [Ok(first), Ok(second)] = &twice {
-        let words = first.split_ascii_whitespace().chain(second.split_ascii_whitespace());
-        return words.filter_map(|word| word.parse().ok()).collect();
-    }
-    // A kernel without these lists: look at every process.
-    std::fs::read_dir(&system.proc)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&child| stat(system, child).is_some_and(|(parent, _)| parent == pid))
-        .collect()
-}
-
 fn io(system: &System, pid: u32) -> Result<IoCounters, Problem> {
-    let text = std::fs::read_to_string(system.process(pid, "io")).map_err(Problem::from)?;
+    let text = std::fs::read_to_string(system.proc.path(pid, "io")).map_err(Problem::from)?;
     IoCounters::parse(&text).ok_or(Problem::NoAccounting)
 }
 
 impl GroupCounters {
-    /// Read them; `expected` is when the first process began.
+    /// Read them. `expected` is when the postmaster started.
     pub(crate) fn take(
         system: &System,
         pid: u32,
@@ -163,11 +125,11 @@ impl GroupCounters {
     ) -> Result<GroupCounters, Problem> {
         let mut processes = BTreeMap::new();
         let mut refused = 0;
-        for child in children(system, pid) {
+        for child in system.proc.children(pid) {
             match io(system, child) {
                 Ok(io) => {
-                    // One that has just ended has no begin any more and is its parent's.
-                    if let Some(started) = started(system, child) {
+                    // A process that has just ended is in the postmaster's counters.
+                    if let Some(started) = system.started(child) {
                         processes.insert(child, ProcessCounters { started, io });
                     }
                 }
@@ -176,21 +138,21 @@ impl GroupCounters {
             }
         }
         let mut own = io(system, pid);
-        let mut there = children(system, pid);
+        let mut there = system.proc.children(pid);
         for _ in 0..TRIES {
-            // The same twice: nobody was added to it while its children were listed.
+            // Equal: no child was reaped while the children were listed.
             let again = io(system, pid);
             if again == own {
                 break;
             }
             own = again;
-            there = children(system, pid);
+            there = system.proc.children(pid);
         }
-        if started(system, pid) != Some(expected) {
+        if system.started(pid) != Some(expected) {
             return Err(Problem::Ended);
         }
         let own = own.map_err(|problem| match problem {
-            // It lives and has no such file.
+            // The process exists and has no such file.
             Problem::Missing => Problem::NoAccounting,
             other => other,
         })?;
@@ -219,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_is_over_parent_and_children_however_they_are_listed() {
+    fn the_sum_covers_parent_and_children_with_and_without_a_list_of_children() {
         let dir = tempfile::tempdir().expect("a directory");
         process(dir.path(), 10, 1, 500, Some(IO));
         process(dir.path(), 11, 10, 600, Some(IO));
@@ -246,7 +208,7 @@ mod tests {
         let pipe = root.join("11/io");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it").success());
         let taken = std::thread::scope(|scope| {
-            // It is reaped after its counters were opened and before they are read to the end.
+            // It is reaped after its counters were opened and before they are read.
             scope.spawn(|| {
                 use std::io::Write;
                 let mut pipe = std::fs::File::options().write(true).open(&pipe).expect("a pipe");
@@ -270,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_accounts_is_said() {
+    fn a_kernel_without_io_accounting_is_a_problem() {
         let dir = tempfile::tempdir().expect("a directory");
         process(dir.path(), 10, 1, 500, None);
         process(dir.path(), 20, 1, 500, Some("rchar: 1\nwchar: 1\nsyscr: 1\nsyscw: 1\n"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The figures between two readings.
+//! The figures of an interval, from two readings.
 
 use serde::Serialize;
 
@@ -16,21 +16,21 @@ use crate::space::Space;
 pub struct Interval {
     /// When it ended, seconds since 1970.
     pub time: f64,
-    /// Its length.
+    /// Its length, seconds.
     pub interval_seconds: f64,
-    /// Every block device, by number.
+    /// All block devices, by number.
     pub devices: Vec<DeviceRow>,
-    /// Every mount, by its number.
+    /// All mounts, by number.
     pub file_systems: Vec<SpaceRow>,
     /// The server's processes.
     pub server: Option<ServerIo>,
-    /// Why there is nothing of them.
+    /// Why there are no figures of the processes.
     pub server_problem: Option<Problem>,
-    /// Bytes per second read from the devices on which the server's file systems lie, by
-    /// whomever; what these devices are made of is not added. `None`: there is
-    /// none, or one of them has no figures.
+    /// Bytes per second that all processes read from the devices under the server's file systems;
+    /// the devices of which these are made are not added. `None`: no device, or one without
+    /// figures.
     pub devices_read_bytes_per_second: Option<f64>,
-    /// The same of writes.
+    /// The same for writes.
     pub devices_written_bytes_per_second: Option<f64>,
 }
 
@@ -52,7 +52,7 @@ pub struct DeviceFigures {
     pub reads_per_second: f64,
     /// Bytes read.
     pub read_bytes_per_second: f64,
-    /// Reads that were made one with another.
+    /// Reads that were merged with others.
     pub reads_merged_per_second: f64,
     /// Average time of a read, in the queue and in the device.
     pub read_ms: Option<f64>,
@@ -60,7 +60,7 @@ pub struct DeviceFigures {
     pub writes_per_second: f64,
     /// Bytes written.
     pub written_bytes_per_second: f64,
-    /// Writes that were made one with another.
+    /// Writes that were merged with others.
     pub writes_merged_per_second: f64,
     /// Average time of a write.
     pub write_ms: Option<f64>,
@@ -74,12 +74,12 @@ pub struct DeviceFigures {
     pub flushes_per_second: Option<f64>,
     /// Average time of a flush.
     pub flush_ms: Option<f64>,
-    /// How many requests were there on average, waiting or worked on.
+    /// Mean number of requests, waiting or in progress.
     pub queue_length: f64,
-    /// The part of the time in which any was there, 0 to 100. A device that works on many at a
-    /// time is not full at 100.
+    /// Share of the time with any request, 0 to 100. A device that handles many requests at a time
+    /// is not saturated at 100.
     pub utilisation_percent: f64,
-    /// Requests there at the interval's end.
+    /// Requests in progress at the interval's end.
     pub in_flight: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct DeviceFigures {
 pub struct SpaceRow {
     /// The kernel's number of the mount.
     pub mount_id: u64,
-    /// Its room at the interval's end.
+    /// Its space at the interval's end.
     pub space: Option<Space>,
     /// How fast it fills; negative when it empties.
     pub growth_bytes_per_second: Option<f64>,
@@ -99,18 +99,18 @@ pub struct SpaceRow {
 /// The server's processes.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerIo {
-    /// All of them together, those that ended in the interval included.
+    /// All processes together, those that ended in the interval included.
     #[serde(flatten)]
     pub figures: IoFigures,
-    /// Processes there at the interval's end.
+    /// Processes at the interval's end.
     pub processes_count: usize,
     /// Processes that could not be read: the sums are too small.
     pub refused: usize,
-    /// Those that did anything, most bytes first.
+    /// Processes with any reads or writes, most bytes first.
     pub processes: Vec<ProcessRow>,
 }
 
-/// What a process, or all of them, read and wrote.
+/// Reads and writes of a process, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct IoFigures {
     /// Calls that read.
@@ -119,16 +119,16 @@ pub struct IoFigures {
     pub read_bytes_per_second: f64,
     /// Calls that wrote.
     pub writes_per_second: f64,
-    /// Bytes handed to them.
+    /// Bytes passed to them.
     pub written_bytes_per_second: f64,
-    /// Bytes that devices were made to read, ahead included.
+    /// Bytes that the kernel read from devices, read-ahead included.
     pub device_read_bytes_per_second: f64,
-    /// Bytes of pages made dirty, for devices to write sooner or later.
+    /// Bytes of pages made dirty, to be written to devices later.
     pub device_written_bytes_per_second: f64,
-    /// Of those, bytes that were dropped before any device got them.
+    /// Of those, bytes that were dropped before they were written.
     pub cancelled_bytes_per_second: f64,
-    /// The part of the bytes read that no device was asked for, 0 to 100. The kernel reads
-    /// ahead, so this is a lower bound.
+    /// Share of the bytes read that came from the page cache, 0 to 100. A lower bound, because the
+    /// kernel reads ahead.
     pub from_page_cache_percent: Option<f64>,
 }
 
@@ -137,13 +137,13 @@ pub struct IoFigures {
 pub struct ProcessRow {
     /// Its pid.
     pub pid: u32,
-    /// What it did; the first process has what ended processes did in all of their life.
+    /// Its reads and writes; the postmaster's include those of processes that have ended.
     #[serde(flatten)]
     pub figures: IoFigures,
 }
 
 impl Interval {
-    /// From `a` to the later `b`.
+    /// The interval from `a` to the later `b`.
     pub fn between(a: &Reading, b: &Reading) -> Interval {
         let seconds = elapsed(a.devices_ns, b.devices_ns);
         let devices: Vec<DeviceRow> = b
@@ -184,7 +184,7 @@ impl Interval {
     }
 }
 
-/// Never none, so that two readings at once give rates of nothing rather than no numbers.
+/// Never 0, so that the rates between two simultaneous readings are 0 rather than NaN.
 fn elapsed(from_ns: u64, to_ns: u64) -> f64 {
     to_ns.saturating_sub(from_ns).max(1) as f64 * 1e-9
 }
@@ -219,7 +219,7 @@ impl DeviceFigures {
             flushes_per_second: step.flushes.map(|f| rate(f.count)),
             flush_ms: average_of(step.flushes),
             queue_length: part(step.queue_ms),
-            // The kernel counts it in steps of its clock tick, which may exceed the interval.
+            // The kernel counts in clock ticks, so the sum may exceed the interval.
             utilisation_percent: (part(step.busy_ms) * 100.0).min(100.0),
             in_flight: step.in_flight,
         }
@@ -272,11 +272,11 @@ fn server(a: &GroupCounters, b: &GroupCounters, seconds: f64) -> Result<ServerIo
     })
 }
 
-/// What one process did; `None` when it was there before and was not read.
+/// The counts of one process; `None` when it existed before and was not read.
 fn one(a: &GroupCounters, pid: u32, now: &ProcessCounters) -> Option<IoCounters> {
     match a.processes.get(&pid).filter(|before| before.started == now.started) {
         Some(before) => now.io.since(before.io),
-        // The kernel's tick of its begin may be the one in which the others were read.
+        // It may have started in the tick in which the others were read.
         None => (now.started >= a.taken).then_some(now.io),
     }
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The devices under a server, seen from outside of it.
+//! The devices under a server, without a connection to it.
 //!
-//! [`Devices::resolve`] says where a data directory lies: each of its places (the directory,
-//! the WAL, the tablespaces, the log) leads to a mount, its file system and, where there is
-//! one, a block device with what that one is made of. Where a device cannot be known the
-//! answer says why. [`Reading::take`] reads the kernel's counters of these devices and of the
+//! [`Devices::resolve`] finds where a server's files are: each location (data directory, WAL,
+//! tablespaces, log) is on a mount, a file system and, where there is one, a block device, which
+//! may be made of others. Where the device is unknown the answer gives the reason. [`Reading::take`] reads the kernel's counters of these devices and of the
 //! server's processes, and [`Interval::between`] makes the figures of an interval from two of
 //! them.
 //!
 //! Nothing here writes, connects to the server or needs a right beyond reading its data
-//! directory and /proc/PID/io. What is refused is said in a [`Problem`] and is never fatal.
+//! directory and /proc/PID/io. What cannot be read is a [`Problem`] and never fatal.
 //! The kernel's files are found under the two roots of a [`System`], so that tests bring their
 //! own.
 
@@ -20,14 +19,15 @@ mod diskstats;
 mod file_system;
 mod group_io;
 mod interval;
+mod locations;
 mod mounts;
 mod number;
-mod places;
 mod problem;
 mod reading;
+mod root;
 mod space;
+mod space_query;
 mod system;
-mod view;
 
 pub use backing::{Backing, NoDevice};
 pub use block::{BlockDevice, DeviceKind};
@@ -36,8 +36,8 @@ pub use diskstats::{DiskCounters, Requests};
 pub use file_system::FileSystem;
 pub use group_io::{GroupCounters, IoCounters, ProcessCounters};
 pub use interval::{DeviceFigures, DeviceRow, Interval, IoFigures, ProcessRow, ServerIo, SpaceRow};
+pub use locations::{Location, LocationKind};
 pub use number::DeviceNumber;
-pub use places::{Place, PlaceKind};
 pub use problem::Problem;
 pub use reading::Reading;
 pub use space::Space;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The table of mounts, /proc/PID/mountinfo, and which of them a path lies on.
+//! The mounts in /proc/PID/mountinfo, and the mount of a path.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -13,25 +13,24 @@ use crate::number::DeviceNumber;
 pub(crate) struct Mount {
     pub id: u64,
     parent: u64,
-    /// Of the file system's device, or of none.
+    /// The number of the file system's device; anonymous where it has none.
     pub number: DeviceNumber,
-    /// The directory of the file system that is mounted: "/", unless it is a bind mount or a
-    /// subvolume.
+    /// The directory of the file system that is mounted: "/", but for bind mounts and subvolumes.
     pub root: PathBuf,
     pub point: PathBuf,
     pub options: String,
     pub kind: String,
     pub source: PathBuf,
-    /// As they stand, escaped: a comma inside of one is only then told from one between two.
+    /// Still escaped, so that a comma within an option differs from one between two.
     pub super_options: Vec<u8>,
-    /// Whether a table shows it.
+    /// Whether a table lists it.
     pub listed: bool,
 }
 
 impl Mount {
-    /// A mount that no table shows, of which the kernel told its number and that of its device.
-    /// Seen from a root that is no mount point, it is what "/" lies on; the rest is another
-    /// mount's of the same device, or what the kernel says of a file on it.
+    /// A mount that no table lists, from the kernel's numbers for it and its device. From a root
+    /// that is no mount point it is the mount of "/"; the other values are those of another mount of
+    /// the device, or of a file on it.
     pub fn unlisted(
         id: Option<u64>,
         number: DeviceNumber,
@@ -39,7 +38,7 @@ impl Mount {
         kind: &str,
         read_only: bool,
     ) -> Mount {
-        // Before Linux 5.8 mounts have no number; the kernel's own are far below these.
+        // Before Linux 5.8 mounts have no number; the kernel's numbers are far below these.
         let own = 1 << 63 | u64::from(number.major) << 32 | u64::from(number.minor);
         Mount {
             id: id.unwrap_or(own),
@@ -55,7 +54,7 @@ impl Mount {
         }
     }
 
-    /// The value of one of the file system's own options.
+    /// The value of an option of the file system.
     pub fn super_option(&self, name: &str) -> Option<PathBuf> {
         self.super_options.split(|&b| b == b',').find_map(|option| {
             let value = option.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
@@ -72,7 +71,7 @@ impl Mount {
         let root = unescape(fields.next()?).into();
         let point = unescape(fields.next()?).into();
         let options = text(fields.next()?);
-        // Optional fields, as many as there are, end at a lone hyphen.
+        // Any number of optional fields, up to a hyphen.
         fields.find(|field| field == b"-")?;
         let kind = text(fields.next()?);
         let source = unescape(fields.next()?).into();
@@ -92,17 +91,17 @@ impl Mount {
     }
 }
 
-/// All mounts of one process's view.
+/// The mounts that a process sees.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mounts {
     mounts: Vec<Mount>,
     by_id: HashMap<u64, usize>,
-    /// By the mount on which they are mounted; `None` those whose parent is not in the table.
+    /// By parent mount; `None` where the parent is not in the table.
     children: HashMap<Option<u64>, Vec<usize>>,
 }
 
 impl Mounts {
-    /// Lines that are not understood are passed over.
+    /// Parse a table; malformed lines are ignored.
     pub fn parse(table: &[u8]) -> Mounts {
         let mounts: Vec<Mount> = table.split(|&b| b == b'\n').filter_map(Mount::parse).collect();
         let by_id: HashMap<u64, usize> =
@@ -125,14 +124,14 @@ impl Mounts {
         self.mounts.iter().find(|mount| mount.number == number)
     }
 
-    /// The mount that a path without symbolic links lies on.
+    /// The mount of a path without symbolic links.
     ///
-    /// It is found as the kernel finds it: from the root on, at each mount crossing into the
-    /// first that is met on the way. Longest prefix alone would take a mount that a later one,
-    /// further up, hides. Of mounts on the very same place the last one counts.
+    /// As in the kernel: from the root on, crossing into the first mount on the way. The longest
+    /// prefix alone might be a mount that a later one, further up, hides. Of several mounts on the
+    /// same directory the last one counts.
     pub fn of_path(&self, path: &Path) -> Option<&Mount> {
         let mut on: Option<&Mount> = None;
-        // A table that is no tree must end as well.
+        // The loop ends even if the table is no tree.
         for _ in 0..self.mounts.len() {
             let beneath = self.children.get(&on.map(|mount| mount.id));
             let next = beneath
@@ -140,7 +139,7 @@ impl Mounts {
                 .flatten()
                 .map(|&at| &self.mounts[at])
                 .filter(|mount| path.starts_with(&mount.point))
-                // The first of equals is taken, so look from behind.
+                // min_by_key takes the first of equals, and the last one counts.
                 .rev()
                 .min_by_key(|mount| mount.point.components().count());
             match next {
@@ -151,7 +150,7 @@ impl Mounts {
         on
     }
 
-    /// The places below a directory on which something is mounted.
+    /// The mount points below a directory.
     pub fn below<'a>(&'a self, directory: &'a Path) -> impl Iterator<Item = &'a Path> {
         self.mounts
             .iter()
@@ -160,7 +159,7 @@ impl Mounts {
     }
 }
 
-/// Blanks, tabs, line feeds and backslashes stand as a backslash and three octal digits.
+/// Blanks, tabs, line feeds and backslashes are escaped as a backslash and three octal digits.
 fn unescape(field: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -210,7 +209,7 @@ mod tests {
 51 26 0:60 / /hidden rw - tmpfs none rw\n";
 
     #[test]
-    fn a_path_lies_on_the_mount_that_is_met_last_on_the_way() {
+    fn a_path_is_on_the_last_mount_on_the_way() {
         let mounts = Mounts::parse(TABLE);
         assert_eq!(point(&mounts, "/etc/passwd"), ("/", "ext4"));
         assert_eq!(point(&mounts, "/srv/pg/base/1"), ("/srv/pg", "xfs"));
@@ -235,16 +234,16 @@ mod tests {
     }
 
     #[test]
-    fn without_the_root_the_rest_is_found_still() {
+    fn mounts_are_found_without_the_root_mount() {
         let part = b"9 7 8:2 / /pg rw - xfs /dev/sdb rw\n";
         assert_eq!(point(&Mounts::parse(part), "/pg/1"), ("/pg", "xfs"));
         assert!(Mounts::parse(part).of_path(Path::new("/etc")).is_none());
     }
 
     #[test]
-    fn escaped_characters_come_back() {
+    fn escaped_characters_are_decoded() {
         assert_eq!(unescape(b"a\\040b\\011c\\012d\\134e"), "a b\tc\nd\\e");
-        // What is no escape stays, and so do bytes that are no UTF-8.
+        // Other backslashes stay, and so do bytes that are not UTF-8.
         assert_eq!(unescape(b"\\9\\04\\777\\").as_bytes(), b"\\9\\04\\777\\");
         assert_eq!(unescape(b"\xff\\040").as_bytes(), b"\xff ");
     }
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_passed_over_and_a_ring_of_parents_ends() {
+    fn malformed_lines_are_ignored_and_a_ring_of_parents_ends() {
         assert!(Mounts::parse(b"\n1 2\nx y 8:1 / / rw - ext4 a rw\n1 1 8:1 / / rw\n")
             .of_path(Path::new("/"))
             .is_none());

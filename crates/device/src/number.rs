@@ -8,18 +8,17 @@ use serde::{Serialize, Serializer};
 
 /// The number by which the kernel knows a device; in JSON `"8:1"`.
 ///
-/// Major 0 is no block device: the kernel gives such numbers to file systems that have none,
-/// or more than one.
+/// Major 0 is no block device: the kernel uses it for file systems with no device or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceNumber {
-    /// Its driver.
+    /// The number of its driver.
     pub major: u32,
-    /// The driver's number of it.
+    /// Its number within the driver.
     pub minor: u32,
 }
 
 impl DeviceNumber {
-    /// Whether it is the number of no block device.
+    /// Whether no block device has this number.
     pub fn is_anonymous(self) -> bool {
         self.major == 0
     }

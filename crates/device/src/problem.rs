@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What stood in the way of one answer, while the others were given.
+//! Why one figure is unknown, while others are known.
 
 use std::io;
 use std::path::Path;
@@ -7,52 +7,52 @@ use std::path::Path;
 use rustix::io::Errno;
 use serde::{Serialize, Serializer};
 
-/// Why something is not known; in JSON its text.
+/// Why something is unknown; in JSON its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// No such file or directory.
     #[error("it is not there")]
     Missing,
-    /// A symbolic link that leads nowhere.
+    /// A dangling symbolic link.
     #[error("its symbolic link leads to {0}, which is not there")]
     Dangling(String),
-    /// The kernel refused.
+    /// Permission denied.
     #[error("permission denied; run this as the server's user or as root")]
     Permission,
-    /// The table of mounts does not hold the one it lies on, and the kernel told no device.
+    /// The table of mounts does not list its mount, and the kernel reports no device.
     #[error("no mount is listed for it")]
     NoMount,
     /// Another file system is mounted there than when the devices were resolved.
     #[error("another file system is mounted there by now")]
     MountChanged,
-    /// A network's or a user program's file system that is slow to answer.
+    /// A file system of a network or a user program that does not answer in time.
     #[error("its file system does not answer")]
     NoAnswer,
     /// /proc/diskstats has no line of the device.
-    #[error("the kernel lists no counters of it; it may be gone")]
+    #[error("the kernel lists no counters of it; it may have been removed")]
     NotListed,
-    /// Somebody has switched the counters of the device off.
+    /// The counters of the device are switched off.
     #[error("its requests are not counted (queue/iostats is 0)")]
     NotCounted,
-    /// Counters went back: the device went and came again.
+    /// Counters decreased: the device was removed and added again.
     #[error("its counters began again within the interval")]
     BeganAgain,
-    /// There is no reading of the interval's other end.
+    /// There is a reading at one end of the interval only.
     #[error("it was not there at both ends of the interval")]
     OneEnd,
-    /// The process is no more, or another one has its number.
-    #[error("the server's first process has ended")]
+    /// The process has ended, or its pid is reused.
+    #[error("the postmaster has ended")]
     Ended,
-    /// The server's pid was not given.
+    /// The postmaster's pid was not given.
     #[error("the server does not run, or its pid is not known")]
     NoPid,
-    /// The kernel was built without accounts of processes' input and output.
+    /// The kernel was built without I/O accounting of processes.
     #[error("this kernel keeps no /proc/PID/io")]
     NoAccounting,
-    /// Processes of the server came and went so fast that the sums are not of one moment.
+    /// Processes started and ended so fast that the sums are not of one moment.
     #[error("processes came and went while they were read")]
     Restless,
-    /// Anything else that the system said.
+    /// Any other error of the system.
     #[error("{0}")]
     System(String),
 }
@@ -82,12 +82,12 @@ impl Serialize for Problem {
     }
 }
 
-/// A path in JSON. Paths are bytes and JSON is not: what is no UTF-8 is replaced.
+/// A path in JSON. Paths are bytes and JSON is not: bytes that are not UTF-8 are replaced.
 pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 
-/// The same of a path that may not be known.
+/// The same for a path that may be unknown.
 pub(crate) fn lossy_option<S: Serializer>(
     path: &Option<std::path::PathBuf>,
     serializer: S,

@@ -2,6 +2,7 @@
 //! All counters at one moment.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use rustix::time::{clock_gettime, ClockId, Timespec};
 
@@ -11,7 +12,9 @@ use crate::diskstats::DiskCounters;
 use crate::group_io::GroupCounters;
 use crate::number::DeviceNumber;
 use crate::problem::Problem;
-use crate::space::{self, Space};
+use crate::root::Root;
+use crate::space::Space;
+use crate::space_query::Question;
 
 /// The counters of a server's devices, file systems and processes.
 #[derive(Debug, Clone)]
@@ -26,15 +29,15 @@ pub struct Reading {
     pub devices: BTreeMap<DeviceNumber, Result<DiskCounters, Problem>>,
     /// By the number of the mount.
     pub spaces: HashMap<u64, Result<Space, Problem>>,
-    /// Of the server's processes.
+    /// The counters of the server's processes.
     pub server: Result<GroupCounters, Problem>,
     /// The devices directly under the server's file systems.
     pub(crate) tops: Vec<DeviceNumber>,
 }
 
 impl Reading {
-    /// Read them. It takes some 30 microseconds for each process of the server; file systems
-    /// of a network are waited for no longer than a fifth of a second.
+    /// Read all counters. It takes some 30 microseconds for each process of the server, and waits
+    /// for file systems of a network no longer than 0.2 s.
     pub fn take(devices: &Devices) -> Reading {
         let time = nanoseconds(ClockId::Realtime) as f64 * 1e-9;
         let devices_ns = nanoseconds(ClockId::Monotonic);
@@ -53,15 +56,13 @@ impl Reading {
             devices_ns,
             processes_ns,
             devices: disks,
-            spaces: space::take(devices),
+            spaces: spaces(devices),
             server,
             tops: devices.tops(),
         }
     }
-}
 
-impl Reading {
-    /// Read those of the devices only, which takes reading one file.
+    /// Read the counters of the devices only, which takes reading one file.
     pub fn of_devices(devices: &Devices) -> Reading {
         let devices_ns = nanoseconds(ClockId::Monotonic);
         Reading {
@@ -81,7 +82,7 @@ fn disks(devices: &Devices) -> BTreeMap<DeviceNumber, Result<DiskCounters, Probl
     if devices.devices.is_empty() {
         return disks;
     }
-    let table = std::fs::read_to_string(devices.system.proc.join("diskstats"));
+    let table = std::fs::read_to_string(devices.system.proc.root().join("diskstats"));
     let table = table.map_err(Problem::from);
     let mut listed: HashMap<DeviceNumber, DiskCounters> = match &table {
         Ok(text) => text.lines().filter_map(DiskCounters::parse).collect(),
@@ -100,6 +101,36 @@ fn disks(devices: &Devices) -> BTreeMap<DeviceNumber, Result<DiskCounters, Probl
         disks.insert(device.number, counters);
     }
     disks
+}
+
+/// Ask every file system of the server for its space.
+fn spaces(devices: &Devices) -> HashMap<u64, Result<Space, Problem>> {
+    let own = Arc::new(Root::own(&devices.system));
+    let servers = match devices.server.filter(|server| server.in_sight) {
+        Some(server) => Root::of_process(&devices.system, server.pid).map(Arc::new),
+        None => Ok(own.clone()),
+    };
+    let mut answers = HashMap::new();
+    let mut slow = Vec::new();
+    for (at, file_system) in devices.file_systems.iter().enumerate() {
+        let mount_id = file_system.mount_id;
+        let root = if file_system.outside { Ok(&own) } else { servers.as_ref() };
+        let question = root.map(|root| Question {
+            mount_id,
+            kernel_id: file_system.kernel_id,
+            root: root.clone(),
+            path: file_system.path.clone(),
+        });
+        match question {
+            Ok(question) if devices.bottom(at).may_hang() || file_system.may_hang() => {
+                slow.push(question)
+            }
+            Ok(question) => drop(answers.insert(mount_id, question.ask())),
+            Err(problem) => drop(answers.insert(mount_id, Err(problem.clone()))),
+        }
+    }
+    answers.extend(devices.pending.ask(slow));
+    answers
 }
 
 fn nanoseconds(clock: ClockId) -> u64 {

@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where the kernel's own files are.
+//! The directories in which the kernel's files are found.
 
 use std::path::PathBuf;
+
+use process::Proc;
 
 /// The roots of /proc and /sys.
 #[derive(Debug, Clone)]
 pub struct System {
-    pub(crate) proc: PathBuf,
+    pub(crate) proc: Proc,
     pub(crate) sys: PathBuf,
-    /// Whether they are this kernel's, so that what it says of a file can be found in them.
+    /// Whether they are this kernel's, so that its numbers of mounts and devices occur in them.
     pub(crate) own: bool,
 }
 
 impl System {
     /// This machine's.
     pub fn live() -> Self {
-        Self { proc: "/proc".into(), sys: "/sys".into(), own: true }
+        Self { proc: Proc::default(), sys: "/sys".into(), own: true }
     }
 
-    /// Others, of another machine: mounts are found by their paths alone.
+    /// Those of another machine: mounts are found by their paths alone.
     pub fn at(proc: impl Into<PathBuf>, sys: impl Into<PathBuf>) -> Self {
-        Self { proc: proc.into(), sys: sys.into(), own: false }
+        Self { proc: Proc::at(proc), sys: sys.into(), own: false }
     }
 
-    /// A file of a process.
-    pub(crate) fn process(&self, pid: u32, file: &str) -> PathBuf {
-        self.proc.join(pid.to_string()).join(file)
+    /// When a process started, clock ticks since boot; `None` when it has ended.
+    pub(crate) fn started(&self, pid: u32) -> Option<u64> {
+        Some(self.proc.stat(pid)?.started_ticks)
     }
 }

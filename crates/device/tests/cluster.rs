@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A live server: its places, and what its processes read and write.
+//! A live server: its locations, and what its processes read and write.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use device::{Backing, Devices, Interval, PlaceKind, Problem, Reading, ServerIo, System};
+use device::{Backing, Devices, Interval, LocationKind, Problem, Reading, ServerIo, System};
 use rustix::fs::{major, minor};
 use rustix::thread::set_thread_res_uid;
 use scratch::Cluster;
@@ -35,16 +35,16 @@ const MIB: f64 = (1 << 20) as f64;
 fn the_places_of_a_server_lie_where_stat_says() {
     let cluster = start();
     let devices = resolve(&cluster);
-    for kind in [PlaceKind::Data, PlaceKind::Wal, PlaceKind::Log] {
-        let place = devices.place(&kind).unwrap_or_else(|| panic!("{kind:?}"));
-        assert_eq!(place.problem, None);
-        let file_system = &devices.file_systems[place.file_system.expect("a file system")];
-        let meta = std::fs::metadata(&place.path).expect("a directory");
+    for kind in [LocationKind::Data, LocationKind::Wal, LocationKind::Log] {
+        let location = devices.location(&kind).unwrap_or_else(|| panic!("{kind:?}"));
+        assert_eq!(location.problem, None);
+        let file_system = &devices.file_systems[location.file_system.expect("a file system")];
+        let meta = std::fs::metadata(&location.path).expect("a directory");
         if let Backing::Device { device } = file_system.backing {
             assert_eq!((device.major, device.minor), (major(meta.dev()), minor(meta.dev())));
-            assert_eq!(devices.under(place)[0].number, device);
+            assert_eq!(devices.under(location)[0].number, device);
         }
-        assert!(devices.under(place).is_empty() == devices.why_no_device(place).is_some());
+        assert!(devices.under(location).is_empty() == devices.why_no_device(location).is_some());
     }
     // The room is what df says.
     let df = Command::new("df")
@@ -60,7 +60,7 @@ fn the_places_of_a_server_lie_where_stat_says() {
         .split_whitespace()
         .map(|n| n.parse().unwrap_or(0))
         .collect();
-    let id = devices.file_systems[devices.places[0].file_system.expect("one")].mount_id;
+    let id = devices.file_systems[devices.locations[0].file_system.expect("one")].mount_id;
     let space = Reading::take(&devices).spaces[&id].clone().expect("room");
     assert_eq!([space.total_bytes, space.inodes], numbers[..]);
     assert!(space.available_bytes <= space.free_bytes && space.free_bytes <= space.total_bytes);
@@ -70,7 +70,7 @@ fn the_places_of_a_server_lie_where_stat_says() {
 fn the_device_counts_at_least_what_dd_writes_to_it() {
     let cluster = start();
     let devices = resolve(&cluster);
-    let data = devices.place(&PlaceKind::Data).expect("the data directory");
+    let data = devices.location(&LocationKind::Data).expect("the data directory");
     let [device] = devices.under(data)[..] else {
         println!("not tested: {:?}", devices.why_no_device(data));
         return;
@@ -103,7 +103,7 @@ fn what_a_session_reads_and_writes_is_counted_after_it_has_ended_too() {
     let cluster = start();
     let file = cluster.data_dir().join("sixteen");
     std::fs::write(&file, vec![7u8; 16 << 20]).expect("a file");
-    cluster.account().own(&file).expect("its owner");
+    cluster.os_user().chown(&file).expect("its owner");
     let read = "select length(pg_read_binary_file('sixteen'))";
     let devices = resolve(&cluster);
     let mut stays = cluster.connect().expect("a session");
@@ -134,7 +134,7 @@ fn what_a_session_reads_and_writes_is_counted_after_it_has_ended_too() {
     let row = server.processes.iter().find(|row| row.pid == stays_pid as u32).expect("a row");
     let own = row.figures.read_bytes_per_second * seconds;
     assert!((16.0 * MIB..17.0 * MIB).contains(&own), "{own}");
-    // What lies in the page cache makes no device read anything.
+    // Reads from the page cache reach no device.
     assert!(server.figures.device_read_bytes_per_second * seconds < MIB);
     assert!(server.figures.from_page_cache_percent.expect("a share") > 90.0);
 
@@ -165,7 +165,7 @@ fn sessions_that_come_and_go_all_the_time_add_up() {
     let cluster = start();
     let file = cluster.data_dir().join("one");
     std::fs::write(&file, vec![7u8; 1 << 20]).expect("a file");
-    cluster.account().own(&file).expect("its owner");
+    cluster.os_user().chown(&file).expect("its owner");
     let devices = resolve(&cluster);
     let a = Reading::take(&devices);
     const SESSIONS: usize = 60;
@@ -222,7 +222,7 @@ fn a_server_that_started_again_is_another_one() {
 #[test]
 fn a_server_under_another_root_is_found_by_the_kernels_number_of_its_mount() {
     let dir = tempfile::tempdir().expect("a directory");
-    // Its own table of mounts does not show what it stands on, for that is not below its root.
+    // Its table of mounts omits its own mount, which is not below its root.
     let script = "for f in /bin/sleep $(ldd /bin/sleep | grep -o '/[^ ]*'); do \
                   mkdir -p .$(dirname $f) && cp -L $f .$f; done; \
                   mkdir -p data/pg_tblspc target pg_wal; ln -s /pg_wal data/pg_wal; \
@@ -247,20 +247,20 @@ fn a_server_under_another_root_is_found_by_the_kernels_number_of_its_mount() {
     let space = Reading::take(&devices);
     jail.kill().and_then(|()| jail.wait()).expect("its end");
     let here = std::fs::metadata(&there).expect("a directory").dev();
-    for place in &devices.places {
-        let file_system = place.file_system.map(|at| &devices.file_systems[at]);
-        let number = file_system.unwrap_or_else(|| panic!("{place:?}")).number;
+    for location in &devices.locations {
+        let file_system = location.file_system.map(|at| &devices.file_systems[at]);
+        let number = file_system.unwrap_or_else(|| panic!("{location:?}")).number;
         assert_eq!((number.major, number.minor), (major(here), minor(here)));
     }
-    let wal = devices.place(&PlaceKind::Wal).expect("the WAL");
+    let wal = devices.location(&LocationKind::Wal).expect("the WAL");
     assert_eq!(wal.real_path.as_deref(), Some("/pg_wal".as_ref()));
     assert!(space.spaces.values().all(Result::is_ok), "{:?}", space.spaces);
 }
 
 #[test]
-fn whoever_may_not_look_is_told() {
+fn a_reader_without_permission_gets_problems() {
     if !rustix::process::geteuid().is_root() {
-        println!("not tested: only root can become somebody else");
+        println!("not tested: only root can change the user");
         return;
     }
     let cluster = start();
@@ -277,8 +277,11 @@ fn whoever_may_not_look_is_told() {
         assert!(reading.spaces.values().all(Result::is_ok), "{:?}", reading.spaces);
         devices
     });
-    assert_eq!(devices.place(&PlaceKind::Data).expect("a place").problem, None);
-    assert_eq!(devices.place(&PlaceKind::Wal).expect("a place").problem, Some(Problem::Permission));
+    assert_eq!(devices.location(&LocationKind::Data).expect("a location").problem, None);
+    assert_eq!(
+        devices.location(&LocationKind::Wal).expect("a location").problem,
+        Some(Problem::Permission)
+    );
     assert!(devices.notes.iter().any(|note| note.contains("tablespaces")), "{:?}", devices.notes);
     assert_eq!(devices.notes.len(), 1, "{:?}", devices.notes);
 }

@@ -2,32 +2,32 @@
 //! Mounts of every kind that can be made here, in a mount namespace of their own, which is
 //! seen from outside as a container's is.
 
-mod house;
+mod support;
 
 use std::time::{Duration, Instant};
 
 use device::{
-    Backing, DeviceKind, Devices, FileSystem, Interval, NoDevice, Place, PlaceKind, Problem,
+    Backing, DeviceKind, Devices, FileSystem, Interval, Location, LocationKind, NoDevice, Problem,
     Reading, System,
 };
-use house::Namespace;
+use support::Namespace;
 
 fn resolve(namespace: &Namespace) -> Devices {
     Devices::resolve(&System::live(), &namespace.path("data"), Some(namespace.pid()))
 }
 
-fn tablespace(devices: &Devices, oid: u32) -> &Place {
-    devices.place(&PlaceKind::Tablespace { oid }).expect("a tablespace")
+fn tablespace(devices: &Devices, oid: u32) -> &Location {
+    devices.location(&LocationKind::Tablespace { oid }).expect("a tablespace")
 }
 
-fn file_system<'a>(devices: &'a Devices, place: &Place) -> &'a FileSystem {
-    &devices.file_systems[place.file_system.expect("a file system")]
+fn file_system<'a>(devices: &'a Devices, location: &Location) -> &'a FileSystem {
+    &devices.file_systems[location.file_system.expect("a file system")]
 }
 
 const DATA: &str = "mkdir -p data/pg_wal data/pg_tblspc data/base";
 
 #[test]
-fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
+fn memory_bind_mounts_overlays_and_loop_devices_differ() {
     let Some(mut namespace) = Namespace::new() else { return };
     namespace.run(DATA);
     let script = r#"
@@ -48,12 +48,12 @@ fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
     let made = namespace.run(script);
     let devices = resolve(&namespace);
     assert_eq!(devices.notes, Vec::<String>::new());
-    for place in &devices.places {
-        assert_eq!(place.problem, None, "{place:?}");
-        // The witness: what stat(1) says of the same place from within.
-        let of = format!("stat -L -c %Hd:%Ld '{}'", place.path.display());
-        let number = file_system(&devices, place).number.to_string();
-        assert_eq!(namespace.run(&of), [number], "{place:?}");
+    for location in &devices.locations {
+        assert_eq!(location.problem, None, "{location:?}");
+        // The witness: what stat(1) says of the same location from within.
+        let of = format!("stat -L -c %Hd:%Ld '{}'", location.path.display());
+        let number = file_system(&devices, location).number.to_string();
+        assert_eq!(namespace.run(&of), [number], "{location:?}");
     }
 
     let memory = file_system(&devices, tablespace(&devices, 1));
@@ -61,23 +61,24 @@ fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
     assert!(matches!(memory.backing, Backing::None { reason: NoDevice::Memory, .. }));
 
     let bound = file_system(&devices, tablespace(&devices, 2));
-    let home = file_system(&devices, devices.place(&PlaceKind::Data).expect("a place"));
+    let home = file_system(&devices, devices.location(&LocationKind::Data).expect("a location"));
     assert_eq!(bound.number, home.number);
     assert_eq!(bound.backing, home.backing);
     assert!(bound.root.ends_with("origin/deep"), "{bound:?}");
     assert_ne!(bound.mount_id, home.mount_id);
 
     if made.iter().any(|line| line == "overlay") {
-        let place = tablespace(&devices, 3);
-        let overlay = file_system(&devices, place);
+        let location = tablespace(&devices, 3);
+        let overlay = file_system(&devices, location);
         let Backing::FileSystem { file_system, path } = &overlay.backing else {
             panic!("{overlay:?}");
         };
         assert_eq!(*path, namespace.path("upper"));
         assert_eq!(devices.file_systems[*file_system].number, home.number);
         assert!(!devices.file_systems[*file_system].outside);
-        let names = |place| devices.under(place).iter().map(|d| d.name.clone()).collect::<Vec<_>>();
-        assert_eq!(names(place), names(&devices.places[0]));
+        let names =
+            |location| devices.under(location).iter().map(|d| d.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(location), names(&devices.locations[0]));
     } else {
         println!("not tested: overlay on the file system of {}", namespace.dir().display());
     }
@@ -97,11 +98,11 @@ fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
     assert_eq!(stacked.number, home.number, "{stacked:?}");
     let hidden = file_system(&devices, tablespace(&devices, 6));
     assert_eq!(hidden.mount_point, namespace.path("hidden"));
-    let below = PlaceKind::Below { name: "base/5".into() };
-    let below = devices.place(&below).expect("what is mounted in base");
+    let below = LocationKind::Below { name: "base/5".into() };
+    let below = devices.location(&below).expect("what is mounted in base");
     assert!(file_system(&devices, below).super_options.contains("size=4096k"));
 
-    // Room is that of the server's mount, not of what lies on our path of that name.
+    // The space is that of the server's mount, not of the mount at the same path of ours.
     let reading = Reading::take(&devices);
     let room = |oid| {
         let id = file_system(&devices, tablespace(&devices, oid)).mount_id;
@@ -117,18 +118,18 @@ fn memory_bind_mounts_overlays_and_loop_devices_are_told_apart() {
 fn under_another_root() {
     let devices = Devices::resolve(&System::live(), "/data".as_ref(), Some(std::process::id()));
     let reading = Reading::take(&devices);
-    for place in &devices.places {
-        let file_system = file_system(&devices, place);
+    for location in &devices.locations {
+        let file_system = file_system(&devices, location);
         let room = reading.spaces[&file_system.mount_id].clone().expect("room").total_bytes;
-        let names: Vec<&str> = devices.under(place).iter().map(|d| d.name.as_str()).collect();
-        let problem = &place.problem;
+        let names: Vec<&str> = devices.under(location).iter().map(|d| d.name.as_str()).collect();
+        let problem = &location.problem;
         println!("seen {} {} {room} {names:?} {problem:?}", file_system.number, file_system.kind);
     }
     println!("notes {:?}", devices.notes);
 }
 
 #[test]
-fn a_root_that_is_no_mount_point_has_the_device_that_it_lies_on() {
+fn a_root_that_is_no_mount_point_has_the_device_of_its_mount() {
     let Some(mut namespace) = Namespace::new() else { return };
     let program = std::env::current_exe().expect("this program");
     let program = program.display();
@@ -161,7 +162,7 @@ fn a_root_that_is_no_mount_point_has_the_device_that_it_lies_on() {
 }
 
 #[test]
-fn what_is_unmounted_or_mounted_over_later_is_said() {
+fn a_location_that_is_unmounted_or_mounted_over_later_is_a_problem() {
     let Some(mut namespace) = Namespace::new() else { return };
     namespace.run(DATA);
     let made = namespace.run(
@@ -195,7 +196,7 @@ fn what_is_unmounted_or_mounted_over_later_is_said() {
 fn a_file_system_that_does_not_answer_is_not_waited_for() {
     let Some(mut namespace) = Namespace::new() else { return };
     namespace.run(DATA);
-    // A program's file system without the program: whatever is asked, nobody answers.
+    // A program's file system without the program: it never answers.
     let made = namespace.run(
         "mkdir hung; exec 3<>/dev/fuse; ln -s $PWD/hung data/pg_tblspc/1
          mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 none hung && echo made",
@@ -213,7 +214,7 @@ fn a_file_system_that_does_not_answer_is_not_waited_for() {
     for round in 0..3 {
         let reading = Reading::take(&devices);
         assert_eq!(reading.spaces[&hung.mount_id], Err(Problem::NoAnswer));
-        let home = file_system(&devices, &devices.places[0]).mount_id;
+        let home = file_system(&devices, &devices.locations[0]).mount_id;
         assert!(reading.spaces[&home].is_ok());
         first = if round == 0 { threads() } else { first };
     }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use device::{
-    Backing, BlockDevice, DeviceKind, DeviceNumber, Devices, Interval, NoDevice, Place, PlaceKind,
-    Problem, Reading, System,
+    Backing, BlockDevice, DeviceKind, DeviceNumber, Devices, Interval, Location, LocationKind,
+    NoDevice, Problem, Reading, System,
 };
 
 /// A machine: `proc`, `sys`, and `root` with its files.
@@ -57,7 +57,7 @@ impl Machine {
         self.file("proc/self/mountinfo", &self.mounts);
     }
 
-    /// A block device; `at` is its place below sys/devices.
+    /// A block device; `at` is its location below sys/devices.
     fn device(&self, number: &str, at: &str) {
         self.file(&format!("sys/devices/{at}/dev"), &format!("{number}\n"));
         self.file(&format!("sys/devices/{at}/size"), "2048\n");
@@ -87,8 +87,8 @@ impl Machine {
     }
 }
 
-fn tablespace(devices: &Devices, oid: u32) -> &Place {
-    devices.place(&PlaceKind::Tablespace { oid }).expect("a tablespace")
+fn tablespace(devices: &Devices, oid: u32) -> &Location {
+    devices.location(&LocationKind::Tablespace { oid }).expect("a tablespace")
 }
 
 fn names(devices: &[&BlockDevice]) -> Vec<String> {
@@ -122,7 +122,7 @@ fn a_volume_on_a_raid_of_partitions_is_followed_down_to_the_disks() {
     machine.made_of("virtual/block/md127", &["pci0/block/sda/sda1", "pci0/block/sdb/sdb1"]);
 
     let devices = machine.resolve();
-    let data = devices.place(&PlaceKind::Data).expect("the data directory");
+    let data = devices.location(&LocationKind::Data).expect("the data directory");
     assert_eq!(names(&devices.under(data)), ["dm-0"]);
     let all: Vec<&str> = devices.devices.iter().map(|d| d.name.as_str()).collect();
     assert_eq!(all, ["dm-0", "md127", "sda1", "sda", "sdb1", "sdb"]);
@@ -153,7 +153,7 @@ fn a_device_that_is_made_of_itself_ends() {
 }
 
 #[test]
-fn where_there_is_no_device_the_reason_is_said() {
+fn a_missing_device_has_a_reason() {
     let mut machine = Machine::new();
     machine.mount("", "8:0", "ext4", "/dev/sda", "rw");
     let kinds = [
@@ -173,8 +173,8 @@ fn where_there_is_no_device_the_reason_is_said() {
     }
     let devices = machine.resolve();
     for (oid, _, kind, _, reason, says) in kinds {
-        let place = tablespace(&devices, oid);
-        let file_system = &devices.file_systems[place.file_system.expect("a file system")];
+        let location = tablespace(&devices, oid);
+        let file_system = &devices.file_systems[location.file_system.expect("a file system")];
         assert_eq!(file_system.kind, kind);
         match &file_system.backing {
             Backing::None { reason: found, text } => {
@@ -183,8 +183,8 @@ fn where_there_is_no_device_the_reason_is_said() {
             }
             other => panic!("{kind}: {other:?}"),
         }
-        assert!(devices.under(place).is_empty());
-        assert!(devices.why_no_device(place).expect("a reason").contains(says));
+        assert!(devices.under(location).is_empty());
+        assert!(devices.why_no_device(location).expect("a reason").contains(says));
     }
 }
 
@@ -206,7 +206,7 @@ fn a_btrfs_of_two_devices_names_both() {
     }
     machine.folder("sys/fs/btrfs/features");
     let devices = machine.resolve();
-    let data = devices.place(&PlaceKind::Data).expect("the data directory");
+    let data = devices.location(&LocationKind::Data).expect("the data directory");
     assert_eq!(names(&devices.under(data)), ["sdc", "sdd"]);
     let Backing::Devices { text, .. } = &devices.file_systems[0].backing else {
         panic!("{:?}", devices.file_systems[0].backing);
@@ -237,15 +237,15 @@ fn an_overlay_leads_to_its_upper_directory_and_a_loop_device_to_its_file() {
     machine.tablespace(1, &machine.path("root/merged"));
     let devices = machine.resolve();
 
-    let place = tablespace(&devices, 1);
-    assert_eq!(names(&devices.under(place)), ["loop3"]);
-    let overlay = &devices.file_systems[place.file_system.expect("a file system")];
+    let location = tablespace(&devices, 1);
+    assert_eq!(names(&devices.under(location)), ["loop3"]);
+    let overlay = &devices.file_systems[location.file_system.expect("a file system")];
     let Backing::FileSystem { file_system, path } = &overlay.backing else {
         panic!("{:?}", overlay.backing);
     };
     assert_eq!(*path, machine.path("root/disk b/up,per"));
     assert_eq!(devices.file_systems[*file_system].kind, "xfs");
-    let device = devices.under(place)[0];
+    let device = devices.under(location)[0];
     assert_eq!(device.kind, DeviceKind::Loop);
     assert_eq!(device.backing_file.as_deref(), Some(Path::new(&image)));
     let home = &devices.file_systems[device.backing_file_system.expect("its file system")];
@@ -257,7 +257,7 @@ fn an_overlay_upon_itself_ends() {
     let mut machine = Machine::new();
     machine.mount("", "0:40", "overlay", "overlay", "rw,upperdir=/");
     let devices = machine.resolve();
-    let data = devices.place(&PlaceKind::Data).expect("the data directory");
+    let data = devices.location(&LocationKind::Data).expect("the data directory");
     assert!(devices.under(data).is_empty());
     let interval = Interval::between(&Reading::take(&devices), &Reading::take(&devices));
     assert_eq!(interval.devices_read_bytes_per_second, None);
@@ -271,7 +271,7 @@ fn places_that_are_odd_do_not_keep_the_others_from_being_found() {
     machine.mount("line\nfeed", "8:16", "xfs", "/dev/sdb", "ro");
     machine.device("8:16", "pci0/block/sdb");
     machine.tablespace(10, &machine.path("root/line\nfeed"));
-    machine.tablespace(11, Path::new("/no/such/place"));
+    machine.tablespace(11, Path::new("/no/such/location"));
     machine.tablespace(12, &machine.path("root/data/pg_tblspc/12"));
     machine.folder("root/data/pg_tblspc/13");
     machine.file("root/data/pg_tblspc/notes", "");
@@ -286,23 +286,29 @@ fn places_that_are_odd_do_not_keep_the_others_from_being_found() {
     let feed = tablespace(&devices, 10);
     assert_eq!(names(&devices.under(feed)), ["sdb"]);
     assert!(devices.file_systems[feed.file_system.expect("a file system")].read_only);
-    assert_eq!(tablespace(&devices, 11).problem, Some(Problem::Dangling("/no/such/place".into())));
+    assert_eq!(
+        tablespace(&devices, 11).problem,
+        Some(Problem::Dangling("/no/such/location".into()))
+    );
     assert!(matches!(tablespace(&devices, 12).problem, Some(Problem::System(_))));
     assert_eq!(names(&devices.under(tablespace(&devices, 13))), ["sda"]);
-    let below: Vec<&PlaceKind> = devices
-        .places
+    let below: Vec<&LocationKind> = devices
+        .locations
         .iter()
-        .map(|place| &place.kind)
-        .filter(|kind| matches!(kind, PlaceKind::Below { .. }))
+        .map(|location| &location.kind)
+        .filter(|kind| matches!(kind, LocationKind::Below { .. }))
         .collect();
     assert_eq!(
         below,
-        [&PlaceKind::Below { name: "base/5".into() }, &PlaceKind::Below { name: "pg_xact".into() }]
+        [
+            &LocationKind::Below { name: "base/5".into() },
+            &LocationKind::Below { name: "pg_xact".into() }
+        ]
     );
     let json = serde_json::to_value(&devices).expect("JSON");
-    assert_eq!(json["places"][2]["kind"], "tablespace");
-    assert_eq!(json["places"][2]["oid"], 10);
-    assert!(json["places"][2]["real_path"].as_str().expect("a path").ends_with("/line\nfeed"));
+    assert_eq!(json["locations"][2]["kind"], "tablespace");
+    assert_eq!(json["locations"][2]["oid"], 10);
+    assert!(json["locations"][2]["real_path"].as_str().expect("a path").ends_with("/line\nfeed"));
     assert_eq!(json["devices"][0]["number"], "8:0");
     assert_eq!(json["file_systems"][0]["backing"]["is"], "device");
 }
@@ -325,7 +331,10 @@ fn the_log_is_where_the_server_says() {
     let mut machine = Machine::new();
     machine.mount("", "8:0", "ext4", "/dev/sda", "rw");
     let log = |machine: &Machine| {
-        machine.resolve().place(&PlaceKind::Log).and_then(|place| place.real_path.clone())
+        machine
+            .resolve()
+            .location(&LocationKind::Log)
+            .and_then(|location| location.real_path.clone())
     };
     assert_eq!(log(&machine), None);
     machine.folder("root/data/log");
@@ -349,8 +358,8 @@ fn thousands_of_tablespaces_are_found_in_a_moment() {
     let began = Instant::now();
     let devices = machine.resolve();
     let took = began.elapsed();
-    assert_eq!(devices.places.len(), 5002);
-    assert!(devices.places.iter().all(|place| place.file_system == Some(0)));
+    assert_eq!(devices.locations.len(), 5002);
+    assert!(devices.locations.iter().all(|location| location.file_system == Some(0)));
     assert!(took < Duration::from_secs(5), "{took:?}");
     println!("5000 tablespaces in {took:?}");
 }
@@ -370,7 +379,7 @@ fn a_server_in_a_container_is_seen_with_its_own_mounts() {
     machine.folder("root/wal");
     symlink("/wal", machine.path("root/data/pg_wal")).expect("a link");
     let devices = Devices::resolve(&machine.system(), Path::new("/data"), Some(77));
-    let wal = devices.place(&PlaceKind::Wal).expect("the WAL");
+    let wal = devices.location(&LocationKind::Wal).expect("the WAL");
     assert_eq!(wal.real_path.as_deref(), Some(Path::new("/wal")));
     assert_eq!(devices.file_systems[0].kind, "overlay");
     // The upper directory is the host's.
@@ -380,15 +389,15 @@ fn a_server_in_a_container_is_seen_with_its_own_mounts() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_files_are_problems() {
     let machine = Machine::new();
     let devices = Devices::resolve(&machine.system(), &machine.path("root/data"), Some(77));
     assert!(devices.notes.iter().any(|note| note.contains("has ended")), "{:?}", devices.notes);
     assert!(devices.notes.iter().any(|note| note.contains("mountinfo")), "{:?}", devices.notes);
-    assert_eq!(devices.places[0].problem, Some(Problem::NoMount));
+    assert_eq!(devices.locations[0].problem, Some(Problem::NoMount));
     let nowhere = Devices::resolve(&machine.system(), Path::new("/no/such"), None);
-    assert_eq!(nowhere.places[0].problem, Some(Problem::Missing));
-    assert_eq!(nowhere.why_no_device(&nowhere.places[0]), Some("it is not there".into()));
+    assert_eq!(nowhere.locations[0].problem, Some(Problem::Missing));
+    assert_eq!(nowhere.why_no_device(&nowhere.locations[0]), Some("it is not there".into()));
 }
 
 /// A machine with one disk, and the interval between two contents of its /proc/diskstats.
@@ -433,10 +442,10 @@ fn figures_are_of_the_interval() {
 }
 
 #[test]
-fn a_device_that_goes_has_no_figures() {
-    let gone = interval(BEFORE, "   8 16 sdb 1 1 1 1 1 1 1 1 1 1 1\n", |_| {});
-    assert_eq!(gone.devices[0].problem, Some(Problem::NotListed));
-    assert_eq!(gone.devices_read_bytes_per_second, None);
+fn a_removed_device_has_no_figures() {
+    let removed = interval(BEFORE, "   8 16 sdb 1 1 1 1 1 1 1 1 1 1 1\n", |_| {});
+    assert_eq!(removed.devices[0].problem, Some(Problem::NotListed));
+    assert_eq!(removed.devices_read_bytes_per_second, None);
     let again = interval(BEFORE, "   8 0 sda 1 0 8 1 0 0 0 0 0 1 1 0 0 0 0 0 0\n", |_| {});
     assert_eq!(again.devices[0].problem, Some(Problem::BeganAgain));
     let came = interval("", BEFORE, |_| {});

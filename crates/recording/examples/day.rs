@@ -11,7 +11,9 @@
 //! for, copies under other names are added, each drawn by itself. Devices, the kernel's view and
 //! relations are replayed as they were; events are left out.
 
-use recording::{About, Batch, DeviceRow, Intake, Keeping, Range, Recording, ServerRow, Writer};
+use recording::{
+    About, Batch, DeviceRow, Range, Recording, RetentionPolicy, RowBuilder, ServerRow, Writer,
+};
 use segment::delta::Extreme;
 use segment::directory::Stat;
 use segment::statements::{StatementRecord, Unit, COUNTERS};
@@ -206,7 +208,7 @@ fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
 /// Writes a second after the other.
 struct Maker {
     writer: Writer,
-    intake: Intake,
+    row_builder: RowBuilder,
     dice: Dice,
     /// Of statements.
     copies: Copies,
@@ -228,15 +230,15 @@ impl Maker {
         frame.monotonic_ns = frame.realtime_ns - BEGIN_US as u64 * 1000;
         let number = self.writer.next_frame();
         let stamp = (number, recording::time_us(frame.realtime_ns));
-        let mut batch = self.intake.frame(&frame, number, 1);
+        let mut batch = self.row_builder.frame(&frame, number, 1);
         batch.devices = devices.to_vec();
         batch.devices.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
         if let Some(detail) = detail {
-            self.intake.forget();
+            self.row_builder.reset();
             let spread = draw_frame(&detail.spread, &mut self.dice);
             let spread = Frame { realtime_ns: frame.realtime_ns, ..spread };
-            self.intake.frame(&spread, number, 1);
-            batch.histograms = self.intake.detail(number);
+            self.row_builder.frame(&spread, number, 1);
+            batch.histograms = self.row_builder.histograms(number);
             let mut rows = Vec::new();
             for it in &detail.statements {
                 for copy in 0..self.copies.of(it.key.id) {
@@ -245,8 +247,8 @@ impl Maker {
                 }
             }
             let rate = frame.clock.ticks_per_second;
-            batch.append(recording::statements(&rows, rate, stamp, self.detail_ns));
-            batch.relations = recording::relations(&detail.relations, stamp, self.detail_ns);
+            batch.append(recording::statement_rows(&rows, rate, stamp, self.detail_ns));
+            batch.relations = recording::relation_rows(&detail.relations, stamp, self.detail_ns);
             batch.kernel.clone_from(&detail.beside.kernel);
             batch.server_io.clone_from(&detail.beside.server_io);
             batch.kernel.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
@@ -289,12 +291,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         devices.iter().filter(|row| row.time_us == time_us).cloned().collect()
     };
     let begun = Instant::now();
-    let mut writer = Writer::open(Path::new(dest), about, Keeping::default())?;
+    let mut writer = Writer::open(Path::new(dest), about, RetentionPolicy::default())?;
     let server = ServerRow { frame: 0, server: 1, ..real.servers()?[0].clone() };
     writer.push(Batch { servers: vec![server], ..Batch::default() })?;
     let mut maker = Maker {
         writer,
-        intake: Intake::new(),
+        row_builder: RowBuilder::new(),
         dice: Dice(1),
         copies: Copies::reaching(statements, known),
         detail_ns: real.about().detail_ns,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What recording.json says.
+//! recording.json: what a recording is of.
 
 use crate::error::Error;
 use crate::store::{self, ABOUT};
@@ -9,29 +9,29 @@ use std::path::Path;
 /// The format that this version writes, and the latest that it reads.
 pub const FORMAT: u32 = 1;
 
-/// What a recording is of.
+/// The contents of recording.json.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct About {
     /// The format of the data set.
     pub format: u32,
-    /// Who wrote it: "pgtally 0.1.0".
+    /// The program that wrote it: "pgtally 0.1.0".
     pub made_by: String,
-    /// The machine.
+    /// The machine's name.
     pub host: String,
     /// The server: "PostgreSQL 15.20".
     pub server: String,
-    /// The data directory, or what else is measured.
+    /// The data directory, or the name of another program that is recorded.
     pub data_directory: String,
-    /// Length of an interval, ns.
+    /// The length of an interval, ns.
     pub interval_ns: u64,
-    /// Length of a detail interval, ns.
+    /// The length of a detail interval, ns.
     pub detail_ns: u64,
-    /// When it was begun, microseconds since 1970.
+    /// Its start, microseconds since 1970.
     pub begun_us: i64,
 }
 
 impl About {
-    /// Read it.
+    /// Read the file in a directory.
     pub fn read(directory: &Path) -> Result<About, Error> {
         let path = directory.join(ABOUT);
         let text = match std::fs::read(&path) {
@@ -43,14 +43,14 @@ impl About {
                 _ => return Err(Error::io(&path)(error)),
             },
         };
-        // A later format may have other fields; its number comes first.
+        // A later format may have other fields, so its number is read first.
         #[derive(Deserialize)]
         struct Format {
             format: u32,
         }
         let damaged = |error: serde_json::Error| Error::Damaged {
             path: path.clone(),
-            what: error.to_string(),
+            reason: error.to_string(),
         };
         let Format { format } = serde_json::from_slice(&text).map_err(damaged)?;
         if format > FORMAT {
@@ -60,11 +60,11 @@ impl About {
         serde_json::from_slice(&text).map_err(damaged)
     }
 
-    /// Write it.
+    /// Write the file in a directory.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(ABOUT);
         let text = serde_json::to_vec_pretty(self)
-            .map_err(|e| Error::Part { path: path.clone(), what: e.to_string() })?;
-        store::replace(&path, &text)
+            .map_err(|e| Error::File { path: path.clone(), reason: e.to_string() })?;
+        store::replace(&path, &text, true)
     }
 }

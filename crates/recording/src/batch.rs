@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Rows of all tables, as they are put down together.
+//! Rows of all tables that are written together.
 
 use crate::error::Error;
 use crate::rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
+    ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
 };
-use crate::series::{SpreadRow, StatRow};
+use crate::statistics::{HistogramRow, StatRow};
 use crate::table::Table;
 use serde::{Deserialize, Serialize};
 
 macro_rules! batch {
     ($($field:ident: $row:ty,)*) => {
-        /// Rows of all tables. What is pushed together is kept together or not at all.
+        /// Rows of all tables. The writer keeps all rows of a batch or none.
         #[derive(Debug, Clone, Default, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Batch {
-            /// Of `statistics`; the journal has its own form for them.
+            /// Rows of `statistics`; the journal has its own encoding for them.
             #[serde(skip)]
             pub statistics: Vec<StatRow>,
-            /// Of `histograms`, likewise.
+            /// Rows of `histograms`; the journal has its own encoding for them.
             #[serde(skip)]
-            pub histograms: Vec<SpreadRow>,
+            pub histograms: Vec<HistogramRow>,
             $(
-                #[doc = concat!("Of the table of [`", stringify!($row), "`]s.")]
+                #[doc = concat!("[`", stringify!($row), "`]s.")]
                 #[serde(skip_serializing_if = "Vec::is_empty")]
                 pub $field: Vec<$row>,
             )*
         }
 
         impl Batch {
-            /// Show the rows of each table; the intervals last.
+            /// Visit the rows of each table, `frames` last.
             pub(crate) fn each(&mut self, visit: &mut impl Visit) -> Result<(), Error> {
                 visit.table(&mut self.statistics)?;
                 visit.table(&mut self.histograms)?;
@@ -38,14 +38,14 @@ macro_rules! batch {
                 Ok(())
             }
 
-            /// Add the rows of another one.
+            /// Add the rows of another batch.
             pub fn append(&mut self, mut other: Batch) {
                 self.statistics.append(&mut other.statistics);
                 self.histograms.append(&mut other.histograms);
                 $(self.$field.append(&mut other.$field);)*
             }
 
-            /// Give rows that have no interval or no time yet these.
+            /// Set interval and time in rows where they are 0.
             pub fn stamp(&mut self, frame: u64, time_us: i64) {
                 $(for row in &mut self.$field {
                     if row.frame == 0 {
@@ -66,7 +66,7 @@ macro_rules! batch {
 
         /// The names of all tables.
         pub const TABLES: &[&str] =
-            &[StatRow::NAME, SpreadRow::NAME, $(<$row as Table>::NAME),*];
+            &[StatRow::NAME, HistogramRow::NAME, $(<$row as Table>::NAME),*];
     };
 }
 
@@ -74,7 +74,7 @@ batch! {
     sessions: SessionsRow,
     kernel: KernelRow,
     statements: StatementRow,
-    statement_accounts: PartRow,
+    statement_accounts: StatementAccountRow,
     statement_texts: TextRow,
     relations: RelationRow,
     events: EventRow,
@@ -88,8 +88,8 @@ batch! {
     frames: FrameRow,
 }
 
-/// Who looks at the rows of each table.
+/// A visitor of the rows of each table.
 pub(crate) trait Visit {
-    /// The rows of one of them.
+    /// Visit the rows of one table.
     fn table<T: Table>(&mut self, rows: &mut Vec<T>) -> Result<(), Error>;
 }

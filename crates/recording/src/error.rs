@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What can fail. Each text names the thing and what to do.
+//! Errors. Each names the file or option and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// A later version has written it.
+    /// A later version wrote the recording.
     #[error(
         "{}: a recording of format {found}, and this version of tally reads up to {known}; use a \
          later one",
@@ -27,20 +27,20 @@ pub enum Error {
         path: PathBuf,
         /// Its format.
         found: u32,
-        /// The latest that we know.
+        /// The latest format that this version reads.
         known: u32,
     },
-    /// recording.json cannot be understood.
+    /// recording.json is malformed.
     #[error(
-        "{}: cannot be understood ({what}); the data beside it may well be whole: with a \
-         recording.json of another recording in its place it can be read",
+        "{}: malformed ({reason}); the data in the directory may be intact: replace the file by \
+         the recording.json of another recording to read it",
         path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
-        what: String,
+        /// The problem.
+        reason: String,
     },
     /// The directory is in use.
     #[error("{}: another tally is recording into it; give another directory", path.display())]
@@ -58,38 +58,38 @@ pub enum Error {
     },
     /// The directory holds a recording of another server.
     #[error(
-        "{}: a recording of {found}, not of {wanted}; one directory holds one server of a machine, \
-         give another", path.display()
+        "{}: a recording of {found}, not of {wanted}; a directory holds one server of a machine, \
+         give another one", path.display()
     )]
     OtherServer {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
+        /// The server of the recording.
         found: String,
-        /// Whose it should be.
+        /// The server to record.
         wanted: String,
     },
-    /// Several machines have recorded, and none was named.
+    /// Several machines have recorded, and none was selected.
     #[error(
-        "{}: recordings of several machines ({}); name one with --host", path.display(),
+        "{}: recordings of several machines ({}); select one with --host", path.display(),
         hosts.join(", ")
     )]
     SeveralHosts {
         /// The directory.
         path: PathBuf,
-        /// They.
+        /// Their names.
         hosts: Vec<String>,
     },
-    /// Nobody of that name has recorded.
+    /// No machine of that name has recorded.
     #[error(
-        "{}: nothing of host {host} in it; there is {}", path.display(), hosts.join(", ")
+        "{}: no recording of host {host}; there are {}", path.display(), hosts.join(", ")
     )]
     NoSuchHost {
         /// The directory.
         path: PathBuf,
-        /// Who was asked for.
+        /// The name.
         host: String,
-        /// Who is there.
+        /// The machines that have recorded.
         hosts: Vec<String>,
     },
     /// Nothing has been recorded.
@@ -98,55 +98,55 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// The range ends before it begins.
+    /// The range ends before it starts.
     #[error("the range ends ({to}) before it begins ({from}); exchange --from and --to")]
     Backwards {
-        /// Its begin, UTC.
+        /// Its start, UTC.
         from: String,
         /// Its end, UTC.
         to: String,
     },
     /// Nothing has been recorded in the range.
-    #[error("nothing was recorded from {from} to {to}; there is {begin} to {end}")]
+    #[error("nothing was recorded from {from} to {to}; the recording is from {begin} to {end}")]
     EmptyRange {
-        /// Its begin, UTC.
+        /// Its start, UTC.
         from: String,
         /// Its end, UTC.
         to: String,
-        /// When the recording begins.
+        /// The start of the recording, UTC.
         begin: String,
-        /// When it ends.
+        /// The end of the recording, UTC.
         end: String,
     },
-    /// There is no room any more.
+    /// The file system is full.
     #[error(
-        "{}: no space left on the device; what was recorded until now can be read. Make room, or \
-         give --retention, and start again: it goes on in the same directory", path.display()
+        "{}: no space left on the device; what was recorded so far can be read. Free some space, or \
+         give --retention, and start again: the recording continues in the same directory", path.display()
     )]
     Full {
         /// The file.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The system returned an error.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A part could not be written or read.
-    #[error("{}: {what}", path.display())]
-    Part {
+    /// A file could not be written or read.
+    #[error("{}: {reason}", path.display())]
+    File {
         /// The file.
         path: PathBuf,
-        /// Why.
-        what: String,
+        /// The reason.
+        reason: String,
     },
 }
 
 impl Error {
-    /// What the system says of a file.
+    /// The error of the system on a file.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The intervals of a range one after the other, as frames.
+//! The frames of a range, one after the other.
 
 use crate::error::Error;
 use crate::index::Index;
-use crate::part;
 use crate::range::Range;
-use crate::recording::{lost, OpenPart, Recording};
+use crate::recording::Recording;
 use crate::rows::{FrameRow, SessionsRow};
-use crate::series::{Series, StatRow};
+use crate::series::Series;
+use crate::statistics::{HistogramRow, StatRow};
 use crate::sum::Sum;
-use crate::table::Table;
 use segment::delta::Extreme;
 use segment::frame::FrameStat;
 use segment::{Frame, Population};
@@ -17,7 +16,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So many intervals are read at once.
+/// Limit of the intervals that are read at once.
 const CHUNK: usize = 3600;
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -26,18 +25,18 @@ const HOUR_US: i64 = 3_600_000_000;
 pub struct Frames<'r> {
     recording: &'r Recording,
     index: Index,
-    /// Microseconds that become one frame.
+    /// The length of a frame, microseconds.
     step: Option<i64>,
-    /// The next interval to be read.
+    /// Index of the next interval to read.
     next: usize,
     ready: VecDeque<Frame>,
-    /// What the next frame of the same step is added to.
+    /// The number of a step, and its frame, to which the next ones of the step are added.
     open: Option<(i64, Frame)>,
 }
 
 impl Recording {
-    /// The frames of a range. With a step, the intervals that end in one step of time, counted
-    /// from 1970, become one frame; from the length of a detail on its quantiles are known.
+    /// The frames of a range. With a step, the intervals that end in one step of time, counted from
+    /// 1970, are merged to one frame; it has histograms if the step is at least a detail interval.
     pub fn frames(&self, range: Range, step: Option<Duration>) -> Result<Frames<'_>, Error> {
         Ok(Frames {
             recording: self,
@@ -50,73 +49,66 @@ impl Recording {
     }
 }
 
-/// The name of a state that a frame may have.
+/// The static name of a state.
 fn state(name: &str) -> &'static str {
     let states = ["active", "idle", "idle in transaction", "background"];
     states.into_iter().find(|known| *known == name).unwrap_or("dead")
 }
 
-/// What is known of some intervals, by number.
+/// Rows of some intervals, by their numbers.
 #[derive(Default)]
 struct Chunk {
     statistics: HashMap<u64, Vec<StatRow>>,
-    spreads: HashMap<u64, Vec<(Arc<Series>, Sum)>>,
+    histograms: HashMap<u64, Vec<(Arc<Series>, Sum)>>,
     population: HashMap<u64, Vec<Population>>,
 }
 
 impl Frames<'_> {
-    /// Intervals to come, those that are read already included.
+    /// Number of intervals to come.
     pub fn len(&self) -> usize {
-        self.ready.len() + self.index.heads.len() - self.next
+        self.ready.len() + self.index.frames.len() - self.next
     }
 
-    /// Whether there are none.
+    /// Whether no frames are to come.
     pub fn is_empty(&self) -> bool {
         self.len() == 0 && self.open.is_none()
     }
 
-    fn has_spread(&self) -> bool {
+    fn has_histograms(&self) -> bool {
         let detail = i64::try_from(self.recording.about().detail_ns / 1000).unwrap_or(i64::MAX);
         self.step.is_some_and(|step| step >= detail)
     }
 
     fn read_chunk(&mut self) -> Result<(), Error> {
-        let heads = &self.index.heads[self.next..];
-        let Some(first) = heads.first() else { return Ok(()) };
+        let rows = &self.index.frames[self.next..];
+        let Some(first) = rows.first() else { return Ok(()) };
         let hour = |row: &FrameRow| row.time_us.div_euclid(HOUR_US);
-        let length = heads.iter().take(CHUNK).take_while(|row| hour(row) == hour(first)).count();
-        let heads = &heads[..length.max(1)];
-        let chunk = self.chunk(heads)?;
-        self.next += heads.len();
+        let length = rows.iter().take(CHUNK).take_while(|row| hour(row) == hour(first)).count();
+        let rows = &rows[..length.max(1)];
+        let chunk = self.chunk(rows)?;
+        self.next += rows.len();
         let frames: Vec<(i64, Frame)> =
-            heads.iter().filter_map(|row| Some((row.time_us, self.frame(row, &chunk)?))).collect();
+            rows.iter().filter_map(|row| Some((row.time_us, self.frame(row, &chunk)?))).collect();
         for (time_us, frame) in frames {
             self.take(time_us, frame);
         }
         Ok(())
     }
 
-    fn chunk(&self, heads: &[FrameRow]) -> Result<Chunk, Error> {
-        let times = || heads.iter().map(|row| row.time_us);
+    fn chunk(&self, rows: &[FrameRow]) -> Result<Chunk, Error> {
+        let times = || rows.iter().map(|row| row.time_us);
         let range =
             Range { from_us: times().min().unwrap_or(0) - 1, to_us: times().max().unwrap_or(0) };
-        let numbers = (heads.first(), heads.last());
+        let numbers = (rows.first(), rows.last());
         let (Some(first), Some(last)) = numbers else { return Ok(Chunk::default()) };
         let within = |frame: u64| (first.frame..=last.frame).contains(&frame);
         let mut chunk = Chunk::default();
-        let mut add = |row: StatRow| {
+        let add = |row: StatRow| {
             if within(row.frame) {
                 chunk.statistics.entry(row.frame).or_default().push(row);
             }
         };
-        let mut view = self.recording.view(&[StatRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<StatRow>(file, &path) {
-                Ok(rows) => rows.into_iter().for_each(&mut add),
-                Err(error) => self.recording.problem(lost(&error)),
-            }
-        }
-        view.journal.statistics.drain(..).for_each(add);
+        self.recording.each_row(range, add)?;
         for row in self.recording.rows::<SessionsRow>(range)? {
             chunk.population.entry(row.frame).or_default().push(Population {
                 process: row.process,
@@ -124,11 +116,11 @@ impl Frames<'_> {
                 sessions: row.sessions,
             });
         }
-        if self.has_spread() {
-            self.recording.each_spread(range, |row| {
+        if self.has_histograms() {
+            self.recording.each_row(range, |row: HistogramRow| {
                 let mut sum = Sum::default();
-                sum.add_spread(row);
-                chunk.spreads.entry(row.frame).or_default().push((row.series.clone(), sum));
+                sum.add_histogram(&row);
+                chunk.histograms.entry(row.frame).or_default().push((row.series, sum));
             })?;
         }
         Ok(chunk)
@@ -137,15 +129,20 @@ impl Frames<'_> {
     fn frame(&self, row: &FrameRow, chunk: &Chunk) -> Option<Frame> {
         let mut frame = self.index.frame_of(&[row])?;
         let rate = frame.clock.ticks_per_second;
-        let has_spread = self.has_spread();
-        let mut spreads: HashMap<&Arc<Series>, &Sum> =
-            chunk.spreads.get(&row.frame).into_iter().flatten().map(|(s, sum)| (s, sum)).collect();
+        let has_histograms = self.has_histograms();
+        let mut histograms: HashMap<&Arc<Series>, &Sum> = chunk
+            .histograms
+            .get(&row.frame)
+            .into_iter()
+            .flatten()
+            .map(|(s, sum)| (s, sum))
+            .collect();
         let rows = chunk.statistics.get(&row.frame).into_iter().flatten();
         let mut add = |series: &Arc<Series>, sum: Sum| {
             let mut total = sum.total(series, rate);
-            // The extremes come with the last interval of the detail.
+            // Minimum and maximum come with the last interval of the detail.
             for extreme in [&mut total.change.min, &mut total.change.max] {
-                if has_spread && *extreme == Extreme::Unknown {
+                if has_histograms && *extreme == Extreme::Unknown {
                     *extreme = Extreme::None;
                 }
             }
@@ -153,15 +150,15 @@ impl Frames<'_> {
             frame.statistics.push(FrameStat { process, stat, total });
         };
         for row in rows {
-            let mut sum = spreads.remove(&row.series).cloned().unwrap_or_default();
+            let mut sum = histograms.remove(&row.series).cloned().unwrap_or_default();
             sum.count = row.count;
             sum.total = row.total;
             sum.amount = row.amount;
             sum.follows = row.follows;
             add(&row.series, sum);
         }
-        // The spread of earlier intervals of the detail, in whose last one nothing happened.
-        for (series, sum) in spreads {
+        // Histograms of earlier intervals of the detail, without events in the last one.
+        for (series, sum) in histograms {
             add(series, sum.clone());
         }
         if let Some(population) = chunk.population.get(&row.frame) {
@@ -187,10 +184,10 @@ impl Iterator for Frames<'_> {
     type Item = Result<Frame, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() && self.next < self.index.heads.len() {
+        while self.ready.is_empty() && self.next < self.index.frames.len() {
             if let Err(error) = self.read_chunk() {
-                // What cannot be read now will not be later.
-                self.next = self.index.heads.len();
+                // A later attempt would fail too.
+                self.next = self.index.frames.len();
                 return Some(Err(error));
             }
         }

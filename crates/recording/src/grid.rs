@@ -1,65 +1,65 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statistics over time: lines of series, in columns of time.
+//! Statistics over time: a grid of lines of series and columns of time.
 
 use crate::error::Error;
 use crate::index::Index;
-use crate::part;
 use crate::range::Range;
-use crate::recording::{lost, OpenPart, Recording};
-use crate::series::{Series, StatRow};
+use crate::recording::Recording;
+use crate::series::Series;
+use crate::statistics::StatRow;
 use crate::sum::{number_columns, Numbers};
-use crate::table::{Columns, Table};
+use crate::table::Columns;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What some series did in some intervals.
+/// Sums of some series in some intervals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct StatTotals {
     /// Events that ended.
     pub count: u64,
-    /// Time in ns, or what the unit says.
+    /// Time in ns, or the sum of values in the series' unit.
     pub total: u64,
     /// Bytes.
     pub amount: u64,
-    /// How many went on where the one before had ended.
+    /// Events that continued where the event before had ended.
     pub follows: u64,
 }
 
-/// Lines over time.
+/// Sums of lines of series in columns of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
-    /// By line, then by column.
-    pub cells: Vec<Vec<Amount>>,
-    /// Time of each column of which something is known, ns; 0: it is a gap.
+    /// Sums by line, then by column.
+    pub cells: Vec<Vec<StatTotals>>,
+    /// Recorded time in each column, ns; 0: a gap.
     pub covered_ns: Vec<u64>,
 }
 
-/// Where the rows of each interval and series go.
-struct Places<'i, P> {
+/// Finds the cell of a row.
+struct Cells<'i, P> {
     index: &'i Index,
-    /// By place in the index.
+    /// The column of each interval in the index.
     columns: Vec<Option<usize>>,
-    place: P,
+    line_of: P,
     lines: HashMap<Arc<Series>, Option<usize>>,
 }
 
-impl<P: Fn(&Series) -> Option<usize>> Places<'_, P> {
+impl<P: Fn(&Series) -> Option<usize>> Cells<'_, P> {
     fn line(&mut self, series: &Arc<Series>) -> Option<usize> {
         if let Some(line) = self.lines.get(series) {
             return *line;
         }
-        let line = (self.place)(series);
+        let line = (self.line_of)(series);
         self.lines.insert(series.clone(), line);
         line
     }
 
     fn column(&self, frame: u64) -> Option<usize> {
-        self.columns.get(self.index.place(frame)?).copied().flatten()
+        self.columns.get(self.index.position(frame)?).copied().flatten()
     }
 }
 
 impl Grid {
-    fn add(&mut self, line: usize, column: usize, more: Amount) {
+    fn add(&mut self, line: usize, column: usize, more: StatTotals) {
         let Some(cell) = self.cells.get_mut(line).and_then(|line| line.get_mut(column)) else {
             return;
         };
@@ -71,18 +71,18 @@ impl Grid {
 
     fn add_columns<P: Fn(&Series) -> Option<usize>>(
         &mut self,
-        places: &mut Places<'_, P>,
+        cells: &mut Cells<'_, P>,
         columns: &Columns,
     ) {
         let Some(numbers) = Numbers::of(columns) else { return };
         let lines: Vec<Option<usize>> =
-            columns.series.iter().map(|series| places.line(series)).collect();
+            columns.series.iter().map(|series| cells.line(series)).collect();
         let natural = |n: i64| u64::try_from(n).unwrap_or(0);
         for row in 0..columns.rows {
             let line = lines.get(natural(numbers.series[row]) as usize).copied().flatten();
             let Some(line) = line else { continue };
-            let Some(column) = places.column(natural(numbers.frame[row])) else { continue };
-            let more = Amount {
+            let Some(column) = cells.column(natural(numbers.frame[row])) else { continue };
+            let more = StatTotals {
                 count: natural(numbers.count[row]),
                 total: natural(numbers.total[row]),
                 amount: natural(numbers.amount[row]),
@@ -94,44 +94,41 @@ impl Grid {
 }
 
 impl Recording {
-    /// Lines over time, all in one pass. `place` says to which of `lines` lines a series
-    /// belongs, if to any. Column `i` has the intervals that end after `bounds[i]` and not after
-    /// `bounds[i + 1]`, microseconds since 1970; the bounds ascend.
+    /// Sums over time, computed in one pass. `line_of` returns the line of a series, from 0 to
+    /// `lines` - 1, if it has one. Column `i` has the intervals that end after `bounds_us[i]` and at or
+    /// before `bounds_us[i + 1]`, microseconds since 1970, ascending.
     pub fn grid(
         &self,
         range: Range,
         bounds_us: &[i64],
         lines: usize,
-        place: impl Fn(&Series) -> Option<usize>,
+        line_of: impl Fn(&Series) -> Option<usize>,
     ) -> Result<Grid, Error> {
         let index = self.index(range)?;
-        self.miss(&index, range);
+        self.report_missing(&index, range);
         let width = bounds_us.len().saturating_sub(1);
         let column = |time_us: i64| {
             let at = bounds_us.partition_point(|bound| *bound < time_us);
             at.checked_sub(1).filter(|at| *at < width)
         };
-        let mut grid =
-            Grid { cells: vec![vec![Amount::default(); width]; lines], covered_ns: vec![0; width] };
+        let mut grid = Grid {
+            cells: vec![vec![StatTotals::default(); width]; lines],
+            covered_ns: vec![0; width],
+        };
         let columns: Vec<Option<usize>> =
-            index.heads.iter().map(|row| column(row.time_us)).collect();
-        for (row, column) in index.heads.iter().zip(&columns) {
+            index.frames.iter().map(|row| column(row.time_us)).collect();
+        for (row, column) in index.frames.iter().zip(&columns) {
             if let Some(covered) = column.and_then(|at| grid.covered_ns.get_mut(at)) {
                 *covered = covered.saturating_add(row.interval_ns);
             }
         }
-        let mut places = Places { index: &index, columns, place, lines: HashMap::new() };
-        let mut view = self.view(&[StatRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            let see = |columns: &Columns| grid.add_columns(&mut places, columns);
-            if let Err(error) = part::read_columns(file, &path, &number_columns(), see) {
-                self.problem(lost(&error));
-            }
-        }
-        for row in &view.journal.statistics {
-            let to = places.line(&row.series).zip(places.column(row.frame));
+        let mut cells = Cells { index: &index, columns, line_of, lines: HashMap::new() };
+        let see = |columns: &Columns| grid.add_columns(&mut cells, columns);
+        let journal = self.each_columns::<StatRow>(range, &number_columns(), see)?;
+        for row in &journal.statistics {
+            let to = cells.line(&row.series).zip(cells.column(row.frame));
             if let Some((line, column)) = to {
-                let more = Amount {
+                let more = StatTotals {
                     count: row.count,
                     total: row.total,
                     amount: row.amount,

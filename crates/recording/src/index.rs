@@ -1,73 +1,76 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The intervals of a range, by number; and what a frame has of them.
+//! The intervals of a range by number, and frames without statistics made of them.
 
+use crate::commit::Commit;
 use crate::error::Error;
 use crate::range::Range;
 use crate::recording::Recording;
 use crate::rows::{FrameRow, ServerRow};
+use crate::statistics::StatRow;
+use crate::table::Table;
 use segment::interval::{ClockInfo, ServerInfo};
-use segment::kernel::Witness;
+use segment::kernel::KernelView;
 use segment::{ClockKind, Frame, Level, Overflows, Population};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Intervals by number, and the runs of the server that they are of.
+/// Intervals by number, and runs of the server.
 #[derive(Debug)]
 pub(crate) struct Index {
-    /// In the order of their numbers.
-    pub heads: Vec<FrameRow>,
+    /// Intervals by number.
+    pub frames: Vec<FrameRow>,
     pub servers: HashMap<u32, ServerRow>,
     first: u64,
-    /// The place of each number among `heads`, plus one; empty where numbers lie too far apart.
-    places: Vec<u32>,
+    /// The position of each number in `frames`, plus one; empty where numbers are too far apart.
+    positions: Vec<u32>,
 }
 
 impl Index {
-    fn new(mut heads: Vec<FrameRow>, servers: Vec<ServerRow>) -> Index {
-        heads.sort_by_key(|row| row.frame);
-        heads.dedup_by_key(|row| row.frame);
-        let first = heads.first().map_or(0, |row| row.frame);
-        let span = heads.last().map_or(0, |row| row.frame - first) as usize + 1;
-        let mut places = Vec::new();
-        if span <= 64 * heads.len() + 1024 {
-            places.resize(span, 0);
-            for (at, row) in (1u32..).zip(&heads) {
-                if let Some(place) = places.get_mut((row.frame - first) as usize) {
-                    *place = at;
+    fn new(mut frames: Vec<FrameRow>, servers: Vec<ServerRow>) -> Index {
+        frames.sort_by_key(|row| row.frame);
+        frames.dedup_by_key(|row| row.frame);
+        let first = frames.first().map_or(0, |row| row.frame);
+        let span = frames.last().map_or(0, |row| row.frame - first) as usize + 1;
+        let mut positions = Vec::new();
+        if span <= 64 * frames.len() + 1024 {
+            positions.resize(span, 0);
+            for (at, row) in (1u32..).zip(&frames) {
+                if let Some(position) = positions.get_mut((row.frame - first) as usize) {
+                    *position = at;
                 }
             }
         }
         let servers = servers.into_iter().map(|row| (row.server, row)).collect();
-        Index { heads, servers, first, places }
+        Index { frames, servers, first, positions }
     }
 
-    /// The place of an interval among `heads`.
-    pub fn place(&self, frame: u64) -> Option<usize> {
-        if self.places.is_empty() {
-            return self.heads.binary_search_by_key(&frame, |row| row.frame).ok();
+    /// The position of an interval in `frames`.
+    pub fn position(&self, frame: u64) -> Option<usize> {
+        if self.positions.is_empty() {
+            return self.frames.binary_search_by_key(&frame, |row| row.frame).ok();
         }
         let at = usize::try_from(frame.checked_sub(self.first)?).ok()?;
-        (*self.places.get(at)? as usize).checked_sub(1)
+        (*self.positions.get(at)? as usize).checked_sub(1)
     }
 
-    /// The interval of a number.
+    /// The interval of this number.
     pub fn get(&self, frame: u64) -> Option<&FrameRow> {
-        self.heads.get(self.place(frame)?)
+        self.frames.get(self.position(frame)?)
     }
 
-    /// Ticks in a second in the interval of a number.
+    /// Ticks in a second in the interval of this number.
     pub fn ticks_per_second(&self, frame: u64) -> f64 {
         self.get(frame).map_or(1e9, rate)
     }
 
-    /// A frame of the intervals in `heads`, which are of one run of a server and follow each
-    /// other, without statistics. `None`: there are none.
-    pub fn frame_of(&self, heads: &[&FrameRow]) -> Option<Frame> {
-        let last = heads.last()?;
+    /// The frame of consecutive intervals of one run of a server, without statistics. `None`: no
+    /// intervals.
+    pub fn frame_of(&self, frames: &[&FrameRow]) -> Option<Frame> {
+        let last = frames.last()?;
         let server = self.servers.get(&last.server);
         let rate = rate(last);
         let sum = |of: fn(&FrameRow) -> u64| {
-            heads.iter().fold(0u64, |sum, row| sum.saturating_add(of(row)))
+            frames.iter().fold(0u64, |sum, row| sum.saturating_add(of(row)))
         };
         let ticks = |of| ticks(sum(of), rate);
         Some(Frame {
@@ -76,7 +79,7 @@ impl Index {
             ticks: ticks(|row| row.interval_ns),
             clock: ClockInfo { kind: clock_kind(server).name(), ticks_per_second: rate },
             level: level(&last.level),
-            level_end: last.level_left_ns.map(|left| segment::frame::LevelLeft {
+            level_end: last.level_left_ns.map(|left| segment::frame::LevelRemaining {
                 left: self::ticks(left, rate),
                 then: level(last.level_then.as_deref().unwrap_or_default()),
             }),
@@ -84,8 +87,8 @@ impl Index {
             cores: last.cores as usize,
             wall: ticks(|row| row.wall_ns),
             locks_ticks: ticks(|row| row.locks_ns),
-            torn_sessions: heads.iter().map(|row| row.torn_sessions).max().unwrap_or(0) as usize,
-            nameless: heads.iter().map(|row| row.nameless).max().unwrap_or(0),
+            torn_sessions: frames.iter().map(|row| row.torn_sessions).max().unwrap_or(0) as usize,
+            nameless: frames.iter().map(|row| row.nameless).max().unwrap_or(0),
             overflow: Overflows::default(),
             overflow_in_interval: Overflows {
                 slots: sum(|row| row.overflow_slots),
@@ -93,7 +96,7 @@ impl Index {
                 directory: sum(|row| row.overflow_directory),
                 groups: sum(|row| row.overflow_groups),
                 memory: sum(|row| row.overflow_memory),
-                lost_folds: sum(|row| row.overflow_lost_folds),
+                lost_merges: sum(|row| row.overflow_lost_merges),
                 statements_dropped: sum(|row| row.overflow_statements_dropped),
                 statements_lost: sum(|row| row.overflow_statements_lost),
                 texts_cut: sum(|row| row.overflow_texts_cut),
@@ -105,17 +108,19 @@ impl Index {
             ended_sessions: sum(|row| row.ended_sessions),
             ended_ticks: ticks(|row| row.ended_ns),
             statistics: Vec::new(),
-            kernel: Witness::not_asked("a recording has the kernel's view beside the intervals"),
+            kernel: KernelView::unavailable(
+                "a recording has the kernel's view beside the intervals",
+            ),
         })
     }
 }
 
 fn rate(row: &FrameRow) -> f64 {
-    // Anything else is damage.
+    // Other values are damaged.
     Some(row.ticks_per_second).filter(|rate| *rate >= 1.0 && rate.is_finite()).unwrap_or(1e9)
 }
 
-/// Nanoseconds as ticks.
+/// Nanoseconds in ticks.
 pub(crate) fn ticks(ns: u64, ticks_per_second: f64) -> u64 {
     if ticks_per_second == 1e9 {
         return ns;
@@ -149,7 +154,7 @@ fn server_info(server: Option<&ServerRow>) -> ServerInfo {
     }
 }
 
-/// What the interval's own row says of its sessions; their kinds are in a table of their own.
+/// The sessions of an interval's row; the table `sessions` has them by kind of process.
 fn population(row: &FrameRow) -> Vec<Population> {
     [
         ("client backend", "active", row.sessions_active),
@@ -167,6 +172,28 @@ fn population(row: &FrameRow) -> Vec<Population> {
 impl Recording {
     /// The intervals of a range.
     pub(crate) fn index(&self, range: Range) -> Result<Index, Error> {
-        Ok(Index::new(self.heads(range)?, self.servers()?))
+        Ok(Index::new(self.frame_rows(range)?, self.servers()?))
+    }
+
+    /// Report missing files: intervals with active sessions whose statistics are not there.
+    pub(crate) fn report_missing(&self, index: &Index, range: Range) {
+        let commit = Commit::unfinished(&self.store).unwrap_or_default();
+        let files = |table| commit.applied_to(&self.store, table, self.store.files(table));
+        let statistics = files(StatRow::NAME);
+        for (file, path) in files(FrameRow::NAME) {
+            let same = statistics.iter().any(|(other, _)| {
+                (&other.date, &other.time, other.compaction)
+                    == (&file.date, &file.time, file.compaction)
+            });
+            let lived = |row: &FrameRow| {
+                row.wall_ns > 0 && (file.begin_us..=file.end_us()).contains(&row.time_us)
+            };
+            // The recorder may be replacing them at this moment.
+            let wanted = !same && range.meets(file.begin_us, file.end_us()) && path.exists();
+            if wanted && index.frames.iter().any(lived) {
+                let begin = format!("{}, {}", file.date, file.time);
+                self.problem(format!("the file of statistics that begins at {begin} is missing"));
+            }
+        }
     }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The journal: what was recorded since the last parts were made, one batch a line.
+//! The journal: rows that are not yet in Parquet files, one batch a line.
 //!
-//! A line is the CRC-32 of the rest of it, a blank, and JSON. A recorder that is killed leaves
-//! a torn last line, which is not read; so no interval is ever read in part. Statistics and
-//! histograms are most of it, and name their series by numbers that earlier lines have given.
+//! A line has a CRC-32 of the rest, a blank, and JSON. A killed recorder may leave an incomplete last
+//! line, which is ignored; so an interval is read as a whole or not at all. Most rows are statistics
+//! and histograms, which refer to series by numbers defined in earlier lines.
 
 use crate::batch::Batch;
 use crate::error::Error;
-use crate::series::{Series, SeriesText, SpreadRow, StatRow};
+use crate::series::{Series, SeriesText};
+use crate::statistics::{HistogramRow, StatRow};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -28,37 +29,37 @@ pub(crate) struct Journal {
 /// A line.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Line<B> {
-    /// Series that are new: their numbers follow those of the lines before.
+    /// New series: their numbers follow those of earlier lines.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     series: Vec<SeriesText>,
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     statistics: Vec<Statistics>,
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
-    histograms: Vec<Spread>,
+    histograms: Vec<Histogram>,
     batch: B,
 }
 
-/// The statistics of an interval: its number, its end; and of each series its number, count,
-/// total, bytes, follows.
+/// The statistics of an interval: its number and end, then number, count, total, bytes and follows of
+/// each series.
 #[derive(Debug, Serialize, Deserialize)]
 struct Statistics(u64, i64, Vec<(u32, u64, u64, u64, u64)>);
 
-/// Interval, its end, series, least, greatest, buckets, counts.
+/// A histogram: interval, its end, series, minimum, maximum, buckets, counts.
 #[derive(Debug, Serialize, Deserialize)]
-struct Spread(u64, i64, u32, Option<u64>, Option<u64>, Vec<u64>, Vec<u64>);
+struct Histogram(u64, i64, u32, Option<u64>, Option<u64>, Vec<u64>, Vec<u64>);
 
-/// Length of the checksum and the blank behind it.
+/// Length of the checksum and the blank.
 const PREFIX: usize = 9;
 
 impl Journal {
-    /// Begin a new one; the file must not exist.
+    /// Create a journal; the file must not exist.
     pub fn begin(path: PathBuf) -> Result<Journal, Error> {
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
         let file = file.map_err(Error::io(&path))?;
         Ok(Journal { path, file, length: 0, numbers: HashMap::new(), line: Vec::new() })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -68,7 +69,7 @@ impl Journal {
         self.length
     }
 
-    /// Add a batch, whole or not at all.
+    /// Add a batch; after a failure none of it is there.
     pub fn append(&mut self, batch: &Batch) -> Result<(), Error> {
         let known = self.numbers.len();
         let line = self.line_of(batch);
@@ -85,8 +86,7 @@ impl Journal {
         match written {
             Ok(()) => self.length += bytes.len() as u64,
             Err(_) => {
-                // What of the line came to lie there is taken away, where that is possible; a
-                // torn line does no harm at the end of the file.
+                // Remove the incomplete line if possible; at the end of the file it does no harm.
                 let _ = self.file.set_len(self.length);
                 self.numbers.retain(|_, number| (*number as usize) < known);
             }
@@ -115,8 +115,9 @@ impl Journal {
         for row in &batch.histograms {
             let number = self.number(&row.series, &mut line.series);
             let (buckets, counts) = (row.buckets.clone(), row.counts.clone());
-            let spread = Spread(row.frame, row.time_us, number, row.min, row.max, buckets, counts);
-            line.histograms.push(spread);
+            let histogram =
+                Histogram(row.frame, row.time_us, number, row.min, row.max, buckets, counts);
+            line.histograms.push(histogram);
         }
         line
     }
@@ -132,7 +133,7 @@ impl Journal {
     }
 }
 
-/// What a journal holds, and what is wrong with it, if anything but a torn last line is.
+/// The rows of a journal, and its problem if more than its last line is damaged.
 pub(crate) fn read(path: &Path) -> Result<(Batch, Option<String>), Error> {
     let bytes = std::fs::read(path).map_err(Error::io(path))?;
     let mut all = Batch::default();
@@ -156,9 +157,9 @@ pub(crate) fn read(path: &Path) -> Result<(Batch, Option<String>), Error> {
             };
             all.statistics.extend(rows.into_iter().filter_map(row));
         }
-        for Spread(frame, time_us, number, min, max, buckets, counts) in line.histograms {
+        for Histogram(frame, time_us, number, min, max, buckets, counts) in line.histograms {
             if let Some(series) = known(number) {
-                all.histograms.push(SpreadRow {
+                all.histograms.push(HistogramRow {
                     frame,
                     time_us,
                     series,

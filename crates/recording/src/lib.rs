@@ -1,31 +1,35 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Recordings: the frames of a server, interval by interval, as Parquet files that pandas,
-//! DuckDB or Spark read without us. docs/recording.md describes the data set.
+//! Recordings: the frames of a server, interval by interval, as Parquet files that pandas, DuckDB or
+//! Spark can read. docs/recording.md describes the data set.
 //!
-//! A [`Writer`] puts each interval into a journal, turns the journal into parts every minute,
-//! and minutes into hours (`upkeep`). A [`Recording`] reads parts and journal, gives back
-//! [`segment::Frame`]s, alone or added up over a range, and everything that was noted beside
-//! them. Nothing here knows how to look at a server, nor what the figures mean.
+//! A [`RowBuilder`] turns frames into rows. A [`Writer`] writes them to a journal, moves the journal
+//! to Parquet files every minute, and merges files to hours (`upkeep`). A [`Recording`] reads files
+//! and journal: [`segment::Frame`]s, sums over a range, and events, settings and host metrics.
+//! Nothing here connects to a server.
 
 mod about;
 mod batch;
-mod beside;
 mod commit;
 mod error;
+mod file;
 mod frames;
 mod grid;
+mod host_metrics;
 mod index;
-mod intake;
 mod journal;
-mod part;
+mod merge;
 mod range;
 mod recording;
 mod relations;
+mod retention;
 mod rollup;
+mod row_builder;
 mod rows;
+mod scan;
 mod series;
 mod statement;
 mod statements;
+mod statistics;
 mod store;
 mod sum;
 mod table;
@@ -36,16 +40,18 @@ pub use about::{About, FORMAT};
 pub use batch::{Batch, TABLES};
 pub use error::Error;
 pub use frames::Frames;
-pub use grid::{Amount, Grid};
-pub use intake::{statements, Intake};
-pub use range::{in_words, time_us, Range};
+pub use grid::{Grid, StatTotals};
+pub use range::{format_utc, time_us, Range};
 pub use recording::Recording;
-pub use relations::relations;
+pub use relations::relation_rows;
+pub use retention::RetentionPolicy;
+pub use row_builder::{statement_rows, RowBuilder};
 pub use rows::{
-    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow, RunRow,
-    ServerIoRow, ServerRow, SessionsRow, SettingRow, StatementRow, TextRow,
+    DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RelationRow, RunRow, ServerIoRow,
+    ServerRow, SessionsRow, SettingRow, StatementAccountRow, StatementRow, TextRow,
 };
-pub use series::{Series, SpreadRow, StatRow};
+pub use series::Series;
+pub use statistics::{HistogramRow, StatRow};
 pub use sum::Latency;
 pub use table::{Column, Shape, Table, Unit};
-pub use writer::{Keeping, Last, Writer};
+pub use writer::{LastFrame, Writer};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A range of time, and instants in words.
+//! A range of time, and times as text.
 
-/// The intervals that end after `from_us` and not after `to_us`, microseconds since 1970.
+/// The intervals that end after `from_us` and at or before `to_us`, microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Range {
-    /// Its begin.
+    /// Its start.
     pub from_us: i64,
     /// Its end.
     pub to_us: i64,
@@ -14,12 +14,12 @@ impl Range {
     /// All of time.
     pub const ALL: Range = Range { from_us: i64::MIN, to_us: i64::MAX };
 
-    /// Whether what ended, or happened, at this time is in it.
+    /// Whether an interval that ended, or an event, at this time is in it.
     pub fn contains(&self, time_us: i64) -> bool {
         self.from_us < time_us && time_us <= self.to_us
     }
 
-    /// Whether anything in `from_us ..= to_us` may be in it.
+    /// Whether it overlaps `from_us ..= to_us`.
     pub(crate) fn meets(&self, from_us: i64, to_us: i64) -> bool {
         self.from_us < to_us && from_us <= self.to_us
     }
@@ -30,13 +30,13 @@ impl Range {
     }
 }
 
-/// Nanoseconds since 1970 as a recording has them: microseconds, in whole milliseconds.
+/// Nanoseconds since 1970 in a recording's unit: microseconds, truncated to milliseconds.
 pub fn time_us(realtime_ns: u64) -> i64 {
     i64::try_from(realtime_ns / 1_000_000).unwrap_or(i64::MAX / 1000).saturating_mul(1000)
 }
 
-/// "2026-03-01 17:30:00 UTC".
-pub fn in_words(time_us: i64) -> String {
+/// A time as text: "2026-03-01 17:30:00 UTC".
+pub fn format_utc(time_us: i64) -> String {
     match jiff::Timestamp::from_microsecond(time_us) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         Err(_) => format!("{time_us} us"),

@@ -1,69 +1,34 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Reading a recording, while it is being written or later.
-//!
-//! A query opens the parts it needs and reads them one after the other; of a day there is never
-//! more than an hour in memory. What cannot be read is told by [`Recording::problems`], and the
-//! rest is read.
+//! A recording that is read, while it is being written or later.
 
 use crate::about::About;
-use crate::batch::{Batch, Visit};
-use crate::commit::Commit;
 use crate::error::Error;
-use crate::index::Index;
-use crate::journal;
-use crate::part;
-use crate::range::{in_words, Range};
+use crate::range::{format_utc, Range};
 use crate::rows::{
     DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, RunRow, ServerIoRow, ServerRow,
     SessionsRow, SettingRow,
 };
 use crate::store::Store;
-use crate::table::{Column, Columns, Table};
+use crate::table::columns;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is noted beside the intervals may come with one that ended so much later.
-const SLACK_US: i64 = 600_000_000;
-/// What is of an interval lies where the interval does, but for what a part's name leaves out.
-const STRICT_US: i64 = 2_000_000;
+/// Rows that are not of an interval may come with one that ended up to this much later.
+pub(crate) const SLACK_US: i64 = 600_000_000;
 
-fn slack(table: &str) -> i64 {
-    match table {
-        "events" | "gaps" | "marks" | "runs" | "settings" | "servers" | "statement_texts" => {
-            SLACK_US
-        }
-        _ => STRICT_US,
-    }
-}
-/// How often files are looked for again that the recorder has just exchanged.
-const TRIES: u32 = 10;
-
-/// A recording that is read.
+/// A recording.
 #[derive(Debug)]
 pub struct Recording {
-    store: Store,
+    pub(crate) store: Store,
     about: About,
     hosts: Vec<String>,
     range: Range,
     problems: Mutex<Vec<String>>,
 }
 
-/// A part that is open.
-pub(crate) struct OpenPart {
-    pub path: PathBuf,
-    pub file: File,
-}
-
-/// Everything of some tables at one moment: what the recorder exchanges later stays readable.
-pub(crate) struct View {
-    pub parts: Vec<OpenPart>,
-    pub journal: Batch,
-}
-
 impl Recording {
-    /// Open the recording in a directory; `host` names one of several machines.
+    /// Open the recording in a directory; `host` selects one of several machines.
     pub fn open(directory: &Path, host: Option<&str>) -> Result<Recording, Error> {
         let about = About::read(directory)?;
         let hosts = Store::hosts(directory);
@@ -86,7 +51,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// What recording.json says.
+    /// The contents of recording.json.
     pub fn about(&self) -> &About {
         &self.about
     }
@@ -96,41 +61,40 @@ impl Recording {
         &self.hosts
     }
 
-    /// The machine whose recording this is.
+    /// The machine that this recording is of.
     pub fn host(&self) -> &str {
         &self.store.host
     }
 
-    /// From the begin of the first interval to the end of the last, as it was when the
-    /// recording was opened.
+    /// From the start of the first interval to the end of the last one, when it was opened.
     pub fn range(&self) -> Range {
         self.range
     }
 
-    /// The part of a range in which there is something.
+    /// The recorded part of a range, whose limits are microseconds since 1970. An error if it is empty.
     pub fn clip(&self, from_us: Option<i64>, to_us: Option<i64>) -> Result<Range, Error> {
         let Range { from_us: begin, to_us: end } = self.range;
         let (from, to) = (from_us.unwrap_or(begin), to_us.unwrap_or(end));
         if from >= to && from_us.is_some() && to_us.is_some() {
-            return Err(Error::Backwards { from: in_words(from), to: in_words(to) });
+            return Err(Error::Backwards { from: format_utc(from), to: format_utc(to) });
         }
         if from >= end || to <= begin {
             return Err(Error::EmptyRange {
-                from: in_words(from),
-                to: in_words(to),
-                begin: in_words(begin),
-                end: in_words(end),
+                from: format_utc(from),
+                to: format_utc(to),
+                begin: format_utc(begin),
+                end: format_utc(end),
             });
         }
         Ok(Range { from_us: from.max(begin), to_us: to.min(end) })
     }
 
-    /// The directory that it lies in.
+    /// Its directory.
     pub fn directory(&self) -> &Path {
         &self.store.directory
     }
 
-    /// What could not be read until now, in words.
+    /// Descriptions of what could not be read so far.
     pub fn problems(&self) -> Vec<String> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -142,136 +106,37 @@ impl Recording {
         }
     }
 
-    /// Open what there is of a table in a range.
-    pub(crate) fn view(&self, tables: &[&'static str], range: Range) -> Result<View, Error> {
-        for _ in 0..TRIES {
-            if let Some(view) = self.try_view(tables, range)? {
-                return Ok(view);
-            }
-            // The recorder has exchanged files in between.
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        let path = self.store.directory.clone();
-        Err(Error::Part { path, what: "its files do not stay for a moment".to_string() })
-    }
-
-    fn try_view(&self, tables: &[&'static str], range: Range) -> Result<Option<View>, Error> {
-        let mut journal = Batch::default();
-        // The journals first: what becomes a part in between is then there twice, and seen.
-        let before = self.store.journal_files();
-        let commit = Commit::left(&self.store).unwrap_or_default();
-        for path in before.iter().filter(|path| !commit.removes(&self.store, path)) {
-            match journal::read(path) {
-                Ok((batch, problem)) => {
-                    journal.append(batch);
-                    problem.into_iter().for_each(|text| self.problem(text));
-                }
-                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                    return Ok(None)
-                }
-                Err(error) => self.problem(error.to_string()),
-            }
-        }
-        let mut parts = Vec::new();
-        for table in tables {
-            for (part, path) in commit.foresee(&self.store, table, self.store.parts(table)) {
-                let slack = slack(table);
-                if !range.meets(part.begin_us - slack, part.end_us() + slack) {
-                    continue;
-                }
-                match File::open(&path) {
-                    Ok(file) => parts.push(OpenPart { path, file }),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-                    Err(error) => self.problem(Error::io(&path)(error).to_string()),
-                }
-            }
-        }
-        let same = self.store.journal_files() == before
-            && Commit::left(&self.store).unwrap_or_default() == commit;
-        Ok(same.then_some(View { parts, journal }))
-    }
-
-    /// Tell of parts that are missing: intervals in which somebody lived, and whose statistics
-    /// are not there.
-    pub(crate) fn miss(&self, index: &Index, range: Range) {
-        let commit = Commit::left(&self.store).unwrap_or_default();
-        let parts = |table| commit.foresee(&self.store, table, self.store.parts(table));
-        let statistics = parts(crate::series::StatRow::NAME);
-        for (part, path) in parts(FrameRow::NAME) {
-            let same = statistics.iter().any(|(other, _)| {
-                (&other.date, &other.time, other.grade) == (&part.date, &part.time, part.grade)
-            });
-            let meant = |row: &FrameRow| {
-                row.wall_ns > 0 && (part.begin_us..=part.end_us()).contains(&row.time_us)
-            };
-            // The recorder may be exchanging them at this moment.
-            let wanted = !same && range.meets(part.begin_us, part.end_us()) && path.exists();
-            if wanted && index.heads.iter().any(meant) {
-                let place = format!("{}, {}", part.date, part.time);
-                self.problem(format!("the part of statistics that begins at {place} is missing"));
-            }
-        }
-    }
-
-    /// The rows of a table in a range, in the order of their intervals.
-    pub(crate) fn rows<T: Table>(&self, range: Range) -> Result<Vec<T>, Error> {
-        let mut view = self.view(&[T::NAME], range)?;
-        let mut rows: Vec<T> = Vec::new();
-        for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<T>(file, &path) {
-                Ok(more) => rows.extend(more.into_iter().filter(|r| range.contains(r.time_us()))),
-                Err(error) => self.problem(lost(&error)),
-            }
-        }
-        let mut of_journal = Rows(Vec::<T>::new());
-        view.journal.each(&mut of_journal)?;
-        rows.extend(of_journal.0.into_iter().filter(|r| range.contains(r.time_us())));
-        rows.sort_by_key(|row| (row.frame(), row.time_us()));
-        Ok(rows)
-    }
-
     fn whole(&self) -> Result<Range, Error> {
-        let wanted: Vec<Column> = FrameRow::columns()
-            .into_iter()
-            .filter(|column| ["frame", "time", "interval_ns"].contains(&column.name))
-            .collect();
-        let mut view = self.view(&[FrameRow::NAME], Range::ALL)?;
+        let wanted = columns::<FrameRow>(&["time", "interval_ns"]);
         let mut range: Option<Range> = None;
         let mut see = |time_us: i64, interval_ns: u64| {
             let from_us = time_us - i64::try_from(interval_ns / 1000).unwrap_or(0);
-            range = Some(match range {
-                None => Range { from_us, to_us: time_us },
-                Some(known) => {
-                    Range { from_us: known.from_us.min(from_us), to_us: known.to_us.max(time_us) }
-                }
+            let known = range.unwrap_or(Range { from_us, to_us: time_us });
+            range = Some(Range {
+                from_us: known.from_us.min(from_us),
+                to_us: known.to_us.max(time_us),
             });
         };
-        for OpenPart { path, file } in view.parts.drain(..) {
-            let read = part::read_columns(file, &path, &wanted, |columns: &Columns| {
-                for (time, length) in columns.longs("time").iter().zip(columns.longs("interval_ns"))
-                {
-                    see(*time, u64::try_from(*length).unwrap_or(0));
-                }
-            });
-            if let Err(error) = read {
-                self.problem(lost(&error));
+        let journal = self.each_columns::<FrameRow>(Range::ALL, &wanted, |columns| {
+            for (time, length) in columns.longs("time").iter().zip(columns.longs("interval_ns")) {
+                see(*time, u64::try_from(*length).unwrap_or(0));
             }
-        }
-        view.journal.frames.iter().for_each(|row| see(row.time_us, row.interval_ns));
+        })?;
+        journal.frames.iter().for_each(|row| see(row.time_us, row.interval_ns));
         range.ok_or_else(|| Error::Empty { path: self.store.directory.clone() })
     }
 
-    /// One row for each interval.
-    pub fn heads(&self, range: Range) -> Result<Vec<FrameRow>, Error> {
+    /// The intervals in a range.
+    pub fn frame_rows(&self, range: Range) -> Result<Vec<FrameRow>, Error> {
         self.rows(range)
     }
 
-    /// Sessions by kind and state at the ends of intervals.
+    /// Numbers of sessions by kind and state at the ends of intervals.
     pub fn sessions(&self, range: Range) -> Result<Vec<SessionsRow>, Error> {
         self.rows(range)
     }
 
-    /// What the server's processes have noted.
+    /// Events of the server's processes.
     pub fn events(&self, range: Range) -> Result<Vec<EventRow>, Error> {
         let mut rows: Vec<EventRow> = self.rows(range)?;
         rows.sort_by_key(|row| (row.time_us, row.server, row.number));
@@ -283,17 +148,17 @@ impl Recording {
         self.rows(range)
     }
 
-    /// What the server's processes read and wrote by the kernel's account, by detail interval.
+    /// Reads and writes of the server's processes by /proc/PID/io, by detail interval.
     pub fn server_io(&self, range: Range) -> Result<Vec<ServerIoRow>, Error> {
         self.rows(range)
     }
 
-    /// The kernel's view beside the ledger, by detail interval.
+    /// The kernel's figures to compare with the ledger, by detail interval.
     pub fn kernel(&self, range: Range) -> Result<Vec<KernelRow>, Error> {
         self.rows(range)
     }
 
-    /// The settings in force at the end of a range, by group and name.
+    /// The settings at the end of a range, by group and name.
     pub fn settings(&self, range: Range) -> Result<Vec<SettingRow>, Error> {
         let until = Range { from_us: i64::MIN, to_us: range.to_us };
         let mut last: BTreeMap<(Arc<str>, Arc<str>), SettingRow> = BTreeMap::new();
@@ -303,12 +168,12 @@ impl Recording {
         Ok(last.into_values().collect())
     }
 
-    /// The settings that changed in a range, but not what they were at its begin.
+    /// The settings that changed in a range, with their new values.
     pub fn setting_changes(&self, range: Range) -> Result<Vec<SettingRow>, Error> {
         self.rows(range)
     }
 
-    /// The times in a range of which nothing is known.
+    /// The periods without data in a range.
     pub fn gaps(&self, range: Range) -> Result<Vec<GapRow>, Error> {
         let to_us = range.to_us.saturating_add(SLACK_US);
         let mut gaps: Vec<GapRow> = self.rows(Range { to_us, ..range })?;
@@ -316,40 +181,21 @@ impl Recording {
         Ok(gaps)
     }
 
-    /// What happened to the recording or to what is recorded.
+    /// Changes of the recording or of what it records.
     pub fn marks(&self, range: Range) -> Result<Vec<MarkRow>, Error> {
         self.rows(range)
     }
 
-    /// What recorded commands printed, and how they ended.
+    /// Output and exit status of recorded commands.
     pub fn runs(&self, range: Range) -> Result<Vec<RunRow>, Error> {
         self.rows(range)
     }
 
-    /// The runs of the server, or servers, by number.
+    /// The runs of the server, by number.
     pub fn servers(&self) -> Result<Vec<ServerRow>, Error> {
         let mut rows: Vec<ServerRow> = self.rows(Range::ALL)?;
         rows.sort_by_key(|row| (row.server, row.frame));
         rows.dedup_by_key(|row| row.server);
         Ok(rows)
-    }
-}
-
-/// Of a part that cannot be read.
-pub(crate) fn lost(error: &Error) -> String {
-    format!("{error}; it is left out")
-}
-
-/// The rows of one table among those of all.
-pub(crate) struct Rows<T>(pub Vec<T>);
-
-impl<T: Table> Visit for Rows<T> {
-    fn table<U: Table>(&mut self, rows: &mut Vec<U>) -> Result<(), Error> {
-        if U::NAME == T::NAME {
-            if let Some(rows) = (rows as &mut dyn std::any::Any).downcast_mut::<Vec<T>>() {
-                self.0.append(rows);
-            }
-        }
-        Ok(())
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Relations as rows, and those of a range added up.
+//! Relations as rows, and their sums over a range.
 
 use crate::error::Error;
 use crate::range::Range;
@@ -9,7 +9,7 @@ use crate::rows::RelationRow;
 use segment::relations::{RelationKey, RelationTiming};
 use std::collections::HashMap;
 
-/// Forks by their numbers.
+/// Forks by number.
 const FORKS: [&str; 4] = ["main", "fsm", "vm", "init"];
 
 fn ns(seconds: f64) -> u64 {
@@ -21,7 +21,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// The rows of relations in a detail interval that ends with the interval `frame`.
-pub fn relations(
+pub fn relation_rows(
     found: &[segment::RelationRow],
     (frame, time_us): (u64, i64),
     interval_ns: u64,
@@ -64,7 +64,7 @@ fn timing(count: u64, bytes: u64, time_ns: u64, max_ns: Option<u64>) -> Relation
     RelationTiming { count, bytes, seconds: seconds(time_ns), max_seconds: max_ns.map(seconds) }
 }
 
-/// What a row says, as a reading of a segment says it.
+/// A row as a segment's row.
 fn found(row: &RelationRow) -> segment::RelationRow {
     let key = RelationKey {
         tablespace: row.tablespace,
@@ -94,8 +94,8 @@ fn found(row: &RelationRow) -> segment::RelationRow {
 }
 
 impl Recording {
-    /// What was done to the files of each relation in the details that ended in a range, most
-    /// time first; `None`: none were recorded.
+    /// I/O on the files of each relation in the details that ended in a range, most time first;
+    /// `None`: not recorded.
     pub fn relations(&self, range: Range) -> Result<Option<Vec<segment::RelationRow>>, Error> {
         let mut sums: HashMap<_, RelationRow> = HashMap::new();
         self.each_row(range, |row: RelationRow| rollup::total(&mut sums, row.key(), row))?;

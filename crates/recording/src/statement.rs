@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements as rows, and back.
+//! Statements as rows, and rows as statements.
 
-use crate::rows::{PartRow, StatementRow, TextRow};
-use segment::statements::{PartRecord, StatementRecord, Text, TimesRecord, Unit, COUNTERS};
+use crate::rows::{self, StatementAccountRow, StatementRow, TextRow};
+use segment::statements::{AccountRecord, StatementRecord, Text, TimesRecord, Unit, COUNTERS};
 use segment::{Histogram, StatementKey};
 
-/// How many numbers a statement has.
+/// Number of counters of a statement.
 const NUMBERS: usize = COUNTERS.len();
 
 macro_rules! numbers {
     ($($field:ident)*) => {
-        /// The numbers in the order of [`COUNTERS`].
+        /// The counters in the order of [`COUNTERS`].
         fn numbers(row: &StatementRow) -> [u64; NUMBERS] {
             [$(row.$field),*]
         }
@@ -34,16 +34,16 @@ fn scaled(n: u64, ratio: f64) -> u64 {
     (n as f64 * ratio).round() as u64
 }
 
-/// Binary digits of a sum of squares: a deviation of a thousandth of the mean can be told, and the
-/// rest of it is chance, which takes room.
+/// Binary digits of a sum of squares: enough for a deviation of a thousandth of the mean. Further
+/// digits are noise, which does not compress.
 const DIGITS: u32 = 24;
 
-/// A sum of squares with so many digits.
+/// A sum of squares, truncated to these digits.
 pub(crate) fn shortened(squares: f64) -> f64 {
     f64::from_bits(squares.to_bits() & !((1 << (f64::MANTISSA_DIGITS - DIGITS)) - 1))
 }
 
-/// The row of a statement, without its stamp.
+/// The row of a statement, without interval and time.
 pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> StatementRow {
     let ns = |ticks: u64| scaled(ticks, ns_per_tick);
     let mut row = StatementRow {
@@ -75,7 +75,7 @@ pub(crate) fn row_of(it: &StatementRecord, ns_per_tick: f64) -> StatementRow {
     row
 }
 
-/// The statement of a row, in ticks of a clock. Its parts and its text come from elsewhere.
+/// The statement of a row, in ticks of a clock, without accounts and text.
 pub(crate) fn record_of(row: &StatementRow, ticks_per_second: f64) -> StatementRecord {
     let ticks_per_ns = ticks_per_second * 1e-9;
     let ticks = |ns: u64| scaled(ns, ticks_per_ns);
@@ -112,7 +112,7 @@ pub(crate) fn record_of(row: &StatementRow, ticks_per_second: f64) -> StatementR
     }
 }
 
-/// A statement of which only parts are known.
+/// A statement of which only accounts are known.
 pub(crate) fn empty(key: StatementKey) -> StatementRecord {
     let row = StatementRow {
         queryid: key.query_id(),
@@ -125,13 +125,13 @@ pub(crate) fn empty(key: StatementKey) -> StatementRecord {
 }
 
 pub(crate) fn key_of(
-    (queryid, database_id, user_id, toplevel): (i64, u32, u32, bool),
+    (queryid, database_id, user_id, toplevel): rows::StatementKey,
 ) -> StatementKey {
     StatementKey { id: queryid as u64, database_id, user_id, toplevel }
 }
 
-pub(crate) fn part_of(row: &PartRow, ticks_per_second: f64) -> PartRecord {
-    PartRecord {
+pub(crate) fn account_of(row: &StatementAccountRow, ticks_per_second: f64) -> AccountRecord {
+    AccountRecord {
         account: row.account.clone(),
         count: row.count,
         ticks: (row.total_ns as f64 * ticks_per_second * 1e-9).round() as i64,
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_of_squares_keep_what_tells_a_deviation() {
+    fn truncated_sums_of_squares_keep_the_deviation() {
         assert_eq!((shortened(0.0), shortened(12.0)), (0.0, 12.0));
         let off = shortened(1.0 / 3.0) * 3.0 - 1.0;
         assert!(off != 0.0 && off.abs() < 1e-6, "{off}");

@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements of a range, added up, and how long their executions took over time.
+//! Sums of statements over a range, and their execution times over time.
 
 use crate::error::Error;
 use crate::index::{clock_kind, Index};
-use crate::part;
 use crate::range::Range;
-use crate::recording::{lost, OpenPart, Recording};
+use crate::recording::Recording;
 use crate::rollup;
-use crate::rows::{PartRow, StatementRow, TextRow};
+use crate::rows::{StatementAccountRow, StatementKey, StatementRow, TextRow};
 use crate::statement;
 use crate::sum::Latency;
-use crate::table::{Column, Columns, Table};
+use crate::table::{columns, Table};
 use segment::statements::StatementRecord;
 use segment::{Clock, Histogram, Statements};
 use std::collections::{BTreeMap, HashMap};
 
-type Key = (i64, u32, u32, bool);
-
-/// Clocks whose ticks are of the same length but for this share have the same buckets.
+/// Clocks whose rates differ by less than this share have the same buckets.
 const NEARLY: f64 = 0.01;
 
-/// Bring a row's buckets to the ticks of another clock.
+/// Convert a row's buckets to the ticks of another clock.
 fn rebucket(row: &mut StatementRow, ratio: f64) {
     if (ratio - 1.0).abs() < NEARLY {
         return;
@@ -31,41 +28,36 @@ fn rebucket(row: &mut StatementRow, ratio: f64) {
 }
 
 impl Recording {
-    /// What statements did in a range, as a reading of a segment that began with it; `None`:
-    /// none were recorded.
+    /// The statements of a range, like those of a segment that was created at its start; `None`: not
+    /// recorded.
     pub fn statements(&self, range: Range) -> Result<Option<Statements>, Error> {
         let index = self.index(range)?;
-        let Some(last) = index.heads.last() else { return Ok(None) };
+        let Some(last) = index.frames.last() else { return Ok(None) };
         let rate = index.ticks_per_second(last.frame);
-        let mut sums: HashMap<Key, StatementRow> = HashMap::new();
+        let mut sums: HashMap<StatementKey, StatementRow> = HashMap::new();
         self.each_row(range, |mut row: StatementRow| {
             let own = index.ticks_per_second(row.frame);
             rebucket(&mut row, rate / own);
-            match sums.get_mut(&row.key()) {
-                Some(sum) => rollup::add_statement(sum, row),
-                None => {
-                    sums.insert(row.key(), row);
-                }
-            }
+            rollup::total(&mut sums, row.key(), row);
         })?;
-        let mut parts: HashMap<Key, Vec<PartRow>> = HashMap::new();
-        self.each_row(range, |row: PartRow| {
-            let known = parts.entry(row.key()).or_default();
-            match known.iter_mut().find(|part| part.account == row.account) {
-                Some(sum) => rollup::add_part(sum, row),
+        let mut accounts: HashMap<StatementKey, Vec<StatementAccountRow>> = HashMap::new();
+        self.each_row(range, |row: StatementAccountRow| {
+            let known = accounts.entry(row.key()).or_default();
+            match known.iter_mut().find(|it| it.account == row.account) {
+                Some(sum) => sum.add(row),
                 None => known.push(row),
             }
         })?;
-        if sums.is_empty() && parts.is_empty() {
+        if sums.is_empty() && accounts.is_empty() {
             return Ok(None);
         }
         let texts = self.texts(range)?;
-        let mut records: HashMap<Key, StatementRecord> =
+        let mut records: HashMap<StatementKey, StatementRecord> =
             sums.into_iter().map(|(key, row)| (key, statement::record_of(&row, rate))).collect();
-        for (key, rows) in parts {
+        for (key, rows) in accounts {
             let record =
                 records.entry(key).or_insert_with(|| statement::empty(statement::key_of(key)));
-            record.parts = rows.iter().map(|row| statement::part_of(row, rate)).collect();
+            record.parts = rows.iter().map(|row| statement::account_of(row, rate)).collect();
         }
         for (key, record) in &mut records {
             record.text = texts.get(key).map(statement::text_of);
@@ -76,54 +68,28 @@ impl Recording {
         Ok(Some(Statements::of_records(realtime_ns, Clock::recorded(kind, rate), records)))
     }
 
-    /// The texts of statements, as last told; that may have been hours before a range.
-    fn texts(&self, range: Range) -> Result<HashMap<Key, TextRow>, Error> {
+    /// The last texts of statements. They are written once a day, perhaps hours before the range.
+    fn texts(&self, range: Range) -> Result<HashMap<StatementKey, TextRow>, Error> {
         let day = 86_400_000_000;
-        let told = Range {
+        let days = Range {
             from_us: range.from_us.saturating_sub(day),
             to_us: range.to_us.saturating_add(day),
         };
-        let rows = self.rows::<TextRow>(told)?;
+        let rows = self.rows::<TextRow>(days)?;
         Ok(rows.into_iter().map(|row| (row.key(), row)).collect())
     }
 
-    /// Show the rows of a table in a range, part by part.
-    pub(crate) fn each_row<T: Table>(
-        &self,
-        range: Range,
-        mut see: impl FnMut(T),
-    ) -> Result<(), Error> {
-        let mut view = self.view(&[T::NAME], range)?;
-        let within = |row: &T| range.contains(row.time_us());
-        for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<T>(file, &path) {
-                Ok(rows) => rows.into_iter().filter(within).for_each(&mut see),
-                Err(error) => self.problem(lost(&error)),
-            }
-        }
-        let mut of_journal = crate::recording::Rows(Vec::<T>::new());
-        view.journal.each(&mut of_journal)?;
-        of_journal.0.into_iter().filter(within).for_each(see);
-        Ok(())
-    }
-
-    /// How the execution times of all statements together are spread in each detail interval.
+    /// The distribution of all statements' execution times in each detail interval.
     pub fn statement_latencies(&self, range: Range) -> Result<Vec<Latency>, Error> {
         let index = self.index(range)?;
-        let names = ["frame", "time", "interval_ns", "buckets", "counts"];
-        let wanted: Vec<Column> =
-            StatementRow::columns().into_iter().filter(|c| names.contains(&c.name)).collect();
+        let wanted = ["frame", "time", "interval_ns", "buckets", "counts"];
+        let wanted = columns::<StatementRow>(&wanted);
         let mut all: BTreeMap<u64, Latency> = BTreeMap::new();
         let mut add = |row: StatementRow| add_latency(&mut all, &index, range, &row);
-        let mut view = self.view(&[StatementRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            let see =
-                |columns: &Columns| StatementRow::load(columns).into_iter().for_each(&mut add);
-            if let Err(error) = part::read_columns(file, &path, &wanted, see) {
-                self.problem(lost(&error));
-            }
-        }
-        view.journal.statements.drain(..).for_each(add);
+        let journal = self.each_columns::<StatementRow>(range, &wanted, |columns| {
+            StatementRow::load(columns).into_iter().for_each(&mut add);
+        })?;
+        journal.statements.into_iter().for_each(add);
         Ok(all.into_values().collect())
     }
 }
@@ -138,7 +104,7 @@ fn add_latency(all: &mut BTreeMap<u64, Latency>, index: &Index, range: Range, ro
         seconds_per_tick: 1.0 / index.ticks_per_second(row.frame),
         histogram: Histogram::new(),
     });
-    // A statement that did nothing in a part of it has a shorter one.
+    // The row of a statement may cover only a part of the detail interval.
     latency.interval_ns = latency.interval_ns.max(row.interval_ns);
     latency.histogram.merge(&statement::histogram(&row.buckets, &row.counts));
 }

@@ -1,84 +1,93 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where the files of a recording lie.
+//! Names of the files of a recording.
 //!
-//! `<table>/host=<host>/date=<YYYY-MM-DD>/<HHMMSS>-<grade>.parquet`, times UTC;
+//! `<table>/host=<host>/date=<YYYY-MM-DD>/<HHMMSS>-<compaction>.parquet`, times UTC;
 //! `journal/host=<host>/<YYYYMMDDTHHMMSS>.log` beside them.
 
 use crate::error::Error;
+use std::fs::{File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file that says that a directory is a recording.
 pub(crate) const ABOUT: &str = "recording.json";
-/// What a file is called while it is being written.
+/// The end of a file's name while it is being written.
 pub(crate) const UNFINISHED: &str = ".new";
 
-/// How far a part has come: from what the journal held, to what is kept for long.
+/// How far a file has been compacted, from what the journal held to what is kept for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Grade {
-    /// A minute, or less.
+pub enum Compaction {
+    /// A minute or less, as recorded.
     Minute,
-    /// An hour or a part of it, otherwise as it was.
+    /// An hour or less, otherwise as recorded.
     Merged,
     /// An hour, with details of a minute.
     Hour,
     /// Intervals of ten seconds.
-    Tens,
+    TenSeconds,
     /// Intervals of a minute.
-    Sixties,
+    Minutes,
 }
 
-impl Grade {
-    const ALL: [Grade; 5] =
-        [Grade::Minute, Grade::Merged, Grade::Hour, Grade::Tens, Grade::Sixties];
+impl Compaction {
+    const ALL: [Compaction; 5] = [
+        Compaction::Minute,
+        Compaction::Merged,
+        Compaction::Hour,
+        Compaction::TenSeconds,
+        Compaction::Minutes,
+    ];
 
     fn name(self) -> &'static str {
         match self {
-            Grade::Minute => "minute",
-            Grade::Merged => "merged",
-            Grade::Hour => "hour",
-            Grade::Tens => "10s",
-            Grade::Sixties => "60s",
+            Compaction::Minute => "minute",
+            Compaction::Merged => "merged",
+            Compaction::Hour => "hour",
+            Compaction::TenSeconds => "10s",
+            Compaction::Minutes => "60s",
         }
     }
 }
 
-/// A part, as its name tells.
+/// A Parquet file, as its name describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// Where it is, or will be when a commit is through.
+pub(crate) struct DataFile {
+    /// Its path, or the one that an unfinished commit gives it.
     pub path: PathBuf,
     /// "2026-03-01".
     pub date: String,
     /// "173000".
     pub time: String,
-    /// When its first interval ended, at most a second before; microseconds since 1970.
+    /// The end of its first interval, rounded down to a second; microseconds since 1970.
     pub begin_us: i64,
-    /// How far it has come.
-    pub grade: Grade,
+    /// How far it has been compacted.
+    pub compaction: Compaction,
 }
 
-impl Part {
-    fn of(path: &Path) -> Option<Part> {
+impl DataFile {
+    /// The data file of this path, by its name alone.
+    pub fn of(path: &Path) -> Option<DataFile> {
         let date = path.parent()?.file_name()?.to_str()?.strip_prefix("date=")?;
-        let (time, grade) =
+        let (time, compaction) =
             path.file_name()?.to_str()?.strip_suffix(".parquet")?.split_once('-')?;
-        let grade = Grade::ALL.into_iter().find(|known| known.name() == grade)?;
+        let compaction = Compaction::ALL.into_iter().find(|known| known.name() == compaction)?;
         let stamp = jiff::civil::DateTime::strptime("%Y-%m-%dT%H%M%S", format!("{date}T{time}"));
         let stamp = stamp.ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
-        Some(Part {
+        Some(DataFile {
             path: path.to_path_buf(),
             date: date.to_string(),
             time: time.to_string(),
             begin_us: stamp.as_microsecond(),
-            grade,
+            compaction,
         })
     }
 
-    /// Until when its intervals reach at most.
+    /// The latest end of its intervals, microseconds since 1970.
     pub fn end_us(&self) -> i64 {
         let second = 1_000_000;
-        let length = match self.grade {
-            Grade::Minute => 61 * second,
+        let length = match self.compaction {
+            Compaction::Minute => 61 * second,
             _ => 3601 * second,
         };
         self.begin_us + length
@@ -97,7 +106,7 @@ pub(crate) struct Store {
     pub host: String,
 }
 
-/// A host's name as a part of a path.
+/// A host's name as a component of a path.
 fn escaped(host: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let name: String = host.chars().map(|c| if plain(c) { c } else { '_' }).collect();
@@ -129,12 +138,12 @@ impl Store {
         format!("host={}", self.host)
     }
 
-    /// Where the journals are.
+    /// The directory of the journals.
     pub fn journals(&self) -> PathBuf {
         self.directory.join("journal").join(self.host_part())
     }
 
-    /// The journals that are there, oldest first.
+    /// All journals, oldest first.
     pub fn journal_files(&self) -> Vec<PathBuf> {
         let mut files = list(&self.journals());
         files.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
@@ -142,64 +151,74 @@ impl Store {
         files
     }
 
-    /// The folder of a table.
+    /// The directory of a table.
     pub fn table(&self, table: &str) -> PathBuf {
         self.directory.join(table).join(self.host_part())
     }
 
-    /// A part of a table by date, time and grade.
-    pub fn part(&self, table: &str, date: &str, time: &str, grade: Grade) -> PathBuf {
+    /// The path of a table's file by date, time and compaction.
+    pub fn path(&self, table: &str, date: &str, time: &str, compaction: Compaction) -> PathBuf {
         self.table(table)
             .join(format!("date={date}"))
-            .join(format!("{time}-{}.parquet", grade.name()))
+            .join(format!("{time}-{}.parquet", compaction.name()))
     }
 
-    /// The finished parts of a table, oldest first.
-    pub fn parts(&self, table: &str) -> Vec<Part> {
+    /// The finished files of a table, oldest first.
+    pub fn files(&self, table: &str) -> Vec<DataFile> {
         let days = list(&self.table(table));
-        let mut parts: Vec<Part> =
-            days.iter().flat_map(|day| list(day)).filter_map(|path| Part::of(&path)).collect();
-        sort(&mut parts);
-        parts
+        let files = days.iter().flat_map(|day| list(day));
+        let mut files: Vec<DataFile> = files.filter_map(|path| DataFile::of(&path)).collect();
+        files.sort_by(|a, b| {
+            (a.begin_us, a.compaction, &a.path).cmp(&(b.begin_us, b.compaction, &b.path))
+        });
+        files
     }
 
-    /// A path within the directory, as commits name it.
+    /// A path relative to the recording, as commits name it.
     pub fn relative(&self, path: &Path) -> String {
         path.strip_prefix(&self.directory).unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    /// And back.
+    /// The path of such a name.
     pub fn absolute(&self, path: &str) -> PathBuf {
         self.directory.join(path)
     }
 }
 
-impl Part {
-    /// The part that a file of this name would be.
-    pub fn named(path: &Path) -> Option<Part> {
-        Part::of(path)
-    }
-}
-
-/// Oldest first.
-pub(crate) fn sort(parts: &mut [Part]) {
-    parts.sort_by(|a, b| (a.begin_us, a.grade, &a.path).cmp(&(b.begin_us, b.grade, &b.path)));
-}
-
-/// What is in a folder; nothing where there is none.
+/// The entries of a directory; none where it does not exist.
 fn list(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Write a file aside and put it in its place.
-pub(crate) fn replace(path: &Path, text: &[u8]) -> Result<(), Error> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(UNFINISHED);
-    let aside = PathBuf::from(aside);
-    let written = std::fs::write(&aside, text).and_then(|()| std::fs::rename(&aside, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&aside);
+/// Replace a file by a new one with this text: readers see the old text or the new one. `durable`:
+/// the file and its name are on the disk on return.
+pub(crate) fn replace(path: &Path, text: &[u8], durable: bool) -> Result<(), Error> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let write = || {
+        let mut file = tempfile::Builder::new()
+            .suffix(UNFINISHED)
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory)?;
+        file.write_all(text)?;
+        if durable {
+            file.as_file().sync_all()?;
+        }
+        file.persist(path)?;
+        if durable {
+            File::open(directory)?.sync_all()?;
+        }
+        Ok(())
+    };
+    write().map_err(Error::io(path))
+}
+
+/// Remove the files in a directory that a killed recorder was writing.
+pub(crate) fn remove_unfinished(directory: &Path) {
+    for path in list(directory) {
+        if path.to_string_lossy().ends_with(UNFINISHED) {
+            // A file that stays does no harm.
+            let _ = std::fs::remove_file(path);
+        }
     }
-    written.map_err(Error::io(path))
 }

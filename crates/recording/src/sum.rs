@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: PostgreSQL
-//! All intervals of a range added up.
+//! The sum of all intervals of a range.
 
 use crate::error::Error;
 use crate::index::{ticks, Index};
-use crate::part;
+use crate::merge;
 use crate::range::Range;
-use crate::recording::{lost, OpenPart, Recording};
+use crate::recording::Recording;
 use crate::rows::FrameRow;
-use crate::series::{Series, SpreadRow, StatRow};
+use crate::series::Series;
 use crate::statement;
-use crate::table::{Column, Columns, Table};
+use crate::statistics::{HistogramRow, StatRow};
+use crate::table::{columns, Column, Columns};
 use segment::delta::{Change, Extreme, Total};
 use segment::frame::FrameStat;
 use segment::{Frame, Histogram};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// How the values of some series are spread in a detail interval.
+/// The distribution of the values of some series in a detail interval.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    /// When it ended, microseconds since 1970.
+    /// Its end, microseconds since 1970.
     pub time_us: i64,
-    /// Its length, ns; time of which nothing is known is not in it.
+    /// Its recorded time, ns, without gaps.
     pub interval_ns: u64,
-    /// Seconds of a tick, of which the histogram is.
+    /// The unit of the histogram of times, seconds.
     pub seconds_per_tick: f64,
-    /// The values; those of plain numbers are not of ticks.
+    /// The values: times in ticks, or numbers.
     pub histogram: Histogram,
 }
 
-/// What one series did, as it is added up.
+/// The sum of one series.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sum {
     pub count: u64,
-    /// ns, or what the unit says.
+    /// Time in ns, or the sum of values in the series' unit.
     pub total: u64,
     pub amount: u64,
     pub follows: u64,
@@ -43,10 +44,10 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// What it means, in ticks.
+    /// The sum in ticks.
     pub fn total(self, series: &Series, ticks_per_second: f64) -> Total {
         let scale = |n| if series.is_time() { ticks(n, ticks_per_second) } else { n };
-        // The spread of a part of them is told, but not that of none.
+        // The extremes of some of the values are given, but not of none.
         let extreme = |known: Option<u64>| match known {
             _ if self.count == 0 && known.is_none() => Extreme::None,
             Some(n) => Extreme::Of(scale(n)),
@@ -65,12 +66,9 @@ impl Sum {
         }
     }
 
-    pub fn add_spread(&mut self, row: &SpreadRow) {
-        self.min = match (self.min, row.min) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        self.max = self.max.max(row.max);
+    pub fn add_histogram(&mut self, row: &HistogramRow) {
+        merge::min(&mut self.min, row.min);
+        merge::max(&mut self.max, row.max);
         self.histogram.merge(&statement::histogram(&row.buckets, &row.counts));
     }
 }
@@ -78,33 +76,32 @@ impl Sum {
 /// The sums of one run of a server.
 #[derive(Debug, Default)]
 struct Sums {
-    places: HashMap<Arc<Series>, usize>,
+    positions: HashMap<Arc<Series>, usize>,
     sums: Vec<(Arc<Series>, Sum)>,
 }
 
 impl Sums {
-    fn place(&mut self, series: &Arc<Series>) -> usize {
-        if let Some(&at) = self.places.get(series) {
+    fn position(&mut self, series: &Arc<Series>) -> usize {
+        if let Some(&at) = self.positions.get(series) {
             return at;
         }
-        self.places.insert(series.clone(), self.sums.len());
+        self.positions.insert(series.clone(), self.sums.len());
         self.sums.push((series.clone(), Sum::default()));
         self.sums.len() - 1
     }
 
     fn of(&mut self, series: &Arc<Series>) -> &mut Sum {
-        let at = self.place(series);
+        let at = self.position(series);
         &mut self.sums[at].1
     }
 }
 
-/// The columns of statistics that are added up.
+/// The columns of `statistics` that are summed.
 pub(crate) fn number_columns() -> Vec<Column> {
-    let wanted = ["frame", "series", "count", "total", "bytes", "follows"];
-    StatRow::columns().into_iter().filter(|column| wanted.contains(&column.name)).collect()
+    columns::<StatRow>(&["frame", "series", "count", "total", "bytes", "follows"])
 }
 
-/// The numbers of those columns.
+/// These columns of a row group.
 pub(crate) struct Numbers<'c> {
     pub frame: &'c [i64],
     pub series: &'c [i64],
@@ -115,7 +112,7 @@ pub(crate) struct Numbers<'c> {
 }
 
 impl<'c> Numbers<'c> {
-    /// `None`: one of them is missing or shorter than it should be.
+    /// `None`: a column is missing or too short.
     pub fn of(columns: &'c Columns) -> Option<Numbers<'c>> {
         let column = |name| {
             let cells = columns.longs(name);
@@ -137,19 +134,14 @@ fn natural(n: i64) -> u64 {
 }
 
 impl Recording {
-    /// Everything that the intervals of a range hold, histograms too.
+    /// The sum of all intervals of a range, with histograms.
     pub fn sum(&self, range: Range) -> Result<Frame, Error> {
         let index = self.index(range)?;
-        self.miss(&index, range);
+        self.report_missing(&index, range);
         let mut sums: BTreeMap<u32, Sums> = BTreeMap::new();
-        let mut view = self.view(&[StatRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            let see = |columns: &Columns| add_columns(&mut sums, &index, columns);
-            if let Err(error) = part::read_columns(file, &path, &number_columns(), see) {
-                self.problem(lost(&error));
-            }
-        }
-        for row in &view.journal.statistics {
+        let see = |columns: &Columns| add_columns(&mut sums, &index, columns);
+        let journal = self.each_columns::<StatRow>(range, &number_columns(), see)?;
+        for row in &journal.statistics {
             if let Some(head) = index.get(row.frame) {
                 let sum = sums.entry(head.server).or_default().of(&row.series);
                 sum.count = sum.count.saturating_add(row.count);
@@ -158,15 +150,15 @@ impl Recording {
                 sum.follows = sum.follows.saturating_add(row.follows);
             }
         }
-        self.each_spread(range, |row| {
+        self.each_row(range, |row: HistogramRow| {
             if let Some(head) = index.get(row.frame) {
-                sums.entry(head.server).or_default().of(&row.series).add_spread(row);
+                sums.entry(head.server).or_default().of(&row.series).add_histogram(&row);
             }
         })?;
         let mut whole: Option<Frame> = None;
-        for heads in runs(&index) {
-            let Some(mut frame) = index.frame_of(&heads) else { continue };
-            let server = heads.last().map_or(0, |row| row.server);
+        for frames in runs(&index) {
+            let Some(mut frame) = index.frame_of(&frames) else { continue };
+            let server = frames.last().map_or(0, |row| row.server);
             let rate = frame.clock.ticks_per_second;
             for (series, sum) in sums.remove(&server).unwrap_or_default().sums {
                 let total = sum.total(&series, rate);
@@ -183,37 +175,17 @@ impl Recording {
         whole.ok_or_else(|| Error::Empty { path: self.directory().to_path_buf() })
     }
 
-    /// Show every row of `histograms` in a range.
-    pub(crate) fn each_spread(
-        &self,
-        range: Range,
-        mut see: impl FnMut(&SpreadRow),
-    ) -> Result<(), Error> {
-        let mut view = self.view(&[SpreadRow::NAME], range)?;
-        for OpenPart { path, file } in view.parts.drain(..) {
-            match part::read::<SpreadRow>(file, &path) {
-                Ok(rows) => {
-                    rows.iter().filter(|row| range.contains(row.time_us)).for_each(&mut see)
-                }
-                Err(error) => self.problem(lost(&error)),
-            }
-        }
-        let rows = view.journal.histograms.iter();
-        rows.filter(|row| range.contains(row.time_us)).for_each(see);
-        Ok(())
-    }
-
-    /// How the values of the wanted series, all together, are spread in each detail interval.
+    /// The distribution of all values of the wanted series in each detail interval.
     pub fn latencies(
         &self,
         range: Range,
         wanted: impl Fn(&Series) -> bool,
     ) -> Result<Vec<Latency>, Error> {
         let index = self.index(range)?;
-        let mut spreads: BTreeMap<u64, Latency> = BTreeMap::new();
-        // Also where none of the wanted has done anything there is an interval.
-        self.each_spread(range, |row| {
-            let latency = spreads.entry(row.frame).or_insert_with(|| Latency {
+        let mut latencies: BTreeMap<u64, Latency> = BTreeMap::new();
+        // An interval without values of the wanted series counts too.
+        self.each_row(range, |row: HistogramRow| {
+            let latency = latencies.entry(row.frame).or_insert_with(|| Latency {
                 time_us: row.time_us,
                 interval_ns: 0,
                 seconds_per_tick: 1.0 / index.ticks_per_second(row.frame),
@@ -223,44 +195,44 @@ impl Recording {
                 latency.histogram.merge(&statement::histogram(&row.buckets, &row.counts));
             }
         })?;
-        let mut heads = index.heads.iter().peekable();
-        for (frame, latency) in &mut spreads {
-            while let Some(head) = heads.next_if(|head| head.frame <= *frame) {
+        let mut frames = index.frames.iter().peekable();
+        for (frame, latency) in &mut latencies {
+            while let Some(head) = frames.next_if(|head| head.frame <= *frame) {
                 latency.interval_ns = latency.interval_ns.saturating_add(head.interval_ns);
             }
         }
-        Ok(spreads.into_values().collect())
+        Ok(latencies.into_values().collect())
     }
 }
 
 /// The intervals of each run of a server, in the order of the runs.
 fn runs(index: &Index) -> Vec<Vec<&FrameRow>> {
     let mut runs: BTreeMap<u32, Vec<&FrameRow>> = BTreeMap::new();
-    for row in &index.heads {
+    for row in &index.frames {
         runs.entry(row.server).or_default().push(row);
     }
     runs.into_values().collect()
 }
 
-/// Add a group of rows of a part.
+/// Add a row group of a file.
 fn add_columns(sums: &mut BTreeMap<u32, Sums>, index: &Index, columns: &Columns) {
     let Some(numbers) = Numbers::of(columns) else { return };
-    // Rows of a series lie together, as do those of a run of the server.
+    // The rows of a series are adjacent, and so are those of a run of the server.
     let mut at: Option<(i64, u32, usize)> = None;
     for row in 0..columns.rows {
         let Some(head) = index.get(natural(numbers.frame[row])) else { continue };
         let number = numbers.series[row];
-        let place = match at {
-            Some((series, server, place)) if (series, server) == (number, head.server) => place,
+        let position = match at {
+            Some((series, server, at)) if (series, server) == (number, head.server) => at,
             _ => {
                 let Some(series) = columns.series.get(natural(number) as usize) else { continue };
-                let place = sums.entry(head.server).or_default().place(series);
-                at = Some((number, head.server, place));
-                place
+                let position = sums.entry(head.server).or_default().position(series);
+                at = Some((number, head.server, position));
+                position
             }
         };
         let Some(sums) = sums.get_mut(&head.server) else { continue };
-        let sum = &mut sums.sums[place].1;
+        let sum = &mut sums.sums[position].1;
         sum.count = sum.count.saturating_add(natural(numbers.count[row]));
         sum.total = sum.total.saturating_add(natural(numbers.total[row]));
         sum.amount = sum.amount.saturating_add(natural(numbers.amount[row]));

@@ -1,51 +1,74 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a table is: rows, their columns, and the cells of a column while it is written or read.
+//! Tables: rows, columns, and the cells of a column while it is written or read.
 
 use crate::series::Series;
 use std::sync::Arc;
 
-/// What a column holds, as docs/recording.md describes it.
+/// The unit of a column, as in docs/recording.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Time of day, UTC: microseconds since 1970 here, milliseconds in files.
+    /// A time of day, UTC: microseconds since 1970 here, milliseconds in files.
     Time,
     /// Nanoseconds.
     Ns,
-    /// How many.
+    /// A number of things.
     Count,
     /// Bytes.
     Bytes,
-    /// A number that stands for something.
+    /// An identifier.
     Id,
-    /// Words.
+    /// A text.
     Text,
-    /// Yes or no.
+    /// True or false.
     Flag,
     /// Square nanoseconds.
     NsSquared,
     /// A share, 0 to 1.
     Share,
-    /// As another column of the row says.
+    /// The unit of the row's series.
     Given,
 }
 
-/// How the cells of a column are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $shape:ident($type:ty),)*) => {
+        /// The type of a column's cells.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Shape {
+            $($(#[$doc])* $shape,)*
+        }
+
+        /// The cells of a column, one for each row.
+        #[derive(Debug, Clone)]
+        pub enum Cells {
+            $($(#[$doc])* $shape(Vec<$type>),)*
+        }
+
+        impl Cells {
+            /// A column without rows.
+            pub fn new(shape: Shape) -> Cells {
+                match shape {
+                    $(Shape::$shape => Cells::$shape(Vec::new()),)*
+                }
+            }
+        }
+    };
+}
+
+shapes! {
     /// A whole number.
-    Long,
-    /// A whole number, or nothing.
-    OptLong,
-    /// A number.
-    Double,
-    /// Yes or no.
-    Bool,
-    /// Words.
-    Text,
-    /// Words, or nothing.
-    OptText,
-    /// Some whole numbers.
-    Longs,
+    Long(i64),
+    /// A whole number or null.
+    OptLong(Option<i64>),
+    /// A floating-point number.
+    Double(f64),
+    /// True or false.
+    Bool(bool),
+    /// A text.
+    Text(Arc<str>),
+    /// A text or null.
+    OptText(Option<Arc<str>>),
+    /// A list of whole numbers.
+    Longs(Vec<i64>),
 }
 
 /// A column of a table.
@@ -53,53 +76,19 @@ pub enum Shape {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// How its cells are kept.
+    /// The type of its cells.
     pub shape: Shape,
-    /// What they mean.
+    /// Their unit.
     pub unit: Unit,
 }
 
-/// The cells of a column, one for each row.
-#[derive(Debug, Clone)]
-pub enum Cells {
-    /// See [`Shape::Long`].
-    Long(Vec<i64>),
-    /// See [`Shape::OptLong`].
-    OptLong(Vec<Option<i64>>),
-    /// See [`Shape::Double`].
-    Double(Vec<f64>),
-    /// See [`Shape::Bool`].
-    Bool(Vec<bool>),
-    /// See [`Shape::Text`].
-    Text(Vec<Arc<str>>),
-    /// See [`Shape::OptText`].
-    OptText(Vec<Option<Arc<str>>>),
-    /// See [`Shape::Longs`].
-    Longs(Vec<Vec<i64>>),
-}
-
-impl Cells {
-    /// A column without rows.
-    pub fn new(shape: Shape) -> Cells {
-        match shape {
-            Shape::Long => Cells::Long(Vec::new()),
-            Shape::OptLong => Cells::OptLong(Vec::new()),
-            Shape::Double => Cells::Double(Vec::new()),
-            Shape::Bool => Cells::Bool(Vec::new()),
-            Shape::Text => Cells::Text(Vec::new()),
-            Shape::OptText => Cells::OptText(Vec::new()),
-            Shape::Longs => Cells::Longs(Vec::new()),
-        }
-    }
-}
-
-/// What may stand in a cell.
+/// A type of cells.
 pub trait Cell: Default {
-    /// How it is kept.
+    /// Its column's type.
     const SHAPE: Shape;
-    /// Add it to its column.
+    /// Append it to a column.
     fn put(&self, cells: &mut Cells);
-    /// The cell of a row; the default where the column is another one than it should be.
+    /// The cell of a row; the default where the column has another type.
     fn get(cells: &Cells, row: usize) -> Self;
 }
 
@@ -124,7 +113,14 @@ macro_rules! cell {
     };
 }
 
-/// Numbers that are counted do not come near 2^63.
+/// A column of these rows.
+pub(crate) fn column<R, T: Cell>(rows: &[R], cell: impl Fn(&R) -> &T) -> Cells {
+    let mut cells = Cells::new(T::SHAPE);
+    rows.iter().for_each(|row| cell(row).put(&mut cells));
+    cells
+}
+
+/// Counters do not reach 2^63.
 fn signed(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -149,23 +145,23 @@ cell!(Vec<u64>, Longs, |all: &Vec<u64>| all.iter().map(|n| signed(*n)).collect()
     .map(|n| unsigned(*n))
     .collect());
 
-/// The cells of a column that is not there.
+/// The cells of a missing column.
 pub static NOTHING: Cells = Cells::Long(Vec::new());
 
 /// Columns that have been read, by name.
 #[derive(Debug, Default)]
 pub struct Columns {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Each column.
+    /// The columns by name.
     pub cells: Vec<(String, Cells)>,
-    /// The series that the part's metadata names.
+    /// The series in the file's metadata.
     pub series: Vec<Arc<Series>>,
 }
 
 impl Columns {
-    /// A column; one without cells, which all have their default, where a file of an earlier
-    /// version lacks it.
+    /// A column; without cells where a file of an earlier version lacks it, so that all cells are
+    /// defaults.
     pub fn find(&self, name: &str) -> &Cells {
         self.cells.iter().find(|(known, _)| known == name).map_or(&NOTHING, |(_, cells)| cells)
     }
@@ -181,15 +177,15 @@ impl Columns {
 
 /// A row of a table.
 pub trait Table: Sized + Clone + 'static {
-    /// The table's name: that of its folder.
+    /// The table's name, and that of its directory.
     const NAME: &'static str;
     /// Its columns.
     fn columns() -> Vec<Column>;
-    /// Columns that are there for others: we have what they say from the metadata.
+    /// Columns for other readers: this one takes them from the metadata.
     fn repeats() -> &'static [&'static str] {
         &[]
     }
-    /// What the metadata of a part with these rows says beside them.
+    /// The metadata of a file with these rows.
     fn metadata(_rows: &[Self]) -> Option<String> {
         None
     }
@@ -197,28 +193,35 @@ pub trait Table: Sized + Clone + 'static {
     fn store(rows: &[Self]) -> Vec<Cells>;
     /// The rows of these columns.
     fn load(columns: &Columns) -> Vec<Self>;
-    /// Bring rows into the order in which they are kept best.
+    /// Sort rows for the smallest file.
     fn sort(rows: &mut [Self]);
-    /// The interval that the row is of, or that it came with.
+    /// Merge a later row into this one; the result is of the later interval.
+    fn add(&mut self, later: Self);
+    /// The interval of the row, or with which it came.
     fn frame(&self) -> u64;
-    /// When that was, or when it happened: microseconds since 1970.
+    /// The end of that interval, or the time of an event; microseconds since 1970.
     fn time_us(&self) -> i64;
+}
+
+/// The columns of a table that have one of these names.
+pub(crate) fn columns<T: Table>(names: &[&str]) -> Vec<Column> {
+    T::columns().into_iter().filter(|column| names.contains(&column.name)).collect()
 }
 
 /// Defines a row whose columns are its fields.
 macro_rules! table {
     (
         $(#[$doc:meta])*
-        $row:ident in $name:literal by $key:expr;
-        $($(#[$field_doc:meta])* $field:ident: $type:ty, $unit:ident;)*
+        $row:ident in $name:literal by $key:expr $(, histogram $buckets:ident $counts:ident)?;
+        $($(#[$field_doc:meta])* $field:ident: $type:ty, $unit:ident $(, $rule:ident)?;)*
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
         pub struct $row {
-            /// The number of the interval in whose row this is, or with which it came.
+            /// The number of the interval, or of the one with which the row came.
             pub frame: u64,
-            /// When that interval ended, or when this happened.
+            /// The end of the interval, or the time of the event; microseconds since 1970.
             pub time_us: i64,
             $($(#[$field_doc])* pub $field: $type,)*
         }
@@ -239,33 +242,20 @@ macro_rules! table {
             }
 
             fn store(rows: &[Self]) -> Vec<Cells> {
-                let mut all: Vec<Cells> =
-                    Self::columns().iter().map(|column| Cells::new(column.shape)).collect();
-                for row in rows {
-                    let mut cells = all.iter_mut();
-                    let mut put = |value: &dyn Fn(&mut Cells)| {
-                        if let Some(cells) = cells.next() {
-                            value(cells);
-                        }
-                    };
-                    put(&|cells| row.frame.put(cells));
-                    put(&|cells| row.time_us.put(cells));
-                    $(put(&|cells| row.$field.put(cells));)*
-                }
-                all
+                vec![
+                    $crate::table::column(rows, |row| &row.frame),
+                    $crate::table::column(rows, |row| &row.time_us),
+                    $($crate::table::column(rows, |row| &row.$field)),*
+                ]
             }
 
             fn load(columns: &Columns) -> Vec<Self> {
-                let all: Vec<&Cells> =
-                    Self::columns().iter().map(|column| columns.find(column.name)).collect();
-                let load = |row: usize| {
-                    let mut cells = all.iter().copied();
-                    let mut next = || cells.next().unwrap_or(&$crate::table::NOTHING);
-                    $row {
-                        frame: Cell::get(next(), row),
-                        time_us: Cell::get(next(), row),
-                        $($field: Cell::get(next(), row),)*
-                    }
+                let [frame, time] = ["frame", "time"].map(|name| columns.find(name));
+                $(let $field = columns.find(stringify!($field));)*
+                let load = |row| $row {
+                    frame: Cell::get(frame, row),
+                    time_us: Cell::get(time, row),
+                    $($field: Cell::get($field, row),)*
                 };
                 (0..columns.rows).map(load).collect()
             }
@@ -273,6 +263,16 @@ macro_rules! table {
             fn sort(rows: &mut [Self]) {
                 let key: fn(&Self, &Self) -> std::cmp::Ordering = $key;
                 rows.sort_by(key);
+            }
+
+            #[allow(unused_variables)] // rows that are never merged
+            fn add(&mut self, later: Self) {
+                $($crate::merge::buckets(
+                    (&mut self.$buckets, &mut self.$counts),
+                    (&later.$buckets, &later.$counts),
+                );)?
+                (self.frame, self.time_us) = (later.frame, later.time_us);
+                $($($crate::merge::$rule(&mut self.$field, later.$field);)?)*
             }
 
             fn frame(&self) -> u64 {

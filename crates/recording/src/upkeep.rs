@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Looking after a recording while it grows: parts of one hour become one, what is old becomes
-//! coarser, and what is too old goes.
+//! Upkeep of a growing recording: files of one hour are merged, old rows become coarser, too old
+//! ones are removed.
 
 use crate::batch::{Batch, Visit, TABLES};
 use crate::commit::Commit;
 use crate::error::Error;
-use crate::part::{self, Care};
+use crate::file::{self, Effort};
+use crate::retention::RetentionPolicy;
 use crate::rollup;
-use crate::store::{Grade, Part, Store};
+use crate::store::{Compaction, DataFile, Store};
 use crate::table::Table;
-use crate::writer::Keeping;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
@@ -21,108 +21,113 @@ fn micros(length: Duration) -> i64 {
     i64::try_from(length.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Parts of all tables, by day and hour.
-fn hours(store: &Store) -> BTreeMap<(String, String), Vec<(&'static str, Part)>> {
+/// The files of all tables, by day and hour.
+fn hours(store: &Store) -> BTreeMap<(String, String), Vec<(&'static str, DataFile)>> {
     let mut hours: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for table in TABLES {
-        for part in store.parts(table) {
-            hours.entry(part.hour()).or_default().push((*table, part));
+        for file in store.files(table) {
+            hours.entry(file.hour()).or_default().push((*table, file));
         }
     }
     hours
 }
 
-fn hour_begin(part: &Part) -> i64 {
-    part.begin_us.div_euclid(HOUR_US) * HOUR_US
+fn hour_begin(file: &DataFile) -> i64 {
+    file.begin_us.div_euclid(HOUR_US) * HOUR_US
 }
 
-/// How far the parts of an hour that ended so long ago should have come.
-fn grade_at(age_us: i64, keeping: &Keeping) -> Option<Grade> {
-    [(keeping.sixties, Grade::Sixties), (keeping.tens, Grade::Tens), (keeping.details, Grade::Hour)]
-        .into_iter()
-        .find(|(from, _)| age_us >= micros(*from))
-        .map(|(_, grade)| grade)
+/// The compaction that files of an hour should have at this age.
+fn compaction_at(age_us: i64, policy: &RetentionPolicy) -> Option<Compaction> {
+    [
+        (policy.sixties, Compaction::Minutes),
+        (policy.tens, Compaction::TenSeconds),
+        (policy.details, Compaction::Hour),
+    ]
+    .into_iter()
+    .find(|(from, _)| age_us >= micros(*from))
+    .map(|(_, compaction)| compaction)
 }
 
-/// Do what is to be done at this time.
-pub(crate) fn look_after(
+/// Do the upkeep that is due at this time.
+pub(crate) fn run(
     store: &Store,
-    keeping: Keeping,
+    policy: RetentionPolicy,
     now_us: i64,
-    turn: &Mutex<()>,
+    replacing: &Mutex<()>,
 ) -> Result<(), Error> {
     let now = now_us;
-    for parts in hours(store).into_values() {
-        let Some(begin) = parts.iter().map(|(_, part)| hour_begin(part)).min() else { continue };
+    for files in hours(store).into_values() {
+        let Some(begin) = files.iter().map(|(_, file)| hour_begin(file)).min() else { continue };
         let age = now.saturating_sub(begin + HOUR_US);
-        if keeping.retention.is_some_and(|keep| age >= micros(keep)) {
-            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if policy.retention.is_some_and(|keep| age >= micros(keep)) {
+            let _lock = replacing.lock().unwrap_or_else(PoisonError::into_inner);
             let mut commit = Commit::default();
-            parts.iter().for_each(|(_, part)| commit.remove(store, &part.path));
-            commit.carry_out(store, false)?;
-            remove_empty_days(store, &parts);
+            files.iter().for_each(|(_, file)| commit.remove(store, &file.path));
+            commit.execute(store, false)?;
+            remove_empty_days(store, &files);
             continue;
         }
-        let Some(grade) = grade_at(age, &keeping) else { continue };
-        if parts.iter().any(|(_, part)| part.grade < grade) {
-            merge(store, &parts, grade, turn)?;
+        let Some(compaction) = compaction_at(age, &policy) else { continue };
+        if files.iter().any(|(_, file)| file.compaction < compaction) {
+            merge(store, &files, compaction, replacing)?;
         }
     }
     Ok(())
 }
 
-/// The parts of each hour become one, otherwise as they are.
-pub(crate) fn merge_all(store: &Store, turn: &Mutex<()>) -> Result<(), Error> {
-    for parts in hours(store).into_values() {
+/// Merge the files of each hour, otherwise as they are.
+pub(crate) fn merge_all(store: &Store, replacing: &Mutex<()>) -> Result<(), Error> {
+    for files in hours(store).into_values() {
         let mut seen = HashMap::new();
-        for (table, _) in &parts {
+        for (table, _) in &files {
             *seen.entry(*table).or_insert(0) += 1;
         }
-        let grade = parts.iter().map(|(_, part)| part.grade).max();
-        if let Some(grade) = grade.filter(|_| seen.values().any(|count| *count > 1)) {
-            merge(store, &parts, grade.max(Grade::Merged), turn)?;
+        let compaction = files.iter().map(|(_, file)| file.compaction).max();
+        if let Some(compaction) = compaction.filter(|_| seen.values().any(|count| *count > 1)) {
+            merge(store, &files, compaction.max(Compaction::Merged), replacing)?;
         }
     }
     Ok(())
 }
 
-/// Make one part for each table of these, which are of one hour.
+/// Merge files of one hour to one for each table.
 fn merge(
     store: &Store,
-    parts: &[(&'static str, Part)],
-    grade: Grade,
-    turn: &Mutex<()>,
+    files: &[(&'static str, DataFile)],
+    compaction: Compaction,
+    replacing: &Mutex<()>,
 ) -> Result<(), Error> {
-    let mut load = Load { parts, problem: None };
+    let mut load = Load { files, problem: None };
     let mut batch = Batch::default();
     batch.each(&mut load)?;
     if load.problem.is_some() {
-        // What cannot be read stays as it is; who reads the recording is told.
+        // A file that cannot be read stays as it is; readers of the recording report it.
         return Ok(());
     }
-    rollup::apply(&mut batch, grade);
-    let mut stage = Stage { store, parts, grade, commit: Commit::default() };
+    rollup::apply(&mut batch, compaction);
+    let mut stage = Stage { store, files, compaction, commit: Commit::default() };
     if let Err(error) = batch.each(&mut stage) {
-        stage.commit.give_up(store);
+        stage.commit.abandon(store);
         return Err(error);
     }
     let mut commit = stage.commit;
-    parts.iter().for_each(|(_, part)| commit.remove(store, &part.path));
-    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-    commit.carry_out(store, true)
+    files.iter().for_each(|(_, file)| commit.remove(store, &file.path));
+    let _lock = replacing.lock().unwrap_or_else(PoisonError::into_inner);
+    commit.execute(store, true)
 }
 
 /// Reads the rows of each table.
 struct Load<'p> {
-    parts: &'p [(&'static str, Part)],
+    files: &'p [(&'static str, DataFile)],
     problem: Option<Error>,
 }
 
 impl Visit for Load<'_> {
     fn table<T: Table>(&mut self, rows: &mut Vec<T>) -> Result<(), Error> {
-        for (_, part) in self.parts.iter().filter(|(table, _)| *table == T::NAME) {
-            let file = File::open(&part.path).map_err(Error::io(&part.path));
-            match file.and_then(|file| part::read(file, &part.path)) {
+        for (_, file) in self.files.iter().filter(|(table, _)| *table == T::NAME) {
+            let path = &file.path;
+            let file = File::open(path).map_err(Error::io(path));
+            match file.and_then(|file| file::read(file, path)) {
                 Ok(more) => rows.extend(more),
                 Err(error) => self.problem = Some(error),
             }
@@ -131,31 +136,31 @@ impl Visit for Load<'_> {
     }
 }
 
-/// Writes the rows of each table aside.
+/// Writes the rows of each table to a file that the commit puts in place.
 struct Stage<'s> {
     store: &'s Store,
-    parts: &'s [(&'static str, Part)],
-    grade: Grade,
+    files: &'s [(&'static str, DataFile)],
+    compaction: Compaction,
     commit: Commit,
 }
 
 impl Visit for Stage<'_> {
     fn table<T: Table>(&mut self, rows: &mut Vec<T>) -> Result<(), Error> {
-        // The name of the first part stays, so that the place in time does.
-        let mut own = self.parts.iter().filter(|(table, _)| *table == T::NAME);
+        // The name of the first file stays, and so does its position in time.
+        let mut own = self.files.iter().filter(|(table, _)| *table == T::NAME);
         let Some((_, first)) = own.next().filter(|_| !rows.is_empty()) else {
             return Ok(());
         };
         T::sort(rows);
-        let path = self.store.part(T::NAME, &first.date, &first.time, self.grade);
+        let path = self.store.path(T::NAME, &first.date, &first.time, self.compaction);
         let aside = self.commit.stage(self.store, &path)?;
-        part::write(&aside, rows, Care::Much)
+        file::write(&aside, rows, Effort::Best)
     }
 }
 
-fn remove_empty_days(store: &Store, parts: &[(&'static str, Part)]) {
-    for (table, part) in parts {
-        // Only an empty folder can be removed, and one that stays does no harm.
-        let _ = std::fs::remove_dir(store.table(table).join(format!("date={}", part.date)));
+fn remove_empty_days(store: &Store, files: &[(&'static str, DataFile)]) {
+    for (table, file) in files {
+        // Only an empty directory can be removed, and one that stays does no harm.
+        let _ = std::fs::remove_dir(store.table(table).join(format!("date={}", file.date)));
     }
 }

@@ -1,88 +1,68 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Writing a recording: into the journal, and once a minute from there into parts.
+//! Writing a recording: into the journal, and once a minute from there into Parquet files.
 
 use crate::about::About;
-use crate::batch::{Batch, Visit};
+use crate::batch::{Batch, Visit, TABLES};
 use crate::commit::Commit;
 use crate::error::Error;
+use crate::file::{self, Effort};
 use crate::journal::{self, Journal};
-use crate::part::{self, Care};
+use crate::retention::RetentionPolicy;
 use crate::rows::FrameRow;
-use crate::store::{Grade, Store, ABOUT};
-use crate::table::{Column, Table};
+use crate::store::{self, Compaction, Store, ABOUT};
+use crate::table::{columns, Table};
 use crate::upkeep;
 use rustix::fs::{flock, FlockOperation};
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-/// How long what is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keeping {
-    /// Details become those of a minute when they are so old,
-    pub details: Duration,
-    /// intervals become ten seconds long,
-    pub tens: Duration,
-    /// and a minute long.
-    pub sixties: Duration,
-    /// What is so old goes; `None`: nothing goes.
-    pub retention: Option<Duration>,
-}
-
-impl Default for Keeping {
-    fn default() -> Keeping {
-        let hours = |n: u64| Duration::from_secs(n * 3600);
-        Keeping { details: hours(1), tens: hours(24), sixties: hours(7 * 24), retention: None }
-    }
-}
 
 /// The last interval of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Last {
+pub struct LastFrame {
     /// Its number.
     pub frame: u64,
     /// When it ended, microseconds since 1970.
     pub time_us: i64,
-    /// The server's run that it is of.
+    /// The run of the server: a row of `servers`.
     pub server: u32,
 }
 
-/// Writes a recording.
+/// The writer of a recording.
 #[derive(Debug)]
 pub struct Writer {
     store: Store,
     about: About,
-    keeping: Keeping,
+    policy: RetentionPolicy,
     journal: Journal,
-    /// What is in the journal.
+    /// The rows in the journal.
     pending: Batch,
     minute: i64,
     next_frame: u64,
-    resumed: Option<Last>,
-    /// What upkeep takes for now, and CLOCK_MONOTONIC then.
+    resumed: Option<LastFrame>,
+    /// The time of day that upkeep goes by, and CLOCK_MONOTONIC at that time.
     trusted: Option<(i64, u64)>,
-    /// The day, and the statements whose texts it has.
-    told: (i64, HashSet<(i64, u32, u32, bool)>),
-    /// Held while files are exchanged.
-    turn: Arc<Mutex<()>>,
+    /// The day, and the statements whose texts were written on it.
+    texts_of_day: (i64, HashSet<(i64, u32, u32, bool)>),
+    /// Locked while files are replaced.
+    replacing: Arc<Mutex<()>>,
     upkeep: Option<std::thread::JoinHandle<Result<(), Error>>>,
-    /// Bytes in parts written by us.
+    /// Bytes that this writer has written to Parquet files.
     written: u64,
-    /// Held as long as we write.
+    /// Locked while this writer exists.
     _lock: File,
 }
 
 const MINUTE_US: i64 = 60_000_000;
 const DAY_US: i64 = 24 * 60 * MINUTE_US;
-/// A clock that is corrected moves by less.
+/// A correction of the time of day is smaller.
 const LEAP_US: i64 = 10 * MINUTE_US;
 
 impl Writer {
-    /// Begin a recording in a new or empty directory, or go on with one of the same server.
-    /// What a killed recorder left in the journal becomes parts.
-    pub fn open(directory: &Path, about: About, keeping: Keeping) -> Result<Writer, Error> {
+    /// Start a recording in a new or empty directory, or continue one of the same server. Rows that
+    /// a killed recorder left in the journal are moved to Parquet files.
+    pub fn open(directory: &Path, about: About, policy: RetentionPolicy) -> Result<Writer, Error> {
         let about = match About::read(directory) {
             Ok(found) => {
                 if (&found.host, &found.data_directory) != (&about.host, &about.data_directory) {
@@ -108,65 +88,65 @@ impl Writer {
         let lock = lock(&journals, directory)?;
         about.write(directory)?;
         Commit::recover(&store)?;
-        sweep(&store);
-        adopt(&store)?;
+        remove_unfinished(&store);
+        move_journals(&store)?;
         let resumed = last(&store);
         let next_frame = resumed.map_or(0, |last| last.frame) + 1;
         let (journal, minute) = begin_journal(&store, now_us())?;
         Ok(Writer {
             store,
             about,
-            keeping,
+            policy,
             journal,
             pending: Batch::default(),
             minute,
             next_frame,
             resumed,
             trusted: None,
-            told: (0, HashSet::new()),
-            turn: Arc::new(Mutex::new(())),
+            texts_of_day: (0, HashSet::new()),
+            replacing: Arc::new(Mutex::new(())),
             upkeep: None,
             written: 0,
             _lock: lock,
         })
     }
 
-    /// What the recording is of.
+    /// The description of the recording.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// Where an earlier recorder ended, if this goes on with its recording.
-    pub fn resumed(&self) -> Option<Last> {
+    /// The last interval of an earlier recorder, if this continues its recording.
+    pub fn resumed(&self) -> Option<LastFrame> {
         self.resumed
     }
 
-    /// The number of the interval that comes next.
+    /// The number of the next interval.
     pub fn next_frame(&self) -> u64 {
         self.next_frame
     }
 
-    /// Bytes that have been written: parts, and the journal as it stands.
+    /// Bytes written: Parquet files, and the present journal.
     pub fn size(&self) -> u64 {
         self.written + self.journal.length()
     }
 
-    /// Put a batch down. After a failure it is not there, and what was before is.
+    /// Write a batch. After a failure none of it is there, and all earlier ones are.
     pub fn push(&mut self, mut batch: Batch) -> Result<(), Error> {
         if let Some(row) = batch.frames.last() {
             let time_us = row.time_us;
             self.trust(row);
             if time_us.div_euclid(MINUTE_US) != self.minute {
-                self.turn_minute(time_us)?;
+                self.next_minute(time_us)?;
             }
             let day = time_us.div_euclid(DAY_US);
-            if self.told.0 != day {
-                self.told = (day, HashSet::new());
+            if self.texts_of_day.0 != day {
+                self.texts_of_day = (day, HashSet::new());
             }
         }
-        batch.statement_texts.retain(|row| !self.told.1.contains(&row.key()));
+        batch.statement_texts.retain(|row| !self.texts_of_day.1.contains(&row.key()));
         self.journal.append(&batch)?;
-        self.told.1.extend(batch.statement_texts.iter().map(|row| row.key()));
+        self.texts_of_day.1.extend(batch.statement_texts.iter().map(|row| row.key()));
         if let Some(last) = batch.frames.iter().map(|row| row.frame).max() {
             self.next_frame = self.next_frame.max(last + 1);
         }
@@ -174,18 +154,18 @@ impl Writer {
         Ok(())
     }
 
-    /// The journal becomes parts, and another one begins.
-    fn turn_minute(&mut self, time_us: i64) -> Result<(), Error> {
+    /// Move the journal to Parquet files and begin another one.
+    fn next_minute(&mut self, time_us: i64) -> Result<(), Error> {
         let (journal, minute) = begin_journal(&self.store, time_us)?;
         let old = std::mem::replace(&mut self.journal, journal);
         self.minute = minute;
         let mut pending = std::mem::take(&mut self.pending);
-        self.written += self.exchange(&mut pending, old.path())?;
-        self.look_after(self.trusted.map_or(time_us, |(now, _)| now))
+        self.written += self.move_pending(&mut pending, old.path())?;
+        self.start_upkeep(self.trusted.map_or(time_us, |(now, _)| now))
     }
 
-    /// A time of day that leaps forward does not make old what was recorded just before: nothing
-    /// is let go for that while this recorder runs.
+    /// When the time of day leaps forward, rows do not become old by that: nothing is removed for it
+    /// while this recorder runs.
     fn trust(&mut self, row: &FrameRow) {
         let FrameRow { time_us, monotonic_ns, .. } = *row;
         let now = match self.trusted {
@@ -203,13 +183,13 @@ impl Writer {
         self.trusted = Some((now, monotonic_ns));
     }
 
-    fn exchange(&self, pending: &mut Batch, journal: &Path) -> Result<u64, Error> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        to_parts(&self.store, pending, journal)
+    fn move_pending(&self, pending: &mut Batch, journal: &Path) -> Result<u64, Error> {
+        let _lock = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        write_files(&self.store, pending, journal)
     }
 
-    /// Merge what is old, and let go what is too old, beside the recording.
-    fn look_after(&mut self, now_us: i64) -> Result<(), Error> {
+    /// Merge old files and remove too old ones, in a thread of its own.
+    fn start_upkeep(&mut self, now_us: i64) -> Result<(), Error> {
         if let Some(upkeep) = self.upkeep.take() {
             if !upkeep.is_finished() {
                 self.upkeep = Some(upkeep);
@@ -217,22 +197,23 @@ impl Writer {
             }
             upkeep.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         }
-        let (store, keeping, turn) = (self.store.clone(), self.keeping, self.turn.clone());
-        let work = move || upkeep::look_after(&store, keeping, now_us, &turn);
+        let (store, policy, replacing) = (self.store.clone(), self.policy, self.replacing.clone());
+        let work = move || upkeep::run(&store, policy, now_us, &replacing);
         let thread = std::thread::Builder::new().name("upkeep".to_string());
         self.upkeep = thread.spawn(work).ok();
         Ok(())
     }
 
-    /// End it: the journal becomes parts, and parts of one hour become one.
+    /// End the recording: move the journal to Parquet files, and merge the files of each hour.
+    /// Returns the bytes written.
     pub fn close(mut self) -> Result<u64, Error> {
         let mut pending = std::mem::take(&mut self.pending);
         let path = self.journal.path().to_path_buf();
-        self.written += self.exchange(&mut pending, &path)?;
+        self.written += self.move_pending(&mut pending, &path)?;
         if let Some(upkeep) = self.upkeep.take() {
             upkeep.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?;
         }
-        upkeep::merge_all(&self.store, &self.turn)?;
+        upkeep::merge_all(&self.store, &self.replacing)?;
         Ok(self.written)
     }
 }
@@ -251,35 +232,31 @@ fn lock(journals: &Path, directory: &Path) -> Result<File, Error> {
     }
 }
 
-/// What was being written when a recorder was killed.
-fn sweep(store: &Store) {
-    for table in crate::batch::TABLES {
+/// Remove the files that a killed recorder was writing.
+fn remove_unfinished(store: &Store) {
+    store::remove_unfinished(&store.directory);
+    store::remove_unfinished(&store.journals());
+    for table in TABLES {
         let days = std::fs::read_dir(store.table(table)).into_iter().flatten().flatten();
-        for file in days.flat_map(|day| std::fs::read_dir(day.path()).into_iter().flatten()) {
-            let Ok(file) = file else { continue };
-            if file.file_name().to_string_lossy().ends_with(crate::store::UNFINISHED) {
-                // Nobody needs it; if it stays it does no harm.
-                let _ = std::fs::remove_file(file.path());
-            }
-        }
+        days.for_each(|day| store::remove_unfinished(&day.path()));
     }
 }
 
-/// What a killed recorder left in its journal.
-fn adopt(store: &Store) -> Result<(), Error> {
+/// Move what a killed recorder left in its journal to Parquet files.
+fn move_journals(store: &Store) -> Result<(), Error> {
     for path in store.journal_files() {
         let (mut batch, _) = journal::read(&path)?;
-        to_parts(store, &mut batch, &path)?;
+        write_files(store, &mut batch, &path)?;
     }
     Ok(())
 }
 
-/// A new journal, and the minute that it is of.
+/// A new journal, and its minute.
 fn begin_journal(store: &Store, time_us: i64) -> Result<(Journal, i64), Error> {
     let stamp = jiff::Timestamp::from_microsecond(time_us).unwrap_or_default();
     let name = stamp.strftime("%Y%m%dT%H%M%S").to_string();
     let mut path = store.journals().join(format!("{name}.log"));
-    // One that is there already is of the same second, or of before the clock was set back.
+    // There may be one of the same second, or of a time before the clock was set back.
     let mut number = 1;
     while path.exists() {
         path = store.journals().join(format!("{name}-{number}.log"));
@@ -289,19 +266,17 @@ fn begin_journal(store: &Store, time_us: i64) -> Result<(Journal, i64), Error> {
 }
 
 /// The interval of the highest number.
-fn last(store: &Store) -> Option<Last> {
-    let names = ["frame", "time", "server"];
-    let wanted: Vec<Column> =
-        FrameRow::columns().into_iter().filter(|column| names.contains(&column.name)).collect();
-    let mut last: Option<Last> = None;
-    for part in store.parts(FrameRow::NAME) {
+fn last(store: &Store) -> Option<LastFrame> {
+    let wanted = columns::<FrameRow>(&["frame", "time", "server"]);
+    let mut last: Option<LastFrame> = None;
+    for part in store.files(FrameRow::NAME) {
         let Ok(file) = File::open(&part.path) else { continue };
-        // One that cannot be read is told of by who reads the recording.
-        let _ = part::read_columns(file, &part.path, &wanted, |columns| {
+        // A file that cannot be read is reported when the recording is read.
+        let _ = file::read_columns(file, &part.path, &wanted, |columns| {
             for row in FrameRow::load(columns) {
                 if last.is_none_or(|last| last.frame < row.frame) {
                     let FrameRow { frame, time_us, server, .. } = row;
-                    last = Some(Last { frame, time_us, server });
+                    last = Some(LastFrame { frame, time_us, server });
                 }
             }
         });
@@ -309,19 +284,19 @@ fn last(store: &Store) -> Option<Last> {
     last
 }
 
-/// Make parts of a batch and let its journal go. Returns the bytes written.
-fn to_parts(store: &Store, batch: &mut Batch, journal: &Path) -> Result<u64, Error> {
+/// Write a batch to Parquet files and remove its journal. Returns the bytes written.
+fn write_files(store: &Store, batch: &mut Batch, journal: &Path) -> Result<u64, Error> {
     let mut stage = Stage { store, commit: Commit::default(), begin: begin_of(batch), bytes: 0 };
     if let Err(error) = batch.each(&mut stage) {
-        stage.commit.give_up(store);
+        stage.commit.abandon(store);
         return Err(error);
     }
     stage.commit.remove(store, journal);
-    stage.commit.carry_out(store, false)?;
+    stage.commit.execute(store, false)?;
     Ok(stage.bytes)
 }
 
-/// When the first interval ended; of a batch without one, when the first thing happened.
+/// The end of the first interval; in a batch without intervals, the time of the first row.
 fn begin_of(batch: &mut Batch) -> i64 {
     struct First(Option<i64>);
     impl Visit for First {
@@ -335,12 +310,12 @@ fn begin_of(batch: &mut Batch) -> i64 {
         return first;
     }
     let mut first = First(None);
-    // It does not fail.
+    // This visit never fails.
     let _ = batch.each(&mut first);
     first.0.unwrap_or_else(now_us)
 }
 
-/// Writes the rows of each table aside.
+/// Writes the rows of each table to a file that the commit puts in place.
 struct Stage<'s> {
     store: &'s Store,
     commit: Commit,
@@ -354,21 +329,21 @@ impl Visit for Stage<'_> {
             return Ok(());
         }
         T::sort(rows);
-        let path = free_place(self.store, T::NAME, self.begin);
+        let path = free_path(self.store, T::NAME, self.begin);
         let aside = self.commit.stage(self.store, &path)?;
-        part::write(&aside, rows, Care::Little)?;
+        file::write(&aside, rows, Effort::Fast)?;
         self.bytes += std::fs::metadata(&aside).map_or(0, |m| m.len());
         Ok(())
     }
 }
 
-/// A name that no part has yet; after the clock was set back some have.
-fn free_place(store: &Store, table: &str, begin_us: i64) -> PathBuf {
+/// A path that no file has yet; after the clock was set back some are taken.
+fn free_path(store: &Store, table: &str, begin_us: i64) -> PathBuf {
     let mut begin = begin_us;
     loop {
         let stamp = jiff::Timestamp::from_microsecond(begin).unwrap_or_default();
         let (date, time) = (stamp.strftime("%Y-%m-%d"), stamp.strftime("%H%M%S"));
-        let path = store.part(table, &date.to_string(), &time.to_string(), Grade::Minute);
+        let path = store.path(table, &date.to_string(), &time.to_string(), Compaction::Minute);
         if !path.exists() {
             return path;
         }

@@ -2,9 +2,9 @@
 //! docs/recording.md names every column of every table, and no others.
 
 use recording::{
-    Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, KernelRow, MarkRow, PartRow, RelationRow,
-    RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, SpreadRow, StatRow, StatementRow,
-    Table, TextRow, TABLES,
+    Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow, MarkRow,
+    RelationRow, RunRow, ServerIoRow, ServerRow, SessionsRow, SettingRow, StatRow,
+    StatementAccountRow, StatementRow, Table, TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,12 +27,12 @@ fn the_document_has_every_column() {
     }
     let known = BTreeMap::from([
         columns::<StatRow>(),
-        columns::<SpreadRow>(),
+        columns::<HistogramRow>(),
         columns::<FrameRow>(),
         columns::<SessionsRow>(),
         columns::<KernelRow>(),
         columns::<StatementRow>(),
-        columns::<PartRow>(),
+        columns::<StatementAccountRow>(),
         columns::<TextRow>(),
         columns::<RelationRow>(),
         columns::<EventRow>(),

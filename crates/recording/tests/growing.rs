@@ -2,12 +2,12 @@
 //! A recording while it grows: killed, resumed, rolled up, let go, its clock set, its files
 //! damaged.
 
-mod house;
+mod support;
 
-use house::{assert_same, assert_same_spread, Maker, MIDNIGHT, SECOND};
-use recording::{Keeping, Range, Recording, Writer};
+use recording::{Range, Recording, RetentionPolicy, Writer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use support::{assert_same, assert_same_spread, Maker, MIDNIGHT, SECOND};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
@@ -55,7 +55,7 @@ fn wherever_the_journal_is_torn_whole_intervals_are_read_and_no_others() {
         std::fs::write(&journal, &bytes[..cut]).unwrap();
         let whole = ends.iter().filter(|end| **end <= cut).count();
         let recording = Recording::open(folder.path(), None).unwrap();
-        let heads = recording.heads(Range::ALL).unwrap();
+        let heads = recording.frame_rows(Range::ALL).unwrap();
         assert_eq!(heads.len(), whole, "cut at {cut}");
         assert_eq!(recording.problems(), Vec::<String>::new());
     }
@@ -64,7 +64,7 @@ fn wherever_the_journal_is_torn_whole_intervals_are_read_and_no_others() {
     damaged[ends[2] + 20] ^= 1;
     std::fs::write(&journal, &damaged).unwrap();
     let recording = Recording::open(folder.path(), None).unwrap();
-    assert_eq!(recording.heads(Range::ALL).unwrap().len(), 3);
+    assert_eq!(recording.frame_rows(Range::ALL).unwrap().len(), 3);
     assert_eq!(recording.problems().len(), 1);
     abandon(maker);
 }
@@ -78,7 +78,8 @@ fn a_killed_recorder_is_gone_on_with() {
     abandon(maker);
     let copied = tempfile::tempdir().unwrap();
     copy(folder.path(), copied.path());
-    let mut maker = Maker::keeping(copied.path(), Keeping::default(), MIDNIGHT + 200 * SECOND);
+    let mut maker =
+        Maker::with_retention(copied.path(), RetentionPolicy::default(), MIDNIGHT + 200 * SECOND);
     let last = maker.writer.resumed().unwrap();
     assert_eq!((last.frame, last.time_us, last.server), (75, MIDNIGHT + 75 * SECOND, 1));
     assert_eq!(journals(copied.path()).len(), 1, "what was left has become parts");
@@ -88,7 +89,7 @@ fn a_killed_recorder_is_gone_on_with() {
     maker.writer.close().unwrap();
     assert_eq!(journals(copied.path()).len(), 0);
     let recording = Recording::open(copied.path(), None).unwrap();
-    let heads = recording.heads(Range::ALL).unwrap();
+    let heads = recording.frame_rows(Range::ALL).unwrap();
     assert_eq!(heads.iter().map(|row| row.frame).collect::<Vec<_>>(), (1..=95).collect::<Vec<_>>());
     assert_same(&sum, &recording.sum(Range::ALL).unwrap(), 2.0);
 }
@@ -97,15 +98,17 @@ fn a_killed_recorder_is_gone_on_with() {
 fn one_recorder_at_a_time_and_of_one_server() {
     let folder = tempfile::tempdir().unwrap();
     let maker = Maker::new(folder.path());
-    let again = Writer::open(folder.path(), house::about(), Keeping::default()).unwrap_err();
+    let again =
+        Writer::open(folder.path(), support::about(), RetentionPolicy::default()).unwrap_err();
     assert!(again.to_string().contains("another tally is recording"), "{again}");
     drop(maker);
-    let other = recording::About { data_directory: "/other".into(), ..house::about() };
-    let other = Writer::open(folder.path(), other, Keeping::default()).unwrap_err();
+    let other = recording::About { data_directory: "/other".into(), ..support::about() };
+    let other = Writer::open(folder.path(), other, RetentionPolicy::default()).unwrap_err();
     assert!(other.to_string().contains("/data on machine, not of /other"), "{other}");
     let full = tempfile::tempdir().unwrap();
     std::fs::write(full.path().join("thesis.txt"), "years of work").unwrap();
-    let error = Writer::open(full.path(), house::about(), Keeping::default()).unwrap_err();
+    let error =
+        Writer::open(full.path(), support::about(), RetentionPolicy::default()).unwrap_err();
     assert!(error.to_string().contains("not empty"), "{error}");
 }
 
@@ -113,8 +116,9 @@ fn one_recorder_at_a_time_and_of_one_server() {
 fn rolling_up_keeps_every_sum() {
     let folder = tempfile::tempdir().unwrap();
     let hours = |n: u64| Duration::from_secs(n * 3600);
-    let keeping = Keeping { details: hours(0), tens: hours(1), sixties: hours(2), retention: None };
-    let mut maker = Maker::keeping(folder.path(), keeping, MIDNIGHT);
+    let policy =
+        RetentionPolicy { details: hours(0), tens: hours(1), sixties: hours(2), retention: None };
+    let mut maker = Maker::with_retention(folder.path(), policy, MIDNIGHT);
     // Some minutes of three hours, and a gap in the first, which must not be bridged.
     maker.seconds(1000);
     maker.time_us += 95 * SECOND;
@@ -130,10 +134,10 @@ fn rolling_up_keeps_every_sum() {
     assert_same(&sum, &before.sum(Range::ALL).unwrap(), 2.0);
     let spread = before.sum(Range::ALL).unwrap();
     let lengths = |recording: &Recording| {
-        let heads = recording.heads(Range::ALL).unwrap();
+        let heads = recording.frame_rows(Range::ALL).unwrap();
         heads.iter().map(|row| row.interval_ns).max().unwrap() / 1_000_000_000
     };
-    let mut maker = Maker::keeping(folder.path(), keeping, year);
+    let mut maker = Maker::with_retention(folder.path(), policy, year);
     maker.seconds(1);
     maker.time_us += 60 * SECOND;
     maker.seconds(1);
@@ -141,7 +145,7 @@ fn rolling_up_keeps_every_sum() {
     let after = Recording::open(folder.path(), None).unwrap();
     let old = Range { from_us: i64::MIN, to_us: year };
     assert_eq!(lengths(&after), 60);
-    assert!(after.heads(old).unwrap().len() < 40);
+    assert!(after.frame_rows(old).unwrap().len() < 40);
     let rolled = after.sum(old).unwrap();
     assert_same(&sum, &rolled, 2.0);
     assert_same_spread(&spread, &rolled);
@@ -155,8 +159,11 @@ fn rolling_up_keeps_every_sum() {
 #[test]
 fn what_is_too_old_goes_and_only_that() {
     let folder = tempfile::tempdir().unwrap();
-    let keeping = Keeping { retention: Some(Duration::from_secs(3600)), ..Keeping::default() };
-    let mut maker = Maker::keeping(folder.path(), keeping, MIDNIGHT);
+    let policy = RetentionPolicy {
+        retention: Some(Duration::from_secs(3600)),
+        ..RetentionPolicy::default()
+    };
+    let mut maker = Maker::with_retention(folder.path(), policy, MIDNIGHT);
     maker.seconds(30);
     maker.time_us += 3600 * SECOND;
     maker.seconds(30);
@@ -166,27 +173,30 @@ fn what_is_too_old_goes_and_only_that() {
     maker.seconds(1);
     maker.writer.close().unwrap();
     let recording = Recording::open(folder.path(), None).unwrap();
-    assert_eq!(recording.heads(Range::ALL).unwrap().len(), 32);
+    assert_eq!(recording.frame_rows(Range::ALL).unwrap().len(), 32);
 }
 
 #[test]
 fn a_clock_that_leaps_forward_lets_nothing_go() {
     let folder = tempfile::tempdir().unwrap();
-    let keeping = Keeping { retention: Some(Duration::from_secs(3600)), ..Keeping::default() };
-    let mut maker = Maker::keeping(folder.path(), keeping, MIDNIGHT);
+    let policy = RetentionPolicy {
+        retention: Some(Duration::from_secs(3600)),
+        ..RetentionPolicy::default()
+    };
+    let mut maker = Maker::with_retention(folder.path(), policy, MIDNIGHT);
     maker.seconds(70);
     maker.leap += 365 * 24 * 3600 * SECOND;
     maker.seconds(130);
     maker.writer.close().unwrap();
     let recording = Recording::open(folder.path(), None).unwrap();
-    assert_eq!(recording.heads(Range::ALL).unwrap().len(), 200);
+    assert_eq!(recording.frame_rows(Range::ALL).unwrap().len(), 200);
 }
 
 #[test]
 fn a_clock_that_is_set_back_counts_nothing_twice_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let noon = MIDNIGHT + 12 * 3600 * SECOND;
-    let mut maker = Maker::keeping(folder.path(), Keeping::default(), noon);
+    let mut maker = Maker::with_retention(folder.path(), RetentionPolicy::default(), noon);
     maker.seconds(90);
     maker.time_us -= 3600 * SECOND;
     maker.seconds(90);
@@ -198,7 +208,7 @@ fn a_clock_that_is_set_back_counts_nothing_twice_and_loses_nothing() {
     assert_same(&sum, &open.sum(Range::ALL).unwrap(), 2.0);
     maker.writer.close().unwrap();
     let recording = Recording::open(folder.path(), None).unwrap();
-    assert_eq!(recording.heads(Range::ALL).unwrap().len(), 270);
+    assert_eq!(recording.frame_rows(Range::ALL).unwrap().len(), 270);
     assert_same(&sum, &recording.sum(Range::ALL).unwrap(), 2.0);
     let frames: Vec<_> =
         recording.frames(Range::ALL, None).unwrap().map(|frame| frame.unwrap()).collect();
@@ -253,5 +263,5 @@ fn several_machines_are_told_apart() {
     let error = Recording::open(folder.path(), None).unwrap_err().to_string();
     assert!(error.contains("(machine, other)") && error.contains("--host"), "{error}");
     let recording = Recording::open(folder.path(), Some("other")).unwrap();
-    assert_eq!(recording.heads(Range::ALL).unwrap().len(), 3);
+    assert_eq!(recording.frame_rows(Range::ALL).unwrap().len(), 3);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What is written comes back.
 
-mod house;
+mod support;
 
-use house::{assert_same, assert_same_spread, Maker, MIDNIGHT, SECOND};
 use recording::{Error, Range, Recording};
 use segment::directory::StatKind;
 use segment::Interval;
 use std::time::Duration;
+use support::{assert_same, assert_same_spread, Maker, MIDNIGHT, SECOND};
 
 #[test]
 fn the_sum_of_a_recording_is_the_sum_of_its_frames() {
@@ -30,7 +30,7 @@ fn the_sum_of_a_recording_is_the_sum_of_its_frames() {
     let (a, b) = (Interval::of(&whole), Interval::of(&sum));
     assert!((a.busy_seconds - b.busy_seconds).abs() < 1e-8);
     assert_eq!(a.commands_handled, b.commands_handled);
-    assert_eq!(recording.heads(recording.range()).unwrap().len(), 200);
+    assert_eq!(recording.frame_rows(recording.range()).unwrap().len(), 200);
     assert_eq!(recording.problems(), Vec::<String>::new());
 }
 
@@ -61,7 +61,7 @@ fn any_range_is_the_sum_of_its_frames_and_steps_and_lines_add_up() {
         .grid(range, &bounds, 2, |series| lines.iter().position(|l| *l == series.stat.name))
         .unwrap();
     for (line, name) in grid.cells.iter().zip(lines) {
-        let told = house::told(&sum);
+        let told = support::told(&sum);
         let whole: f64 = told.iter().filter(|it| it.1 == name).map(|it| it.3).sum();
         let seconds: f64 = line.iter().map(|cell| cell.total as f64 * 1e-9).sum();
         assert!((whole - seconds).abs() < 1e-8, "{whole} {seconds}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where PostgreSQL's programs are.
+//! The directory of PostgreSQL's programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,8 +13,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The installation of `PG_CONFIG`, of the first `pg_config` in the path that has a server
-    /// beside it, or the newest of `/usr/lib/postgresql/*`.
+    /// The installation of `PG_CONFIG`, else of the `pg_config` in the path if it has a server, else
+    /// the newest in `/usr/lib/postgresql/*`.
     pub fn find() -> Result<Self, Error> {
         if let Some(config) = std::env::var_os("PG_CONFIG") {
             let bin = bindir(Path::new(&config)).ok_or_else(|| {
@@ -52,17 +52,17 @@ impl Binaries {
         Ok(Self { bin })
     }
 
-    /// The folder.
+    /// The directory of the programs.
     pub fn dir(&self) -> &Path {
         &self.bin
     }
 
-    /// One of the programs.
+    /// The path of a program.
     pub fn program(&self, name: &str) -> PathBuf {
         self.bin.join(name)
     }
 
-    /// What this installation's `pg_config` says, e.g. for `--pkglibdir`.
+    /// A value of this installation's `pg_config`, e.g. of `--pkglibdir`.
     pub fn config(&self, option: &str) -> Option<String> {
         ask(&self.program("pg_config"), option)
     }

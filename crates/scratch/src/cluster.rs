@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One scratch cluster: made, started, stopped, killed, removed.
+//! A scratch cluster: create, start, stop, kill, remove.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use rustix::process::Signal;
 
+use crate::directory;
 use crate::distinct;
 use crate::pgbench::{Load, Pgbench};
 use crate::process::{alive, children, signal, Process};
-use crate::template::{self, tail};
+use crate::program::{run, tail};
+use crate::template;
 use crate::watchdog::Watchdog;
-use crate::{Account, Binaries, Error};
+use crate::{Binaries, Error, OsUser};
 
-/// The port is only part of the socket's name, and the socket's directory is our own.
+/// The port is only part of the socket's name, and each cluster has its own directory.
 const PORT: u16 = 5432;
-/// The server's limit on the length of a socket's path (sizeof sun_path, less the NUL).
-const SOCKET_PATH_MAX: usize = 107;
-/// How long a server may take to start or stop; crash recovery after a load may be slow.
+/// The time limit for a start or stop; crash recovery after a load may be slow.
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(10);
 
@@ -31,11 +31,11 @@ const POLL: Duration = Duration::from_millis(10);
 pub enum StopMode {
     /// Disconnect the sessions, write a checkpoint.
     Fast,
-    /// At once; the next start recovers.
+    /// Without a checkpoint; the next start recovers.
     Immediate,
 }
 
-/// What a cluster is to be.
+/// The options of a new cluster.
 #[derive(Debug, Clone, Default)]
 pub struct Builder {
     binaries: Option<Binaries>,
@@ -47,38 +47,38 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Use this installation instead of the one [`Binaries::find`] finds.
+    /// Use this installation instead of [`Binaries::find`]'s.
     pub fn binaries(mut self, binaries: Binaries) -> Self {
         self.binaries = Some(binaries);
         self
     }
 
-    /// A line of postgresql.conf; the value is quoted here.
+    /// Add a line to postgresql.conf; the value is quoted here.
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.into(), value.into()));
         self
     }
 
-    /// Several of them.
+    /// Add several lines to postgresql.conf.
     pub fn settings<'a>(mut self, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         self.settings.extend(settings.into_iter().map(|(name, value)| (name.into(), value.into())));
         self
     }
 
-    /// Whether commits reach the disk. Off unless asked for.
+    /// Whether commits are flushed to the disk; default off.
     pub fn fsync(mut self, on: bool) -> Self {
         self.fsync = on;
         self
     }
 
-    /// Make the temporary directory in `parent` rather than in `TMPDIR` or /tmp.
+    /// Create the temporary directory in `parent` rather than in `TMPDIR` or /tmp.
     pub fn directory(mut self, parent: impl Into<PathBuf>) -> Self {
         self.parent = Some(parent.into());
         self
     }
 
-    /// Copy a loadable module into the cluster, so that the server's user can read it, and put
-    /// that folder in front of `dynamic_library_path`: its name loads it, installed or not.
+    /// Copy a loadable module into the cluster, where the server's user can read it, and put that
+    /// directory first in `dynamic_library_path`.
     pub fn library(mut self, file: impl Into<PathBuf>) -> Self {
         self.libraries.push(file.into());
         self
@@ -90,20 +90,20 @@ impl Builder {
         self
     }
 
-    /// Make the cluster without starting it.
+    /// Create the cluster without starting it.
     pub fn create(self) -> Result<Cluster, Error> {
         let binaries = self.binaries.clone().map_or_else(Binaries::find, Ok)?;
-        let account = Account::find()?;
-        let (dir, watchdog) = make_directory(&account, self.parent.as_deref())?;
-        // From here on a failure removes the directory: the watchdog is dropped.
+        let os_user = OsUser::find()?;
+        let (dir, watchdog) = directory::create(&os_user, self.parent.as_deref())?;
+        // A later failure removes the directory: it drops the watchdog.
         let data = dir.join("data");
-        template::copy_to(&binaries, &account, &data)?;
-        let cluster = Cluster { binaries, account, dir, data, server: None, watchdog };
+        template::copy_to(&binaries, &os_user, &data)?;
+        let cluster = Cluster { binaries, os_user, dir, data, server: None, watchdog };
         cluster.configure(&self)?;
         Ok(cluster)
     }
 
-    /// Make the cluster, start it and wait until it takes connections.
+    /// Create the cluster, start it and wait until it accepts connections.
     pub fn start(self) -> Result<Cluster, Error> {
         let mut cluster = self.create()?;
         cluster.start()?;
@@ -111,46 +111,20 @@ impl Builder {
     }
 }
 
-/// A temporary directory of the server's user, and the watchdog that removes it.
-pub(crate) fn make_directory(
-    account: &Account,
-    parent: Option<&Path>,
-) -> Result<(PathBuf, Watchdog), Error> {
-    let wanted = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
-    // ".s.PGSQL.5432.lock" and the directory's own name are to fit.
-    let fits = |dir: &Path| dir.as_os_str().len() + "/tally.XXXXXX/.s.PGSQL.5432.lock".len();
-    let parent = match () {
-        () if fits(&wanted) <= SOCKET_PATH_MAX => wanted,
-        () if parent.is_none() => PathBuf::from("/tmp"),
-        () => return Err(Error::LongPath(wanted)),
-    };
-    let made = tempfile::Builder::new()
-        .prefix("tally.")
-        .tempdir_in(&parent)
-        .map_err(Error::file("cannot create a directory in", &parent))?;
-    let watchdog = Watchdog::start(made.path())?;
-    let dir = made.keep();
-    // Others may pass through to the socket; the data directory has its own mode.
-    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755))
-        .map_err(Error::file("cannot change the mode of", &dir))?;
-    account.own(&dir)?;
-    Ok((dir, watchdog))
-}
-
-/// A scratch cluster. Dropping it stops the server and removes everything.
+/// A scratch cluster. Dropping it stops the server and removes its files.
 #[derive(Debug)]
 pub struct Cluster {
     binaries: Binaries,
-    account: Account,
+    os_user: OsUser,
     dir: PathBuf,
     data: PathBuf,
     server: Option<Child>,
-    /// Removes the directory when dropped; the server is stopped before that.
+    /// Removes the directory when dropped, after the server has been stopped.
     watchdog: Watchdog,
 }
 
 impl Cluster {
-    /// Begin a new cluster.
+    /// Options for a new cluster.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -186,7 +160,7 @@ impl Cluster {
         self.append_config(&text)
     }
 
-    /// Add lines to postgresql.conf; later ones win. They take hold at [`Cluster::reload`].
+    /// Add lines to postgresql.conf; later ones win. [`Cluster::reload`] makes them effective.
     pub fn append_config(&self, text: &str) -> Result<(), Error> {
         let path = self.data.join("postgresql.conf");
         std::fs::OpenOptions::new()
@@ -209,7 +183,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Start the server and wait until it takes connections.
+    /// Start the server and wait until it accepts connections.
     pub fn start(&mut self) -> Result<(), Error> {
         if self.server.is_some() {
             return Ok(());
@@ -222,14 +196,14 @@ impl Cluster {
         let errors = log.try_clone().map_err(Error::file("cannot open", self.log_path()))?;
         let program = self.binaries.program("postgres");
         let child = self
-            .account
+            .os_user
             .command(&program, &self.dir)
             .arg("-D")
             .arg(&self.data)
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)
-            // Its own group: Ctrl-C in the terminal is ours to handle.
+            // A process group of its own: Ctrl-C in the terminal must not reach the server.
             .process_group(0)
             .spawn()
             .map_err(|source| Error::Spawn { program, source })?;
@@ -238,18 +212,18 @@ impl Cluster {
         self.wait_ready()
     }
 
-    /// Wait until the server takes connections.
+    /// Wait until the server accepts connections.
     pub fn wait_ready(&mut self) -> Result<(), Error> {
         let began = Instant::now();
         loop {
             if let Some(status) = self.exited() {
-                self.gone();
+                self.set_stopped();
                 return Err(self.server_error(format!("ended while starting ({status})")));
             }
             if self.server.is_none() {
                 return Err(Error::NotRunning);
             }
-            if self.says_ready() {
+            if self.is_ready() {
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
@@ -259,9 +233,9 @@ impl Cluster {
         }
     }
 
-    /// Line 8 of postmaster.pid is the server's state, since PostgreSQL 10. One left by a
-    /// server that was killed bears another pid.
-    fn says_ready(&self) -> bool {
+    /// Line 8 of postmaster.pid is the server's state, since PostgreSQL 10. A file that a killed
+    /// server left has another pid.
+    fn is_ready(&self) -> bool {
         let Ok(text) = std::fs::read_to_string(self.data.join("postmaster.pid")) else {
             return false;
         };
@@ -275,7 +249,7 @@ impl Cluster {
         self.server.as_mut()?.try_wait().ok().flatten()
     }
 
-    fn gone(&mut self) {
+    fn set_stopped(&mut self) {
         self.server = None;
         self.watchdog.server(0);
     }
@@ -284,7 +258,7 @@ impl Cluster {
         Error::Server { what, log: self.log_tail(30) }
     }
 
-    /// Stop the server; one that does not run is no error.
+    /// Stop the server; no error if it does not run.
     pub fn stop(&mut self, mode: StopMode) -> Result<(), Error> {
         let Some(pid) = self.server.as_ref().map(Child::id) else { return Ok(()) };
         signal(pid, if mode == StopMode::Fast { Signal::INT } else { Signal::QUIT });
@@ -298,7 +272,7 @@ impl Cluster {
         let began = Instant::now();
         while self.server.is_some() {
             if self.exited().is_some() {
-                self.gone();
+                self.set_stopped();
             } else if began.elapsed() > patience {
                 return false;
             } else {
@@ -314,7 +288,7 @@ impl Cluster {
         self.start()
     }
 
-    /// Kill the first process with SIGKILL, and wait until its children have noticed.
+    /// Kill the postmaster with SIGKILL, and wait until its children have ended.
     pub fn kill9_postmaster(&mut self) -> Result<(), Error> {
         let pid = self.postmaster_pid()?;
         let orphans = children(pid);
@@ -330,7 +304,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whether a process lives in this cluster's data directory.
+    /// Whether a process runs in this cluster's data directory.
     fn is_ours(&self, pid: u32) -> bool {
         alive(pid)
             && std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == self.data)
@@ -345,23 +319,23 @@ impl Cluster {
         Ok(())
     }
 
-    /// Make the server read its settings again. It does so in its own time.
+    /// Make the server reload its settings, which it does some time later.
     pub fn reload(&self) -> Result<(), Error> {
         signal(self.postmaster_pid()?, Signal::HUP);
         Ok(())
     }
 
-    /// Pid of the server's first process.
+    /// The postmaster's pid.
     pub fn postmaster_pid(&self) -> Result<u32, Error> {
         self.server.as_ref().map(Child::id).ok_or(Error::NotRunning)
     }
 
-    /// All processes of the server but the first.
+    /// All processes of the server but the postmaster.
     pub fn processes(&self) -> Vec<Process> {
         self.postmaster_pid().map(children).unwrap_or_default()
     }
 
-    /// Pids of the clients' sessions, the asking one's excepted.
+    /// Pids of client backends, without the one of this query.
     pub fn backend_pids(&self) -> Result<Vec<u32>, Error> {
         let mut client = self.connect()?;
         let rows = client.query(
@@ -372,17 +346,17 @@ impl Cluster {
         Ok(rows.iter().filter_map(|row| u32::try_from(row.get::<_, i32>(0)).ok()).collect())
     }
 
-    /// The installation it runs.
+    /// Its installation of PostgreSQL.
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
     }
 
-    /// The user it runs as.
-    pub fn account(&self) -> &Account {
-        &self.account
+    /// The user who runs it.
+    pub fn os_user(&self) -> &OsUser {
+        &self.os_user
     }
 
-    /// Its temporary directory; the socket lies there, and callers may put files there.
+    /// Its temporary directory, with the socket; callers may create files in it.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -392,7 +366,7 @@ impl Cluster {
         &self.data
     }
 
-    /// Where the socket is.
+    /// The directory of the socket.
     pub fn host(&self) -> &Path {
         &self.dir
     }
@@ -412,7 +386,7 @@ impl Cluster {
         format!("host={} port={PORT} user=postgres dbname=postgres", self.dir.display())
     }
 
-    /// The same for the `postgres` crate.
+    /// The connection settings for the crate `postgres`.
     pub fn config(&self) -> Config {
         let mut config = Config::new();
         config.host_path(&self.dir).port(PORT).user("postgres").dbname("postgres");
@@ -424,7 +398,7 @@ impl Cluster {
         Ok(self.config().connect(NoTls)?)
     }
 
-    /// Run statements; the rows of all of them, columns by tab, NULL as nothing.
+    /// Run statements. Returns the rows of all, columns separated by tabs, NULL as nothing.
     pub fn psql(&self, sql: &str) -> Result<String, Error> {
         let mut lines = Vec::new();
         for message in self.connect()?.simple_query(sql)? {
@@ -437,16 +411,16 @@ impl Cluster {
         Ok(lines.join("\n"))
     }
 
-    /// Make pgbench's tables.
+    /// Create pgbench's tables.
     pub fn pgbench_init(&self, scale: u32) -> Result<(), Error> {
         let program = self.binaries.program("pgbench");
-        let mut command = self.account.command(&program, &self.dir);
+        let mut command = self.os_user.command(&program, &self.dir);
         command.args(["-i", "-q", "-s", &scale.to_string(), "-U", "postgres", "-p"]);
         command.arg(PORT.to_string()).arg("-h").arg(&self.dir).arg("postgres");
-        template::run(&mut command, "pgbench -i")
+        run(&mut command, "pgbench -i")
     }
 
-    /// Make the tables that a load reads and writes: pgbench's of that scale, or its own.
+    /// Create the tables of a load: pgbench's with this scale, or its own.
     pub fn fill(&self, load: &Load, scale: u32) -> Result<(), Error> {
         match load {
             Load::Distinct { .. } => self.psql(&distinct::table()).map(drop),
@@ -454,28 +428,29 @@ impl Cluster {
         }
     }
 
-    /// A pgbench run against this cluster, still to be described.
+    /// The options of a pgbench run against this cluster.
     pub fn pgbench(&self) -> Pgbench {
-        Pgbench::new(self)
+        let program = self.binaries.program("pgbench");
+        Pgbench::new(program, &self.dir, PORT, &self.os_user)
     }
 
-    /// The server's log.
+    /// The path of the server's log.
     pub fn log_path(&self) -> PathBuf {
         self.dir.join("log")
     }
 
-    /// All of the log.
+    /// The server's log.
     pub fn log(&self) -> String {
         let text = std::fs::read(self.log_path()).unwrap_or_default();
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Its last lines.
+    /// The last lines of the log.
     pub fn log_tail(&self, lines: usize) -> String {
         tail(&self.log(), lines)
     }
 
-    /// Remove this file or directory as well when the cluster goes, however that happens.
+    /// Remove this file or directory too when the cluster is removed.
     pub fn also_remove(&mut self, path: &Path) {
         self.watchdog.remove(path);
     }
@@ -483,7 +458,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Nothing here is worth a checkpoint.
+        // No checkpoint: the data is removed anyway.
         if let Some(pid) = self.server.as_ref().map(Child::id) {
             signal(pid, Signal::QUIT);
             if !self.wait_exit(Duration::from_secs(10)) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A load of many distinct statements that is cheap to send.
+//! A load of many distinct statements.
 //!
-//! Query ids ignore constants and names of results, but not which columns are read. pgbench
-//! puts variables into the text wherever they stand, within a name as well; so two random
-//! numbers choose one statement of up to 10,000, and no script has to hold them all.
+//! Query ids ignore constants and names of results, but not the columns. pgbench substitutes
+//! variables even within a name, so two random numbers choose one of up to 10,000 statements.
 
-/// Columns of the table beside its key.
+/// Columns of the table without its key.
 const COLUMNS: u32 = 100;
 const ROWS: u32 = 1_000;
 
-/// SQL that makes the table.
+/// SQL that creates the table.
 pub(crate) fn table() -> String {
     let columns = |what: &str| -> String {
         (1..=COLUMNS).map(|n| what.replace('#', &n.to_string())).collect()
@@ -23,7 +22,7 @@ pub(crate) fn table() -> String {
     )
 }
 
-/// The script: `hundreds` x 100 statements.
+/// The script for `hundreds` x 100 statements.
 pub(crate) fn script(hundreds: u32) -> String {
     format!(
         "\\set x random(1, {})\n\\set y random(1, {COLUMNS})\n\\set id random(1, {ROWS})\n\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What can go wrong with a scratch cluster; each error names the thing and the remedy.
+//! Errors of scratch clusters. Each names the file or program and the remedy.
 
 use std::path::PathBuf;
 
@@ -11,16 +11,16 @@ pub enum Error {
         "no PostgreSQL server found: {0}; install postgresql-15 or set PG_CONFIG to its pg_config"
     )]
     NoBinaries(String),
-    /// The user that is to run the server does not exist.
+    /// The user who should run the server does not exist.
     #[error(
         "PostgreSQL does not run as root and there is no user \"{0}\" to run it as; \
          set PGTALLY_USER to an ordinary user"
     )]
     NoUser(String),
-    /// A file or directory could not be made, read or changed.
+    /// A file or directory could not be created, read or changed.
     #[error("{what} {path}: {source}")]
     File {
-        /// What was tried, e.g. "cannot create".
+        /// The failed operation, e.g. "cannot create".
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -42,10 +42,10 @@ pub enum Error {
         program: PathBuf,
         /// Its exit status.
         status: std::process::ExitStatus,
-        /// The end of what it printed.
+        /// The end of its output.
         output: String,
     },
-    /// The server did not come up, or ended on its own.
+    /// The server did not start or stop, or ended.
     #[error("the scratch server {what}; the end of its log:\n{log}")]
     Server {
         /// What happened.
@@ -56,23 +56,23 @@ pub enum Error {
     /// The server is needed and does not run.
     #[error("the scratch server is not running")]
     NotRunning,
-    /// The path of the Unix socket would be longer than the kernel takes.
+    /// The path of the Unix socket would be too long for the kernel.
     #[error("{0} is too long for a Unix socket; set TMPDIR to a shorter path")]
     LongPath(PathBuf),
     /// The server refused a connection or a statement.
     #[error("{}", describe(.0))]
     Postgres(#[from] postgres::Error),
-    /// pgbench's output was not understood.
+    /// pgbench's output could not be parsed.
     #[error("pgbench printed no \"{missing}\":\n{output}")]
     PgbenchOutput {
-        /// The line that was looked for.
+        /// The missing line.
         missing: &'static str,
-        /// What was printed instead.
+        /// The end of its output.
         output: String,
     },
 }
 
-/// The server's own words where there are any: the crate's text is just "db error".
+/// The server's message where there is one: the crate's own text is just "db error".
 fn describe(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{}: {}", db.severity(), db.message()),

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! pgbench: described, run, and its closing lines read.
+//! pgbench: options, runs and results.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -13,8 +12,8 @@ use rustix::process::Signal;
 
 use crate::distinct;
 use crate::process::signal;
-use crate::template::tail;
-use crate::{Cluster, Error};
+use crate::program::tail;
+use crate::{Error, OsUser};
 
 /// What each client does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,27 +24,26 @@ pub enum Load {
     TpcB,
     /// pgbench's `simple-update`.
     SimpleUpdate,
-    /// So many statements, by the hundred, that are distinct to a server which ignores constants:
-    /// reads of one row of [`Cluster::fill`]'s table, each of two columns. At random, one a
-    /// transaction; at most 100 hundreds, and by the simple protocol only.
+    /// Statements that differ even to a server that ignores constants: each reads two columns of one
+    /// row of [`crate::Cluster::fill`]'s table, one randomly chosen statement per transaction. Simple
+    /// protocol only.
     Distinct {
-        /// How many hundreds.
+        /// Number of statements, in hundreds; 1 to 100.
         hundreds: u32,
     },
     /// A script in a file.
     File(PathBuf),
-    /// A script as it stands.
+    /// The text of a script.
     Script(String),
 }
 
-/// A run to be. Clients 1, jobs 1, 10 s, TPC-B and the simple protocol unless said otherwise.
+/// The options of a run. Defaults: 1 client, 1 job, 10 s, TPC-B, simple protocol.
 #[derive(Debug, Clone)]
 pub struct Pgbench {
     program: PathBuf,
-    host: String,
     port: u16,
     home: PathBuf,
-    account: crate::Account,
+    os_user: OsUser,
     load: Load,
     clients: u32,
     jobs: u32,
@@ -56,7 +54,7 @@ pub struct Pgbench {
     extra: Vec<String>,
 }
 
-/// What pgbench printed at the end.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PgbenchResult {
     /// Transactions per second, without the initial connection time.
@@ -74,13 +72,13 @@ pub struct PgbenchResult {
 }
 
 impl Pgbench {
-    pub(crate) fn new(cluster: &Cluster) -> Self {
+    /// A run of `program` against the server whose socket is in `home`.
+    pub(crate) fn new(program: PathBuf, home: &Path, port: u16, os_user: &OsUser) -> Self {
         Self {
-            program: cluster.binaries().program("pgbench"),
-            host: cluster.host().display().to_string(),
-            port: cluster.port(),
-            home: cluster.dir().to_path_buf(),
-            account: cluster.account().clone(),
+            program,
+            home: home.to_path_buf(),
+            port,
+            os_user: os_user.clone(),
             load: Load::TpcB,
             clients: 1,
             jobs: 1,
@@ -104,20 +102,20 @@ impl Pgbench {
         self
     }
 
-    /// Number of pgbench's own threads; never more than there are clients.
+    /// Number of pgbench's threads; limited to the number of clients.
     pub fn jobs(mut self, jobs: u32) -> Self {
         self.jobs = jobs;
         self
     }
 
-    /// How long; whole seconds, at least one.
+    /// The length of the run; whole seconds, at least one.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self.transactions = None;
         self
     }
 
-    /// A number of transactions per client instead of a time.
+    /// Transactions per client, instead of a length.
     pub fn transactions(mut self, per_client: u64) -> Self {
         self.transactions = Some(per_client);
         self.duration = None;
@@ -130,7 +128,7 @@ impl Pgbench {
         self
     }
 
-    /// Transactions per second to aim at, all clients together.
+    /// The target rate of all clients together, transactions per second.
     pub fn rate(mut self, rate: f64) -> Self {
         self.rate = Some(rate);
         self
@@ -143,8 +141,9 @@ impl Pgbench {
     }
 
     fn command(&self) -> Result<(Command, Option<tempfile::NamedTempFile>), Error> {
-        let mut command = self.account.command(&self.program, &self.home);
-        command.args(["-n", "-U", "postgres", "-h", &self.host, "-p", &self.port.to_string()]);
+        let mut command = self.os_user.command(&self.program, &self.home);
+        command.args(["-n", "-U", "postgres", "-p", &self.port.to_string(), "-h"]);
+        command.arg(&self.home);
         command.args(["-c", &self.clients.to_string(), "-M", self.protocol]);
         command.args(["-j", &self.jobs.clamp(1, self.clients.max(1)).to_string()]);
         if let Some(duration) = self.duration {
@@ -158,17 +157,11 @@ impl Pgbench {
         }
         let mut kept = None;
         match &self.load {
-            Load::Select => {
-                command.args(["-b", "select-only"]);
-            }
-            Load::TpcB => {
-                command.args(["-b", "tpcb-like"]);
-            }
-            Load::SimpleUpdate => {
-                command.args(["-b", "simple-update"]);
-            }
+            Load::Select => drop(command.args(["-b", "select-only"])),
+            Load::TpcB => drop(command.args(["-b", "tpcb-like"])),
+            Load::SimpleUpdate => drop(command.args(["-b", "simple-update"])),
             Load::Distinct { hundreds } => kept = Some(self.script(&distinct::script(*hundreds))?),
-            // The server's user may not be able to read the caller's file: hand it a copy.
+            // The server's user may not be allowed to read the caller's file: copy it.
             Load::File(path) => {
                 let text =
                     std::fs::read_to_string(path).map_err(Error::file("cannot read", path))?;
@@ -190,13 +183,13 @@ impl Pgbench {
             .tempfile_in(&self.home)
             .map_err(Error::file("cannot create a script in", &self.home))?;
         std::fs::write(file.path(), text).map_err(Error::file("cannot write", file.path()))?;
-        self.account.own(file.path())?;
+        self.os_user.chown(file.path())?;
         Ok(file)
     }
 
-    /// Start it and go on.
+    /// Start the run without waiting for its end.
     pub fn spawn(&self) -> Result<RunningPgbench, Error> {
-        // Files, not pipes: nobody needs to read while it runs.
+        // A file, not a pipe, which would have to be read during the run.
         let output = tempfile::tempfile().map_err(Error::file("cannot create", "a log"))?;
         let twin = || output.try_clone().map_err(Error::file("cannot create", "a log"));
         let (mut command, script) = self.command()?;
@@ -210,7 +203,7 @@ impl Pgbench {
         Ok(RunningPgbench { child, output, status: None, _script: script })
     }
 
-    /// Run it to its end.
+    /// Run it and wait for its end.
     pub fn run(&self) -> Result<PgbenchResult, Error> {
         self.spawn()?.wait()
     }
@@ -247,24 +240,16 @@ impl RunningPgbench {
         }
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     pub fn so_far(&self) -> String {
         let length = self.output.metadata().map_or(0, |meta| meta.len());
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        // By position: the offset in the file is pgbench's as well.
+        // By position: pgbench shares the offset in the file.
         let read = self.output.read_at(&mut bytes, 0).unwrap_or(0);
         String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
-    /// What it printed; its offset in the file is ours too, so only when it has ended.
-    fn output(&mut self) -> String {
-        let mut bytes = Vec::new();
-        let _ = self.output.seek(SeekFrom::Start(0));
-        let _ = self.output.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// Wait for its end and read its closing lines.
+    /// Wait for its end, and parse its results.
     pub fn wait(mut self) -> Result<PgbenchResult, Error> {
         let status = match self.status {
             Some(status) => status,
@@ -274,7 +259,7 @@ impl RunningPgbench {
                 .map_err(|source| Error::Spawn { program: "pgbench".into(), source })?,
         };
         self.status = Some(status);
-        let output = self.output();
+        let output = self.so_far();
         if !status.success() {
             let program = "pgbench".into();
             return Err(Error::Program { program, status, output: tail(&output, 30) });
@@ -290,7 +275,7 @@ impl Drop for RunningPgbench {
 }
 
 impl PgbenchResult {
-    /// Read pgbench's closing lines.
+    /// Parse pgbench's output.
     pub fn parse(output: &str) -> Result<Self, Error> {
         let number = |label: &'static str| {
             output
@@ -318,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closing_lines_of_pgbench_are_read() {
+    fn the_results_of_pgbench_are_parsed() {
         let result = PgbenchResult::parse(
             "pgbench (15.20)\nnumber of transactions actually processed: 12345/20000\n\
              number of failed transactions: 7 (0.057%)\nlatency average = 0.812 ms\n\

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One initdb per process: later clusters are copies of the first one's fresh data directory.
+//! One initdb per process: clusters are copies of its data directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use crate::cluster::make_directory;
+use crate::directory;
+use crate::program::run;
 use crate::watchdog::Watchdog;
-use crate::{Account, Binaries, Error};
+use crate::{Binaries, Error, OsUser};
 
 struct Template {
     bin: PathBuf,
     data: PathBuf,
-    /// Statics are never dropped; this removes the directory when the process has ended.
+    /// Statics are never dropped: the watchdog removes the directory when this process has ended.
     _watchdog: Watchdog,
 }
 
 static TEMPLATES: Mutex<Vec<Template>> = Mutex::new(Vec::new());
 
-/// Make `data` a fresh data directory.
-pub(crate) fn copy_to(binaries: &Binaries, account: &Account, data: &Path) -> Result<(), Error> {
+/// Create the data directory `data`.
+pub(crate) fn copy_to(binaries: &Binaries, os_user: &OsUser, data: &Path) -> Result<(), Error> {
     let mut templates = TEMPLATES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let source = match templates.iter().find(|template| template.bin == binaries.dir()) {
         Some(template) => template.data.clone(),
         None => {
-            let template = make(binaries, account)?;
+            let template = make(binaries, os_user)?;
             let data = template.data.clone();
             templates.push(template);
             data
         }
     };
     drop(templates);
-    // -a keeps owners and modes; a file system that can shares the blocks.
+    // -a keeps owners and modes; file systems that can share the blocks.
     run(Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(&source).arg(data), "cp")
 }
 
-fn make(binaries: &Binaries, account: &Account) -> Result<Template, Error> {
-    let (dir, watchdog) = make_directory(account, None)?;
+fn make(binaries: &Binaries, os_user: &OsUser) -> Result<Template, Error> {
+    let (dir, watchdog) = directory::create(os_user, None)?;
     let data = dir.join("data");
     let program = binaries.program("initdb");
-    let mut command = account.command(&program, &dir);
+    let mut command = os_user.command(&program, &dir);
     command.arg("-D").arg(&data).args([
         "--no-sync",
         "--auth=trust",
@@ -49,25 +50,4 @@ fn make(binaries: &Binaries, account: &Account) -> Result<Template, Error> {
     ]);
     run(&mut command, "initdb")?;
     Ok(Template { bin: binaries.dir().to_path_buf(), data, _watchdog: watchdog })
-}
-
-/// Run a command to its end; its output is the error when it fails.
-pub(crate) fn run(command: &mut Command, name: &str) -> Result<(), Error> {
-    let program = PathBuf::from(name);
-    let output = command
-        .stdin(std::process::Stdio::null())
-        .output()
-        .map_err(|source| Error::Spawn { program: program.clone(), source })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.push_str(&String::from_utf8_lossy(&output.stderr));
-    Err(Error::Program { program, status: output.status, output: tail(&text, 30) })
-}
-
-/// The last lines of a text.
-pub(crate) fn tail(text: &str, lines: usize) -> String {
-    let all: Vec<&str> = text.lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
 }

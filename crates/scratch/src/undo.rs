@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Undoing whatever ends this process: a shell waits at the other end of a pipe, and does it when the
-//! pipe is closed. PR_SET_PDEATHSIG would not do: it follows the thread rather than the process
-//! and is cleared by the change of user.
+//! Cleaning up however this process ends, SIGKILL included: a shell reads from a pipe and runs a
+//! script when the pipe closes. PR_SET_PDEATHSIG would not do: it follows the thread rather than the
+//! process, and a change of user clears it.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -11,22 +11,23 @@ use std::process::{Child, Command, Stdio};
 
 use crate::Error;
 
-/// Signals are for us; the lines that it was told are in $said.
+/// The shell ignores signals; the lines that it was sent are in $lines.
 const WAIT: &str = r#"
 trap '' INT TERM HUP QUIT PIPE
-said=
-while read -r line; do said="$said$line
+lines=
+while read -r line; do lines="$lines$line
 "; done
 "#;
 
-/// What is to be undone. Dropping it has it done, and waits for that.
+/// A script that runs when this value is dropped or the process ends. Dropping waits for its end.
 #[derive(Debug)]
 pub struct Undo {
     shell: Child,
 }
 
 impl Undo {
-    /// Have the script run in the end, with these words as $1 and on.
+    /// Start a shell that runs `script` at the end, with these words as $1, $2, ...; `script` may read
+    /// $lines.
     pub fn start(script: &str, words: &[&OsStr]) -> Result<Self, Error> {
         let shell = Command::new("/bin/sh")
             .args(["-c", &format!("{WAIT}{script}"), "tally-undo"])
@@ -35,22 +36,22 @@ impl Undo {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Its own group: Ctrl-C in the terminal must not reach it.
+            // A process group of its own: Ctrl-C in the terminal must not reach the shell.
             .process_group(0)
             .spawn()
             .map_err(|source| Error::Spawn { program: "/bin/sh".into(), source })?;
         Ok(Self { shell })
     }
 
-    /// Tell it a line.
-    pub fn tell(&mut self, line: &str) {
+    /// Send a line to the script: it is added to $lines.
+    pub fn send_line(&mut self, line: &str) {
         if let Some(pipe) = &mut self.shell.stdin {
-            // A shell that is gone can only have been killed on purpose.
+            // If the shell has ended, it was killed on purpose.
             let _ = writeln!(pipe, "{line}");
         }
     }
 
-    /// The pipe's end, for another process to hold open as well.
+    /// The write end of the pipe, for a process that must end too before the script runs.
     pub fn pipe(&self) -> std::io::Result<Stdio> {
         let end = self.shell.stdin.as_ref().ok_or(std::io::ErrorKind::BrokenPipe)?;
         Ok(end.as_fd().try_clone_to_owned()?.into())
@@ -69,12 +70,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_done_when_dropped_and_knows_what_it_was_told() {
+    fn the_script_runs_when_the_value_is_dropped_and_reads_the_lines_sent() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let script = r#"printf '%s' "$said" >"$1""#;
+        let script = r#"printf '%s' "$lines" >"$1""#;
         let mut undo = Undo::start(script, &[file.path().as_os_str()]).unwrap();
-        undo.tell("one");
-        undo.tell("two words");
+        undo.send_line("one");
+        undo.send_line("two words");
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "");
         drop(undo);
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "one\ntwo words\n");

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Cleaning up after a process that had no chance to do so itself.
-//!
-//! Whatever ends this process, the server is stopped and the directories are removed.
+//! Stopping the server and removing the directories, however this process ends.
 
 use std::path::Path;
 
 use crate::undo::Undo;
 use crate::Error;
 
-/// Lines it understands: `pid N` (the server; 0 none), `remove PATH`. The server is known by
-/// its working directory, so that a reused pid is left alone. SIGQUIT is PostgreSQL's
-/// immediate shutdown.
+/// It reads lines `pid N` (the postmaster; 0 none) and `remove PATH`. The working directory
+/// identifies the postmaster, because pids are reused. SIGQUIT is PostgreSQL's immediate shutdown.
 const SCRIPT: &str = r#"
 dir=$1; pid=0; extra=
 while read -r word rest; do
@@ -20,7 +17,7 @@ while read -r word rest; do
 $rest" ;;
     esac
 done <<LINES
-$said
+$lines
 LINES
 runs() { [ "$pid" != 0 ] && [ "$(readlink "/proc/$pid/cwd")" = "$dir/data" ]; }
 n=0
@@ -40,23 +37,23 @@ printf '%s\n' "$extra" | while IFS= read -r path; do
 done
 "#;
 
-/// The watchdog of one directory. Dropping it makes it do its work, and waits for that.
+/// The watchdog of one directory. Dropping it removes the directory, and waits for that.
 #[derive(Debug)]
 pub(crate) struct Watchdog(Undo);
 
 impl Watchdog {
-    /// Start one for `dir`.
+    /// Watch over `dir`.
     pub(crate) fn start(dir: &Path) -> Result<Self, Error> {
         Undo::start(SCRIPT, &[dir.as_os_str()]).map(Self)
     }
 
-    /// The server to stop; 0 for none.
+    /// The postmaster to stop; 0 for none.
     pub(crate) fn server(&mut self, pid: u32) {
-        self.0.tell(&format!("pid {pid}"));
+        self.0.send_line(&format!("pid {pid}"));
     }
 
-    /// Something else to remove at the end.
+    /// Another path to remove at the end.
     pub(crate) fn remove(&mut self, path: &Path) {
-        self.0.tell(&format!("remove {}", path.display()));
+        self.0.send_line(&format!("remove {}", path.display()));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use scratch::{alive, Cluster, Load, StopMode};
 
 #[test]
-fn a_cluster_answers_and_leaves_nothing_behind() {
+fn a_cluster_answers_and_leaves_no_files_behind() {
     let cluster = Cluster::builder().setting("work_mem", "7MB").start().unwrap();
     assert_eq!(cluster.psql("show work_mem; select 1, null, 'a'").unwrap(), "7MB\n1\t\ta");
     let (dir, pid) = (cluster.dir().to_path_buf(), cluster.postmaster_pid().unwrap());
@@ -19,7 +19,7 @@ fn a_cluster_answers_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn clusters_run_side_by_side() {
+fn several_clusters_run_at_a_time() {
     let one = Cluster::builder().start().unwrap();
     let two = Cluster::builder().start().unwrap();
     one.psql("create table only_here ()").unwrap();
@@ -46,7 +46,7 @@ fn a_server_that_cannot_start_shows_its_log() {
 }
 
 #[test]
-fn a_reload_brings_new_settings() {
+fn a_reload_makes_new_settings_effective() {
     let cluster = Cluster::builder().start().unwrap();
     cluster.append_config("work_mem = '9MB'\n").unwrap();
     cluster.reload().unwrap();
@@ -58,7 +58,7 @@ fn a_reload_brings_new_settings() {
 }
 
 #[test]
-fn pgbench_runs_and_is_ended_on_demand() {
+fn pgbench_runs_and_can_be_killed() {
     let cluster = Cluster::builder().start().unwrap();
     cluster.pgbench_init(1).unwrap();
     let result = cluster
@@ -80,7 +80,7 @@ fn pgbench_runs_and_is_ended_on_demand() {
 }
 
 #[test]
-fn distinct_statements_are_distinct_to_a_server_that_ignores_constants() {
+fn distinct_statements_have_distinct_query_ids() {
     let cluster = Cluster::builder().setting("compute_query_id", "on").start().unwrap();
     let load = Load::Distinct { hundreds: 50 };
     cluster.fill(&load, 1).unwrap();
@@ -108,7 +108,7 @@ fn helper_that_holds_a_cluster() {
 }
 
 #[test]
-fn a_killed_maker_takes_its_cluster_along() {
+fn a_cluster_is_removed_after_its_process_was_killed() {
     let mut helper = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "helper_that_holds_a_cluster", "--nocapture"])
         .env("TALLY_HELPER", "1")

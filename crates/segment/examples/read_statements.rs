@@ -3,8 +3,8 @@
 //!
 //! 5,000 statements with texts of 300 bytes, and 100 sessions with 32 of them each in their
 //! caches, of which a quarter changes between two readings. Prints the median processor time of
-//! the first reading, of a later one and of the interval made of it, in ms, with the least and
-//! the greatest.
+//! the first reading, of a later one and of the interval made of it, in ms, with the minimum and
+//! the maximum.
 //!
 //!     cargo run --release -p segment --example read_statements
 
@@ -50,9 +50,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for round in 0..ROUNDS {
         for slot in 0..SESSIONS {
             let changed = if round == 0 { 0..CACHED } else { 0..CACHED / 4 };
-            for place in changed {
-                let id = 1 + u64::from(slot * 37 + place * 101) % STATEMENTS;
-                maker.cache(slot, 2 * place, 1, &counted(&mut random, id, 10 + round));
+            for index in changed {
+                let id = 1 + u64::from(slot * 37 + index * 101) % STATEMENTS;
+                maker.cache(slot, 2 * index, 1, &counted(&mut random, id, 10 + round));
             }
         }
         let begin = cpu_ms();
@@ -84,6 +84,6 @@ fn cpu_ms() -> f64 {
 fn print(what: &str, ms: &[f64]) {
     let mut ms = ms.to_vec();
     ms.sort_by(f64::total_cmp);
-    let (least, median, greatest) = (ms[0], ms[ms.len() / 2], ms[ms.len() - 1]);
-    println!("  {what:14} {median:6.2} ms ({least:.2} to {greatest:.2})");
+    let (min, median, max) = (ms[0], ms[ms.len() / 2], ms[ms.len() - 1]);
+    println!("  {what:14} {median:6.2} ms ({min:.2} to {max:.2})");
 }

@@ -9,7 +9,7 @@ use crate::snapshot::Snapshot;
 
 /// The sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Clients {
+pub struct ClientTotals {
     /// How often everything was set to zero before.
     pub resets: u32,
     /// Messages handled.
@@ -20,16 +20,16 @@ pub struct Clients {
     pub off_stretches: u64,
 }
 
-impl Clients {
+impl ClientTotals {
     /// What has come since `then`: messages and their seconds. `None` where not all was seen.
-    pub fn since(&self, then: &Clients) -> Option<(u64, f64)> {
+    pub fn since(&self, then: &ClientTotals) -> Option<(u64, f64)> {
         let whole = self.resets == then.resets && self.off_stretches == then.off_stretches;
         let commands = self.commands.checked_sub(then.commands).filter(|_| whole)?;
         Some((commands, (self.seconds - then.seconds).max(0.0)))
     }
 
     /// At a snapshot.
-    pub fn of(snapshot: &Snapshot) -> Clients {
+    pub fn of(snapshot: &Snapshot) -> ClientTotals {
         let directory = &snapshot.directory;
         let mut are_handled = vec![false; directory.len()];
         let mut is_off = vec![false; directory.len()];
@@ -49,7 +49,7 @@ impl Clients {
                 off_stretches = off_stretches.saturating_add(head.count);
             }
         }
-        Clients {
+        ClientTotals {
             resets: snapshot.resets,
             commands,
             seconds: snapshot.clock.seconds(ticks),

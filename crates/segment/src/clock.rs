@@ -7,6 +7,7 @@
 
 use crate::error::Error;
 use rustix::time::{clock_gettime, ClockId};
+use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -171,6 +172,22 @@ impl Clock {
     /// Seconds as a number of ticks.
     pub fn ticks(&self, seconds: f64) -> u64 {
         (seconds * 1e9 / self.ns_per_tick) as u64
+    }
+}
+
+/// The clock of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClockInfo {
+    /// "tsc" or "monotonic".
+    pub kind: &'static str,
+    /// Ticks in a second.
+    pub ticks_per_second: f64,
+}
+
+impl ClockInfo {
+    /// A number of ticks in seconds.
+    pub fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_second
     }
 }
 

@@ -5,8 +5,8 @@
 
 use crate::directory::{Stat, StatKind};
 use crate::files::FileRow;
-use crate::frame::Sums;
-use crate::interval::Timing;
+use crate::frame_totals::FrameTotals;
+use crate::timing::Timing;
 use serde::Serialize;
 
 /// Commits that wrote WAL: who flushed it, and where their time went.
@@ -14,19 +14,19 @@ use serde::Serialize;
 pub struct Commits {
     /// All of them.
     pub count: u64,
-    /// Whole commits of those that synced the WAL themselves.
-    pub led: Timing,
-    /// Whole commits of those whose WAL another one's sync had carried.
-    pub carried: Timing,
+    /// Whole commits that synced the WAL themselves.
+    pub leader: Timing,
+    /// Whole commits whose WAL was synced with that of another one.
+    pub group_committed: Timing,
     /// Whole commits that did not wait for a sync (synchronous_commit = off).
     pub asynchronous: Timing,
-    /// Syncs of the WAL, by whomever.
+    /// Syncs of the WAL, by any process.
     pub flushes: u64,
-    /// Commits that waited for a sync, by those that led one; `None` where nobody led.
+    /// Commits that waited for a sync, by those that synced; `None` where none synced.
     pub commits_per_flush: Option<f64>,
     /// Inserting the commit's own WAL; only while the level is locks.
     pub insertion: Option<Timing>,
-    /// Parts of them; those that had none of a part are not counted in it: waiting for room
+    /// Parts of them; those that had none of a part are not counted in it: waiting for WAL buffers
     /// and for others to insert their WAL,
     pub insert: Timing,
     /// for the turn to flush or for who flushes,
@@ -53,59 +53,65 @@ pub struct Checkpoints {
 }
 
 /// Where a statistic belongs in these, if it does.
-enum Part {
+enum Field {
     Commit(fn(&mut Commits) -> &mut Timing),
     Checkpoint(fn(&mut Checkpoints) -> &mut Timing),
 }
 
-fn part(stat: &Stat) -> Option<Part> {
+fn field(stat: &Stat) -> Option<Field> {
     if stat.kind != StatKind::Timer {
         return None;
     }
     Some(match stat.name.as_str() {
-        "commit::led" => Part::Commit(|c| &mut c.led),
-        "commit::carried" => Part::Commit(|c| &mut c.carried),
-        "commit::asynchronous" => Part::Commit(|c| &mut c.asynchronous),
-        "commit::insertion" => Part::Commit(|c| c.insertion.get_or_insert_with(Timing::default)),
-        "commit::insert" => Part::Commit(|c| &mut c.insert),
-        "commit::queue" => Part::Commit(|c| &mut c.queue),
-        "commit::delay" => Part::Commit(|c| &mut c.delay),
-        "commit::write" => Part::Commit(|c| &mut c.write),
-        "commit::sync" => Part::Commit(|c| &mut c.sync),
-        "commit::replication" => Part::Commit(|c| &mut c.replication),
-        "checkpoint::total" => Part::Checkpoint(|c| &mut c.total),
-        "checkpoint::write" => Part::Checkpoint(|c| &mut c.write),
-        "checkpoint::sync" => Part::Checkpoint(|c| &mut c.sync),
+        "commit::leader" | "commit::led" => Field::Commit(|c| &mut c.leader), // old name
+        "commit::group_committed" | "commit::carried" => Field::Commit(|c| &mut c.group_committed), // old name
+        "commit::asynchronous" => Field::Commit(|c| &mut c.asynchronous),
+        "commit::insertion" => Field::Commit(|c| c.insertion.get_or_insert_with(Timing::default)),
+        "commit::insert" => Field::Commit(|c| &mut c.insert),
+        "commit::queue" => Field::Commit(|c| &mut c.queue),
+        "commit::delay" => Field::Commit(|c| &mut c.delay),
+        "commit::write" => Field::Commit(|c| &mut c.write),
+        "commit::sync" => Field::Commit(|c| &mut c.sync),
+        "commit::replication" => Field::Commit(|c| &mut c.replication),
+        "checkpoint::total" => Field::Checkpoint(|c| &mut c.total),
+        "checkpoint::write" => Field::Checkpoint(|c| &mut c.write),
+        "checkpoint::sync" => Field::Checkpoint(|c| &mut c.sync),
         _ => return None,
     })
 }
 
-/// Whether each of its events is one of [`Commits::count`].
-pub fn is_whole_commit(stat: &Stat) -> bool {
-    const WHOLE: [&str; 3] = ["commit::led", "commit::carried", "commit::asynchronous"];
-    stat.kind == StatKind::Timer && WHOLE.contains(&stat.name.as_str())
+/// How the commits that this statistic times were made durable: "leader", "group_committed" or
+/// "asynchronous"; `None` where it times something else. Every event is one of [`Commits::count`].
+pub fn whole_commit(stat: &Stat) -> Option<&'static str> {
+    match stat.name.as_str() {
+        _ if stat.kind != StatKind::Timer => None,
+        "commit::leader" | "commit::led" => Some("leader"), // old name
+        "commit::group_committed" | "commit::carried" => Some("group_committed"), // old name
+        "commit::asynchronous" => Some("asynchronous"),
+        _ => None,
+    }
 }
 
 /// Whether this statistic is shown as one of commits or checkpoints.
 pub(crate) fn is_of_commit(stat: &Stat) -> bool {
-    part(stat).is_some()
+    field(stat).is_some()
 }
 
 /// Both; `files` are the operations on files of the same interval.
-pub(crate) fn rows(sums: &Sums<'_>, files: &[FileRow]) -> (Commits, Checkpoints) {
+pub(crate) fn rows(sums: &FrameTotals<'_>, files: &[FileRow]) -> (Commits, Checkpoints) {
     let clock = sums.clock();
     let (mut commits, mut checkpoints) = (Commits::default(), Checkpoints::default());
     for (stat, total) in sums.changed() {
-        match part(stat) {
-            Some(Part::Commit(of)) => *of(&mut commits) = Timing::of(total, clock),
-            Some(Part::Checkpoint(of)) => *of(&mut checkpoints) = Timing::of(total, clock),
+        match field(stat) {
+            Some(Field::Commit(of)) => *of(&mut commits) = Timing::of(total, clock),
+            Some(Field::Checkpoint(of)) => *of(&mut checkpoints) = Timing::of(total, clock),
             None => {}
         }
     }
-    let waited = commits.led.count.saturating_add(commits.carried.count);
+    let waited = commits.leader.count.saturating_add(commits.group_committed.count);
     commits.count = waited.saturating_add(commits.asynchronous.count);
     commits.commits_per_flush =
-        (commits.led.count > 0).then(|| waited as f64 / commits.led.count as f64);
+        (commits.leader.count > 0).then(|| waited as f64 / commits.leader.count as f64);
     let is_flush = |row: &&FileRow| &*row.file == "wal" && &*row.operation == "sync";
     commits.flushes = files.iter().filter(is_flush).map(|row| row.timing.count).sum();
     (commits, checkpoints)

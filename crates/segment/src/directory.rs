@@ -6,6 +6,7 @@
 //! without its first tag. The same name may stand twice in a segment (a writer was killed
 //! while it published one), so statistics are known here by a number of our own.
 
+use crate::wait_class::WaitClass;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub struct Stat {
     pub unit: String,
     phase: Arc<str>,
     activity: Arc<str>,
+    class: WaitClass,
 }
 
 impl PartialEq for Stat {
@@ -51,11 +53,22 @@ impl std::hash::Hash for Stat {
 }
 
 impl Stat {
-    /// A statistic of this name.
+    /// A statistic of this name. Its class is the one that the name tells.
     pub fn new(name: String, kind: StatKind, unit: String) -> Stat {
         let (phase, rest) = name.split_once("::").unwrap_or((&name, ""));
         let activity = rest.strip_prefix("wait::").unwrap_or(rest);
-        Stat { phase: phase.into(), activity: activity.into(), name, kind, unit }
+        let class = WaitClass::of_name(activity);
+        Stat { phase: phase.into(), activity: activity.into(), class, name, kind, unit }
+    }
+
+    /// The same statistic of a class that the writer has decided.
+    pub(crate) fn with_class(self, class: Option<WaitClass>) -> Stat {
+        Stat { class: class.unwrap_or(self.class), ..self }
+    }
+
+    /// What kind of doing or waiting an account is of; of no meaning for other statistics.
+    pub fn class(&self) -> WaitClass {
+        self.class
     }
 
     /// The phase of an account: the first tag of its name.
@@ -71,6 +84,19 @@ impl Stat {
     /// Whether it is an account of waiting: the process does not want a processor.
     pub fn is_wait(&self) -> bool {
         self.name.split_once("::").is_some_and(|(_, a)| a.starts_with("wait::"))
+    }
+
+    /// Whether an account is idling.
+    pub fn is_idle(&self) -> bool {
+        let at_rest = matches!(&*self.phase, "idle" | "idle in transaction");
+        (at_rest && self.class == WaitClass::Client)
+            || self.class == WaitClass::Activity
+            || &*self.phase == "off"
+    }
+
+    /// Whether it is an account of computing, or of wanting to.
+    pub(crate) fn is_cpu(&self) -> bool {
+        self.kind == StatKind::Account && self.class == WaitClass::Cpu
     }
 
     /// Of `command::<Kind>::read` and `command::<Kind>::handle`: the kind, and whether it is
@@ -115,6 +141,11 @@ impl Directory {
     /// The same, to be kept.
     pub fn shared(&self, id: StatId) -> Option<&Arc<Stat>> {
         self.stats.get(id as usize)
+    }
+
+    /// Whether this is an account of the ledger.
+    pub(crate) fn is_account(&self, id: StatId) -> bool {
+        self.get(id).is_some_and(|stat| stat.kind == StatKind::Account)
     }
 
     /// How many there are.

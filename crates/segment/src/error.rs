@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// The segment changed faster than it could be read.
     #[error("{path}: could not be read consistently in {tries} tries; the machine is very busy, try again")]
-    Restless {
+    Unstable {
         /// The file that was opened.
         path: PathBuf,
         /// How often it was tried.
@@ -103,7 +103,7 @@ pub enum Error {
         path: PathBuf,
         /// What was attempted.
         wish: &'static str,
-        /// What the system said.
+        /// What the system reported.
         source: std::io::Error,
     },
 }

@@ -5,11 +5,12 @@
 //! Names are `file::<kind>::<operation>::<phase>`, where the kind may end in `@<tablespace>`
 //! and the operation of those that failed in ` failed`.
 
-use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
-use crate::frame::{Frame, Sums};
+use crate::frame::Frame;
+use crate::frame_totals::FrameTotals;
 use crate::histogram::Histogram;
-use crate::interval::Timing;
+use crate::timing::Timing;
+use crate::total::Total;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -188,7 +189,7 @@ pub(crate) fn is_of_file(stat: &Stat) -> bool {
 }
 
 /// All of them, most time first.
-pub(crate) fn rows(sums: &Sums<'_>) -> Vec<FileRow> {
+pub(crate) fn rows(sums: &FrameTotals<'_>) -> Vec<FileRow> {
     let clock = sums.clock();
     let mut rows: HashMap<[&str; 3], (FileTotals, Vec<FilePhase>)> = HashMap::new();
     for (stat, total) in sums.changed() {

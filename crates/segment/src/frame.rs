@@ -3,21 +3,20 @@
 //! each other add up to the frame of them all, so that an [`crate::Interval`] of any length,
 //! live or recorded, is made by the same code.
 
-mod sessions;
-mod sums;
-
+use crate::clock::ClockInfo;
 use crate::delta::{Delta, Total};
 use crate::directory::{Stat, StatKind};
-use crate::functions;
-use crate::interval::{ClockInfo, ServerInfo, SessionRow};
-use crate::kernel::Witness;
+use crate::kernel::KernelView;
 use crate::level::Level;
-use crate::segment::{Overflows, ProbeState, Segment};
+use crate::overflows::Overflows;
+use crate::segment::Segment;
+pub use crate::sessions::Population;
+use crate::sessions::{self, SessionRow};
 use crate::snapshot::Snapshot;
+use crate::total::scaled;
+use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-pub use sums::Sums;
 
 /// What one interval holds. Times are in ticks of `clock`.
 #[derive(Debug, Clone)]
@@ -33,7 +32,7 @@ pub struct Frame {
     /// The level in force at its end.
     pub level: Level,
     /// When that ends by itself.
-    pub level_end: Option<LevelLeft>,
+    pub level_end: Option<LevelRemaining>,
     /// What was measured.
     pub server: ServerInfo,
     /// Processors of the machine.
@@ -42,13 +41,13 @@ pub struct Frame {
     pub wall: u64,
     /// The part of its length in which the level was locks.
     pub locks_ticks: u64,
-    /// Sessions that stand still inside an update and were read as they are.
+    /// Sessions that stopped inside an update and were read as they are.
     pub torn_sessions: usize,
     /// Heads that name no statistic.
     pub nameless: u64,
-    /// What found no room, since the segment was made.
+    /// Overflows since the segment was made.
     pub overflow: Overflows,
-    /// What found no room in the interval; at least one name or statistic where any has found none before.
+    /// Overflows in the interval; at least one name or statistic where there was any before.
     pub overflow_in_interval: Overflows,
     /// Functions with a probe, called or not.
     pub functions_probed: usize,
@@ -62,28 +61,17 @@ pub struct Frame {
     pub ended_ticks: u64,
     /// What was done, by kind of process and statistic; only what is not zero, in no order.
     pub statistics: Vec<FrameStat>,
-    /// What the kernel says; filled in by whoever asks it.
-    pub kernel: Witness,
+    /// The kernel's view; filled in by the caller that asks the kernel.
+    pub kernel: KernelView,
 }
 
 /// How a level ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LevelLeft {
-    /// In so many ticks.
+pub struct LevelRemaining {
+    /// Ticks until then.
     pub left: u64,
     /// Then this is the level.
     pub then: Level,
-}
-
-/// How many sessions of a kind are in a state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Population {
-    /// "client backend", ...
-    pub process: Arc<str>,
-    /// As in [`SessionRow::state`].
-    pub state: &'static str,
-    /// How many.
-    pub sessions: u32,
 }
 
 /// What the processes of one kind did of one statistic.
@@ -97,10 +85,10 @@ pub struct FrameStat {
     pub total: Total,
 }
 
-/// What found no room in the interval; whoever still goes without a slot counts in each.
+/// Overflows in the interval; a process that is still without a slot counts in each.
 fn overflow_between(previous: Option<&Snapshot>, snapshot: &Snapshot) -> Overflows {
     let mut new = previous.map_or(snapshot.overflows, |p| snapshot.overflows.since(&p.overflows));
-    if snapshot.refused && new.slots == 0 && new.memory == 0 {
+    if snapshot.refused_claims && new.slots == 0 && new.memory == 0 {
         // Which of the two it was is known by the counts so far.
         let missing = if snapshot.overflows.slots > 0 { &mut new.slots } else { &mut new.memory };
         *missing = 1;
@@ -127,7 +115,7 @@ impl Frame {
                 ticks_per_second: clock.ticks_per_second(),
             },
             level: snapshot.level,
-            level_end: snapshot.level_end.map(|end| LevelLeft {
+            level_end: snapshot.level_end.map(|end| LevelRemaining {
                 left: end.tick.saturating_sub(snapshot.tick),
                 then: end.then,
             }),
@@ -145,7 +133,7 @@ impl Frame {
             ended_sessions: delta.ended_sessions,
             ended_ticks: delta.ended_ticks,
             statistics: statistics(delta),
-            kernel: Witness::default(),
+            kernel: KernelView::default(),
         }
     }
 
@@ -180,7 +168,7 @@ impl Frame {
         self.sessions.clear();
         (self.realtime_ns, self.monotonic_ns) = (later.realtime_ns, later.monotonic_ns);
         (self.level, self.overflow) = (later.level, later.overflow);
-        self.level_end = later.level_end.map(|end| LevelLeft { left: scale(end.left), ..end });
+        self.level_end = later.level_end.map(|end| LevelRemaining { left: scale(end.left), ..end });
         self.server = later.server.clone();
         (self.cores, self.functions_probed) = (later.cores, later.functions_probed);
         self.population = later.population.clone();
@@ -190,11 +178,11 @@ impl Frame {
     fn merge_statistics(&mut self, later: &Frame, ratio: f64) {
         let known: HashMap<_, usize> =
             self.statistics.iter().enumerate().map(|(at, it)| (it.key(), at)).collect();
-        let places: Vec<Option<usize>> =
+        let indexes: Vec<Option<usize>> =
             later.statistics.iter().map(|it| known.get(&it.key()).copied()).collect();
-        for (it, place) in later.statistics.iter().zip(places) {
+        for (it, index) in later.statistics.iter().zip(indexes) {
             let total = it.total.rescaled(ratio, it.stat.kind);
-            match place.and_then(|at| self.statistics.get_mut(at)) {
+            match index.and_then(|at| self.statistics.get_mut(at)) {
                 Some(sum) => sum.total.merge(&total),
                 None => self.statistics.push(FrameStat { total: total.into_owned(), ..it.clone() }),
             }
@@ -205,15 +193,6 @@ impl Frame {
 impl FrameStat {
     fn key(&self) -> (Arc<str>, Arc<Stat>) {
         (self.process.clone(), self.stat.clone())
-    }
-}
-
-/// A number of ticks in those of another clock.
-pub(crate) fn scaled(ticks: u64, ratio: f64) -> u64 {
-    if ratio == 1.0 {
-        ticks
-    } else {
-        (ticks as f64 * ratio).round() as u64
     }
 }
 
@@ -237,10 +216,27 @@ fn statistics(delta: Delta<'_>) -> Vec<FrameStat> {
 /// What cannot be read is counted by nobody: the table of probes only tells why there are no
 /// calls.
 fn functions_probed(segment: &Segment) -> usize {
-    let is_function = |probe: &crate::Probe| {
-        probe.state == ProbeState::Installed && probe.name.starts_with(functions::PROBE_PREFIX)
-    };
-    segment.probes().map_or(0, |probes| probes.iter().filter(|p| is_function(p)).count())
+    segment.probes().map_or(0, |probes| probes.iter().filter(|p| p.is_of_function()).count())
+}
+
+/// What a segment tells of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerInfo {
+    /// "PostgreSQL 15.20"; the producer where it is no server.
+    pub name: String,
+    /// The data directory, or what else is measured.
+    pub host: String,
+    /// The segment's file.
+    pub segment: String,
+    /// The server's first process; `None` when unknown.
+    pub pid: Option<u32>,
+    /// The server's port; `None` when unknown.
+    pub port: Option<u32>,
+    /// Who writes the segment.
+    pub producer: String,
+    /// When the segment was made, seconds since 1970; for a server that preloads pg_tally,
+    /// its start.
+    pub created: f64,
 }
 
 impl ServerInfo {

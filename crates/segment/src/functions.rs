@@ -3,16 +3,15 @@
 //!
 //! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`.
 
-use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
-use crate::frame::Sums;
-use crate::interval::Timing;
+use crate::frame_totals::FrameTotals;
+use crate::timing::Timing;
+use crate::total::Total;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How the name of a function's probe begins in the table of probes.
-pub const PROBE_PREFIX: &str = "function ";
+pub use crate::probes::PROBE_PREFIX;
 
 /// The calls of one function in one phase.
 #[derive(Debug, Clone, Serialize)]
@@ -82,37 +81,37 @@ impl FunctionRow {
 /// The calls of one probed function by another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EdgeRow {
-    /// Who calls.
+    /// The calling function.
     pub caller: Arc<str>,
-    /// Whom.
+    /// The called function.
     pub callee: Arc<str>,
     /// How often, and how long with what it called in turn.
     #[serde(flatten)]
     pub timing: Timing,
 }
 
-/// What a statistic of probed functions is of.
+/// What a statistic of probed functions counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name<'n> {
     /// A function's calls.
     Function {
         /// The function and the phase.
         key: [&'n str; 2],
-        /// What of them.
-        part: Part,
+        /// Which of their figures.
+        figure: CallFigure,
     },
     /// The calls of one function by another.
     Edge {
-        /// Who calls.
+        /// The calling function.
         caller: &'n str,
-        /// Whom.
+        /// The called function.
         callee: &'n str,
     },
 }
 
-/// What of a function's calls.
+/// One figure of a function's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum CallFigure {
     /// Their time, with all that they called.
     Inclusive,
     /// Their time, less that of probed functions that they called.
@@ -130,14 +129,14 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     match family {
         "function" => {
             let mut tags = rest.rsplitn(3, "::");
-            let (phase, part, name) = (tags.next()?, tags.next()?, tags.next()?);
-            let part = match part {
-                "inclusive" => Part::Inclusive,
-                "exclusive" => Part::Exclusive,
-                "counted" => Part::Counted,
+            let (phase, figure, name) = (tags.next()?, tags.next()?, tags.next()?);
+            let figure = match figure {
+                "inclusive" => CallFigure::Inclusive,
+                "exclusive" => CallFigure::Exclusive,
+                "counted" => CallFigure::Counted,
                 _ => return None,
             };
-            Some(Name::Function { key: [name, phase], part })
+            Some(Name::Function { key: [name, phase], figure })
         }
         "edge" => rest.split_once("::").map(|(caller, callee)| Name::Edge { caller, callee }),
         _ => None,
@@ -150,18 +149,18 @@ pub(crate) fn is_of_function(stat: &Stat) -> bool {
 }
 
 /// The functions and the edges between them, most time first.
-pub(crate) fn rows(sums: &Sums<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
+pub(crate) fn rows(sums: &FrameTotals<'_>) -> (Vec<FunctionRow>, Vec<EdgeRow>) {
     let clock = sums.clock();
     let mut functions: HashMap<[&str; 2], FunctionTotals> = HashMap::new();
     let mut edges = Vec::new();
     for (stat, total) in sums.changed() {
         match parse(stat) {
-            Some(Name::Function { key, part }) => {
+            Some(Name::Function { key, figure }) => {
                 let totals = functions.entry(key).or_default();
-                match part {
-                    Part::Inclusive => totals.inclusive = total.clone(),
-                    Part::Exclusive => totals.exclusive = total.change.total,
-                    Part::Counted => totals.counted = total.change.count,
+                match figure {
+                    CallFigure::Inclusive => totals.inclusive = total.clone(),
+                    CallFigure::Exclusive => totals.exclusive = total.change.total,
+                    CallFigure::Counted => totals.counted = total.change.count,
                 }
             }
             Some(Name::Edge { caller, callee }) => edges.push(EdgeRow {

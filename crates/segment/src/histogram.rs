@@ -11,7 +11,7 @@ pub struct Histogram {
 }
 
 /// Counts of buckets in a row. Hardly any reaches 2^32, and of those that do not, half the
-/// memory has to be kept and gone through.
+/// memory has to be kept and scanned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Counts<'a> {
     /// All below 2^32.
@@ -97,7 +97,7 @@ impl Histogram {
         self.counts.iter().all(|&n| n == 0)
     }
 
-    /// Make room for the buckets `first .. first + len`.
+    /// Make space for the buckets `first .. first + len`.
     fn cover(&mut self, first: usize, len: usize) {
         let end = (first + len).min(HIST_BUCKETS);
         if first >= end {

@@ -5,10 +5,10 @@
 //! Names are `lwlock::<lock>::<part>::<phase>::<mode>`, `lock::<type>::wait::<phase>::<mode>`,
 //! `lock::deadlock::check::<phase>` and `spin::delay::<phase>`.
 
-use crate::delta::Total;
 use crate::directory::{Stat, StatKind};
-use crate::frame::Sums;
-use crate::interval::Timing;
+use crate::frame_totals::FrameTotals;
+use crate::timing::Timing;
+use crate::total::Total;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -121,8 +121,8 @@ pub enum Name<'n> {
     Lwlock {
         /// Lock, mode, phase, as in [`LwlockRow`].
         key: [&'n str; 3],
-        /// What of it.
-        part: Part,
+        /// Which of its figures.
+        figure: LwlockFigure,
     },
     /// A wait for a heavyweight lock.
     Lock {
@@ -141,7 +141,7 @@ pub enum Name<'n> {
 
 /// What is kept of a lightweight lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum LwlockFigure {
     /// See [`LwlockRow::held`].
     Held,
     /// See [`LwlockRow::acquire`].
@@ -162,16 +162,16 @@ pub fn parse(stat: &Stat) -> Option<Name<'_>> {
     match family {
         "lwlock" => {
             let mut tags = rest.rsplitn(4, "::");
-            let (mode, phase, part, lock) =
+            let (mode, phase, figure, lock) =
                 (tags.next()?, tags.next()?, tags.next()?, tags.next()?);
-            let part = match part {
-                "held" => Part::Held,
-                "acquire" => Part::Acquire,
-                "wait" => Part::Wait,
-                "failed" => Part::Failed,
+            let figure = match figure {
+                "held" => LwlockFigure::Held,
+                "acquire" => LwlockFigure::Acquire,
+                "wait" => LwlockFigure::Wait,
+                "failed" => LwlockFigure::Failed,
                 _ => return None,
             };
-            Some(Name::Lwlock { key: [lock, mode, phase], part })
+            Some(Name::Lwlock { key: [lock, mode, phase], figure })
         }
         "lock" => {
             let tags: Vec<&str> = rest.split("::").collect();
@@ -192,20 +192,20 @@ pub(crate) fn is_of_lock(stat: &Stat) -> bool {
 }
 
 impl Locks {
-    pub fn of(sums: &Sums<'_>) -> Locks {
+    pub fn of(sums: &FrameTotals<'_>) -> Locks {
         let clock = sums.clock();
         let mut locks = Locks::default();
         let mut lwlocks: HashMap<[&str; 3], LwlockTotals> = HashMap::new();
         for (stat, total) in sums.changed() {
             let timing = || Timing::of(total, clock);
             match parse(stat) {
-                Some(Name::Lwlock { key, part }) => {
+                Some(Name::Lwlock { key, figure }) => {
                     let totals = lwlocks.entry(key).or_default();
-                    match part {
-                        Part::Held => totals.held = total.clone(),
-                        Part::Acquire => totals.acquire = total.clone(),
-                        Part::Wait => totals.wait = total.clone(),
-                        Part::Failed => totals.failed = total.change.count,
+                    match figure {
+                        LwlockFigure::Held => totals.held = total.clone(),
+                        LwlockFigure::Acquire => totals.acquire = total.clone(),
+                        LwlockFigure::Wait => totals.wait = total.clone(),
+                        LwlockFigure::Failed => totals.failed = total.change.count,
                     }
                 }
                 Some(Name::Lock { kind, mode, phase }) => locks.locks.push(LockRow {
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_locks_are_told_from_others() {
+    fn names_of_locks_are_distinguished_from_others() {
         let stat = |name: &str| Stat::new(name.to_string(), StatKind::Timer, "ticks".to_string());
         for name in [
             "lwlock::ProcArray::held::execute::shared",
@@ -281,7 +281,10 @@ mod tests {
         let own = stat("lwlock::my::own::tranche::wait::idle::variable");
         assert!(matches!(
             parse(&own),
-            Some(Name::Lwlock { key: ["my::own::tranche", "variable", "idle"], part: Part::Wait })
+            Some(Name::Lwlock {
+                key: ["my::own::tranche", "variable", "idle"],
+                figure: LwlockFigure::Wait
+            })
         ));
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who wrote something that bears no more than a pid: looked up among the slots in use, without
-//! reading their books.
+//! The owner of a pid: looked up among the slots in use, without reading their books.
 
-use crate::book::Identity;
+use crate::book::{identity_of, Identity};
 use crate::error::Error;
 use crate::layout::{entry, i32_at, state, u32_at, u64_at};
 use crate::segment::Segment;
+use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
 /// A process that has a slot.
@@ -15,17 +15,35 @@ pub struct Owner {
     pub pid: i32,
     /// Since when it has the slot, tick.
     pub since: u64,
-    /// Who it is.
+    /// Its identity.
     pub identity: Arc<Identity>,
 }
 
 impl Segment {
-    /// The owners of the slots in use that are one of `pids`.
+    /// The identity of a slot's owner, read while it does not change.
+    pub(crate) fn read_identity(&self, index: u32) -> Result<(Arc<Identity>, u32), Error> {
+        let offset = self.regions.entries.entry(index);
+        let mut bytes = [0u8; entry::SIZE];
+        for _ in 0..100 {
+            self.read(offset, &mut bytes)?;
+            fence(Ordering::Acquire);
+            let mut seq = [0u8; 4];
+            self.read(offset + entry::IDENTITY_SEQ as u64, &mut seq)?;
+            let before = u32_at(&bytes, entry::IDENTITY_SEQ);
+            if before.is_multiple_of(2) && before == u32_at(&seq, 0) {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        Ok((Arc::new(identity_of(&bytes)), u32_at(&bytes, entry::IDENTITY_SEQ)))
+    }
+
+    /// The owners of slots in use whose pid is one of `pids`.
     pub fn owners(&self, pids: &[i32]) -> Result<Vec<Owner>, Error> {
         let mut found = Vec::new();
         self.each_entry(self.regions.entries, entry::SIZE, |slot, bytes| {
             let (pid, state) = (i32_at(bytes, entry::PID), u32_at(bytes, entry::STATE));
-            let in_use = [state::LIVE, state::RETIRED, state::FOLDING].contains(&state);
+            let in_use = [state::LIVE, state::RETIRED, state::MERGING].contains(&state);
             if in_use && pids.contains(&pid) {
                 found.push((slot, pid, u64_at(bytes, entry::CLAIMED_TICK)));
             }
@@ -36,7 +54,7 @@ impl Segment {
     }
 }
 
-/// Which of the owners a pid meant at that tick; pids are used again.
+/// The owner that had a pid at that tick; pids are used again.
 pub fn owner_at(owners: &[Owner], pid: i32, tick: u64) -> Option<&Owner> {
     let meant = owners.iter().filter(|owner| owner.pid == pid && owner.since <= tick);
     meant.max_by_key(|owner| owner.since)

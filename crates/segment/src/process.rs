@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// this much after the claim.
 const SLACK_NS: u64 = 20_000_000;
 
-/// Whether a process of this number exists, its owner whoever.
+/// Whether a process of this number exists, whoever owns it.
 pub fn exists(pid: i32) -> bool {
     // A negative number is no process, and the library insists.
     match Pid::from_raw(pid.max(0)) {
@@ -23,7 +23,7 @@ pub fn exists(pid: i32) -> bool {
 }
 
 /// Whether the process of this number is the one that was there at `claimed_boot_ns`
-/// (CLOCK_BOOTTIME), neither gone nor another one nor a zombie.
+/// (CLOCK_BOOTTIME), not ended, replaced or a zombie.
 pub fn is_same(pid: i32, claimed_boot_ns: u64) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else {
         return exists(pid);
@@ -52,8 +52,8 @@ pub fn cores() -> usize {
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
-/// Threads that share work on so many sessions: as many as there are processors, within
-/// reason, and each for at least 128 sessions.
+/// Threads for the work on this many sessions: at most 4 and as many as processors, each for at
+/// least 128 sessions.
 pub fn workers(sessions: usize) -> usize {
     cores().min(4).min(sessions / 128).max(1)
 }

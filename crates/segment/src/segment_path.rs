@@ -7,8 +7,8 @@
 //! The question is asked of the open file, each time one is opened.
 
 use crate::error::Error;
+use crate::header::Header;
 use crate::process;
-use crate::segment::Header;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What tranches of lightweight locks are called: entries `tranche::<number>::<name>` of the
-//! directory, which name no statistic.
+//! The names of tranches of lightweight locks: directory entries `tranche::<number>::<name>`, which
+//! name no statistic.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-
-use crate::book::Book;
-use crate::error::Error;
-use crate::layout::{directory, text_at, u32_at};
-use crate::segment::Segment;
 
 /// Names by number.
 #[derive(Debug, Clone, Default)]
@@ -21,38 +15,16 @@ impl Tranches {
     pub fn name(&self, tranche: u32) -> String {
         self.names.get(&tranche).cloned().unwrap_or_else(|| tranche.to_string())
     }
-}
 
-/// The kind of such an entry.
-const NAME: u32 = 4;
-const PUBLISHED: u32 = 2;
+    pub(crate) fn knows(&self, tranche: u32) -> bool {
+        self.names.contains_key(&tranche)
+    }
 
-impl Segment {
-    /// Learn the names of the tranches of all locks that these sessions hold.
-    pub(crate) fn name_tranches(&mut self, books: &[Book]) -> Result<(), Error> {
-        let mut held = books.iter().flat_map(|book| &book.holds);
-        if held.all(|hold| self.tranches.names.contains_key(&hold.tranche)) {
-            return Ok(());
+    /// Adds the tranche that a directory entry of this name stands for, if it does.
+    pub(crate) fn learn(&mut self, entry: &str) {
+        let tranche = entry.strip_prefix("tranche::").and_then(|rest| rest.split_once("::"));
+        if let Some((Ok(number), name)) = tranche.map(|(number, name)| (number.parse(), name)) {
+            self.names.insert(number, name.to_string());
         }
-        // Rare, so all of the directory is read: an entry lies where the hash of its whole
-        // name puts it.
-        let mut tranches = Arc::clone(&self.tranches);
-        let names = &mut Arc::make_mut(&mut tranches).names;
-        self.each_entry(self.regions.directory, directory::SIZE, |_, entry| {
-            if u32_at(entry, directory::STATE) != PUBLISHED
-                || u32_at(entry, directory::KIND) != NAME
-            {
-                return;
-            }
-            let name = text_at(entry, directory::NAME, 96);
-            let tranche = name.strip_prefix("tranche::").and_then(|rest| rest.split_once("::"));
-            if let Some((number, name)) = tranche {
-                if let Ok(number) = number.parse() {
-                    names.insert(number, name.to_string());
-                }
-            }
-        })?;
-        self.tranches = tranches;
-        Ok(())
     }
 }

@@ -41,7 +41,7 @@ fn of_a_ring_that_went_round_the_last_are_read_and_none_that_is_being_written() 
     assert_eq!(numbers(&segment, 38), [39, 40]);
     assert!(numbers(&segment, 40).is_empty());
     assert!(numbers(&segment, u64::MAX).is_empty());
-    // Two more have been begun: in their places are still the ones that they displace.
+    // Two more have been begun: in their entries are still the ones that they displace.
     maker.u64(header::EVENT_COUNT as u64, 42);
     assert_eq!(numbers(&segment, 0), (27..=40).collect::<Vec<_>>());
     // A count that cannot be.

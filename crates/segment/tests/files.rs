@@ -6,7 +6,7 @@ mod maker;
 
 use maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER, VALUE};
 use proptest::prelude::*;
-use segment::clients::Clients;
+use segment::clients::ClientTotals;
 use segment::clock::monotonic_ns;
 use segment::files::FileRow;
 use segment::layout::header;
@@ -87,7 +87,7 @@ fn an_operation_has_its_bytes_its_failures_and_its_phases() {
 }
 
 #[test]
-fn operations_are_told_by_kind_of_process_also_of_those_that_ended() {
+fn operations_are_counted_by_kind_of_process_ended_ones_included() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let write = maker.stat("file::wal::write::execute", TIMER);
@@ -104,11 +104,11 @@ fn operations_are_told_by_kind_of_process_also_of_those_that_ended() {
     let mut previous = segment.snapshot(None).unwrap();
 
     client.moved(write, 2_000_000, 16384, true);
-    maker.fold(client, &mut group, monotonic_ns());
+    maker.merge(client, &mut group, monotonic_ns());
     // One that comes and goes unseen.
     let mut brief = maker.claim(0, 2, Who::client(), cpu, monotonic_ns());
     brief.moved(write, 4_000_000, 100, false);
-    maker.fold(brief, &mut group, monotonic_ns());
+    maker.merge(brief, &mut group, monotonic_ns());
     process.moved(back, 8_000_000, 7, false);
     maker.write(&process);
 
@@ -130,7 +130,7 @@ fn operations_are_told_by_kind_of_process_also_of_those_that_ended() {
 }
 
 #[test]
-fn commits_and_checkpoints_are_told_with_their_parts() {
+fn commits_and_checkpoints_have_their_parts() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let mut slot = maker.claim(0, 1, Who::client(), cpu, monotonic_ns());
@@ -140,8 +140,8 @@ fn commits_and_checkpoints_are_told_with_their_parts() {
     assert_eq!((none.commits.count, none.commits.commits_per_flush), (0, None));
     assert_eq!(none.commits.insertion, None);
     for (name, times) in [
-        ("commit::led", &[900_000u64, 1_100_000][..]),
-        ("commit::carried", &[400_000, 500_000, 600_000]),
+        ("commit::leader", &[900_000u64, 1_100_000][..]),
+        ("commit::group_committed", &[400_000, 500_000, 600_000]),
         ("commit::asynchronous", &[1_000]),
         ("commit::insert", &[10_000]),
         ("commit::insertion", &[2_000, 4_000]),
@@ -166,7 +166,8 @@ fn commits_and_checkpoints_are_told_with_their_parts() {
     let interval = step(&mut segment, &mut previous);
     let c = &interval.commits;
     assert_eq!((c.count, c.flushes, c.commits_per_flush), (6, 3, Some(2.5)));
-    let parts = [c.led, c.carried, c.asynchronous, c.insert, c.queue, c.delay, c.write, c.sync];
+    let parts =
+        [c.leader, c.group_committed, c.asynchronous, c.insert, c.queue, c.delay, c.write, c.sync];
     assert_eq!(parts.map(|part| part.count), [2, 3, 1, 1, 3, 1, 2, 2]);
     let means = parts.map(|part| (part.mean_seconds.unwrap() * 1e9).round() as u64);
     assert_eq!(means, [1_000_000, 500_000, 1_000, 10_000, 300_000, 100_000, 30_000, 800_000]);
@@ -180,7 +181,7 @@ fn commits_and_checkpoints_are_told_with_their_parts() {
 }
 
 #[test]
-fn wal_is_told_by_kind_of_process_and_clients_by_what_they_have_ever_done() {
+fn wal_is_counted_by_kind_of_process_and_client_messages_since_the_beginning() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let off = maker.stat("off::uninstrumented", ACCOUNT);
@@ -206,7 +207,7 @@ fn wal_is_told_by_kind_of_process_and_clients_by_what_they_have_ever_done() {
     client.record(handle, 2_000_000);
     client.record(read, 9_000_000);
     client.record(off, 5);
-    maker.fold(client, &mut group, monotonic_ns());
+    maker.merge(client, &mut group, monotonic_ns());
     process.record(records, 1);
     process.record(bytes, 100);
     process.record(other, 5);
@@ -221,7 +222,7 @@ fn wal_is_told_by_kind_of_process_and_clients_by_what_they_have_ever_done() {
     assert_eq!(rows, [("client backend", 7, 1, 700, 2), ("checkpointer", 1, 0, 100, 0)]);
     let left: Vec<&str> = interval.statistics.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(left, ["wal::other"]);
-    let clients = Clients::of(&previous);
+    let clients = ClientTotals::of(&previous);
     assert_eq!((clients.commands, clients.off_stretches, clients.resets), (2, 1, 0));
     assert!((clients.seconds - 0.003).abs() < 1e-12);
     assert!(step(&mut segment, &mut previous).wal.is_empty());
@@ -273,7 +274,7 @@ fn ticks(seconds: f64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
-    fn every_operation_is_told_once_whatever_happens(steps in steps()) {
+    fn every_operation_is_counted_once_whatever_happens(steps in steps()) {
         let (_folder, mut maker) = make();
         let cpu = maker.stat("execute::cpu", ACCOUNT);
         let stats: Vec<u32> = NAMES.iter().map(|name| maker.stat(name, TIMER)).collect();
@@ -319,7 +320,7 @@ proptest! {
                     if slot.resets != resets {
                         slot.heads.truncate(1);
                     }
-                    maker.fold(slot, &mut groups[session % 2], monotonic_ns());
+                    maker.merge(slot, &mut groups[session % 2], monotonic_ns());
                 },
                 Step::Reset => {
                     resets += 1;

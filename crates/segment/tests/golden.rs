@@ -4,7 +4,7 @@
 
 use flate2::read::GzDecoder;
 use segment::book::Book;
-use segment::statements::{Moments, Part};
+use segment::statements::{AccountTicks, Moments};
 use segment::{EventKind, ProbeState, Segment, Snapshot, Statement, StatementKey, Statements};
 use serde_json::{json, Map, Value};
 use std::io::Read;
@@ -16,11 +16,11 @@ fn golden() -> (tempfile::TempDir, Segment, Value) {
     let packed = std::fs::File::open(folder.join("v1.seg.gz")).unwrap();
     GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
     let reading = std::fs::read(folder.join("v1.json")).unwrap();
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("v1.seg");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v1.seg");
     std::fs::write(&path, bytes).unwrap();
     let segment = Segment::open(&path).unwrap();
-    (place, segment, serde_json::from_slice(&reading).unwrap())
+    (folder, segment, serde_json::from_slice(&reading).unwrap())
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn the_header_reads_as_it_was_written() {
         "overflow_directory": overflows.directory,
         "overflow_groups": overflows.groups,
         "overflow_memory": overflows.memory,
-        "lost_folds": overflows.lost_folds,
+        "lost_folds": overflows.lost_merges, // old name
         "statements_dropped": overflows.statements_dropped,
         "statements_lost": overflows.statements_lost,
         "texts_cut": overflows.texts_cut,
@@ -129,7 +129,7 @@ fn sessions_and_groups_read_as_they_were_written() {
     let word = golden["header"]["level_word"].as_u64().unwrap();
     assert_eq!(u64::from(snapshot.resets), word >> 8);
     assert_eq!(json!(snapshot.reset_tick), golden["header"]["reset_tick"]);
-    assert_eq!(json!(snapshot.folds), golden["header"]["fold_count"]);
+    assert_eq!(json!(snapshot.merges), golden["header"]["fold_count"]); // old name
     let end = snapshot.level_end.as_ref().expect("the level has an end");
     assert_eq!(json!(end.tick), golden["header"]["level_until"]);
     assert_eq!(end.then, segment::Level::Waits);
@@ -197,7 +197,7 @@ fn ticks(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// Count, sum and extremes; the sum of squares is told by the deviation.
+/// Count, sum and extremes; the sum of squares follows from the deviation.
 fn assert_moments(read: Moments, golden: &Value, what: &str) {
     assert_eq!(json!(read.count), golden["count"], "{what}");
     assert_eq!(json!(ticks(read.seconds)), golden["total"], "{what}");
@@ -210,7 +210,7 @@ fn assert_moments(read: Moments, golden: &Value, what: &str) {
     assert!((stddev - variance.max(0.0).sqrt()).abs() < 1e-3, "{what}: {stddev}");
 }
 
-fn parts(parts: &[Part], statements: &Statements) -> Value {
+fn parts(parts: &[AccountTicks], statements: &Statements) -> Value {
     let parts = parts.iter().map(|part| {
         let name = &statements.directory().get(part.stat).unwrap().name;
         json!({"name": name, "count": part.count, "ticks": part.ticks})
@@ -285,7 +285,7 @@ fn statements_read_as_they_were_written() {
         assert_eq!(json!(read.born), entry.unwrap()["born"]);
     }
 
-    // Of another boot, so nothing runs on beyond what is told.
+    // Of another boot, so nothing runs on beyond what is written.
     let current = &written["caches"][0]["current"];
     let [flight] = statements.in_flight() else { panic!("{:?}", statements.in_flight()) };
     assert_eq!((flight.slot, key(&flight.key)), (0, current["key"].clone()));
@@ -299,9 +299,9 @@ fn statements_read_as_they_were_written() {
 fn relations_read_as_they_were_written() {
     let (_place, segment, golden) = golden();
     let relations = segment.relations().unwrap().unwrap();
-    assert_eq!(json!(relations.without_room()), golden["header"]["overflow_relations"]);
+    assert_eq!(json!(relations.overflow()), golden["header"]["overflow_relations"]);
     assert_eq!(json!(relations.capacity() + 1), golden["regions"]["relations"]["count"]);
-    assert_eq!(relations.restless(), 0);
+    assert_eq!(relations.torn(), 0);
     let mut rows = relations.since(None);
     rows.sort_by_key(|row| row.key);
     let read: Vec<Value> = rows

@@ -38,7 +38,7 @@ fn real(path: &Path) -> Vec<u8> {
         }
         maker.write(&slot);
         if index == 2 {
-            maker.fold(slot, &mut group, start + 30_000_000);
+            maker.merge(slot, &mut group, start + 30_000_000);
         }
     }
     let text: String = (0..50).map(|i| format!("select ${i}, größe\n")).collect();
@@ -65,7 +65,7 @@ fn real(path: &Path) -> Vec<u8> {
     for number in 1..15 {
         maker.relation(number, &maker::relations::Reads::of(16384 + number, u64::from(number)));
         let reads = maker::relations::Reads::of(16384 + number, 5);
-        maker.relation_place(number % 2, number, 1, number, &reads);
+        maker.local_relation(number % 2, number, 1, number, &reads);
     }
     std::fs::read(path).unwrap()
 }
@@ -156,7 +156,7 @@ impl Bench {
         }
     }
 
-    /// A place in a part of the file that is used.
+    /// An offset in a part of the file that is used.
     fn spot(&self, random: &mut StdRng) -> u64 {
         loop {
             let at = match random.random_range(0..4) {
@@ -176,7 +176,7 @@ impl Bench {
         let _ = segment.probes();
         let _ = segment.events(0);
         let _ = segment.population();
-        // Beside a snapshot of the sound file, and alone.
+        // With a snapshot of the sound file, and alone.
         for previous in [self.snapshot.as_ref(), None] {
             if let Ok(snapshot) = segment.snapshot(previous) {
                 let interval = Interval::between(&segment, previous, &snapshot);

@@ -147,7 +147,7 @@ fn a_snapshot_made_from_another_holds_what_one_made_anew_holds() {
             world.reset();
         }
         for index in 0..count {
-            // Every state that a slot can be in, beside every other.
+            // Every state that a slot can be in, next to every other.
             match (world.random.random_range(0..6), world.slots[index].is_some()) {
                 (0, true) => world.vanish(index),
                 (1, true) => {

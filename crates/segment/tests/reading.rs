@@ -12,8 +12,8 @@ use segment::directory::StatKind;
 use segment::layout::{book, entry, header, journal, state};
 use segment::locks::LwlockRow;
 use segment::{
-    set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSwitch, ProbeState, Segment,
-    Snapshot, Standing,
+    set_level, Delta, Error, Frame, Interval, Level, LevelEnd, LevelSetting, LevelSwitch,
+    ProbeState, Segment, Snapshot, WaitClass,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn a_wait_in_progress_counts_up_to_this_instant() {
 }
 
 #[test]
-fn time_that_moves_to_another_account_between_two_looks_is_told_once() {
+fn time_that_moves_to_another_account_between_two_snapshots_is_counted_once() {
     for ends in [false, true] {
         let (_folder, mut maker) = make();
         let idle = maker.stat("idle::cpu", ACCOUNT);
@@ -97,13 +97,13 @@ fn time_that_moves_to_another_account_between_two_looks_is_told_once() {
         slot.seq += 2;
         maker.write(&slot);
         if ends {
-            maker.fold(slot, &mut group, monotonic_ns());
+            maker.merge(slot, &mut group, monotonic_ns());
         }
         let snapshot = segment.snapshot(Some(&previous)).unwrap();
         let interval = Interval::between(&segment, Some(&previous), &snapshot);
         let ledger: f64 = interval.ledger.iter().map(|a| a.timing.seconds).sum();
         assert!((ledger - interval.wall_seconds).abs() < 1e-9, "{interval:?}");
-        assert!(ledger < 1.0, "five seconds were told before: {ledger}");
+        assert!(ledger < 1.0, "five seconds were reported before: {ledger}");
         assert_eq!(ledger, seconds(&interval, "simple query", "cpu"));
     }
 }
@@ -142,7 +142,7 @@ fn a_session_that_ends_between_two_snapshots_is_counted_once() {
     let end = monotonic_ns();
     slot.switch(cpu, end);
     slot.record(handle, 5_000_000);
-    maker.fold(slot, &mut group, end + 1_000);
+    maker.merge(slot, &mut group, end + 1_000);
     // The next owner of the same slot.
     let next = maker.claim(2, 8, Who::client(), cpu, end + 2_000);
     maker.write(&next);
@@ -162,36 +162,36 @@ fn a_session_that_ends_between_two_snapshots_is_counted_once() {
 }
 
 #[test]
-fn a_slot_that_was_folded_while_we_read_is_dropped() {
+fn a_slot_that_was_merged_while_we_read_is_dropped() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let mut group = maker.group(0);
     let start = monotonic_ns() - 1_000_000_000;
     let slot = maker.claim(1, 3, Who::client(), cpu, start);
-    maker.fold(slot.clone(), &mut group, start + 500_000_000);
-    // As a reader sees it whose copy of the entries is older than the fold: the entry is
-    // back, and so are the counts of before the fold ...
+    maker.merge(slot.clone(), &mut group, start + 500_000_000);
+    // As a reader sees it whose copy of the entries is older than the merge: the entry is
+    // back, and so are the counts of before the merge ...
     maker.write(&slot);
     maker.set_state(1, state::LIVE);
-    let folds = maker.get_u64(header::FOLD_COUNT as u64);
+    let merges = maker.get_u64(header::MERGE_COUNT as u64);
     let mut segment = Segment::open(&maker.path).unwrap();
     let twice = segment.snapshot(None).unwrap();
-    assert_eq!(twice.books.len(), 1, "the log names no fold since this reader began");
-    // ... and the count of folds goes up after the reader began.
-    maker.u64(header::FOLD_COUNT as u64, folds - 1);
+    assert_eq!(twice.books.len(), 1, "the log names no merge since this reader began");
+    // ... and the count of merges goes up after the reader began.
+    maker.u64(header::MERGE_COUNT as u64, merges - 1);
     let path = maker.path.clone();
     let counter = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(30));
-        maker.u64(header::FOLD_COUNT as u64, folds);
-        maker.u64(header::FOLD_ACTIVE as u64, 0);
+        maker.u64(header::MERGE_COUNT as u64, merges);
+        maker.u64(header::MERGE_ACTIVE as u64, 0);
         maker
     });
-    // While a fold is active the reader waits, having read the slots.
+    // While a merge is active the reader waits, having read the slots.
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let active = 1u64.to_ne_bytes();
-    std::os::unix::fs::FileExt::write_all_at(&file, &active, header::FOLD_ACTIVE as u64).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &active, header::MERGE_ACTIVE as u64).unwrap();
     let own = std::process::id().to_ne_bytes();
-    std::os::unix::fs::FileExt::write_all_at(&file, &own, header::FOLD_LOCK as u64).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &own, header::MERGE_LOCK as u64).unwrap();
     let once = segment.snapshot(None).unwrap();
     counter.join().unwrap();
     assert_eq!(once.books.len(), 0);
@@ -199,7 +199,7 @@ fn a_slot_that_was_folded_while_we_read_is_dropped() {
 }
 
 #[test]
-fn a_fold_whose_process_was_killed_counts_everything_once() {
+fn an_interrupted_merge_counts_everything_once() {
     let (_folder, mut maker) = make();
     let cpu = maker.stat("execute::cpu", ACCOUNT);
     let wait = maker.stat("execute::wait::IO:DataFileRead", ACCOUNT);
@@ -210,14 +210,14 @@ fn a_fold_whose_process_was_killed_counts_everything_once() {
     slot.switch(third, start + 30_000);
     slot.close(start + 600_000);
     maker.write(&slot);
-    maker.set_state(0, state::FOLDING);
+    maker.set_state(0, state::MERGING);
     // The first statistic has been moved, the second is half added, the third is to come.
     let mut group = maker.group(0);
     group.record(cpu, 1_000);
     group.record(wait, 77);
     maker.write(&group);
     maker.set_state(group.index, state::GROUP);
-    maker.u32(maker.entry_at(0) + entry::FOLDED as u64, 1);
+    maker.u32(maker.entry_at(0) + entry::MERGED as u64, 1);
     maker.u32(maker.journal + journal::ACTIVE as u64, 1);
     maker.u32(maker.journal + journal::SLOT as u64, 0);
     maker.u32(maker.journal + journal::GROUP as u64, group.index);
@@ -226,12 +226,12 @@ fn a_fold_whose_process_was_killed_counts_everything_once() {
     maker.u32(saved, wait);
     maker.u64(saved + 24, u64::MAX);
     maker.u64(saved + 40, 1);
-    maker.u64(header::FOLD_ACTIVE as u64, 1);
-    maker.u32(header::FOLD_LOCK as u64, 0);
+    maker.u64(header::MERGE_ACTIVE as u64, 1);
+    maker.u32(header::MERGE_LOCK as u64, 0);
 
     let mut segment = Segment::open(&maker.path).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
-    assert!(snapshot.stuck_fold);
+    assert!(snapshot.stuck_merge);
     let totals = totals(&snapshot);
     assert_eq!(totals["execute::cpu"], (1, 1_000));
     assert_eq!(totals["execute::wait::IO:DataFileRead"], (1, 29_000));
@@ -415,7 +415,29 @@ fn a_statistic_without_a_histogram_has_no_quantiles_and_only_records_as_extremes
 }
 
 #[test]
-fn probes_events_overflows_and_the_level_are_told() {
+fn the_class_of_an_account_is_the_one_in_the_directory_and_without_one_the_name_tells() {
+    let (_folder, mut maker) = make();
+    let odd = maker.account_of_class("execute::wait::Neon:PageServerRead", 2);
+    let read = maker.stat("execute::wait::IO:DataFileRead", ACCOUNT);
+    let cpu = maker.stat("execute::cpu", ACCOUNT);
+    let now = monotonic_ns();
+    let mut slot = maker.claim(0, 1, Who::client(), cpu, now - 3_000_000);
+    slot.switch(odd, now - 2_000_000);
+    slot.switch(read, now - 1_000_000);
+    maker.write(&slot);
+    let mut segment = Segment::open(&maker.path).unwrap();
+    let snapshot = segment.snapshot(None).unwrap();
+    let interval = Interval::between(&segment, None, &snapshot);
+    let class = |activity: &str| {
+        interval.ledger.iter().find(|a| &*a.activity == activity).map(|a| a.class).unwrap()
+    };
+    assert_eq!(class("Neon:PageServerRead"), WaitClass::Io);
+    assert_eq!(class("IO:DataFileRead"), WaitClass::Io);
+    assert_eq!(class("cpu"), WaitClass::Cpu);
+}
+
+#[test]
+fn probes_events_overflows_and_the_level_are_read() {
     let (_folder, mut maker) = make();
     maker.probe(0, 1, "import fsync", "");
     maker.probe(3, 2, "entry pq_getbyte", "its first bytes are branched to");
@@ -456,18 +478,18 @@ fn a_level_with_an_end_is_put_and_the_time_at_locks_is_counted_once() {
     let at = |offset: usize| maker.get_u64(offset as u64);
     let switch = LevelSwitch::open(&maker.path).unwrap();
     let end = LevelEnd { tick: monotonic_ns() + 60_000_000_000, then: Level::Waits };
-    let standing = Standing { level: Level::Locks, end: Some(end) };
-    assert_eq!(switch.put(standing), Level::Waits);
+    let setting = LevelSetting { level: Level::Locks, end: Some(end) };
+    assert_eq!(switch.apply(setting), Level::Waits);
     let mut segment = Segment::open(&maker.path).unwrap();
-    assert_eq!(segment.standing().unwrap(), standing);
-    assert_eq!(switch.standing(), standing);
+    assert_eq!(segment.level_setting().unwrap(), setting);
+    assert_eq!(switch.level_setting(), setting);
     let since = at(header::LOCKS_SINCE);
     assert!(since <= monotonic_ns() && since > 0);
     std::thread::sleep(Duration::from_millis(20));
     let first = segment.snapshot(None).unwrap();
     assert_eq!(first.locks_ticks, first.tick - since);
     std::thread::sleep(Duration::from_millis(20));
-    // Set again, it goes on; ended, it stands still.
+    // Set again, the time goes on; ended, it stops.
     assert_eq!(switch.set(Level::Locks), Level::Locks);
     assert_eq!((at(header::LOCKS_SINCE), at(header::LEVEL_UNTIL)), (since, 0));
     assert_eq!(switch.set(Level::Off), Level::Locks);
@@ -713,7 +735,7 @@ proptest! {
                 Step::Record(s, v) => change(&mut sessions[s], &|slot| slot.record(value, v)),
                 Step::End(s) => if sessions[s].is_some() {
                     change(&mut sessions[s], &|_| ());
-                    maker.fold(sessions[s].take().unwrap(), &mut group, now);
+                    maker.merge(sessions[s].take().unwrap(), &mut group, now);
                 },
                 Step::Reset => {
                     resets += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Relations of made segments: table and places together, each operation once.
+//! Relations of made segments: table and local entries together, each operation once.
 #![allow(missing_docs)]
 
 mod maker;
@@ -38,12 +38,12 @@ fn entries_and_places_add_up_and_one_that_was_made_twice_too() {
     maker.relation(1, &Reads::of(16384, 100));
     maker.relation(4, &Reads::of(16384, 10));
     maker.relation(5, &Reads::of(16385, 0));
-    maker.relation_place(0, 0, 1, 1, &Reads::of(16384, 8));
-    maker.relation_place(1, 9, 1, 1, &Reads::of(16384, 4));
-    maker.relation_place(1, 10, 1, 5, &Reads::of(16385, 1));
+    maker.local_relation(0, 0, 1, 1, &Reads::of(16384, 8));
+    maker.local_relation(1, 9, 1, 1, &Reads::of(16384, 4));
+    maker.local_relation(1, 10, 1, 5, &Reads::of(16385, 1));
     // Free, though it holds something; and of an entry that there is not.
-    maker.relation_place(1, 11, 0, 5, &Reads::of(16385, 1000));
-    maker.relation_place(1, 12, 1, 4711, &Reads::of(16385, 1000));
+    maker.local_relation(1, 11, 0, 5, &Reads::of(16385, 1000));
+    maker.local_relation(1, 12, 1, 4711, &Reads::of(16385, 1000));
     let relations = Segment::open(&path).unwrap().relations().unwrap().unwrap();
     let rows = relations.since(None);
     assert_eq!(
@@ -51,14 +51,14 @@ fn entries_and_places_add_up_and_one_that_was_made_twice_too() {
         [(None, 3, 0), (Some(16384), 122, 25 + 2 + 2 + 1), (Some(16385), 1, 0)]
     );
     assert_eq!(rows[0].read.bytes, 122 * 8192);
-    assert_eq!(relations.restless(), 0);
+    assert_eq!(relations.torn(), 0);
 }
 
 #[test]
 fn what_a_slot_holds_does_not_count_until_it_has_followed_a_reset() {
     let (_folder, path, maker) = made();
     maker.relation(1, &Reads::of(16384, 100));
-    maker.relation_place(0, 0, 1, 1, &Reads::of(16384, 8));
+    maker.local_relation(0, 0, 1, 1, &Reads::of(16384, 8));
     let segment = Segment::open(&path).unwrap();
     let before = segment.relations().unwrap().unwrap();
     maker.level_word(1 << 8 | 1);
@@ -69,18 +69,18 @@ fn what_a_slot_holds_does_not_count_until_it_has_followed_a_reset() {
 }
 
 #[test]
-fn one_that_is_being_laid_down_for_ever_is_taken_as_it_is_and_said() {
+fn an_endless_flush_is_read_as_it_is_and_reported_as_torn() {
     let (_folder, path, maker) = made();
     maker.relation(1, &Reads::of(16384, 100));
     maker.relation(2, &Reads::of(16385, 7));
-    maker.relation_place(0, 0, 2, 1, &Reads::of(16384, 8));
+    maker.local_relation(0, 0, 2, 1, &Reads::of(16384, 8));
     let relations = Segment::open(&path).unwrap().relations().unwrap().unwrap();
     assert_eq!(reads(&relations.since(None)), [(Some(16384), 100, 25), (Some(16385), 7, 1)]);
-    assert_eq!(relations.restless(), 1);
+    assert_eq!(relations.torn(), 1);
 }
 
 #[test]
-fn an_entry_that_is_being_made_is_no_relation_yet_and_one_that_is_gone_still_is() {
+fn an_entry_being_created_is_no_relation_yet_and_an_unlinked_one_still_is() {
     let (_folder, path, maker) = made();
     for (number, state) in [(1, 1), (2, 3)] {
         maker.relation(number, &Reads::of(16383 + number, 5));
@@ -89,7 +89,7 @@ fn an_entry_that_is_being_made_is_no_relation_yet_and_one_that_is_gone_still_is(
     maker.u64(header::OVERFLOW_RELATIONS as u64, 4);
     let relations = Segment::open(&path).unwrap().relations().unwrap().unwrap();
     assert_eq!(reads(&relations.since(None)), [(Some(16385), 5, 1)]);
-    assert_eq!((relations.entries(), relations.capacity(), relations.without_room()), (1, 10, 4));
+    assert_eq!((relations.entries(), relations.capacity(), relations.overflow()), (1, 10, 4));
 }
 
 #[test]

@@ -7,8 +7,8 @@ mod maker;
 use maker::{sets_of, Counted, Maker, Shape, Who, ACCOUNT};
 use proptest::prelude::*;
 use segment::clock::monotonic_ns;
-use segment::layout::{cached, current, header, set, statement};
-use segment::statements::Class;
+use segment::layout::{current, header, local_statement, set, statement};
+use segment::statements::WaitClass;
 use segment::{Segment, Statement, StatementKey, Statements, StatementsDelta};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -87,25 +87,25 @@ fn table_and_caches_are_added() {
 }
 
 #[test]
-fn what_is_laid_down_or_dropped_or_free_counts_no_more() {
+fn what_is_flushed_or_dropped_or_free_counts_no_more() {
     let world = world();
     let maker = &world.maker;
     let counted = Counted::new(1, &[100, 200]);
     maker.enter(&counted, 7);
-    for place in 0..4 {
-        maker.cache(0, place, 40 + u64::from(place), &counted);
+    for index in 0..4 {
+        maker.cache(0, index, 40 + u64::from(index), &counted);
     }
     let (_, [a, b]) = sets_of(&counted.key, SETS);
-    // The first was laid down into one of the sets, an earlier use of the second into the other ...
+    // The first was flushed into one of the sets, an earlier use of the second into the other ...
     maker.log(a, 0, 0, 40);
     maker.log(b, 0, 1, 40);
     // ... the third a reset has emptied, of the fourth only an earlier use.
-    maker.u64(maker.place_at(0, 2) + cached::DROP as u64, 42);
-    maker.u64(maker.place_at(0, 3) + cached::DROP as u64, 42);
+    maker.u64(maker.local_at(0, 2) + local_statement::DROP as u64, 42);
+    maker.u64(maker.local_at(0, 3) + local_statement::DROP as u64, 42);
     assert_eq!(get(&world.read(), 1).calls(), 6);
     maker.log(b, 0, 1, 41);
     assert_eq!(get(&world.read(), 1).calls(), 4);
-    maker.u32(maker.place_at(0, 3) + cached::STATE as u64, 0);
+    maker.u32(maker.local_at(0, 3) + local_statement::STATE as u64, 0);
     assert_eq!(get(&world.read(), 1).calls(), 2);
 }
 
@@ -115,9 +115,9 @@ fn a_writer_that_stands_still_holds_nobody_up() {
     let maker = &world.maker;
     let number = maker.enter(&Counted::new(1, &[100]), 7);
     maker.u64(maker.statement_at(number), 3);
-    for place in 0..64 {
-        maker.cache(0, place, 1, &Counted::new(2 + u64::from(place), &[100]));
-        maker.u64(maker.place_at(0, place), 1);
+    for index in 0..64 {
+        maker.cache(0, index, 1, &Counted::new(2 + u64::from(index), &[100]));
+        maker.u64(maker.local_at(0, index), 1);
     }
     let begin = Instant::now();
     assert_eq!(world.read().statements().len(), 65);
@@ -125,7 +125,7 @@ fn a_writer_that_stands_still_holds_nobody_up() {
 }
 
 #[test]
-fn texts_are_joined_and_told_when_cut() {
+fn texts_are_joined_and_marked_when_cut() {
     let world = world();
     let maker = &world.maker;
     let long: String = (0..70).map(|i| format!("column_{i},\n")).collect();
@@ -141,7 +141,7 @@ fn texts_are_joined_and_told_when_cut() {
     assert!(!text.is_cut());
     let text = get(&read, 2).text.as_ref().unwrap();
     assert_eq!((&*text.shown, text.kept, text.whole, text.is_cut()), ("select ?", 8, 900, true));
-    // Another statement in the place of the first, and its text where the other's was.
+    // Another statement in the entry of the first, and its text where the other's was.
     let tag = sets_of(&key(3), SETS).0;
     let set = one / 20;
     maker.u32(maker.set_at(set) + u64::from(set::TAGS as u32 + one % 20 * 4), tag as u32);
@@ -176,10 +176,10 @@ fn an_interval_is_what_came_in_it() {
     new.plans.extend([20, 40]);
     new.rows += 30;
     maker.enter(&new.parts(&[(1, 4, 700)]), 7);
-    // Evicted and entered anew; and one that was only in a cache is laid down.
+    // Evicted and entered anew; and one that was only in a cache is flushed.
     maker.enter(&Counted::new(2, &[80, 90, 95]), 1000);
     maker.enter(&Counted::new(3, &[5, 25]), 1001);
-    maker.u32(maker.place_at(0, 0) + cached::STATE as u64, 0);
+    maker.u32(maker.local_at(0, 0) + local_statement::STATE as u64, 0);
     maker.u64(header::STATEMENTS_EVICTED as u64, 3);
     let later = segment.statements().unwrap().unwrap();
     let delta = StatementsDelta::between(Some(&earlier), &later);
@@ -224,7 +224,7 @@ fn what_a_session_works_for_counts_up_to_now() {
     let now = monotonic_ns();
     let second = 1_000_000_000;
     let who = Who::client();
-    // Since 4 s ago: it waited for a lock for half a second, which is told, computed for half
+    // Since 4 s ago: it waited for a lock for half a second, which is counted, computed for half
     // a second, read for a second until 2 s ago, which its book has not recorded yet, and
     // waits since then.
     let mut slot = maker.claim(1, 4, who, read, now - 3 * second);
@@ -233,7 +233,7 @@ fn what_a_session_works_for_counts_up_to_now() {
     let parts = [(cpu, 9, 2 * second), (lock, 2, second / 2)];
     maker.work(1, &Counted::new(5, &[]).parts(&parts), now - 6 * second, now - 4 * second);
     maker.u64(maker.cache_at(1) + current::WAITS as u64, second / 2);
-    // One that works for nothing, and one that is gone.
+    // One that works for nothing, and one that has ended.
     maker.claim(0, 1, who, cpu, now);
     maker.work(0, &Counted::new(6, &[]), 0, 0);
     maker.work(2, &Counted::new(6, &[]), now, now);
@@ -246,24 +246,24 @@ fn what_a_session_works_for_counts_up_to_now() {
     let age = flight.age_seconds;
     assert!((6.0..6.9).contains(&age), "{age}");
     assert!((split.seconds() - age).abs() < 1e-6, "{split:?} {age}");
-    assert!((split.class(Class::Io) - 1.0).abs() < 1e-6, "{split:?}");
-    assert!((split.class(Class::Cpu) - 2.5).abs() < 1e-6, "{split:?}");
-    assert!((2.5..3.4).contains(&split.class(Class::Lock)), "{split:?}");
+    assert!((split.class(WaitClass::Io) - 1.0).abs() < 1e-6, "{split:?}");
+    assert!((split.class(WaitClass::Cpu) - 2.5).abs() < 1e-6, "{split:?}");
+    assert!((2.5..3.4).contains(&split.class(WaitClass::Lock)), "{split:?}");
     assert_eq!(statements.database(5), Some("postgres"));
     assert_eq!((statements.user(10), statements.user(11)), (Some("alice"), None));
 }
 
 /// Executions at two times: by statement and lot, their times. Lot 0 is the table, the others
-/// are places of caches.
+/// are local entries of caches.
 fn put(maker: &Maker, lots: &BTreeMap<(u64, usize), Vec<u64>>) {
     for ((id, lot), times) in lots {
         let counted = Counted::new(*id, times).parts(&[(1, 1, times.iter().sum())]);
         if *lot == 0 {
             maker.enter(&counted, 1);
         } else {
-            // A place of its own, though places are four to a statement in truth.
-            let place = *id as u32 * 4 + *lot as u32 / 3;
-            maker.cache(*lot as u32 % 3, place, 1, &counted);
+            // An entry of its own, though local entries are four to a statement in truth.
+            let index = *id as u32 * 4 + *lot as u32 / 3;
+            maker.cache(*lot as u32 % 3, index, 1, &counted);
         }
     }
 }
@@ -314,7 +314,7 @@ proptest! {
         }
     }
 
-    /// Executions are dealt out to the table and to places of caches; the sums are those of
+    /// Executions are dealt out to the table and to local entries of caches; the sums are those of
     /// all of them.
     #[test]
     fn wherever_executions_lie_they_are_counted_once(

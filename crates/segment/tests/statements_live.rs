@@ -65,11 +65,11 @@ impl Writers {
         let folder = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
         let program = compile(folder.path());
         let path = folder.path().join("pg_tally.1.2");
-        let place = folder.path().join("progress");
+        let progress_path = folder.path().join("progress");
         let progress =
-            File::options().read(true).write(true).create_new(true).open(&place).unwrap();
+            File::options().read(true).write(true).create_new(true).open(&progress_path).unwrap();
         let mut process = Command::new(program)
-            .args([&path, &place])
+            .args([&path, &progress_path])
             .args([mode, WRITERS])
             .stdout(Stdio::piped())
             .spawn()
@@ -133,7 +133,7 @@ fn calls(statements: &Statements) -> Vec<u64> {
 }
 
 #[test]
-fn each_execution_is_counted_once_while_places_are_laid_down() {
+fn each_execution_is_counted_once_during_flushes() {
     let mut writers = Writers::start("phases");
     let begin = Instant::now();
     let mut exact = 0;
@@ -143,7 +143,7 @@ fn each_execution_is_counted_once_while_places_are_laid_down() {
         if before.epoch % 2 == 1 || writers.progress() != before || read.torn() > 0 {
             continue;
         }
-        // Nothing was executed meanwhile, and many places were laid down.
+        // Nothing was executed meanwhile, and many local entries were flushed.
         assert_eq!(before.begun, before.done);
         assert_eq!(read.evicted(), 0);
         assert_eq!(calls(&read), before.done, "reading {exact} of epoch {}", before.epoch);
@@ -170,11 +170,11 @@ fn no_execution_is_counted_twice_or_missed_while_all_runs() {
         }
         let read = calls(&read);
         for number in 0..KEYS {
-            let (least, most) = (done[number].max(last[number]), begun[number]);
+            let (min, max) = (done[number].max(last[number]), begun[number]);
             let found = read[number];
             assert!(
-                (least..=most).contains(&found),
-                "statement {number}: {found}, not {least} to {most}, in reading {readings}"
+                (min..=max).contains(&found),
+                "statement {number}: {found}, not {min} to {max}, in reading {readings}"
             );
         }
         last = read;

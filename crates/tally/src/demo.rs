@@ -2,6 +2,7 @@
 //! `tally demo`: a scratch server, a load, the live view, a summary and a report; then all but the
 //! report is gone.
 
+mod args;
 mod recorder;
 
 use std::io::{IsTerminal, Write};
@@ -13,11 +14,15 @@ use scratch::{Cluster, Load, PgbenchResult, RunningPgbench};
 use segment::kernel::Watch;
 use segment::{Interval, Segment, SegmentPath};
 
-use crate::cli::{DemoArgs, TopArgs, View, Workload};
-use crate::columns::Columns;
-use crate::error::Error;
-use crate::{instrumented, top};
+use crate::arguments::Workload;
+use crate::top;
+use crate::top::{TopArgs, View};
+use error::Error;
+use live::instrumented;
 use recorder::Recorder;
+use view::columns::Columns;
+
+pub use args::DemoArgs;
 
 /// Of pgbench's tables: 15 MB each. With fewer branches than clients, TPC-B would show
 /// little but row locks.
@@ -68,7 +73,7 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         load.kill();
         None
     };
-    summary(args, &interval, result.as_ref(), &mut crate::escape::stdout())?;
+    summary(args, &interval, result.as_ref(), &mut view::escape::stdout())?;
     match recorder {
         Some(recorder) => recorder?.report(args.report.as_deref()),
         None => Ok(()),

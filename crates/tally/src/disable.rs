@@ -9,11 +9,22 @@ use std::time::{Duration, Instant};
 use postgres::Client;
 use segment::{Level, LevelSwitch, Segment, SegmentPath};
 
-use crate::cli::DisableArgs;
-use crate::error::Error;
-use crate::extension::{self, Dropped};
-use crate::library_list::{Change, LibraryList};
-use crate::server;
+use clap::Args;
+use error::Error;
+use live::extension::{self, Dropped};
+use live::library_list::{Change, LibraryList};
+use live::server;
+
+/// Arguments of `tally disable`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  sudo -u postgres tally disable
+  tally disable 'host=/run/postgresql user=postgres'")]
+pub struct DisableArgs {
+    /// The server: a connection string or a data directory
+    pub target: Option<String>,
+}
 
 /// The server reads its files again, and our own session ends, within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -54,7 +65,7 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
         std::thread::sleep(RELOAD);
     }
 
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     let mut by_hand = false;
     for (name, change) in &changes {
         match change {

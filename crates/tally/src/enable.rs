@@ -6,10 +6,45 @@ use std::io::Write;
 use postgres::Client;
 use segment::{LevelSwitch, SegmentPath};
 
-use crate::cli::{EnableArgs, Mode};
-use crate::error::Error;
-use crate::library_list::{Change, LibraryList};
-use crate::{extension, server};
+use crate::arguments::Level;
+use clap::{Args, ValueEnum};
+use error::Error;
+use live::library_list::{Change, LibraryList};
+use live::{extension, server};
+
+/// Arguments of `tally enable`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TARGET must lead to a connection as superuser: a connection string, a data directory, or
+nothing (PGHOST, PGPORT, PGUSER and PGDATABASE are honoured).
+
+Examples:
+  sudo -u postgres tally enable
+  tally enable --mode shared 'host=/run/postgresql user=postgres'
+  tally enable --database app 'postgresql://postgres@localhost/postgres'")]
+pub struct EnableArgs {
+    /// The server: a connection string or a data directory
+    pub target: Option<String>,
+    /// Which processes: `session`, new sessions from now on, without a restart; `shared`, all
+    /// processes from the next restart on
+    #[arg(long, value_enum, default_value_t = Mode::Session)]
+    pub mode: Mode,
+    /// How much to look at
+    #[arg(long, value_enum, default_value_t = Level::Waits)]
+    pub level: Level,
+    /// Create the extension's SQL views in this database as well; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub database: Vec<String>,
+}
+
+/// How the extension is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// By session_preload_libraries: new sessions, no restart
+    Session,
+    /// By shared_preload_libraries: all processes, after a restart
+    Shared,
+}
 
 /// Enable it. Doing so twice changes nothing.
 pub fn run(args: &EnableArgs) -> Result<(), Error> {
@@ -37,7 +72,7 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
     set_level(&mut client, args)?;
     client.batch_execute("select pg_reload_conf()")?;
 
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     report(args, &mut client, &shared, &change, &mut out)?;
     if let Change::ByHand(place) = moved {
         writeln!(out, "  note         session_preload_libraries names pg_tally as well ({place})")?;

@@ -4,18 +4,53 @@
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
+use view::Sort;
 
 use postgres::Client;
 use segment::functions::{EdgeRow, FunctionRow, PROBE_PREFIX};
 use segment::{Interval, ProbeState, Segment, SegmentPath};
 use serde::Serialize;
 
-use crate::cli::{FunctionsArgs, Sort};
-use crate::columns::Columns;
-use crate::error::Error;
-use crate::model::functions;
-use crate::model::panes::{Open, Wish};
-use crate::{server, target};
+use crate::arguments::interval;
+use clap::Args;
+use error::Error;
+use live::{server, target};
+use view::columns::Columns;
+use view::functions;
+use view::glob::matches;
+use view::panes::{Open, Wish};
+
+/// Arguments of `tally functions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Any exported function of the server and of the libraries that it has loaded can be timed, if its
+first instructions can be moved. --list and --set connect to the server; --set needs a superuser.
+
+Examples:
+  tally functions --list 'SimpleLru*'
+  tally functions --set 'XLogFlush, SimpleLruReadPage*, heap_insert'
+  tally functions --interval 10
+  tally functions --tree
+  tally functions --set ''")]
+pub struct FunctionsArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Which functions can be timed, and why others cannot: a name, or a glob with * and ?
+    #[arg(long, value_name = "GLOB", group = "what")]
+    pub list: Option<String>,
+    /// Time these from now on, names and globs separated by commas; none when empty
+    #[arg(long, value_name = "LIST", group = "what")]
+    pub set: Option<String>,
+    /// Who calls whom, in one interval (needs pg_tally.function_edges = on)
+    #[arg(long, group = "what")]
+    pub tree: bool,
+    /// Length of the interval: seconds, or with a unit (500ms, 2s, 1min)
+    #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = interval)]
+    pub interval: Duration,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// How long new probes may take to appear after the server has been told.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -50,7 +85,7 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
     std::thread::sleep(args.interval);
     let after = segment.snapshot(Some(&before))?;
     let interval = Interval::between(&segment, Some(&before), &after);
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         let functions = Functions {
             interval_seconds: interval.interval_seconds,
@@ -117,7 +152,7 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
             reason: row.get::<_, Option<String>>(4).unwrap_or_default(),
         })
         .collect();
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &candidates)?;
         return Ok(writeln!(out)?);
@@ -185,7 +220,7 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
         Some(place) => settled(&Segment::open(&place)?, &globs(list))?,
         None => Vec::new(),
     };
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &Setting { functions: list, probes })?;
         return Ok(writeln!(out)?);
@@ -237,80 +272,12 @@ fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<ProbeRow>, Error> {
     }
 }
 
-/// Whether a name fits a glob of *, ? and sets in brackets.
-pub(crate) fn matches(glob: &str, name: &str) -> bool {
-    fits(glob.as_bytes(), name.as_bytes())
-}
-
-fn fits(glob: &[u8], name: &[u8]) -> bool {
-    match glob {
-        [] => name.is_empty(),
-        [b'*', rest @ ..] => (0..=name.len()).any(|skip| fits(rest, &name[skip..])),
-        [b'[', set @ ..] => match (name, set.iter().skip(1).position(|&c| c == b']')) {
-            ([c, rest @ ..], Some(end)) => {
-                in_set(&set[..end + 1], *c) && fits(&set[end + 2..], rest)
-            }
-            _ => false,
-        },
-        [c, glob @ ..] => match name {
-            [n, name @ ..] => (c == n || *c == b'?') && fits(glob, name),
-            [] => false,
-        },
-    }
-}
-
-/// "a-z_" or "!a-z_".
-fn in_set(set: &[u8], c: u8) -> bool {
-    let (not, mut set) = match set {
-        [b'!' | b'^', rest @ ..] => (true, rest),
-        _ => (false, set),
-    };
-    let mut found = false;
-    while let [first, rest @ ..] = set {
-        set = match rest {
-            [b'-', last, rest @ ..] => {
-                found |= (*first..=*last).contains(&c);
-                rest
-            }
-            _ => {
-                found |= *first == c;
-                rest
-            }
-        };
-    }
-    found != not
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn globs_fit_as_in_a_shell() {
-        for (glob, name) in [
-            ("XLogFlush", "XLogFlush"),
-            ("SimpleLru*", "SimpleLruReadPage"),
-            ("*Lru*Page*", "SimpleLruReadPage_ReadOnly"),
-            ("heap_?nsert", "heap_insert"),
-            ("*", ""),
-            ("a*b*c", "aXbXbc"),
-            ("heap_[di]*", "heap_delete"),
-            ("x[!a-c]", "xd"),
-            ("x[]]", "x]"),
-        ] {
-            assert!(matches(glob, name), "{glob} {name}");
-        }
-        for (glob, name) in [
-            ("XLogFlush", "XLogFlushAll"),
-            ("?", ""),
-            ("a*b", "ac"),
-            ("", "x"),
-            ("*x", "xy"),
-            ("x[!a-c]", "xb"),
-            ("x[", "x["),
-        ] {
-            assert!(!matches(glob, name), "{glob} {name}");
-        }
+    fn a_list_of_globs_is_split_at_commas() {
         assert_eq!(globs(" a, b*,, c "), ["a", "b*", "c"]);
     }
 }

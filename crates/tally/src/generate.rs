@@ -7,8 +7,24 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use crate::error::Error;
+use crate::cli::Cli;
+use clap::Args;
+use error::Error;
+use std::path::PathBuf;
+
+/// Arguments of `tally man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write tally.1 and one page per verb into this folder
+    pub folder: Option<PathBuf>,
+}
+
+/// Arguments of `tally completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// For this shell
+    pub shell: clap_complete::Shell,
+}
 
 /// `tally man`: the main page on standard output, or all pages into a folder.
 pub fn man(args: &ManArgs) -> Result<(), Error> {

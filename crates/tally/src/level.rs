@@ -11,14 +11,57 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use segment::{Level, LevelEnd, LevelSwitch, Segment, Standing};
+use segment::{Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::cli::LevelArgs;
-use crate::error::Error;
-use crate::model::units::duration;
-use crate::target::{self, Spec};
+use crate::arguments::interval;
+use clap::Args;
+use error::Error;
+use live::target::{self, Spec};
+use view::duration::within;
+use view::units::duration;
+
+/// Arguments of `tally level`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Levels: off, nothing; waits, the ledger, the commands and the probed functions; locks, every
+lightweight lock as well. All processes that have the extension follow at once.
+
+The level lasts until it is set again, the setting pg_tally.level changes, or the server
+restarts; `tally enable --level` puts it into the server's configuration. Setting it needs the
+right to write the segment: the server's user or root.
+
+With --for it goes back by itself, also when this command is interrupted; from level locks also
+when it is killed, since the server's processes then end it. With --every as well it is set again
+and again until this command is interrupted: partial instrumentation. Rates are shown per second of
+the time in which the level was in force.
+
+Examples:
+  tally level
+  sudo -u postgres tally level locks --for 60s
+  sudo -u postgres tally level locks --for 60s --every 300s /var/lib/postgresql/15/main")]
+pub struct LevelArgs {
+    /// off, waits or locks; without it, the level in force is printed
+    #[arg(value_name = "LEVEL")]
+    pub level: Option<String>,
+    /// The segment, data directory or connection string
+    #[arg(value_name = "TARGET")]
+    pub target: Option<String>,
+    /// Go back to the former level after so long: seconds, or with a unit (500ms, 2min)
+    #[arg(long = "for", value_name = "TIME", value_parser = interval)]
+    pub length: Option<Duration>,
+    /// And set it again each time that so much has passed
+    #[arg(long, value_name = "TIME", requires = "length", value_parser = period)]
+    pub every: Option<Duration>,
+    /// Print JSON (docs/json.md)
+    #[arg(long, conflicts_with = "length")]
+    pub json: bool,
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(86_400))
+}
 
 /// How often to look at signals and at the server.
 const NAP: Duration = Duration::from_millis(100);
@@ -44,7 +87,7 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
     let switch = segment.level_switch()?;
     // A `tally cost` that was killed may have left them paused.
     switch.pause_statements(false);
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if let Some(length) = args.length {
         return for_a_while(&segment, &switch, level, length, args.every);
     }
@@ -84,10 +127,10 @@ fn meant(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
 }
 
 fn say(segment: &Segment, json: bool) -> Result<(), Error> {
-    let Standing { level, end } = segment.standing()?;
+    let LevelSetting { level, end } = segment.level_setting()?;
     let now = segment.clock().now();
     let left = end.map(|end| segment.clock().seconds(end.tick.saturating_sub(now)));
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if json {
         let then = end.map(|end| end.then);
         let row = Row { level, level_left_seconds: left, level_then: then };
@@ -132,7 +175,7 @@ fn for_a_while(
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let said = |text: String| -> Result<(), Error> {
-        let mut out = crate::escape::stdout();
+        let mut out = view::escape::stdout();
         writeln!(out, "{text}")?;
         Ok(out.flush()?)
     };
@@ -182,8 +225,8 @@ fn for_a_while(
 /// A level that is ours until it is put back; a panic puts it back as well.
 struct Held<'s> {
     switch: &'s LevelSwitch,
-    mine: Standing,
-    found: Standing,
+    mine: LevelSetting,
+    found: LevelSetting,
     then: Level,
     segment: &'s Segment,
     ended: bool,
@@ -191,13 +234,13 @@ struct Held<'s> {
 
 impl<'s> Held<'s> {
     fn set(switch: &'s LevelSwitch, segment: &'s Segment, level: Level, length: Duration) -> Self {
-        let found = switch.standing();
+        let found = switch.level_setting();
         let clock = segment.clock();
         let tick = clock.now().saturating_add(clock.ticks(length.as_secs_f64()));
         // If what is found has an end of its own, it is the level after that.
         let then = found.end.map_or(found.level, |end| end.then);
-        let mine = Standing { level, end: Some(LevelEnd { tick, then }) };
-        switch.put(mine);
+        let mine = LevelSetting { level, end: Some(LevelEnd { tick, then }) };
+        switch.apply(mine);
         Self { switch, mine, found, then, segment, ended: false }
     }
 
@@ -207,24 +250,24 @@ impl<'s> Held<'s> {
 
     fn restore(&mut self) -> End {
         self.ended = true;
-        let mut standing = self.switch.standing();
+        let mut setting = self.switch.level_setting();
         // A process of the server takes the end away before it sets the level that follows.
         let began = Instant::now();
-        while standing == (Standing { end: None, ..self.mine }) && began.elapsed() < NAP {
+        while setting == (LevelSetting { end: None, ..self.mine }) && began.elapsed() < NAP {
             std::thread::sleep(Duration::from_millis(1));
-            standing = self.switch.standing();
+            setting = self.switch.level_setting();
         }
-        if standing == self.mine {
+        if setting == self.mine {
             // What was found may have had an end, and that may be still to come.
             let over = self.found.end.is_some_and(|end| end.tick <= self.segment.clock().now());
-            let back = if over { Standing { level: self.then, end: None } } else { self.found };
-            self.switch.put(back);
+            let back = if over { LevelSetting { level: self.then, end: None } } else { self.found };
+            self.switch.apply(back);
             return End::Restored(back.level);
         }
-        if standing.level == self.then {
+        if setting.level == self.then {
             return End::Restored(self.then);
         }
-        End::Taken(standing.level)
+        End::Taken(setting.level)
     }
 }
 

@@ -9,10 +9,22 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use segment::Segment;
 use serde::Serialize;
 
-use crate::cli::LsArgs;
-use crate::columns::Columns;
-use crate::error::Error;
-use crate::target::{self, Found, DEFAULT_FOLDER};
+use clap::Args;
+use error::Error;
+use live::target::{self, Found, DEFAULT_FOLDER};
+use std::path::PathBuf;
+use view::columns::Columns;
+
+/// Arguments of `tally ls`.
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// Look in this folder as well as in /dev/shm; may be repeated
+    #[arg(long, value_name = "FOLDER")]
+    pub directory: Vec<PathBuf>,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// One line of the list; the fields of `--json`.
 #[derive(Debug, Serialize)]
@@ -55,7 +67,7 @@ pub fn run(args: &LsArgs) -> Result<(), Error> {
         }
         rows.extend(target::in_folder(folder).into_iter().map(Row::of));
     }
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &rows)?;
         writeln!(out)?;

@@ -5,39 +5,26 @@
 //! `target` (which segment), `server` (a connection to it), `model` (an interval in words
 //! and numbers), `error` (what failed and how the process ends).
 
-mod chance;
+mod arguments;
 mod cli;
 mod clock;
-mod columns;
 mod cost;
-mod coverage;
 mod demo;
 mod diff;
 mod disable;
 mod enable;
-mod error;
-mod escape;
 mod events;
-mod extension;
+mod exit;
 mod functions;
 mod generate;
-mod hangup;
-mod host;
-mod instrumented;
 mod level;
-mod library;
-mod library_list;
 mod ls;
-mod model;
-mod moment;
 mod record;
 mod report;
 mod serve;
-mod server;
 mod statements;
 mod status;
 mod study;
-mod target;
 mod top;
 
 use std::process::ExitCode;
@@ -49,10 +36,10 @@ use cli::{Cli, Verb};
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return error::usage(&error),
+        Err(error) => return exit::usage(&error),
     };
     let color = cli.use_color();
-    error::exit_code(match &cli.verb {
+    exit::code(match &cli.verb {
         Verb::Demo(args) => demo::run(args, color),
         Verb::Enable(args) => enable::run(args),
         Verb::Disable(args) => disable::run(args),

@@ -8,13 +8,58 @@ use std::sync::Arc;
 use segment::Segment;
 use serde::Serialize;
 
-use crate::cli::StatementsArgs;
-use crate::error::Error;
-use crate::model::panes::{Open, Wish};
-use crate::model::statements::{self, StatementRow, Statements};
-use crate::model::table::{speaks_utf8, wrap};
-use crate::model::units::{duration, percent, whole};
-use crate::target;
+use crate::arguments::interval;
+use clap::Args;
+use error::Error;
+use live::target;
+use std::time::Duration;
+use view::panes::{Open, Wish};
+use view::statements::{self, StatementRow, Statements};
+use view::table::{speaks_utf8, wrap};
+use view::units::{duration, percent, whole};
+use view::{Sort, SortParser};
+
+/// Arguments of `tally statements`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TIME is what the server worked for a statement, from its message to the commit: parse, bind, plan,
+execute and all waits. MEAN to MAX are of executions alone, as pg_stat_statements has them.
+
+Examples:
+  sudo -u postgres tally statements
+  tally statements --sort p99 --limit 5 --database shop
+  tally statements --sort IO:DataFileRead --interval 10
+  tally statements --id -7143523112337563914
+  tally statements --json | jq '.rows[] | [.queryid, .seconds, .query]'")]
+pub struct StatementsArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Order of the rows; also an activity, such as IO:DataFileRead
+    #[arg(long, value_name = "KEY", default_value = "time", value_parser = SortParser)]
+    pub sort: Sort,
+    /// So many of them; 20 unless said otherwise, with --json all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+    /// Only those of this database
+    #[arg(long, value_name = "NAME")]
+    pub database: Option<String>,
+    /// Only those of this user
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Also those nested in others, as in functions
+    #[arg(long)]
+    pub all: bool,
+    /// Everything of one statement, by its query id
+    #[arg(long, value_name = "QUERYID", allow_negative_numbers = true)]
+    pub id: Option<i64>,
+    /// Figures of an interval of this length instead of those since the last reset: seconds, or
+    /// with a unit (500ms, 2s, 1min)
+    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Rows of the table, unless more are asked for.
 const ROWS: u32 = 20;
@@ -106,7 +151,7 @@ fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Resul
         segment: segment.path().display().to_string(),
         statements: all,
     };
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     serde_json::to_writer(&mut out, &json)?;
     Ok(writeln!(out)?)
 }
@@ -124,7 +169,7 @@ fn table(args: &StatementsArgs, all: &Statements) -> Result<(), Error> {
     let limit = args.limit.unwrap_or(ROWS) as usize;
     let shown = &ordered[..limit.min(ordered.len())];
     let width = width(ROOM);
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if let Some(note) = statements::note(Some(all)) {
         for line in wrap(&note, width) {
             writeln!(out, "{line}")?;
@@ -169,7 +214,7 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
 
 /// Everything of each: the same query id may stand in several databases, and be several users'.
 fn pages(all: &Statements, color: bool) -> Result<(), Error> {
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     let width = width(PAGE);
     for row in &all.rows {
         let whole = all.interval_seconds.and_then(|_| all.whole(&row.key));

@@ -150,7 +150,7 @@ fn a_folder_on_a_disk_is_refused_unless_it_is_asked_for() {
     }
     let mut cluster =
         house::plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
-    cluster.account().own(Path::new(&folder)).unwrap();
+    cluster.os_user().chown(Path::new(&folder)).unwrap();
     cluster.append_config(&format!("pg_tally.directory = '{folder}'\n")).unwrap();
     cluster.start().unwrap();
     house::create_views(&cluster);

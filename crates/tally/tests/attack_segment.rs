@@ -23,8 +23,8 @@ const STATS_PER_BOOK: u64 = 80;
 const ENTRIES: u64 = 208;
 const PID_NAMESPACE: u64 = 64;
 const SYSTEM_ID: u64 = 808;
-const FOLD_LOCK: u64 = 1280;
-const FOLD_LOCK_BOOT_NS: u64 = 1288;
+const MERGE_LOCK: u64 = 1280;
+const MERGE_LOCK_BOOT_NS: u64 = 1288;
 
 fn rounds(otherwise: u32) -> u32 {
     std::env::var("PGTALLY_ATTACK_ROUNDS").map_or(otherwise, |text| text.parse().unwrap())
@@ -314,8 +314,8 @@ fn a_stopped_holder_of_the_fold_lock_delays_nobody() {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     };
-    victim.put(FOLD_LOCK_BOOT_NS, &boot_ns.to_ne_bytes());
-    victim.put(FOLD_LOCK, &holder.id().to_ne_bytes());
+    victim.put(MERGE_LOCK_BOOT_NS, &boot_ns.to_ne_bytes());
+    victim.put(MERGE_LOCK, &holder.id().to_ne_bytes());
     let postmaster = i32::try_from(victim.postmaster).unwrap();
     let trace =
         house::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);

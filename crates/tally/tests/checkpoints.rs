@@ -32,7 +32,7 @@ fn start(builder: Builder) -> (Cluster, Client) {
     create_views(&cluster);
     let space = cluster.dir().join("elsewhere");
     std::fs::create_dir(&space).unwrap();
-    cluster.account().own(&space).unwrap();
+    cluster.os_user().chown(&space).unwrap();
     cluster.psql(&format!("create tablespace elsewhere location '{}'", space.display())).unwrap();
     let mut client = cluster.connect().unwrap();
     client
@@ -109,7 +109,7 @@ fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
     client.batch_execute("insert into u select generate_series(1, 20000); checkpoint").unwrap();
     let logs = cluster.dir().join("transactions");
     std::fs::create_dir(&logs).unwrap();
-    cluster.account().own(&logs).unwrap();
+    cluster.os_user().chown(&logs).unwrap();
     let load = Load::Script("insert into t select 1 from pg_sleep(0.004);\n".into());
     let pgbench = cluster.pgbench().load(load).clients(CLIENTS).duration(Duration::from_secs(9));
     let prefix = format!("--log-prefix={}", logs.join("log").display());

@@ -12,7 +12,7 @@ use house::{complaint, output, plain, segment, shared, start, tally};
 use postgres::NoTls;
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
-use segment::{set_level, Level, LevelEnd, LevelSwitch, Segment, Standing};
+use segment::{set_level, Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
 
 fn level(cluster: &Cluster) -> Level {
     Segment::open(&segment(cluster)).unwrap().level().unwrap()
@@ -54,12 +54,12 @@ fn commands_are_counted_at_every_level_and_to_the_last_one() {
     for level in [Level::Off, Level::Waits, Level::Off] {
         set_level(segment.path(), level).unwrap();
         client.simple_query("select 1").unwrap();
-        let before = segment.pulse(slot, counter).unwrap();
+        let before = segment.book_counters(slot, counter).unwrap();
         for _ in 0..700 {
             client.simple_query("select 1").unwrap();
         }
         // The last answer may come before its message is done with, not before it is counted.
-        let after = segment.pulse(slot, counter).unwrap();
+        let after = segment.book_counters(slot, counter).unwrap();
         assert_eq!(after.calls - before.calls, 700, "{level}");
         assert_eq!(after.seq > before.seq, level == Level::Waits, "{level}");
     }
@@ -127,8 +127,9 @@ fn the_cost_of_locks_is_measured_and_a_level_with_an_end_keeps_it() {
     let switch = Segment::open(&segment(&cluster)).unwrap().level_switch().unwrap();
     let hour = Segment::open(&segment(&cluster)).unwrap().clock().ticks(3600.0);
     let tick = Segment::open(&segment(&cluster)).unwrap().clock().now() + hour;
-    let found = Standing { level: Level::Locks, end: Some(LevelEnd { tick, then: Level::Waits }) };
-    switch.put(found);
+    let found =
+        LevelSetting { level: Level::Locks, end: Some(LevelEnd { tick, then: Level::Waits }) };
+    switch.apply(found);
     let data = cluster.data_dir().to_str().unwrap();
     let text = under_load(&cluster, || {
         output(tally().args(["cost", "--level", "locks", "--minutes", "0.05", "--json", data]))
@@ -137,7 +138,7 @@ fn the_cost_of_locks_is_measured_and_a_level_with_an_end_keeps_it() {
     assert_eq!(result["level"], "locks");
     // A select takes locks, which only this level looks at.
     assert!(result.pointer("/on/changes").unwrap().as_f64().unwrap() > 0.0, "{text}");
-    assert_eq!(switch.standing(), found);
+    assert_eq!(switch.level_setting(), found);
 }
 
 #[test]

@@ -39,7 +39,7 @@ struct Look {
     file: (u64, u64),
     totals: BTreeMap<String, (u64, u64)>,
     claimed: u32,
-    lost_folds: u64,
+    lost_merges: u64,
 }
 
 impl Look {
@@ -51,12 +51,12 @@ impl Look {
             file: (meta.ino(), segment.header().created_realtime_ns),
             totals: totals(&snapshot),
             claimed: segment.population().unwrap(),
-            lost_folds: snapshot.overflows.lost_folds,
+            lost_merges: snapshot.overflows.lost_merges,
         }
     }
 
     fn follows(&self, earlier: &Self, kill: u32) {
-        assert_eq!(self.lost_folds, 0, "kill {kill}: a slot was found damaged");
+        assert_eq!(self.lost_merges, 0, "kill {kill}: a slot was found damaged");
         if self.file != earlier.file {
             return;
         }

@@ -162,7 +162,7 @@ fn files_opened_before_the_library_was_loaded_are_known_by_the_servers_names() {
     let cluster = house::start(builder);
     let space = cluster.dir().join("far away");
     std::fs::create_dir(&space).unwrap();
-    cluster.account().own(&space).unwrap();
+    cluster.os_user().chown(&space).unwrap();
     let sql = format!("create tablespace far location '{}'", space.display());
     cluster.psql(&sql).unwrap();
     cluster.psql("create database there tablespace far").unwrap();
@@ -220,7 +220,7 @@ fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does
     if !memory(&space) {
         return;
     }
-    cluster.account().own(&space).unwrap();
+    cluster.os_user().chown(&space).unwrap();
     cluster.start().unwrap();
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();

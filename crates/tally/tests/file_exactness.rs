@@ -487,7 +487,7 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
     assert!(total >= least, "only {total} operations");
     if readings.all_still() {
         same_relations(&of_relations(&relations[1], &relations[0]), &theirs.relations);
-        assert_eq!((relations[1].without_room(), relations[1].restless()), (0, 0));
+        assert_eq!((relations[1].overflow(), relations[1].torn()), (0, 0));
     } else {
         println!("not tested of relations: somebody did not stand still");
     }

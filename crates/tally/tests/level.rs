@@ -15,7 +15,7 @@ use maker::{Maker, Shape, Who, ACCOUNT};
 use rustix::process::{kill_process, Pid, Signal};
 use segment::clock::monotonic_ns;
 use segment::layout::header;
-use segment::{set_level, Level, LevelSwitch, Segment, Standing};
+use segment::{set_level, Level, LevelSetting, LevelSwitch, Segment};
 use tempfile::TempDir;
 
 fn made() -> (TempDir, Maker) {
@@ -91,16 +91,16 @@ fn for_a_while_it_goes_back_to_what_was_found() {
         set_level(&maker.path, found).unwrap();
         let child = for_a_while(&["--for", "1s"], &maker);
         eventually("the level is set", || level(&maker) == Level::Locks);
-        let standing = Segment::open(&maker.path).unwrap().standing().unwrap();
-        assert_eq!(standing.end.map(|end| end.then), Some(found));
+        let setting = Segment::open(&maker.path).unwrap().level_setting().unwrap();
+        assert_eq!(setting.end.map(|end| end.then), Some(found));
         let text = output(tally().arg("level").arg(&maker.path));
         assert!(text.starts_with("locks, for another "), "{text}");
         assert!(text.ends_with(&format!("then {found}\n")), "{text}");
         let (code, text) = said(child);
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains(&format!("level {found} again")), "{text}");
-        let standing = Segment::open(&maker.path).unwrap().standing().unwrap();
-        assert_eq!(standing, Standing { level: found, end: None });
+        let setting = Segment::open(&maker.path).unwrap().level_setting().unwrap();
+        assert_eq!(setting, LevelSetting { level: found, end: None });
     }
     let spent = maker.get_u64(header::LOCKS_TICKS as u64) as f64 * 1e-9;
     assert!((1.9..4.0).contains(&spent), "{spent} s at level locks, of two seconds");
@@ -122,7 +122,7 @@ fn a_signal_ends_it_and_a_kill_leaves_the_end_in_the_segment() {
     eventually("the level is set", || level(&maker) == Level::Locks);
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     said(child);
-    let end = Segment::open(&maker.path).unwrap().standing().unwrap().end.unwrap();
+    let end = Segment::open(&maker.path).unwrap().level_setting().unwrap().end.unwrap();
     assert_eq!(end.then, Level::Waits);
     let left = end.tick - monotonic_ns();
     assert!(left > 0 && left < 60_000_000_000, "{left}");
@@ -142,9 +142,9 @@ fn what_somebody_else_sets_meanwhile_stays() {
     let long = for_a_while(&["--for", "60s"], &maker);
     eventually("the level is set", || level(&maker) == Level::Locks);
     let switch = LevelSwitch::open(&maker.path).unwrap();
-    let before = switch.standing();
+    let before = switch.level_setting();
     assert_eq!(said(for_a_while(&["--for", "200ms"], &maker)).0, Some(0));
-    assert_eq!(switch.standing(), before);
+    assert_eq!(switch.level_setting(), before);
     kill_process(Pid::from_child(&long), Signal::INT).unwrap();
     said(long);
     assert_eq!(level(&maker), Level::Waits);
@@ -205,6 +205,6 @@ fn a_live_servers_processes_follow_and_end_it_when_the_command_is_killed() {
     child.wait().unwrap();
     eventually("the server's processes end it", || {
         client.simple_query("select 1").unwrap();
-        segment.standing().unwrap() == Standing { level: Level::Waits, end: None }
+        segment.level_setting().unwrap() == LevelSetting { level: Level::Waits, end: None }
     });
 }

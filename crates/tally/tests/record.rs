@@ -5,7 +5,7 @@
 //! The recorder is killed at 6 random moments; PGTALLY_KILLS sets another number.
 
 mod house;
-#[path = "../../recording/tests/house/mod.rs"]
+#[path = "../../recording/tests/support/mod.rs"]
 mod recorder;
 
 use std::collections::HashMap;
@@ -67,7 +67,7 @@ impl Running {
 
     fn frames(&self) -> u64 {
         let heads = Recording::open(&self.directory, None)
-            .and_then(|recording| recording.heads(Range::ALL))
+            .and_then(|recording| recording.frame_rows(Range::ALL))
             .unwrap_or_default();
         heads.last().map_or(0, |row| row.frame)
     }
@@ -175,7 +175,7 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     };
     assert_eq!(value("server", "shared_preload_libraries").unwrap(), "pg_tally");
     assert!(value("machine", "kernel").is_some() && value("recorder", "interval").is_some());
-    let heads = recording.heads(Range::ALL).unwrap();
+    let heads = recording.frame_rows(Range::ALL).unwrap();
     assert!(heads.iter().all(|row| row.exact));
     // The kernel counts in ticks of 10 ms: a short row may have none, and one that has some may have
     // them all in the kernel or taken by the hypervisor.
@@ -250,7 +250,7 @@ fn a_server_that_restarts_or_is_down_is_gone_on_with() {
     assert!(gaps.len() >= 2 && gaps.iter().all(|gap| gap.from_us <= gap.time_us), "{gaps:?}");
     // Within a gap there is no interval, and every interval has its length from the clock that
     // nobody sets.
-    let heads = recording.heads(Range::ALL).unwrap();
+    let heads = recording.frame_rows(Range::ALL).unwrap();
     for pair in heads.windows(2).filter(|pair| pair[0].server == pair[1].server) {
         let between = pair[1].monotonic_ns - pair[0].monotonic_ns;
         assert!(between.abs_diff(pair[1].interval_ns) < 1_000_000, "{pair:?}");
@@ -379,7 +379,7 @@ fn a_recorder_that_is_killed_leaves_every_interval_that_was_complete() {
         running.signal(Signal::KILL);
         running.child.wait_with_output().unwrap();
         let recording = open(&directory);
-        let heads = recording.heads(Range::ALL).unwrap();
+        let heads = recording.frame_rows(Range::ALL).unwrap();
         let numbers: Vec<u64> = heads.iter().map(|row| row.frame).collect();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "kill {kill}");
         assert!(numbers.len() as u64 >= seen, "kill {kill}: an interval that was there is gone");
@@ -416,7 +416,7 @@ fn a_full_disk_ends_the_recording_and_what_was_recorded_can_be_read() {
     let output = running.child.wait_with_output();
     let (recording, heads) = match Recording::open(&directory, None) {
         Ok(recording) => {
-            let heads = recording.heads(Range::ALL);
+            let heads = recording.frame_rows(Range::ALL);
             (Some(recording), heads)
         }
         Err(error) => (None, Err(error)),
@@ -454,7 +454,7 @@ fn a_recorder_that_did_not_get_to_run_loses_nothing_and_says_so() {
     let kinds: Vec<&str> = marks.iter().map(|row| &*row.kind).collect();
     assert!(kinds.contains(&"late") && kinds.first() == Some(&"begin"), "{kinds:?}");
     assert_eq!(kinds.last(), Some(&"end"));
-    let longest = recording.heads(Range::ALL).unwrap().iter().map(|row| row.interval_ns).max();
+    let longest = recording.frame_rows(Range::ALL).unwrap().iter().map(|row| row.interval_ns).max();
     assert!(longest.unwrap() >= 2_000_000_000);
     let slept = |frame: &Frame| {
         let all = of_clients(frame);
@@ -484,7 +484,7 @@ fn with_duty_the_level_goes_on_and_off_and_is_restored() {
     running.end();
     let level = Segment::open(&segment(&cluster)).unwrap().level().unwrap();
     assert_eq!(level, segment::Level::Waits);
-    let heads = open(&directory).heads(Range::ALL).unwrap();
+    let heads = open(&directory).frame_rows(Range::ALL).unwrap();
     assert!(heads.iter().all(|row| row.partial));
     assert!(heads.iter().any(|row| !row.exact && row.uninstrumented_ns > 0));
 }
@@ -572,13 +572,14 @@ fn duckdb_and_pandas_read_what_was_merged_and_rolled_up() {
     assert_reads_the_same(&read_back(&python, folder.path()), &sum);
     // Who goes on with it a year later rolls it up.
     let year = recorder::MIDNIGHT + 365 * 24 * 3600 * recorder::SECOND;
-    let mut maker = recorder::Maker::keeping(folder.path(), recording::Keeping::default(), year);
+    let mut maker =
+        recorder::Maker::with_retention(folder.path(), recording::RetentionPolicy::default(), year);
     maker.second();
     maker.time_us += 60 * recorder::SECOND;
     maker.second();
     maker.writer.close().unwrap();
     let rolled = open(folder.path());
-    assert!(rolled.heads(Range::ALL).unwrap().len() < 30);
+    assert!(rolled.frame_rows(Range::ALL).unwrap().len() < 30);
     let sum = rolled.sum(Range::ALL).unwrap();
     assert_reads_the_same(&read_back(&python, folder.path()), &sum);
 }
@@ -606,7 +607,7 @@ fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
     let recording = open(&directory);
     let sum = recording.sum(Range::ALL).unwrap();
     assert_reads_the_same(&read, &sum);
-    let heads = recording.heads(Range::ALL).unwrap();
+    let heads = recording.frame_rows(Range::ALL).unwrap();
     let frames = &read["frames"];
     let ns = |of: fn(&recording::FrameRow) -> u64| heads.iter().map(of).sum::<u64>();
     assert_eq!(frames[0].as_u64(), Some(heads.len() as u64));

@@ -21,8 +21,8 @@ fn counters_of_two_scrapes_differ_by_exactly_what_was_done() {
     let grown = |name: &str| field(&after, name) - field(&before, name);
     assert_eq!(grown("pgtally_commits_total"), 120.0);
     assert_eq!(
-        grown("pgtally_commit_seconds_count{how=\"led\"}")
-            + grown("pgtally_commit_seconds_count{how=\"carried\"}"),
+        grown("pgtally_commit_seconds_count{how=\"leader\"}")
+            + grown("pgtally_commit_seconds_count{how=\"group_committed\"}"),
         120.0
     );
     // Seven commands a transaction.
@@ -93,23 +93,23 @@ fn promtool_accepts_the_metrics_and_prometheus_keeps_the_same_figures() {
         house::eventually("Prometheus has scraped", || {
             prometheus.query("pgtally_commits_total") == Some(commits)
         });
-        let led = field(&ours, "pgtally_commit_seconds_count{how=\"led\"}");
-        let sum = field(&ours, "pgtally_commit_seconds_sum{how=\"led\"}");
+        let led = field(&ours, "pgtally_commit_seconds_count{how=\"leader\"}");
+        let sum = field(&ours, "pgtally_commit_seconds_sum{how=\"leader\"}");
         let name = "pgtally_commit_seconds";
         let (count, seconds) = if native {
             (
-                format!("histogram_count({name}{{how=\"led\"}})"),
-                format!("histogram_sum({name}{{how=\"led\"}})"),
+                format!("histogram_count({name}{{how=\"leader\"}})"),
+                format!("histogram_sum({name}{{how=\"leader\"}})"),
             )
         } else {
-            (format!("{name}_count{{how=\"led\"}}"), format!("{name}_sum{{how=\"led\"}}"))
+            (format!("{name}_count{{how=\"leader\"}}"), format!("{name}_sum{{how=\"leader\"}}"))
         };
         assert_eq!(prometheus.query(&count), Some(led));
         assert_eq!(prometheus.query(&seconds), Some(sum));
         let median = if native {
-            format!("histogram_quantile(0.5, {name}{{how=\"led\"}})")
+            format!("histogram_quantile(0.5, {name}{{how=\"leader\"}})")
         } else {
-            format!("histogram_quantile(0.5, sum by (le) ({name}_bucket{{how=\"led\"}}))")
+            format!("histogram_quantile(0.5, sum by (le) ({name}_bucket{{how=\"leader\"}}))")
         };
         let median = prometheus.query(&median).unwrap();
         assert!(median > 0.0 && median < sum, "{median}");

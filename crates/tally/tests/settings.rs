@@ -68,7 +68,7 @@ fn no_client_shapes_the_segment() {
     let before = std::fs::metadata(&path).unwrap();
     let elsewhere = cluster.dir().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
-    cluster.account().own(&elsewhere).unwrap();
+    cluster.os_user().chown(&elsewhere).unwrap();
     for setting in [
         "max_events=16",
         "max_relations=1000000",

@@ -87,7 +87,7 @@ fn raw(cluster: &Cluster, database: &str, bytes: &[u8]) -> String {
     std::fs::write(file.path(), bytes).unwrap();
     let psql = cluster.binaries().program("psql");
     let output = cluster
-        .account()
+        .os_user()
         .command(&psql, cluster.dir())
         .args(["-X", "-q", "-U", "postgres", "-p", &cluster.port().to_string(), "-d", database])
         .arg("-h")

@@ -380,8 +380,8 @@ fn under_everything_at_once_nothing_crashes_hangs_or_stays_held() {
         segment.population().unwrap() as usize <= cluster.processes().len() + 1
     });
     let snapshot = segment.snapshot(None).unwrap();
-    assert_eq!(snapshot.overflows.lost_folds, 0, "a slot was found damaged");
-    assert!(!snapshot.stuck_fold);
+    assert_eq!(snapshot.overflows.lost_merges, 0, "a slot was found damaged");
+    assert!(!snapshot.stuck_merge);
     for book in &snapshot.books {
         assert!(!book.torn, "slot {} could not be read consistently", book.slot);
         let (accounts, lived) = (book.accounted(&snapshot.directory), book.now - book.born);

@@ -99,7 +99,8 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
         intervals.iter().map(|interval| interval["commits"][name].as_u64().unwrap()).sum()
     };
     assert_eq!(commits("count"), COMMITS);
-    let led: u64 = intervals.iter().map(|i| i["commits"]["led"]["count"].as_u64().unwrap()).sum();
+    let led: u64 =
+        intervals.iter().map(|i| i["commits"]["leader"]["count"].as_u64().unwrap()).sum();
     let syncs = total("files", &[("file", "wal"), ("operation", "sync")], "count");
     assert!(led > 0 && syncs as u64 >= led, "{led} led, {syncs} syncs");
     assert_eq!(syncs as u64, commits("flushes"));
@@ -175,7 +176,7 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
 fn devices(interval: &Value, data: &std::path::Path, tablespace: u32) {
     let devices = &interval["io"]["devices"];
     assert_eq!(interval["io"]["devices_problem"], Value::Null);
-    let places = devices["places"].as_array().unwrap();
+    let places = devices["locations"].as_array().unwrap();
     assert_eq!(places[0]["path"], data.to_str().unwrap());
     let other = places.iter().find(|place| place["oid"] == tablespace);
     assert!(other.is_some(), "{places:?}");

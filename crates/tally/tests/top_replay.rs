@@ -4,7 +4,7 @@
 #![allow(missing_docs)]
 
 mod house;
-#[path = "../../recording/tests/house/mod.rs"]
+#[path = "../../recording/tests/support/mod.rs"]
 mod recorder;
 
 use std::path::{Path, PathBuf};

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Made-up clocks, each with one known fault, and a made-up machine for them.
+//! Simulated clocks with one known fault each, and a simulated machine.
 //!
-//! All clocks of a machine show the same counter, which every reading advances. So their readings
-//! are in the order in which they are made, whichever threads make them, and nothing depends on
-//! how fast the real machine is.
+//! All clocks of a machine show the same counter, which every reading advances. So readings are in
+//! the order in which threads make them, and nothing depends on the speed of the real machine.
 
 use std::cell::Cell;
 use std::io;
@@ -11,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clock::{measure, Bench, Platform, Report, Roles, Scope, Source, System};
+use clock::{measure, Platform, Report, Roles, Scope, Setup, Source, System};
 
 thread_local! {
-    /// Where the thread takes itself to be.
+    /// The processor to which the thread is bound.
     static PROCESSOR: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -24,21 +23,21 @@ const START: u64 = 1 << 40;
 /// A fault.
 #[derive(Debug, Clone, Copy)]
 pub enum Fault {
-    /// There is none.
+    /// No fault.
     None,
-    /// Each so-manieth reading is so many ns too early; on this processor only, if one is given.
+    /// Every `every`th reading is `by` ns too early; only on this processor, if one is given.
     Back { every: u64, by: u64, on: Option<u32> },
-    /// This processor's readings are so many ns off.
+    /// This processor's readings are off by `by` ns.
     Skew { processor: u32, by: i64 },
-    /// It advances by so many ns at once.
+    /// It advances by `step` ns at once.
     Coarse { step: u64 },
-    /// It goes faster by so many millionths.
+    /// It is too fast.
     Fast { ppm: f64 },
-    /// It goes faster and faster.
+    /// It gets faster and faster.
     EverFaster,
-    /// It does not go.
+    /// It never advances.
     Still,
-    /// After so many readings so many ns are gone; with or without a dispatch of the thread.
+    /// After `every` readings `ns` pass at once, with or without a dispatch of the thread.
     Gap { every: u64, ns: u64, dispatched: bool },
 }
 
@@ -49,13 +48,13 @@ pub struct Machine {
     dispatches: Arc<AtomicU64>,
     /// Its processors.
     pub processors: Vec<u32>,
-    /// Those that no thread may be bound to.
+    /// Processors to which no thread may be bound.
     pub refused: Vec<u32>,
-    /// It does not tell of dispatches.
+    /// It does not count dispatches.
     pub silent: bool,
 }
 
-/// A machine of so many processors.
+/// A machine with this number of processors.
 pub fn machine(processors: u32) -> Machine {
     Machine {
         ns: Arc::new(AtomicU64::new(START)),
@@ -75,22 +74,22 @@ pub struct MadeUp {
 }
 
 impl Machine {
-    /// A clock of it.
+    /// A clock of this machine.
     pub fn clock(&self, name: &'static str, cost: u64, fault: Fault) -> Box<dyn Source> {
         let readings = AtomicU64::new(0);
         Box::new(MadeUp { name, machine: self.clone(), cost, fault, readings })
     }
 
-    /// Test a clock with this fault, which is the server's, beside a sound one.
+    /// Test a server's clock with this fault, and a sound one.
     pub fn test(&self, cost: u64, fault: Fault) -> Report {
         self.test_all(vec![self.clock("tested", cost, fault), self.clock("sound", 10, Fault::None)])
     }
 
-    /// Test these; the first is the server's and pg_tally's, the second is the reference.
+    /// Test these clocks: the first is the server's and pg_tally's, the second is the reference.
     pub fn test_all(&self, sources: Vec<Box<dyn Source>>) -> Report {
-        let bench =
-            Bench { sources: &sources, reference: Some(1), server: Some(0), platform: self };
-        let findings = measure(&bench, Duration::from_millis(60), &mut |_, _| {});
+        let setup =
+            Setup { sources: &sources, reference: Some(1), server: Some(0), platform: self };
+        let findings = measure(&setup, Duration::from_millis(60), &mut |_, _| {});
         let roles = Roles {
             server: sources[0].name().into(),
             pgtally: sources[0].name().into(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Files whose mount no table shows: real ones, with tables and devices that are made up.
+//! Real files whose mount no table lists, with made-up tables and devices.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -7,7 +7,7 @@ use rustix::fs::{major, minor};
 
 use super::*;
 
-/// A data directory below a folder that also holds a /proc and a /sys, none of which lists it.
+/// A data directory beside a made-up /proc and /sys that do not list its mount.
 struct Jail {
     dir: tempfile::TempDir,
     system: System,
@@ -18,21 +18,24 @@ struct Jail {
 impl Jail {
     fn new() -> Jail {
         let dir = tempfile::tempdir().expect("a directory");
-        let system =
-            System { proc: dir.path().join("proc"), sys: dir.path().join("sys"), own: true };
+        let system = System {
+            proc: process::Proc::at(dir.path().join("proc")),
+            sys: dir.path().join("sys"),
+            own: true,
+        };
         let device = std::fs::metadata(dir.path()).expect("a directory").dev();
-        let seen = View::own(&system).see(dir.path()).expect("a directory");
+        let found = Root::own(&system).find(dir.path()).expect("a directory");
         let number = DeviceNumber { major: major(device), minor: minor(device) };
-        let jail = Jail { system, number, mount_id: seen.mount_id, dir };
-        std::fs::create_dir_all(jail.dir.path().join("data/pg_tblspc")).expect("a folder");
-        // What a chroot sees: /proc and the like, and not what it stands on.
+        let jail = Jail { system, number, mount_id: found.mount_id, dir };
+        std::fs::create_dir_all(jail.dir.path().join("data/pg_tblspc")).expect("a directory");
+        // What a chroot sees: /proc and the like, and not its own mount.
         jail.file("proc/self/mountinfo", "90 80 0:4 / /proc rw - proc proc rw\n");
         jail
     }
 
     fn file(&self, path: &str, text: &str) {
         let path = self.dir.path().join(path);
-        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
         std::fs::write(path, text).expect("a file");
     }
 
@@ -40,18 +43,18 @@ impl Jail {
     fn file_system(&self) -> FileSystem {
         let devices = Devices::resolve(&self.system, &self.dir.path().join("data"), None);
         assert_eq!(devices.notes, Vec::<String>::new());
-        assert_eq!(devices.places[0].problem, None);
-        devices.file_systems[devices.places[0].file_system.expect("a file system")].clone()
+        assert_eq!(devices.locations[0].problem, None);
+        devices.file_systems[devices.locations[0].file_system.expect("a file system")].clone()
     }
 }
 
 #[test]
-fn a_file_whose_mount_no_table_shows_has_the_device_that_stat_says() {
+fn a_file_on_an_unlisted_mount_has_the_device_that_stat_reports() {
     let jail = Jail::new();
     let found = jail.file_system();
     assert_eq!((found.number, found.listed), (jail.number, false));
     assert_eq!(jail.mount_id.unwrap_or(found.mount_id), found.mount_id);
-    // This /sys shows no device at all.
+    // This /sys lists no device.
     assert!(matches!(found.backing, Backing::None { .. }), "{found:?}");
     if jail.number.is_anonymous() {
         return;
@@ -64,7 +67,7 @@ fn a_file_whose_mount_no_table_shows_has_the_device_that_stat_says() {
 }
 
 #[test]
-fn another_mount_of_the_same_device_tells_its_type_and_source() {
+fn an_unlisted_mount_has_type_and_source_of_another_mount_of_its_device() {
     let jail = Jail::new();
     let number = jail.number;
     let line = format!("91 80 {number} /srv /srv rw - xfs /dev/mapper/vg-pg rw\n");
@@ -76,7 +79,7 @@ fn another_mount_of_the_same_device_tells_its_type_and_source() {
 }
 
 #[test]
-fn the_first_process_may_see_the_mount() {
+fn process_1_may_list_the_mount() {
     let jail = Jail::new();
     let Some(id) = jail.mount_id else {
         println!("not tested: this kernel does not number mounts");

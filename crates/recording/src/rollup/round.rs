@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Times of old intervals are kept in so many figures as anybody looks at; sums lose none.
+//! Times of old intervals are rounded to the digits that anyone reads; sums stay exact.
 //!
-//! The nanoseconds of a second's time are chance, and chance takes room: two thirds of a recording
-//! were made of it. So each time of a rolled-up hour has at most [`DIGITS`] binary digits of its
-//! own. What is cut off goes to later times of the same series that it is small against, and what
-//! is then left to the greatest: the sum of the hour is what it was, to the nanosecond.
+//! The last digits of a time are noise, which does not compress: without rounding they were two
+//! thirds of a recording. So each time of a rolled-up hour keeps [`DIGITS`] binary digits. The
+//! remainder is added to later, larger times of the same series, and what is left in the end to the
+//! largest: the sum of the hour stays the same to the nanosecond.
 
 use crate::batch::Batch;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Binary digits that are kept of a time: it is off by half a step, and by another half where it took
-/// over what was cut off before, so by 1 in 1,024 at most.
+/// Binary digits of a rounded time: it is off by half a step, and by another half where a remainder
+/// was added, so by 1/1,024 at most.
 const DIGITS: u32 = 11;
 
-/// The step in which a time is kept.
+/// The step to which a time is rounded.
 fn step(n: i128) -> i128 {
     let digits = i128::BITS - n.unsigned_abs().leading_zeros();
     1 << digits.saturating_sub(DIGITS)
 }
 
-/// Round the times of one series, which are in the order of time.
+/// Round the times of one series, in the order of time.
 fn round(times: &mut [i128]) {
     let mut left = 0;
     for time in times.iter_mut() {
@@ -35,12 +35,12 @@ fn round(times: &mut [i128]) {
         *time = (exact + step / 2).div_euclid(step) * step;
         left += exact - *time;
     }
-    if let Some(greatest) = times.iter_mut().max_by_key(|time| time.unsigned_abs()) {
-        *greatest += left;
+    if let Some(largest) = times.iter_mut().max_by_key(|time| time.unsigned_abs()) {
+        *largest += left;
     }
 }
 
-/// Round times, series by series; those of a series come in the order of time.
+/// Round times series by series; each series' times come in the order of time.
 fn each<'r, K: Hash + Eq, N: Copy + Into<i128> + TryFrom<i128> + 'r>(
     cells: impl Iterator<Item = (K, &'r mut N)>,
 ) {
@@ -52,13 +52,13 @@ fn each<'r, K: Hash + Eq, N: Copy + Into<i128> + TryFrom<i128> + 'r>(
         let mut times: Vec<i128> = cells.iter().map(|cell| (**cell).into()).collect();
         round(&mut times);
         for (cell, time) in cells.into_iter().zip(times) {
-            // Rounding may lead over the end of the type only where that was damaged.
+            // Rounding leaves the range of the type only if the time was damaged.
             *cell = N::try_from(time).unwrap_or(*cell);
         }
     }
 }
 
-/// Round what is most of an hour's rows.
+/// Round the times of statistics and of statements' accounts: most of an hour's rows.
 pub(super) fn apply(batch: &mut Batch) {
     let times = batch.statistics.iter_mut().filter(|row| row.series.is_time());
     each(times.map(|row| (row.series.clone(), &mut row.total)));
@@ -72,11 +72,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn short_times_stay_and_long_ones_lose_their_last_figures() {
+    fn short_times_stay_and_long_ones_lose_their_last_digits() {
         let mut times = [0, 1, 2047, 1_000_000_007, 17, 0];
         round(&mut times);
         assert_eq!((times[0], times[1], times[2], times[4], times[5]), (0, 1, 2047, 17, 0));
-        assert_eq!(times[3], 1_000_000_007, "the greatest has what is left");
+        assert_eq!(times[3], 1_000_000_007, "the largest has what is left");
         let mut times = [1_000_000_007, 1_000_000_007, 5];
         round(&mut times);
         assert_eq!(times.iter().sum::<i128>(), 2_000_000_019);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_longer_time_has_left_is_not_too_much_for_a_shorter_one() {
+    fn a_remainder_that_is_large_for_the_next_time_waits_for_a_larger_one() {
         let mut times = [2077 << 2, 3085 << 3, 2099 << 1];
         round(&mut times);
         assert!((times[2] - 4198).abs() <= 4, "{times:?}");
@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_stay_and_no_time_is_off_by_much(
+        fn sums_stay_exact_and_times_nearly_so(
             times in prop::collection::vec((0u32..50, -1i64..1 << 12), 1..500)
         ) {
             let times: Vec<i128> = times
@@ -102,11 +102,13 @@ mod tests {
             let mut rounded = times.clone();
             round(&mut rounded);
             prop_assert_eq!(times.iter().sum::<i128>(), rounded.iter().sum::<i128>());
-            let greatest = rounded.iter().map(|n| n.abs()).max().unwrap_or(0);
-            for (before, after) in times.iter().zip(&rounded) {
-                let off = (before - after).abs();
-                let allowed = if after.abs() == greatest { before.abs() / 100 } else { before.abs() / 1000 };
-                prop_assert!(off <= allowed.max(1), "{} {}", before, after);
+            let largest = rounded.iter().map(|n| n.abs()).max().unwrap_or(0);
+            let off = |(before, after): (&i128, &i128)| ((before - after).abs(), before.abs());
+            let exceeding: Vec<_> = times.iter().zip(&rounded).map(off).filter(|(off, time)| *off > (time / 1000).max(1)).collect();
+            // Only the largest time takes what is left in the end. It need not be the largest any more.
+            prop_assert!(exceeding.len() <= 1, "{:?}", exceeding);
+            for (off, time) in exceeding {
+                prop_assert!(off <= time / 100 && time >= largest / 100 * 99, "{} {}", off, time);
             }
         }
     }

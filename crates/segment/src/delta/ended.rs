@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What the sessions did that are no more: by kind of process and statistic, the growth of the
-//! groups and of the slots that are not folded yet, less what these sessions had before.
+//! groups and of the slots that are not merged yet, less what these sessions had before.
 
-use super::{extremes, is_account, take_back, KindTotals, Total};
+use super::kinds::KindTotals;
+use super::moved::take_back;
 use crate::book::{Book, Head, Life};
 use crate::directory::StatId;
 use crate::histogram::Histogram;
 use crate::snapshot::Snapshot;
+use crate::total::{extremes, Total};
 
 /// A sum that is put together of parts and of what is taken off.
 #[derive(Clone, Default)]
@@ -43,7 +45,7 @@ impl Kind<'_> {
             let (Some(sum), Some(total)) = (self.sums.get_mut(at), self.totals.get_mut(at)) else {
                 continue;
             };
-            let (first, counts) = book.shelf.get(head.place);
+            let (first, counts) = book.histograms.get(head.histogram);
             let numbers = [head.count, head.total, head.amount, head.follows].map(i128::from);
             for (sum, number) in sum.numbers.iter_mut().zip(numbers) {
                 *sum += if now { number } else { -number };
@@ -89,8 +91,8 @@ pub(super) fn ended(
         }
     }
     if let Some(previous) = previous {
-        let gone = previous.books.iter().filter(|p| !is_session(p));
-        for book in previous.groups.iter().chain(gone) {
+        let ended = previous.books.iter().filter(|p| !is_session(p));
+        for book in previous.groups.iter().chain(ended) {
             kind_of(&mut kinds, book, size).add(book, false);
             for (sum, &n) in call_sums.iter_mut().zip(&book.calls) {
                 *sum -= i128::from(n);
@@ -111,7 +113,7 @@ pub(super) fn ended(
 fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
     let owed = |sums: &[Sum]| -> i128 {
         let accounts = sums.iter().enumerate();
-        let accounts = accounts.filter(|(id, _)| is_account(&snapshot.directory, *id as StatId));
+        let accounts = accounts.filter(|(id, _)| snapshot.directory.is_account(*id as StatId));
         accounts.map(|(_, sum)| (-sum.numbers[1]).max(0)).sum()
     };
     let moved = owed(&kind.sums);
@@ -120,7 +122,7 @@ fn return_moved(kind: &mut Kind<'_>, snapshot: &Snapshot) {
     }
     let mut held: Vec<(StatId, u64)> = (0..)
         .zip(&kind.sums)
-        .filter(|(id, _)| is_account(&snapshot.directory, *id))
+        .filter(|(id, _)| snapshot.directory.is_account(*id))
         .map(|(id, sum)| (id, positive(sum.numbers[1])))
         .collect();
     let whole: i128 = held.iter().map(|(_, total)| i128::from(*total)).sum();
@@ -156,14 +158,14 @@ fn share_deficits(kinds: &mut [Kind<'_>], snapshot: &Snapshot) {
                 *n -= part;
                 lacking -= part;
             }
-            if number == 1 && is_account(&snapshot.directory, stat as StatId) {
+            if number == 1 && snapshot.directory.is_account(stat as StatId) {
                 owed += lacking;
             }
         }
     }
     let accounts = kinds.iter_mut().flat_map(|kind| (0..).zip(&mut kind.sums));
     let mut held: Vec<(StatId, &mut i128)> = accounts
-        .filter(|(id, _)| is_account(&snapshot.directory, *id))
+        .filter(|(id, _)| snapshot.directory.is_account(*id))
         .map(|(id, sum)| (id, &mut sum.numbers[1]))
         .collect();
     held.sort_by_key(|(_, ticks)| std::cmp::Reverse(**ticks));

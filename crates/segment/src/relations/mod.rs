@@ -2,7 +2,7 @@
 //! Relations: what was done to the files of each, since the last reset or in an interval.
 //!
 //! Every session counts in places of its own; what leaves these is added to one table. A reading
-//! is table and places together (`read`).
+//! is the table and the local entries together (`read`).
 
 mod read;
 
@@ -10,7 +10,7 @@ use crate::layout::{file_sums, relation, u32_at, u64_at, RELATION_OPERATIONS};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// What names a relation's fork. All zero: what found no room, and relations that are gone.
+/// What names a relation's fork. All zero: relations without an entry of their own, and unlinked ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelationKey {
     /// The tablespace's number.
@@ -130,8 +130,8 @@ pub struct Relations {
     second: f64,
     capacity: u32,
     entries: u32,
-    without_room: u64,
-    restless: u32,
+    overflow: u64,
+    torn: u32,
     databases: HashMap<u32, String>,
 }
 
@@ -158,7 +158,7 @@ pub struct RelationRow {
     pub tablespace: Option<u32>,
     /// The database's number; `None` also where all share it.
     pub database_id: Option<u32>,
-    /// Its name, as a session has told it.
+    /// Its name, as a session reported it.
     pub database: Option<String>,
     /// The number in the file's name.
     pub relfilenode: Option<u32>,
@@ -183,29 +183,29 @@ pub struct RelationRow {
 }
 
 impl Relations {
-    /// Relations for which the table has room.
+    /// Relations that fit into the table.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Relations in the table, those that are gone included.
+    /// Relations in the table, unlinked ones included.
     pub fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// How often a relation found no room, since the segment was made; it goes with the others.
-    pub fn without_room(&self) -> u64 {
-        self.without_room
+    /// How often a relation found no free entry since the segment was made; it counts with the others.
+    pub fn overflow(&self) -> u64 {
+        self.overflow
     }
 
     /// Relations that did not come to rest and were read as they are.
-    pub fn restless(&self) -> u32 {
-        self.restless
+    pub fn torn(&self) -> u32 {
+        self.torn
     }
 
     /// What was done since `earlier`, or since the last reset; most time first.
     ///
-    /// A relation that was there and is not has gone to the others, with all it had.
+    /// A relation that was there and is not now counts with the others, with all it had.
     pub fn since(&self, earlier: Option<&Relations>) -> Vec<RelationRow> {
         let earlier = earlier.filter(|earlier| earlier.resets == self.resets);
         let mut moved = Sums::default();
@@ -290,8 +290,8 @@ mod tests {
             second: 1.0,
             capacity: 10,
             entries: 0,
-            without_room: 0,
-            restless: 0,
+            overflow: 0,
+            torn: 0,
             databases: HashMap::from([(5, "shop".to_string())]),
         }
     }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_gone_to_the_others_is_not_theirs_anew() {
+    fn what_moved_to_the_others_is_not_counted_again() {
         let before = relations(&[(0, 3, 5), (16384, 100, 50), (16385, 7, 9)]);
         // 16384 did two more reads before its entry served another; 16385's begins again
         let now = relations(&[(0, 3 + 102 + 7, 50), (16385, 1, 9)]);

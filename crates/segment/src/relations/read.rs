@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How table and places are read together, each operation counted once.
+//! How the table and the local entries are read together, each operation counted once.
 //!
-//! Concurrency contract. A place says that it is leaving before the entry's `folds` grows, and is
-//! free only when all of it was added. So `folds` is noted, the places are copied, then the entry;
-//! where `folds` is the same then, and no place was leaving, each sum was in one of the two. What
-//! did not come to rest is read again.
+//! Concurrency contract. A local entry is marked as being flushed before the shared entry's `flushes` grows, and
+//! is free only when all its sums were added. So `flushes` is noted, the local entries are copied, then the
+//! shared entry; where `flushes` is the same then, and no local entry was being flushed, each sum was in one
+//! of the two. What did not come to rest is read again.
 
 use super::{RelationKey, Relations, Sums};
 use crate::error::Error;
-use crate::layout::{self, book, entry, header, relation, relation_place, text_at, u32_at, u64_at};
+use crate::header::RelationRegions;
+use crate::layout::{self, book, entry, header, local_relation, relation, text_at, u32_at, u64_at};
 use crate::level::resets_of_word;
-use crate::segment::{RelationRegions, Segment};
-use crate::statements::quiet::{Tries, TwoCopies};
+use crate::segment::Segment;
+use crate::statements::seqlock::{Tries, TwoCopies};
 use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::time::Duration;
@@ -25,17 +26,17 @@ const PAUSE: Duration = Duration::from_micros(100);
 #[derive(Default)]
 struct Kept {
     sums: HashMap<u32, Sums>,
-    /// Entries of which a place is being laid down.
+    /// Entries of which a local entry is being flushed.
     leaving: Vec<u32>,
 }
 
 impl Kept {
-    fn add(&mut self, place: &[u8]) {
-        let entry = u32_at(place, relation_place::ENTRY);
-        match u32_at(place, relation_place::STATE) {
+    fn add(&mut self, local: &[u8]) {
+        let entry = u32_at(local, local_relation::ENTRY);
+        match u32_at(local, local_relation::STATE) {
             0 => {}
             1 => {
-                let sums = Sums::of(place, relation_place::SUMS, relation_place::FAILED);
+                let sums = Sums::of(local, local_relation::SUMS, local_relation::FAILED);
                 self.sums.entry(entry).or_default().add(&sums);
             }
             _ => self.leaving.push(entry),
@@ -57,8 +58,8 @@ impl Segment {
             second: 1.0 / self.clock.ticks_per_second(),
             capacity: regions.table.count - 1,
             entries: 0,
-            without_room: u64_at(&live, header::OVERFLOW_RELATIONS),
-            restless: 0,
+            overflow: u64_at(&live, header::OVERFLOW_RELATIONS),
+            torn: 0,
             databases: HashMap::new(),
         };
         let mut slots = Vec::new();
@@ -71,7 +72,7 @@ impl Segment {
             {
                 relations.databases.insert(id, text_at(bytes, entry::DATABASE, 64));
             }
-            if index < count && u32_at(bytes, entry::RELATION_PLACES) != 0 {
+            if index < count && u32_at(bytes, entry::LOCAL_RELATIONS) != 0 {
                 slots.push(index);
             }
         })?;
@@ -82,7 +83,7 @@ impl Segment {
             let left =
                 self.read_round(&regions, &slots, &tries, &mut wanted, last, &mut relations)?;
             if last {
-                relations.restless = left;
+                relations.torn = left;
             }
             if left == 0 || last {
                 break;
@@ -104,11 +105,11 @@ impl Segment {
         into: &mut Relations,
     ) -> Result<u32, Error> {
         let mut before = Vec::with_capacity(wanted.len());
-        self.each_entry(regions.table, relation::FOLDS + 8, |_, bytes| {
-            before.push(u64_at(bytes, relation::FOLDS));
+        self.each_entry(regions.table, relation::FLUSHES + 8, |_, bytes| {
+            before.push(u64_at(bytes, relation::FLUSHES));
         })?;
         fence(Ordering::Acquire);
-        let kept = self.read_places(regions, slots, into.resets, tries)?;
+        let kept = self.read_local(regions, slots, into.resets, tries)?;
         fence(Ordering::Acquire);
         let mut entries = Vec::new();
         self.each_entry(regions.table, relation::SIZE, |number, bytes| {
@@ -121,8 +122,8 @@ impl Segment {
         })?;
         fence(Ordering::Acquire);
         let mut after = Vec::with_capacity(wanted.len());
-        self.each_entry(regions.table, relation::FOLDS + 8, |_, bytes| {
-            after.push(u64_at(bytes, relation::FOLDS));
+        self.each_entry(regions.table, relation::FLUSHES + 8, |_, bytes| {
+            after.push(u64_at(bytes, relation::FLUSHES));
         })?;
         let mut left = 0;
         for (number, entry) in entries {
@@ -146,7 +147,7 @@ impl Segment {
         Ok(left)
     }
 
-    fn read_places(
+    fn read_local(
         &self,
         regions: &RelationRegions,
         slots: &[u32],
@@ -162,16 +163,16 @@ impl Segment {
             if u32_at(&seen, 0) != resets {
                 continue;
             }
-            let at = regions.places.entry(slot);
-            let used = |bytes: &[u8]| u32_at(bytes, relation_place::STATE) != 0;
-            let (count, size) = (layout::RELATION_PLACES, relation_place::SIZE);
+            let at = regions.local.entry(slot);
+            let used = |bytes: &[u8]| u32_at(bytes, local_relation::STATE) != 0;
+            let (count, size) = (layout::LOCAL_RELATIONS, local_relation::SIZE);
             self.read_twice(at, count, size, used, &mut copies, |_| Ok(()))?;
-            for (place, (bytes, rests)) in (0u64..).zip(copies.each(size)) {
+            for (index, (bytes, rests)) in (0u64..).zip(copies.each(size)) {
                 if rests {
                     kept.add(bytes);
                 } else if used(bytes) {
-                    let mut bytes = [0u8; relation_place::SIZE];
-                    self.read_under_seq(at + place * size as u64, &mut bytes, tries)?;
+                    let mut bytes = [0u8; local_relation::SIZE];
+                    self.read_under_seq(at + index * size as u64, &mut bytes, tries)?;
                     kept.add(&bytes);
                 }
             }

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What sessions keep of statements for themselves, and what each works for now.
 //!
-//! Concurrency contract. A place is copied between two readings of its seq that are equal and
-//! even. A place that is freed keeps what it holds; only its state changes, outside of seq.
+//! Concurrency contract. A local entry is copied between two readings of its seq that are equal and
+//! even. A local entry that is freed keeps what it holds; only its state changes, outside of seq.
 
 use super::key::StatementKey;
-use super::quiet::{Tries, TwoCopies};
+use super::seqlock::{Tries, TwoCopies};
 use super::sums::{parts_of, RawPart, Sums};
 use crate::error::Error;
-use crate::layout::{self, book, cached, current, entry, head, i32_at, state, u32_at, u64_at};
-use crate::segment::{Segment, StatementRegions};
+use crate::header::StatementRegions;
+use crate::layout::{
+    self, book, current, entry, head, i32_at, local_statement, state, u32_at, u64_at,
+};
+use crate::segment::Segment;
 use std::sync::atomic::{fence, Ordering};
 
-/// A copy of a place that is in use.
+/// A copy of a local entry that is in use.
 #[derive(Debug, Clone)]
 pub(super) struct Cached {
     pub slot: u32,
-    pub place: u32,
+    pub index: u32,
     pub generation: u64,
     pub key: StatementKey,
     pub sums: Sums,
@@ -24,23 +27,24 @@ pub(super) struct Cached {
 }
 
 impl Cached {
-    /// The place in `bytes`, unless it is free or a reset has emptied it.
-    fn of(slot: u32, place: u32, bytes: &[u8]) -> Option<Cached> {
-        let generation = u64_at(bytes, cached::GENERATION);
-        let used = u32_at(bytes, cached::STATE) == 1 && u64_at(bytes, cached::DROP) != generation;
+    /// The local entry in `bytes`, unless it is free or a reset has emptied it.
+    fn of(slot: u32, index: u32, bytes: &[u8]) -> Option<Cached> {
+        let generation = u64_at(bytes, local_statement::GENERATION);
+        let used = u32_at(bytes, local_statement::STATE) == 1
+            && u64_at(bytes, local_statement::DROP) != generation;
         used.then(|| Cached {
             slot,
-            place,
+            index,
             generation,
-            key: StatementKey::of(bytes, cached::KEY),
-            sums: Sums::of_place(bytes),
-            parts: parts_of(bytes, cached::PARTS, layout::PARTS).collect(),
+            key: StatementKey::of(bytes, local_statement::KEY),
+            sums: Sums::of_local(bytes),
+            parts: parts_of(bytes, local_statement::PARTS, layout::PARTS).collect(),
         })
     }
 
-    /// What the log of a set says when this use of the place is laid down.
+    /// What the log of a set holds once this use of the local entry was flushed.
     pub fn item(&self) -> u64 {
-        self.generation << 24 | u64::from(self.place) << 16 | u64::from(self.slot)
+        self.generation << 24 | u64::from(self.index) << 16 | u64::from(self.slot)
     }
 }
 
@@ -77,7 +81,7 @@ pub(super) struct Owner {
     /// Claimed, and not ended.
     pub live: bool,
     /// Places that have memory.
-    pub places: u32,
+    pub local_entries: u32,
 }
 
 impl Owner {
@@ -87,7 +91,8 @@ impl Owner {
             generation: u32_at(bytes, entry::GENERATION),
             pid: i32_at(bytes, entry::PID),
             live: u32_at(bytes, entry::STATE) == state::LIVE,
-            places: u32_at(bytes, entry::CACHED).min(layout::CACHED as u32),
+            local_entries: u32_at(bytes, entry::LOCAL_STATEMENTS)
+                .min(layout::LOCAL_STATEMENTS as u32),
         }
     }
 }
@@ -102,31 +107,38 @@ impl Segment {
         tries: &Tries,
         found: &mut Vec<Cached>,
     ) -> Result<(), Error> {
-        let used = |bytes: &[u8]| u32_at(bytes, cached::STATE) == 1;
-        let at = place_at(regions, owner.slot, 0);
-        self.read_twice(at, owner.places as usize, cached::SIZE, used, copies, |_| Ok(()))?;
-        for (place, (bytes, rests)) in (0..).zip(copies.each(cached::SIZE)) {
+        let used = |bytes: &[u8]| u32_at(bytes, local_statement::STATE) == 1;
+        let at = local_at(regions, owner.slot, 0);
+        self.read_twice(
+            at,
+            owner.local_entries as usize,
+            local_statement::SIZE,
+            used,
+            copies,
+            |_| Ok(()),
+        )?;
+        for (index, (bytes, rests)) in (0..).zip(copies.each(local_statement::SIZE)) {
             if used(bytes) {
                 found.extend(match rests {
-                    true => Cached::of(owner.slot, place, bytes),
-                    false => self.read_place(regions, owner.slot, place, tries)?,
+                    true => Cached::of(owner.slot, index, bytes),
+                    false => self.read_local_statement(regions, owner.slot, index, tries)?,
                 });
             }
         }
         Ok(())
     }
 
-    /// One place of a cache.
-    pub(super) fn read_place(
+    /// One local entry of a cache.
+    pub(super) fn read_local_statement(
         &self,
         regions: &StatementRegions,
         slot: u32,
-        place: u32,
+        index: u32,
         tries: &Tries,
     ) -> Result<Option<Cached>, Error> {
-        let mut bytes = [0u8; cached::SIZE];
-        self.read_under_seq(place_at(regions, slot, place), &mut bytes, tries)?;
-        Ok(Cached::of(slot, place, &bytes))
+        let mut bytes = [0u8; local_statement::SIZE];
+        self.read_under_seq(local_at(regions, slot, index), &mut bytes, tries)?;
+        Ok(Cached::of(slot, index, &bytes))
     }
 
     /// What the owner of a slot works for now.
@@ -166,7 +178,7 @@ impl Segment {
     }
 
     /// Where the time of a slot's owner went from the tick `since` until now, less the waits
-    /// that are told already; and now.
+    /// that are counted already; and now.
     fn rest_since(&self, slot: u32, since: u64, waits: u64) -> Result<(Rest, u64), Error> {
         let base = self.regions.books.entry(slot);
         let mut words = [0u8; book::PEND_TICKS + 8];
@@ -198,17 +210,17 @@ impl Segment {
         let start = u64_at(&words, book::RUN_START).clamp(since, now);
         let pending =
             part(stat(book::PEND)?, 1, u64_at(&words, book::PEND_TICKS).min(start - since));
-        let told = pending.map_or(0, |p| p.ticks).saturating_add(waits);
+        let counted = pending.map_or(0, |p| p.ticks).saturating_add(waits);
         let rest = Rest {
             pending,
-            between: (start - since).saturating_sub(told),
+            between: (start - since).saturating_sub(counted),
             running: part(stat(book::RUN)?, 0, now - start),
         };
         Ok((rest, now))
     }
 }
 
-fn place_at(regions: &StatementRegions, slot: u32, place: u32) -> u64 {
-    let places = regions.caches.entry(slot) + current::SIZE as u64;
-    places + u64::from(place) * cached::SIZE as u64
+fn local_at(regions: &StatementRegions, slot: u32, index: u32) -> u64 {
+    let first = regions.caches.entry(slot) + current::SIZE as u64;
+    first + u64::from(index) * local_statement::SIZE as u64
 }

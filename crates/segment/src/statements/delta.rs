@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What statements did between two readings.
 
-use super::figures::{Part, Statement};
-use super::Statements;
+use super::account_ticks::AccountTicks;
+use super::figures::Statement;
+use super::reading::Statements;
 
 /// The figures of an interval.
 #[derive(Debug, Clone)]
@@ -17,7 +18,7 @@ impl StatementsDelta {
     /// What happened since `earlier`; without one, since the figures began.
     ///
     /// A statement that was forgotten meanwhile, by a reset or because others needed its
-    /// place, began again at zero: then all it has is of the interval.
+    /// entry, began again at zero: then all it has is of the interval.
     pub fn between(earlier: Option<&Statements>, later: &Statements) -> StatementsDelta {
         let statements = later.statements.iter().map(|now| {
             match earlier.and_then(|earlier| earlier.get(&now.key)) {
@@ -51,7 +52,7 @@ impl StatementsDelta {
         self.evicted
     }
 
-    /// Counts that could not be laid down in the table.
+    /// Counts that could not be flushed into the table.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -69,7 +70,7 @@ fn continues(now: &Statement, then: &Statement) -> bool {
 fn since(now: &Statement, then: &Statement) -> Statement {
     let parts = now.parts.iter().map(|part| {
         let then = then.parts.iter().find(|t| t.stat == part.stat);
-        Part {
+        AccountTicks {
             stat: part.stat,
             count: part.count.saturating_sub(then.map_or(0, |t| t.count)),
             ticks: part.ticks.saturating_sub(then.map_or(0, |t| t.ticks)),

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The figures of a statement, in the units in which they are shown.
 
+use super::account_ticks::AccountTicks;
 use super::key::StatementKey;
 use super::split::Split;
 use super::sums::{word, Sums, Times};
-use super::texts::Text;
-use crate::directory::{Directory, StatId};
+use crate::directory::Directory;
 use crate::histogram::Histogram;
 use crate::layout::bucket_low;
+use crate::statement_text::Text;
 use serde::Serialize;
-
-/// What went to one account of the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    /// Which; the directory does not know [`crate::book::NAMELESS`].
-    pub stat: StatId,
-    /// How often.
-    pub count: u64,
-    /// How long.
-    pub ticks: u64,
-}
 
 /// A statement: since its figures began, or, in a [`super::StatementsDelta`], in the interval.
 #[derive(Debug, Clone)]
@@ -31,7 +21,7 @@ pub struct Statement {
     /// Since when it has been in the table, tick; 0: it is not, and only sessions have it.
     pub born: u64,
     pub(super) sums: Sums,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<AccountTicks>,
     /// Seconds of a tick.
     pub(super) second: f64,
 }
@@ -45,10 +35,10 @@ pub struct Moments {
     pub seconds: f64,
     /// Their mean; `None` where there were none.
     pub mean: Option<f64>,
-    /// The least; of an interval exact where it is the least ever or was the only one, else
+    /// Their minimum; of an interval exact where it is the lowest ever or was the only one, else
     /// within 6.25 %. `None` where there were none, or it cannot be known.
     pub min: Option<f64>,
-    /// The greatest, likewise.
+    /// Their maximum, likewise.
     pub max: Option<f64>,
     /// Their standard deviation (of all, not of a sample); `None` where there were none.
     pub stddev: Option<f64>,
@@ -314,7 +304,7 @@ impl Statement {
     }
 
     /// The accounts of the ledger to which its time went.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[AccountTicks] {
         &self.parts
     }
 
@@ -347,13 +337,13 @@ pub struct InFlight {
     pub key: StatementKey,
     /// For how long.
     pub age_seconds: f64,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<AccountTicks>,
     pub(super) second: f64,
 }
 
 impl InFlight {
     /// The accounts to which its time went so far, what runs included.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[AccountTicks] {
         &self.parts
     }
 

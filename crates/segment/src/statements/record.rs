@@ -2,12 +2,16 @@
 //! Statements as they are kept on disk: what each did in an interval, in plain numbers, and
 //! back again from the sums of many intervals.
 
-use super::figures::{Part, Statement};
+use super::account_ticks::AccountTicks;
+use super::delta::StatementsDelta;
+use super::figures::Statement;
+use super::key::StatementKey;
+use super::reading::Statements;
 use super::sums::{Sums, Times, WORDS};
-use super::{StatementKey, Statements, StatementsDelta, Text};
 use crate::clock::Clock;
 use crate::directory::{Directory, Stat, StatKind};
 use crate::histogram::Histogram;
+use crate::statement_text::Text;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -69,9 +73,9 @@ pub struct TimesRecord {
     pub count: u64,
     /// Their sum.
     pub total: u64,
-    /// The least; `None` where there were none, or where it cannot be known.
+    /// Their minimum; `None` where there were none, or where it cannot be known.
     pub min: Option<u64>,
-    /// The greatest, likewise.
+    /// Their maximum, likewise.
     pub max: Option<u64>,
     /// The sum of their squares.
     pub squares: f64,
@@ -79,7 +83,7 @@ pub struct TimesRecord {
 
 /// What went to one account of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartRecord {
+pub struct AccountRecord {
     /// Its name: `execute::wait::IO:DataFileRead`.
     pub account: Arc<str>,
     /// How often.
@@ -113,7 +117,7 @@ pub struct StatementRecord {
     /// Execution times.
     pub histogram: Histogram,
     /// Where its time went; what is under way counts up to the interval's end.
-    pub parts: Vec<PartRecord>,
+    pub parts: Vec<AccountRecord>,
 }
 
 impl From<Times> for TimesRecord {
@@ -162,7 +166,7 @@ impl StatementRecord {
         record
     }
 
-    fn change(&mut self, parts: &[Part], directory: &Directory, sign: i64) {
+    fn change(&mut self, parts: &[AccountTicks], directory: &Directory, sign: i64) {
         for part in parts {
             let account = directory.get(part.stat).map_or("", |stat| stat.name.as_str());
             let ticks = i64::try_from(part.ticks).unwrap_or(i64::MAX).saturating_mul(sign);
@@ -173,7 +177,7 @@ impl StatementRecord {
                     known.count = known.count.saturating_add(count);
                     known.ticks = known.ticks.saturating_add(ticks);
                 }
-                None => self.parts.push(PartRecord { account: account.into(), count, ticks }),
+                None => self.parts.push(AccountRecord { account: account.into(), count, ticks }),
             }
         }
     }
@@ -223,17 +227,17 @@ impl Statements {
         let delta = StatementsDelta::between(earlier, later);
         let mut records: Vec<StatementRecord> =
             delta.statements().iter().map(|it| StatementRecord::of(it, later)).collect();
-        let mut places: HashMap<StatementKey, usize> =
+        let mut indexes: HashMap<StatementKey, usize> =
             records.iter().enumerate().map(|(at, record)| (record.key, at)).collect();
         let readings = [(Some(later), 1), (earlier, -1)];
         for (reading, sign) in readings.into_iter().filter_map(|(r, sign)| Some((r?, sign))) {
             for it in reading.in_flight.iter().filter(|it| it.key.is_identified()) {
-                let at = *places.entry(it.key).or_insert_with(|| {
+                let at = *indexes.entry(it.key).or_insert_with(|| {
                     records.push(StatementRecord::empty(it.key, later));
                     records.len() - 1
                 });
-                let parts: Vec<Part> =
-                    it.parts.iter().map(|part| Part { count: 0, ..*part }).collect();
+                let parts: Vec<AccountTicks> =
+                    it.parts.iter().map(|part| AccountTicks { count: 0, ..*part }).collect();
                 records[at].change(&parts, &reading.directory, sign);
             }
         }
@@ -264,7 +268,7 @@ impl Statements {
             let parts = parts.map(|part| {
                 let name = part.account.to_string();
                 let stat = Stat::new(name, StatKind::Account, "ticks".to_string());
-                Part {
+                AccountTicks {
                     stat: Directory::intern(&mut directory, stat),
                     count: part.count,
                     ticks: u64::try_from(part.ticks).unwrap_or(0),

@@ -2,21 +2,22 @@
 //! Table and caches together, each execution counted once.
 //!
 //! A session lays a statement down like this: its counts are added to the entry, the log of
-//! the entry's set names the place and its use, `folds` counts that, the place is freed. So
-//! the number of folds of every set is noted first, then the caches are copied, then entries
-//! and logs. A copy whose statement was laid down meanwhile (a log names it, or may have
+//! the entry's set names the local entry and its use, `flushes` counts that, the local entry is freed. So
+//! the number of flushes of every set is noted first, then the caches are copied, then entries
+//! and logs. A copy whose statement was flushed meanwhile (a log names it, or may have
 //! forgotten it) is in doubt: its entry may have been copied before or after. Such
 //! statements, and those that moved within the table, are read once more, each by itself:
-//! that takes so little time that hardly anything is laid down meanwhile, and if something
+//! that takes so little time that hardly anything is flushed meanwhile, and if something
 //! is, it is done again.
 
 use super::caches::{Cached, Owner, Working};
 use super::key::{sets_of, StatementKey};
-use super::quiet::{Tries, TwoCopies};
+use super::seqlock::{Tries, TwoCopies};
 use super::table::{Entry, SetHead};
 use crate::error::Error;
+use crate::header::StatementRegions;
 use crate::layout;
-use crate::segment::{Segment, StatementRegions};
+use crate::segment::Segment;
 use std::collections::HashMap;
 
 /// What table and caches hold of one statement.
@@ -35,7 +36,7 @@ struct Logs {
 }
 
 impl Logs {
-    /// Whether a copy of this key may have been laid down before its entry was copied.
+    /// Whether a copy of this key may have been flushed before its entry was copied.
     fn doubt(&self, key: &StatementKey, copies: &[Cached]) -> bool {
         sets_of(key.tag(), self.after.len() as u32).into_iter().any(|set| {
             let (Some(head), Some(&before)) =
@@ -58,9 +59,9 @@ impl Segment {
         tries: &Tries,
     ) -> Result<(HashMap<StatementKey, Found>, Vec<Working>), Error> {
         let mut logs = Logs { before: Vec::new(), after: Vec::new() };
-        let upto = layout::set::FOLDS + 8;
+        let upto = layout::set::FLUSHES + 8;
         self.each_entry(regions.sets, upto, |_, bytes| {
-            logs.before.push(layout::u64_at(bytes, layout::set::FOLDS));
+            logs.before.push(layout::u64_at(bytes, layout::set::FLUSHES));
         })?;
         let mut buffers = TwoCopies::default();
         let (mut copies, mut working) = (Vec::new(), Vec::new());
@@ -95,12 +96,12 @@ impl Segment {
         Ok((all, working))
     }
 
-    /// One statement, of which these places held a part.
+    /// One statement, of which these local entries held a part.
     fn settle(
         &self,
         regions: &StatementRegions,
         key: &StatementKey,
-        places: &[Cached],
+        local: &[Cached],
         tries: &Tries,
     ) -> Result<Found, Error> {
         let tag = key.tag();
@@ -109,8 +110,8 @@ impl Segment {
         loop {
             let before = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
             let mut found = Found::default();
-            for at in places {
-                let copy = self.read_place(regions, at.slot, at.place, tries)?;
+            for at in local {
+                let copy = self.read_local_statement(regions, at.slot, at.index, tries)?;
                 found.cached.extend(copy.filter(|copy| copy.key == *key));
             }
             for set in sets {
@@ -124,9 +125,9 @@ impl Segment {
             }
             let after = [self.read_set(regions, sets[0])?, self.read_set(regions, sets[1])?];
             let logged = |heads: &[SetHead; 2], item| heads.iter().any(|h| h.log.contains(&item));
-            // Laid down before we began, it is in the entry; not at all, it is not; in
-            // between, who knows.
-            let sure = before.iter().zip(&after).all(|(b, a)| a.tells_since(b.folds_before))
+            // Flushed before we began: it is in the entry; not flushed at all: it is not; in
+            // between: unknown.
+            let sure = before.iter().zip(&after).all(|(b, a)| a.tells_since(b.flushes_before))
                 && found
                     .cached
                     .iter()

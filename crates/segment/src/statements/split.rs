@@ -1,100 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Where a statement's time went: by account, by class of wait, by phase.
 
-use super::figures::Part;
-use crate::directory::Directory;
+use super::account_ticks::AccountTicks;
+use crate::directory::{Directory, Stat};
+use crate::wait_class::WaitClass;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// What a session did with its time, coarsely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// It computed, or wanted to.
-    Cpu,
-    /// It read or wrote files.
-    Io,
-    /// It waited for a heavyweight lock.
-    Lock,
-    /// It waited for a lightweight lock.
-    Lwlock,
-    /// It waited for its client.
-    Client,
-    /// It waited for another process of the server.
-    Ipc,
-    /// It waited for anything else.
-    Other,
-}
-
-/// Of waits that the server does not announce ("Call:open"): is the call one on files? As in
-/// `pg_tally/statement_read.c`.
-fn call_is_on_files(activity: &str) -> bool {
-    const OTHERS: [&str; 11] = [
-        "commit_delay",
-        "epoll_wait",
-        "getaddrinfo",
-        "getnameinfo",
-        "ldap_",
-        "pam_",
-        "pclose",
-        "popen",
-        "select",
-        "sem_wait",
-        "system",
-    ];
-    let call = activity.strip_prefix("Call:").unwrap_or(activity);
-    !OTHERS.iter().any(|other| call.starts_with(other))
-}
-
-impl Class {
-    /// All of them.
-    pub const ALL: [Class; 7] = [
-        Class::Cpu,
-        Class::Io,
-        Class::Lock,
-        Class::Lwlock,
-        Class::Client,
-        Class::Ipc,
-        Class::Other,
-    ];
-
-    /// The class of an account's activity: "cpu", "IO:DataFileRead", ...
-    pub fn of(activity: &str) -> Class {
-        match activity.split_once(':').map_or(activity, |(kind, _)| kind) {
-            "cpu" => Class::Cpu,
-            "IO" => Class::Io,
-            "Lock" => Class::Lock,
-            "LWLock" => Class::Lwlock,
-            "Client" => Class::Client,
-            "IPC" => Class::Ipc,
-            "Call" if call_is_on_files(activity) => Class::Io,
-            _ => Class::Other,
-        }
-    }
-
-    /// Its name: "cpu", "io", ...
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Cpu => "cpu",
-            Class::Io => "io",
-            Class::Lock => "lock",
-            Class::Lwlock => "lwlock",
-            Class::Client => "client",
-            Class::Ipc => "ipc",
-            Class::Other => "other",
-        }
-    }
-}
-
 /// What went to one account.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AccountPart {
+pub struct AccountTime {
     /// What the session was doing for its client.
     pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
     /// The class of that.
-    pub class: Class,
+    pub class: WaitClass,
     /// How often.
     pub count: u64,
     /// How long.
@@ -105,25 +26,25 @@ pub struct AccountPart {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Split {
     /// By account.
-    pub accounts: Vec<AccountPart>,
+    pub accounts: Vec<AccountTime>,
     /// By class.
-    pub classes: Vec<(Class, f64)>,
+    pub classes: Vec<(WaitClass, f64)>,
     /// By phase.
     pub phases: Vec<(Arc<str>, f64)>,
 }
 
 impl Split {
-    pub(super) fn of(parts: &[Part], directory: &Directory, second: f64) -> Split {
+    pub(super) fn of(parts: &[AccountTicks], directory: &Directory, second: f64) -> Split {
         let mut split = Split::default();
         for part in parts.iter().filter(|part| part.count > 0 || part.ticks > 0) {
             let stat = directory.get(part.stat);
-            let name = |of: fn(&crate::directory::Stat) -> &Arc<str>| {
+            let name = |of: fn(&Stat) -> &Arc<str>| {
                 stat.map_or_else(|| "?".into(), |stat| of(stat).clone())
             };
-            let activity = name(crate::directory::Stat::activity);
-            split.add(AccountPart {
-                phase: name(crate::directory::Stat::phase),
-                class: Class::of(&activity),
+            let activity = name(Stat::activity);
+            split.add(AccountTime {
+                phase: name(Stat::phase),
+                class: stat.map_or(WaitClass::Other, Stat::class),
                 activity,
                 count: part.count,
                 seconds: part.ticks as f64 * second,
@@ -133,16 +54,17 @@ impl Split {
         split
     }
 
-    fn add(&mut self, part: AccountPart) {
-        match self.classes.iter_mut().find(|c| c.0 == part.class) {
+    fn add(&mut self, part: AccountTime) {
+        let shown_as = part.class.shown_as();
+        match self.classes.iter_mut().find(|c| c.0 == shown_as) {
             Some(class) => class.1 += part.seconds,
-            None => self.classes.push((part.class, part.seconds)),
+            None => self.classes.push((shown_as, part.seconds)),
         }
         match self.phases.iter_mut().find(|p| p.0 == part.phase) {
             Some(phase) => phase.1 += part.seconds,
             None => self.phases.push((part.phase.clone(), part.seconds)),
         }
-        let same = |a: &&mut AccountPart| a.phase == part.phase && a.activity == part.activity;
+        let same = |a: &&mut AccountTime| a.phase == part.phase && a.activity == part.activity;
         match self.accounts.iter_mut().find(same) {
             Some(account) => {
                 account.count = account.count.saturating_add(part.count);
@@ -167,7 +89,7 @@ impl Split {
     }
 
     /// What is of one class.
-    pub fn class(&self, class: Class) -> f64 {
+    pub fn class(&self, class: WaitClass) -> f64 {
         self.classes.iter().find(|c| c.0 == class).map_or(0.0, |c| c.1)
     }
 
@@ -181,7 +103,7 @@ impl Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::{Stat, StatKind};
+    use crate::directory::StatKind;
 
     #[test]
     fn time_is_split_by_account_class_and_phase() {
@@ -193,21 +115,23 @@ mod tests {
             "execute::wait::Lock:tuple",
             "commit::cpu",
         ];
-        let parts: Vec<Part> = (1..)
+        let parts: Vec<AccountTicks> = (1..)
             .zip(names)
             .map(|(n, name)| {
                 let stat = Stat::new(name.to_string(), StatKind::Account, "ticks".to_string());
-                Part { stat: Directory::intern(&mut directory, stat), count: n, ticks: n * 10 }
+                AccountTicks {
+                    stat: Directory::intern(&mut directory, stat),
+                    count: n,
+                    ticks: n * 10,
+                }
             })
             .collect();
         let mut split = Split::of(&parts, &directory, 0.5);
         assert_eq!(split.seconds(), 75.0);
-        assert_eq!(split.class(Class::Cpu), 30.0);
-        assert_eq!(split.class(Class::Lock), 20.0);
-        assert_eq!(split.class(Class::Client), 0.0);
-        assert_eq!(split.classes[0], (Class::Cpu, 30.0));
-        assert_eq!(Class::of("Call:open"), Class::Io);
-        assert_eq!(Class::of("Call:sem_wait"), Class::Other);
+        assert_eq!(split.class(WaitClass::Cpu), 30.0);
+        assert_eq!(split.class(WaitClass::Lock), 20.0);
+        assert_eq!(split.class(WaitClass::Client), 0.0);
+        assert_eq!(split.classes[0], (WaitClass::Cpu, 30.0));
         let phases: Vec<_> = split.phases.iter().map(|p| (&*p.0, p.1)).collect();
         assert_eq!(phases, [("commit", 40.0), ("execute", 35.0)]);
         assert_eq!(&*split.accounts[0].activity, "cpu");
@@ -216,7 +140,7 @@ mod tests {
         assert_eq!((&*split.accounts[0].phase, split.accounts[0].seconds), ("execute", 105.0));
         assert_eq!(split.accounts.len(), 5);
         // What the directory does not name keeps its time.
-        let nameless = [Part { stat: crate::book::NAMELESS, count: 0, ticks: 3 }];
-        assert_eq!(Split::of(&nameless, &directory, 1.0).class(Class::Other), 3.0);
+        let nameless = [AccountTicks { stat: crate::book::NAMELESS, count: 0, ticks: 3 }];
+        assert_eq!(Split::of(&nameless, &directory, 1.0).class(WaitClass::Other), 3.0);
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! What was counted of a statement, as the file has it: counts, parts of its time, histogram.
-//! An entry of the table and a place of a cache hold the same, and are added up here.
+//! An entry of the table and a local entry of a cache hold the same, and are added up here.
 
 use crate::histogram::{Counts, Histogram};
 use crate::layout::{
-    self, bucket, bucket_middle, cached, counts, f64_at, moments, part, rest, statement, u32_at,
-    u64_at,
+    self, bucket, bucket_middle, counts, f64_at, local_statement, moments, part, rest, statement,
+    u32_at, u64_at,
 };
 
 /// Count, sum and extremes of times, in ticks.
@@ -166,15 +166,15 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Those of a place of a cache.
-    pub fn of_place(bytes: &[u8]) -> Sums {
-        let mut sums = Sums::of_counts(bytes, cached::COUNTS);
+    /// Those of a local entry of a cache.
+    pub fn of_local(bytes: &[u8]) -> Sums {
+        let mut sums = Sums::of_counts(bytes, local_statement::COUNTS);
         let exec = sums.exec;
         if exec.count == 1 {
             // Its writer has not touched the histogram yet.
             exec.max.into_iter().for_each(|max| sums.histogram.add(max, 1));
         } else {
-            sums.add_buckets(|b| u64::from(u32_at(bytes, cached::HIST + 4 * b)));
+            sums.add_buckets(|b| u64::from(u32_at(bytes, local_statement::HIST + 4 * b)));
         }
         sums
     }

@@ -2,15 +2,17 @@
 //! The table that all writers share: its sets, and their entries.
 //!
 //! Concurrency contract. An entry and its rest are copied between two readings of its seq that
-//! are equal and even. `folds` counts what has been laid down into a set; both `folds` and the log
+//! are equal and even. `flushes` counts what has been flushed into a set; both `flushes` and the log
 //! change while the entry's seq is odd.
 
 use super::key::StatementKey;
-use super::quiet::{Tries, TwoCopies};
+use super::seqlock::{Tries, TwoCopies};
 use super::sums::{parts_of_entry, RawPart, Sums};
 use crate::error::Error;
-use crate::layout::{self, i32_at, rest, set, statement, u32_at, u64_at};
-use crate::segment::{Segment, StatementRegions};
+use crate::header::StatementRegions;
+use crate::layout::{self, rest, set, statement, u32_at, u64_at};
+use crate::segment::Segment;
+use crate::statement_text::TextLocation;
 use std::sync::atomic::{fence, Ordering};
 
 /// A copy of an entry in use.
@@ -19,30 +21,9 @@ pub(super) struct Entry {
     pub number: u32,
     pub key: StatementKey,
     pub born: u64,
-    pub text: TextPlace,
+    pub text: TextLocation,
     pub sums: Sums,
     pub parts: Vec<RawPart>,
-}
-
-/// Where the text of an entry lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TextPlace {
-    /// 1 + its first block; 0: it has none.
-    pub first: u32,
-    pub bytes: u32,
-    pub whole: u32,
-    pub encoding: i32,
-}
-
-impl TextPlace {
-    pub fn of(bytes: &[u8]) -> TextPlace {
-        TextPlace {
-            first: u32_at(bytes, statement::TEXT),
-            bytes: u32_at(bytes, statement::TEXT_BYTES),
-            whole: u32_at(bytes, statement::TEXT_WHOLE),
-            encoding: i32_at(bytes, statement::ENCODING),
-        }
-    }
 }
 
 impl Entry {
@@ -51,7 +32,7 @@ impl Entry {
             number,
             key: StatementKey::of(bytes, statement::KEY),
             born: u64_at(bytes, statement::BORN),
-            text: TextPlace::of(bytes),
+            text: TextLocation::of(bytes),
             sums: Sums::of_entry(bytes, rest),
             parts: parts_of_entry(bytes, rest),
         })
@@ -61,18 +42,18 @@ impl Entry {
 /// What a set says of itself.
 #[derive(Debug, Clone)]
 pub(super) struct SetHead {
-    /// What had been laid down into it before the log was copied ...
-    pub folds_before: u64,
+    /// What had been flushed into it before the log was copied ...
+    pub flushes_before: u64,
     /// ... and after.
-    pub folds_after: u64,
+    pub flushes_after: u64,
     pub tags: [u32; layout::WAYS],
     pub log: [u64; layout::SET_LOG],
 }
 
 impl SetHead {
-    /// Whether the log names all that has been laid down since the set had counted `folds`.
-    pub fn tells_since(&self, folds: u64) -> bool {
-        self.folds_after.wrapping_sub(folds) <= layout::SET_LOG as u64
+    /// Whether the log names everything flushed since the set had counted `flushes`.
+    pub fn tells_since(&self, flushes: u64) -> bool {
+        self.flushes_after.wrapping_sub(flushes) <= layout::SET_LOG as u64
     }
 }
 
@@ -98,14 +79,14 @@ impl Segment {
 
     pub(super) fn read_set(&self, regions: &StatementRegions, set: u32) -> Result<SetHead, Error> {
         let at = regions.sets.entry(set);
-        let folds_before = self.read_u64(at + set::FOLDS as u64)?;
+        let flushes_before = self.read_u64(at + set::FLUSHES as u64)?;
         fence(Ordering::Acquire);
         let mut bytes = [0u8; set::SIZE];
         self.read(at, &mut bytes)?;
         fence(Ordering::Acquire);
         Ok(SetHead {
-            folds_before,
-            folds_after: self.read_u64(at + set::FOLDS as u64)?,
+            flushes_before,
+            flushes_after: self.read_u64(at + set::FLUSHES as u64)?,
             tags: tags_of(&bytes),
             log: std::array::from_fn(|n| u64_at(&bytes, set::LOG + 8 * n)),
         })

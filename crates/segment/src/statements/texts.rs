@@ -1,46 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The texts of statements. A text does not change as long as its entry has it, so each is
-//! read once.
+//! Reading the texts of statements from their chains of blocks.
 
-use super::table::{Entry, TextPlace};
+use super::table::Entry;
 use crate::error::Error;
+use crate::header::StatementRegions;
 use crate::layout::{block, statement, u32_at, u64_at};
-use crate::segment::{Segment, StatementRegions};
+use crate::segment::Segment;
+use crate::statement_text::{KnownText, Text, TextLocation, Texts};
 use std::collections::HashMap;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
-
-/// The text of a statement, constants replaced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
-    /// What is kept of it, fit to be shown: lines and tabs as they are, other control
-    /// characters as question marks.
-    pub shown: Arc<str>,
-    /// Its bytes that are kept.
-    pub kept: u32,
-    /// Bytes of the whole text.
-    pub whole: u32,
-}
-
-impl Text {
-    /// Whether the whole text is longer.
-    pub fn is_cut(&self) -> bool {
-        self.whole > self.kept
-    }
-}
-
-/// Texts that have been read, by number of the entry.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Texts {
-    known: HashMap<u32, Known>,
-}
-
-#[derive(Debug, Clone)]
-struct Known {
-    born: u64,
-    place: TextPlace,
-    text: Text,
-}
 
 /// PostgreSQL's number of the one encoding other than UTF-8 that every reader knows.
 const LATIN1: i32 = 8;
@@ -85,18 +54,18 @@ impl Segment {
         let mut new = Vec::new();
         for entry in entries.filter(|entry| entry.text.first != 0) {
             match known.remove(&entry.number) {
-                Some(k) if k.born == entry.born && k.place == entry.text => {
+                Some(k) if k.born == entry.born && k.at == entry.text => {
                     kept.insert(entry.number, k);
                 }
                 _ => new.push(entry),
             }
         }
         new.sort_by_key(|entry| entry.text.first);
-        let room = regions.texts.count as usize * (block::SIZE - block::BYTES);
-        let mut window = Window { first: 0, bytes: Vec::new(), budget: room.min(MOST) };
+        let space = regions.texts.count as usize * (block::SIZE - block::BYTES);
+        let mut window = Window { first: 0, bytes: Vec::new(), budget: space.min(MOST) };
         for entry in new {
             if let Some(text) = self.read_text(regions, entry, &mut window)? {
-                let known = Known { born: entry.born, place: entry.text, text };
+                let known = KnownText { born: entry.born, at: entry.text, text };
                 kept.insert(entry.number, known);
             }
         }
@@ -112,18 +81,18 @@ impl Segment {
         entry: &Entry,
         window: &mut Window,
     ) -> Result<Option<Text>, Error> {
-        let place = entry.text;
-        let bytes = self.read_blocks(regions, place, window)?;
+        let at = entry.text;
+        let bytes = self.read_blocks(regions, at, window)?;
         fence(Ordering::Acquire);
         let mut head = [0u8; statement::COUNTS];
         self.read(regions.table.entry(entry.number), &mut head)?;
         let same = u32_at(&head, statement::STATE) == 1
             && u64_at(&head, statement::BORN) == entry.born
-            && TextPlace::of(&head) == place;
+            && TextLocation::of(&head) == at;
         Ok(same.then(|| Text {
-            shown: shown(&bytes, place.encoding),
+            shown: shown(&bytes, at.encoding),
             kept: bytes.len() as u32,
-            whole: place.whole,
+            whole: at.whole,
         }))
     }
 
@@ -131,12 +100,12 @@ impl Segment {
     fn read_blocks(
         &self,
         regions: &StatementRegions,
-        place: TextPlace,
+        at: TextLocation,
         window: &mut Window,
     ) -> Result<Vec<u8>, Error> {
-        let wanted = (place.bytes as usize).min(window.budget);
+        let wanted = (at.bytes as usize).min(window.budget);
         let mut text = Vec::with_capacity(wanted.min(1 << 16));
-        let mut next = place.first;
+        let mut next = at.first;
         while text.len() < wanted && next != 0 && next <= regions.texts.count {
             let block = self.block(regions, next - 1, window)?;
             let rest = wanted - text.len();
@@ -163,8 +132,8 @@ impl Segment {
             window.first = number;
             self.read(region.entry(number), &mut window.bytes)?;
         }
-        let at = (number - window.first) as usize * block::SIZE;
-        Ok(&window.bytes[at..at + block::SIZE])
+        let offset = (number - window.first) as usize * block::SIZE;
+        Ok(&window.bytes[offset..offset + block::SIZE])
     }
 }
 

@@ -7,8 +7,8 @@ pub mod relations;
 
 use segment::clock::{boottime_ns, monotonic_ns, realtime_ns};
 use segment::layout::{
-    self, block, book, bucket, cached, counts, current, directory, entry, event, head, header,
-    hold, key, moments, part, probe, rest, set, state, statement,
+    self, block, book, bucket, counts, current, directory, entry, event, head, header, hold, key,
+    local_statement, moments, part, probe, rest, set, state, statement,
 };
 use segment::StatementKey;
 use std::fs::{File, OpenOptions};
@@ -25,7 +25,7 @@ pub const NAME: u32 = 4;
 pub const PROBES: u32 = 256;
 pub const DIRECTORY: u32 = 256;
 pub const EVENTS: u32 = 16;
-pub const FOLD_LOG: u32 = 64;
+pub const MERGE_LOG: u32 = 64;
 
 /// Capacities of the segment to be made.
 #[derive(Clone, Copy)]
@@ -43,18 +43,18 @@ pub struct Maker {
     entries: u64,
     books: u64,
     pub stride: u64,
-    fold_log: u64,
+    merge_log: u64,
     pub journal: u64,
     events: u64,
     probes: u64,
     directory: u64,
     /// Where statements are kept.
-    pub statements: Option<Places>,
+    pub statements: Option<StatementRegions>,
 }
 
 /// Where the statements lie, and in how many sets.
 #[derive(Clone, Copy)]
-pub struct Places {
+pub struct StatementRegions {
     pub sets: u32,
     pub sets_at: u64,
     pub table_at: u64,
@@ -95,8 +95,8 @@ impl Maker {
         let probes = 4096;
         let directory = probes + u64::from(PROBES) * probe::SIZE as u64;
         let events = directory + u64::from(DIRECTORY) * directory::SIZE as u64;
-        let fold_log = events + u64::from(EVENTS) * event::SIZE as u64;
-        let journal = fold_log + u64::from(FOLD_LOG) * 8;
+        let merge_log = events + u64::from(EVENTS) * event::SIZE as u64;
+        let journal = merge_log + u64::from(MERGE_LOG) * 8;
         let entries = round(journal + layout::journal::SIZE as u64, 64);
         let books = round(entries + all * entry::SIZE as u64, 4096);
         let mut size = books + all * stride;
@@ -106,8 +106,8 @@ impl Maker {
             at
         };
         let entries_of_sets = sets * layout::WAYS as u32;
-        let cache = current::SIZE + layout::CACHED * cached::SIZE;
-        let statements = (sets > 0).then(|| Places {
+        let cache = current::SIZE + layout::LOCAL_STATEMENTS * local_statement::SIZE;
+        let statements = (sets > 0).then(|| StatementRegions {
             sets,
             sets_at: region(sets, set::SIZE as u64),
             table_at: region(entries_of_sets, statement::SIZE as u64),
@@ -125,7 +125,7 @@ impl Maker {
             entries,
             books,
             stride,
-            fold_log,
+            merge_log,
             journal,
             events,
             probes,
@@ -153,7 +153,7 @@ impl Maker {
         maker.region(header::PROBES, probes, PROBES, probe::SIZE as u64);
         maker.region(header::DIRECTORY, directory, DIRECTORY, directory::SIZE as u64);
         maker.region(header::EVENTS, events, EVENTS, event::SIZE as u64);
-        maker.region(header::FOLD_LOG, fold_log, FOLD_LOG, 8);
+        maker.region(header::MERGE_LOG, merge_log, MERGE_LOG, 8);
         maker.region(header::JOURNAL, journal, 1, round(layout::journal::SIZE as u64, 8));
         maker.region(header::ENTRIES, entries, all as u32, entry::SIZE as u64);
         maker.region(header::BOOKS, books, all as u32, stride);
@@ -235,6 +235,14 @@ impl Maker {
         self.text(at + directory::UNIT as u64, unit);
         self.u32(at, 2);
         index + 1
+    }
+
+    /// An account whose writer has decided its class.
+    pub fn account_of_class(&mut self, name: &str, class: u8) -> u32 {
+        let stat = self.stat(name, ACCOUNT);
+        let at = self.directory_at(stat - 1);
+        self.bytes(at + directory::CLASS as u64, &[class]);
+        stat
     }
 
     pub fn level_word(&self, word: u32) {
@@ -366,27 +374,27 @@ impl Maker {
         self.u64(at, slot.seq & !1);
     }
 
-    /// End a session at `now` and fold it into group `group`, whose book is `into`.
-    pub fn fold(&self, mut slot: Slot, into: &mut Slot, now: u64) {
+    /// End a session at `now` and merge it into group `group`, whose book is `into`.
+    pub fn merge(&self, mut slot: Slot, into: &mut Slot, now: u64) {
         slot.close(now);
         self.write(&slot);
-        self.u64(header::FOLD_ACTIVE as u64, 1);
+        self.u64(header::MERGE_ACTIVE as u64, 1);
         into.absorb(&slot);
         self.write(into);
         let at = self.entry_at(into.index) + entry::SESSIONS as u64;
         self.u64(at, self.get_u64(at) + 1);
         self.set_state(into.index, state::GROUP);
         self.set_state(slot.index, state::FREE);
-        let folds = self.get_u64(header::FOLD_COUNT as u64);
+        let merges = self.get_u64(header::MERGE_COUNT as u64);
         self.u64(
-            self.fold_log + folds % u64::from(FOLD_LOG) * 8,
+            self.merge_log + merges % u64::from(MERGE_LOG) * 8,
             u64::from(slot.generation) << 32 | u64::from(slot.index),
         );
-        self.u64(header::FOLD_COUNT as u64, folds + 1);
-        self.u64(header::FOLD_ACTIVE as u64, 0);
+        self.u64(header::MERGE_COUNT as u64, merges + 1);
+        self.u64(header::MERGE_ACTIVE as u64, 0);
     }
 
-    /// The kind of the processes that are folded into a group.
+    /// The kind of the processes that are merged into a group.
     pub fn group_kind(&self, group: &Slot, kind: &str) {
         self.text(self.entry_at(group.index) + entry::KIND as u64, kind);
     }
@@ -597,7 +605,7 @@ impl Counted {
         }
     }
 
-    /// Counts, parts and histogram, as the rest of an entry has them, or a place from its counts on.
+    /// Counts, parts and histogram, as the rest of an entry has them, or a local entry from its counts on.
     fn bytes(&self, narrow: bool) -> Vec<u8> {
         let width = if narrow { 4 } else { 8 };
         let hist = rest::HIST;
@@ -649,30 +657,30 @@ pub fn sets_of(k: &StatementKey, sets: u32) -> (u64, [u32; 2]) {
 }
 
 impl Maker {
-    fn places(&self) -> Places {
+    fn regions(&self) -> StatementRegions {
         self.statements.expect("made with statements")
     }
 
     pub fn set_at(&self, set: u32) -> u64 {
-        self.places().sets_at + u64::from(set) * set::SIZE as u64
+        self.regions().sets_at + u64::from(set) * set::SIZE as u64
     }
 
     pub fn statement_at(&self, number: u32) -> u64 {
-        self.places().table_at + u64::from(number) * statement::SIZE as u64
+        self.regions().table_at + u64::from(number) * statement::SIZE as u64
     }
 
     pub fn cache_at(&self, slot: u32) -> u64 {
-        let places = self.places();
-        places.caches_at + u64::from(slot) * places.cache_stride
+        let regions = self.regions();
+        regions.caches_at + u64::from(slot) * regions.cache_stride
     }
 
-    pub fn place_at(&self, slot: u32, place: u32) -> u64 {
-        self.cache_at(slot) + (current::SIZE + place as usize * cached::SIZE) as u64
+    pub fn local_at(&self, slot: u32, index: u32) -> u64 {
+        self.cache_at(slot) + (current::SIZE + index as usize * local_statement::SIZE) as u64
     }
 
     /// Enter a statement in the table; the number of its entry.
     pub fn enter(&self, counted: &Counted, born: u64) -> u32 {
-        let (tag, sets) = sets_of(&counted.key, self.places().sets);
+        let (tag, sets) = sets_of(&counted.key, self.regions().sets);
         let tag = tag as u32;
         let tag_at = |set, way: usize| self.set_at(set) + (set::TAGS + 4 * way) as u64;
         let find = |wanted| {
@@ -687,7 +695,7 @@ impl Maker {
             // In the emptier of the two, from its first free way on.
             let set = if free(&sets[1]) > free(&sets[0]) { sets[1] } else { sets[0] };
             let way = (0..layout::WAYS).find(|&way| self.get_u32(tag_at(set, way)) == 0);
-            (set, way.expect("there is room"))
+            (set, way.expect("a free entry"))
         });
         let number = set * layout::WAYS as u32 + way as u32;
         let at = self.statement_at(number);
@@ -708,7 +716,7 @@ impl Maker {
         let base = counted.times.first().map_or(0, |&time| bucket(time));
         self.u32(at + statement::BASE as u64, base as u32);
         self.bytes(at + statement::HIST as u64, &near(&mut far, rest::HIST + 8 * base, 8)[..4]);
-        let rest_at = self.places().rests_at + u64::from(number) * rest::SIZE as u64;
+        let rest_at = self.regions().rests_at + u64::from(number) * rest::SIZE as u64;
         self.bytes(rest_at, &far);
         self.u32(at + statement::MORE as u64, u32::from(far.iter().any(|&byte| byte != 0)));
         self.u32(at + statement::STATE as u64, 1);
@@ -726,11 +734,11 @@ impl Maker {
         chain: (u32, u32),
     ) {
         let (first, step) = chain;
-        let room = block::SIZE - block::BYTES;
-        for (i, bytes) in (0..).zip(text.chunks(room)) {
+        let space = block::SIZE - block::BYTES;
+        for (i, bytes) in (0..).zip(text.chunks(space)) {
             let number = first + i * step;
-            let at = self.places().texts_at + u64::from(number) * block::SIZE as u64;
-            let more = (i as usize + 1) * room < text.len();
+            let at = self.regions().texts_at + u64::from(number) * block::SIZE as u64;
+            let more = (i as usize + 1) * space < text.len();
             self.u32(at, if more { number + step + 1 } else { 0 });
             self.bytes(at + block::BYTES as u64, bytes);
         }
@@ -741,24 +749,24 @@ impl Maker {
         self.u32(at + statement::ENCODING as u64, encoding as u32);
     }
 
-    /// Put a statement into a place of a slot's cache.
-    pub fn cache(&self, slot: u32, place: u32, generation: u64, counted: &Counted) {
-        let at = self.place_at(slot, place);
-        self.u64(at + cached::GENERATION as u64, generation);
-        self.bytes(at + cached::KEY as u64, &key_bytes(&counted.key));
-        self.bytes(at + cached::COUNTS as u64, &counted.bytes(true));
-        self.u32(at + cached::STATE as u64, 1);
-        let entry = self.entry_at(slot) + entry::CACHED as u64;
-        self.u32(entry, layout::CACHED as u32);
+    /// Put a statement into a local entry of a slot's cache.
+    pub fn cache(&self, slot: u32, index: u32, generation: u64, counted: &Counted) {
+        let at = self.local_at(slot, index);
+        self.u64(at + local_statement::GENERATION as u64, generation);
+        self.bytes(at + local_statement::KEY as u64, &key_bytes(&counted.key));
+        self.bytes(at + local_statement::COUNTS as u64, &counted.bytes(true));
+        self.u32(at + local_statement::STATE as u64, 1);
+        let entry = self.entry_at(slot) + entry::LOCAL_STATEMENTS as u64;
+        self.u32(entry, layout::LOCAL_STATEMENTS as u32);
     }
 
-    /// Say in the log of a set that this use of a place was laid down into it.
-    pub fn log(&self, set: u32, slot: u32, place: u32, generation: u64) {
+    /// Log in a set that this use of a local entry was flushed into it.
+    pub fn log(&self, set: u32, slot: u32, index: u32, generation: u64) {
         let at = self.set_at(set);
-        let folds = self.get_u64(at + set::FOLDS as u64);
-        let item = generation << 24 | u64::from(place) << 16 | u64::from(slot);
-        self.u64(at + set::LOG as u64 + folds % layout::SET_LOG as u64 * 8, item);
-        self.u64(at + set::FOLDS as u64, folds + 1);
+        let flushes = self.get_u64(at + set::FLUSHES as u64);
+        let item = generation << 24 | u64::from(index) << 16 | u64::from(slot);
+        self.u64(at + set::LOG as u64 + flushes % layout::SET_LOG as u64 * 8, item);
+        self.u64(at + set::FLUSHES as u64, flushes + 1);
     }
 
     /// Let a slot's owner work for a statement.
@@ -771,7 +779,7 @@ impl Maker {
         let size = layout::PARTS * part::SIZE;
         self.bytes(at + current::PARTS as u64, &parts[..size]);
         self.u64(at + current::BEGUN as u64, begun);
-        let entry = self.entry_at(slot) + entry::CACHED as u64;
-        self.u32(entry, layout::CACHED as u32);
+        let entry = self.entry_at(slot) + entry::LOCAL_STATEMENTS as u64;
+        self.u32(entry, layout::LOCAL_STATEMENTS as u32);
     }
 }

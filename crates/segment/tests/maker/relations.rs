@@ -2,9 +2,9 @@
 //! Relations of a made segment.
 
 use super::Maker;
-use segment::layout::{self, entry, file_sums, header, relation, relation_place};
+use segment::layout::{self, entry, file_sums, header, local_relation, relation};
 
-/// An entry of the table, or a place: reads and failures of a relation.
+/// An entry of the table, or a local entry: reads and failures of a relation.
 pub struct Reads {
     pub relation: u32,
     pub count: u64,
@@ -20,17 +20,18 @@ impl Reads {
 }
 
 impl Maker {
-    /// Make room for so many, at the end of the file.
-    pub fn with_relations(&self, room: u32) {
+    /// Add tables for this many relations at the end of the file.
+    pub fn with_relations(&self, capacity: u32) {
         let slots = u64::from(self.shape.slots);
         let table = self.file.metadata().unwrap().len().next_multiple_of(4096);
-        let places = (table + u64::from(1 + room) * relation::SIZE as u64).next_multiple_of(4096);
-        let stride = layout::RELATION_PLACES * relation_place::SIZE;
-        self.file.set_len(places + slots * stride as u64).unwrap();
-        self.u64(header::SEGMENT_SIZE as u64, places + slots * stride as u64);
+        let local =
+            (table + u64::from(1 + capacity) * relation::SIZE as u64).next_multiple_of(4096);
+        let stride = layout::LOCAL_RELATIONS * local_relation::SIZE;
+        self.file.set_len(local + slots * stride as u64).unwrap();
+        self.u64(header::SEGMENT_SIZE as u64, local + slots * stride as u64);
         for (at, offset, count, stride) in [
-            (header::RELATIONS, table, 1 + room, relation::SIZE),
-            (header::RELATION_PLACES, places, self.shape.slots, stride),
+            (header::RELATIONS, table, 1 + capacity, relation::SIZE),
+            (header::LOCAL_RELATIONS, local, self.shape.slots, stride),
         ] {
             self.u64(at as u64, offset);
             self.u32(at as u64 + 8, count);
@@ -57,20 +58,20 @@ impl Maker {
         self.reads(at + relation::SUMS as u64, reads);
     }
 
-    /// A place of that slot, in that state, for that entry.
-    pub fn relation_place(&self, slot: u32, place: u32, state: u32, number: u32, reads: &Reads) {
-        let stride = layout::RELATION_PLACES * relation_place::SIZE;
-        let at = self.get_u64(header::RELATION_PLACES as u64)
+    /// A local entry of that slot, in that state, for that entry.
+    pub fn local_relation(&self, slot: u32, index: u32, state: u32, number: u32, reads: &Reads) {
+        let stride = layout::LOCAL_RELATIONS * local_relation::SIZE;
+        let at = self.get_u64(header::LOCAL_RELATIONS as u64)
             + u64::from(slot) * stride as u64
-            + u64::from(place) * relation_place::SIZE as u64;
+            + u64::from(index) * local_relation::SIZE as u64;
         self.u32(
-            self.entry_at(slot) + entry::RELATION_PLACES as u64,
-            layout::RELATION_PLACES as u32,
+            self.entry_at(slot) + entry::LOCAL_RELATIONS as u64,
+            layout::LOCAL_RELATIONS as u32,
         );
-        self.u32(at + relation_place::STATE as u64, state);
-        self.u32(at + relation_place::ENTRY as u64, number);
-        self.u64(at + relation_place::FAILED as u64, reads.failed);
-        self.reads(at + relation_place::SUMS as u64, reads);
+        self.u32(at + local_relation::STATE as u64, state);
+        self.u32(at + local_relation::ENTRY as u64, number);
+        self.u64(at + local_relation::FAILED as u64, reads.failed);
+        self.reads(at + local_relation::SUMS as u64, reads);
     }
 
     fn reads(&self, at: u64, reads: &Reads) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statements.c
- *	  Writers of statements that lay down all the time, and say what they have counted.
+ *	  Writers of statements that flush all the time and report what they have counted.
  *
  *	  statements SEGMENT PROGRESS MODE WRITERS
  *
@@ -9,7 +9,7 @@
  * statements the executions begun and done. Statement k has id 1 + k, and each of its
  * executions takes 100 * (1 + k) ticks.
  *
- *	  phases	while the epoch is even nothing is executed, but places are laid down
+ *	  phases	while the epoch is even nothing is executed, but local entries are flushed
  *	  running	both at once
  */
 #include "tally_statements.h"
@@ -84,38 +84,38 @@ key_of(uint32_t number)
 }
 
 static tally_local_statement *
-place_of(tally_cache *cache, uint32_t number)
+local_of(tally_cache *cache, uint32_t number)
 {
 	static const tally_statement_text text = {.bytes = "select $1",.length = 9,.whole = 9,.encoding = 6};
 	tally_statement_key key = key_of(number);
-	tally_local_statement *place = tally_cache_find(cache, &key);
+	tally_local_statement *local = tally_cache_find(cache, &key);
 
-	if (place == NULL)
+	if (local == NULL)
 	{
 		uint32_t	known = tally_statement_known(cache->segment, &key);
 
-		place = tally_cache_enter(cache, &key, known == TALLY_NONE ? &text : NULL, known);
+		local = tally_cache_enter(cache, &key, known == TALLY_NONE ? &text : NULL, known);
 	}
-	if (place == NULL)
+	if (local == NULL)
 		abort();
-	return place;
+	return local;
 }
 
 static void
 execute(tally_cache *cache, uint32_t number, uint32_t times)
 {
 	uint64_t	ticks = 100 * (1 + (uint64_t) number);
-	tally_local_statement *place;
+	tally_local_statement *local;
 
 	__atomic_add_fetch(&shared->keys[number].begun, times, __ATOMIC_SEQ_CST);
-	place = place_of(cache, number);
-	tally_local_statement_begin(place);
+	local = local_of(cache, number);
+	tally_local_statement_begin(local);
 	for (uint32_t i = 0; i < times; i++)
 	{
-		tally_local_statement_count(place, ticks, 1);
-		tally_parts_add(place->parts, 1, 1, ticks);
+		tally_local_statement_count(local, ticks, 1);
+		tally_parts_add(local->parts, 1, 1, ticks);
 	}
-	tally_local_statement_end(place);
+	tally_local_statement_end(local);
 	__atomic_add_fetch(&shared->keys[number].done, times, __ATOMIC_SEQ_CST);
 }
 
@@ -143,7 +143,7 @@ write_phases(tally_segment *segment, uint32_t me)
 		barrier(next_epoch);
 		for (int i = 0; i < 300; i++)
 		{
-			place_of(&cache, KEYS + random_below(OTHERS));
+			local_of(&cache, KEYS + random_below(OTHERS));
 			usleep(random_below(200));
 		}
 		if (me % 3 == 0)
@@ -206,7 +206,7 @@ main(int argc, char **argv)
 	shared = mmap(NULL, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	/* the first one has the directory's first place, which parts name */
+	/* the first one has the directory's first entry, which parts name */
 	tally_register(&segment, "execute::cpu", TALLY_ACCOUNT, "ticks");
 	shared->epoch = 1;
 	for (uint32_t i = 0; i < writers; i++)

@@ -6,6 +6,7 @@
 //! settings and our levels cost, [`verify`] holds that against a scratch server, [`render`] says
 //! it all. docs/clock.md gives the reasons.
 
+mod args;
 mod forecast;
 mod render;
 mod verify;
@@ -15,10 +16,11 @@ use std::io::Write;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::cli::ClockArgs;
-use crate::error::Error;
+use error::Error;
 use forecast::Forecast;
 use verify::{Verdict, Verified};
+
+pub use args::ClockArgs;
 
 /// All there is to say.
 #[derive(Serialize)]
@@ -32,14 +34,14 @@ struct Outcome {
 /// Test, and print what was found.
 pub fn run(args: &ClockArgs) -> Result<(), Error> {
     let bar = progress_bar();
-    let report = ::clock::here(args.seconds, &mut |what, done| show(&bar, what, done));
+    let report = ::clock::test_clocks(args.seconds, &mut |what, done| show(&bar, what, done));
     let verified = match args.verify {
         true => Some(verify::run(|what, done| show(&bar, what, done))?),
         false => None,
     };
     bar.finish_and_clear();
     let outcome = Outcome { forecasts: forecast::of(&report), report, verified };
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &outcome)?;
         writeln!(out)?;

@@ -3,14 +3,14 @@
 
 use std::io::{self, Write};
 
-use ::clock::report::{Pair, Tested};
-use ::clock::{Lost, Report};
+use ::clock::report::{ClockReport, Pair};
+use ::clock::{GapSum, Report};
 
 use super::forecast::Forecast;
 use super::verify::{Check, Verdict, Verified};
 use super::Outcome;
-use crate::columns::Columns;
-use crate::model::units::{duration, maybe_duration, whole};
+use view::columns::Columns;
+use view::units::{duration, maybe_duration, whole};
 
 /// So many pairs of processors are shown one by one.
 const PAIRS_SHOWN: usize = 10;
@@ -52,7 +52,7 @@ fn machine(report: &Report) -> String {
         line += &format!(" (available: {})", system.available.join(", "));
     }
     if let Some(counter) = &system.counter {
-        line += &format!("; counter at {:.3} MHz, says {}", counter.hz / 1e6, counter.said_by);
+        line += &format!("; counter at {:.3} MHz, says {}", counter.hz / 1e6, counter.source);
         if !system.steady_counter {
             line += ", not constant in all states";
         }
@@ -95,7 +95,7 @@ fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
             ]
             .map(duration),
         );
-        row.push(maybe_duration(clock.resolution.least_step_seconds));
+        row.push(maybe_duration(clock.resolution.min_step_seconds));
         row.push(match clock.resolution.unchanged_share {
             0.0 => "0".into(),
             share => format!("{:.1} %", 100.0 * share),
@@ -105,7 +105,7 @@ fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
     table.write(out, 2..11)
 }
 
-fn users(clock: &Tested) -> String {
+fn users(clock: &ClockReport) -> String {
     clock.used_by.join(", ")
 }
 
@@ -122,8 +122,8 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
     ]);
     for clock in &report.sources {
         let pairs = &clock.pairs;
-        let least = pairs.iter().filter_map(|pair| pair.least_seconds).reduce(f64::min);
-        let most = pairs.iter().filter_map(|pair| pair.most_seconds).reduce(f64::max);
+        let least = pairs.iter().filter_map(|pair| pair.min_offset_seconds).reduce(f64::min);
+        let most = pairs.iter().filter_map(|pair| pair.max_offset_seconds).reduce(f64::max);
         let rate = clock.rate.as_ref().map(|rate| match rate.ppm {
             Some(ppm) => format!("{ppm:+.3} ± {:.3}", rate.error_ppm),
             None => format!("? ± {:.3}", rate.error_ppm),
@@ -156,7 +156,7 @@ fn signed(seconds: f64) -> String {
 
 /// The clocks that matter, by powers of two.
 fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    let mut clocks: Vec<&Tested> = Vec::new();
+    let mut clocks: Vec<&ClockReport> = Vec::new();
     for clock in ["server", "pgtally"].into_iter().filter_map(|user| report.used_by(user)) {
         if !clocks.iter().any(|other| other.name == clock.name) {
             clocks.push(clock);
@@ -168,7 +168,7 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
     }
     let mut table =
         Columns::with_headings(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    let powers = |clock: &Tested, at: usize| clock.loop_cost.powers_of_two.get(at).copied();
+    let powers = |clock: &ClockReport, at: usize| clock.loop_cost.powers_of_two.get(at).copied();
     let last = clocks.iter().map(|clock| clock.loop_cost.powers_of_two.len()).max().unwrap_or(0);
     let first = (0..last).find(|at| clocks.iter().any(|clock| powers(clock, *at) > Some(0)));
     for at in first.unwrap_or(0)..last {
@@ -193,7 +193,8 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     };
     let reach = |pair: &Pair| {
-        let [least, most] = [pair.least_seconds, pair.most_seconds].map(|s| s.unwrap_or(0.0).abs());
+        let [least, most] =
+            [pair.min_offset_seconds, pair.max_offset_seconds].map(|s| s.unwrap_or(0.0).abs());
         least.max(most)
     };
     let mut pairs: Vec<&Pair> = clock.pairs.iter().collect();
@@ -215,7 +216,7 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
     ]);
     for pair in pairs.iter().take(PAIRS_SHOWN) {
         let [one, other] = pair.processors;
-        let differ = pair.least_seconds.zip(pair.most_seconds);
+        let differ = pair.min_offset_seconds.zip(pair.max_offset_seconds);
         table.push(vec![
             format!("{one} - {other}"),
             differ.map_or("-".into(), |(least, most)| bounds(least, most)),
@@ -245,13 +246,13 @@ fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
     let heading = format!("GAPS IN {}", duration(gaps.watched_seconds));
     let mut table = Columns::with_headings(&[&heading, "COUNT", "TOTAL", "SHARE", "LONGEST"]);
-    let mut add = |who: &str, lost: Lost| {
+    let mut add = |who: &str, gap: GapSum| {
         table.push(vec![
             who.into(),
-            whole(lost.count),
-            duration(lost.seconds),
-            format!("{:.2} %", 100.0 * lost.seconds / gaps.watched_seconds),
-            duration(lost.longest_seconds),
+            whole(gap.count),
+            duration(gap.seconds),
+            format!("{:.2} %", 100.0 * gap.seconds / gaps.watched_seconds),
+            duration(gap.longest_seconds),
         ]);
     };
     add("scheduler: others ran", gaps.scheduler);

@@ -13,9 +13,9 @@ use rand::seq::SliceRandom;
 use scratch::Cluster;
 use serde::Serialize;
 
-use crate::chance::Estimate;
-use crate::cost::meter::on_cpu_ns;
-use crate::error::Error;
+use error::Error;
+use stats::Estimate;
+use study::cost::meter::on_cpu_ns;
 
 /// Rows of the counted table, as in the study that first asked (docs/clock.md).
 pub const ROWS: u32 = 900_000;
@@ -165,7 +165,7 @@ impl Session {
 }
 
 fn reading() -> Result<f64, Error> {
-    ::clock::servers_now(BLOCKS)
+    ::clock::server_clock_cost(BLOCKS)
         .ok_or_else(|| Error::Failed("the server's clock, CLOCK_MONOTONIC, cannot be read".into()))
 }
 

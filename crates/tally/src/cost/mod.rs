@@ -6,9 +6,7 @@
 //! [`meter`], [`contrast`] makes one number of each round and [`Estimate`] one figure of all
 //! of them, [`outcome`] judges and [`render`] says it. docs/cost.md gives the reasons.
 
-pub(crate) mod contrast;
-mod design;
-pub(crate) mod meter;
+mod args;
 mod outcome;
 mod render;
 mod runner;
@@ -26,23 +24,24 @@ use indicatif::{ProgressBar, ProgressStyle};
 use segment::Segment;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::chance::Estimate;
-use crate::cli::CostArgs;
-use crate::error::Error;
-use crate::host::Watch;
-use contrast::percent;
-use meter::Meter;
+use error::Error;
+use live::host::Watch;
 use outcome::Outcome;
 use runner::{Plan, Record};
+use stats::Estimate;
+use study::cost::contrast::percent;
+use study::cost::meter::Meter;
 use subject::Subject;
 use toggle::Toggle;
+
+pub use args::CostArgs;
 
 /// How often the bar shows a new figure.
 const SHOW: Duration = Duration::from_secs(5);
 
 /// Measure what it costs and print it.
 pub fn run(args: &CostArgs) -> Result<(), Error> {
-    if args.level == crate::cli::Level::Off {
+    if args.level == crate::arguments::Level::Off {
         return Err(Error::Usage("at --level off nothing is looked at; try waits".into()));
     }
     let stop = Arc::new(AtomicBool::new(false));

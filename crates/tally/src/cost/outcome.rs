@@ -4,11 +4,11 @@
 
 use serde::Serialize;
 
-use super::contrast::{percent, Said};
 use super::runner::Record;
-use crate::chance::{Estimate, FEWEST_ROUNDS};
-use crate::cli::CostOf;
-use crate::error::Error;
+use error::Error;
+use stats::{Estimate, FEWEST_ROUNDS};
+use study::cost::contrast::{percent, Said};
+use study::cost::CostOf;
 
 /// The placebo may seem to differ from zero once in 100 runs; more is a fault.
 const PLACEBO_CONFIDENCE: f64 = 0.99;
@@ -18,25 +18,25 @@ const STRAGGLERS: f64 = 0.05;
 
 /// A change of side B against side A.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Figure {
+pub struct Figure {
     /// The change, %.
-    pub(crate) percent: f64,
+    pub percent: f64,
     /// Half the width of its 95 % interval, percentage points.
-    pub(crate) half_width: f64,
+    pub half_width: f64,
     /// Two-sided probability of Wilcoxon's signed ranks, were there no change.
-    pub(crate) rank_p: f64,
+    pub rank_p: f64,
     /// Rounds it rests on.
-    pub(crate) rounds: usize,
+    pub rounds: usize,
     /// Adjacent rounds averaged into one because they were correlated; 1 when not.
-    pub(crate) block: usize,
+    pub block: usize,
     /// Their lag-1 correlation.
-    pub(crate) correlation: f64,
+    pub correlation: f64,
 }
 
 /// What is said about the cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// More than the margin, and that is certain.
     Exceeds,
     /// No more than the margin, and that is certain.
@@ -47,23 +47,23 @@ pub(crate) enum Verdict {
 
 /// All that came out.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// CPU per command; none from too few rounds.
-    pub(crate) cpu: Option<Figure>,
+    pub cpu: Option<Figure>,
     /// Commands per second.
-    pub(crate) throughput: Option<Figure>,
-    pub(crate) placebo_cpu: Option<Figure>,
-    pub(crate) placebo_throughput: Option<Figure>,
-    pub(crate) verdict: Verdict,
+    pub throughput: Option<Figure>,
+    pub placebo_cpu: Option<Figure>,
+    pub placebo_throughput: Option<Figure>,
+    pub verdict: Verdict,
     /// Why it is not resolved; empty when it is.
-    pub(crate) reason: String,
+    pub reason: String,
     /// Whether interval and ranks both say that there is a cost, or a gain, at all.
-    pub(crate) differs_from_zero: bool,
+    pub differs_from_zero: bool,
 }
 
 impl Outcome {
     /// `margin` in per cent.
-    pub(crate) fn of(record: &Record, margin: f64) -> Self {
+    pub fn of(record: &Record, margin: f64) -> Self {
         let estimate = |what: fn(&Said) -> f64| {
             Estimate::of(&record.rounds.iter().map(what).collect::<Vec<f64>>())
         };
@@ -133,7 +133,7 @@ fn judge(
 
 /// An error unless the extension's data changed on the side that was on and stood still on the
 /// other.
-pub(crate) fn check_alive(record: &Record, of: CostOf) -> Result<(), Error> {
+pub fn check_alive(record: &Record, of: CostOf) -> Result<(), Error> {
     // What is outside pgtally does not show in its data.
     if record.rounds.is_empty() || of == CostOf::Outside {
         return Ok(());
@@ -163,8 +163,8 @@ pub(crate) fn check_alive(record: &Record, of: CostOf) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::contrast::{Contrast, Slice};
     use super::*;
+    use study::cost::contrast::{Contrast, Slice};
 
     /// A change of `mean` per cent, spread evenly over `spread` to either side.
     fn scattered(i: usize, mean: f64, spread: f64) -> Contrast {

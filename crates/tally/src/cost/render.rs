@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::contrast::Slice;
 use super::outcome::{Figure, Outcome, Verdict};
 use super::runner::{Discarded, Plan, Record};
-use crate::cli::CostOf;
-use crate::host::Host;
+use live::host::Host;
+use study::cost::contrast::Slice;
+use study::cost::CostOf;
 
 /// All there is to say.
-pub(crate) struct Result<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) record: &'a Record,
-    pub(crate) outcome: &'a Outcome,
-    pub(crate) host: &'a Host,
-    pub(crate) server: &'a str,
-    pub(crate) load: &'a str,
-    pub(crate) unit: &'a str,
-    pub(crate) commands_per_unit: f64,
+pub struct Result<'a> {
+    pub plan: &'a Plan,
+    pub record: &'a Record,
+    pub outcome: &'a Outcome,
+    pub host: &'a Host,
+    pub server: &'a str,
+    pub load: &'a str,
+    pub unit: &'a str,
+    pub commands_per_unit: f64,
     /// Per cent.
-    pub(crate) margin: f64,
+    pub margin: f64,
 }
 
 #[derive(Serialize)]
@@ -83,7 +83,7 @@ struct Backends {
 }
 
 impl Result<'_> {
-    pub(crate) fn json(&self) -> serde_json::Result<String> {
+    pub fn json(&self) -> serde_json::Result<String> {
         let (record, outcome) = (self.record, self.outcome);
         serde_json::to_string_pretty(&Json {
             of: self.plan.of.name(),
@@ -135,7 +135,7 @@ impl Result<'_> {
         Some(slice.commands_per_second()? / self.commands_per_unit)
     }
 
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         // Writing to a String cannot fail.
         let mut out = String::new();
         let (record, outcome) = (self.record, self.outcome);

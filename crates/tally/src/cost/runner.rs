@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use segment::Level;
 
-use super::contrast::{contrast, Said, Slice};
-use super::design::{Design, Round, Side};
-use super::meter::Meter;
 use super::toggle::Toggle;
-use crate::cli::CostOf;
-use crate::error::Error;
+use error::Error;
+use study::cost::contrast::{contrast, Said, Slice};
+use study::cost::design::{Design, Round, Side};
+use study::cost::meter::Meter;
+use study::cost::CostOf;
 
 /// How often to look for backends that have come or gone.
 const REFRESH: Duration = Duration::from_millis(500);
@@ -31,47 +31,47 @@ const SPOILT: u32 = 50;
 
 /// What is to be done.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
-    pub(crate) of: CostOf,
+pub struct Plan {
+    pub of: CostOf,
     /// On side B; where the level is not what is toggled, on both.
-    pub(crate) level: Level,
+    pub level: Level,
     /// Measured part of a slice.
-    pub(crate) slice: Duration,
+    pub slice: Duration,
     /// Unmeasured beginning of a slice.
-    pub(crate) discard: Duration,
+    pub discard: Duration,
     /// Of the whole run.
-    pub(crate) length: Duration,
-    pub(crate) seed: u64,
+    pub length: Duration,
+    pub seed: u64,
 }
 
 /// Rounds that were not used, and why.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Discarded {
+pub struct Discarded {
     /// A side handled too few commands.
-    pub(crate) idle: u64,
+    pub idle: u64,
     /// A counter was reset, or a slot changed hands.
-    pub(crate) reset: u64,
+    pub reset: u64,
     /// Somebody else set the level, or what is paused.
-    pub(crate) level: u64,
+    pub level: u64,
 }
 
 /// What came out, in the order in which it came.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Record {
-    pub(crate) rounds: Vec<Said>,
+pub struct Record {
+    pub rounds: Vec<Said>,
     /// All slices of the side off, added up.
-    pub(crate) off: Slice,
+    pub off: Slice,
     /// And of the side on.
-    pub(crate) on: Slice,
-    pub(crate) discarded: Discarded,
+    pub on: Slice,
+    pub discarded: Discarded,
     /// Backends measured: fewest and most.
-    pub(crate) backends: (usize, usize),
+    pub backends: (usize, usize),
     /// The slice that was used: longer than planned where reading takes long.
-    pub(crate) slice: Duration,
+    pub slice: Duration,
     /// How long reading all backends takes.
-    pub(crate) effort: Duration,
-    pub(crate) elapsed: Duration,
-    pub(crate) interrupted: bool,
+    pub effort: Duration,
+    pub elapsed: Duration,
+    pub interrupted: bool,
 }
 
 /// Why a round came to nothing.
@@ -83,7 +83,7 @@ enum Spoilt {
 
 /// Toggle and measure until the time is over or `stop` is set. `progress` is called now and
 /// then, between rounds.
-pub(crate) fn run(
+pub fn run(
     plan: &Plan,
     meter: &mut Meter,
     toggle: &Toggle,
@@ -202,8 +202,8 @@ fn sleep(length: Duration, stop: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::design::Quad;
     use super::*;
+    use study::cost::design::Quad;
 
     #[test]
     fn an_idle_round_is_discarded_and_a_good_one_adds_to_the_side_of_its_level() {

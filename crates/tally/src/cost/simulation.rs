@@ -2,11 +2,11 @@
 
 //! The whole way from slices to figures, on made-up servers whose truth is known.
 
-use super::contrast::{contrast, Slice};
-use super::design::{Design, Side};
-use crate::chance::Estimate;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use stats::Estimate;
+use study::cost::contrast::{contrast, Slice};
+use study::cost::design::{Design, Side};
 
 /// A server as noisy as one finds them: the CPU of a command follows a random walk, has
 /// long bursts, and every slice has heavy-tailed noise of its own.

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use scratch::{Cluster, Load, RunningPgbench};
 use segment::SegmentPath;
 
-use crate::cli::{CostArgs, CostOf, Workload};
-use crate::error::Error;
-use crate::{instrumented, target};
+use super::CostArgs;
+use crate::arguments::Workload;
+use error::Error;
+use live::{instrumented, target};
+use study::cost::CostOf;
 
 /// Scale of pgbench's tables: 150 MB, which fit into [`SHARED_BUFFERS`].
 const SCALE: u32 = 10;
@@ -23,13 +25,13 @@ const WARM_UP: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is measured, and what CPU is stated per.
-pub(crate) struct Subject {
-    pub(crate) segment: SegmentPath,
-    pub(crate) load: String,
+pub struct Subject {
+    pub segment: SegmentPath,
+    pub load: String,
     /// "transaction" or "command".
-    pub(crate) unit: &'static str,
+    pub unit: &'static str,
     /// Commands in one unit.
-    pub(crate) commands_per_unit: f64,
+    pub commands_per_unit: f64,
     pgbench: Option<RunningPgbench>,
     /// After its load: fields are dropped in this order.
     _cluster: Option<Cluster>,
@@ -37,7 +39,7 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// The user's own server, under its own load.
-    pub(crate) fn of_target(args: &CostArgs) -> Result<Self, Error> {
+    pub fn of_target(args: &CostArgs) -> Result<Self, Error> {
         Ok(Self {
             segment: target::place(args.target.as_deref())?,
             load: "its own load".into(),
@@ -50,7 +52,7 @@ impl Subject {
 
     /// A scratch server under a load that outlasts the measurement. `say` is told what is
     /// being waited for.
-    pub(crate) fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
+    pub fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
         say("starting a scratch server");
         let connections = args.clients + 20;
         let buffers = if args.workload == Workload::Misses { FEW_BUFFERS } else { SHARED_BUFFERS };
@@ -116,7 +118,7 @@ impl Subject {
     }
 
     /// How long to let the load run before it is measured.
-    pub(crate) fn warm_up(&self) -> Duration {
+    pub fn warm_up(&self) -> Duration {
         if self.pgbench.is_some() {
             WARM_UP
         } else {
@@ -125,7 +127,7 @@ impl Subject {
     }
 
     /// An error if the load of a scratch server has ended.
-    pub(crate) fn check(&mut self) -> Result<(), Error> {
+    pub fn check(&mut self) -> Result<(), Error> {
         match self.pgbench.as_mut().is_some_and(|load| !load.running()) {
             true => Err(self.pgbench.take().map_or_else(gone, ended)),
             false => Ok(()),

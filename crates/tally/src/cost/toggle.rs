@@ -3,32 +3,32 @@
 //! What is toggled, changed for the time being: the level that was found is put back on every
 //! way out, and statements go on.
 
-use segment::{Level, LevelSwitch, Segment, Standing};
+use segment::{Level, LevelSetting, LevelSwitch, Segment};
 
-use crate::cli::CostOf;
-use crate::error::Error;
+use error::Error;
+use study::cost::CostOf;
 
 /// A switch that remembers what it found.
-pub(crate) struct Toggle {
+pub struct Toggle {
     switch: LevelSwitch,
     of: CostOf,
     level: Level,
-    found: Standing,
+    found: LevelSetting,
 }
 
 impl Toggle {
     /// For this segment; needs the right to write it. `level` is the one whose cost is asked,
     /// or the one that stays in force while something else is toggled.
-    pub(crate) fn new(segment: &Segment, of: CostOf, level: Level) -> Result<Self, Error> {
+    pub fn new(segment: &Segment, of: CostOf, level: Level) -> Result<Self, Error> {
         let switch = segment.level_switch()?;
-        let toggle = Self { found: switch.standing(), switch, of, level };
+        let toggle = Self { found: switch.level_setting(), switch, of, level };
         toggle.switch.set(level);
         // A run that was killed may have left them paused.
         toggle.switch.pause_statements(false);
         Ok(toggle)
     }
 
-    pub(crate) fn set(&self, on: bool) {
+    pub fn set(&self, on: bool) {
         match self.of {
             CostOf::Level => {
                 self.switch.set(if on { self.level } else { Level::Off });
@@ -38,14 +38,14 @@ impl Toggle {
     }
 
     /// Whether all still is as we have set it, and not as somebody else has.
-    pub(crate) fn is(&self, on: bool) -> bool {
+    pub fn is(&self, on: bool) -> bool {
         let level = if on || self.of != CostOf::Level { self.level } else { Level::Off };
         let paused = !on && self.of != CostOf::Level;
         self.switch.level() == level && self.switch.statements_paused() == paused
     }
 
     /// The level that was found.
-    pub(crate) fn found(&self) -> Level {
+    pub fn found(&self) -> Level {
         self.found.level
     }
 }
@@ -54,6 +54,6 @@ impl Drop for Toggle {
     fn drop(&mut self) {
         // A panic comes by here as well.
         self.switch.pause_statements(false);
-        self.switch.put(self.found);
+        self.switch.apply(self.found);
     }
 }

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{kill_process, Pid, Signal};
 
-use crate::error::Error;
 use crate::report;
+use error::Error;
 
 /// A recorder that runs; the recording goes with it.
 #[derive(Debug)]

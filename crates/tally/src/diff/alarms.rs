@@ -3,8 +3,8 @@
 
 use super::compare::{change, Rows};
 use super::comparison::{Per, Row, Total, What};
-use crate::chance::dice::Normal;
-use crate::chance::Ratio;
+use stats::simulation::Normal;
+use stats::Ratio;
 
 /// A thing's time in each of so many blocks.
 type Course = fn(&mut Normal, usize) -> Vec<f64>;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
 //! From two sides to what has changed from one to the other, and what of that is noise.
 //!
-//! A side's noise is that of its own blocks ([`crate::chance::Ratio`]). The totals are tested by
+//! A side's noise is that of its own blocks ([`stats::Ratio`]). The totals are tested by
 //! themselves, all rows of a comparison as one family, each at half of [`FALSE`]: where nothing has
 //! changed it says so 99 times in a hundred, and of the rows that it calls changed, on average fewer
 //! than one in a hundred is not.
 
 use std::collections::BTreeSet;
 
-use recording::Amount;
+use recording::StatTotals;
 
 use super::comparison::{Change, Per, Row, Total, Verdict, What};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::side::Side;
 use super::statements::{Line, Statement};
-use crate::chance::{discoveries, Difference, Ratio};
+use stats::{discoveries, Difference, Ratio};
 
 /// The probability at which a comparison of the same may find anything; and, at most, the share of
 /// rows called changed that are so by chance.
@@ -171,7 +171,7 @@ impl Pair<'_> {
         let seconds = |side: &Side| -> Vec<f64> {
             side.line(key, |amount| amount.total).iter().map(|ns| ns * 1e-9).collect()
         };
-        let each = |figure: fn(&Amount) -> u64| {
+        let each = |figure: fn(&StatTotals) -> u64| {
             let each = |side: &Side, by: &[f64]| {
                 side.line(key, figure).iter().sum::<f64>() / by.iter().sum::<f64>()
             };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::machine::Processors;
-use crate::report::document::{Finding, Made};
+use view::document::{Finding, Made};
 
 /// All of it.
 #[derive(Debug, Clone, Serialize)]

@@ -8,8 +8,8 @@ use recording::SettingRow;
 
 use super::comparison::Setting;
 use super::side::Side;
-use crate::error::Error;
-use crate::model::units::bytes;
+use error::Error;
+use view::units::bytes;
 
 /// What only tells where something lies, or when it was started.
 const PLACES: [&str; 14] = [

@@ -2,13 +2,13 @@
 //! A comparison as a report's document, from which its text and its page are made.
 
 use jiff::tz::TimeZone;
-use segment::statements::Class;
+use segment::statements::WaitClass;
 
 use super::comparison::{Change, Compared, Comparison, Per, Row, Verdict, What};
-use crate::model::units::{count, duration, whole};
-use crate::report::document::{
+use view::document::{
     span, Axes, Cell, Column, Document, Fact, Measured, Section, Table, Totals, Unit,
 };
+use view::units::{count, duration, whole};
 
 /// The sections: what they are called, their tables, and those of what is below the noise.
 const SECTIONS: [(&str, &str, &[&str]); 9] = [
@@ -254,10 +254,10 @@ fn said(what: &What) -> Vec<Cell> {
 fn class(what: &What) -> Option<&'static str> {
     match what {
         What::Account { activity, .. } | What::Process { activity, .. } => {
-            Some(Class::of(activity).name())
+            Some(WaitClass::of_name(activity).name())
         }
-        What::Lock { family, .. } => Some(Class::of(&format!("{family}:")).name()),
-        What::File { .. } => Some(Class::Io.name()),
+        What::Lock { family, .. } => Some(WaitClass::of_name(&format!("{family}:")).name()),
+        What::File { .. } => Some(WaitClass::Io.name()),
         What::Function { .. } | What::Statement { .. } => None,
     }
 }
@@ -338,7 +338,7 @@ fn table(id: &'static str, it: &Comparison, rows: &[Row], folded: &[&Row]) -> Ta
         let mut names: Vec<Cell> = vec![number.into()];
         names.resize(self::names(id).len(), Cell::Empty);
         // Where rows have a class, all have one.
-        let of_class = class(&sum.what).map(|_| Class::Other.name());
+        let of_class = class(&sum.what).map(|_| WaitClass::Other.name());
         table.push(of_class, row(id, names, &sum));
     }
     table

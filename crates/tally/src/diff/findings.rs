@@ -3,9 +3,9 @@
 
 use super::comparison::{Change, Comparison, Per, Row, Total, Verdict, What};
 use super::machine;
-use crate::chance::FEWEST;
-use crate::model::units::{count, duration};
-use crate::report::document::{Finding, Weight};
+use stats::FEWEST;
+use view::document::{Finding, Weight};
+use view::units::{count, duration};
 
 /// Reasons that are named, at most, and how much of the change they must explain together.
 const REASONS: usize = 3;

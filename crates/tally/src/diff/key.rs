@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use recording::Series;
 use segment::directory::StatKind;
-use segment::locks::{Name, Part};
+use segment::locks::{LwlockFigure, Name};
 use segment::{commits, files, functions, interval, locks};
 
 /// Who works for clients in transactions; all others are processes of the server's own.
@@ -92,12 +92,13 @@ impl Key {
             let process = series.process.clone();
             return Some(Key::File { process, file, operation: operation.into() });
         }
-        if let Some(functions::Name::Function { key: [function, _], part }) = functions::parse(stat)
+        if let Some(functions::Name::Function { key: [function, _], figure }) =
+            functions::parse(stat)
         {
-            let part = match part {
-                functions::Part::Inclusive => INCLUSIVE,
-                functions::Part::Exclusive => EXCLUSIVE,
-                functions::Part::Counted => COUNTED,
+            let part = match figure {
+                functions::CallFigure::Inclusive => INCLUSIVE,
+                functions::CallFigure::Exclusive => EXCLUSIVE,
+                functions::CallFigure::Counted => COUNTED,
             };
             let (process, function) = (series.process.clone(), function.into());
             return Some(Key::Function { process, function, part });
@@ -105,17 +106,17 @@ impl Key {
         if !clients {
             return None;
         }
-        if commits::is_whole_commit(stat) {
+        if commits::whole_commit(stat).is_some() {
             return Some(Key::Commit);
         }
         if stat.command().is_some_and(|(_, handle)| handle) {
             return Some(Key::Command);
         }
         match locks::parse(stat)? {
-            Name::Lwlock { key: [lock, ..], part: Part::Held } => {
+            Name::Lwlock { key: [lock, ..], figure: LwlockFigure::Held } => {
                 Some(Key::Lwlock { lock: lock.into(), part: "held" })
             }
-            Name::Lwlock { key: [lock, ..], part: Part::Acquire } => {
+            Name::Lwlock { key: [lock, ..], figure: LwlockFigure::Acquire } => {
                 Some(Key::Lwlock { lock: lock.into(), part: "acquire" })
             }
             Name::Lock { kind, mode, .. } => {

@@ -4,7 +4,7 @@
 use recording::{FrameRow, KernelRow};
 use serde::Serialize;
 
-use crate::model::units::two;
+use view::units::two;
 
 /// Others who keep so much more of the machine's processors busy are worth a word ...
 const OTHERS: f64 = 0.1;

@@ -8,6 +8,7 @@
 
 #[cfg(test)]
 mod alarms;
+mod args;
 mod columns;
 mod compare;
 mod comparison;
@@ -26,40 +27,39 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use jiff::tz::TimeZone;
 
-use crate::cli::DiffArgs;
-use crate::error::Error;
-use crate::report::document::Made;
-use crate::report::{output, page, style, text, WIDTH};
 use columns::State;
 use compare::{units, Looked, Pair};
-use comparison::{Compared, Comparison};
+use comparison::{Compared, Comparison, Per};
 use document::Noise;
+use error::Error;
 use key::{Key, COUNTED};
 use side::Side;
+use view::document::Made;
+use view::{output, page, text};
 
-pub use comparison::Per;
-pub use place::Place;
+pub use args::DiffArgs;
 
 /// Compare them, and print it or write it into a file.
 pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     let comparison = make(args)?;
     let document = |noise| document::document(&comparison, noise, &TimeZone::system());
     let Some(path) = &args.output else {
-        let mut out = BufWriter::new(crate::escape::stdout());
+        let mut out = BufWriter::new(view::escape::stdout());
         if args.json {
             serde_json::to_writer(&mut out, &comparison)?;
             writeln!(out)?;
         } else {
-            text::write(&document(Noise::Folded), &style(color), &mut out)?;
+            text::write(&document(Noise::Folded), &text::Style::of_terminal(color), &mut out)?;
         }
         return Ok(out.flush()?);
     };
     let mut whole = Vec::new();
     if args.json {
         whole =
-            (crate::escape::json(&serde_json::to_string(&comparison)?) + "\n").into_owned().into();
+            (view::escape::json(&serde_json::to_string(&comparison)?) + "\n").into_owned().into();
     } else if args.text {
-        let style = text::Style { width: WIDTH, color: false, ..style(color) };
+        let style =
+            text::Style { width: text::WIDTH, color: false, ..text::Style::of_terminal(color) };
         text::write(&document(Noise::Folded), &style, &mut whole)?;
     } else {
         whole = page::page(&document(Noise::Shown))?.into_bytes();

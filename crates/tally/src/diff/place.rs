@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::report::Edge;
+use report::Edge;
 
 /// One side of a comparison, as it was asked for: DIR, or DIR@FROM..TO.
 #[derive(Debug, Clone, PartialEq)]

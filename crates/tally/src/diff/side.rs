@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use recording::{Amount, FrameRow, Range, Recording};
+use recording::{FrameRow, Range, Recording, StatTotals};
 
 use super::columns::{Columns, State};
 use super::key::Key;
 use super::machine::Processors;
 use super::place::Place;
 use super::statements::{self, Statements};
-use crate::error::Error;
+use error::Error;
 
 /// All of it.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Side {
     /// What else the machine did.
     pub processors: Option<Processors>,
     /// What was done in them.
-    pub lines: HashMap<Key, Vec<Amount>>,
+    pub lines: HashMap<Key, Vec<StatTotals>>,
     /// The statements; `None`: none were recorded.
     pub statements: Option<Statements>,
 }
@@ -42,19 +42,18 @@ impl Side {
     pub fn read(name: &'static str, place: &Place, host: Option<&str>) -> Result<Side, Error> {
         let recording = Recording::open(&place.directory, host)?;
         let end = recording.range().to_us as f64 * 1e-6;
-        let us = |edge: Option<crate::report::Edge>| {
-            edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64)
-        };
+        let us =
+            |edge: Option<report::Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
         let range = recording.clip(us(place.from), us(place.to))?;
-        let heads = recording.heads(range)?;
+        let heads = recording.frame_rows(range)?;
         let columns = Columns::of(range, &heads, recording.about().detail_ns);
         let (kept, exact) = columns.kept();
         if kept.is_empty() {
             return Err(Error::Failed(format!(
                 "{name}: nothing was recorded in {} from {} to {}; give another time",
                 place.directory.display(),
-                recording::in_words(range.from_us),
-                recording::in_words(range.to_us)
+                recording::format_utc(range.from_us),
+                recording::format_utc(range.to_us)
             )));
         }
         let processors = Processors::of(&heads, &recording.kernel(range)?);
@@ -75,7 +74,7 @@ impl Side {
     }
 
     /// A line's figure in each column that is compared.
-    pub fn line(&self, key: &Key, figure: fn(&Amount) -> u64) -> Vec<f64> {
+    pub fn line(&self, key: &Key, figure: fn(&StatTotals) -> u64) -> Vec<f64> {
         match self.lines.get(key) {
             Some(line) => line.iter().map(|amount| figure(amount) as f64).collect(),
             None => vec![0.0; self.kept.len()],
@@ -119,7 +118,7 @@ fn lines(
     range: Range,
     columns: &Columns,
     kept: &[usize],
-) -> Result<HashMap<Key, Vec<Amount>>, Error> {
+) -> Result<HashMap<Key, Vec<StatTotals>>, Error> {
     let mut numbers: HashMap<Key, usize> = HashMap::new();
     for it in recording.sum(range)?.statistics {
         let series = recording::Series { process: it.process, stat: it.stat };
@@ -131,7 +130,7 @@ fn lines(
     let grid = recording.grid(range, &columns.bounds_us, numbers.len(), |series| {
         numbers.get(&Key::of(series)?).copied()
     })?;
-    let line = |number: usize| -> Vec<Amount> {
+    let line = |number: usize| -> Vec<StatTotals> {
         grid.cells.get(number).map_or_else(Vec::new, |line| {
             kept.iter().filter_map(|at| line.get(*at).copied()).collect()
         })

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use recording::{Range, Recording};
 
 use super::columns::Columns;
-use crate::error::Error;
-use crate::model::statements as model;
+use error::Error;
+use view::statements as model;
 
 /// Each block is read by itself.
 const BLOCKS: usize = 32;

@@ -2,11 +2,7 @@
 //! `tally events`: the notable things that the server's processes have put down, oldest first,
 //! and with `--follow` each new one.
 
-mod feed;
-mod recorded;
-mod row;
-mod tail;
-mod when;
+mod args;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,15 +13,13 @@ use jiff::tz::TimeZone;
 use rustix::event::PollFlags;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::cli::{EventsArgs, Since};
-use crate::error::Error;
-use crate::hangup;
-use crate::target;
-use feed::Feed;
+use error::Error;
+use live::events::Feed;
+use live::hangup;
+use live::target;
+use view::events::Row;
 
-pub use row::{rows, Row};
-pub use tail::{Item, Tail};
-pub use when::When;
+pub use args::{EventsArgs, Since};
 
 /// How often a follower looks.
 const NAP: Duration = Duration::from_millis(100);
@@ -106,7 +100,7 @@ struct Teller<'a> {
 
 impl Teller<'_> {
     fn rows(&mut self, rows: Vec<Row>, capacity: u32) -> Result<(), Error> {
-        let mut out = crate::escape::stdout();
+        let mut out = view::escape::stdout();
         for mut row in rows {
             self.told = None;
             if row.lost > 0 {
@@ -133,7 +127,7 @@ impl Teller<'_> {
         if self.told.as_deref() != Some(text) {
             let target = self.args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
             // Nobody may be listening there; the events matter.
-            crate::escape::say(&format!("{target}{text}"));
+            view::escape::say(&format!("{target}{text}"));
             self.told = Some(text.to_string());
         }
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use recording::RunRow;
 use rustix::process::{kill_process, Pid, Signal};
 
-use crate::error::Error;
+use error::Error;
 
 /// How long the rest of the output is waited for after the end.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -170,7 +170,7 @@ fn work(
         let reading =
             if processes { Reading::take(&devices) } else { Reading::of_devices(&devices) };
         let direct = devices
-            .places
+            .locations
             .iter()
             .flat_map(|place| devices.under(place))
             .map(|device| device.number)
@@ -195,12 +195,12 @@ fn describe(devices: &Devices) -> Vec<SettingRow> {
             ..SettingRow::default()
         });
     };
-    for place in &devices.places {
+    for place in &devices.locations {
         let name = match &place.kind {
-            device::PlaceKind::Data => "data directory".to_string(),
-            device::PlaceKind::Wal => "write-ahead log".to_string(),
-            device::PlaceKind::Tablespace { oid } => format!("tablespace {oid}"),
-            device::PlaceKind::Log => "server log".to_string(),
+            device::LocationKind::Data => "data directory".to_string(),
+            device::LocationKind::Wal => "write-ahead log".to_string(),
+            device::LocationKind::Tablespace { oid } => format!("tablespace {oid}"),
+            device::LocationKind::Log => "server log".to_string(),
             _ => place.path.display().to_string(),
         };
         let mut value = place.path.display().to_string();

@@ -6,18 +6,18 @@
 
 use std::time::Duration;
 
-use segment::{Level, LevelEnd, LevelSwitch, SegmentPath, Standing};
+use segment::{Level, LevelEnd, LevelSetting, LevelSwitch, SegmentPath};
 
-use crate::cli;
-use crate::error::Error;
+use super::args::Duty as Period;
+use error::Error;
 
 /// Switches the level of one segment on and off.
 #[derive(Debug)]
 pub struct Duty {
-    length: cli::Duty,
+    length: Period,
     switch: Option<LevelSwitch>,
     /// What was in force, to be restored.
-    before: Option<Standing>,
+    before: Option<LevelSetting>,
     level: Level,
     /// The period that it was switched on for, counted from 1970.
     period: Option<u128>,
@@ -25,14 +25,14 @@ pub struct Duty {
 
 impl Duty {
     /// One that has not begun.
-    pub fn new(length: cli::Duty) -> Duty {
+    pub fn new(length: Period) -> Duty {
         Duty { length, switch: None, before: None, level: Level::Waits, period: None }
     }
 
     /// Take over a segment: from now on it is this one that is switched.
     pub fn attach(&mut self, place: &SegmentPath) -> Result<(), Error> {
         let switch = LevelSwitch::open(place)?;
-        let before = switch.standing();
+        let before = switch.level_setting();
         if before.level != Level::Off {
             self.level = before.level;
         }
@@ -53,7 +53,7 @@ impl Duty {
                 let clock = switch.clock();
                 let tick = clock.now() + clock.ticks(left as f64 * 1e-9);
                 let end = Some(LevelEnd { tick, then: Level::Off });
-                switch.put(Standing { level: self.level, end });
+                switch.apply(LevelSetting { level: self.level, end });
                 Some(self.level)
             }
             None if switch.level() != Level::Off => {
@@ -70,7 +70,7 @@ impl Drop for Duty {
     /// Restore what was in force before.
     fn drop(&mut self) {
         if let (Some(switch), Some(before)) = (self.switch.take(), self.before.take()) {
-            switch.put(before);
+            switch.apply(before);
         }
     }
 }

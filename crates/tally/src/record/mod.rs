@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally record`: everything that a segment tells, interval by interval, on disk.
 
+mod args;
 mod clocks;
 mod command;
 mod devices;
 mod duty;
-pub mod machine;
 mod recorder;
 mod settings;
 mod signals;
-pub mod source;
 mod summary;
 
 use std::io::{IsTerminal, Write};
@@ -17,15 +16,16 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use crate::cli::RecordArgs;
-use crate::error::Error;
-use crate::model::units;
-use crate::target;
 use clocks::Clocks;
 use command::Command;
+use error::Error;
+use live::source::Source;
+use live::target;
 use recorder::Recorder;
 use signals::Signals;
-use source::Source;
+use view::units;
+
+pub use args::RecordArgs;
 
 /// How long a signal or the command's end may go unseen.
 const NAP: Duration = Duration::from_millis(50);
@@ -70,7 +70,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     let status = outcome?;
     let summary = recorder.close()?;
     if args.json {
-        let mut out = crate::escape::stdout();
+        let mut out = view::escape::stdout();
         serde_json::to_writer(&mut out, &summary)?;
         writeln!(out)?;
     } else {
@@ -176,7 +176,7 @@ impl Teller {
         let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
         let say = || {
             // Nobody may be listening; the recording matters.
-            crate::escape::say(&format!("{target}{text}"));
+            view::escape::say(&format!("{target}{text}"));
         };
         match &self.bar {
             Some(bar) => bar.suspend(say),

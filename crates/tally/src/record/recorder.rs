@@ -4,22 +4,22 @@
 use std::time::Duration;
 
 use recording::{
-    About, Batch, EventRow, GapRow, Intake, Keeping, KernelRow, MarkRow, RunRow, ServerRow,
-    SettingRow, Writer,
+    About, Batch, EventRow, GapRow, KernelRow, MarkRow, RetentionPolicy, RowBuilder, RunRow,
+    ServerRow, SettingRow, Writer,
 };
 use segment::Level;
 
 use super::clocks::{Clocks, Happening};
 use super::devices;
 use super::duty::Duty;
-use super::machine::{self, Processors};
 use super::settings::Settings;
-use super::source::{Found, Server, Source, Taken};
 use super::summary::Summary;
-use crate::cli::RecordArgs;
-use crate::error::Error;
-use crate::events::Row;
-use crate::report::cost::READING;
+use super::RecordArgs;
+use error::Error;
+use live::machine::{self, Processors};
+use live::source::{Found, Server, Source, Taken};
+use report::cost::READING;
+use view::events::Row;
 
 /// How often the files of the server's configuration are looked at.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ pub struct Recorder<'a> {
     args: &'a RecordArgs,
     source: Source,
     writer: Option<Writer>,
-    intake: Intake,
+    row_builder: RowBuilder,
     /// The run of the server that is read, by number.
     server: u32,
     clocks: Clocks,
@@ -75,7 +75,7 @@ impl<'a> Recorder<'a> {
             args,
             source,
             writer: None,
-            intake: Intake::new(),
+            row_builder: RowBuilder::new(),
             server: 0,
             clocks: Clocks::now(),
             processors: Processors::now(),
@@ -195,7 +195,7 @@ impl<'a> Recorder<'a> {
         if self.server > 1 && self.last.is_some() {
             self.beside.marks.push(mark("server start", format!("{name}, {}", header.host)));
         }
-        self.intake.forget();
+        self.row_builder.reset();
         // What a fresh one did since its begin comes with its first interval.
         let until = if server.fresh { made_us } else { Clocks::now().micros() };
         self.end_gap(until);
@@ -225,8 +225,9 @@ impl<'a> Recorder<'a> {
             detail_ns: self.args.detail.as_nanos() as u64,
             begun_us: self.clocks.micros(),
         };
-        let keeping = Keeping { retention: self.args.retention, ..Keeping::default() };
-        let writer = Writer::open(&self.args.output, about, keeping)?;
+        let policy =
+            RetentionPolicy { retention: self.args.retention, ..RetentionPolicy::default() };
+        let writer = Writer::open(&self.args.output, about, policy)?;
         if let Some(last) = writer.resumed() {
             self.server = last.server;
             let now = self.clocks.micros();
@@ -254,7 +255,7 @@ impl<'a> Recorder<'a> {
         }
         let clock = format!("{}, {} ticks per second", header.clock_kind.name(), self.rate());
         self.beside.settings.push(note("clock of the segment", &clock));
-        if let Some(seconds) = ::clock::pgtallys_now() {
+        if let Some(seconds) = ::clock::pgtally_clock_cost() {
             let reading = note(READING.1, &format!("{:.1}", seconds * 1e9));
             self.beside.settings.push(SettingRow { unit: "ns".into(), ..reading });
         }
@@ -310,7 +311,7 @@ impl<'a> Recorder<'a> {
         let Some(number) = self.writer.as_ref().map(Writer::next_frame) else { return Ok(()) };
         let frame = &taken.frame;
         let time_us = recording::time_us(frame.realtime_ns);
-        let mut batch = self.intake.frame(frame, number, self.server);
+        let mut batch = self.row_builder.frame(frame, number, self.server);
         if taken.reset {
             self.reset(frame.ticks, frame.clock.ticks_per_second, time_us);
         }
@@ -328,14 +329,14 @@ impl<'a> Recorder<'a> {
         }
         self.processors = processors;
         if detail || taken.statements.is_some() {
-            batch.histograms = self.intake.detail(number);
+            batch.histograms = self.row_builder.histograms(number);
         }
         if let Some((records, length)) = &taken.statements {
             let rate = frame.clock.ticks_per_second;
-            batch.append(recording::statements(records, rate, (number, time_us), *length));
+            batch.append(recording::statement_rows(records, rate, (number, time_us), *length));
         }
         if let Some((found, length)) = &taken.relations {
-            batch.relations = recording::relations(found, (number, time_us), *length);
+            batch.relations = recording::relation_rows(found, (number, time_us), *length);
         }
         if let Some((witness, interval_ns)) = &taken.kernel {
             let ns = |seconds: f64| (seconds * 1e9) as u64;

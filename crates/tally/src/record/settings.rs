@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use recording::SettingRow;
 use segment::SegmentPath;
 
-use crate::error::Error;
-use crate::server;
+use error::Error;
+use live::server;
 
 /// What was found out.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals as Pending;
 
 use super::command::Command;
-use crate::error::Error;
+use error::Error;
 
 /// Signals that have come.
 #[derive(Debug)]

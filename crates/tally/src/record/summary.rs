@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use recording::FrameRow;
 use serde::Serialize;
 
-use crate::model::units;
+use view::units;
 
 /// What was recorded (docs/json.md).
 #[derive(Debug, Clone, Serialize)]

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use segment::{Frame, Histogram, Interval, Statements};
+use view::HostMetrics;
 
-use crate::events::Row;
-use crate::report::document::{Gap, Mark};
-use crate::report::material::{Latency, Moment};
-use crate::report::point::{Figures, Host, Point};
+use report::material::{Latency, Moment};
+use report::point::{Figures, Point};
+use view::document::{Gap, Mark};
+use view::events::Row;
 
 /// Blocks that are kept beside the running one.
 const BLOCKS: u32 = 10;
@@ -89,7 +90,12 @@ impl History {
 
     /// One more interval. `statements` is the latest reading of them, from which a block that
     /// begins now counts.
-    pub fn push(&mut self, frame: &Frame, host: Option<Host>, statements: Option<Arc<Statements>>) {
+    pub fn push(
+        &mut self,
+        frame: &Frame,
+        host: Option<HostMetrics>,
+        statements: Option<Arc<Statements>>,
+    ) {
         let interval = Interval::of(frame);
         let (end, length) = (interval.time, interval.interval_seconds);
         if self.end.is_some_and(|last| end < last - SET_BACK) {

@@ -27,7 +27,7 @@ use super::keeper::{Answer, Question, What};
 use super::listen::Listener;
 use super::metrics::Form;
 use super::page::FIGURES;
-use crate::error::Error;
+use error::Error;
 
 /// Connections at a time.
 const CONNECTIONS: usize = 64;

@@ -14,11 +14,11 @@ use super::history::History;
 use super::metrics::{self, Family, Form, Present, Seats};
 use super::page::{self, Pace, Page};
 use super::run::Run;
-use crate::error::Error;
-use crate::escape;
-use crate::record::machine::Processors;
-use crate::record::source::{Found, Source};
-use crate::report::point::Host;
+use error::Error;
+use live::machine::Processors;
+use live::source::{Found, Source};
+use view::escape;
+use view::HostMetrics;
 
 /// Metrics are read anew for each scraper, but not more often than this.
 const FRESH: Duration = Duration::from_millis(100);
@@ -107,7 +107,7 @@ impl Keeper {
             pace: Pace {
                 interval: settings.interval.as_secs_f64(),
                 detail: detail.as_secs_f64(),
-                reading: ::clock::pgtallys_now(),
+                reading: ::clock::pgtally_clock_cost(),
             },
             interval: settings.interval,
             life: segment::clock::realtime_ns(),
@@ -188,7 +188,7 @@ impl Keeper {
         }
     }
 
-    fn host(&mut self, seconds: f64) -> Option<Host> {
+    fn host(&mut self, seconds: f64) -> Option<HostMetrics> {
         let before = std::mem::replace(&mut self.processors, Processors::now());
         Some(self.processors?.used(&before?, seconds))
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 
-use crate::error::Error;
+use error::Error;
 
 /// What `--listen` names.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //!
 //! [`keeper`] is the one thread that looks at the server; [`http`] brings it questions.
 
+mod args;
 mod gate;
 mod history;
 mod http;
@@ -20,12 +21,13 @@ use std::sync::mpsc::channel;
 
 use serde::Serialize;
 
-use crate::cli::ServeArgs;
-use crate::error::Error;
-use crate::target;
+use error::Error;
 use gate::Gate;
 use keeper::{Keeper, Settings};
 use listen::Listener;
+use live::target;
+
+pub use args::ServeArgs;
 
 pub use listen::Place;
 
@@ -109,7 +111,7 @@ fn token(args: &ServeArgs) -> Result<Token, Error> {
 }
 
 fn say(args: &ServeArgs, url: &str, path: &Path, token: &Token) -> Result<(), Error> {
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     let metrics = match &args.listen {
         Place::Tcp(_) => format!("{url}metrics"),
         Place::Unix(_) => url.to_string(),

@@ -5,12 +5,13 @@ use jiff::tz::TimeZone;
 use segment::Interval;
 
 use super::history::{History, Kept};
-use crate::error::Error;
-use crate::model::statements::Statements;
-use crate::model::units::duration;
-use crate::report::document::{Document, Fact, Live};
-use crate::report::material::Material;
-use crate::report::{assemble, page};
+use error::Error;
+use report::assemble;
+use report::material::Material;
+use view::document::{Document, Fact, Live};
+use view::page;
+use view::statements::Statements;
+use view::units::duration;
 
 /// Where the page asks for newer figures, on the server that it came from.
 pub const FIGURES: &str = "report.json";
@@ -125,7 +126,7 @@ impl Page {
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta \
              http-equiv=\"refresh\" content=\"2\">\n<title>pgtally</title></head>\n<body><p>Nothing \
              to show yet: {}. This page looks again every two seconds.</p></body></html>\n",
-            crate::report::html::escape(why)
+            view::html::escape(why)
         );
         Page { html, policy: format!("{NOTHING}; frame-ancestors 'none'") }
     }

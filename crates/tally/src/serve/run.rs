@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use segment::{Frame, Segment, SegmentPath, Statements};
 
-use crate::model;
-
 /// A segment of our own, beside the one that intervals are read from.
 #[derive(Debug)]
 pub struct Run {
@@ -69,10 +67,10 @@ impl Run {
 
     /// The same since their figures began, their times by the steady rate, in whole nanoseconds:
     /// what does not grow is the same number each time.
-    pub fn statements_so_far(&self) -> Option<model::statements::Statements> {
+    pub fn statements_so_far(&self) -> Option<view::statements::Statements> {
         let latest = self.statements.as_ref()?;
         let to_ns = latest.clock().ticks_per_second() / self.ticks_per_second * 1e9;
-        let mut so_far = model::statements::Statements::between(None, latest);
+        let mut so_far = view::statements::Statements::between(None, latest);
         for row in &mut so_far.rows {
             row.seconds = (row.seconds * to_ns).round() * 1e-9;
         }

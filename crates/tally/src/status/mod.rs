@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally status`: what is covered and what not, and whether the instrument is sound.
 
+mod args;
 mod render;
 
 use std::io::Write;
@@ -9,16 +10,17 @@ use std::time::Duration;
 
 use scratch::Process;
 use segment::interval::{ClockInfo, ServerInfo};
-use segment::kernel::{Watch, Witness};
+use segment::kernel::{KernelView, Watch};
 use segment::{Event, EventKind, Interval, Level, Overflows, ProbeState, Segment};
 use serde::Serialize;
 
-use crate::cli::StatusArgs;
-use crate::coverage::Coverage;
-use crate::error::Error;
-use crate::events::When;
-use crate::model::statements::TableRow;
-use crate::target;
+use error::Error;
+use live::coverage::Coverage;
+use live::target;
+use view::events::When;
+use view::statements::TableRow;
+
+pub use args::StatusArgs;
 
 /// How long the witness looks.
 const WITNESS: Duration = Duration::from_secs(1);
@@ -55,7 +57,7 @@ struct Status {
     probes: Vec<ProbeRow>,
     /// Busy time of the second in which the witness looked.
     busy_seconds: f64,
-    witness: Witness,
+    witness: KernelView,
     events: Vec<EventRow>,
 }
 
@@ -87,7 +89,7 @@ struct RelationTable {
     used: u32,
     capacity: u32,
     /// How often one found no room and went with the others.
-    without_room: u64,
+    overflow: u64,
 }
 
 impl RelationTable {
@@ -95,7 +97,7 @@ impl RelationTable {
         Self {
             used: relations.entries(),
             capacity: relations.capacity(),
-            without_room: relations.without_room(),
+            overflow: relations.overflow(),
         }
     }
 }
@@ -143,7 +145,7 @@ pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
     let coverage = Coverage::of(&segment)?;
     let status = Status::of(&mut segment, coverage.as_ref())?;
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, &status)?;
         return Ok(writeln!(out)?);
@@ -208,7 +210,7 @@ fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error>
     let before = segment.snapshot(None)?;
     if running == Some(false) {
         let mut whole = Interval::between(segment, None, &before);
-        whole.kernel = Witness::not_asked("the server has ended");
+        whole.kernel = KernelView::unavailable("the server has ended");
         return Ok(whole);
     }
     let mut watch = Watch::start(segment);

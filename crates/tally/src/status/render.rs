@@ -6,10 +6,10 @@ use std::io::Write;
 use segment::{Level, Overflows};
 
 use super::{Mode, Status};
-use crate::coverage::{self, Coverage};
-use crate::error::Error;
 use crate::ls::{age, mebibytes};
-use crate::model::statements::TableRow;
+use error::Error;
+use live::coverage::{self, Coverage};
+use view::statements::TableRow;
 
 /// Writes `label  text` lines; what is amiss in yellow.
 struct Sheet<'a, W: Write> {
@@ -146,7 +146,7 @@ fn relations(status: &Status) -> String {
     let mut text = match &status.relations {
         None => "none are kept (pg_tally.max_relations)".to_string(),
         Some(table) => {
-            let room = match table.without_room {
+            let room = match table.overflow {
                 0 => String::new(),
                 n => format!(", {n} times one found no room (pg_tally.max_relations)"),
             };
@@ -176,7 +176,7 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
             "times there was no memory for more",
             "make room on the segment's file system",
         ),
-        (found.lost_folds, "damaged slots were left alone", "restart the server"),
+        (found.lost_merges, "damaged slots were left alone", "restart the server"),
         (
             found.statements_dropped,
             "counts of statements found no room",

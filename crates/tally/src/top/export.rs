@@ -38,7 +38,7 @@ pub fn export(screen: &Screen, form: Form, folder: &Path) -> Result<PathBuf, Str
         Form::Text => "txt",
         Form::Json => "json",
     };
-    write_new(folder, &name, ending, crate::escape::json(&text).as_bytes())
+    write_new(folder, &name, ending, view::escape::json(&text).as_bytes())
 }
 
 /// What is seen, with all rows and wide enough for them.

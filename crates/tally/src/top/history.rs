@@ -14,8 +14,8 @@ use segment::functions::{EdgeRow, FunctionRow};
 use segment::interval::{AccountRow, ActivityRow, CommandRow, SessionRow, StatisticRow};
 use segment::locks::LwlockRow;
 
-use super::feed::Reading;
-use crate::model::statements::StatementRow;
+use view::statements::StatementRow;
+use view::Reading;
 
 /// Intervals are kept for so long, seconds, ...
 const SECONDS: f64 = 3600.0;
@@ -271,7 +271,7 @@ fn weight(reading: &Reading) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::sample;
+    use view::sample;
 
     fn reading(time: f64) -> Box<Reading> {
         let mut reading = Box::new(sample::reading());

@@ -14,7 +14,7 @@ use ratatui::crossterm::event::{self, Event};
 use rustix::event::PollFlags;
 use rustix::termios::isatty;
 
-use crate::hangup;
+use live::hangup;
 
 /// The terminal from which keys come.
 pub struct Input {

@@ -3,7 +3,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::cli::Sort;
+use view::Sort;
 
 /// What the user wants.
 #[derive(Debug, Clone, PartialEq, Eq)]

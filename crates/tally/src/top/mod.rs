@@ -5,45 +5,40 @@
 //! The way of the full-screen view: `input` waits for the user, `keys` and `mouse` turn what the user does into actions,
 //! `screen` is the state that they change, `draw` shows it, and `live` is the loop around them.
 
+mod args;
 mod draw;
 mod export;
-pub mod feed;
 mod help;
 mod history;
 mod input;
 mod keys;
-mod live;
+mod main_loop;
 mod moment;
 mod mouse;
 mod plain;
-mod relation_names;
 mod replay;
 mod saved;
 mod screen;
-mod tablespaces;
 mod tape;
 mod terminal;
 mod text;
 mod trend;
 mod views;
-mod watch;
 
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::cli::{TopArgs, View};
-use crate::error::Error;
-use crate::target;
-use feed::Feed;
+use error::Error;
+use live::feed::Feed;
+use live::target;
 use replay::{Film, Player, RecordedFilm};
 use screen::Play;
 use tape::Live;
 
-pub use screen::SPEEDS;
+pub use args::{TopArgs, View};
 
-#[cfg(test)]
-pub use feed::Reading;
+pub use screen::SPEEDS;
 
 /// How often a sleeping `top` looks whether it should end.
 const NAP: Duration = Duration::from_millis(100);
@@ -65,9 +60,9 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     let statements = args.json || plain && views::of_statements(first);
     let mut feed = Feed::open(place, !args.no_witness, args.leaders, statements)?;
     if !plain {
-        let mut screen = live::screen(args, color);
+        let mut screen = main_loop::screen(args, color);
         let mut tape = Live::new(feed, &screen);
-        return live::run(&mut screen, &mut tape, args.until);
+        return main_loop::run(&mut screen, &mut tape, args.until);
     }
     if args.json || views::of_io(first) {
         feed.ask_for_io();
@@ -82,10 +77,10 @@ fn replay(args: &TopArgs, directory: &Path, plain: bool, color: bool) -> Result<
     if plain {
         return plain::print_film(args, film, color);
     }
-    let mut screen = live::screen(args, color);
+    let mut screen = main_loop::screen(args, color);
     screen.length = args.interval.unwrap_or_default().max(film.interval());
     let name = directory.display().to_string();
     screen.play = Some(Play::new(name, film.len(), args.speed.unwrap_or(1.0)));
     let mut tape = Player::new(film, &mut screen);
-    live::run(&mut screen, &mut tape, args.until)
+    main_loop::run(&mut screen, &mut tape, args.until)
 }

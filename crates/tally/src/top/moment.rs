@@ -4,7 +4,7 @@
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 
-use crate::moment::Moment;
+use view::moment::Moment;
 
 /// What a time may look like.
 pub const FORMS: &str = "14:03, 14:03:30, 2026-03-01 14:03 or -5min";

@@ -6,7 +6,7 @@ use std::ops::Range;
 use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::keys::Action;
-use crate::cli::Sort;
+use view::Sort;
 
 /// Rows by which the wheel moves.
 const WHEEL: isize = 3;

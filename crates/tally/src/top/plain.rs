@@ -4,13 +4,14 @@
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
-use super::feed::{Feed, Reading, Step};
 use super::replay::{Film, RecordedFilm};
 use super::{text, views, INTERVAL, NAP};
-use crate::cli::{TopArgs, View};
-use crate::error::Error;
-use crate::model::locks;
-use crate::model::panes::{Open, Wish};
+use super::{TopArgs, View};
+use error::Error;
+use live::feed::{Feed, Step};
+use view::locks;
+use view::panes::{Open, Wish};
+use view::Reading;
 
 /// Print as many as asked for, or until nobody reads them.
 pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
@@ -72,13 +73,13 @@ fn note(args: &TopArgs, text: &str, told: &mut Option<String>) {
     if told.as_deref() != Some(text) {
         let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
         // Nobody may be listening there; the intervals matter.
-        crate::escape::say(&format!("{target}{text}"));
+        view::escape::say(&format!("{target}{text}"));
         *told = Some(text.to_string());
     }
 }
 
 fn write(args: &TopArgs, reading: &Reading, wish: &Wish, color: bool) -> Result<(), Error> {
-    let mut out = crate::escape::stdout();
+    let mut out = view::escape::stdout();
     if args.json {
         serde_json::to_writer(&mut out, reading)?;
         writeln!(out)?;

@@ -5,11 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use view::Sort;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::{Sort, View};
+use super::View;
 
 /// The file, in the folder of the user's settings.
 const FILE: &str = "pgtally/top.toml";

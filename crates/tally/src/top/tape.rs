@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::feed::Feed;
 use super::screen::{Ask, Screen};
 use super::views;
+use live::feed::Feed;
 
 /// The first interval is short, so that there is soon something to see.
 const FIRST: Duration = Duration::from_millis(500);

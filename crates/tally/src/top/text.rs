@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! An interval as plain text.
 
-use super::feed::Reading;
 use super::views;
-use crate::cli::View;
-use crate::model::headline::{self, Weight};
-use crate::model::panes::Wish;
-use crate::model::statements::Section;
-use crate::model::table::{wrap, Table};
+use super::View;
+use view::headline::{self, Weight};
+use view::panes::Wish;
+use view::statements::Section;
+use view::table::{wrap, Table};
+use view::Reading;
 
 /// Wide enough for every column when the output is no terminal.
 const ROOM: usize = 160;
@@ -113,9 +113,9 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::cli::Sort;
-    use crate::model::panes::Open;
-    use crate::model::sample;
+    use view::panes::Open;
+    use view::sample;
+    use view::Sort;
 
     fn wish() -> Wish {
         Wish {

@@ -3,9 +3,9 @@
 
 use segment::interval::{AccountRow, Interval};
 
-use super::feed::Reading;
 use super::history::History;
-use crate::cli::View;
+use super::View;
+use view::Reading;
 
 /// One figure an interval, oldest first; `None` where there was no interval.
 pub type Series = Vec<Option<f64>>;
@@ -118,7 +118,7 @@ pub fn greatest(series: &[Option<f64>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::sample;
+    use view::sample;
 
     /// Three seconds; in the second one there was nothing to do, and a gap came after it.
     fn history() -> History {
@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn the_key_of_every_row_finds_its_accounts() {
-        use crate::model::panes::{self, Open, Wish};
+        use view::panes::{self, Open, Wish};
         let reading = sample::reading();
         let wish = Wish {
-            sort: crate::cli::Sort::Time,
+            sort: view::Sort::Time,
             reverse: false,
             filter: String::new(),
             idle: true,

@@ -2,14 +2,15 @@
 //! What each view is made of: a table, a page of several, and what is to be said beside it.
 
 use segment::Interval;
+use view::Sort;
 
-use super::feed::{Reading, Recorded};
-use crate::cli::{Sort, TopArgs, View};
-use crate::model::panes::{self, Open, Wish};
-use crate::model::statements::Section;
-use crate::model::table::Table;
-use crate::model::units::duration;
-use crate::model::{functions, io, locks, population, statements};
+use super::{TopArgs, View};
+use view::panes::{self, Open, Wish};
+use view::statements::Section;
+use view::table::Table;
+use view::units::duration;
+use view::{functions, io, locks, population, statements};
+use view::{Reading, Recorded};
 
 /// Whether a view shows anything of the statements.
 pub fn of_statements(view: View) -> bool {

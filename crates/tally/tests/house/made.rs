@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use recording::{
-    About, Batch, FrameRow, Keeping, PartRow, Series, ServerRow, SettingRow, StatRow, StatementRow,
-    TextRow, Writer,
+    About, Batch, FrameRow, RetentionPolicy, Series, ServerRow, SettingRow, StatRow,
+    StatementAccountRow, StatementRow, TextRow, Writer,
 };
 use segment::directory::{Stat, StatKind};
 
@@ -103,7 +103,7 @@ impl Made {
             detail_ns: 10 * SECOND,
             begun_us: self.from_us,
         };
-        let mut writer = Writer::open(to, about, Keeping::default()).unwrap();
+        let mut writer = Writer::open(to, about, RetentionPolicy::default()).unwrap();
         let mut first = Batch {
             servers: vec![ServerRow {
                 server: 1,
@@ -224,7 +224,7 @@ impl Made {
                 exec_ns: total,
                 ..StatementRow::default()
             });
-            batch.statement_accounts.push(PartRow {
+            batch.statement_accounts.push(StatementAccountRow {
                 frame,
                 time_us,
                 queryid: *queryid,
@@ -232,7 +232,7 @@ impl Made {
                 account: "execute::cpu".into(),
                 count: 100,
                 total_ns: total as i64,
-                ..PartRow::default()
+                ..StatementAccountRow::default()
             });
             batch.statement_texts.push(TextRow {
                 frame,

@@ -41,7 +41,7 @@ pub fn server() -> Builder {
 pub fn fill(cluster: &Cluster) -> PathBuf {
     let space = cluster.dir().join("elsewhere");
     std::fs::create_dir(&space).unwrap();
-    cluster.account().own(&space).unwrap();
+    cluster.os_user().chown(&space).unwrap();
     cluster.psql(&format!("create tablespace elsewhere location '{}'", space.display())).unwrap();
     cluster.pgbench_init(2).unwrap();
     cluster

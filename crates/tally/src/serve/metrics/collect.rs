@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 
 use segment::delta::Total;
 use segment::interval::{is_idle, Timing};
-use segment::statements::Class;
 use segment::{Frame, Interval};
 
 use super::family::{Family, Kind, Spread, Value};
 use super::statements::Seats;
-use crate::model::statements::Statements;
+use view::statements::Statements;
 
 use Kind::{Counter, Gauge, Histogram, Summary};
 
@@ -128,7 +127,7 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
         ("directory", it.directory),
         ("groups", it.groups),
         ("memory", it.memory),
-        ("lost_folds", it.lost_folds),
+        ("lost_merges", it.lost_merges),
         ("statements", it.statements_dropped),
         ("statements_lost", it.statements_lost),
         ("texts", it.texts_cut),
@@ -165,7 +164,7 @@ fn ledger(frame: &Frame, families: &mut Vec<Family>) {
         }
         let (phase, activity) = (&**it.stat.phase(), &**it.stat.activity());
         let idle = is_idle(&it.stat);
-        let class = if idle { "idle" } else { Class::of(activity).name() };
+        let class = if idle { "idle" } else { it.stat.class().name() };
         time.number(
             [("process", &*it.process), ("phase", phase), ("activity", activity), ("class", class)],
             frame.clock.seconds(it.total.change.total),
@@ -224,8 +223,7 @@ fn commits(frame: &Frame, interval: &Interval, families: &mut Vec<Family>) {
     );
     let mut whole: Totals<1> = BTreeMap::new();
     for it in &frame.statistics {
-        let how = it.stat.name.strip_prefix("commit::");
-        if let Some(how @ ("led" | "carried" | "asynchronous")) = how {
+        if let Some(how) = segment::commits::whole_commit(&it.stat) {
             add(&mut whole, [how], &it.total);
         }
     }

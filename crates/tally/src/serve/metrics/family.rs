@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Metrics before they are written in one form or another.
 
-use crate::escape::visible;
 use segment::layout::bucket_middle;
 use segment::Histogram;
+use view::escape::visible;
 
 /// All samples of one name.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use segment::StatementKey;
 
 use super::family::{Family, Kind};
-use crate::model::statements::{StatementRow, Statements};
+use view::statements::{StatementRow, Statements};
 
 /// So much more time a statement needs to take another's seat.
 const CLEARLY: f64 = 1.25;

@@ -10,10 +10,10 @@ use ratatui::widgets::Paragraph;
 use ratatui::Frame;
 
 use super::styled;
-use crate::model::statements::Section;
-use crate::model::table::{bar, fit, wrap, Column, Layout, Row, Table, Tone};
 use crate::top::screen::{of_column, Screen};
 use crate::top::trend;
+use view::statements::Section;
+use view::table::{bar, fit, wrap, Column, Layout, Row, Table, Tone};
 
 /// A history is so wide at least; the room that is left makes it wider.
 const NARROWEST: usize = 10;

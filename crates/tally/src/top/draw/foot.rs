@@ -4,9 +4,9 @@
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-use crate::model::table::fit;
 use crate::top::moment;
 use crate::top::screen::{Mode, Screen};
+use view::table::fit;
 
 /// The line.
 pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {

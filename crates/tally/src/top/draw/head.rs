@@ -6,11 +6,11 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::styled;
-use crate::model::headline::{self, Weight};
-use crate::model::table::{fit, wrap};
-use crate::model::units::{count, duration, two, whole};
 use crate::top::screen::{Play, Screen, PANES};
 use crate::top::{moment, trend};
+use view::headline::{self, Weight};
+use view::table::{fit, wrap};
+use view::units::{count, duration, two, whole};
 
 /// The line with the load of the server, of those that are no warnings.
 const LOAD: usize = 2;

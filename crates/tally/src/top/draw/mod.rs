@@ -14,7 +14,7 @@ use ratatui::Frame;
 use super::help::HELP;
 use super::mouse::Spots;
 use super::screen::{Mode, Screen};
-use crate::model::table::wrap;
+use view::table::wrap;
 
 /// With less there is nothing to be seen.
 const LEAST: (u16, u16) = (40, 8);

@@ -2,16 +2,16 @@
 //! What a recording has of the machine beside its intervals, as the panes know it.
 
 use recording::{KernelRow, SettingRow};
-use segment::kernel::Witness;
+use segment::kernel::KernelView;
 
 /// The kernel's view of some details, in which sessions were busy so long.
 pub fn witness<'r>(
     rows: impl Iterator<Item = &'r KernelRow>,
     busy_ns: u64,
     of_seconds: Option<f64>,
-) -> Witness {
+) -> KernelView {
     let seconds = |ns: u64| ns as f64 * 1e-9;
-    let mut sum: Option<Witness> = None;
+    let mut sum: Option<KernelView> = None;
     for row in rows {
         let sum = sum.get_or_insert_default();
         sum.sessions = usize::try_from(row.sessions).unwrap_or(0);
@@ -21,10 +21,10 @@ pub fn witness<'r>(
         sum.unexplained_seconds += seconds(row.unexplained_ns);
     }
     let Some(sum) = sum else {
-        return Witness::not_asked("nothing of the kernel's view was recorded then");
+        return KernelView::unavailable("nothing of the kernel's view was recorded then");
     };
     let of_kernel = sum.on_cpu_seconds + sum.run_queue_seconds;
-    Witness {
+    KernelView {
         available: true,
         of_seconds,
         runnable_inside_waits_seconds: (of_kernel - sum.cpu_account_seconds).max(0.0),

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recording::{GapRow, KernelRow, MarkRow, Recording};
-use segment::clients::Clients;
-use segment::kernel::Witness;
+use segment::clients::ClientTotals;
+use segment::kernel::KernelView;
 use segment::{Event, Interval};
 
 use super::{beside, Film, Scene};
-use crate::cli::View;
-use crate::error::Error;
-use crate::events::Row;
-use crate::model::io::{Device, RecordedIo, Server, Told};
-use crate::model::statements::Statements;
-use crate::report::Edge;
-use crate::top::feed::{Reading, Recorded};
 use crate::top::views;
+use crate::top::View;
+use error::Error;
+use report::Edge;
+use view::events::Row;
+use view::io::{Device, RecordedIo, Server, Told};
+use view::statements::Statements;
+use view::{Reading, Recorded};
 
 /// Two intervals with less between them than this part of the later one follow each other.
 const SLACK: f64 = 0.5;
@@ -94,7 +94,7 @@ impl RecordedFilm {
             end_us: row.time_us,
             busy_ns: row.busy_ns,
         };
-        let mut heads: Vec<Head> = recording.heads(range)?.into_iter().map(head).collect();
+        let mut heads: Vec<Head> = recording.frame_rows(range)?.into_iter().map(head).collect();
         // A clock that was set back lets them come in another order.
         heads.sort_by_key(|head| head.end_us);
         heads.dedup_by_key(|head| head.end_us);
@@ -162,7 +162,7 @@ impl RecordedFilm {
         if missing as f64 > SLACK * (this.end_us - this.begin_us) as f64 {
             let of_it = |gap: &&GapRow| gap.from_us < this.end_us && gap.time_us > before.end_us;
             let reason = self.gaps.iter().find(of_it).map(|gap| gap.reason.to_string());
-            let length = crate::model::units::duration(seconds(missing));
+            let length = view::units::duration(seconds(missing));
             return Some(match reason {
                 Some(reason) => format!("{reason}; nothing was recorded for {length}"),
                 None => format!("nothing was recorded for {length}"),
@@ -202,7 +202,7 @@ impl RecordedFilm {
     }
 
     /// What the kernel said in these details, of which the rows are given.
-    fn witness(&self, rows: &[KernelRow], details: Details) -> Witness {
+    fn witness(&self, rows: &[KernelRow], details: Details) -> KernelView {
         let mut busy_ns = 0u64;
         let of_them = |row: &&KernelRow| details.range.contains(row.time_us);
         for row in rows.iter().filter(of_them) {
@@ -247,7 +247,7 @@ impl RecordedFilm {
             told.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
         }
         // A recording does not know their sums: a number of resets that never was says so.
-        let unknown = Clients { resets: u32::MAX, ..Clients::default() };
+        let unknown = ClientTotals { resets: u32::MAX, ..ClientTotals::default() };
         let mut io = told.io(&reading.interval, &unknown);
         let places = asked.places.clone();
         io.relations = self.recording.relations(details.range)?;

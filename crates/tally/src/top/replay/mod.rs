@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::feed::Reading;
 use super::screen::{Ask, Screen};
 use super::tape::Tape;
-use crate::cli::View;
+use crate::top::View;
+use view::Reading;
 
 mod beside;
 mod film;
@@ -212,11 +212,11 @@ impl<F: Film> Tape for Player<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::sample;
-    use crate::top::feed::Recorded;
     use crate::top::saved::Saved;
     use crate::top::screen::tests::{args, drawn, press};
     use crate::top::screen::Play;
+    use view::sample;
+    use view::Recorded;
 
     /// So many seconds, the sample over and over; before the fifth nothing was recorded.
     struct Seconds(usize, Vec<Range<usize>>, segment::Interval);

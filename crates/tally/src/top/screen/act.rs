@@ -8,11 +8,11 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 
 use super::typing::{edit, Edit};
 use super::{orders, Ask, Mode, Screen, INTERVALS, PANES, SPEEDS};
-use crate::cli::View;
-use crate::model::panes::Open;
 use crate::top::help::HELP;
 use crate::top::keys::{action, Action};
+use crate::top::View;
 use crate::top::{moment, mouse};
+use view::panes::Open;
 
 impl Screen {
     /// What a key changes, and what is to be done for it.

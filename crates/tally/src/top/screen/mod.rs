@@ -11,20 +11,22 @@ pub mod tests;
 
 use std::collections::HashSet;
 use std::time::Duration;
+use view::Sort;
 
 use jiff::tz::TimeZone;
 use segment::StatementKey;
 
-use super::feed::{Reading, Step};
 use super::history::{History, STATEMENTS};
 use super::keys::Form;
 use super::mouse::Spots;
 use super::views;
 use super::{saved::Saved, INTERVAL};
-use crate::cli::{Sort, TopArgs, View};
-use crate::model::panes::{Open, Wish};
-use crate::model::statements::{page, Section};
-use crate::model::table::{speaks_utf8, Table};
+use crate::top::{TopArgs, View};
+use live::feed::Step;
+use view::panes::{Open, Wish};
+use view::statements::{page, Section};
+use view::table::{speaks_utf8, Table};
+use view::Reading;
 
 pub use orders::of_column;
 

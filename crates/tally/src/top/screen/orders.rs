@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The orders of rows: which a pane has, and which a click on a heading means.
 
-use crate::cli::{Sort, View};
+use crate::top::View;
+use view::Sort;
 
 const MOST: [Sort; 5] = [Sort::Time, Sort::Count, Sort::Mean, Sort::Max, Sort::Name];
 const STATEMENTS: [Sort; 13] = [

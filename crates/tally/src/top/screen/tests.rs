@@ -8,9 +8,9 @@ use ratatui::crossterm::event::{
 use ratatui::Terminal;
 
 use super::*;
-use crate::model::sample;
 use crate::top::draw;
 use crate::top::keys::Action;
+use view::sample;
 
 /// As without any option.
 pub fn args() -> TopArgs {

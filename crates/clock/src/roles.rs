@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Which clock the server and pg_tally use, and clocks that cannot be read.
+
+use serde::Serialize;
+
+use crate::counter::{invariant, Plain};
+use crate::kernel_clock::{REFERENCE, SERVERS};
+use crate::system::System;
+
+/// A clock that cannot be read on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Who uses which clock, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roles {
+    /// The server's clock, for EXPLAIN ANALYZE, track_io_timing and statistics.
+    pub server: String,
+    /// pg_tally's clock.
+    pub pgtally: String,
+    /// The clock that rates are compared with.
+    pub reference: String,
+}
+
+impl Roles {
+    /// The roles on this machine. pg_tally reads the processor's counter where it is invariant and
+    /// the kernel's clock source (libtally/src/clock.c), otherwise the server's clock.
+    pub fn of_machine(system: &System) -> Self {
+        let trusted = system.clock_source.as_deref() == Some("tsc") && invariant();
+        Self {
+            server: SERVERS.into(),
+            pgtally: if trusted { Plain::NAME.into() } else { SERVERS.into() },
+            reference: REFERENCE.into(),
+        }
+    }
+}

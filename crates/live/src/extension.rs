@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The extension's SQL in a database: created by `enable --database`, dropped by `disable`.
+//!
+//! What `enable` has created bears a note in the extension's comment, which only the extension's
+//! owner can write, so that `disable` drops these and leaves those that somebody else wanted.
+
+use postgres::Client;
+
+use error::Error;
+
+/// At the end of the comment of an extension that `enable` has created.
+const NOTE: &str = " (created by \"tally enable\")";
+
+/// What `disable` has found in a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dropped {
+    /// No extension.
+    None,
+    /// One that `enable` had created; it is dropped.
+    Done,
+    /// One that stays, and why.
+    Kept(String),
+}
+
+/// Create it. Returns false where it was there already.
+///
+/// A schema that is not the extension's own is refused: whoever owns it can put functions into it
+/// that others then call by mistake, with their own rights.
+pub fn create(client: &mut Client, database: &str) -> Result<bool, Error> {
+    let row = client.query_one(
+        "select exists (select from pg_extension where extname = 'pg_tally'), \
+                (select pg_get_userbyid(nspowner)::text from pg_namespace where nspname = 'tally'), \
+                exists (select from pg_depend d join pg_namespace n on n.oid = d.objid \
+                                               join pg_extension e on e.oid = d.refobjid \
+                        where d.classid = 'pg_namespace'::regclass and n.nspname = 'tally' and \
+                              d.refclassid = 'pg_extension'::regclass and \
+                              e.extname = 'pg_tally' and d.deptype = 'e')",
+        &[],
+    )?;
+    let (there, owner, member): (bool, Option<&str>, bool) = (row.get(0), row.get(1), row.get(2));
+    if let Some(owner) = owner.filter(|_| !member) {
+        let first = if there { "DROP EXTENSION pg_tally, then " } else { "" };
+        return Err(Error::Failed(format!(
+            "database {database} has a schema \"tally\" that is not the extension's; it belongs to \
+             role {owner}, who could put functions there that run with the rights of whoever calls \
+             them. Look what is in it, then {first}DROP SCHEMA tally or ALTER SCHEMA tally RENAME \
+             TO another name"
+        )));
+    }
+    if there {
+        return Ok(false);
+    }
+    let mut transaction = client.transaction()?;
+    transaction.batch_execute("CREATE EXTENSION pg_tally")?;
+    let comment: String = transaction
+        .query_one(
+            "select coalesce(obj_description(oid, 'pg_extension'), '') from pg_extension \
+             where extname = 'pg_tally'",
+            &[],
+        )?
+        .get(0);
+    let comment = format!("{comment}{NOTE}").replace('\'', "''");
+    transaction.batch_execute(&format!("COMMENT ON EXTENSION pg_tally IS '{comment}'"))?;
+    transaction.commit()?;
+    Ok(true)
+}
+
+/// The databases that can be connected to.
+pub fn databases(client: &mut Client) -> Result<Vec<String>, Error> {
+    let rows = client
+        .query("select datname::text from pg_database where datallowconn order by datname", &[])?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Drop what `enable` has created in this session's database.
+pub fn drop(client: &mut Client) -> Result<Dropped, Error> {
+    let found = client.query_opt(
+        "select coalesce(obj_description(oid, 'pg_extension'), '') from pg_extension \
+         where extname = 'pg_tally'",
+        &[],
+    )?;
+    let Some(comment) = found.map(|row| row.get::<_, String>(0)) else { return Ok(Dropped::None) };
+    if !comment.ends_with(NOTE) {
+        return Ok(Dropped::Kept("`tally enable` did not create it".into()));
+    }
+    Ok(match client.batch_execute("DROP EXTENSION pg_tally") {
+        Ok(()) => Dropped::Done,
+        Err(error) => Dropped::Kept(Error::from(error).to_string()),
+    })
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! The machine that the figure was taken on, and what disturbed it meanwhile.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+/// Ticks of /proc/stat in a second (USER_HZ, part of the kernel's interface).
+pub const TICKS: f64 = 100.0;
+
+/// What a reader of the figure wants to know about the machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Host {
+    /// As the processor calls itself.
+    pub processor: String,
+    /// Processors that this process may use.
+    pub processors: usize,
+    pub kernel: String,
+    /// The kernel's clock source.
+    pub clock_source: String,
+    /// The clock of the segment.
+    pub segment_clock: String,
+    /// Share of all processor time that the hypervisor gave to others, %; none if unknown.
+    pub steal_percent: Option<f64>,
+    /// Share of the run in which some process waited for a processor (PSI), %.
+    pub pressure_percent: Option<f64>,
+}
+
+/// Readings from the beginning of a run.
+pub struct Watch {
+    began: Instant,
+    processor_time: Option<(u64, u64)>,
+    busy: Option<u64>,
+    stalled_us: Option<u64>,
+}
+
+/// What happened to the machine between two instants; none where the kernel does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// Share of all processor time that the hypervisor gave to others, %.
+    pub steal_percent: Option<f64>,
+    /// Share of the time in which some process waited for a processor (PSI), %.
+    pub pressure_percent: Option<f64>,
+    /// Time that all processors worked, together.
+    pub busy_seconds: Option<f64>,
+    /// What the processors say their frequency is now, on average.
+    pub mhz: Option<f64>,
+}
+
+impl Watch {
+    pub fn start() -> Self {
+        Self {
+            began: Instant::now(),
+            processor_time: processor_time(&text("/proc/stat")),
+            busy: busy(&text("/proc/stat")),
+            stalled_us: stalled_us(&text("/proc/pressure/cpu")),
+        }
+    }
+
+    /// What has happened since the start.
+    pub fn disturbance(&self) -> Disturbance {
+        let steal = || {
+            let (stolen, all) = processor_time(&text("/proc/stat"))?;
+            let (stolen0, all0) = self.processor_time?;
+            let all = all.checked_sub(all0).filter(|ticks| *ticks > 0)?;
+            Some(100.0 * stolen.checked_sub(stolen0)? as f64 / all as f64)
+        };
+        let pressure = || {
+            let stalled = stalled_us(&text("/proc/pressure/cpu"))?.checked_sub(self.stalled_us?)?;
+            let micros = self.began.elapsed().as_secs_f64() * 1e6;
+            Some((100.0 * stalled as f64 / micros).min(100.0))
+        };
+        let busy = || Some(busy(&text("/proc/stat"))?.checked_sub(self.busy?)? as f64 / TICKS);
+        Disturbance {
+            steal_percent: steal(),
+            pressure_percent: pressure(),
+            busy_seconds: busy(),
+            mhz: mhz(&text("/proc/cpuinfo")),
+        }
+    }
+
+    /// The machine, and its disturbances since the start.
+    pub fn host(&self, segment_clock: &str) -> Host {
+        let disturbance = self.disturbance();
+        Host {
+            processor: processor(&text("/proc/cpuinfo")),
+            processors: std::thread::available_parallelism().map_or(0, usize::from),
+            kernel: text("/proc/sys/kernel/osrelease").trim().into(),
+            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+                .trim()
+                .into(),
+            segment_clock: segment_clock.into(),
+            steal_percent: disturbance.steal_percent,
+            pressure_percent: disturbance.pressure_percent,
+        }
+    }
+}
+
+/// The file, or nothing where it does not exist.
+fn text(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Stolen and all ticks of the line "cpu" of /proc/stat.
+fn processor_time(stat: &str) -> Option<(u64, u64)> {
+    let ticks: Vec<u64> = stat
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_ascii_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    // user nice system idle iowait irq softirq steal; guest time is part of user time
+    Some((*ticks.get(7)?, ticks[..8].iter().sum()))
+}
+
+/// Ticks of the same line in which a processor worked for this machine.
+fn busy(stat: &str) -> Option<u64> {
+    let (stolen, all) = processor_time(stat)?;
+    let fields = || stat.lines().next().into_iter().flat_map(str::split_ascii_whitespace);
+    let idle: u64 = fields().skip(4).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    all.checked_sub(idle + stolen)
+}
+
+/// Mean of the lines "cpu MHz" of /proc/cpuinfo.
+fn mhz(cpuinfo: &str) -> Option<f64> {
+    let all: Vec<f64> = cpuinfo
+        .lines()
+        .filter_map(|line| line.strip_prefix("cpu MHz")?.split_once(':')?.1.trim().parse().ok())
+        .collect();
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+/// Microseconds of the line "some" of /proc/pressure/cpu.
+fn stalled_us(pressure: &str) -> Option<u64> {
+    let some = pressure.lines().find(|line| line.starts_with("some "))?;
+    some.rsplit_once("total=")?.1.trim().parse().ok()
+}
+
+fn processor(cpuinfo: &str) -> String {
+    cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or_else(|| std::env::consts::ARCH.into(), |(_, name)| name.trim().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_and_pressure_are_read_as_the_kernel_writes_them() {
+        let stat = "cpu  10 20 30 40 50 60 70 80 5 5\ncpu0 1 2 3\n";
+        assert_eq!(processor_time(stat), Some((80, 360)));
+        assert_eq!(busy(stat), Some(360 - 80 - 40 - 50));
+        assert_eq!(mhz("cpu MHz\t\t: 2000.5\nx\ncpu MHz\t\t: 3000.5\n"), Some(2500.5));
+        let pressure = "some avg10=1.53 avg60=1.87 avg300=1.73 total=1088168194\nfull avg10=0.00\n";
+        assert_eq!(stalled_us(pressure), Some(1_088_168_194));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_unknown_and_no_error() {
+        assert_eq!(processor_time(""), None);
+        assert_eq!(processor_time("cpu  1 2 3"), None);
+        assert_eq!(stalled_us(""), None);
+        assert_eq!(processor(""), std::env::consts::ARCH);
+    }
+}

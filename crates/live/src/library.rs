@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The extension's library: installed beside PostgreSQL, or fresh from the build.
+
+use std::path::{Path, PathBuf};
+
+use scratch::Binaries;
+
+use error::Error;
+
+const NAME: &str = "pg_tally.so";
+
+/// The library for a scratch server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Library {
+    /// This file, of which the server gets a copy that its user can read.
+    Built(PathBuf),
+    /// Where the server itself looks for it, with the extension's other files. A copy would be a
+    /// second file of the library in one server.
+    Installed(PathBuf),
+}
+
+impl Library {
+    /// That of `PGTALLY_LIBRARY`, of the build this program comes from, or the installed one. The
+    /// build comes first, so that what was just built is what runs.
+    pub fn find(binaries: &Binaries) -> Result<Self, Error> {
+        if let Some(path) = std::env::var_os("PGTALLY_LIBRARY") {
+            let path = PathBuf::from(path);
+            return if path.is_file() {
+                Ok(Self::Built(path))
+            } else {
+                Err(Error::Failed(format!("PGTALLY_LIBRARY={}: no such file", path.display())))
+            };
+        }
+        if let Some(path) = of_build().filter(|path| path.is_file()) {
+            return Ok(Self::Built(path));
+        }
+        let folder = binaries.config("--pkglibdir").unwrap_or_default();
+        let installed = Path::new(&folder).join(NAME);
+        if installed.is_file() {
+            return Ok(Self::Installed(installed));
+        }
+        Err(Error::Failed(format!(
+            "the extension is neither built nor installed ({} does not exist); run `make` in \
+             pgtally's source, or `make install`",
+            installed.display()
+        )))
+    }
+}
+
+/// `pg_tally/pg_tally.so` of the source tree in whose `target/` this program lies.
+fn of_build() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?.canonicalize().ok()?;
+    let target =
+        own.ancestors().find(|folder| folder.file_name().is_some_and(|n| n == "target"))?;
+    Some(target.parent()?.join("pg_tally").join(NAME))
+}

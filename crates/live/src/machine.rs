@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The machine: what its processors did, by the kernel's count, and what it is.
+
+use std::fs::read_to_string;
+
+use recording::{FrameRow, SettingRow};
+
+use view::HostMetrics;
+
+/// The kernel's count of what all processors did, in its clock ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Processors {
+    user: u64,
+    system: u64,
+    idle: u64,
+    iowait: u64,
+    steal: u64,
+    runnable: u64,
+}
+
+impl Processors {
+    /// Now; `None` where the kernel does not tell.
+    pub fn now() -> Option<Processors> {
+        Processors::parse(&read_to_string("/proc/stat").ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Processors> {
+        let all = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let mut numbers = all.split_ascii_whitespace().map(|n| n.parse::<u64>().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = [(); 8].map(|()| next());
+        let runnable = text.lines().find_map(|line| line.strip_prefix("procs_running "));
+        Some(Processors {
+            user: user + nice,
+            system: system + irq + softirq,
+            idle,
+            iowait,
+            steal,
+            runnable: runnable.and_then(|n| n.trim().parse().ok()).unwrap_or(0),
+        })
+    }
+
+    /// Put what they did since an earlier reading into an interval's row.
+    pub fn fill(&self, before: &Processors, row: &mut FrameRow) {
+        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
+        let ns = |now: u64, then: u64| now.saturating_sub(then).saturating_mul(tick_ns);
+        row.host_user_ns = ns(self.user, before.user);
+        row.host_system_ns = ns(self.system, before.system);
+        row.host_idle_ns = ns(self.idle, before.idle);
+        row.host_iowait_ns = ns(self.iowait, before.iowait);
+        row.host_steal_ns = ns(self.steal, before.steal);
+        row.host_runnable = self.runnable;
+    }
+
+    /// The same as averages over so many seconds.
+    pub fn used(&self, before: &Processors, seconds: f64) -> HostMetrics {
+        let mut row = FrameRow::default();
+        self.fill(before, &mut row);
+        let mean = |ns: u64| ns as f64 * 1e-9 / seconds.max(1e-9);
+        HostMetrics {
+            busy: mean(row.host_user_ns.saturating_add(row.host_system_ns)),
+            iowait: mean(row.host_iowait_ns),
+            runnable: Some(self.runnable as f64),
+        }
+    }
+}
+
+/// The machine's name.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// What the machine is: names, values, units.
+pub fn settings() -> Vec<SettingRow> {
+    let mut rows = Vec::new();
+    let mut add = |name: &str, value: Option<String>, unit: &str, source: &str| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            rows.push(SettingRow {
+                group: "machine".into(),
+                name: name.into(),
+                value: value.trim().into(),
+                unit: unit.into(),
+                source: source.into(),
+                ..SettingRow::default()
+            });
+        }
+    };
+    let uname = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| Some(part.to_string_lossy().into_owned());
+    add("host", text(uname.nodename()), "", "kernel");
+    add("kernel", text(uname.release()), "", "kernel");
+    add("architecture", text(uname.machine()), "", "kernel");
+    let cpus = read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = |key: &str| {
+        let line = cpus.lines().find(|line| line.split(':').next().map(str::trim) == Some(key))?;
+        Some(line.split_once(':')?.1.trim().to_string())
+    };
+    add("processor", cpu("model name"), "", "/proc/cpuinfo");
+    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
+    add("processors", (count > 0).then(|| count.to_string()), "", "/proc/cpuinfo");
+    let virtualized = cpu("flags").map(|f| f.split(' ').any(|flag| flag == "hypervisor"));
+    add("virtual", virtualized.map(|is| is.to_string()), "", "/proc/cpuinfo");
+    let memory = read_to_string("/proc/meminfo").unwrap_or_default();
+    for (name, key) in [("memory", "MemTotal"), ("huge pages", "HugePages_Total")] {
+        let line = memory.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+        let mut words = line.unwrap_or("").split_ascii_whitespace();
+        let value = words.next().map(str::to_string);
+        add(name, value, words.next().unwrap_or(""), "/proc/meminfo");
+    }
+    let files = [
+        ("clock source", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        ("frequency governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        ("transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
+        ("vm.dirty_ratio", "/proc/sys/vm/dirty_ratio"),
+        ("vm.dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"),
+        ("vm.swappiness", "/proc/sys/vm/swappiness"),
+        ("boot", "/proc/sys/kernel/random/boot_id"),
+    ];
+    for (name, path) in files {
+        add(name, read_to_string(path).ok(), "", path);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_processors_did_is_the_growth_of_the_kernels_counts() {
+        let text = |user: u64| {
+            format!("cpu  {user} 1 30 400 50 6 7 8 0 0\ncpu0 1 1 1 1\nprocs_running 3\n")
+        };
+        let (before, now) =
+            (Processors::parse(&text(100)).unwrap(), Processors::parse(&text(150)).unwrap());
+        let mut row = FrameRow::default();
+        now.fill(&before, &mut row);
+        let hz = rustix::param::clock_ticks_per_second();
+        assert_eq!(row.host_user_ns, 50 * (1_000_000_000 / hz));
+        assert_eq!((row.host_system_ns, row.host_runnable), (0, 3));
+        assert!(Processors::parse("nothing").is_none());
+        assert!(Processors::now().is_some());
+    }
+
+    #[test]
+    fn the_machine_tells_what_it_is() {
+        let rows = settings();
+        for name in ["host", "kernel", "processors", "memory"] {
+            assert!(rows.iter().any(|row| &*row.name == name), "{name}");
+        }
+    }
+}

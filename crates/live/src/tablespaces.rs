@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Asks the server for the names of its tablespaces, once for each that turns up, in a thread of its
+//! own. A server that does not let us in is not asked again: then there are only numbers and places.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{channel, Receiver};
+use std::time::Duration;
+
+use device::LocationKind;
+use segment::{Interval, Segment};
+
+use crate::server::Socket;
+use view::io::{DevicesUnder, Tablespace, Tablespaces};
+
+/// How long the first answer is waited for.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+type Names = BTreeMap<u32, String>;
+
+/// What has been found out.
+#[derive(Debug)]
+pub struct Asker {
+    socket: Option<Socket>,
+    /// Looked for, with an answer or without.
+    asked: BTreeSet<u32>,
+    names: Names,
+    answer: Option<Receiver<Names>>,
+    patience: Duration,
+}
+
+impl Asker {
+    /// Of the server that a segment tells of.
+    pub fn start(segment: &Segment) -> Asker {
+        Asker {
+            socket: Socket::open_to_us(segment),
+            asked: BTreeSet::new(),
+            names: Names::new(),
+            answer: None,
+            patience: PATIENCE,
+        }
+    }
+
+    /// What is known of those that the interval and the devices name.
+    pub fn next(&mut self, interval: &Interval, devices: Option<&DevicesUnder>) -> Tablespaces {
+        let mut all = BTreeMap::new();
+        for row in &interval.files {
+            if let Some(number) = row.tablespace.as_deref().and_then(|name| name.parse().ok()) {
+                all.entry(number).or_insert(None);
+            }
+        }
+        for place in devices.iter().flat_map(|devices| &devices.found.locations) {
+            if let LocationKind::Tablespace { oid } = place.kind {
+                let path = place.real_path.as_ref().unwrap_or(&place.path);
+                all.insert(oid, Some(path.to_string_lossy().into_owned()));
+            }
+        }
+        if self.answer.is_none() && all.keys().any(|number| !self.asked.contains(number)) {
+            self.asked.extend(all.keys());
+            self.answer = self.socket.clone().and_then(ask);
+        }
+        if let Some(names) = self.answer.as_ref().map(|answer| answer.recv_timeout(self.patience)) {
+            use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
+            match names {
+                Ok(names) => (self.names, self.answer) = (names, None),
+                Err(Timeout) => {}
+                Err(Disconnected) => (self.socket, self.answer) = (None, None),
+            }
+            self.patience = Duration::ZERO;
+        }
+        let named =
+            |(oid, location)| Tablespace { oid, name: self.names.get(&oid).cloned(), location };
+        Tablespaces(all.into_iter().map(named).collect())
+    }
+}
+
+/// `None`, or no answer: it cannot be asked.
+fn ask(socket: Socket) -> Option<Receiver<Names>> {
+    let (answer, answers) = channel();
+    let work = move || {
+        let sql = "select oid, spcname::text from pg_tablespace";
+        let rows = socket.connect(None).ok().and_then(|mut c| c.query(sql, &[]).ok());
+        if let Some(rows) = rows {
+            // Nobody may be listening any more.
+            let _ = answer.send(rows.iter().map(|row| (row.get(0), row.get(1))).collect());
+        }
+    };
+    std::thread::Builder::new().name("tablespaces".to_string()).spawn(work).ok()?;
+    Some(answers)
+}

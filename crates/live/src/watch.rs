@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Watches what the pane of the storage side shows beside the interval: events, and the devices
+//! under the server.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use device::{Devices, Problem, Reading, System};
+use segment::clients::ClientTotals;
+use segment::{Interval, Relations, Segment};
+
+use super::{relation_names, tablespaces};
+use crate::events::{Item, Tail};
+use error::Error;
+use view::events::rows;
+use view::io::{DevicesUnder, Io, Told};
+
+/// How long the devices are waited for: a network's file system may take for ever.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How often they are looked for anew; tablespaces come and go.
+const ANEW: Duration = Duration::from_secs(10);
+/// The same when one has gone or something else is mounted.
+const ANEW_AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Watches the events of a segment and the devices of its server.
+#[derive(Debug)]
+pub struct Watch {
+    tail: Tail,
+    told: Told,
+    relations: Option<Relations>,
+    devices: Result<DeviceWatch, String>,
+    tablespaces: tablespaces::Asker,
+    names: relation_names::Asker,
+}
+
+impl Watch {
+    /// Begin. Relations that cannot be read now are an error of the first interval.
+    pub fn start(segment: &Segment) -> Watch {
+        let header = segment.header();
+        let directory = PathBuf::from(&header.host);
+        let devices = if directory.is_absolute() {
+            let pid = (segment.server_runs() == Some(true)).then_some(header.server_pid);
+            DeviceWatch::start(directory, pid.filter(|pid| *pid != 0))
+        } else {
+            Err("the segment names no data directory".to_string())
+        };
+        let relations = segment.relations().ok().flatten();
+        let tablespaces = tablespaces::Asker::start(segment);
+        let names = relation_names::Asker::start(segment);
+        let (tail, told) = (Tail::after(0), Told::default());
+        Watch { tail, told, relations, devices, tablespaces, names }
+    }
+
+    /// What there is to show at the end of this interval, when clients had done so much.
+    pub fn next(
+        &mut self,
+        segment: &Segment,
+        interval: &Interval,
+        clients: &ClientTotals,
+    ) -> Result<Io, Error> {
+        let found = self.tail.read(segment, Instant::now(), false)?;
+        let events: Vec<segment::Event> = found
+            .into_iter()
+            .filter_map(|item| match item {
+                Item::Event(event) => Some(event),
+                Item::Lost(_) => None,
+            })
+            .collect();
+        for (event, row) in events.iter().zip(rows(segment, events.clone())?) {
+            self.told.note(event, row);
+        }
+        let mut io = self.told.io(interval, clients);
+        let relations = segment.relations()?;
+        io.relations = relations.as_ref().map(|now| now.since(self.relations.as_ref()));
+        self.relations = relations;
+        match &mut self.devices {
+            Ok(devices) => (io.devices, io.devices_problem) = devices.next(),
+            Err(problem) => io.devices_problem = Some(problem.clone()),
+        }
+        io.relation_names = self.names.next(io.relations.as_deref().unwrap_or_default());
+        io.tablespaces = self.tablespaces.next(interval, io.devices.as_ref());
+        Ok(io)
+    }
+}
+
+type Answer = (Arc<Devices>, Reading);
+
+/// Looks for the devices and reads their counters in a thread of its own, which may stand still
+/// at a mount that does not answer.
+#[derive(Debug)]
+struct DeviceWatch {
+    ask: Sender<()>,
+    answers: Receiver<Answer>,
+    /// Asked and not answered yet.
+    asked: bool,
+    /// It has been waited for in vain: from now on the answer is only looked for.
+    late: bool,
+    before: Option<Answer>,
+}
+
+impl DeviceWatch {
+    fn start(directory: PathBuf, pid: Option<u32>) -> Result<DeviceWatch, String> {
+        let (ask, questions) = channel();
+        let (answer, answers) = channel();
+        std::thread::Builder::new()
+            .name("devices".to_string())
+            .spawn(move || work(&directory, pid, &questions, &answer))
+            .map_err(|error| format!("the devices are not looked for: {error}"))?;
+        let mut watch = DeviceWatch { ask, answers, asked: false, late: false, before: None };
+        watch.question();
+        Ok(watch)
+    }
+
+    fn question(&mut self) {
+        // A thread that has ended is told of when the answer is waited for.
+        self.asked = self.asked || self.ask.send(()).is_ok();
+    }
+
+    /// The answer to the question asked last, or why there is none.
+    fn answer(&mut self) -> Result<Answer, String> {
+        let patience = if self.late { Duration::ZERO } else { PATIENCE };
+        match self.answers.recv_timeout(patience) {
+            Ok(answer) => {
+                (self.asked, self.late) = (false, false);
+                Ok(answer)
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                self.late = true;
+                Err("the devices are not known yet: a file system does not answer".to_string())
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                Err("the devices are not looked at any more".to_string())
+            }
+        }
+    }
+
+    /// The devices and their figures since the last call.
+    fn next(&mut self) -> (Option<DevicesUnder>, Option<String>) {
+        if self.asked {
+            // Of an earlier moment: the one that figures begin from.
+            match self.answer() {
+                Ok(answer) => self.before = Some(answer),
+                Err(problem) => return (None, Some(problem)),
+            }
+        }
+        self.question();
+        match self.answer() {
+            Ok((found, now)) => {
+                let figures =
+                    self.before.as_ref().map(|(_, before)| device::Interval::between(before, &now));
+                self.before = Some((found.clone(), now));
+                (Some(DevicesUnder { found, figures }), None)
+            }
+            Err(problem) => (None, Some(problem)),
+        }
+    }
+}
+
+/// Answer as long as somebody asks.
+fn work(
+    directory: &std::path::Path,
+    pid: Option<u32>,
+    questions: &Receiver<()>,
+    answers: &Sender<Answer>,
+) {
+    let resolve = || Arc::new(Devices::resolve(&System::live(), directory, pid));
+    let mut found = resolve();
+    let mut looked = Instant::now();
+    let mut stale = false;
+    while questions.recv().is_ok() {
+        if looked.elapsed() >= if stale { ANEW_AT_ONCE } else { ANEW } {
+            found = resolve();
+            looked = Instant::now();
+        }
+        let reading = Reading::take(&found);
+        stale = is_stale(&reading);
+        if answers.send((found.clone(), reading)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Whether something is not where it was.
+fn is_stale(reading: &Reading) -> bool {
+    let moved = |problem: &Problem| matches!(problem, Problem::MountChanged | Problem::NotListed);
+    reading.devices.values().any(|device| device.as_ref().is_err_and(moved))
+        || reading.spaces.values().any(|space| space.as_ref().is_err_and(moved))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_devices_of_a_directory_have_figures_from_the_second_reading_on() {
+        let folder = std::env::temp_dir();
+        let mut watch = DeviceWatch::start(folder, Some(std::process::id())).unwrap();
+        for _ in 0..3 {
+            let (devices, problem) = watch.next();
+            let devices = devices.unwrap();
+            assert_eq!(problem, None);
+            assert!(devices.figures.is_some());
+            assert!(!devices.found.locations.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_thread_that_does_not_answer_is_said_and_not_asked_again() {
+        let (ask, questions) = channel();
+        let (answer, answers) = channel();
+        let mut watch = DeviceWatch { ask, answers, asked: false, late: false, before: None };
+        watch.question();
+        let began = Instant::now();
+        for _ in 0..9 {
+            let (devices, problem) = watch.next();
+            assert!(devices.is_none() && problem.unwrap().contains("does not answer"));
+        }
+        assert!(began.elapsed() < 2 * PATIENCE, "it is waited for once");
+        assert_eq!(questions.try_iter().count(), 1);
+        drop(answer);
+        assert!(watch.next().1.unwrap().contains("any more"));
+    }
+}

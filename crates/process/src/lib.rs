@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Processes as /proc shows them: the one reader of /proc/PID/stat, schedstat and children.
+//!
+//! A file that is absent or malformed gives `None`, never a panic: processes end while they are
+//! read. docs/adr says why this is not the crate `procfs`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A tree like /proc.
+#[derive(Debug, Clone)]
+pub struct Proc {
+    root: PathBuf,
+}
+
+impl Default for Proc {
+    /// This machine's /proc.
+    fn default() -> Self {
+        Self::at("/proc")
+    }
+}
+
+impl Proc {
+    /// The tree in this directory.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The path of a file of a process.
+    pub fn path(&self, pid: u32, file: &str) -> PathBuf {
+        self.root.join(format!("{pid}/{file}"))
+    }
+
+    /// All processes, in no order.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        let entries = std::fs::read_dir(&self.root).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    }
+
+    /// The status of a process; `None` when it has ended.
+    pub fn stat(&self, pid: u32) -> Option<Stat> {
+        Stat::parse(&std::fs::read(self.path(pid, "stat")).ok()?)
+    }
+
+    /// The scheduler's figures for a process's main thread.
+    pub fn schedstat(&self, pid: u32) -> Option<Schedstat> {
+        Schedstat::read(&self.path(pid, "schedstat"))
+    }
+
+    /// The children of a process, zombies included.
+    pub fn children(&self, pid: u32) -> BTreeSet<u32> {
+        let list = self.path(pid, &format!("task/{pid}/children"));
+        // The kernel may omit a child while others end; hardly the same one twice.
+        let twice = [std::fs::read_to_string(&list), std::fs::read_to_string(&list)];
+        if let [Ok(first), Ok(second)] = &twice {
+            let words = first.split_ascii_whitespace().chain(second.split_ascii_whitespace());
+            return words.filter_map(|word| word.parse().ok()).collect();
+        }
+        // A kernel without CONFIG_PROC_CHILDREN.
+        self.pids().filter(|&child| self.stat(child).is_some_and(|it| it.parent == pid)).collect()
+    }
+
+    /// The command line of a process, arguments separated by blanks; empty when it has ended.
+    pub fn title(&self, pid: u32) -> String {
+        let line = std::fs::read(self.path(pid, "cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_string()
+    }
+}
+
+/// Fields of /proc/PID/stat. Ticks are of sysconf(_SC_CLK_TCK), usually 10 ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// `R` running, `S` sleeping, `D` waiting for a device, `Z` ended and not reaped, `X` dead, ...
+    pub state: u8,
+    /// The parent's pid.
+    pub parent: u32,
+    /// Flags of the kernel's sched.h.
+    pub flags: u64,
+    /// Processor time in user mode, ticks.
+    pub user_ticks: u64,
+    /// Processor time in the kernel, ticks.
+    pub system_ticks: u64,
+    /// Processor time of reaped children, ticks.
+    pub children_ticks: u64,
+    /// When it started, ticks since boot: a pid alone is no identity.
+    pub started_ticks: u64,
+}
+
+impl Stat {
+    /// Parse the contents of the file.
+    pub fn parse(text: &[u8]) -> Option<Stat> {
+        // The name in parentheses may hold anything, parentheses included.
+        let name_end = text.iter().rposition(|&b| b == b')')?;
+        let text = std::str::from_utf8(&text[name_end + 1..]).ok()?;
+        let mut fields = text.split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let mut number = |skipped: usize| fields.nth(skipped)?.parse::<u64>().ok();
+        Some(Stat {
+            state,
+            parent: u32::try_from(number(0)?).ok()?,
+            flags: number(4)?,
+            user_ticks: number(4)?,
+            system_ticks: number(0)?,
+            children_ticks: number(0)?.saturating_add(number(0)?),
+            started_ticks: number(4)?,
+        })
+    }
+
+    /// Whether the process runs: a zombie does not.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// The scheduler's figures for a thread, /proc/PID/schedstat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedstat {
+    /// Time on a processor, ns.
+    pub on_cpu_ns: u64,
+    /// Time ready to run and waiting for a processor, ns.
+    pub run_queue_ns: u64,
+    /// How often it was given a processor.
+    pub dispatches: u64,
+}
+
+impl Schedstat {
+    /// Read a file; `None` too where the kernel lacks CONFIG_SCHED_INFO.
+    pub fn read(path: &Path) -> Option<Schedstat> {
+        Schedstat::parse(&std::fs::read(path).ok()?)
+    }
+
+    /// Parse the contents of the file.
+    pub fn parse(text: &[u8]) -> Option<Schedstat> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
+        let mut next = || numbers.next()?;
+        Some(Schedstat { on_cpu_ns: next()?, run_queue_ns: next()?, dispatches: next()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "12 (a) b) c) S 7 1 1 0 -1 64 0 0 0 0 11 12 13 14 20 0 1 0 777 0 0";
+
+    #[test]
+    fn a_process_name_may_hold_parentheses_and_blanks() {
+        let stat = Stat::parse(STAT.as_bytes()).expect("a status");
+        assert_eq!((stat.state, stat.parent, stat.flags), (b'S', 7, 64));
+        assert_eq!((stat.user_ticks, stat.system_ticks, stat.children_ticks), (11, 12, 27));
+        assert_eq!((stat.started_ticks, stat.is_alive()), (777, true));
+    }
+
+    #[test]
+    fn malformed_files_are_none_and_no_panic() {
+        for end in 0..STAT.len() - 8 {
+            assert_eq!(Stat::parse(&STAT.as_bytes()[..end]), None, "{end}");
+        }
+        for text in [&b") ("[..], b"1 )(", b"1 (x)", b"1 (\xff) S \xff", b")"] {
+            assert_eq!(Stat::parse(text), None);
+        }
+        for text in [&b""[..], b"1", b"1 2", b"1 2 x", b"\xff"] {
+            assert_eq!(Schedstat::parse(text), None);
+        }
+    }
+
+    #[test]
+    fn this_process_is_its_parents_child_and_has_run() {
+        let (proc, own) = (Proc::default(), std::process::id());
+        let stat = proc.stat(own).expect("a status");
+        assert!(stat.is_alive());
+        assert!(proc.pids().any(|pid| pid == own) && !proc.title(own).is_empty());
+        assert!(proc.children(stat.parent).contains(&own));
+        assert!(proc.schedstat(own).is_none_or(|it| it.on_cpu_ns > 0));
+    }
+
+    #[test]
+    fn without_lists_of_children_every_process_is_read() {
+        let root = tempfile::tempdir().expect("a directory");
+        for (pid, parent) in [(10, 1), (11, 10), (12, 10), (13, 11)] {
+            std::fs::create_dir(root.path().join(pid.to_string())).expect("a directory");
+            let text = STAT.replace("S 7 ", &format!("S {parent} "));
+            std::fs::write(root.path().join(format!("{pid}/stat")), text).expect("a file");
+        }
+        assert_eq!(Proc::at(root.path()).children(10), BTreeSet::from([11, 12]));
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Parquet's encodings of a column, and which of them is the smallest.
+//!
+//! That depends on the load: counts that hardly repeat lie close together, and those of an idle
+//! server are always the same few. Files that stay are therefore written in each encoding, and the
+//! smallest is kept; files that will be merged in an hour are written in the usual one.
+
+use crate::table::{Column, Shape};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
+use ColumnEncoding::{ByteStreamSplit, Delta, Dictionary, Plain};
+
+/// How much work to spend on a small file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Little: the file will be merged soon.
+    Fast,
+    /// Much: the file stays.
+    Best,
+}
+
+/// How the values of a column are encoded before they are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnEncoding {
+    /// The difference from one value to the next.
+    Delta,
+    /// Each distinct value once, and the number of each row's value.
+    Dictionary,
+    /// As they are.
+    Plain,
+    /// Their first bytes, then their second, ...; few readers know it for whole numbers.
+    ByteStreamSplit,
+}
+
+/// Rows in a page: repetitions are found only within one.
+const PAGE_ROWS: usize = 1 << 20;
+
+impl Effort {
+    /// The encodings to try; the first is the usual one.
+    pub fn encodings(self, shape: Shape) -> &'static [ColumnEncoding] {
+        let all: &'static [ColumnEncoding] = match shape {
+            Shape::Long | Shape::OptLong | Shape::Longs => &[Delta, Dictionary, Plain],
+            Shape::Double => &[Dictionary, Plain, ByteStreamSplit],
+            Shape::Bool => &[Plain],
+            Shape::Text | Shape::OptText => &[Dictionary],
+        };
+        match self {
+            Effort::Fast => &all[..1],
+            Effort::Best => all,
+        }
+    }
+
+    /// Set what is the same for all columns.
+    pub fn apply(self, builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
+        let (level, builder) = match self {
+            Effort::Fast => (6, builder),
+            Effort::Best => (9, builder.set_data_page_row_count_limit(PAGE_ROWS)),
+        };
+        builder
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(level).unwrap_or_default()))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+    }
+}
+
+impl ColumnEncoding {
+    /// Encode this column so.
+    pub fn apply(
+        self,
+        column: &Column,
+        builder: WriterPropertiesBuilder,
+    ) -> WriterPropertiesBuilder {
+        let path = match column.shape {
+            Shape::Longs => {
+                ColumnPath::new(vec![column.name.into(), "list".into(), "element".into()])
+            }
+            _ => ColumnPath::from(column.name),
+        };
+        let builder = builder.set_column_dictionary_enabled(path.clone(), self == Dictionary);
+        match self {
+            Dictionary => builder,
+            Delta => builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
+            Plain => builder.set_column_encoding(path, Encoding::PLAIN),
+            ByteStreamSplit => builder.set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Reading a Parquet file.
+
+use super::{failed, scale, MILLISECOND_US, SERIES_KEY};
+use crate::error::Error;
+use crate::statistics::of_metadata;
+use crate::table::{Cells, Column, Columns, Shape, Table, Unit};
+use parquet::basic::Type as Physical;
+use parquet::column::reader::{get_typed_column_reader, ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Columns that were renamed without a change of the format: the old name, the new one.
+const RENAMED: [(&str, &str); 1] = [("overflow_lost_folds", "overflow_lost_merges")];
+
+fn current_name(name: &str) -> &str {
+    RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
+}
+
+/// The rows of a file.
+pub(crate) fn read<T: Table>(file: File, path: &Path) -> Result<Vec<T>, Error> {
+    let wanted: Vec<Column> =
+        T::columns().into_iter().filter(|column| !T::repeats().contains(&column.name)).collect();
+    let mut rows = Vec::new();
+    read_columns(file, path, &wanted, |columns| rows.extend(T::load(columns)))?;
+    Ok(rows)
+}
+
+/// Pass some columns of a file to `see`, row group by row group.
+pub(crate) fn read_columns(
+    file: File,
+    path: &Path,
+    wanted: &[Column],
+    mut see: impl FnMut(&Columns),
+) -> Result<(), Error> {
+    // The Parquet reader may panic on a damaged file.
+    let read = std::panic::AssertUnwindSafe(|| -> Result<(), ParquetError> {
+        let reader = SerializedFileReader::new(file)?;
+        let metadata = reader.metadata().file_metadata();
+        let pairs = metadata.key_value_metadata().into_iter().flatten();
+        let named = pairs.filter(|pair| pair.key == SERIES_KEY).find_map(|pair| pair.value.clone());
+        let series = named.map_or_else(Vec::new, |text| of_metadata(&text));
+        let positions: HashMap<String, usize> = (0..)
+            .zip(metadata.schema_descr().columns())
+            .filter_map(|(at, column)| {
+                Some((current_name(column.path().parts().first()?).to_string(), at))
+            })
+            .collect();
+        for group in 0..reader.num_row_groups() {
+            let group = reader.get_row_group(group)?;
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let mut columns = Columns { rows, cells: Vec::new(), series: series.clone() };
+            for column in wanted {
+                if let Some(&at) = positions.get(column.name) {
+                    let mut cells = get(&*group, at, column.shape, rows)?;
+                    if column.unit == Unit::Time {
+                        scale(&mut cells, |ms| ms.saturating_mul(MILLISECOND_US));
+                    }
+                    columns.cells.push((column.name.to_string(), cells));
+                }
+            }
+            see(&columns);
+        }
+        Ok(())
+    });
+    match std::panic::catch_unwind(read) {
+        Ok(done) => done.map_err(failed(path)),
+        Err(_) => Err(Error::File { path: path.to_path_buf(), reason: "damaged".to_string() }),
+    }
+}
+
+/// All values of a column, with the levels that say which rows have one.
+struct Read<T: DataType> {
+    values: Vec<T::T>,
+    defined: Vec<i16>,
+    repeated: Vec<i16>,
+}
+
+fn all<T: DataType>(reader: ColumnReader, rows: usize) -> Result<Read<T>, ParquetError>
+where
+    ColumnReaderImpl<T>: Sized,
+{
+    if T::get_physical_type() != physical(&reader) {
+        return Err(ParquetError::General("a column of another type".to_string()));
+    }
+    let mut typed: ColumnReaderImpl<T> = get_typed_column_reader(reader);
+    let mut read = Read { values: Vec::new(), defined: Vec::new(), repeated: Vec::new() };
+    let mut have = 0;
+    while have < rows {
+        let (records, ..) = typed.read_records(
+            rows - have,
+            Some(&mut read.defined),
+            Some(&mut read.repeated),
+            &mut read.values,
+        )?;
+        if records == 0 {
+            return Err(ParquetError::EOF("a column is shorter than the others".to_string()));
+        }
+        have += records;
+    }
+    Ok(read)
+}
+
+fn physical(reader: &ColumnReader) -> Physical {
+    match reader {
+        ColumnReader::BoolColumnReader(_) => Physical::BOOLEAN,
+        ColumnReader::Int32ColumnReader(_) => Physical::INT32,
+        ColumnReader::Int64ColumnReader(_) => Physical::INT64,
+        ColumnReader::Int96ColumnReader(_) => Physical::INT96,
+        ColumnReader::FloatColumnReader(_) => Physical::FLOAT,
+        ColumnReader::DoubleColumnReader(_) => Physical::DOUBLE,
+        ColumnReader::ByteArrayColumnReader(_) => Physical::BYTE_ARRAY,
+        ColumnReader::FixedLenByteArrayColumnReader(_) => Physical::FIXED_LEN_BYTE_ARRAY,
+    }
+}
+
+/// Texts, each kept once.
+#[derive(Default)]
+struct Texts {
+    known: HashMap<Vec<u8>, Arc<str>>,
+}
+
+impl Texts {
+    fn of(&mut self, bytes: &ByteArray) -> Arc<str> {
+        if let Some(text) = self.known.get(bytes.data()) {
+            return text.clone();
+        }
+        let text: Arc<str> = String::from_utf8_lossy(bytes.data()).into();
+        self.known.insert(bytes.data().to_vec(), text.clone());
+        text
+    }
+}
+
+fn optional<T>(defined: &[i16], mut values: impl Iterator<Item = T>) -> Vec<Option<T>> {
+    defined.iter().map(|defined| if *defined > 0 { values.next() } else { None }).collect()
+}
+
+fn get(
+    group: &dyn RowGroupReader,
+    at: usize,
+    shape: Shape,
+    rows: usize,
+) -> Result<Cells, ParquetError> {
+    let reader = group.get_column_reader(at)?;
+    let mut texts = Texts::default();
+    Ok(match shape {
+        Shape::Long => Cells::Long(all::<Int64Type>(reader, rows)?.values),
+        Shape::Double => Cells::Double(all::<DoubleType>(reader, rows)?.values),
+        Shape::Bool => Cells::Bool(all::<BoolType>(reader, rows)?.values),
+        Shape::Text => {
+            let read = all::<ByteArrayType>(reader, rows)?;
+            Cells::Text(read.values.iter().map(|bytes| texts.of(bytes)).collect())
+        }
+        Shape::OptLong => {
+            let read = all::<Int64Type>(reader, rows)?;
+            Cells::OptLong(optional(&read.defined, read.values.into_iter()))
+        }
+        Shape::OptText => {
+            let read = all::<ByteArrayType>(reader, rows)?;
+            let texts = read.values.iter().map(|bytes| texts.of(bytes));
+            Cells::OptText(optional(&read.defined, texts))
+        }
+        Shape::Longs => {
+            let read = all::<Int64Type>(reader, rows)?;
+            let mut lists: Vec<Vec<i64>> = Vec::with_capacity(rows);
+            let mut values = read.values.into_iter();
+            for (defined, repeated) in read.defined.iter().zip(&read.repeated) {
+                if *repeated == 0 {
+                    lists.push(Vec::new());
+                }
+                if *defined > 0 {
+                    if let (Some(list), Some(value)) = (lists.last_mut(), values.next()) {
+                        list.push(value);
+                    }
+                }
+            }
+            Cells::Longs(lists)
+        }
+    })
+}

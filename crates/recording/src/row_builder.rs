@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Rows from frames.
+//!
+//! Times are rounded to nanoseconds. The remainder is carried over to the next interval of the same
+//! series, so that the sum over any period is off by less than one nanosecond.
+
+use crate::batch::Batch;
+use crate::range::time_us;
+use crate::rows::{FrameRow, SessionsRow, StatementAccountRow, StatementRow, TextRow};
+use crate::series::Series;
+use crate::statement;
+use crate::statistics::{HistogramRow, StatRow};
+use segment::delta::Extreme;
+use segment::directory::StatKind;
+use segment::frame::FrameStat;
+use segment::interval::is_idle;
+use segment::statements::StatementRecord;
+use segment::Frame;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Builds the rows of one recording.
+#[derive(Debug, Default)]
+pub struct RowBuilder {
+    series: HashMap<(Arc<str>, Arc<segment::directory::Stat>), SeriesState>,
+    /// Remainders of the times of the intervals themselves.
+    remainder: HashMap<&'static str, f64>,
+    /// The merged frames since the last detail.
+    detail: Option<Frame>,
+}
+
+#[derive(Debug)]
+struct SeriesState {
+    series: Arc<Series>,
+    /// The remainder, ns.
+    remainder: f64,
+}
+
+/// Whole nanoseconds; `remainder` is added and set to the new one.
+fn whole(ticks: u64, ns_per_tick: f64, remainder: &mut f64) -> u64 {
+    let exact = ticks as f64 * ns_per_tick + *remainder;
+    let whole = exact.round().max(0.0);
+    *remainder = exact - whole;
+    whole as u64
+}
+
+impl RowBuilder {
+    /// A builder without frames.
+    pub fn new() -> RowBuilder {
+        RowBuilder::default()
+    }
+
+    /// The rows of an interval, for `frames`, `sessions` and `statistics`. The caller fills in the
+    /// machine's figures.
+    pub fn frame(&mut self, frame: &Frame, number: u64, server: u32) -> Batch {
+        let time_us = time_us(frame.realtime_ns);
+        let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
+        let mut batch = Batch::default();
+        let mut row = FrameRow {
+            frame: number,
+            time_us,
+            monotonic_ns: frame.monotonic_ns,
+            server,
+            level: frame.level.to_string().into(),
+            level_left_ns: frame.level_end.map(|end| (end.left as f64 * ns_per_tick) as u64),
+            level_then: frame.level_end.map(|end| end.then.to_string().into()),
+            ticks_per_second: frame.clock.ticks_per_second,
+            cores: u32::try_from(frame.cores).unwrap_or(u32::MAX),
+            exact: frame.is_whole() && frame.uninstrumented_ticks() == 0,
+            ended_sessions: frame.ended_sessions,
+            torn_sessions: frame.torn_sessions as u64,
+            nameless: frame.nameless,
+            functions_probed: frame.functions_probed as u64,
+            ..FrameRow::default()
+        };
+        for (name, ticks, to) in [
+            ("interval", frame.ticks, &mut row.interval_ns),
+            ("wall", frame.wall, &mut row.wall_ns),
+            ("locks", frame.locks_ticks, &mut row.locks_ns),
+            ("ended", frame.ended_ticks, &mut row.ended_ns),
+        ] {
+            *to = whole(ticks, ns_per_tick, self.remainder.entry(name).or_default());
+        }
+        let overflow = &frame.overflow_in_interval;
+        row.overflow_slots = overflow.slots;
+        row.overflow_statistics = overflow.statistics;
+        row.overflow_directory = overflow.directory;
+        row.overflow_groups = overflow.groups;
+        row.overflow_memory = overflow.memory;
+        row.overflow_lost_merges = overflow.lost_merges;
+        row.overflow_statements_dropped = overflow.statements_dropped;
+        row.overflow_statements_lost = overflow.statements_lost;
+        row.overflow_texts_cut = overflow.texts_cut;
+        row.overflow_relations_lost = overflow.relations_lost;
+        for it in &frame.statistics {
+            let stat = self.stat_row(it, number, time_us, ns_per_tick);
+            if it.stat.kind == StatKind::Account {
+                if !is_idle(&it.stat) {
+                    row.busy_ns += stat.total;
+                }
+                if &**it.stat.phase() == "off" {
+                    row.uninstrumented_ns += stat.total;
+                }
+            } else if it.stat.command().is_some_and(|(_, handle)| handle) {
+                row.commands += stat.count;
+            }
+            batch.statistics.push(stat);
+        }
+        for it in &frame.population {
+            *match it.state {
+                "active" => &mut row.sessions_active,
+                "idle" => &mut row.sessions_idle,
+                "idle in transaction" => &mut row.sessions_idle_in_transaction,
+                "background" => &mut row.sessions_background,
+                _ => &mut row.sessions_dead,
+            } += it.sessions;
+            batch.sessions.push(SessionsRow {
+                frame: number,
+                time_us,
+                process: it.process.clone(),
+                state: it.state.into(),
+                sessions: it.sessions,
+            });
+        }
+        batch.frames.push(row);
+        self.gather(frame);
+        batch
+    }
+
+    fn stat_row(&mut self, it: &FrameStat, frame: u64, time_us: i64, ns_per_tick: f64) -> StatRow {
+        let key = (it.process.clone(), it.stat.clone());
+        let state = self.series.entry(key).or_insert_with(|| SeriesState {
+            series: Arc::new(Series { process: it.process.clone(), stat: it.stat.clone() }),
+            remainder: 0.0,
+        });
+        let change = &it.total.change;
+        let total = match it.stat.kind {
+            StatKind::Value => change.total,
+            _ => whole(change.total, ns_per_tick, &mut state.remainder),
+        };
+        StatRow {
+            frame,
+            time_us,
+            series: state.series.clone(),
+            count: change.count,
+            total,
+            amount: change.amount,
+            follows: change.follows,
+        }
+    }
+
+    /// Merge a frame into the next detail, without its sessions.
+    fn gather(&mut self, frame: &Frame) {
+        let light = || Frame { sessions: Vec::new(), ..frame.clone() };
+        match &mut self.detail {
+            Some(detail) => detail.merge(frame),
+            None => self.detail = Some(light()),
+        }
+    }
+
+    /// The rows of `histograms` since the last call; they come with the interval of this number.
+    pub fn histograms(&mut self, number: u64) -> Vec<HistogramRow> {
+        let Some(frame) = self.detail.take() else {
+            return Vec::new();
+        };
+        let time_us = time_us(frame.realtime_ns);
+        let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
+        let row = |it: &FrameStat| {
+            let scale = if it.stat.kind == StatKind::Value { 1.0 } else { ns_per_tick };
+            let known = |extreme: Extreme| extreme.known().map(|n| (n as f64 * scale) as u64);
+            let (min, max) = (known(it.total.change.min), known(it.total.change.max));
+            let (buckets, counts): (Vec<u64>, Vec<u64>) =
+                it.total.histogram.buckets().map(|(b, n)| (b as u64, n)).unzip();
+            if max.is_none() && buckets.is_empty() {
+                return None;
+            }
+            let series = &self.series.get(&(it.process.clone(), it.stat.clone()))?.series;
+            let series = series.clone();
+            Some(HistogramRow { frame: number, time_us, series, min, max, buckets, counts })
+        };
+        frame.statistics.iter().filter_map(row).collect()
+    }
+
+    /// Drop the frames of the next detail, because the server is another one.
+    pub fn reset(&mut self) {
+        self.detail = None;
+    }
+}
+
+/// The rows of statements in a detail interval that ends with the interval `frame`: `statements`,
+/// `statement_accounts` and `statement_texts`.
+pub fn statement_rows(
+    records: &[StatementRecord],
+    ticks_per_second: f64,
+    (frame, time_us): (u64, i64),
+    interval_ns: u64,
+) -> Batch {
+    let ns_per_tick = 1e9 / ticks_per_second;
+    let mut batch = Batch::default();
+    for it in records {
+        let id = (it.key.query_id(), it.key.database_id, it.key.user_id, it.key.toplevel);
+        let row =
+            StatementRow { frame, time_us, interval_ns, ..statement::row_of(it, ns_per_tick) };
+        if row.calls > 0 || row.plans > 0 || it.counters.iter().any(|n| *n > 0) {
+            batch.statements.push(row);
+        }
+        let (queryid, database_id, user_id, toplevel) = id;
+        for part in &it.parts {
+            batch.statement_accounts.push(StatementAccountRow {
+                frame,
+                time_us,
+                queryid,
+                database_id,
+                user_id,
+                toplevel,
+                account: part.account.clone(),
+                count: part.count,
+                total_ns: (part.ticks as f64 * ns_per_tick).round() as i64,
+            });
+        }
+        if let Some(text) = &it.text {
+            batch.statement_texts.push(TextRow {
+                frame,
+                time_us,
+                queryid,
+                database_id,
+                user_id,
+                toplevel,
+                text: text.shown.clone(),
+                kept_bytes: text.kept,
+                whole_bytes: text.whole,
+            });
+        }
+    }
+    batch
+}

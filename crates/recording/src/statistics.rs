@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The rows of `statistics` and `histograms`.
+//!
+//! Each file of these tables names its series in its metadata too, by the number in the column
+//! `series`, so that a reader of millions of rows need not compare texts.
+
+use crate::merge;
+use crate::series::{Series, SeriesText};
+use crate::table::{column, Cell, Cells, Column, Columns, Shape, Table, Unit};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const FIRST: [Column; 7] = [
+    Column { name: "frame", shape: Shape::Long, unit: Unit::Id },
+    Column { name: "time", shape: Shape::Long, unit: Unit::Time },
+    Column { name: "series", shape: Shape::Long, unit: Unit::Id },
+    Column { name: "process", shape: Shape::Text, unit: Unit::Text },
+    Column { name: "name", shape: Shape::Text, unit: Unit::Text },
+    Column { name: "kind", shape: Shape::Text, unit: Unit::Text },
+    Column { name: "unit", shape: Shape::Text, unit: Unit::Text },
+];
+/// Columns that only repeat what the metadata says.
+const REPEATED: [&str; 4] = ["process", "name", "kind", "unit"];
+
+/// Series by number, in the order of their first rows.
+#[derive(Default)]
+struct Numbers {
+    by_series: HashMap<Arc<Series>, usize>,
+    texts: Vec<SeriesText>,
+}
+
+impl Numbers {
+    fn of(&mut self, series: &Arc<Series>) -> usize {
+        if let Some(&number) = self.by_series.get(series) {
+            return number;
+        }
+        self.by_series.insert(series.clone(), self.texts.len());
+        self.texts.push(series.text());
+        self.texts.len() - 1
+    }
+}
+
+/// The columns [`FIRST`] of rows with these intervals, ends and series.
+fn first_columns<'r>(rows: impl Iterator<Item = (u64, i64, &'r Arc<Series>)>) -> Vec<Cells> {
+    let mut all = FIRST.map(|column| Cells::new(column.shape));
+    let mut numbers = Numbers::default();
+    for (frame, time_us, series) in rows {
+        let number = numbers.of(series);
+        let text = &numbers.texts[number];
+        let [frames, times, series, texts @ ..] = &mut all;
+        frame.put(frames);
+        time_us.put(times);
+        (number as u64).put(series);
+        for (cells, text) in
+            texts.iter_mut().zip([&text.process, &text.name, &text.kind, &text.unit])
+        {
+            text.put(cells);
+        }
+    }
+    all.into()
+}
+
+/// The series that the metadata of a file names.
+pub(crate) fn of_metadata(text: &str) -> Vec<Arc<Series>> {
+    let texts: Vec<SeriesText> = serde_json::from_str(text).unwrap_or_default();
+    texts.iter().map(|text| Arc::new(Series::of_text(text))).collect()
+}
+
+/// Defines a row of a series.
+macro_rules! series_table {
+    (
+        $(#[$doc:meta])*
+        $row:ident in $name:literal $(, histogram $buckets:ident $counts:ident)?;
+        $(
+            $(#[$field_doc:meta])*
+            $field:ident in $column:literal: $type:ty, $unit:ident $(, $rule:ident)?;
+        )*
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $row {
+            /// The number of the interval, or of the last one in the detail interval.
+            pub frame: u64,
+            /// When that interval ended, microseconds since 1970.
+            pub time_us: i64,
+            /// The series.
+            pub series: Arc<Series>,
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl Table for $row {
+            const NAME: &'static str = $name;
+
+            fn columns() -> Vec<Column> {
+                let own = [$(Column {
+                    name: $column,
+                    shape: <$type as Cell>::SHAPE,
+                    unit: Unit::$unit,
+                }),*];
+                FIRST.into_iter().chain(own).collect()
+            }
+
+            fn repeats() -> &'static [&'static str] {
+                &REPEATED
+            }
+
+            fn metadata(rows: &[Self]) -> Option<String> {
+                let mut numbers = Numbers::default();
+                for row in rows {
+                    numbers.of(&row.series);
+                }
+                serde_json::to_string(&numbers.texts).ok()
+            }
+
+            fn store(rows: &[Self]) -> Vec<Cells> {
+                let first = rows.iter().map(|row| (row.frame, row.time_us, &row.series));
+                let mut all = first_columns(first);
+                all.extend([$(column(rows, |row| &row.$field)),*]);
+                all
+            }
+
+            fn load(columns: &Columns) -> Vec<Self> {
+                let [frame, time, series] =
+                    ["frame", "time", "series"].map(|name| columns.find(name));
+                $(let $field = columns.find($column);)*
+                let load = |row| {
+                    Some($row {
+                        frame: Cell::get(frame, row),
+                        time_us: Cell::get(time, row),
+                        series: columns.series.get(u64::get(series, row) as usize)?.clone(),
+                        $($field: Cell::get($field, row),)*
+                    })
+                };
+                (0..columns.rows).filter_map(load).collect()
+            }
+
+            fn sort(rows: &mut [Self]) {
+                rows.sort_by(|a, b| {
+                    (a.series.order(), a.frame).cmp(&(b.series.order(), b.frame))
+                });
+            }
+
+            fn add(&mut self, later: Self) {
+                $(merge::buckets(
+                    (&mut self.$buckets, &mut self.$counts),
+                    (&later.$buckets, &later.$counts),
+                );)?
+                (self.frame, self.time_us) = (later.frame, later.time_us);
+                $($(merge::$rule(&mut self.$field, later.$field);)?)*
+            }
+
+            fn frame(&self) -> u64 {
+                self.frame
+            }
+
+            fn time_us(&self) -> i64 {
+                self.time_us
+            }
+        }
+    };
+}
+
+series_table! {
+    /// What one series did in an interval.
+    StatRow in "statistics";
+    /// Events that ended.
+    count in "count": u64, Count, sum;
+    /// Time in ns, or the sum of values in the series' unit.
+    total in "total": u64, Given, sum;
+    /// Bytes that these events moved.
+    amount in "bytes": u64, Bytes, sum;
+    /// Events that continued where the event before had ended.
+    follows in "follows": u64, Count, sum;
+}
+
+series_table! {
+    /// The distribution of the values of one series in a detail interval.
+    HistogramRow in "histograms", histogram buckets counts;
+    /// The minimum, where it is known: ns, or the series' unit.
+    min in "min": Option<u64>, Given, min;
+    /// The maximum, where it is known.
+    max in "max": Option<u64>, Given, max;
+    /// The buckets that are not empty.
+    buckets in "buckets": Vec<u64>, Id;
+    /// The number of values in each of them.
+    counts in "counts": Vec<u64>, Count;
+}

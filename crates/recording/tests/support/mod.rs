@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Frames of a server that was never there, and what they add up to.
+
+#![allow(dead_code)] // Each test uses a part of it.
+
+use recording::{About, Batch, RetentionPolicy, RowBuilder, ServerRow, Writer};
+use segment::delta::{Change, Extreme, Total};
+use segment::directory::{Stat, StatKind};
+use segment::frame::FrameStat;
+use segment::interval::{ClockInfo, ServerInfo};
+use segment::kernel::KernelView;
+use segment::{Frame, Histogram, Level, Overflows};
+use std::path::Path;
+use std::sync::Arc;
+
+/// 2026-03-01 00:00:00 UTC, microseconds since 1970.
+pub const MIDNIGHT: i64 = 1_772_323_200_000_000;
+pub const SECOND: i64 = 1_000_000;
+/// Ticks in a second of the clock.
+pub const RATE: f64 = 2.5e9;
+
+pub fn about() -> About {
+    About {
+        format: recording::FORMAT,
+        made_by: "a test".to_string(),
+        host: "machine".to_string(),
+        server: "PostgreSQL 15.20".to_string(),
+        data_directory: "/data".to_string(),
+        interval_ns: 1_000_000_000,
+        detail_ns: 10_000_000_000,
+        begun_us: MIDNIGHT,
+    }
+}
+
+pub fn server(number: u32, time_us: i64) -> ServerRow {
+    ServerRow {
+        frame: 0,
+        time_us,
+        server: number,
+        name: "PostgreSQL 15.20".into(),
+        data_directory: "/data".into(),
+        clock: "tsc".into(),
+        created_us: time_us,
+        ..ServerRow::default()
+    }
+}
+
+pub fn stat(process: &str, name: &str, kind: StatKind, values: &[u64]) -> FrameStat {
+    let mut histogram = Histogram::new();
+    values.iter().for_each(|value| histogram.add(*value, 1));
+    let extreme = |value: Option<&u64>| value.map_or(Extreme::None, |value| Extreme::Of(*value));
+    FrameStat {
+        process: process.into(),
+        stat: Arc::new(Stat::new(name.to_string(), kind, "ticks".to_string())),
+        total: Total {
+            change: Change {
+                count: values.len() as u64,
+                total: values.iter().sum(),
+                min: extreme(values.iter().min()),
+                max: extreme(values.iter().max()),
+                amount: 8192 * values.len() as u64,
+                follows: values.len() as u64 / 2,
+            },
+            histogram,
+        },
+    }
+}
+
+/// Numbers that look like chance and are the same each time.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn throw(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % below.max(1)
+    }
+}
+
+/// The interval of a second that ended at this time.
+pub fn frame(time_us: i64, dice: &mut Dice) -> Frame {
+    let mut values = |n: u64, below: u64| -> Vec<u64> {
+        (0..1 + dice.throw(n)).map(|_| 1 + dice.throw(below)).collect()
+    };
+    let statistics = vec![
+        stat("client backend", "execute::cpu", StatKind::Account, &values(30, 40_000_000)),
+        stat(
+            "client backend",
+            "execute::wait::IO:DataFileRead",
+            StatKind::Account,
+            &values(9, 2_000_000),
+        ),
+        stat("client backend", "idle::wait::Client:ClientRead", StatKind::Account, &values(5, 9)),
+        stat("checkpointer", "execute::cpu", StatKind::Account, &values(3, 10_000_000)),
+        stat("client backend", "command::Query::handle", StatKind::Timer, &values(40, 5_000_000)),
+        stat("client backend", "file::main::read::execute", StatKind::Timer, &values(5, 700_000)),
+        stat("client backend", "queue length", StatKind::Value, &values(5, 70)),
+    ];
+    let accounts = statistics.iter().filter(|it| it.stat.kind == StatKind::Account);
+    Frame {
+        realtime_ns: time_us as u64 * 1000,
+        monotonic_ns: (time_us - MIDNIGHT) as u64 * 1000,
+        ticks: RATE as u64 + 1,
+        clock: ClockInfo { kind: "tsc", ticks_per_second: RATE },
+        level: Level::Waits,
+        level_end: None,
+        server: ServerInfo {
+            name: "PostgreSQL 15.20".to_string(),
+            host: "/data".to_string(),
+            segment: String::new(),
+            pid: None,
+            port: None,
+            producer: String::new(),
+            created: 0.0,
+        },
+        cores: 2,
+        wall: accounts.map(|it| it.total.change.total).sum(),
+        locks_ticks: 0,
+        torn_sessions: 0,
+        nameless: 0,
+        overflow: Overflows::default(),
+        overflow_in_interval: Overflows::default(),
+        functions_probed: 0,
+        sessions: Vec::new(),
+        population: Vec::new(),
+        ended_sessions: 1,
+        ended_ticks: 7,
+        statistics,
+        kernel: KernelView::default(),
+    }
+}
+
+/// Writes frames, a second each, with a detail every ten.
+pub struct Maker {
+    pub writer: Writer,
+    pub row_builder: RowBuilder,
+    pub dice: Dice,
+    /// What was written.
+    pub sum: Option<Frame>,
+    pub time_us: i64,
+    /// How far the time of day has been set forward.
+    pub leap: i64,
+}
+
+impl Maker {
+    pub fn new(directory: &Path) -> Maker {
+        Maker::with_retention(directory, RetentionPolicy::default(), MIDNIGHT)
+    }
+
+    pub fn with_retention(directory: &Path, policy: RetentionPolicy, begin_us: i64) -> Maker {
+        let mut writer = Writer::open(directory, about(), policy).unwrap();
+        if writer.next_frame() == 1 {
+            let servers = vec![server(1, begin_us)];
+            writer.push(Batch { servers, ..Batch::default() }).unwrap();
+        }
+        Maker {
+            writer,
+            row_builder: RowBuilder::new(),
+            dice: Dice(7),
+            sum: None,
+            time_us: begin_us,
+            leap: 0,
+        }
+    }
+
+    /// The batch of the next second.
+    pub fn batch(&mut self) -> (Frame, Batch) {
+        self.time_us += SECOND;
+        let mut frame = frame(self.time_us, &mut self.dice);
+        frame.realtime_ns += self.leap as u64 * 1000;
+        let number = self.writer.next_frame();
+        let mut batch = self.row_builder.frame(&frame, number, 1);
+        if number.is_multiple_of(10) {
+            batch.histograms = self.row_builder.histograms(number);
+        }
+        (frame, batch)
+    }
+
+    pub fn second(&mut self) {
+        let (frame, batch) = self.batch();
+        self.writer.push(batch).unwrap();
+        match &mut self.sum {
+            Some(sum) => sum.merge(&frame),
+            None => self.sum = Some(frame),
+        }
+    }
+
+    pub fn seconds(&mut self, n: usize) {
+        (0..n).for_each(|_| self.second());
+    }
+}
+
+/// Process, name, count, seconds or sum, bytes, follows, of each statistic in order.
+pub fn told(frame: &Frame) -> Vec<(String, String, u64, f64, u64, u64)> {
+    let mut told: Vec<_> = frame
+        .statistics
+        .iter()
+        .map(|it| {
+            let change = &it.total.change;
+            let total = match it.stat.kind {
+                StatKind::Value => change.total as f64,
+                _ => frame.clock.seconds(change.total),
+            };
+            let name = it.stat.name.clone();
+            (it.process.to_string(), name, change.count, total, change.amount, change.follows)
+        })
+        .collect();
+    told.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    told
+}
+
+/// The same statistics, times within some nanoseconds.
+pub fn assert_same(a: &Frame, b: &Frame, ns: f64) {
+    let (a_told, b_told) = (told(a), told(b));
+    assert_eq!(a_told.len(), b_told.len());
+    for (a, b) in a_told.iter().zip(&b_told) {
+        assert_eq!((&a.0, &a.1, a.2, a.4, a.5), (&b.0, &b.1, b.2, b.4, b.5));
+        assert!((a.3 - b.3).abs() <= ns * 1e-9, "{a:?} {b:?}");
+    }
+    let seconds = |frame: &Frame, ticks| frame.clock.seconds(ticks);
+    assert!((seconds(a, a.ticks) - seconds(b, b.ticks)).abs() <= ns * 1e-9);
+    assert!((seconds(a, a.wall) - seconds(b, b.wall)).abs() <= ns * 1e-9);
+}
+
+/// The histograms of both are the same.
+pub fn assert_same_spread(a: &Frame, b: &Frame) {
+    for it in &a.statistics {
+        let same = b.statistics.iter().find(|o| o.process == it.process && o.stat == it.stat);
+        let same = same.unwrap();
+        let buckets = |total: &Total| total.histogram.buckets().collect::<Vec<_>>();
+        assert_eq!(buckets(&it.total), buckets(&same.total), "{}", it.stat.name);
+        let near = |a: Extreme, b: Extreme| match (a, b) {
+            (Extreme::Of(a), Extreme::Of(b)) => a.abs_diff(b) <= 3,
+            (a, b) => a == b,
+        };
+        assert!(near(it.total.change.min, same.total.change.min), "{}", it.stat.name);
+        assert!(near(it.total.change.max, same.total.change.max), "{}", it.stat.name);
+    }
+}

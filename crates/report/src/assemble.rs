@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: PostgreSQL
+//! From what a report is made of to what it says.
+
+use jiff::tz::TimeZone;
+
+use super::findings::findings;
+use super::material::Material;
+use super::{charts, cost, facts, latency, marks, original_tables, tables};
+use error::Error;
+use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
+
+/// The sections, in the order of the page: what they are called, and their tables and texts.
+/// Charts and heat maps say themselves where they belong.
+const SECTIONS: [(&str, &str, &[&str]); 14] = [
+    ("activity", "Activity over time", &[]),
+    ("processors", "Processors", &[]),
+    ("ledger", "Ledger", &["ledger", "idle"]),
+    ("waits", "Waits", &["waits"]),
+    ("locks", "Locks", &["lwlocks", "locks"]),
+    ("statements", "Statements", &["statements"]),
+    ("files", "Files", &["files", "file_processes", "relations", "devices"]),
+    ("commits", "Commits", &["commits", "wal"]),
+    ("checkpoints", "Checkpoints and slow operations", &["checkpoints", "slow"]),
+    ("functions", "Functions", &["functions", "edges", "statistics"]),
+    ("latency", "Latency", &[]),
+    ("throughput", "Throughput", &["commands"]),
+    ("first-studies", "As the first studies printed it", &[]),
+    ("recording", "The recording", &["gaps", "events", "settings"]),
+];
+
+/// The document; times in words are of this zone.
+pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> {
+    let interval = &material.whole;
+    let mut texts = original_tables::texts(interval)?;
+    let of_seeds = texts.len();
+    texts.extend(material.runs.iter().enumerate().map(|(at, run)| Plain {
+        id: format!("run-{}", at + 1),
+        title: run.command.clone(),
+        note: Some("what it printed".to_string()),
+        text: run.output.clone(),
+    }));
+    let charts = charts::charts(&material);
+    let heatmaps: Vec<_> = latency::heatmap(&material).into_iter().collect();
+    let mut sections: Vec<Section> = SECTIONS
+        .iter()
+        .map(|&(id, title, tables)| Section {
+            id,
+            title,
+            charts: charts.iter().filter(|c| c.section == id).map(|c| c.id).collect(),
+            heatmaps: heatmaps.iter().filter(|h| h.section == id).map(|h| h.id).collect(),
+            tables: tables.to_vec(),
+            ..Section::default()
+        })
+        .collect();
+    for section in &mut sections {
+        let own = match section.id {
+            "first-studies" => &texts[..of_seeds],
+            "recording" => &texts[of_seeds..],
+            _ => &[],
+        };
+        section.texts = own.iter().map(|text| text.id.clone()).collect();
+    }
+    let facts: Vec<Fact> = facts::facts(&material, zone);
+    let mut document = Document {
+        format: "pgtally report",
+        version: 1,
+        title: format!(
+            "{} on {}, {}",
+            interval.server.name,
+            material.host,
+            span(material.from, material.to, zone)
+        ),
+        made: Made {
+            time: segment::clock::realtime_ns() as f64 * 1e-9,
+            by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
+        },
+        live: None,
+        measured: Measured {
+            recording: material.recording.clone(),
+            host: material.host.clone(),
+            from: material.from,
+            to: material.to,
+            interval_seconds: material.interval_seconds,
+            detail_seconds: material.detail_seconds,
+            intervals: material.intervals,
+            covered_seconds: interval.interval_seconds,
+            gap_seconds: material.gaps.iter().map(|gap| gap.to - gap.from).sum(),
+            exact: interval.exact,
+            cost: cost::cost(&material),
+            facts,
+        },
+        totals: Totals {
+            wall_seconds: interval.wall_seconds,
+            busy_seconds: interval.busy_seconds,
+            cpu_seconds: interval
+                .activities_where(|account| &*account.activity == "cpu")
+                .iter()
+                .map(|row| row.timing.seconds)
+                .sum(),
+            uninstrumented_seconds: interval.uninstrumented_seconds,
+            commands: interval.commands_handled,
+            commits: interval.commits.count,
+            cores: interval.cores,
+        },
+        findings: findings(&material, zone),
+        axes: Axes {
+            main: charts::main_axis(&material.points),
+            fine: charts::fine_axis(&material.moments),
+        },
+        charts,
+        heatmaps,
+        marks: marks::marks(&material),
+        tables: tables::tables(&material),
+        sections,
+        texts,
+        gaps: material.gaps,
+    };
+    document.tidy();
+    Ok(document)
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The charts: the points of a report as series.
+//!
+//! What a chart has per second is per second that was measured, so that its values times the
+//! axis' `seconds` add up to what the tables have.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use segment::statements::WaitClass;
+use view::HostMetrics;
+
+use super::material::{Material, Moment};
+use super::point::{Figures, Point};
+use view::document::{Axis, AxisName, Chart, ChartKind, Reference, Series, Unit};
+
+/// Activities that have a series of their own.
+const ACTIVITIES: usize = 12;
+/// From the bottom of the stack up.
+const ORDER: [WaitClass; 7] = [
+    WaitClass::Cpu,
+    WaitClass::Io,
+    WaitClass::Lwlock,
+    WaitClass::Lock,
+    WaitClass::Client,
+    WaitClass::Ipc,
+    WaitClass::Other,
+];
+
+/// The times of the points.
+pub fn main_axis(points: &[Point]) -> Axis {
+    Axis {
+        time: points.iter().map(|p| p.start).collect(),
+        seconds: points.iter().map(|p| p.seconds).collect(),
+    }
+}
+
+/// The times of the single intervals.
+pub fn fine_axis(moments: &[Moment]) -> Axis {
+    Axis {
+        time: moments.iter().map(|m| m.start).collect(),
+        seconds: moments.iter().map(|m| m.seconds).collect(),
+    }
+}
+
+/// All charts that have something to show.
+pub fn charts(material: &Material) -> Vec<Chart> {
+    let points = &material.points;
+    let cores = Reference { name: "cores", value: material.whole.cores as f64 };
+    let mut charts = vec![
+        activity(points, cores),
+        processors(points, cores),
+        throughput(&material.moments),
+        read_and_handle(points),
+        commits(points),
+        commit_times(points),
+        files(points),
+    ];
+    charts.extend(sessions(points));
+    charts.retain(|chart| {
+        chart.series.iter().any(|s| s.values.iter().flatten().any(|value| *value != 0.0))
+    });
+    charts
+}
+
+/// A figure of each point.
+fn values(points: &[Point], of: impl Fn(&Figures, f64) -> Option<f64>) -> Vec<Option<f64>> {
+    let value = |point: &Point| of(point.figures.as_ref()?, point.seconds);
+    points.iter().map(|point| value(point).filter(|v| v.is_finite())).collect()
+}
+
+fn line(name: &str, values: Vec<Option<f64>>) -> Series {
+    Series { name: name.to_string(), class: None, shade: 0, values }
+}
+
+fn lines(id: &'static str, section: &'static str, title: &'static str, unit: Unit) -> Chart {
+    Chart {
+        id,
+        section,
+        title,
+        note: None,
+        kind: ChartKind::Lines,
+        axis: AxisName::Main,
+        unit,
+        reference: None,
+        series: Vec::new(),
+    }
+}
+
+/// Sessions at work on average, by what they did.
+fn activity(points: &[Point], cores: Reference) -> Chart {
+    let mut sums: HashMap<&Arc<str>, f64> = HashMap::new();
+    for (activity, seconds) in
+        points.iter().filter_map(|p| p.figures.as_ref()).flat_map(|f| &f.activities)
+    {
+        *sums.entry(activity).or_default() += seconds;
+    }
+    let mut names: Vec<(&Arc<str>, f64)> = sums.into_iter().collect();
+    names.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let rest = names.split_off(names.len().min(ACTIVITIES));
+    let rank = |name: &str| ORDER.iter().position(|class| *class == WaitClass::of_name(name));
+    names.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then_with(|| b.1.total_cmp(&a.1)));
+    let places: HashMap<&str, usize> =
+        names.iter().enumerate().map(|(at, (name, _))| (&***name, at)).collect();
+    let mut series: Vec<Series> = Vec::new();
+    for (name, _) in &names {
+        let class = WaitClass::of_name(name).name();
+        let shade = series.iter().filter(|s| s.class == Some(class)).count();
+        let values = vec![None; points.len()];
+        series.push(Series { name: name.to_string(), class: Some(class), shade, values });
+    }
+    if !rest.is_empty() {
+        let name = format!("{} others", rest.len());
+        let shade = series.iter().filter(|s| s.class == Some("other")).count();
+        let values = vec![None; points.len()];
+        series.push(Series { name, class: Some("other"), shade, values });
+    }
+    for (at, point) in points.iter().enumerate() {
+        let Some(figures) = point.figures.as_ref().filter(|_| point.seconds > 0.0) else {
+            continue;
+        };
+        for one in &mut series {
+            one.values[at] = Some(0.0);
+        }
+        let others = series.len().saturating_sub(1);
+        for (activity, seconds) in &figures.activities {
+            let place = places.get(&**activity).copied().unwrap_or(others);
+            if let Some(Some(value)) = series.get_mut(place).and_then(|s| s.values.get_mut(at)) {
+                *value += seconds / point.seconds;
+            }
+        }
+    }
+    Chart {
+        kind: ChartKind::Stack,
+        note: Some(
+            "Sessions that were not idle, on average, by what they did. Above the line of cores \
+             not all that want a processor can have one."
+                .to_string(),
+        ),
+        reference: Some(cores),
+        series,
+        ..lines("activity", "activity", "Average active sessions by activity", Unit::Sessions)
+    }
+}
+
+/// Processors: wanted by the sessions, and what the kernel says of the machine.
+fn processors(points: &[Point], cores: Reference) -> Chart {
+    let host =
+        |of: fn(&HostMetrics) -> Option<f64>| values(points, move |f, _| of(f.host.as_ref()?));
+    let cpu = values(points, |f, seconds| {
+        Some(f.activities.iter().filter(|a| &*a.0 == "cpu").map(|a| a.1).sum::<f64>() / seconds)
+    });
+    let mut series = vec![Series {
+        class: Some("cpu"),
+        ..line("sessions: on a processor or ready for one", cpu)
+    }];
+    for (name, values) in [
+        ("machine: processors at work", host(|h| Some(h.busy))),
+        ("machine: processes running or ready", host(|h| h.runnable)),
+        ("machine: idle, waiting for storage", host(|h| Some(h.iowait))),
+    ] {
+        if values.iter().any(Option::is_some) {
+            series.push(line(name, values));
+        }
+    }
+    Chart {
+        note: Some(
+            "A session's cpu time holds its waiting for a processor. What the machine did is the \
+             kernel's own count, of all processes."
+                .to_string(),
+        ),
+        reference: Some(cores),
+        series,
+        ..lines("processors", "processors", "Processors wanted and used", Unit::Sessions)
+    }
+}
+
+/// Commands and commits per second, each interval by itself.
+fn throughput(moments: &[Moment]) -> Chart {
+    let rate = |of: fn(&Moment) -> Option<u64>| -> Vec<Option<f64>> {
+        let value = |m: &Moment| Some(of(m)? as f64 / m.seconds);
+        moments.iter().map(|m| value(m).filter(|_| m.seconds > 0.0)).collect()
+    };
+    let mut series = vec![line("commands", rate(|m| Some(m.commands)))];
+    let commits = rate(|m| m.commits);
+    if commits.iter().any(Option::is_some) {
+        series.push(line("commits that wrote WAL", commits));
+    }
+    Chart {
+        axis: AxisName::Fine,
+        series,
+        ..lines("throughput", "throughput", "Throughput", Unit::PerSecond)
+    }
+}
+
+/// Reading against handling commands, as in the first studies.
+fn read_and_handle(points: &[Point]) -> Chart {
+    let read = values(points, |f, seconds| Some(f.read_seconds / seconds));
+    let handle = values(points, |f, seconds| Some(f.handle_seconds / seconds));
+    Chart {
+        note: Some(
+            "Seconds per second, all clients together, of the commands that ended: waiting for \
+             the next command, and handling it."
+                .to_string(),
+        ),
+        series: vec![
+            Series { class: Some("client"), ..line("reading commands", read) },
+            Series { class: Some("cpu"), ..line("handling commands", handle) },
+        ],
+        ..lines("read_handle", "throughput", "Reading against handling", Unit::Sessions)
+    }
+}
+
+/// Commits and flushes per second.
+fn commits(points: &[Point]) -> Chart {
+    let rate = |of: fn(&Figures) -> u64| values(points, move |f, s| Some(of(f) as f64 / s));
+    Chart {
+        series: vec![
+            line("commits that wrote WAL", rate(|f| f.commits)),
+            line("syncs of the WAL", rate(|f| f.flushes)),
+        ],
+        ..lines("commits", "commits", "Commits and flushes", Unit::PerSecond)
+    }
+}
+
+/// How long commits took.
+fn commit_times(points: &[Point]) -> Chart {
+    Chart {
+        series: vec![
+            line("a commit that led a flush", values(points, |f, _| f.leader.mean_seconds)),
+            line("its sync of the WAL", values(points, |f, _| f.sync.mean_seconds)),
+        ],
+        ..lines("commit_times", "commits", "Mean time of commits", Unit::Seconds)
+    }
+}
+
+/// Bytes read and written.
+fn files(points: &[Point]) -> Chart {
+    let rate = |of: fn(&Figures) -> u64| values(points, move |f, s| Some(of(f) as f64 / s));
+    Chart {
+        series: vec![
+            line("read", rate(|f| f.read_bytes)),
+            line("written", rate(|f| f.written_bytes)),
+            line("WAL written", rate(|f| f.wal_bytes)),
+        ],
+        ..lines("bytes", "files", "Bytes read and written", Unit::BytesPerSecond)
+    }
+}
+
+/// Client sessions by state.
+fn sessions(points: &[Point]) -> Option<Chart> {
+    let first =
+        points.iter().filter_map(|p| p.figures.as_ref()).find(|f| !f.sessions.is_empty())?;
+    let series = first.sessions.iter().map(|(state, _)| {
+        let of = |f: &Figures| f.sessions.iter().find(|s| s.0 == *state).map(|s| s.1);
+        line(state, values(points, |f, _| of(f)))
+    });
+    let series = series.collect();
+    Some(Chart { series, ..lines("sessions", "activity", "Processes by state", Unit::Number) })
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Whether a figure stepped from one level to another, and when: against its own noise.
+//!
+//! The points are put together in blocks, made longer until what is left beside the step no
+//! longer resembles its neighbour; then the step is sought that parts the blocks best. Its t
+//! value has to exceed Student's quantile for as many looks as were taken (Bonferroni), so that
+//! of a thousand reports on a steady server ten find a step that is none.
+
+use stats::t_quantile;
+
+/// Blocks, at most and at least.
+const MOST: usize = 120;
+const LEAST: usize = 8;
+/// Seconds in a block, at least.
+const SHORTEST: f64 = 10.0;
+/// How much a block may resemble the next: lag-one autocorrelation.
+const LIKENESS: f64 = 0.2;
+/// Probability of a step where there is none, all looks together.
+const ALPHA: f64 = 0.01;
+/// Blocks on either side of a step, at least.
+const EDGE: usize = 2;
+
+/// A figure at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// When it begins, seconds since 1970.
+    pub time: f64,
+    /// How much was measured.
+    pub seconds: f64,
+    /// Its mean over that.
+    pub value: f64,
+}
+
+/// A step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// When the second level begins, seconds since 1970.
+    pub at: f64,
+    /// The mean before it.
+    pub before: f64,
+    /// The mean from it on.
+    pub after: f64,
+    /// Half-width of the 95 % interval of their difference.
+    pub half_width: f64,
+}
+
+/// The step of `samples`, if there is one; `series` are looked at in all.
+pub fn step(samples: &[Sample], series: usize) -> Option<Step> {
+    let all: f64 = samples.iter().map(|s| s.seconds).sum();
+    let mut number = ((all / SHORTEST) as usize).min(MOST).min(samples.len());
+    while number >= LEAST {
+        let blocks = blocks(samples, all / number as f64);
+        let best = best(&blocks, series)?;
+        if best.likeness <= LIKENESS {
+            return best.holds.then_some(best.step);
+        }
+        number /= 2;
+    }
+    None
+}
+
+/// Neighbours put together until they are so long; what is left over joins the last.
+fn blocks(samples: &[Sample], length: f64) -> Vec<Sample> {
+    let mut blocks: Vec<Sample> = Vec::new();
+    let mut open: Option<(f64, f64, f64)> = None;
+    for sample in samples {
+        let (start, seconds, sum) = open.unwrap_or((sample.time, 0.0, 0.0));
+        let (seconds, sum) = (seconds + sample.seconds, sum + sample.value * sample.seconds);
+        open = Some((start, seconds, sum));
+        if seconds >= length * 0.999 {
+            blocks.push(Sample { time: start, seconds, value: sum / seconds });
+            open = None;
+        }
+    }
+    blocks
+}
+
+struct Best {
+    step: Step,
+    likeness: f64,
+    holds: bool,
+}
+
+fn best(blocks: &[Sample], series: usize) -> Option<Best> {
+    let n = blocks.len();
+    if n < LEAST {
+        return None;
+    }
+    let values: Vec<f64> = blocks.iter().map(|b| b.value).collect();
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let middle = mean(&values);
+    let mut sums = Vec::with_capacity(n);
+    let mut sum = 0.0;
+    for value in &values {
+        sum += value - middle;
+        sums.push(sum);
+    }
+    // The sums on both sides are of one size and opposite: the fewest squares are left where
+    // the step explains most of them.
+    let cut = (EDGE..=n - EDGE).max_by(|&a, &b| {
+        let explained = |at: usize| {
+            let sum = sums[at - 1];
+            sum * sum * (1.0 / at as f64 + 1.0 / (n - at) as f64)
+        };
+        explained(a).total_cmp(&explained(b))
+    })?;
+    let (first, second) = values.split_at(cut);
+    let (before, after) = (mean(first), mean(second));
+    let rest: Vec<f64> =
+        first.iter().map(|v| v - before).chain(second.iter().map(|v| v - after)).collect();
+    let squares: f64 = rest.iter().map(|r| r * r).sum();
+    let freedom = (n - 2) as f64;
+    let neighbours: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let likeness = if squares > 0.0 { neighbours / squares } else { 0.0 };
+    // What is left of it widens the error; where two means are taken off it seems less.
+    let left = (likeness + 4.0 * (1.0 + 3.0 * likeness) / n as f64).clamp(0.0, 0.9);
+    let variance = squares / freedom * (1.0 + left) / (1.0 - left);
+    let error = (variance * (1.0 / first.len() as f64 + 1.0 / second.len() as f64)).sqrt();
+    let looks = ((n - 2 * EDGE + 1) * series.max(1)) as f64;
+    let step = Step {
+        at: blocks[cut].time,
+        before,
+        after,
+        half_width: error * t_quantile(0.975, freedom),
+    };
+    let difference = (after - before).abs();
+    Some(Best {
+        step,
+        likeness,
+        holds: difference > error * t_quantile(1.0 - ALPHA / (2.0 * looks), freedom)
+            && difference > 0.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    /// Noise of this strength, each value a part of the one before it.
+    fn noise(seed: u64, n: usize, carry: f64, level: impl Fn(usize) -> f64) -> Vec<Sample> {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut last = 0.0;
+        (0..n)
+            .map(|at| {
+                let normal: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+                last = carry * last + normal * (1.0 - carry * carry).sqrt();
+                Sample { time: at as f64, seconds: 1.0, value: level(at) + last }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_step_is_found_where_it_is_with_its_size() {
+        let samples = noise(7, 600, 0.3, |at| if at < 420 { 5.0 } else { 8.0 });
+        let step = step(&samples, 10).unwrap();
+        assert!((step.at - 420.0).abs() <= 10.0, "{step:?}");
+        assert!((step.after - step.before - 3.0).abs() < 2.0 * step.half_width, "{step:?}");
+        assert!(step.half_width < 0.5, "{step:?}");
+    }
+
+    #[test]
+    fn steady_noise_has_no_step() {
+        let found = |carry: f64| {
+            (0..100).filter(|&seed| step(&noise(seed, 900, carry, |_| 5.0), 1).is_some()).count()
+        };
+        // One of a hundred is promised; what resembles itself over a minute is the harder part.
+        for (carry, most) in [(0.0, 3), (0.8, 3), (0.95, 6)] {
+            let found = found(carry);
+            assert!(found <= most, "{found} of 100 with {carry}");
+        }
+    }
+
+    #[test]
+    fn too_little_to_go_by_is_no_step() {
+        assert_eq!(step(&[], 1), None);
+        assert_eq!(step(&noise(1, 50, 0.0, |at| at as f64), 1), None, "five blocks");
+        let flat: Vec<Sample> =
+            (0..600).map(|at| Sample { time: f64::from(at), seconds: 1.0, value: 2.0 }).collect();
+        assert_eq!(step(&flat, 1), None);
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What is worth saying of a report, one sentence each.
+
+mod change;
+mod storage;
+
+use segment::interval::{AccountRow, Interval};
+use segment::Level;
+
+use super::material::Material;
+use super::point::{Figures, Point};
+use change::{step, Sample, Step};
+use jiff::tz::TimeZone;
+use view::document::time;
+use view::document::{Finding, Weight};
+use view::headline;
+use view::locks;
+use view::units::{count, duration, percent, two};
+
+/// Activities that are looked at for a step.
+const LOOKS: usize = 12;
+/// Processors of which no more than this part is at work are not full.
+const FULL: f64 = 0.95;
+/// A step smaller than this part of all busy time is not worth a sentence.
+const WORTH: f64 = 0.01;
+
+/// All of them, in the order of the page.
+pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
+    let interval = &material.whole;
+    let mut findings = Vec::new();
+    findings.extend(material.problems.iter().map(|text| warning("recording", text.clone())));
+    findings.extend(missing(interval).into_iter().map(|text| warning("recording", text)));
+    findings.extend(gaps(material));
+    findings.extend(largest_account(interval).map(|text| note("ledger", text)));
+    findings.extend(largest_waits(interval).map(|text| note("waits", text)));
+    findings.extend(saturation(&material.points, interval));
+    findings.extend(changed(&material.points, zone));
+    findings.extend(throughput_changed(material, zone));
+    findings.extend(locks_note(interval));
+    findings.extend(statement(material));
+    findings.extend(storage::findings(material, zone));
+    findings
+}
+
+fn note(section: &'static str, text: String) -> Finding {
+    Finding { section, weight: Weight::Note, text }
+}
+
+fn warning(section: &'static str, text: String) -> Finding {
+    Finding { section, weight: Weight::Warning, text }
+}
+
+/// "Text." for what begins in small letters.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+}
+
+/// What keeps the figures from being the whole.
+fn missing(interval: &Interval) -> Vec<String> {
+    headline::warnings(interval).iter().map(|text| sentence(text)).collect()
+}
+
+fn gaps(material: &Material) -> Option<Finding> {
+    let lost: f64 = material.gaps.iter().map(|gap| gap.to - gap.from).sum();
+    let longest =
+        material.gaps.iter().max_by(|a, b| (a.to - a.from).total_cmp(&(b.to - b.from)))?;
+    let text = match material.gaps.len() {
+        1 => format!("There is a gap of {}: {}.", duration(lost), longest.reason),
+        n => format!(
+            "There are {n} gaps, {} in all; the longest, {}: {}.",
+            duration(lost),
+            duration(longest.to - longest.from),
+            longest.reason
+        ),
+    };
+    Some(warning("recording", text))
+}
+
+fn busy(interval: &Interval) -> impl Iterator<Item = &AccountRow> {
+    interval.ledger.iter().filter(|account| !account.idle)
+}
+
+fn largest_account(interval: &Interval) -> Option<String> {
+    let account = busy(interval).next()?;
+    let seconds = account.timing.seconds;
+    let mut text = format!(
+        "The largest account is {} in phase {}: {} % of the busy time, {} sessions on average",
+        account.activity,
+        account.phase,
+        percent(seconds / interval.busy_seconds.max(1e-9)),
+        two(seconds / interval.instrumented_seconds.max(1e-9)),
+    );
+    if interval.commands_handled > 0 {
+        let each = seconds / interval.commands_handled as f64;
+        text.push_str(&format!(", {} per command", duration(each)));
+    }
+    Some(text + ".")
+}
+
+fn largest_waits(interval: &Interval) -> Option<String> {
+    let waits = interval.activities_where(|a| !a.idle && &*a.activity != "cpu");
+    let told: Vec<String> = waits
+        .iter()
+        .take(3)
+        .filter(|wait| wait.timing.seconds > WORTH * interval.busy_seconds)
+        .map(|wait| {
+            let mut text = format!(
+                "{} ({} %",
+                wait.activity,
+                percent(wait.timing.seconds / interval.busy_seconds.max(1e-9))
+            );
+            if let Some(mean) = wait.timing.mean_seconds {
+                text.push_str(&format!(", mean {}", duration(mean)));
+            }
+            if let Some(p99) = wait.timing.p99_seconds {
+                text.push_str(&format!(", p99 {}", duration(p99)));
+            }
+            text + ")"
+        })
+        .collect();
+    match told.as_slice() {
+        [] => None,
+        [one] => Some(format!("The largest wait, of the busy time: {one}.")),
+        many => Some(format!("The largest waits, of the busy time: {}.", many.join(", "))),
+    }
+}
+
+/// Processors wanted against processors there.
+fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
+    let cores = interval.cores as f64;
+    let measured: Vec<(f64, f64, &Figures)> = points
+        .iter()
+        .filter(|p| p.seconds > 0.0)
+        .filter_map(|p| {
+            let figures = p.figures.as_ref()?;
+            let cpu = figures.activities.iter().filter(|a| &*a.0 == "cpu").map(|a| a.1);
+            Some((p.seconds, cpu.sum::<f64>() / p.seconds, figures))
+        })
+        .collect();
+    let all: f64 = measured.iter().map(|m| m.0).sum();
+    if all <= 0.0 {
+        return None;
+    }
+    let mean = measured.iter().map(|(seconds, wanted, _)| seconds * wanted).sum::<f64>() / all;
+    let most = measured.iter().map(|m| m.1).fold(0.0, f64::max);
+    let over: f64 = measured.iter().filter(|m| m.1 > cores).map(|m| m.0).sum::<f64>() / all;
+    let machine = || {
+        let host = |f: &Figures| f.host.map(|h| h.busy);
+        let busy: Vec<(f64, f64)> =
+            measured.iter().filter_map(|(s, _, f)| Some((*s, host(f)?))).collect();
+        let seconds: f64 = busy.iter().map(|b| b.0).sum();
+        (seconds > 0.0).then(|| busy.iter().map(|(s, b)| s * b).sum::<f64>() / seconds)
+    };
+    let full = measured.iter().filter(|m| m.2.host.is_some_and(|h| h.busy > FULL * cores));
+    let full = full.map(|m| m.0).sum::<f64>() / all;
+    let machine = machine().map_or(String::new(), |busy| {
+        let full = match full {
+            share if share >= WORTH => {
+                format!(", all of them for {} % of the time", percent(share))
+            }
+            _ => String::new(),
+        };
+        format!("; the whole machine kept {} busy{full}", two(busy.min(cores)))
+    });
+    let cores_text = if interval.cores == 1 { "the one core" } else { "cores" };
+    let of = if interval.cores == 1 {
+        cores_text.to_string()
+    } else {
+        format!("the {} {cores_text}", interval.cores)
+    };
+    if over >= WORTH {
+        let text = format!(
+            "For {} % of the time sessions wanted more processors than {of}: {} on average, {} at \
+             most{machine}.",
+            percent(over),
+            two(mean),
+            two(most)
+        );
+        return Some(warning("processors", text));
+    }
+    let text = format!(
+        "The sessions wanted {} of {of} on average, {} at most{machine}.",
+        two(mean),
+        two(most)
+    );
+    let weigh = if full >= WORTH { warning } else { note };
+    Some(weigh("processors", text))
+}
+
+fn told(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {
+    format!(
+        "{} {unit} until {}, {} from then on (±{})",
+        figure(step.before),
+        time(step.at, zone),
+        figure(step.after),
+        figure(step.half_width)
+    )
+}
+
+/// The activity that stepped farthest.
+fn changed(points: &[Point], zone: &TimeZone) -> Option<Finding> {
+    let measured: Vec<(&Point, &Figures)> = points
+        .iter()
+        .filter(|p| p.seconds > 0.0)
+        .filter_map(|p| Some((p, p.figures.as_ref()?)))
+        .collect();
+    let mut sums = std::collections::BTreeMap::<&str, f64>::new();
+    for (activity, seconds) in measured.iter().flat_map(|(_, f)| &f.activities) {
+        *sums.entry(&**activity).or_default() += seconds;
+    }
+    let all: f64 = sums.values().sum();
+    let seconds: f64 = measured.iter().map(|(p, _)| p.seconds).sum();
+    let mut names: Vec<(&str, f64)> = sums.into_iter().collect();
+    names.sort_by(|a, b| b.1.total_cmp(&a.1));
+    names.truncate(LOOKS);
+    let steps = names.iter().filter_map(|(name, _)| {
+        let samples: Vec<Sample> = measured
+            .iter()
+            .map(|(point, figures)| {
+                let own = figures.activities.iter().filter(|a| &*a.0 == *name).map(|a| a.1);
+                let value = own.sum::<f64>() / point.seconds;
+                Sample { time: point.start, seconds: point.seconds, value }
+            })
+            .collect();
+        Some((*name, step(&samples, names.len())?))
+    });
+    let size = |step: &Step| (step.after - step.before).abs();
+    let (name, step) = steps.max_by(|a, b| size(&a.1).total_cmp(&size(&b.1)))?;
+    if size(&step) < WORTH * all / seconds.max(1e-9) {
+        return None;
+    }
+    let told = told(&step, zone, "sessions on average", two);
+    let text = format!("{name} changed most over time: {told}.");
+    Some(note("activity", text))
+}
+
+fn throughput_changed(material: &Material, zone: &TimeZone) -> Option<Finding> {
+    let samples: Vec<Sample> = material
+        .points
+        .iter()
+        .filter(|p| p.seconds > 0.0)
+        .filter_map(|p| {
+            let value = p.figures.as_ref()?.commands as f64 / p.seconds;
+            Some(Sample { time: p.start, seconds: p.seconds, value })
+        })
+        .collect();
+    let step = step(&samples, 1)?;
+    if (step.after - step.before).abs() < WORTH * step.before.max(step.after) {
+        return None;
+    }
+    let text = format!("Throughput changed: {}.", told(&step, zone, "commands/s", count));
+    Some(note("throughput", text))
+}
+
+fn locks_note(interval: &Interval) -> Option<Finding> {
+    let worst = interval.lwlocks.iter().max_by(|a, b| a.wait.seconds.total_cmp(&b.wait.seconds))?;
+    if worst.wait.seconds < WORTH * interval.busy_seconds {
+        return None;
+    }
+    let partly = match locks::note(interval) {
+        Some(_) if interval.level != Level::Off => {
+            format!(" in the {} at level locks", duration(interval.locks_seconds))
+        }
+        _ => String::new(),
+    };
+    let text = format!(
+        "The lightweight lock most waited for is {} ({}, in {}): {}{partly}, {} each time; it was \
+         held {} on average.",
+        worst.lock,
+        worst.mode,
+        worst.phase,
+        duration(worst.wait.seconds),
+        duration(worst.wait.mean_seconds.unwrap_or(0.0)),
+        duration(worst.held.mean_seconds.unwrap_or(0.0)),
+    );
+    Some(note("locks", text))
+}
+
+fn statement(material: &Material) -> Option<Finding> {
+    let all = material.statements.as_ref()?;
+    let row = all.rows.iter().find(|row| row.queryid.is_some() && row.seconds > 0.0)?;
+    let words = view::statements::one_line(row.text());
+    let mut shown: String = words.chars().take(80).collect();
+    if shown.len() < words.len() {
+        shown.push('…');
+    }
+    let mean = match row.calls {
+        0 => String::new(),
+        calls => {
+            let each = duration(row.seconds / calls as f64);
+            format!(", {} calls of {each}", count(calls as f64))
+        }
+    };
+    let text =
+        format!("The statement with most time takes {} %{mean}: {shown}", percent(row.share));
+    Some(note("statements", text))
+}

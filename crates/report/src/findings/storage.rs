@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Findings of the storage side: what was slow, commits, and what checkpoints did to the
+//! throughput.
+
+use jiff::tz::TimeZone;
+use segment::EventKind;
+
+use super::{note, warning};
+use crate::marks::length;
+use crate::material::Material;
+use crate::tables::checkpoints;
+use stats::t_quantile;
+use view::document::{time, Finding};
+use view::units::{duration, percent, two, whole};
+
+/// All of them.
+pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
+    let all = [commits(material), slow(material, zone), throttled(material), failed(material)];
+    all.into_iter().flatten().collect()
+}
+
+fn commits(material: &Material) -> Option<Finding> {
+    let commits = &material.whole.commits;
+    let mean = commits.leader.mean_seconds?;
+    let share = commits.sync.seconds / commits.leader.seconds.max(1e-12);
+    let mut text = format!(
+        "A commit that led a flush took {} on average, {} % of it the sync of the WAL",
+        duration(mean),
+        percent(share.min(1.0))
+    );
+    if let Some(n) = commits.commits_per_flush {
+        text.push_str(&format!("; {} commits went with each flush", two(n)));
+    }
+    Some(note("commits", text + "."))
+}
+
+fn slow(material: &Material, zone: &TimeZone) -> Option<Finding> {
+    let slow: Vec<_> = material
+        .events
+        .iter()
+        .filter(|row| row.kind == EventKind::Slow && row.time.is_some_and(|t| t >= material.from))
+        .collect();
+    let longest = slow.iter().max_by(|a, b| {
+        let of = |text: &str| length(text).unwrap_or(0.0);
+        of(&a.text).total_cmp(&of(&b.text))
+    })?;
+    let when = longest.time.map_or(String::new(), |at| format!(" at {}", time(at, zone)));
+    let who = longest.process.as_deref().unwrap_or("a process that has gone");
+    let text = match slow.len() {
+        1 => format!("One operation was slow{when}, of {who}: {}.", longest.text),
+        n => format!(
+            "{} operations were slow; the longest{when}, of {who}: {}.",
+            whole(n as u64),
+            longest.text
+        ),
+    };
+    Some(warning("checkpoints", text))
+}
+
+/// Throughput within each checkpoint against as long before it.
+fn throttled(material: &Material) -> Option<Finding> {
+    let rate = |from: f64, to: f64| {
+        let within = material.moments.iter().filter(|m| {
+            let middle = m.start + m.seconds / 2.0;
+            m.seconds > 0.0 && from <= middle && middle < to
+        });
+        let (n, s) = within.fold((0.0, 0.0), |(n, s), m| (n + m.commands as f64, s + m.seconds));
+        (s > 0.0 && n > 0.0).then(|| n / s)
+    };
+    let all: Vec<(f64, f64)> = checkpoints(&material.events, material.from)
+        .into_iter()
+        .filter_map(|it| Some((it.ended? - it.seconds, it.ended?)))
+        .collect();
+    let ratios: Vec<f64> = all
+        .iter()
+        .enumerate()
+        .filter_map(|(at, &(from, to))| {
+            let free = at.checked_sub(1).and_then(|b| all.get(b)).map_or(material.from, |b| b.1);
+            Some(rate(from, to)? / rate((from - (to - from)).max(free), from)? - 1.0)
+        })
+        .collect();
+    let n = ratios.len() as f64;
+    if ratios.len() < 3 {
+        return None;
+    }
+    let mean = ratios.iter().sum::<f64>() / n;
+    let spread = ratios.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / (n - 1.0);
+    let half_width = (spread / n).sqrt() * t_quantile(0.975, n - 1.0);
+    if mean.abs() <= half_width || mean.abs() < 0.01 {
+        return None;
+    }
+    let text = format!(
+        "During its {} checkpoints the server handled {} % {} commands than just before them \
+         (±{} %).",
+        ratios.len(),
+        percent(mean.abs()),
+        if mean < 0.0 { "fewer" } else { "more" },
+        percent(half_width)
+    );
+    Some(if mean < 0.0 { warning("checkpoints", text) } else { note("checkpoints", text) })
+}
+
+fn failed(material: &Material) -> Option<Finding> {
+    // To open what may not be there is how the server looks whether it is.
+    let others = material.whole.files.iter().filter(|row| &*row.operation != "open");
+    let failed: u64 = others.map(|row| row.failed).sum();
+    (failed > 0).then(|| warning("files", format!("{} operations on files failed.", whole(failed))))
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Makes a report's document of a recording, or of a server's last minutes.
+//!
+//! [`source`] reads a recording into [`material`]; [`assemble`] makes the document of it, which holds
+//! everything that text, page and JSON show.
+
+pub mod assemble;
+mod charts;
+pub mod cost;
+mod facts;
+mod findings;
+mod latency;
+mod marks;
+pub mod material;
+mod original_tables;
+pub mod point;
+mod range;
+#[cfg(test)]
+mod sample;
+pub mod source;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use range::Edge;
+
+use std::path::Path;
+
+use error::Error;
+use jiff::tz::TimeZone;
+use view::document::Document;
+
+/// The document of a recording's range; `cost` is a result of `tally cost --json`. `progress` is
+/// called with what is being done.
+pub fn of_recording(
+    wanted: &source::Wanted<'_>,
+    cost: Option<&Path>,
+    progress: &dyn Fn(&'static str),
+) -> Result<Document, Error> {
+    let cost = cost.map(cost::Measured::read).transpose()?;
+    let material = source::read(wanted, progress)?;
+    assemble::document(material::Material { cost, ..material }, &TimeZone::system())
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The tables of the first studies, in their own form: locks and commands per second, and
+//! everything by name with count, total, average and maximum.
+
+use segment::interval::{Interval, Timing};
+
+use view::columns::Columns;
+use view::document::Plain;
+use view::panes::{Open, Wish};
+use view::Sort;
+use view::{functions, locks};
+
+/// All of them that have something to show.
+pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
+    let wish = Wish {
+        sort: Sort::Time,
+        reverse: false,
+        filter: String::new(),
+        idle: false,
+        open: Open::All,
+    };
+    let text = |id: &str, title: &str, note: &str, text: String| Plain {
+        id: id.to_string(),
+        title: title.to_string(),
+        note: Some(note.to_string()),
+        text,
+    };
+    let mut texts = vec![
+        text(
+            "seed-locks",
+            "Locks and commands, per second",
+            "What each lock was held, acquired and waited for, by lock and context; then what \
+             reading and handling the commands took.",
+            locks::per_second(interval, &wish)?,
+        ),
+        text(
+            "seed-names",
+            "Everything by name",
+            "Times in microseconds; least time first.",
+            by_name(interval)?,
+        ),
+    ];
+    if !interval.functions.is_empty() {
+        let mut out = Vec::new();
+        functions::tree(interval).write(&mut out, 1..5)?;
+        let tree = String::from_utf8_lossy(&out).into_owned();
+        texts.push(text("seed-functions", "Functions, and whom they call", "", tree));
+    }
+    texts.iter_mut().for_each(|t| t.note = t.note.take().filter(|note| !note.is_empty()));
+    Ok(texts)
+}
+
+/// Accounts and commands by name.
+fn by_name(interval: &Interval) -> std::io::Result<String> {
+    let mut rows: Vec<(String, &Timing)> = Vec::new();
+    for account in interval.ledger.iter().filter(|account| !account.idle) {
+        rows.push((format!("{}::{}", account.phase, account.activity), &account.timing));
+    }
+    for command in &interval.commands {
+        rows.push((format!("readCommand::{}", command.kind), &command.read));
+        rows.push((format!("handleCommand::{}", command.kind), &command.handle));
+    }
+    rows.sort_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds).then_with(|| a.0.cmp(&b.0)));
+    let mut table = Columns::with_headings(&["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX"]);
+    let us = |seconds: Option<f64>| {
+        seconds.map_or_else(|| "-".to_string(), |s| format!("{:.0}", s * 1e6))
+    };
+    for (name, timing) in rows {
+        table.push(vec![
+            name,
+            timing.count.to_string(),
+            us(Some(timing.seconds)),
+            us(timing.mean_seconds),
+            us(timing.max_seconds),
+        ]);
+    }
+    let mut out = Vec::new();
+    table.write(&mut out, 1..5)?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}

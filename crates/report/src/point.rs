@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the charts show of one stretch of time: taken from its interval, so that it is the
+//! same figure as everywhere else.
+
+use std::sync::Arc;
+
+use segment::interval::{Interval, Timing};
+use view::HostMetrics;
+
+/// One point of the charts.
+#[derive(Debug, Clone, Default)]
+pub struct Point {
+    /// When it begins, seconds since 1970.
+    pub start: f64,
+    /// How much of it was measured; 0 in a gap.
+    pub seconds: f64,
+    /// What happened; `None` in a gap.
+    pub figures: Option<Figures>,
+}
+
+/// What happened in a stretch of time.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// Seconds by activity, what is idle left out; most first.
+    pub activities: Vec<(Arc<str>, f64)>,
+    /// Commands of clients that were handled.
+    pub commands: u64,
+    /// Handling them.
+    pub handle_seconds: f64,
+    /// Waiting for them.
+    pub read_seconds: f64,
+    /// Commits that wrote WAL.
+    pub commits: u64,
+    /// Commits that led a flush.
+    pub leader: Timing,
+    /// Syncs of the WAL in commits.
+    pub sync: Timing,
+    /// Syncs of the WAL.
+    pub flushes: u64,
+    /// Bytes read from files.
+    pub read_bytes: u64,
+    /// Bytes written to files, WAL left out.
+    pub written_bytes: u64,
+    /// Bytes of WAL written.
+    pub wal_bytes: u64,
+    /// The kernel's own view.
+    pub host: Option<HostMetrics>,
+    /// Client sessions by state.
+    pub sessions: Vec<(String, f64)>,
+}
+
+impl Figures {
+    /// Of an interval.
+    pub fn of(interval: &Interval) -> Figures {
+        let activities = interval
+            .activities_where(|account| !account.idle)
+            .into_iter()
+            .map(|row| (row.activity, row.timing.seconds))
+            .collect();
+        let sum = |of: fn(&segment::interval::CommandRow) -> f64| -> f64 {
+            interval.commands.iter().map(of).sum()
+        };
+        let moved = |wanted: fn(&str, &str) -> bool| -> u64 {
+            let rows = interval.files.iter().filter(|row| wanted(&row.file, &row.operation));
+            rows.fold(0, |sum, row| sum.saturating_add(row.bytes))
+        };
+        Figures {
+            activities,
+            commands: interval.commands_handled,
+            handle_seconds: sum(|c| c.handle.seconds),
+            read_seconds: sum(|c| c.read.seconds),
+            commits: interval.commits.count,
+            leader: interval.commits.leader,
+            sync: interval.commits.sync,
+            flushes: interval.commits.flushes,
+            read_bytes: moved(|_, operation| operation == "read"),
+            written_bytes: moved(|file, operation| file != "wal" && is_write(operation)),
+            wal_bytes: moved(|file, operation| file == "wal" && is_write(operation)),
+            host: None,
+            sessions: Vec::new(),
+        }
+    }
+}
+
+fn is_write(operation: &str) -> bool {
+    matches!(operation, "write" | "extend")
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: PostgreSQL
+//! `--from` and `--to`: a time of day, a date, both, or so long before the recording's end.
+
+use jiff::tz::TimeZone;
+
+use view::moment::Moment;
+
+/// An end of a range, as it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Edge(Moment);
+
+impl Edge {
+    /// What the words say; dates and times are local.
+    pub fn parse(text: &str) -> Result<Edge, String> {
+        match Moment::parse(text, &TimeZone::system()) {
+            // There is nothing after the end.
+            Some(moment) if !text.trim_start().starts_with('+') => Ok(Edge(moment)),
+            _ => Err(format!(
+                "\"{text}\" is no time; try 14:30, 2026-03-01, \"2026-03-01 14:30:00\", \
+                 2026-03-01T14:30:00Z, or -10m (before the end)"
+            )),
+        }
+    }
+
+    /// As an instant, for a recording that ends then; both in seconds since 1970. A time of day is
+    /// the last one before that end.
+    pub fn resolve(self, end: f64) -> f64 {
+        self.0.resolve(end, end, &TimeZone::system()).unwrap_or(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_is_so_long_before_the_end_or_the_last_such_time_before_it() {
+        assert_eq!(Edge::parse("-10m").unwrap().resolve(1000.0), 400.0);
+        assert_eq!(Edge::parse("2026-07-01T12:00:00Z").unwrap().resolve(0.0), 1_782_907_200.0);
+        let noon = Edge::parse("2026-07-01 12:30:00").unwrap().resolve(0.0);
+        let end = noon + 600.0;
+        assert_eq!(Edge::parse("12:30").unwrap().resolve(end), noon);
+        assert_eq!(Edge::parse("12:30:00").unwrap().resolve(end - 601.0), noon - 86_400.0);
+    }
+
+    #[test]
+    fn what_is_no_time_is_said_with_examples() {
+        for odd in ["", "yesterday", "25:00", "+5s"] {
+            let error = Edge::parse(odd).unwrap_err();
+            assert!(error.contains("14:30"), "{odd}: {error}");
+        }
+    }
+}

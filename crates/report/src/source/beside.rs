@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a recording holds beside its intervals: events, marks, gaps, settings, runs, devices.
+
+use std::collections::BTreeMap;
+
+use recording::{Range, Recording, RunRow, SettingRow};
+
+use super::seconds;
+use crate::material::{Run, Setting};
+use error::Error;
+use view::document::{Gap, Mark};
+use view::events::Row;
+use view::io::Device;
+
+/// Marks that say no more than the charts themselves.
+const SELF_EVIDENT: [&str; 3] = ["begin", "end", "duty"];
+/// Lines of a command's output that are kept, from its end.
+const LINES: usize = 400;
+
+/// The events.
+pub fn events(recording: &Recording, range: Range) -> Result<Vec<Row>, Error> {
+    Ok(recording.events(range)?.into_iter().map(Row::from).collect())
+}
+
+/// What happened to the recording, or to what was recorded.
+pub fn marks(recording: &Recording, range: Range) -> Result<Vec<Mark>, Error> {
+    let rows = recording.marks(range)?.into_iter();
+    let told = rows.filter(|row| !SELF_EVIDENT.contains(&&*row.kind)).map(|row| Mark {
+        time: seconds(row.time_us),
+        until: None,
+        kind: row.kind.to_string(),
+        text: row.text.to_string(),
+    });
+    Ok(told.collect())
+}
+
+/// Where nothing was measured; what is beyond the range is cut off.
+pub fn gaps(recording: &Recording, range: Range) -> Result<Vec<Gap>, Error> {
+    let rows = recording.gaps(range)?.into_iter();
+    let cut = rows.map(|row| Gap {
+        from: seconds(row.from_us.max(range.from_us)),
+        to: seconds(row.time_us.min(range.to_us)),
+        reason: row.reason.to_string(),
+    });
+    Ok(cut.filter(|gap| gap.to > gap.from).collect())
+}
+
+/// The settings of server, machine and recorder.
+pub fn settings(rows: &[SettingRow], range: Range) -> Vec<Setting> {
+    let mut seen = BTreeMap::<(&str, &str), usize>::new();
+    for row in rows {
+        *seen.entry((&row.group, &row.name)).or_default() += 1;
+    }
+    let again = |row: &SettingRow| seen.get(&(&*row.group, &*row.name)).is_some_and(|n| *n > 1);
+    rows.iter()
+        .map(|row| Setting {
+            group: row.group.to_string(),
+            name: row.name.to_string(),
+            value: match &*row.unit {
+                "" => row.value.to_string(),
+                unit => format!("{} {unit}", row.value),
+            },
+            changed: (range.contains(row.time_us) && again(row)).then(|| seconds(row.time_us)),
+        })
+        .collect()
+}
+
+/// The commands that were run beside the recorder.
+pub fn runs(recording: &Recording, range: Range) -> Result<Vec<Run>, Error> {
+    let mut runs: Vec<Run> = Vec::new();
+    for row in recording.runs(range)? {
+        note(&mut runs, &row);
+    }
+    for run in &mut runs {
+        let lines: Vec<&str> = run.output.lines().collect();
+        if lines.len() > LINES {
+            let left = lines.len() - LINES;
+            run.output = format!("... {left} lines before these\n{}", lines[left..].join("\n"));
+        }
+    }
+    Ok(runs)
+}
+
+fn note(runs: &mut Vec<Run>, row: &RunRow) {
+    let open = runs.iter().rposition(|run| *run.command == *row.command && run.to.is_none());
+    let at = match open {
+        Some(at) if &*row.what != "begin" => at,
+        // The range may begin within a run.
+        _ => {
+            runs.push(Run {
+                command: row.command.to_string(),
+                from: seconds(row.time_us),
+                to: None,
+                exit_code: None,
+                output: String::new(),
+            });
+            runs.len() - 1
+        }
+    };
+    let Some(run) = runs.get_mut(at) else {
+        return;
+    };
+    match &*row.what {
+        "begin" => {}
+        "end" => (run.to, run.exit_code) = (Some(seconds(row.time_us)), row.exit_code),
+        _ => {
+            run.output.push_str(&row.text);
+            run.output.push('\n');
+        }
+    }
+}
+
+/// The devices that the server's files lie on.
+pub fn devices(recording: &Recording, range: Range) -> Result<Vec<Device>, Error> {
+    let sums = recording.device_sums(range)?;
+    Ok(sums.iter().filter(|sum| sum.direct).map(Device::of).collect())
+}

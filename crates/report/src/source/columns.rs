@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The points of the charts: intervals, or neighbours of them put together, and the gaps
+//! between them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use recording::{FrameRow, Grid, Range, Recording};
+use segment::delta::{Change, Total};
+use segment::directory::{Stat, StatKind};
+use segment::frame::{Frame, FrameStat};
+use segment::interval::ClockInfo;
+use segment::kernel::KernelView;
+use segment::{Histogram, Interval};
+use view::HostMetrics;
+
+use super::{begin, seconds};
+use crate::material::Moment;
+use crate::point::{Figures, Point};
+use error::Error;
+
+/// Points of a chart that is drawn whole, at most.
+pub const MAIN: usize = 1_500;
+/// Points of the throughput, at most: a day of seconds.
+const FINE: usize = 90_000;
+/// Steps that people think in, seconds.
+const STEPS: [i64; 16] =
+    [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600];
+/// Two intervals with less between them than this part of the later one follow each other.
+const SLACK: f64 = 0.5;
+
+/// Bounds of points, microseconds since 1970: a point holds the intervals that end after its
+/// first bound and not after its second.
+#[derive(Debug, PartialEq)]
+pub struct Columns {
+    bounds: Vec<i64>,
+}
+
+impl Columns {
+    /// Of these intervals, at most so many.
+    pub fn of(heads: &[FrameRow], range: Range, most: usize) -> Columns {
+        let single = single(heads);
+        if single.len() <= most + 1 {
+            return Columns { bounds: single };
+        }
+        let all = range.to_us.saturating_sub(range.from_us).max(1);
+        let longest = heads.iter().map(|head| head.interval_ns / 1_000).max().unwrap_or(0) as i64;
+        let fits = |step: i64| step >= longest && all / step < most as i64;
+        let step = STEPS.iter().map(|s| s * 1_000_000).find(|step| fits(*step));
+        let step = step.unwrap_or_else(|| longest.max(all / most as i64 + 1));
+        let first = range.from_us.div_euclid(step);
+        let last = (range.to_us - 1).div_euclid(step) + 1;
+        Columns { bounds: (first..=last).map(|at| at * step).collect() }
+    }
+
+    /// How many points.
+    fn len(&self) -> usize {
+        self.bounds.len().saturating_sub(1)
+    }
+
+    /// The point that an interval belongs to.
+    fn place(&self, head: &FrameRow) -> Option<usize> {
+        let at = self.bounds.partition_point(|bound| *bound < head.time_us);
+        at.checked_sub(1).filter(|at| *at < self.len())
+    }
+}
+
+/// A point for each interval and for each gap.
+fn single(heads: &[FrameRow]) -> Vec<i64> {
+    // A clock that was set back lets intervals come in another order than their times.
+    let mut spans: Vec<(i64, i64)> = heads.iter().map(|h| (h.time_us, begin(h))).collect();
+    spans.sort_unstable();
+    let mut bounds: Vec<i64> = Vec::with_capacity(spans.len() + 1);
+    for (end, begin) in spans {
+        match bounds.last() {
+            None => bounds.push(begin),
+            Some(last) if (begin - last) as f64 > SLACK * (end - begin) as f64 => {
+                bounds.push(begin)
+            }
+            Some(_) => {}
+        }
+        if bounds.last().is_some_and(|last| *last < end) {
+            bounds.push(end);
+        }
+    }
+    bounds
+}
+
+/// Whether the charts need this statistic.
+fn wanted(stat: &Stat) -> bool {
+    stat.kind == StatKind::Account
+        || stat.command().is_some()
+        || stat.name.starts_with("commit::")
+        || stat.name.starts_with("file::")
+}
+
+/// The points of the charts.
+pub fn points(
+    recording: &Recording,
+    range: Range,
+    columns: &Columns,
+    sum: &Frame,
+    heads: &[FrameRow],
+) -> Result<Vec<Point>, Error> {
+    let mut stats: Vec<Arc<Stat>> = Vec::new();
+    let mut lines: HashMap<&Stat, usize> = HashMap::new();
+    for it in sum.statistics.iter().filter(|it| wanted(&it.stat)) {
+        lines.entry(&it.stat).or_insert_with(|| {
+            stats.push(it.stat.clone());
+            stats.len() - 1
+        });
+    }
+    let grid = recording
+        .grid(range, &columns.bounds, stats.len(), |series| lines.get(&*series.stat).copied())?;
+    let mut beside = vec![Beside::default(); columns.len()];
+    for head in heads {
+        if let Some(beside) = columns.place(head).and_then(|at| beside.get_mut(at)) {
+            beside.add(head);
+        }
+    }
+    let mut points = Vec::with_capacity(columns.len());
+    for (at, beside) in beside.iter().enumerate() {
+        let start = seconds(columns.bounds[at]);
+        let covered = grid.covered_ns.get(at).copied().unwrap_or(0);
+        if covered == 0 {
+            points.push(Point { start, seconds: 0.0, figures: None });
+            continue;
+        }
+        let interval = Interval::of(&frame(&grid, at, covered, &stats, sum));
+        let measured = interval.instrumented_seconds;
+        let figures = (measured > 0.0).then(|| Figures {
+            host: beside.host(),
+            sessions: beside.sessions(),
+            ..Figures::of(&interval)
+        });
+        points.push(Point { start, seconds: measured, figures });
+    }
+    Ok(points)
+}
+
+/// A column as a frame of its own, in nanoseconds; without histograms.
+fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: &Frame) -> Frame {
+    let mut statistics = Vec::new();
+    for (line, stat) in stats.iter().enumerate() {
+        let Some(cell) = grid.cells.get(line).and_then(|cells| cells.get(column)) else {
+            continue;
+        };
+        if cell.count == 0 && cell.total == 0 {
+            continue;
+        }
+        let (count, total) = (cell.count, cell.total);
+        let (amount, follows) = (cell.amount, cell.follows);
+        let change = Change { count, total, amount, follows, ..Change::default() };
+        statistics.push(FrameStat {
+            process: "".into(),
+            stat: stat.clone(),
+            total: Total { change, histogram: Histogram::new() },
+        });
+    }
+    let accounts = statistics.iter().filter(|it| it.stat.kind == StatKind::Account);
+    Frame {
+        realtime_ns: sum.realtime_ns,
+        monotonic_ns: sum.monotonic_ns,
+        ticks: covered_ns,
+        clock: ClockInfo { ticks_per_second: 1e9, ..sum.clock },
+        level: sum.level,
+        level_end: None,
+        server: sum.server.clone(),
+        cores: sum.cores,
+        wall: accounts.fold(0, |sum, it| sum.saturating_add(it.total.change.total)),
+        locks_ticks: 0,
+        torn_sessions: 0,
+        nameless: 0,
+        overflow: sum.overflow,
+        overflow_in_interval: sum.overflow_in_interval,
+        functions_probed: 0,
+        sessions: Vec::new(),
+        population: Vec::new(),
+        ended_sessions: 0,
+        ended_ticks: 0,
+        statistics,
+        kernel: KernelView::default(),
+    }
+}
+
+/// What the intervals of a point say beside their statistics.
+#[derive(Debug, Clone, Copy, Default)]
+struct Beside {
+    intervals: f64,
+    seconds: f64,
+    busy: f64,
+    idle: f64,
+    iowait: f64,
+    runnable: f64,
+    sessions: [f64; 3],
+}
+
+impl Beside {
+    fn add(&mut self, head: &FrameRow) {
+        let s = |ns: u64| ns as f64 * 1e-9;
+        self.intervals += 1.0;
+        self.seconds += s(head.interval_ns);
+        self.busy += s(head.host_user_ns) + s(head.host_system_ns);
+        self.idle += s(head.host_idle_ns);
+        self.iowait += s(head.host_iowait_ns);
+        self.runnable += head.host_runnable as f64;
+        let states = [head.sessions_active, head.sessions_idle, head.sessions_idle_in_transaction];
+        for (sum, sessions) in self.sessions.iter_mut().zip(states) {
+            *sum += f64::from(sessions);
+        }
+    }
+
+    /// What the kernel says; `None` where it was not asked.
+    fn host(&self) -> Option<HostMetrics> {
+        (self.busy + self.idle > 0.0 && self.seconds > 0.0).then(|| HostMetrics {
+            busy: self.busy / self.seconds,
+            iowait: self.iowait / self.seconds,
+            runnable: Some(self.runnable / self.intervals),
+        })
+    }
+
+    fn sessions(&self) -> Vec<(String, f64)> {
+        let names = ["active", "idle", "idle in transaction"];
+        let mean = |sum: f64| sum / self.intervals.max(1.0);
+        names.iter().zip(self.sessions).map(|(name, sum)| (name.to_string(), mean(sum))).collect()
+    }
+}
+
+/// Every interval by itself, as far as that is few enough. Commits are known of the points only.
+pub fn moments(heads: &[FrameRow], range: Range, main: &Columns, points: &[Point]) -> Vec<Moment> {
+    let columns = Columns::of(heads, range, FINE);
+    let mut moments: Vec<Moment> = columns.bounds[..columns.len()]
+        .iter()
+        .map(|bound| Moment { start: seconds(*bound), ..Moment::default() })
+        .collect();
+    for head in heads {
+        let Some(moment) = columns.place(head).and_then(|at| moments.get_mut(at)) else {
+            continue;
+        };
+        // A part at level off: its rate is of the rest.
+        let off = match head.wall_ns {
+            0 => 0.0,
+            wall => head.uninstrumented_ns as f64 / wall as f64,
+        };
+        moment.seconds += head.interval_ns as f64 * 1e-9 * (1.0 - off).max(0.0);
+        moment.commands = moment.commands.saturating_add(head.commands);
+    }
+    if columns == *main {
+        for (moment, point) in moments.iter_mut().zip(points) {
+            moment.commits = point.figures.as_ref().map(|figures| figures.commits);
+        }
+    }
+    moments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(end_ms: i64, length_ms: u64) -> FrameRow {
+        FrameRow {
+            time_us: end_ms * 1_000,
+            interval_ns: length_ms * 1_000_000,
+            ..FrameRow::default()
+        }
+    }
+
+    fn bounds(heads: &[FrameRow], most: usize) -> Vec<i64> {
+        let range = Range {
+            from_us: heads.iter().map(begin).min().unwrap(),
+            to_us: heads.iter().map(|h| h.time_us).max().unwrap(),
+        };
+        Columns::of(heads, range, most).bounds.iter().map(|us| us / 1_000).collect()
+    }
+
+    #[test]
+    fn each_interval_has_a_point_and_a_gap_has_one_too() {
+        let heads = [head(1_000, 1_000), head(2_003, 1_000), head(9_000, 1_000)];
+        assert_eq!(bounds(&heads, 100), [0, 1_000, 2_003, 8_000, 9_000]);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_no_point_of_negative_length() {
+        let heads = [head(10_000, 1_000), head(11_000, 1_000), head(9_500, 1_000)];
+        assert_eq!(bounds(&heads, 100), [8_500, 9_500, 10_000, 11_000]);
+    }
+
+    #[test]
+    fn too_many_intervals_are_put_together_by_steps_that_people_think_in() {
+        let heads: Vec<FrameRow> = (1..=1_000).map(|s| head(s * 1_000, 1_000)).collect();
+        let bounds = bounds(&heads, 60);
+        assert_eq!((bounds[0], bounds[1], bounds.len()), (0, 20_000, 51));
+        let range = Range { from_us: 0, to_us: 1_000_000_000 };
+        let columns = Columns::of(&heads, range, 60);
+        assert_eq!(columns.place(&heads[0]), Some(0));
+        assert_eq!(columns.place(&heads[19]), Some(0), "what ends with a point is in it");
+        assert_eq!(columns.place(&heads[20]), Some(1));
+        assert_eq!(columns.place(&heads[999]), Some(49));
+    }
+
+    #[test]
+    fn no_point_is_shorter_than_the_longest_interval() {
+        let mut heads: Vec<FrameRow> = (1..=600).map(|s| head(s * 1_000, 1_000)).collect();
+        heads.extend((11..=60).map(|m| head(m * 60_000, 60_000)));
+        let bounds = bounds(&heads, 100);
+        assert_eq!(bounds[1] - bounds[0], 60_000);
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: PostgreSQL
+//! From a recording to what a report is made of.
+//!
+//! What is over time goes through [`segment::Interval`] as well: a column of the recording's
+//! grid becomes a frame, and that an interval, so that no figure is computed in two ways. All
+//! is read in passes that hold sums only; a day takes no more memory than its columns.
+
+mod beside;
+mod columns;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::path::Path;
+
+use recording::{FrameRow, Range, Recording};
+use segment::Interval;
+
+use super::cost;
+use super::material::{Latency, Material};
+use super::range::Edge;
+use columns::Columns;
+use error::Error;
+use view::statements::Statements;
+
+/// What to read.
+#[derive(Debug, Clone)]
+pub struct Wanted<'w> {
+    /// The recording's directory.
+    pub directory: &'w Path,
+    /// Of a recording of several, this host.
+    pub host: Option<&'w str>,
+    /// From here ...
+    pub from: Option<Edge>,
+    /// ... to there.
+    pub to: Option<Edge>,
+}
+
+/// Read it; `say` is told what is being done.
+pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material, Error> {
+    say("looking at the recording");
+    let recording = Recording::open(wanted.directory, wanted.host)?;
+    let range = range(wanted, &recording)?;
+    let heads = recording.frame_rows(range)?;
+    say("adding it up");
+    let sum = recording.sum(range)?;
+    let whole = Interval::of(&sum);
+    say("following it over time");
+    let main = Columns::of(&heads, range, columns::MAIN);
+    let points = columns::points(&recording, range, &main, &sum, &heads)?;
+    let moments = columns::moments(&heads, range, &main, &points);
+    let latency = latency(&recording, range)?;
+    say("reading the statements");
+    let statements = recording.statements(range)?;
+    let statements = statements.map(|it| {
+        let mut all = Statements::between(None, &std::sync::Arc::new(it));
+        all.interval_seconds = Some(whole.interval_seconds);
+        all
+    });
+    let about = recording.about();
+    let rows = recording.settings(range)?;
+    let settings = beside::settings(&rows, range);
+    let shortest = heads.iter().map(|head| head.interval_ns).min();
+    let detail = latency.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
+    Ok(Material {
+        recording: wanted.directory.display().to_string(),
+        host: recording.host().to_string(),
+        from: seconds(range.from_us),
+        to: seconds(range.to_us),
+        interval_seconds: about.interval_ns.max(shortest.unwrap_or(0)) as f64 * 1e-9,
+        detail_seconds: detail.is_finite().then_some(detail),
+        intervals: heads.len() as u64,
+        statements,
+        points,
+        moments,
+        latency,
+        events: beside::events(&recording, range)?,
+        marks: beside::marks(&recording, range)?,
+        gaps: beside::gaps(&recording, range)?,
+        facts: words::facts(&heads, &rows),
+        reading_seconds: cost::reading(&settings),
+        cost: None,
+        settings,
+        runs: beside::runs(&recording, range)?,
+        relations: recording.relations(range)?.unwrap_or_default(),
+        devices: beside::devices(&recording, range)?,
+        problems: recording.problems(),
+        whole,
+    })
+}
+
+/// Microseconds since 1970 in seconds.
+fn seconds(time_us: i64) -> f64 {
+    time_us as f64 * 1e-6
+}
+
+/// When an interval began, microseconds since 1970.
+fn begin(head: &FrameRow) -> i64 {
+    head.time_us - (head.interval_ns / 1_000) as i64
+}
+
+fn range(wanted: &Wanted<'_>, recording: &Recording) -> Result<Range, Error> {
+    let all = recording.range();
+    let end = seconds(all.to_us);
+    let edge = |edge: Option<Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
+    Ok(recording.clip(edge(wanted.from), edge(wanted.to))?)
+}
+
+/// How long commands took to handle, each detail interval; between them, where there are none,
+/// are gaps.
+fn latency(recording: &Recording, range: Range) -> Result<Vec<Latency>, Error> {
+    let all = recording
+        .latencies(range, |series| series.stat.command().is_some_and(|(_, handle)| handle))?;
+    Ok(all
+        .into_iter()
+        .map(|it| {
+            let length = it.interval_ns as f64 * 1e-9;
+            Latency {
+                start: seconds(it.time_us) - length,
+                seconds: length,
+                seconds_per_tick: it.seconds_per_tick,
+                histogram: it.histogram,
+            }
+        })
+        .collect())
+}

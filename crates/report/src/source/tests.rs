@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A recording is written of the sample's frames and read back: what the report then says must
+//! be what it says of the frames themselves.
+
+use std::path::Path;
+use std::time::Duration;
+
+use recording::{
+    About, Batch, EventRow, GapRow, MarkRow, RetentionPolicy, RowBuilder, RunRow, ServerRow,
+    SettingRow, Writer,
+};
+
+use super::{read, Wanted};
+use crate::range::Edge;
+use crate::sample::{self, FROM};
+use view::document::{Cell, Document};
+
+const US: f64 = 1e6;
+
+fn us(second: f64) -> i64 {
+    ((FROM + second) * US) as i64
+}
+
+/// What stands beside the frames.
+fn beside() -> Batch {
+    let gap = GapRow {
+        time_us: us(390.0),
+        from_us: us(360.0),
+        reason: "the server has gone".into(),
+        ..GapRow::default()
+    };
+    let mark = |kind: &str, second| MarkRow {
+        time_us: us(second),
+        kind: kind.into(),
+        text: format!("{kind} in words").into(),
+        ..MarkRow::default()
+    };
+    let run = |what: &str, second, text: &str, exit_code| RunRow {
+        time_us: us(second),
+        command: "pgbench -T 600".into(),
+        what: what.into(),
+        text: text.into(),
+        exit_code,
+        ..RunRow::default()
+    };
+    let setting = |group: &str, name: &str, value: &str, second| SettingRow {
+        time_us: us(second),
+        group: group.into(),
+        name: name.into(),
+        value: value.into(),
+        ..SettingRow::default()
+    };
+    Batch {
+        gaps: vec![gap],
+        marks: vec![mark("begin", 0.5), mark("server start", 390.0)],
+        runs: vec![
+            run("begin", 1.0, "", None),
+            run("stdout", 599.0, "tps = 571", None),
+            run("end", 599.5, "", Some(3)),
+        ],
+        settings: vec![
+            setting("server", "shared_buffers", "256MB", 0.5),
+            setting("machine", "processors", "2", 0.5),
+        ],
+        servers: vec![ServerRow {
+            server: 1,
+            time_us: us(0.5),
+            name: "PostgreSQL 15.20".into(),
+            clock: "tsc".into(),
+            ..ServerRow::default()
+        }],
+        events: vec![EventRow {
+            time_us: us(100.0),
+            number: 1,
+            pid: 7,
+            kind: "slow".into(),
+            text: "sync: 7.020 s: pg_xact/000C".into(),
+            ..EventRow::default()
+        }],
+        ..Batch::default()
+    }
+}
+
+fn record(directory: &Path, host: &str) {
+    let forever = Duration::from_secs(1 << 40);
+    let policy =
+        RetentionPolicy { details: forever, tens: forever, sixties: forever, retention: None };
+    let about = About {
+        host: host.to_string(),
+        server: "PostgreSQL 15.20".to_string(),
+        interval_ns: 1_000_000_000,
+        detail_ns: 10_000_000_000,
+        begun_us: us(0.0),
+        ..About::default()
+    };
+    let mut writer = Writer::open(directory, about, policy).unwrap();
+    let mut row_builder = RowBuilder::new();
+    let mut other = Some(beside());
+    for (at, frame) in sample::frames() {
+        let Some(frame) = frame else { continue };
+        let number = writer.next_frame();
+        let mut batch = row_builder.frame(&frame, number, 1);
+        if at % 10 == 9 {
+            batch.histograms = row_builder.histograms(number);
+        }
+        if let Some(other) = other.take() {
+            batch.append(other);
+        }
+        writer.push(batch).unwrap();
+    }
+    writer.close().unwrap();
+}
+
+fn report(directory: &Path, from: Option<&str>, to: Option<&str>) -> Result<Document, String> {
+    let edge = |text: Option<&str>| text.map(|text| Edge::parse(text).unwrap());
+    let wanted = Wanted { directory, host: None, from: edge(from), to: edge(to) };
+    let material = read(&wanted, &|_| ()).map_err(|error| error.to_string())?;
+    Ok(sample::document(material))
+}
+
+#[test]
+fn a_recording_says_what_its_frames_say() {
+    let place = tempfile::tempdir().unwrap();
+    record(place.path(), "db1");
+    let read = report(place.path(), None, None).unwrap();
+    let own = sample::document(sample::material());
+    assert_eq!(read.totals, own.totals);
+    for id in ["ledger", "idle", "waits", "commands", "lwlocks", "locks", "files", "commits"] {
+        let (read, own) = (read.table(id).unwrap(), own.table(id).unwrap());
+        assert_eq!(read.rows.len(), own.rows.len(), "{id}");
+        for (read, own) in read.rows.iter().zip(&own.rows) {
+            for (a, b) in read.iter().zip(own) {
+                let same = match (a, b) {
+                    // The clock has 1e9 ticks a second: nothing is rounded.
+                    (Cell::Number(a), Cell::Number(b)) => (a - b).abs() <= 1e-9 * b.abs(),
+                    (a, b) => a == b,
+                };
+                assert!(same, "{id}: {read:?} for {own:?}");
+            }
+        }
+    }
+    assert_eq!(read.axes.main.seconds.iter().sum::<f64>(), 570.0);
+    for chart in ["activity", "throughput", "read_handle", "commits", "bytes"] {
+        let (read, own) = (read.chart(chart).unwrap(), own.chart(chart).unwrap());
+        for (a, b) in read.series.iter().zip(&own.series) {
+            assert_eq!(a.name, b.name);
+            let known =
+                |values: &[Option<f64>]| -> Vec<f64> { values.iter().flatten().copied().collect() };
+            let (x, y) = (known(&a.values), known(&b.values));
+            assert_eq!(x.len(), y.len(), "{chart} {}", a.name);
+            assert!(x.iter().zip(&y).all(|(x, y)| (x - y).abs() <= 1e-9 * y.abs()), "{}", a.name);
+        }
+    }
+    let gaps = read.chart("activity").unwrap().series[0].values.iter().filter(|v| v.is_none());
+    assert_eq!(gaps.count(), 1, "one point for the gap");
+    let map = read.heatmap("latency").unwrap();
+    let counted: u64 = map.columns.iter().flatten().flat_map(|c| c.iter().skip(1)).sum();
+    assert_eq!(counted, read.totals.commands);
+    assert_eq!(map.columns.iter().filter(|c| c.is_none()).count(), 3, "the gap of 30 s");
+}
+
+#[test]
+fn what_stands_beside_the_frames_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    record(place.path(), "db1");
+    let read = report(place.path(), None, None).unwrap();
+    assert_eq!(read.measured.gap_seconds, 30.0);
+    assert_eq!(read.gaps[0].reason, "the server has gone");
+    let kinds: Vec<&str> = read.marks.iter().map(|mark| &*mark.kind).collect();
+    assert_eq!(kinds, ["slow", "server start"]);
+    let fact = |name: &str| {
+        let fact = read.measured.facts.iter().find(|fact| fact.name == name);
+        fact.map_or("", |fact| &*fact.text).to_string()
+    };
+    assert_eq!(fact("Machine"), "processors 2");
+    assert_eq!(fact("Level"), "locks for 9.50 min");
+    assert_eq!(fact("Command"), "pgbench -T 600 (exit code 3)");
+    assert_eq!(read.text("run-1").unwrap().text, "tps = 571\n");
+    let settings = &read.table("settings").unwrap().rows;
+    assert!(settings
+        .iter()
+        .any(|row| row[1] == "shared_buffers".into() && row[2] == "256MB".into()));
+    assert!(read.findings.iter().any(|f| f.text.contains("pg_xact/000C")));
+}
+
+#[test]
+fn a_part_of_the_time_can_be_told_by_itself() {
+    let place = tempfile::tempdir().unwrap();
+    record(place.path(), "db1");
+    let all = report(place.path(), None, None).unwrap();
+    let last = report(place.path(), Some("-100"), None).unwrap();
+    assert_eq!(last.measured.intervals, 100);
+    let first = report(place.path(), None, Some("-100")).unwrap();
+    assert_eq!(first.totals.commands + last.totals.commands, all.totals.commands);
+    let busy = first.totals.busy_seconds + last.totals.busy_seconds;
+    assert!((busy - all.totals.busy_seconds).abs() < 1e-6);
+    assert!(last.gaps.is_empty() && first.gaps.len() == 1);
+}
+
+#[test]
+fn what_cannot_be_told_is_said_with_what_to_do() {
+    let place = tempfile::tempdir().unwrap();
+    let error = report(place.path(), None, None).unwrap_err();
+    assert!(error.contains("not a recording") && error.contains("tally record"), "{error}");
+    record(place.path(), "db1");
+    let error = report(place.path(), Some("-10"), Some("-20")).unwrap_err();
+    assert!(error.contains("--from"), "{error}");
+    let error = report(place.path(), Some("2001-01-01"), Some("2001-01-02")).unwrap_err();
+    assert!(error.contains("nothing was recorded"), "{error}");
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A report of a recording that never was: its parts agree with each other, and with golden/,
+//! the files by which web/ knows what it will be given.
+
+use jiff::tz::TimeZone;
+
+use view::document::{AxisName, Document, Table};
+use view::{html, page, text};
+
+use super::sample;
+
+fn document() -> Document {
+    sample::document(sample::material())
+}
+
+fn sum(table: &Table, key: &str) -> f64 {
+    let at = table.columns.iter().position(|column| column.key == key).unwrap();
+    let value = |row: &Vec<view::document::Cell>| match &row[at] {
+        view::document::Cell::Number(n) => *n,
+        view::document::Cell::Whole(n) => *n as f64,
+        _ => 0.0,
+    };
+    table.rows.iter().map(value).sum()
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+}
+
+#[test]
+fn the_stack_the_ledger_and_the_totals_are_the_same_time() {
+    let document = document();
+    let chart = document.chart("activity").unwrap();
+    let seconds = &document.axis(chart.axis).seconds;
+    let area = |values: &[Option<f64>]| -> f64 {
+        values.iter().zip(seconds).filter_map(|(v, s)| Some((*v)? * s)).sum()
+    };
+    let stack: f64 = chart.series.iter().map(|series| area(&series.values)).sum();
+    let ledger = document.table("ledger").unwrap();
+    let busy = document.totals.busy_seconds;
+    assert!(close(stack, busy), "stack {stack}, busy {busy}");
+    assert!(close(sum(ledger, "seconds"), busy));
+    assert!((sum(ledger, "share") - 1.0).abs() < 1e-9);
+    assert!(close(sum(ledger, "per_command_seconds") * document.totals.commands as f64, busy));
+    let idle = sum(document.table("idle").unwrap(), "seconds");
+    assert!(close(busy + idle, document.totals.wall_seconds));
+    for series in chart.series.iter().filter(|s| s.name != "2 others") {
+        let rows = ledger.rows.iter().filter(|row| row[0] == series.name.as_str().into());
+        let rows = Table { rows: rows.cloned().collect(), ..ledger.clone() };
+        assert!(close(area(&series.values), sum(&rows, "seconds")), "{}", series.name);
+    }
+}
+
+#[test]
+fn commands_are_the_same_number_over_time_and_in_all() {
+    let document = document();
+    let chart = document.chart("throughput").unwrap();
+    assert_eq!(chart.axis, AxisName::Fine);
+    let seconds = &document.axes.fine.seconds;
+    let values = chart.series[0].values.iter().zip(seconds);
+    let all: f64 = values.filter_map(|(v, s)| Some((*v)? * s)).sum();
+    assert_eq!(all.round() as u64, document.totals.commands);
+    assert_eq!(sum(document.table("commands").unwrap(), "handle_count"), all.round());
+}
+
+#[test]
+fn a_gap_is_a_gap_in_every_chart() {
+    let document = document();
+    let gap = &document.gaps[0];
+    for chart in &document.charts {
+        let axis = document.axis(chart.axis);
+        for series in &chart.series {
+            assert_eq!(series.values.len(), axis.time.len(), "{}", chart.id);
+            for (time, value) in axis.time.iter().zip(&series.values) {
+                let within = gap.from <= *time && *time < gap.to;
+                assert_eq!(value.is_none(), within, "{} {} at {time}", chart.id, series.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn everything_that_is_named_is_there_and_stands_once() {
+    let document = document();
+    let mut shown: Vec<String> = Vec::new();
+    for section in &document.sections {
+        section.charts.iter().for_each(|id| assert!(document.chart(id).is_some(), "{id}"));
+        section.heatmaps.iter().for_each(|id| assert!(document.heatmap(id).is_some(), "{id}"));
+        section.tables.iter().for_each(|id| assert!(document.table(id).is_some(), "{id}"));
+        section.texts.iter().for_each(|id| assert!(document.text(id).is_some(), "{id}"));
+        shown.extend(section.charts.iter().map(|id| format!("chart {id}")));
+        shown.extend(section.tables.iter().map(|id| format!("table {id}")));
+        shown.extend(section.texts.iter().map(|id| format!("text {id}")));
+    }
+    let all = document.charts.len() + document.tables.len() + document.texts.len();
+    assert_eq!(shown.len(), all, "{shown:?}");
+    for finding in &document.findings {
+        assert!(document.sections.iter().any(|s| s.id == finding.section), "{finding:?}");
+    }
+    for table in &document.tables {
+        let columns = table.columns.len();
+        assert!(table.rows.iter().all(|row| row.len() == columns), "{}", table.id);
+        let same = |n: usize| n == table.rows.len();
+        assert!(table.classes.as_ref().is_none_or(|it| same(it.len())), "{}", table.id);
+        assert!(table.details.as_ref().is_none_or(|it| same(it.len())), "{}", table.id);
+        let sort = table.sort.is_none_or(|key| table.columns.iter().any(|c| c.key == key));
+        assert!(sort, "{}", table.id);
+    }
+}
+
+#[test]
+fn what_stands_out_is_said() {
+    let said: Vec<String> = document().findings.into_iter().map(|it| it.text).collect();
+    let said = said.join("\n");
+    for part in [
+        "There is a gap of 30 s: the server was down.",
+        "The largest account is IO:WALSync in phase commit: 24.",
+        "Lock:transactionid changed most over time: 0.31 sessions on average until",
+        "3 operations were slow",
+        "sync: 0.810 s: base/16384/16397",
+        "% fewer commands than just before them",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_steady_server_has_changed_nothing() {
+    let mut material = sample::material();
+    for (at, point) in material.points.iter_mut().enumerate() {
+        let Some(figures) = &mut point.figures else { continue };
+        figures.activities.retain(|a| &*a.0 == "IO:DataFileRead");
+        figures.commands = 4_000 + (at as u64 * 7_919) % 400;
+    }
+    let document = sample::document(material);
+    let changed = |text: &str| text.contains("changed");
+    assert!(!document.findings.iter().any(|f| changed(&f.text)), "{:?}", document.findings);
+}
+
+#[test]
+fn the_text() {
+    let style = text::Style { width: 132, ascii: false, color: false, zone: TimeZone::UTC };
+    let mut out = Vec::new();
+    text::write(&document(), &style, &mut out).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn no_width_is_too_narrow_for_the_text() {
+    let document = document();
+    for width in [0, 1, 20, 80] {
+        let style = text::Style { width, ascii: true, color: true, zone: TimeZone::UTC };
+        let mut out = Vec::new();
+        text::write(&document, &style, &mut out).unwrap();
+    }
+}
+
+/// web/ draws what is in golden/. After a change that is meant, PGTALLY_GOLDEN=write in the
+/// environment writes it anew.
+#[test]
+fn web_knows_what_it_will_be_given() {
+    let document = document();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/golden");
+    let json = serde_json::to_string(&document).unwrap() + "\n";
+    for (name, now) in [("report.json", json), ("body.html", html::body(&document))] {
+        let path = folder.join(name);
+        if std::env::var("PGTALLY_GOLDEN").as_deref() == Ok("write") {
+            std::fs::write(&path, &now).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            golden == now,
+            "{} is another: run this test with PGTALLY_GOLDEN=write",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn nothing_of_a_statement_becomes_a_tag() {
+    let mut material = sample::material();
+    let statements = material.statements.as_mut().unwrap();
+    let hostile = "select '</script><script>alert(1)</script><!--pgtally:data--><b>'";
+    statements.rows[0].query = Some(hostile.into());
+    let document = sample::document(material);
+    let page = page::page(&document).unwrap();
+    assert!(!page.contains("<script>alert"), "a statement became a script");
+    assert!(page.contains("&lt;/script&gt;&lt;script&gt;alert(1)"), "it is not shown");
+    assert!(page.contains("\\u003c/script>\\u003cscript>alert(1)"), "it is not in the data");
+    let start = page.find("application/json").unwrap();
+    let start = start + page[start..].find('>').unwrap() + 1;
+    let end = start + page[start..].find("</script>").unwrap();
+    let read: serde_json::Value = serde_json::from_str(&page[start..end]).unwrap();
+    let table = read["tables"].as_array().unwrap().iter();
+    let table = table.clone().find(|table| table["id"] == "statements").unwrap();
+    assert_eq!(table["rows"][0][0], hostile);
+    assert_eq!(table["details"][0]["text"], hostile);
+}
+
+#[test]
+fn the_page_allows_nothing_but_its_own_script_and_style() {
+    let page = page::page(&sample::document(sample::material())).unwrap();
+    assert!(page.contains("http-equiv=\"Content-Security-Policy\""));
+    assert!(page.contains("default-src 'none'"));
+    assert!(!page.contains(" style=\"") && !page.contains(" onclick="));
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The operating-system user that runs the servers.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::Error;
+
+/// The user who runs PostgreSQL: the caller, or for root another user.
+#[derive(Debug, Clone)]
+pub struct OsUser {
+    /// The user to change to; none for the caller.
+    other: Option<Other>,
+}
+
+#[derive(Debug, Clone)]
+struct Other {
+    name: String,
+    uid: u32,
+    gid: u32,
+}
+
+impl OsUser {
+    /// The caller; for root `PGTALLY_USER`, or `postgres`.
+    pub fn find() -> Result<Self, Error> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(Self { other: None });
+        }
+        let name = std::env::var("PGTALLY_USER").unwrap_or_else(|_| "postgres".into());
+        // getent finds users of directory services too.
+        let output = Command::new("getent")
+            .args(["passwd", &name])
+            .output()
+            .map_err(|source| Error::Spawn { program: "getent".into(), source })?;
+        let line = String::from_utf8_lossy(&output.stdout);
+        let fields: Vec<&str> = line.trim_end().split(':').collect();
+        let id = |at: usize| fields.get(at).and_then(|field| field.parse::<u32>().ok());
+        match (id(2), id(3)) {
+            (Some(uid), Some(gid)) if uid != 0 => {
+                Ok(Self { other: Some(Other { name, uid, gid }) })
+            }
+            _ => Err(Error::NoUser(name)),
+        }
+    }
+
+    /// The user's name, when it is not the caller.
+    pub fn name(&self) -> Option<&str> {
+        self.other.as_ref().map(|other| other.name.as_str())
+    }
+
+    /// A command that runs as this user, with `home` as working and home directory.
+    pub fn command(&self, program: &Path, home: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(home).env("HOME", home).env("LC_ALL", "C.UTF-8");
+        // The caller's connection settings must not reach a scratch server.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PG") {
+                command.env_remove(&name);
+            }
+        }
+        if let Some(other) = &self.other {
+            // The standard library drops the supplementary groups when root sets a uid.
+            command.uid(other.uid).gid(other.gid).env("USER", &other.name);
+            command.env("LOGNAME", &other.name);
+        }
+        command
+    }
+
+    /// Make this user the owner of a file or directory.
+    pub fn chown(&self, path: &Path) -> Result<(), Error> {
+        match &self.other {
+            Some(other) => std::os::unix::fs::chown(path, Some(other.uid), Some(other.gid))
+                .map_err(Error::file("cannot change the owner of", path)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The few words of a book that change with every command, for readers that look hundreds of times a
+//! second.
+//!
+//! Each word is read by itself, and each is written whole by its one writer, so none tears;
+//! two of them may be of two instants.
+
+use crate::error::Error;
+use crate::layout::{self, book, entry, i32_at, text_at, u32_at, u64_at};
+use crate::segment::Segment;
+
+/// A slot in use and its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Its number.
+    pub slot: u32,
+    /// How often it was claimed.
+    pub generation: u32,
+    /// The process.
+    pub pid: i32,
+    /// The kind of process, such as "client backend".
+    pub kind: String,
+}
+
+/// Counters of a book that change with every command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BookCounters {
+    /// Twice the number of changes made to the book. Does not grow while the level is off.
+    pub seq: u64,
+    /// Calls through the probe in question.
+    pub calls: u64,
+}
+
+impl Segment {
+    /// The slots in use whose identity is not being changed right now.
+    pub fn claims(&self) -> Result<Vec<Claim>, Error> {
+        let region = self.regions.entries;
+        let (mut one, mut again) = ([0u8; entry::SIZE], [0u8; 4]);
+        let mut claims = Vec::new();
+        for slot in 0..self.header().slots {
+            let at = region.entry(slot);
+            self.read(at, &mut again)?;
+            if u32_at(&again, 0) != layout::state::LIVE {
+                continue;
+            }
+            self.read(at, &mut one)?;
+            self.read(at + entry::IDENTITY_SEQ as u64, &mut again)?;
+            let seq = u32_at(&one, entry::IDENTITY_SEQ);
+            let changing = seq % 2 == 1 || seq != u32_at(&again, 0);
+            if changing || u32_at(&one, entry::STATE) != layout::state::LIVE {
+                continue;
+            }
+            claims.push(Claim {
+                slot,
+                generation: u32_at(&one, entry::GENERATION),
+                pid: i32_at(&one, entry::PID),
+                kind: text_at(&one, entry::KIND, 64),
+            });
+        }
+        Ok(claims)
+    }
+
+    /// The counters of a slot; `probe` is the index in the table of probes.
+    pub fn book_counters(&self, slot: u32, probe: u32) -> Result<BookCounters, Error> {
+        let mut bytes = [0u8; book::CALLS + 8 * layout::CALLS];
+        if slot < self.regions.books.count {
+            self.read(self.regions.books.entry(slot), &mut bytes)?;
+        }
+        let calls = book::CALLS + 8 * (probe as usize).min(layout::CALLS - 1);
+        Ok(BookCounters { seq: u64_at(&bytes, book::SEQ), calls: u64_at(&bytes, calls) })
+    }
+
+    /// Twice the number of changes of what a slot works for. Does not grow while statements are paused,
+    /// and where none are kept.
+    pub fn statement_changes(&self, slot: u32) -> Result<u64, Error> {
+        let mut bytes = [0u8; 8];
+        if let Some(regions) = self.regions.statements.filter(|all| slot < all.caches.count) {
+            self.read(regions.caches.entry(slot), &mut bytes)?;
+        }
+        Ok(u64_at(&bytes, 0))
+    }
+
+    /// Whether statements are kept.
+    pub fn keeps_statements(&self) -> bool {
+        self.regions.statements.is_some()
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What all processes did, by statistic: what most views begin from.
+
+use crate::clock::ClockInfo;
+use crate::delta::Total;
+use crate::directory::Stat;
+use crate::frame::Frame;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The statistics of a frame, all kinds of process together.
+#[derive(Debug)]
+pub struct FrameTotals<'f> {
+    clock: ClockInfo,
+    sums: Vec<(&'f Stat, Cow<'f, Total>)>,
+}
+
+impl<'f> FrameTotals<'f> {
+    /// Add them up.
+    pub fn of(frame: &'f Frame) -> FrameTotals<'f> {
+        let mut indexes: HashMap<&Stat, usize> = HashMap::with_capacity(frame.statistics.len());
+        let mut sums: Vec<(&Stat, Cow<'_, Total>)> = Vec::new();
+        for it in &frame.statistics {
+            match indexes.get(&*it.stat) {
+                Some(&at) => sums[at].1.to_mut().merge(&it.total),
+                None => {
+                    indexes.insert(&it.stat, sums.len());
+                    sums.push((&it.stat, Cow::Borrowed(&it.total)));
+                }
+            }
+        }
+        FrameTotals { clock: frame.clock, sums }
+    }
+
+    /// The clock of their ticks.
+    pub fn clock(&self) -> &ClockInfo {
+        &self.clock
+    }
+
+    /// Each of them, in no order.
+    pub fn changed(&self) -> impl Iterator<Item = (&'f Stat, &Total)> {
+        self.sums.iter().map(|(stat, total)| (*stat, &**total))
+    }
+}

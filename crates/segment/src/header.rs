@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The cold part of a header: what the creator of a segment wrote once, and where its regions lie,
+//! checked against the size of the file.
+
+use crate::clock::ClockKind;
+use crate::error::Error;
+use crate::layout::{self, header, text_at, u32_at, u64_at, Region};
+use std::path::Path;
+
+/// What the creator of a segment wrote once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes of the file.
+    pub size: u64,
+    /// The source of its ticks.
+    pub clock_kind: ClockKind,
+    /// An instant in ticks ...
+    pub clock_tick0: u64,
+    /// ... and in nanoseconds of CLOCK_MONOTONIC.
+    pub clock_ns0: u64,
+    /// When it was created, nanoseconds since 1970.
+    pub created_realtime_ns: u64,
+    /// Inode of the writers' pid namespace, 0 when unknown.
+    pub pid_namespace: u64,
+    /// Writers' slots.
+    pub slots: u32,
+    /// Groups of retired slots.
+    pub groups: u32,
+    /// Statistics that fit into one book.
+    pub stats_per_book: u32,
+    /// The boot during which it was made.
+    pub boot_id: String,
+    /// What is measured; for a server its data directory.
+    pub host: String,
+    /// The creator and its version.
+    pub producer: String,
+    /// "PostgreSQL 15.20", or empty.
+    pub server: String,
+    /// The server's first process, 0 when unknown.
+    pub server_pid: u32,
+    /// The server's port, 0 when unknown.
+    pub server_port: u32,
+    /// The folder of the server's socket, or empty.
+    pub socket_dir: String,
+    /// Whether all processes of the server write here, not its sessions alone.
+    pub all_processes: bool,
+}
+
+/// Where things lie; checked against the size of the file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Regions {
+    pub probes: Region,
+    pub directory: Region,
+    pub events: Region,
+    pub merge_log: Region,
+    pub journal: Region,
+    pub entries: Region,
+    pub books: Region,
+    /// Where statements are kept.
+    pub statements: Option<StatementRegions>,
+    /// Where relations are kept.
+    pub relations: Option<RelationRegions>,
+}
+
+/// Where the statements lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatementRegions {
+    pub sets: Region,
+    pub table: Region,
+    /// What does not fit into the entries of the table.
+    pub rests: Region,
+    pub texts: Region,
+    pub caches: Region,
+}
+
+/// Where the relations lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RelationRegions {
+    pub table: Region,
+    pub local: Region,
+}
+
+/// The rests of a table's entries: behind them, in their order.
+fn rests_of(table: Region) -> Option<Region> {
+    let offset = table.offset + (table.end()? - table.offset).checked_next_multiple_of(4096)?;
+    Some(Region { offset, count: table.count, stride: layout::rest::SIZE as u32 })
+}
+
+/// Read and check the cold part of a header, of a file of `length` bytes.
+pub(crate) fn parse_header(
+    path: &Path,
+    head: &[u8],
+    length: u64,
+) -> Result<(Header, Regions), Error> {
+    let path = path.to_path_buf();
+    if !head.starts_with(layout::MAGIC) {
+        return Err(Error::NotASegment { path });
+    }
+    if head.len() < 16 {
+        return Err(Error::Truncated { path, expected: layout::HEADER_SIZE as u64, found: length });
+    }
+    match u32_at(head, header::BYTE_ORDER) {
+        layout::BYTE_ORDER => {}
+        order if order == layout::BYTE_ORDER.swap_bytes() => return Err(Error::ByteOrder { path }),
+        order => {
+            return Err(Error::Damaged {
+                path,
+                what: format!("its byte order reads {order:#010x}"),
+            })
+        }
+    }
+    let version = u32_at(head, header::VERSION);
+    if version != layout::VERSION {
+        return Err(Error::Version { path, found: version, known: layout::VERSION });
+    }
+    let size = u64_at(head, header::SEGMENT_SIZE);
+    if head.len() < layout::HEADER_SIZE || length < size {
+        return Err(Error::Truncated {
+            path,
+            expected: size.max(layout::HEADER_SIZE as u64),
+            found: length,
+        });
+    }
+    let damaged = |what: String| Error::Damaged { path: path.clone(), what };
+    let number = |what: &str, at: usize, min: u32, max: u32| {
+        let value = u32_at(head, at);
+        if (min..=max).contains(&value) {
+            Ok(value)
+        } else {
+            Err(damaged(format!("{what} is {value}, not {min} to {max}")))
+        }
+    };
+    number(
+        "its header's size",
+        header::HEADER_SIZE,
+        layout::HEADER_SIZE as u32,
+        layout::HEADER_SIZE as u32,
+    )?;
+    number(
+        "the number of histogram buckets",
+        header::HIST_BUCKETS,
+        layout::HIST_BUCKETS as u32,
+        layout::HIST_BUCKETS as u32,
+    )?;
+    let slots = number("the number of slots", header::SLOTS, 1, 65_535)?;
+    let groups = number("the number of groups", header::GROUPS, 1, 4_096)?;
+    let stats_per_book = number("statistics per book", header::STATS_PER_BOOK, 16, 4_096)?;
+    let clock_kind = match number("the kind of clock", header::CLOCK_KIND, 1, 2)? {
+        1 => ClockKind::Monotonic,
+        _ => ClockKind::Tsc,
+    };
+    let region = |what: &str, at: usize, count: (u32, u32), stride: usize| {
+        let region = Region::at(head, at);
+        let fits = region.end().is_some_and(|end| end <= size)
+            && region.offset >= layout::HEADER_SIZE as u64
+            && region.offset.is_multiple_of(8)
+            && (count.0..=count.1).contains(&region.count)
+            && region.stride as usize >= stride
+            && region.stride.is_multiple_of(8);
+        if fits {
+            Ok(region)
+        } else {
+            Err(damaged(format!(
+                "the region of {what} ({} entries of {} bytes at {}) is impossible in {size} bytes",
+                region.count, region.stride, region.offset
+            )))
+        }
+    };
+    // Kept or not; where they are, all four regions fit each other.
+    let statements = if u32_at(head, header::SETS + 8) == 0 {
+        None
+    } else {
+        let sets = region("sets of statements", header::SETS, (1, 1 << 16), layout::set::SIZE)?;
+        let entries = sets.count * layout::WAYS as u32;
+        let table = layout::statement::SIZE;
+        let table = region("statements", header::STATEMENTS, (entries, entries), table)?;
+        let cache =
+            layout::current::SIZE + layout::LOCAL_STATEMENTS * layout::local_statement::SIZE;
+        Some(StatementRegions {
+            sets,
+            table,
+            rests: rests_of(table)
+                .filter(|rests| rests.end().is_some_and(|end| end <= size))
+                .ok_or_else(|| damaged("the rests of its statements lie beyond its end".into()))?,
+            texts: region("texts", header::TEXTS, (0, 1 << 24), layout::block::SIZE)?,
+            caches: region("caches", header::CACHES, (slots, slots), cache)?,
+        })
+    };
+    let relations = if u32_at(head, header::RELATIONS + 8) == 0 {
+        None
+    } else {
+        let local = layout::LOCAL_RELATIONS * layout::local_relation::SIZE;
+        Some(RelationRegions {
+            table: region("relations", header::RELATIONS, (1, 1 << 20), layout::relation::SIZE)?,
+            local: region("local relations", header::LOCAL_RELATIONS, (slots, slots), local)?,
+        })
+    };
+    let entries = (slots + groups, slots + groups);
+    let book_size =
+        layout::book::SIZE + stats_per_book as usize * (layout::head::SIZE + layout::HIST_SIZE);
+    let regions = Regions {
+        probes: region("probes", header::PROBES, (0, 4_096), layout::probe::SIZE)?,
+        directory: region("names", header::DIRECTORY, (64, 65_536), layout::directory::SIZE)?,
+        events: region("events", header::EVENTS, (16, 65_536), layout::event::SIZE)?,
+        merge_log: region("merges", header::MERGE_LOG, (1, 1 << 20), 8)?,
+        journal: region("the journal", header::JOURNAL, (1, 1), layout::journal::SIZE)?,
+        entries: region("slots", header::ENTRIES, entries, layout::entry::SIZE)?,
+        books: region("books", header::BOOKS, entries, book_size)?,
+        statements,
+        relations,
+    };
+    Ok((
+        Header {
+            size,
+            clock_kind,
+            clock_tick0: u64_at(head, header::CLOCK_TICK0),
+            clock_ns0: u64_at(head, header::CLOCK_NS0),
+            created_realtime_ns: u64_at(head, header::CREATED_NS),
+            pid_namespace: u64_at(head, header::PID_NAMESPACE),
+            slots,
+            groups,
+            stats_per_book,
+            boot_id: text_at(head, header::BOOT_ID, 40),
+            host: text_at(head, header::HOST, 256),
+            producer: text_at(head, header::PRODUCER, 64),
+            server: text_at(head, header::SERVER, 64),
+            server_pid: u32_at(head, header::SERVER_PID),
+            server_port: u32_at(head, header::SERVER_PORT),
+            socket_dir: text_at(head, header::SOCKET_DIR, 112),
+            all_processes: u32_at(head, header::FLAGS) & 1 != 0,
+        },
+        regions,
+    ))
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The histograms of one book, shared from one snapshot to the next.
+//!
+//! Most histograms of a book do not change between two snapshots. What was read together
+//! lies together on one chunk, and a later book refers to the chunks of earlier ones: one
+//! reference count for many histograms, because counting for each, in memory that has long
+//! left the cache, took longer than reading the file.
+
+use std::sync::Arc;
+
+use crate::histogram::Counts;
+use crate::layout::u64_at;
+
+/// Boards that a book refers to at most; beyond that it copies.
+const MAX_CHUNKS: usize = 6;
+/// The chunk that is being filled.
+const FRESH: u32 = u32::MAX;
+
+/// Where a histogram lies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct HistogramRef {
+    chunk: u32,
+    at: u32,
+    first: u16,
+    len: u16,
+}
+
+/// Histograms that were read together.
+#[derive(Debug, Clone)]
+enum Chunk {
+    /// None of their counts reaches 2^32.
+    Narrow(Arc<[u32]>),
+    Wide(Arc<[u64]>),
+}
+
+impl Chunk {
+    fn of(counts: &[u64]) -> Chunk {
+        if counts.iter().fold(0, |bits, n| bits | n) > u64::from(u32::MAX) {
+            return Chunk::Wide(counts.into());
+        }
+        Chunk::Narrow(counts.iter().map(|&n| n as u32).collect())
+    }
+
+    fn get(&self, at: usize, len: usize) -> Counts<'_> {
+        match self {
+            Chunk::Narrow(counts) => Counts::Narrow(counts.get(at..at + len).unwrap_or(&[])),
+            Chunk::Wide(counts) => Counts::Wide(counts.get(at..at + len).unwrap_or(&[])),
+        }
+    }
+}
+
+/// The histograms of a book.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HistogramStore {
+    chunks: Vec<Chunk>,
+}
+
+impl HistogramStore {
+    /// The first bucket of a histogram and the counts from there on.
+    pub fn get(&self, histogram: HistogramRef) -> (usize, Counts<'_>) {
+        let chunk = self.chunks.get(histogram.chunk as usize);
+        let counts =
+            chunk.map(|chunk| chunk.get(histogram.at as usize, usize::from(histogram.len)));
+        (usize::from(histogram.first), counts.unwrap_or(Counts::Narrow(&[])))
+    }
+}
+
+/// Fills the store of a book.
+pub(crate) struct StoreBuilder<'a> {
+    store: HistogramStore,
+    /// Boards of the previous store that are in use here: its number there.
+    taken: Vec<u32>,
+    fresh: &'a mut Vec<u64>,
+}
+
+impl<'a> StoreBuilder<'a> {
+    /// Begin, with a buffer that is used again and again.
+    pub fn new(fresh: &'a mut Vec<u64>) -> StoreBuilder<'a> {
+        fresh.clear();
+        StoreBuilder { store: HistogramStore::default(), taken: Vec::new(), fresh }
+    }
+
+    /// Go on with a histogram of the previous book.
+    pub fn keep(&mut self, previous: &HistogramStore, histogram: HistogramRef) -> HistogramRef {
+        if histogram.len == 0 {
+            return histogram;
+        }
+        if let Some(chunk) = self.taken.iter().position(|&taken| taken == histogram.chunk) {
+            return HistogramRef { chunk: chunk as u32, ..histogram };
+        }
+        match previous.chunks.get(histogram.chunk as usize) {
+            Some(chunk) if self.taken.len() + 1 < MAX_CHUNKS => {
+                self.taken.push(histogram.chunk);
+                self.store.chunks.push(chunk.clone());
+                HistogramRef { chunk: self.taken.len() as u32 - 1, ..histogram }
+            }
+            _ => {
+                let (first, counts) = previous.get(histogram);
+                self.add(first, counts.iter())
+            }
+        }
+    }
+
+    /// Add the histogram that `bytes` of the file hold, from bucket `first` on.
+    pub fn read(&mut self, first: usize, bytes: &[u8]) -> HistogramRef {
+        self.add(first, bytes.chunks_exact(8).map(|b| u64_at(b, 0)))
+    }
+
+    /// Add a histogram from bucket `first` on.
+    pub fn add(&mut self, first: usize, counts: impl Iterator<Item = u64>) -> HistogramRef {
+        let at = self.fresh.len();
+        self.fresh.extend(counts);
+        HistogramRef {
+            chunk: FRESH,
+            at: at as u32,
+            first: first as u16,
+            len: (self.fresh.len() - at) as u16,
+        }
+    }
+
+    /// The store; the refs of its histograms are made good.
+    pub fn finish<'p>(
+        mut self,
+        refs: impl Iterator<Item = &'p mut HistogramRef>,
+    ) -> HistogramStore {
+        if !self.fresh.is_empty() {
+            let chunk = self.store.chunks.len() as u32;
+            self.store.chunks.push(Chunk::of(self.fresh));
+            refs.filter(|histogram| histogram.chunk == FRESH)
+                .for_each(|histogram| histogram.chunk = chunk);
+        }
+        self.store
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_survive_being_kept_over_many_snapshots() {
+        let mut buffer = Vec::new();
+        let mut expected: Vec<Vec<u64>> = (0..10).map(|i| vec![i, i + 1, i + 2]).collect();
+        let mut builder = StoreBuilder::new(&mut buffer);
+        let mut refs: Vec<HistogramRef> =
+            expected.iter().map(|h| builder.add(3, h.iter().copied())).collect();
+        let mut store = builder.finish(refs.iter_mut());
+        for round in 0..100 {
+            // In each round another one changes, so that the chunks become many.
+            let changed = round * 7 % 10;
+            // Now and then a count that takes a chunk of the wide kind.
+            let most = if round % 7 == 3 { u64::from(u32::MAX) + 1 } else { round as u64 };
+            expected[changed] = vec![most; 1 + round % 5];
+            let mut builder = StoreBuilder::new(&mut buffer);
+            refs = (0..10)
+                .map(|i| match i == changed {
+                    true => builder.add(3, expected[i].iter().copied()),
+                    false => builder.keep(&store, refs[i]),
+                })
+                .collect();
+            store = builder.finish(refs.iter_mut());
+            assert!(store.chunks.len() <= MAX_CHUNKS);
+            for (histogram, counts) in refs.iter().zip(&expected) {
+                let (first, found) = store.get(*histogram);
+                assert_eq!((first, found.iter().collect()), (3, counts.clone()));
+            }
+        }
+        assert_eq!(store.get(HistogramRef::default()).1.len(), 0);
+    }
+}

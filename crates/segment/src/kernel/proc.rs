@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What /proc tells of one process: its time on a processor, and whether it is blocked.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Files of /proc that the sampler keeps open.
+const MOST_FILES: usize = 256;
+
+/// What the kernel says of one process at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// On a processor or in the run queue.
+    Running,
+    /// Blocked in this system call; `None`: outside of any, or unknown.
+    Blocked(Option<i64>),
+}
+
+/// On-CPU and run-queue time of a process, ns.
+pub(super) fn schedstat(pid: i32) -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let mut numbers = text.split_ascii_whitespace().map(|n| n.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+/// Files of /proc, kept open: reading one again asks the kernel again.
+#[derive(Debug, Default)]
+pub(super) struct Proc {
+    files: HashMap<i32, (File, bool)>,
+}
+
+impl Proc {
+    /// /proc/PID/syscall where we may read it (root, or the same user and no restriction on
+    /// ptrace), else the state in /proc/PID/stat, which anyone may.
+    pub fn doing(&mut self, pid: i32) -> io::Result<Doing> {
+        let mut buffer = [0u8; 512];
+        if self.files.len() > MOST_FILES {
+            self.files.clear();
+        }
+        if let Some((file, is_syscall)) = self.files.get(&pid) {
+            match file.read_at(&mut buffer, 0) {
+                Ok(n) if n > 0 => return parse_doing(&buffer[..n], *is_syscall),
+                // Its process has ended, or we may not ask about this one.
+                _ => self.files.remove(&pid),
+            };
+        }
+        if let Ok(file) = File::open(format!("/proc/{pid}/syscall")) {
+            if let Ok(n) = file.read_at(&mut buffer, 0) {
+                let doing = parse_doing(&buffer[..n], true)?;
+                self.files.insert(pid, (file, true));
+                return Ok(doing);
+            }
+        }
+        let file = File::open(format!("/proc/{pid}/stat"))?;
+        let n = file.read_at(&mut buffer, 0)?;
+        let doing = parse_doing(&buffer[..n], false)?;
+        self.files.insert(pid, (file, false));
+        Ok(doing)
+    }
+}
+
+fn parse_doing(bytes: &[u8], is_syscall: bool) -> io::Result<Doing> {
+    let text = String::from_utf8_lossy(bytes);
+    if !is_syscall {
+        let state = text.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+        return match state {
+            Some('R') => Ok(Doing::Running),
+            Some(_) => Ok(Doing::Blocked(None)),
+            None => Err(io::ErrorKind::InvalidData.into()),
+        };
+    }
+    match text.split_ascii_whitespace().next() {
+        Some("running") => Ok(Doing::Running),
+        Some(number) => Ok(Doing::Blocked(number.parse().ok().filter(|&n: &i64| n >= 0))),
+        None => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_kernel_says_whether_a_process_is_blocked_and_where() {
+        let own = std::process::id() as i32;
+        assert!(schedstat(own).is_some_and(|(on_cpu, _)| on_cpu > 0));
+        let mut busy =
+            std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(Proc::default().doing(busy.id() as i32).unwrap(), Doing::Running);
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let mut proc = Proc::default();
+        for _ in 0..2 {
+            assert!(matches!(proc.doing(child.id() as i32).unwrap(), Doing::Blocked(_)));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(proc.doing(child.id() as i32).is_err());
+    }
+
+    #[test]
+    fn blocked_and_running_are_distinguished_in_both_files() {
+        assert_eq!(parse_doing(b"running\n", true).unwrap(), Doing::Running);
+        assert_eq!(parse_doing(b"74 0x5 0x0 ...", true).unwrap(), Doing::Blocked(Some(74)));
+        assert_eq!(parse_doing(b"-1 0x7ffd 0x7f", true).unwrap(), Doing::Blocked(None));
+        assert_eq!(parse_doing(b"7 (a) b) R 1", false).unwrap(), Doing::Running);
+        assert_eq!(parse_doing(b"7 (a) b) D 1", false).unwrap(), Doing::Blocked(None));
+        assert!(parse_doing(b"", true).is_err());
+    }
+}

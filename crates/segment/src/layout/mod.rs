@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The segment, byte for byte: offsets and sizes as `libtally/include/tally.h` has them.
+//!
+//! Everything is in the byte order of the machine that wrote it; the reader insists that it
+//! is its own. The functions here read a field of a buffer that the caller has sized by the
+//! validated header; what would lie beyond the buffer reads as zero, so that no content can
+//! make the reader panic.
+
+pub mod header;
+mod relations;
+mod slots;
+mod statements;
+mod tables;
+
+pub use relations::{file_sums, local_relation, relation};
+pub use slots::{book, entry, freed, head, hold, journal, state, HIST_BUCKETS, HIST_SIZE};
+pub use statements::{
+    block, counts, current, key, local_statement, moments, part, rest, set, statement, unsynced,
+};
+pub use tables::{directory, event, probe};
+
+/// The first eight bytes of a segment.
+pub const MAGIC: &[u8; 8] = b"TALLYSEG";
+/// The format version that this reader knows.
+pub const VERSION: u32 = 1;
+/// What `byte_order` reads as on the machine that wrote it.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// Bytes of the header.
+pub const HEADER_SIZE: usize = 4096;
+/// Plain counters of a book, one for each of the first probes.
+pub const CALLS: usize = 64;
+/// Held locks that a book shows.
+pub const HOLDS: usize = 8;
+/// Locks lately released that a book shows.
+pub const FREED: usize = 4;
+/// Statements of a set.
+pub const WAYS: usize = 20;
+/// Flushes that a set remembers.
+pub const SET_LOG: usize = 32;
+/// Accounts that a statement's time is split over.
+pub const PARTS: usize = 24;
+/// Of them in the entry itself.
+pub const NEAR_PARTS: usize = 2;
+/// Buckets of its histogram there.
+pub const NEAR_BUCKETS: usize = 14;
+/// Statements in a slot's cache.
+pub const LOCAL_STATEMENTS: usize = 64;
+/// Unsynced files of a set.
+pub const FILE_WAYS: usize = 8;
+/// Relations that a slot keeps for itself.
+pub const LOCAL_RELATIONS: usize = 64;
+/// Operations that are kept apart for each relation: read, write, extend, sync, truncate.
+pub const RELATION_OPERATIONS: usize = 5;
+/// "No statistic" as an index.
+pub const NONE: u32 = u32::MAX;
+
+/// The `u32` at `at`.
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+/// The `i32` at `at`.
+pub fn i32_at(bytes: &[u8], at: usize) -> i32 {
+    u32_at(bytes, at) as i32
+}
+
+/// The `u64` at `at`.
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+/// The `f64` at `at`.
+pub fn f64_at(bytes: &[u8], at: usize) -> f64 {
+    f64::from_bits(u64_at(bytes, at))
+}
+
+/// The text of `size` bytes at `at`, up to its terminator. Control characters, which a
+/// hostile writer could send to a terminal, become question marks.
+pub fn text_at(bytes: &[u8], at: usize, size: usize) -> String {
+    let field = bytes.get(at..at + size).unwrap_or(&[]);
+    let end = field.iter().position(|&b| b == 0).unwrap_or(field.len());
+    String::from_utf8_lossy(&field[..end])
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+/// A region of the file: entries of `stride` bytes from `offset` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// Bytes from the start of the file.
+    pub offset: u64,
+    /// Entries.
+    pub count: u32,
+    /// Bytes an entry.
+    pub stride: u32,
+}
+
+impl Region {
+    /// The region that the header describes at `at`.
+    pub fn at(bytes: &[u8], at: usize) -> Region {
+        Region {
+            offset: u64_at(bytes, at),
+            count: u32_at(bytes, at + 8),
+            stride: u32_at(bytes, at + 12),
+        }
+    }
+
+    /// Where the region ends, or `None` where that is no number.
+    pub fn end(&self) -> Option<u64> {
+        u64::from(self.count).checked_mul(u64::from(self.stride))?.checked_add(self.offset)
+    }
+
+    /// Where entry `index` begins. The caller has checked `end` and `index`.
+    pub fn entry(&self, index: u32) -> u64 {
+        self.offset + u64::from(index) * u64::from(self.stride)
+    }
+}
+
+/// The histogram bucket of a value.
+pub fn bucket(value: u64) -> usize {
+    if value < 8 {
+        return value as usize;
+    }
+    let octave = 63 - value.leading_zeros() as usize;
+    if octave > 43 {
+        return HIST_BUCKETS - 1;
+    }
+    (octave - 2) * 8 + ((value >> (octave - 3)) & 7) as usize
+}
+
+/// The smallest value of a bucket.
+pub fn bucket_low(bucket: usize) -> u64 {
+    if bucket < 8 {
+        return bucket as u64;
+    }
+    ((8 + bucket % 8) as u64) << (bucket / 8 - 1)
+}
+
+/// The middle of a bucket: within 1/16 of every value in it, but for the last bucket, which
+/// also holds what is longer.
+pub fn bucket_middle(bucket: usize) -> u64 {
+    let low = bucket_low(bucket);
+    low + (bucket_low(bucket + 1) - low) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layout::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_within_a_sixteenth_of_the_middle() {
+        let mut value = 1u64;
+        while value < 1 << 43 {
+            for v in [value - 1, value, value + 1, value + value / 3] {
+                let b = bucket(v);
+                assert!(bucket_low(b) <= v && v < bucket_low(b + 1), "{v}");
+                let error = bucket_middle(b).abs_diff(v) as f64;
+                assert!(error <= v as f64 / 16.0, "{v}: {error}");
+            }
+            value += value / 7 + 1;
+        }
+        assert_eq!(bucket(u64::MAX), HIST_BUCKETS - 1);
+        assert_eq!(bucket_low(HIST_BUCKETS - 8), 1 << 43);
+    }
+
+    #[test]
+    fn text_ends_at_its_terminator_and_carries_no_control_characters() {
+        assert_eq!(text_at(b"ab\x1b[2J\0rest", 0, 11), "ab?[2J");
+        assert_eq!(text_at(b"full", 0, 4), "full");
+        assert_eq!(text_at(b"\xff\xfe", 0, 2), "\u{fffd}\u{fffd}");
+        assert_eq!(text_at(b"short", 3, 9), "");
+    }
+}

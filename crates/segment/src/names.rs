@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Reading the directory: statistics by the index that a head has, and the names of tranches.
+
+use crate::directory::{Directory, Stat, StatId, StatKind};
+use crate::error::Error;
+use crate::layout::{directory, text_at, u32_at};
+use crate::segment::Segment;
+use crate::wait_class::WaitClass;
+use std::sync::Arc;
+
+/// State of an entry whose name is complete.
+const PUBLISHED: u32 = 2;
+/// Kind of an entry that names no statistic.
+const NAME: u32 = 4;
+
+impl Segment {
+    /// Our number for the statistic that a head names, if it has been met before.
+    pub(crate) fn known_stat(&self, stat: u32) -> Option<StatId> {
+        self.ids.get(stat.checked_sub(1)? as usize).copied().flatten()
+    }
+
+    /// Our number for the statistic that a head names (1 + its index in the directory), or
+    /// `None` where the directory has no such entry.
+    pub(crate) fn stat(&mut self, stat: u32) -> Result<Option<StatId>, Error> {
+        let Some(index) = stat.checked_sub(1) else {
+            return Ok(None);
+        };
+        if let Some(&Some(id)) = self.ids.get(index as usize) {
+            return Ok(Some(id));
+        }
+        let region = self.regions.directory;
+        if index >= region.count {
+            return Ok(None);
+        }
+        let mut bytes = [0u8; directory::SIZE];
+        self.read(region.entry(index), &mut bytes)?;
+        if u32_at(&bytes, directory::STATE) != PUBLISHED {
+            return Ok(None);
+        }
+        let kind = match u32_at(&bytes, directory::KIND) {
+            1 => StatKind::Account,
+            2 => StatKind::Timer,
+            3 => StatKind::Value,
+            _ => return Ok(None),
+        };
+        let id = Directory::intern(
+            &mut self.directory,
+            Stat::new(
+                text_at(&bytes, directory::NAME, 96),
+                kind,
+                text_at(&bytes, directory::UNIT, directory::UNIT_SIZE),
+            )
+            .with_class(WaitClass::of_entry(bytes[directory::CLASS])),
+        );
+        if self.ids.len() <= index as usize {
+            self.ids.resize(index as usize + 1, None);
+        }
+        self.ids[index as usize] = Some(id);
+        Ok(Some(id))
+    }
+
+    /// Learn the names of these tranches.
+    pub(crate) fn name_tranches(
+        &mut self,
+        mut tranches: impl Iterator<Item = u32>,
+    ) -> Result<(), Error> {
+        if tranches.all(|tranche| self.tranches.knows(tranche)) {
+            return Ok(());
+        }
+        // Rare, so all of the directory is read: the hash of a whole name decides where its
+        // entry lies.
+        let mut known = Arc::clone(&self.tranches);
+        let names = Arc::make_mut(&mut known);
+        self.each_entry(self.regions.directory, directory::SIZE, |_, entry| {
+            let kind = u32_at(entry, directory::KIND);
+            if u32_at(entry, directory::STATE) == PUBLISHED && kind == NAME {
+                names.learn(&text_at(entry, directory::NAME, 96));
+            }
+        })?;
+        self.tranches = known;
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Rows of an interval: accounts, activities, commands and the statistics that have no row of their
+//! own kind.
+
+use crate::clock::ClockInfo;
+use crate::directory::{Stat, StatKind};
+use crate::frame_totals::FrameTotals;
+use crate::timing::Timing;
+use crate::total::Total;
+use crate::wait_class::WaitClass;
+use crate::{commits, files, functions, locks, wal};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The sessions that ended within the interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct EndedRow {
+    /// How many.
+    pub sessions: u64,
+    /// Time that they lived in it.
+    pub seconds: f64,
+}
+
+/// An account of the ledger.
+#[derive(Debug, Clone, Serialize)]
+pub struct AccountRow {
+    /// What the sessions were doing for their clients.
+    pub phase: Arc<str>,
+    /// "cpu", or the wait event as `Type:Event`.
+    pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
+    /// How often and how long.
+    #[serde(flatten)]
+    pub timing: Timing,
+    /// Whether this is idling: waiting for the client between commands, the main loop of a
+    /// background process, or uninstrumented time.
+    pub idle: bool,
+    #[serde(skip)]
+    pub(crate) total: Total,
+}
+
+impl AccountRow {
+    /// What `total` of the account `stat` means.
+    pub fn of(stat: &Stat, total: Total, clock: &ClockInfo) -> AccountRow {
+        AccountRow {
+            phase: stat.phase().clone(),
+            activity: stat.activity().clone(),
+            class: stat.class(),
+            timing: Timing::of(&total, clock),
+            idle: stat.is_idle(),
+            total,
+        }
+    }
+}
+
+/// An activity, all phases together.
+#[derive(Debug, Clone, Serialize)]
+pub struct ActivityRow {
+    /// "cpu", or the wait event as `Type:Event`.
+    pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
+    /// How often and how long.
+    #[serde(flatten)]
+    pub timing: Timing,
+    /// Whether all of it is idling.
+    pub idle: bool,
+}
+
+/// The commands of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommandRow {
+    /// "Query", "Execute", ...
+    pub kind: String,
+    /// Waiting for the command, since the one before was handled.
+    pub read: Timing,
+    /// Handling it, from its arrival until the next is waited for.
+    pub handle: Timing,
+}
+
+/// Any other statistic.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StatisticRow {
+    /// Its name.
+    pub name: String,
+    /// "seconds" for what is kept in ticks, else its own.
+    pub unit: String,
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub total: f64,
+    /// Their minimum.
+    pub min: Option<f64>,
+    /// Their maximum.
+    pub max: Option<f64>,
+    /// The median, within 6.25 %.
+    pub p50: Option<f64>,
+    /// The 99th percentile, within 6.25 %.
+    pub p99: Option<f64>,
+}
+
+/// The commands by kind, most time first.
+pub(crate) fn command_rows(sums: &FrameTotals<'_>) -> Vec<CommandRow> {
+    let mut rows: HashMap<&str, CommandRow> = HashMap::new();
+    for (stat, total) in sums.changed() {
+        let Some((kind, is_handle)) = stat.command() else {
+            continue;
+        };
+        let row = rows.entry(kind).or_insert_with(|| CommandRow {
+            kind: kind.to_string(),
+            read: Timing::default(),
+            handle: Timing::default(),
+        });
+        let timing = Timing::of(total, sums.clock());
+        if is_handle {
+            row.handle = timing;
+        } else {
+            row.read = timing;
+        }
+    }
+    let mut rows: Vec<CommandRow> = rows.into_values().collect();
+    rows.sort_by(|a, b| {
+        (b.handle.seconds).total_cmp(&a.handle.seconds).then_with(|| a.kind.cmp(&b.kind))
+    });
+    rows
+}
+
+/// What no other row shows, by name.
+pub(crate) fn statistic_rows(sums: &FrameTotals<'_>) -> Vec<StatisticRow> {
+    let clock = sums.clock();
+    let mut rows: Vec<StatisticRow> = sums
+        .changed()
+        .filter(|(stat, _)| {
+            stat.kind != StatKind::Account
+                && stat.command().is_none()
+                && !locks::is_of_lock(stat)
+                && !functions::is_of_function(stat)
+                && !files::is_of_file(stat)
+                && !commits::is_of_commit(stat)
+                && !wal::is_of_wal(stat)
+        })
+        .map(|(stat, total)| {
+            let timed = stat.kind == StatKind::Timer;
+            let number = |n: u64| if timed { clock.seconds(n) } else { n as f64 };
+            StatisticRow {
+                name: stat.name.clone(),
+                unit: if timed { "seconds".to_string() } else { stat.unit.clone() },
+                count: total.change.count,
+                total: number(total.change.total),
+                min: total.change.min.known().map(number),
+                max: total.change.max.known().map(number),
+                p50: total.quantile(0.50).map(number),
+                p99: total.quantile(0.99).map(number),
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    rows
+}

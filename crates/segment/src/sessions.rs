@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The sessions of a frame: each as a row, and how many there are of a kind in a state.
+
+use crate::book::{Book, Life};
+use crate::delta::{Delta, SessionDelta};
+use crate::directory::{Stat, StatKind};
+use crate::snapshot::Snapshot;
+use crate::wait_class::WaitClass;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionRow {
+    /// The process.
+    pub pid: i32,
+    /// Of a parallel worker, its leader.
+    pub leader_pid: Option<i32>,
+    /// "client backend", ...
+    pub kind: String,
+    /// Its database; the number where no name is known; `None` when it has none.
+    pub database: Option<String>,
+    /// Its user, likewise.
+    pub user: Option<String>,
+    /// application_name.
+    pub application: String,
+    /// The phase that it is in.
+    pub phase: Arc<str>,
+    /// What it is doing now: "cpu", or the wait event as `Type:Event`.
+    pub activity: Arc<str>,
+    /// The class of that.
+    #[serde(skip)]
+    pub class: WaitClass,
+    /// For how long it has been doing that.
+    pub since_seconds: f64,
+    /// "active", "idle", "idle in transaction", "background", or "dead": its process has ended
+    /// and its slot is not merged yet.
+    pub state: &'static str,
+    /// Time that it lived in the interval: the sum of its accounts.
+    pub lived_seconds: f64,
+    /// Of that, what is not idle.
+    pub busy_seconds: f64,
+    /// Of that, what it did not wait.
+    pub cpu_seconds: f64,
+    /// Commands that it handled.
+    pub commands: u64,
+    /// Its slot.
+    pub slot: u32,
+    /// Its ordinal among the owners of the slot.
+    pub generation: u32,
+    /// Lightweight locks that it holds.
+    pub holding_count: u32,
+    /// The first of them.
+    pub holding: Vec<HoldingRow>,
+    /// Its accounts that changed; most first.
+    pub accounts: Vec<SessionAccount>,
+}
+
+/// A lightweight lock that a session holds at the end of the interval.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HoldingRow {
+    /// Its tranche; the number where no name is known.
+    pub lock: String,
+    /// "exclusive" or "shared".
+    pub mode: &'static str,
+    /// For how long.
+    pub seconds: f64,
+}
+
+/// An account of one session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionAccount {
+    /// First tag of its name.
+    pub phase: Arc<str>,
+    /// The rest of it.
+    pub activity: Arc<str>,
+    /// Stretches that ended.
+    pub count: u64,
+    /// Time.
+    pub seconds: f64,
+    /// Whether this is idling.
+    pub idle: bool,
+}
+
+/// How many sessions of a kind are in a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Population {
+    /// "client backend", ...
+    pub process: Arc<str>,
+    /// As in [`SessionRow::state`].
+    pub state: &'static str,
+    /// How many.
+    pub sessions: u32,
+}
+
+/// Names of databases and users by number, from whoever knows them.
+#[derive(Default)]
+struct Names {
+    databases: HashMap<u32, String>,
+    users: HashMap<u32, String>,
+}
+
+impl Names {
+    fn of(snapshot: &Snapshot) -> Names {
+        let mut names = Names::default();
+        for book in snapshot.books.iter().chain(&snapshot.groups) {
+            let mut learn = |map: fn(&mut Names) -> &mut HashMap<u32, String>, id, name: &str| {
+                if id != 0 && !name.is_empty() {
+                    map(&mut names).insert(id, name.to_string());
+                }
+            };
+            learn(|n| &mut n.databases, book.database_id, &book.identity.database);
+            learn(|n| &mut n.users, book.user_id, &book.identity.user);
+        }
+        names
+    }
+
+    fn name(known: &HashMap<u32, String>, id: u32, own: &str) -> Option<String> {
+        if !own.is_empty() {
+            return Some(own.to_string());
+        }
+        if id == 0 {
+            return None;
+        }
+        Some(known.get(&id).cloned().unwrap_or_else(|| id.to_string()))
+    }
+}
+
+/// A row for each of them.
+pub(crate) fn rows(delta: &Delta<'_>) -> Vec<SessionRow> {
+    let names = Names::of(delta.snapshot);
+    delta.sessions.iter().map(|s| session_row(s, delta.snapshot, &names)).collect()
+}
+
+/// How many there are of each kind in each state, in that order.
+pub(crate) fn population(rows: &[SessionRow]) -> Vec<Population> {
+    let mut all: Vec<Population> = Vec::new();
+    for row in rows {
+        match all.iter_mut().find(|p| *p.process == *row.kind && p.state == row.state) {
+            Some(known) => known.sessions += 1,
+            None => all.push(Population {
+                process: row.kind.as_str().into(),
+                state: row.state,
+                sessions: 1,
+            }),
+        }
+    }
+    all.sort_by(|a, b| (&a.process, a.state).cmp(&(&b.process, b.state)));
+    all
+}
+
+fn session_row(session: &SessionDelta<'_>, snapshot: &Snapshot, names: &Names) -> SessionRow {
+    let clock = &snapshot.clock;
+    let book = session.book;
+    let mut commands = 0;
+    let mut accounts = Vec::with_capacity(session.changes.len());
+    for (id, change) in &session.changes {
+        let Some(stat) = snapshot.directory.get(*id) else {
+            continue;
+        };
+        match stat.kind {
+            StatKind::Account => accounts.push(SessionAccount {
+                phase: stat.phase().clone(),
+                activity: stat.activity().clone(),
+                count: change.count,
+                seconds: clock.seconds(change.total),
+                idle: stat.is_idle(),
+            }),
+            _ if stat.command().is_some_and(|(_, handle)| handle) => commands += change.count,
+            _ => {}
+        }
+    }
+    accounts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let sum = |f: fn(&SessionAccount) -> bool| -> f64 {
+        accounts.iter().filter(|a| f(a)).map(|a| a.seconds).fold(0.0, |sum, s| sum + s)
+    };
+    let running = book.run().and_then(|id| snapshot.directory.get(id));
+    SessionRow {
+        pid: book.pid,
+        leader_pid: (book.leader_pid != 0).then_some(book.leader_pid),
+        kind: book.identity.kind.clone(),
+        database: Names::name(&names.databases, book.database_id, &book.identity.database),
+        user: Names::name(&names.users, book.user_id, &book.identity.user),
+        application: book.identity.application.clone(),
+        phase: running.map_or_else(|| "".into(), |s| s.phase().clone()),
+        activity: running.map_or_else(|| "".into(), |s| s.activity().clone()),
+        class: running.map_or(WaitClass::Other, Stat::class),
+        since_seconds: clock.seconds(book.now.saturating_sub(book.run_start)),
+        state: state(book, running),
+        lived_seconds: clock.seconds(session.lived),
+        busy_seconds: sum(|a| !a.idle),
+        cpu_seconds: sum(|a| &*a.activity == "cpu"),
+        commands,
+        slot: book.slot,
+        generation: book.generation,
+        holding_count: book.holding,
+        holding: book
+            .holds
+            .iter()
+            .map(|hold| HoldingRow {
+                lock: snapshot.tranches.name(hold.tranche),
+                mode: if hold.shared { "shared" } else { "exclusive" },
+                seconds: clock.seconds(book.now.saturating_sub(hold.since)),
+            })
+            .collect(),
+        accounts,
+    }
+}
+
+fn state(book: &Book, running: Option<&Stat>) -> &'static str {
+    let Some(stat) = running.filter(|_| book.life == Life::Alive) else {
+        return if book.life == Life::Alive { "background" } else { "dead" };
+    };
+    match &**stat.phase() {
+        "background" => "background",
+        "idle" => "idle",
+        "idle in transaction" => "idle in transaction",
+        _ if stat.is_idle() => "idle",
+        _ => "active",
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Reading one book while its owner goes on counting.
+//!
+//! Concurrency contract. The book is copied between two readings of its sequence counter
+//! that are equal and even (the loads pair with A and B of tally.h); the clock is read
+//! before the second one, so that the running account still ran at that tick. Histograms
+//! are read after the heads and outside of that: they may run ahead by the updates made
+//! meanwhile, never behind.
+
+use super::context::ReadContext;
+use super::histograms::HistogramBuffers;
+use crate::book::{Book, Head, Hold, Life, NAMELESS};
+use crate::error::Error;
+use crate::layout::{self, book, entry, head, hold, state, u32_at, u64_at};
+use crate::process;
+use crate::segment::Segment;
+use std::sync::atomic::{fence, Ordering};
+use std::time::Duration;
+
+/// How often a book is read again while its writer changes it ...
+const BOOK_TRIES: u32 = 1000;
+/// ... and all books of a snapshot together, so that stopped writers cannot stop us.
+const ALL_TRIES: u32 = 5000;
+
+/// What is used again from one book to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    book: Vec<u8>,
+    histograms: HistogramBuffers,
+    /// Where the next slot's book is expected among those of the previous snapshot.
+    next: usize,
+}
+
+/// The locks that the book in `bytes` shows as held, the first of `holding`.
+fn holds(bytes: &[u8], holding: u32) -> impl Iterator<Item = Hold> + '_ {
+    let held = (holding as usize).min(layout::HOLDS);
+    bytes[book::HOLDS..].chunks_exact(hold::SIZE).take(held).map(|bytes| Hold {
+        lock: u64_at(bytes, hold::LOCK),
+        since: u64_at(bytes, hold::SINCE),
+        tranche: u32_at(bytes, hold::TRANCHE),
+        shared: u32_at(bytes, hold::MODE) == 1,
+    })
+}
+
+impl Segment {
+    /// The book of the slot whose entry reads `bytes`. Statistics that have not been met
+    /// before are left [`NAMELESS`].
+    pub(crate) fn read_slot(
+        &self,
+        slot: u32,
+        bytes: &[u8],
+        context: &ReadContext<'_>,
+        buffers: &mut Buffers,
+    ) -> Result<Book, Error> {
+        let mut book = Book::of_entry(slot, bytes);
+        let previous = context.previous_of(slot, &mut buffers.next);
+        let previous = previous.filter(|p| p.generation == book.generation);
+        let same =
+            |p: &&Book| p.identity_seq == book.identity_seq && p.identity_seq.is_multiple_of(2);
+        (book.identity, book.identity_seq) = match previous.filter(same) {
+            Some(p) => (p.identity.clone(), p.identity_seq),
+            None => self.read_identity(slot)?,
+        };
+        book.life = match u32_at(bytes, entry::STATE) {
+            state::LIVE if self.is_there(&book, previous) => Life::Alive,
+            state::LIVE => Life::Dead,
+            _ => Life::Retired,
+        };
+        self.read_book(&mut book, previous, context, buffers)?;
+        Ok(book)
+    }
+
+    /// Whether the owner still runs. A dead process may have left its number to another, so
+    /// those that are new to us are looked at more closely.
+    fn is_there(&self, book: &Book, previous: Option<&Book>) -> bool {
+        if !self.is_of_this_boot() {
+            return false;
+        }
+        if !self.pids_known {
+            return true;
+        }
+        match previous.map(|p| p.life) {
+            Some(Life::Alive) => process::exists(book.pid),
+            _ => process::is_same(book.pid, book.claimed_boot_ns),
+        }
+    }
+
+    /// Fill the part of `book` that its owner writes.
+    fn read_book(
+        &self,
+        book: &mut Book,
+        previous: Option<&Book>,
+        context: &ReadContext<'_>,
+        buffers: &mut Buffers,
+    ) -> Result<(), Error> {
+        let heads = previous.map_or(24, |p| p.heads.len() + 4);
+        self.copy_book(book, heads, context, &mut buffers.book)?;
+        let buffer = &buffers.book;
+        let most = self.header().stats_per_book as usize;
+        let used = (u32_at(buffer, book::USED) as usize).min(most);
+        book.run_start = u64_at(buffer, book::RUN_START);
+        book.born = u64_at(buffer, book::BORN);
+        book.holding = u32_at(buffer, book::HOLDING);
+        book.holds.extend(holds(buffer, book.holding));
+        // Reset, and its owner has not noticed: only what runs since then counts.
+        let lags = u32_at(buffer, book::RESETS) != context.resets;
+        if lags {
+            book.run_start = book.run_start.max(context.reset_tick);
+            book.born = book.born.max(context.reset_tick);
+        } else {
+            let call = |i| u64_at(buffer, book::CALLS + 8 * i);
+            book.calls.extend((0..layout::CALLS).map(call));
+        }
+        book.heads.reserve_exact(used);
+        for bytes in buffer[book::SIZE..].chunks_exact(head::SIZE).take(used) {
+            let stat = self.known_stat(u32_at(bytes, head::STAT)).unwrap_or(NAMELESS);
+            let mut head = Head::of(bytes, stat);
+            if lags {
+                head.clear();
+            }
+            book.unnamed |= stat == NAMELESS;
+            book.heads.push(head);
+        }
+        let comparable = previous.filter(|_| !lags);
+        self.read_histograms(book, comparable, None, &mut buffers.histograms)?;
+        let pend = u32_at(buffer, book::PEND) as usize;
+        if let (Some(head), false) = (book.heads.get_mut(pend), lags) {
+            let ticks = u64_at(buffer, book::PEND_TICKS);
+            head.count = head.count.saturating_add(1);
+            head.total = head.total.saturating_add(ticks);
+            head.min = head.min.min(ticks);
+            head.max = head.max.max(ticks);
+        }
+        let run = u32_at(buffer, book::RUN) as usize;
+        book.run_head = (run < used).then_some(run);
+        // What runs ends with its process; nobody knows when that was, but not before we
+        // last saw it.
+        let until = match book.life {
+            Life::Alive => book.now,
+            Life::Dead | Life::Retired => previous.map_or(0, |p| p.now),
+        };
+        book.run_until(until);
+        Ok(())
+    }
+
+    /// Copy book and heads into `buffer` while they do not change.
+    fn copy_book(
+        &self,
+        book: &mut Book,
+        heads: usize,
+        context: &ReadContext<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let base = self.regions.books.entry(book.slot);
+        let most = self.header().stats_per_book as usize;
+        let mut heads = heads.min(most);
+        let mut tries = 0;
+        loop {
+            let before = self.read_u64(base + book::SEQ as u64)?;
+            fence(Ordering::Acquire);
+            buffer.resize(book::SIZE + heads * head::SIZE, 0);
+            self.read(base, buffer)?;
+            let used = (u32_at(buffer, book::USED) as usize).min(most);
+            if used > heads {
+                heads = used;
+                continue;
+            }
+            book.now = self.clock().now();
+            fence(Ordering::Acquire);
+            book.seq = self.read_u64(base + book::SEQ as u64)?;
+            if before == book.seq && before % 2 == 0 {
+                return Ok(());
+            }
+            tries += 1;
+            let all = context.repeats.fetch_add(1, Ordering::Relaxed);
+            // A process that has ended does not finish its update; one that is stopped may not
+            // for hours.
+            let ended = book.life != Life::Alive && before == book.seq;
+            if ended || tries >= BOOK_TRIES || all >= ALL_TRIES {
+                book.torn = book.life == Life::Alive;
+                return Ok(());
+            }
+            if tries > 50 {
+                std::thread::sleep(Duration::from_micros(50));
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+}

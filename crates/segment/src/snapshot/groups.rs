@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The groups: what the sessions counted that are no more.
+//!
+//! Concurrency contract. A process that merges a session changes its group while merge_active
+//! is set, and counts the merge before it clears that. The groups are read between two equal
+//! readings of both. A merge whose process was killed does not go on: then the journal says
+//! what the head in question held before, and how much of the slot had been moved.
+
+use super::context::ReadContext;
+use super::histograms::HistogramBuffers;
+use crate::book::{identity_of, Book, Head, NAMELESS};
+use crate::error::Error;
+use crate::layout::{self, book, entry, head, header, i32_at, journal, state, u32_at, u64_at};
+use crate::process;
+use crate::segment::Segment;
+use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long we wait for a merge to end before we look whether its process lives.
+const MERGE_PATIENCE: Duration = Duration::from_millis(20);
+/// How long we wait for a merge at all.
+const MERGE_LIMIT: Duration = Duration::from_millis(500);
+/// The groups, and the number of merges that they hold.
+pub(crate) struct Groups {
+    pub books: Vec<Book>,
+    pub merges: u64,
+    pub stuck: Option<Stuck>,
+}
+
+/// An interrupted merge: its process was killed.
+pub(crate) struct Stuck {
+    pub slot: u32,
+    undo: Option<Undo>,
+}
+
+/// The head that it was changing, and what that held before.
+pub(crate) struct Undo {
+    group: u32,
+    head: u32,
+    saved: [u8; head::SIZE],
+    hist: Vec<u64>,
+}
+
+impl Segment {
+    /// How many statistics of a slot have been moved to its group.
+    pub(crate) fn merged_of(&self, slot: u32) -> Result<u32, Error> {
+        let mut bytes = [0u8; 4];
+        let at = self.regions.entries.entry(slot) + entry::MERGED as u64;
+        self.read(at, &mut bytes)?;
+        Ok(u32_at(&bytes, 0))
+    }
+
+    /// The groups and the number of merges that they hold; `None`: merges came too fast.
+    pub(crate) fn read_groups(&self, context: &ReadContext<'_>) -> Result<Option<Groups>, Error> {
+        let begin = Instant::now();
+        loop {
+            let live = self.read_live()?;
+            let merges = u64_at(&live, header::MERGE_COUNT);
+            let active = u64_at(&live, header::MERGE_ACTIVE) != 0;
+            if active && !self.merge_is_interrupted(&live, begin.elapsed()) {
+                std::thread::sleep(Duration::from_micros(100));
+                continue;
+            }
+            let stuck = if active { Some(self.read_journal()?) } else { None };
+            let undo = stuck.as_ref().and_then(|s| s.undo.as_ref());
+            let books = self.read_group_books(context, undo)?;
+            fence(Ordering::Acquire);
+            let after = self.read_live()?;
+            if u64_at(&after, header::MERGE_COUNT) == merges
+                && (u64_at(&after, header::MERGE_ACTIVE) != 0) == active
+            {
+                return Ok(Some(Groups { books, merges, stuck }));
+            }
+            if begin.elapsed() > MERGE_LIMIT {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn merge_is_interrupted(&self, live: &[u8], waited: Duration) -> bool {
+        let holder = i32_at(live, header::MERGE_LOCK);
+        !self.is_of_this_boot()
+            || waited > MERGE_LIMIT
+            || (waited > MERGE_PATIENCE && self.pids_known && !process::exists(holder))
+    }
+
+    /// What an interrupted merge was changing.
+    fn read_journal(&self) -> Result<Stuck, Error> {
+        /// A head is being merged, and may be half changed.
+        const HEAD: u32 = 1;
+        let mut bytes = vec![0u8; journal::SIZE];
+        self.read(self.regions.journal.offset, &mut bytes)?;
+        let mut saved = [0u8; head::SIZE];
+        saved.copy_from_slice(&bytes[journal::SAVED..journal::SAVED + head::SIZE]);
+        let slot = u32_at(&bytes, journal::SLOT);
+        let mut undo = None;
+        if u32_at(&bytes, journal::ACTIVE) == HEAD && slot < self.header().slots {
+            // The first reserved word of the saved head: which of the slot's it adds.
+            let source = u64_at(&saved, head::RESERVED);
+            if u64::from(self.merged_of(slot)?) <= source {
+                undo = Some(Undo {
+                    group: u32_at(&bytes, journal::GROUP),
+                    head: u32_at(&bytes, journal::HEAD),
+                    saved,
+                    hist: (0..layout::HIST_BUCKETS)
+                        .map(|i| u64_at(&bytes, journal::HIST + 8 * i))
+                        .collect(),
+                });
+            }
+        }
+        Ok(Stuck { slot, undo })
+    }
+
+    fn read_group_books(
+        &self,
+        context: &ReadContext<'_>,
+        undo: Option<&Undo>,
+    ) -> Result<Vec<Book>, Error> {
+        let region = self.regions.entries;
+        let (slots, count) = (self.header().slots, self.header().groups);
+        let most = self.header().stats_per_book as usize;
+        let mut entries = vec![0u8; count as usize * region.stride as usize];
+        self.read(region.entry(slots), &mut entries)?;
+        let mut groups = Vec::new();
+        let mut buffer = Vec::new();
+        let mut buffers = HistogramBuffers::default();
+        for (index, bytes) in (slots..).zip(entries.chunks_exact(region.stride as usize)) {
+            if u32_at(bytes, entry::STATE) != state::GROUP {
+                continue;
+            }
+            let previous = context.previous.and_then(|p| {
+                let at = p.groups.binary_search_by_key(&index, |b| b.slot).ok()?;
+                p.groups.get(at)
+            });
+            let mut group = Book::of_entry(index, bytes);
+            group.identity = Arc::new(identity_of(bytes));
+            group.sessions = u64_at(bytes, entry::SESSIONS);
+            let base = self.regions.books.entry(index);
+            buffer.resize(book::SIZE, 0);
+            self.read(base, &mut buffer)?;
+            let call = |i| u64_at(&buffer, book::CALLS + 8 * i);
+            group.calls.extend((0..layout::CALLS).map(call));
+            let used = (u32_at(&buffer, book::USED) as usize).min(most);
+            buffer.resize(used * head::SIZE, 0);
+            self.read(base + book::SIZE as u64, &mut buffer)?;
+            let undone = undo.filter(|u| u.group == index).map(|u| (u.head as usize, u));
+            for (at, bytes) in buffer.chunks_exact(head::SIZE).enumerate() {
+                let stat = self.known_stat(u32_at(bytes, head::STAT)).unwrap_or(NAMELESS);
+                let saved = undone.filter(|(head, _)| *head == at).map(|(_, undo)| &undo.saved);
+                group.unnamed |= stat == NAMELESS;
+                group.heads.push(Head::of(saved.map_or(bytes, |s| s), stat));
+            }
+            let given = undone.map(|(head, undo)| (head, undo.hist.as_slice()));
+            self.read_histograms(&mut group, previous, given, &mut buffers)?;
+            groups.push(group);
+        }
+        Ok(groups)
+    }
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One consistent reading of a whole segment.
+//!
+//! Concurrency contract. Writers go on while we read, and are never held up. How one book
+//! is read is documented in `books`, how the groups are in `groups`.
+//!
+//! A session that ends is merged into its group. The whole counts it once: the slots are
+//! read first, then the groups, between two equal readings of the number of merges while no
+//! merge is active; then every slot that the log of merges names for the time since we began
+//! is dropped, because its group already holds it. A merge whose process was killed
+//! does not go on: then the journal gives the group back what it held before, and the slot goes
+//! without the statistics that had already been moved.
+//!
+//! A reset during the reading starts it again.
+
+mod books;
+mod context;
+mod groups;
+mod histograms;
+
+use crate::book::{Book, Life, NAMELESS};
+use crate::clock::{self, Clock};
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::layout::{entry, header, state, u32_at, u64_at};
+use crate::level::{resets_of_word, Level, LevelEnd};
+use crate::overflows::Overflows;
+use crate::process;
+use crate::segment::Segment;
+use crate::tranches::Tranches;
+use books::Buffers;
+use context::{Previous, ReadContext};
+use groups::Groups;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A consistent reading of a segment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// When it was complete, tick.
+    pub tick: u64,
+    /// When it was complete, ns since 1970.
+    pub realtime_ns: u64,
+    /// The clock as known then.
+    pub clock: Clock,
+    /// The level in force.
+    pub level: Level,
+    /// When and how it ends by itself.
+    pub level_end: Option<LevelEnd>,
+    /// Time at level locks or above since the last reset, ticks.
+    pub locks_ticks: u64,
+    /// How often everything was set to zero.
+    pub resets: u32,
+    /// When that last happened, tick.
+    pub reset_tick: u64,
+    /// Overflows so far.
+    pub overflows: Overflows,
+    /// Whether a process that found no slot still goes without.
+    pub refused_claims: bool,
+    /// Events ever begun.
+    pub event_count: u64,
+    /// Merges completed.
+    pub merges: u64,
+    /// The sessions, by slot.
+    pub books: Vec<Book>,
+    /// The groups of merged sessions, by index.
+    pub groups: Vec<Book>,
+    /// The names of the statistics.
+    pub directory: Arc<Directory>,
+    /// The names of the tranches of the locks that are held.
+    pub tranches: Arc<Tranches>,
+    /// Heads that name no statistic; what they hold is not shown.
+    pub nameless: u64,
+    /// An interrupted merge was found: its process was killed.
+    pub stuck_merge: bool,
+}
+
+impl Snapshot {
+    /// The book of a session.
+    pub fn book(&self, slot: u32, generation: u32) -> Option<&Book> {
+        let at = self.books.binary_search_by_key(&slot, |b| b.slot).ok()?;
+        self.books.get(at).filter(|b| b.generation == generation)
+    }
+}
+
+/// How often a whole snapshot is begun again before we give up.
+const RESTARTS: u32 = 20;
+/// Slots that a thread reads before it takes more.
+const BATCH: usize = 32;
+/// Slots in which nothing moves whose process is looked at more closely per snapshot.
+const LIVENESS_CHECKS: usize = 32;
+
+impl Segment {
+    /// Read the whole segment. Give the previous snapshot of this segment, if there is one:
+    /// only what has changed since is read, and the two share the rest.
+    pub fn snapshot(&mut self, previous: Option<&Snapshot>) -> Result<Snapshot, Error> {
+        if self.is_of_this_boot() {
+            self.clock.measure();
+        }
+        for attempt in 0..RESTARTS {
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if let Some(snapshot) = self.try_snapshot(previous)? {
+                return Ok(snapshot);
+            }
+        }
+        Err(Error::Unstable { path: self.path().to_path_buf(), tries: RESTARTS })
+    }
+
+    fn try_snapshot(&mut self, previous: Option<&Snapshot>) -> Result<Option<Snapshot>, Error> {
+        let live = self.read_live()?;
+        let word = u32_at(&live, header::LEVEL_WORD);
+        let resets = resets_of_word(word);
+        let merges_before = u64_at(&live, header::MERGE_COUNT);
+        // After a reset nothing of before is comparable, histograms in particular.
+        let comparable = previous.filter(|p| p.resets == resets);
+        let context = ReadContext {
+            previous: comparable.map(|p| Previous { books: &p.books, groups: &p.groups }),
+            resets,
+            reset_tick: u64_at(&live, header::RESET_TICK),
+            repeats: AtomicU32::new(0),
+        };
+        let entries = self.read_entries()?;
+        let mut books = self.read_slots(&entries, &context)?;
+        let merging = |slot: u32| {
+            let at = slot as usize * self.regions.entries.stride as usize;
+            u32_at(entries.get(at..).unwrap_or(&[]), entry::STATE) == state::MERGING
+        };
+        let Some(Groups { books: mut groups, merges, stuck }) = self.read_groups(&context)? else {
+            return Ok(None);
+        };
+        if let Some(stuck) = &stuck {
+            // What the interrupted merge has already moved is in the group now.
+            if let Some(book) = books.iter_mut().find(|b| b.slot == stuck.slot) {
+                if merging(book.slot) {
+                    let merged = self.merged_of(book.slot)? as usize;
+                    book.heads.drain(..merged.min(book.heads.len()));
+                    book.run_head = None;
+                }
+            }
+        }
+        let done = merges.wrapping_sub(merges_before);
+        let log = self.regions.merge_log;
+        if done > u64::from(log.count) {
+            return Ok(None);
+        }
+        if done > 0 {
+            let mut merged = HashSet::new();
+            for n in merges_before..merges {
+                let at = (n % u64::from(log.count)) as u32;
+                merged.insert(self.read_u64(log.entry(at))?);
+            }
+            books
+                .retain(|b| !merged.contains(&(u64::from(b.generation) << 32 | u64::from(b.slot))));
+        }
+        let tick = self.clock.now();
+        let locks_ticks = self.locks_ticks(tick)?;
+        let after = self.read_live()?;
+        let merges_after = u64_at(&after, header::MERGE_COUNT);
+        if resets_of_word(u32_at(&after, header::LEVEL_WORD)) != resets
+            || merges_after.wrapping_sub(merges_before) > u64::from(log.count)
+        {
+            return Ok(None);
+        }
+        self.entries_buffer = entries;
+        let nameless = self.name(&mut books)? + self.name(&mut groups)?;
+        self.check_liveness(&mut books, comparable);
+        self.name_tranches(books.iter().flat_map(|book| &book.holds).map(|hold| hold.tranche))?;
+        Ok(Some(Snapshot {
+            tick,
+            realtime_ns: clock::realtime_ns(),
+            clock: self.clock,
+            level: Level::of_word(word),
+            level_end: LevelEnd::of(&after),
+            locks_ticks,
+            resets,
+            reset_tick: context.reset_tick,
+            overflows: Overflows::of(&after),
+            refused_claims: u32_at(&after, header::REFUSED_CLAIMS) != 0,
+            event_count: u64_at(&after, header::EVENT_COUNT),
+            merges,
+            books,
+            groups,
+            directory: self.directory.clone(),
+            tranches: self.tranches.clone(),
+            nameless,
+            stuck_merge: stuck.is_some(),
+        }))
+    }
+
+    /// All entries, slots and groups, in one go.
+    fn read_entries(&mut self) -> Result<Vec<u8>, Error> {
+        let region = self.regions.entries;
+        let size = region.count as usize * region.stride as usize;
+        let mut entries = std::mem::take(&mut self.entries_buffer);
+        entries.resize(size, 0);
+        self.read(region.offset, &mut entries)?;
+        Ok(entries)
+    }
+
+    /// The books of all slots in use. With many of them, other threads do part of the work.
+    fn read_slots(&self, entries: &[u8], context: &ReadContext<'_>) -> Result<Vec<Book>, Error> {
+        let stride = self.regions.entries.stride as usize;
+        let used: Vec<(u32, &[u8])> = (0..self.header().slots)
+            .zip(entries.chunks_exact(stride))
+            .filter(|(_, bytes)| {
+                let state = u32_at(bytes, entry::STATE);
+                matches!(state, state::LIVE | state::RETIRED | state::MERGING)
+            })
+            .collect();
+        // Batches rather than halves: a thread that the machine holds up does less.
+        let batches: Vec<_> = used.chunks(BATCH).collect();
+        let next = AtomicUsize::new(0);
+        let work = || -> Result<Vec<(usize, Vec<Book>)>, Error> {
+            let mut buffers = Buffers::default();
+            let mut done = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(batch) = batches.get(number) else {
+                    return Ok(done);
+                };
+                let mut books = Vec::with_capacity(batch.len());
+                for (slot, bytes) in *batch {
+                    books.push(self.read_slot(*slot, bytes, context, &mut buffers)?);
+                }
+                done.push((number, books));
+            }
+        };
+        let mut done = std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (1..process::workers(used.len())).map(|_| scope.spawn(work)).collect();
+            let mut done = work()?;
+            for other in others {
+                // A panic of the worker is a panic of ours.
+                done.extend(other.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
+            }
+            Ok(done)
+        })?;
+        done.sort_unstable_by_key(|(number, _)| *number);
+        let mut books = Vec::with_capacity(used.len());
+        books.extend(done.into_iter().flat_map(|(_, books)| books));
+        Ok(books)
+    }
+
+    /// Give statistics that were met for the first time their numbers. Returns how many have
+    /// none.
+    fn name(&mut self, books: &mut [Book]) -> Result<u64, Error> {
+        let mut nameless = 0;
+        for book in books {
+            if book.unnamed {
+                for head in book.heads.iter_mut().filter(|h| h.stat == NAMELESS) {
+                    match self.stat(head.raw_stat)? {
+                        Some(id) => head.stat = id,
+                        None => nameless += 1,
+                    }
+                }
+            }
+            if book.seq % 2 == 1 {
+                book.settle_torn(&self.directory);
+            }
+        }
+        Ok(nameless)
+    }
+
+    /// A dead process may have left its number to another: look closer at a few of the slots
+    /// in which nothing moved, others each time.
+    fn check_liveness(&mut self, books: &mut [Book], previous: Option<&Snapshot>) {
+        if !self.pids_known {
+            return;
+        }
+        let count = books.len();
+        let mut checks = 0;
+        for _ in 0..count {
+            if checks == LIVENESS_CHECKS {
+                break;
+            }
+            self.liveness_turn = (self.liveness_turn + 1) % count;
+            let book = &mut books[self.liveness_turn];
+            let previous = previous.and_then(|p| p.book(book.slot, book.generation));
+            let Some(previous) = previous.filter(|p| p.seq == book.seq) else {
+                continue;
+            };
+            checks += 1;
+            if book.life == Life::Alive && !process::is_same(book.pid, book.claimed_boot_ns) {
+                book.life = Life::Dead;
+                book.run_until(previous.now);
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The text of a statement, and the texts that a segment's reader keeps. A text does not change as long
+//! as its entry has it, so each is read once.
+
+use crate::layout::{i32_at, statement, u32_at};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The text of a statement, constants replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What is kept of it, fit to be shown: lines and tabs as they are, other control
+    /// characters as question marks.
+    pub shown: Arc<str>,
+    /// Its bytes that are kept.
+    pub kept: u32,
+    /// Bytes of the whole text.
+    pub whole: u32,
+}
+
+impl Text {
+    /// Whether the whole text is longer.
+    pub fn is_cut(&self) -> bool {
+        self.whole > self.kept
+    }
+}
+
+/// Where the text of an entry lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TextLocation {
+    /// 1 + its first block; 0: it has none.
+    pub first: u32,
+    pub bytes: u32,
+    pub whole: u32,
+    pub encoding: i32,
+}
+
+impl TextLocation {
+    pub fn of(bytes: &[u8]) -> TextLocation {
+        TextLocation {
+            first: u32_at(bytes, statement::TEXT),
+            bytes: u32_at(bytes, statement::TEXT_BYTES),
+            whole: u32_at(bytes, statement::TEXT_WHOLE),
+            encoding: i32_at(bytes, statement::ENCODING),
+        }
+    }
+}
+
+/// Texts that have been read, by number of the entry.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Texts {
+    pub known: HashMap<u32, KnownText>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct KnownText {
+    pub born: u64,
+    pub at: TextLocation,
+    pub text: Text,
+}

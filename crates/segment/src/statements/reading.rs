@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One reading of all statements: the shared table and the caches of the slots together.
+
+use super::caches::{Owner, Rest, Working};
+use super::seqlock::Tries;
+use super::settle::Found;
+use super::sums::{self, RawPart, Sums};
+use crate::book::NAMELESS;
+use crate::clock::{self, Clock};
+use crate::directory::{Directory, Stat, StatKind};
+use crate::error::Error;
+use crate::layout::{entry, header, text_at, u32_at, u64_at};
+use crate::segment::Segment;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::account_ticks::AccountTicks;
+use super::figures::{InFlight, Statement};
+use super::key::StatementKey;
+use crate::statement_text::Text;
+
+/// All statements of a segment, as of nearly one instant.
+#[derive(Debug, Clone)]
+pub struct Statements {
+    pub(super) tick: u64,
+    pub(super) realtime_ns: u64,
+    pub(super) clock: Clock,
+    pub(super) directory: Arc<Directory>,
+    pub(super) statements: Vec<Statement>,
+    pub(super) by_key: HashMap<StatementKey, usize>,
+    pub(super) in_flight: Vec<InFlight>,
+    pub(super) capacity: u32,
+    pub(super) entries: u32,
+    pub(super) evicted: u64,
+    pub(super) dropped: u64,
+    pub(super) lost: u64,
+    pub(super) texts_cut: u64,
+    pub(super) paused: bool,
+    pub(super) torn: u32,
+    pub(super) databases: HashMap<u32, String>,
+    pub(super) users: HashMap<u32, String>,
+}
+
+impl Statements {
+    /// The statements, in no order; those of which nothing is counted, too.
+    pub fn statements(&self) -> &[Statement] {
+        &self.statements
+    }
+
+    /// One statement.
+    pub fn get(&self, key: &StatementKey) -> Option<&Statement> {
+        self.by_key.get(key).and_then(|&at| self.statements.get(at))
+    }
+
+    /// What each session works for now, by slot.
+    pub fn in_flight(&self) -> &[InFlight] {
+        &self.in_flight
+    }
+
+    /// What that session works for now.
+    pub fn in_flight_of(&self, slot: u32, generation: u32) -> Option<&InFlight> {
+        let at = self.in_flight.binary_search_by_key(&slot, |f| f.slot).ok()?;
+        self.in_flight.get(at).filter(|f| f.generation == generation)
+    }
+
+    /// When it was complete, tick.
+    pub fn tick(&self) -> u64 {
+        self.tick
+    }
+
+    /// When it was complete, ns since 1970.
+    pub fn realtime_ns(&self) -> u64 {
+        self.realtime_ns
+    }
+
+    /// The clock as known then.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The names of the accounts.
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// Statements that fit into the table.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Statements in the table.
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Statements that gave way to others, since the segment was made.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Counts that could not be flushed into the table, since the segment was made.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Statements left half changed by a process that died, since the segment was made.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Texts cut because their space was full, since the segment was made.
+    pub fn texts_cut(&self) -> u64 {
+        self.texts_cut
+    }
+
+    /// Whether sessions pause counting statements.
+    pub fn paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Statements that did not come to rest, their writers stopped or killed in the middle of
+    /// a change, and were read as they are.
+    pub fn torn(&self) -> u32 {
+        self.torn
+    }
+
+    /// The name of a database, as a session reported it.
+    pub fn database(&self, id: u32) -> Option<&str> {
+        self.databases.get(&id).map(String::as_str)
+    }
+
+    /// The name of a user, as a session reported it.
+    pub fn user(&self, id: u32) -> Option<&str> {
+        self.users.get(&id).map(String::as_str)
+    }
+}
+
+/// Slots that may hold statements, and the names that all slots and groups tell.
+#[derive(Default)]
+struct Owners {
+    owners: Vec<Owner>,
+    databases: HashMap<u32, String>,
+    users: HashMap<u32, String>,
+}
+
+impl Owners {
+    fn learn(&mut self, bytes: &[u8]) {
+        if u32_at(bytes, entry::IDENTITY_SEQ) % 2 == 1 {
+            return;
+        }
+        let names = [
+            (&mut self.databases, entry::DATABASE_ID, entry::DATABASE),
+            (&mut self.users, entry::USER_ID, entry::USER),
+        ];
+        for (known, id, name) in names {
+            let id = u32_at(bytes, id);
+            if id != 0 && !known.contains_key(&id) && bytes[name] != 0 {
+                known.insert(id, text_at(bytes, name, 64));
+            }
+        }
+    }
+}
+
+impl Segment {
+    /// Read all statements; `None`: the segment keeps none.
+    pub fn statements(&mut self) -> Result<Option<Statements>, Error> {
+        let Some(regions) = self.regions.statements else {
+            return Ok(None);
+        };
+        if self.is_of_this_boot() {
+            self.clock.measure();
+        }
+        let tries = Tries::new(self.is_of_this_boot());
+        let Owners { owners, databases, users } = self.read_owners()?;
+        let (mut found, working) = self.read_found(&regions, &owners, &tries)?;
+        let tick = self.clock.now();
+        let live = self.read_live()?;
+        let entries = found.values().filter(|f| f.entry.is_some()).count() as u32;
+        let mut texts =
+            self.read_texts(&regions, found.values().filter_map(|f| f.entry.as_ref()))?;
+
+        let second = 1.0 / self.clock.ticks_per_second();
+        let mut statements = Vec::with_capacity(found.len());
+        for (key, found) in found.drain() {
+            let text = found.entry.as_ref().and_then(|entry| texts.remove(&entry.number));
+            statements.push(self.statement(key, found, text, second)?);
+        }
+        let by_key = statements.iter().enumerate().map(|(at, s)| (s.key, at)).collect();
+        let in_flight = working.into_iter().map(|working| self.in_flight(working, second));
+        let in_flight = in_flight.collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(Statements {
+            tick,
+            realtime_ns: clock::realtime_ns(),
+            clock: self.clock,
+            directory: self.directory.clone(),
+            statements,
+            by_key,
+            in_flight,
+            capacity: regions.table.count,
+            entries,
+            evicted: u64_at(&live, header::STATEMENTS_EVICTED),
+            dropped: u64_at(&live, header::STATEMENTS_DROPPED),
+            lost: u64_at(&live, header::STATEMENTS_LOST),
+            texts_cut: u64_at(&live, header::TEXTS_CUT),
+            paused: u32_at(&live, header::PAUSE) & 1 != 0,
+            torn: tries.torn(),
+            databases,
+            users,
+        }))
+    }
+
+    fn read_owners(&self) -> Result<Owners, Error> {
+        let mut all = Owners::default();
+        let slots = self.header().slots;
+        self.each_entry(self.regions.entries, entry::SIZE, |index, bytes| {
+            all.learn(bytes);
+            if index < slots {
+                all.owners.push(Owner::of(index, bytes));
+            }
+        })?;
+        all.owners.retain(|owner| owner.local_entries > 0);
+        Ok(all)
+    }
+
+    fn statement(
+        &mut self,
+        key: StatementKey,
+        found: Found,
+        text: Option<Text>,
+        second: f64,
+    ) -> Result<Statement, Error> {
+        let mut sums = Sums::default();
+        let mut raw: Vec<RawPart> = Vec::new();
+        let mut born = 0;
+        if let Some(entry) = found.entry {
+            born = entry.born;
+            sums = entry.sums;
+            raw = entry.parts;
+        }
+        for copy in found.cached {
+            sums.add(&copy.sums);
+            copy.parts.into_iter().for_each(|part| sums::add_part(&mut raw, part));
+        }
+        Ok(Statement { key, text, born, parts: self.name_parts(&raw)?, sums, second })
+    }
+
+    fn in_flight(&mut self, working: Working, second: f64) -> Result<InFlight, Error> {
+        let Rest { pending, between, running } = working.rest;
+        let mut raw = working.parts;
+        pending.into_iter().chain(running).for_each(|part| sums::add_part(&mut raw, part));
+        let mut parts = self.name_parts(&raw)?;
+        let running = running.map_or(Ok(None), |part| self.stat(part.stat))?;
+        let phase = running.and_then(|id| self.directory.get(id)).map(|s| s.phase().clone());
+        if let Some(phase) = phase.filter(|_| between > 0) {
+            let name = format!("{phase}::cpu");
+            let cpu = Stat::new(name, StatKind::Account, "ticks".to_string());
+            let stat = Directory::intern(&mut self.directory, cpu);
+            add_named(&mut parts, AccountTicks { stat, count: 0, ticks: between });
+        }
+        Ok(InFlight {
+            slot: working.slot,
+            generation: working.generation,
+            pid: working.pid,
+            key: working.key,
+            age_seconds: working.now.saturating_sub(working.begun) as f64 * second,
+            parts,
+            second,
+        })
+    }
+
+    /// Parts by our numbers. The same name may stand twice in the file; what has none keeps
+    /// its time, without a name.
+    fn name_parts(&mut self, raw: &[RawPart]) -> Result<Vec<AccountTicks>, Error> {
+        let mut parts: Vec<AccountTicks> = Vec::with_capacity(raw.len());
+        for part in raw {
+            let stat = self.stat(part.stat)?.unwrap_or(NAMELESS);
+            add_named(&mut parts, AccountTicks { stat, count: part.count, ticks: part.ticks });
+        }
+        Ok(parts)
+    }
+}
+
+fn add_named(parts: &mut Vec<AccountTicks>, more: AccountTicks) {
+    match parts.iter_mut().find(|part| part.stat == more.stat) {
+        Some(part) => {
+            part.count = part.count.saturating_add(more.count);
+            part.ticks = part.ticks.saturating_add(more.ticks);
+        }
+        None => parts.push(more),
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Count, time and extremes in seconds, as rows show them.
+
+use crate::clock::ClockInfo;
+use crate::total::Total;
+use serde::Serialize;
+
+/// Count, time and extremes of something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Timing {
+    /// How many ended.
+    pub count: u64,
+    /// Their time; of accounts, the time in the interval.
+    pub seconds: f64,
+    /// `seconds / count`; `None` without a count.
+    pub mean_seconds: Option<f64>,
+    /// The shortest that ended; `None` where it is not known.
+    pub min_seconds: Option<f64>,
+    /// The longest that ended; of accounts also what is running still; `None` where it is
+    /// not known, as of `cpu`, of which no histogram is kept.
+    pub max_seconds: Option<f64>,
+    /// The median of what ended, within 6.25 %.
+    pub p50_seconds: Option<f64>,
+    /// The 99th percentile of what ended, within 6.25 %.
+    pub p99_seconds: Option<f64>,
+}
+
+impl Timing {
+    pub(crate) fn of(total: &Total, clock: &ClockInfo) -> Timing {
+        Timing::with(total, |ticks| clock.seconds(ticks))
+    }
+
+    pub(crate) fn with(total: &Total, seconds: impl Fn(u64) -> f64) -> Timing {
+        let sum = seconds(total.change.total);
+        Timing {
+            count: total.change.count,
+            seconds: sum,
+            mean_seconds: (total.change.count > 0).then(|| sum / total.change.count as f64),
+            min_seconds: total.change.min.known().map(&seconds),
+            max_seconds: total.change.max.known().map(&seconds),
+            p50_seconds: total.quantile(0.50).map(&seconds),
+            p99_seconds: total.quantile(0.99).map(&seconds),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What one statistic did in an interval: count, sum, extremes, histogram.
+
+use crate::directory::StatKind;
+use crate::histogram::Histogram;
+use crate::layout::bucket_middle;
+use std::borrow::Cow;
+
+/// What one statistic did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Events that ended.
+    pub count: u64,
+    /// Of accounts: ticks of the interval. Otherwise the sum of what ended.
+    pub total: u64,
+    /// The minimum of what ended. Exact when it is the lowest ever or was the only one, else
+    /// the middle of its bucket (6.25 %).
+    pub min: Extreme,
+    /// The maximum of what ended, known as well as `min`; of an account also what is
+    /// running still, as long as it has lasted so far.
+    pub max: Extreme,
+    /// Bytes that these events moved.
+    pub amount: u64,
+    /// How many of them went on where the one before had ended.
+    pub follows: u64,
+}
+
+/// The minimum or the maximum of some values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Extreme {
+    /// There are no values.
+    #[default]
+    None,
+    /// There are, and their extreme is not known: a statistic that keeps no histogram, in an
+    /// interval without a new record.
+    Unknown,
+    /// It is this.
+    Of(u64),
+}
+
+impl Extreme {
+    /// It, where it is known.
+    pub fn known(self) -> Option<u64> {
+        match self {
+            Extreme::Of(value) => Some(value),
+            Extreme::None | Extreme::Unknown => None,
+        }
+    }
+
+    pub(crate) fn join(self, other: Extreme, better: fn(u64, u64) -> u64) -> Extreme {
+        match (self, other) {
+            (Extreme::None, one) | (one, Extreme::None) => one,
+            (Extreme::Of(a), Extreme::Of(b)) => Extreme::Of(better(a, b)),
+            _ => Extreme::Unknown,
+        }
+    }
+}
+
+impl Change {
+    /// Whether nothing happened.
+    pub fn is_zero(&self) -> bool {
+        self.count == 0 && self.total == 0
+    }
+
+    pub(crate) fn add(&mut self, other: &Change) {
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total.saturating_add(other.total);
+        self.min = self.min.join(other.min, u64::min);
+        self.max = self.max.join(other.max, u64::max);
+        self.amount = self.amount.saturating_add(other.amount);
+        self.follows = self.follows.saturating_add(other.follows);
+    }
+}
+
+/// What one statistic did in all sessions together.
+#[derive(Debug, Clone, Default)]
+pub struct Total {
+    /// Count, sum and extremes.
+    pub change: Change,
+    /// The histogram of what ended.
+    pub histogram: Histogram,
+}
+
+impl Total {
+    /// A quantile of what ended, in ticks. `None` where the histogram falls far short of the
+    /// count: its writers keep none, or only some of them do.
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        if self.histogram.count() < self.change.count / 2 {
+            return None;
+        }
+        let min = self.change.min.known().unwrap_or(0);
+        let max = self.change.max.known().unwrap_or(u64::MAX);
+        self.histogram.quantile(q, min, max)
+    }
+
+    /// The same in the ticks of a clock that has `ratio` times as many. Nearly equal clocks,
+    /// as one that has been measured again, keep the buckets as they are.
+    pub(crate) fn rescaled(&self, ratio: f64, kind: StatKind) -> Cow<'_, Total> {
+        if ratio == 1.0 || kind == StatKind::Value {
+            return Cow::Borrowed(self);
+        }
+        let ticks = |n| scaled(n, ratio);
+        let extreme = |it| match it {
+            Extreme::Of(n) => Extreme::Of(ticks(n)),
+            other => other,
+        };
+        let histogram = if (ratio - 1.0).abs() < 0.01 {
+            self.histogram.clone()
+        } else {
+            self.histogram.rescaled(ratio)
+        };
+        let change = &self.change;
+        let change = Change {
+            total: ticks(change.total),
+            min: extreme(change.min),
+            max: extreme(change.max),
+            ..*change
+        };
+        Cow::Owned(Total { change, histogram })
+    }
+
+    /// Add another one.
+    pub fn merge(&mut self, other: &Total) {
+        self.change.add(&other.change);
+        self.histogram.merge(&other.histogram);
+    }
+}
+
+/// A number of ticks in those of another clock.
+pub(crate) fn scaled(ticks: u64, ratio: f64) -> u64 {
+    if ratio == 1.0 {
+        ticks
+    } else {
+        (ticks as f64 * ratio).round() as u64
+    }
+}
+
+/// Minimum and maximum of what was counted, given the lowest and highest bucket in which the
+/// histogram grew and the extremes since ever at the end and, if there was anything, at the
+/// beginning. A new record is exact.
+pub(crate) fn extremes(
+    growth: (Option<usize>, Option<usize>),
+    now: (u64, u64),
+    then: Option<(u64, u64)>,
+) -> (Extreme, Extreme) {
+    let within = |b: usize| Extreme::Of(bucket_middle(b).min(now.1).max(now.0.min(now.1)));
+    let min = match then {
+        Some((min, _)) if now.0 >= min => growth.0.map_or(Extreme::Unknown, within),
+        _ => Extreme::Of(now.0),
+    };
+    let max = match then {
+        Some((_, max)) if now.1 <= max => growth.1.map_or(Extreme::Unknown, within),
+        _ => Extreme::Of(now.1),
+    };
+    (min, max)
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What kind of doing or waiting an account is of.
+//!
+//! The writer decides it when a name enters the directory (`pg_tally/account_class.c`), and the
+//! directory entry holds it. Where only a name is known, as in a recording or in the segment of an
+//! older writer, [`WaitClass::of_name`] decides it likewise.
+
+use serde::Serialize;
+
+/// The class of an account, by its type of wait event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitClass {
+    /// It computed, or wanted to.
+    Cpu,
+    /// It read or wrote files.
+    Io,
+    /// It waited for a heavyweight lock.
+    Lock,
+    /// It waited for a lightweight lock.
+    Lwlock,
+    /// It waited for its client.
+    Client,
+    /// It waited for another process of the server.
+    Ipc,
+    /// It waited for anything else.
+    Other,
+    /// It slept for a set time.
+    Timeout,
+    /// The idle main loop of a background process.
+    Activity,
+    /// It waited for another session's pin of a buffer.
+    BufferPin,
+    /// It waited in the code of an extension.
+    Extension,
+}
+
+/// Of calls that may block and that the server does not announce ("Call:open"): those that are no
+/// operations on files.
+const OTHER_CALLS: [&str; 11] = [
+    "commit_delay",
+    "epoll_wait",
+    "getaddrinfo",
+    "getnameinfo",
+    "ldap_",
+    "pam_",
+    "pclose",
+    "popen",
+    "select",
+    "sem_wait",
+    "system",
+];
+
+impl WaitClass {
+    /// The classes that shares of time are shown by: [`WaitClass::shown_as`] gives one of them.
+    pub const ALL: [WaitClass; 7] = [
+        WaitClass::Cpu,
+        WaitClass::Io,
+        WaitClass::Lock,
+        WaitClass::Lwlock,
+        WaitClass::Client,
+        WaitClass::Ipc,
+        WaitClass::Other,
+    ];
+
+    /// The class in a directory entry; `None` where its writer did not know classes.
+    pub(crate) fn of_entry(class: u8) -> Option<WaitClass> {
+        Some(match class {
+            0 => return None,
+            1 => WaitClass::Cpu,
+            2 => WaitClass::Io,
+            3 => WaitClass::Lock,
+            4 => WaitClass::Lwlock,
+            5 => WaitClass::Client,
+            6 => WaitClass::Ipc,
+            7 => WaitClass::Timeout,
+            8 => WaitClass::Activity,
+            9 => WaitClass::BufferPin,
+            10 => WaitClass::Extension,
+            _ => WaitClass::Other,
+        })
+    }
+
+    /// The class of an activity of which only the name is known: "cpu", "IO:DataFileRead", ...
+    pub fn of_name(activity: &str) -> WaitClass {
+        let (kind, call) = activity.split_once(':').unwrap_or((activity, ""));
+        match kind {
+            "cpu" => WaitClass::Cpu,
+            "IO" => WaitClass::Io,
+            "Lock" => WaitClass::Lock,
+            "LWLock" => WaitClass::Lwlock,
+            "Client" => WaitClass::Client,
+            "IPC" => WaitClass::Ipc,
+            "Timeout" => WaitClass::Timeout,
+            "Activity" => WaitClass::Activity,
+            "BufferPin" => WaitClass::BufferPin,
+            "Extension" => WaitClass::Extension,
+            "Call" if !OTHER_CALLS.iter().any(|other| call.starts_with(other)) => WaitClass::Io,
+            _ => WaitClass::Other,
+        }
+    }
+
+    /// The one of [`WaitClass::ALL`] that its time is added to.
+    pub fn shown_as(self) -> WaitClass {
+        match self {
+            WaitClass::Timeout
+            | WaitClass::Activity
+            | WaitClass::BufferPin
+            | WaitClass::Extension => WaitClass::Other,
+            one => one,
+        }
+    }
+
+    /// The name of [`WaitClass::shown_as`]: "cpu", "io", ...
+    pub fn name(self) -> &'static str {
+        match self.shown_as() {
+            WaitClass::Cpu => "cpu",
+            WaitClass::Io => "io",
+            WaitClass::Lock => "lock",
+            WaitClass::Lwlock => "lwlock",
+            WaitClass::Client => "client",
+            WaitClass::Ipc => "ipc",
+            _ => "other",
+        }
+    }
+}
+
+impl Serialize for WaitClass {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_on_files_is_io_and_every_other_call_is_not() {
+        assert_eq!(WaitClass::of_name("Call:open"), WaitClass::Io);
+        assert_eq!(WaitClass::of_name("Call:sem_wait"), WaitClass::Other);
+        assert_eq!(WaitClass::of_name("cpu"), WaitClass::Cpu);
+        assert_eq!(WaitClass::of_name("uninstrumented"), WaitClass::Other);
+    }
+
+    #[test]
+    fn classes_without_a_share_of_their_own_are_shown_as_other() {
+        for class in (1..=11).filter_map(WaitClass::of_entry) {
+            assert!(WaitClass::ALL.contains(&class.shown_as()), "{class:?}");
+        }
+        assert_eq!(WaitClass::of_entry(0), None);
+        assert_eq!(WaitClass::of_entry(7).map(WaitClass::name), Some("other"));
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! One ratio less another of which it is independent: B. L. Welch, Biometrika 34 (1947).
+
+use super::ratio::Known;
+use super::{t_quantile, t_two_sided, Ratio};
+
+/// Of sums of many figures, the share that is not known for rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// How two ratios differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Difference {
+    /// The second less the first.
+    pub change: f64,
+    /// Half the width of its 95 % interval; `None` where chance is not known.
+    pub half_width: Option<f64>,
+    /// Probability of a change at least as great by chance alone.
+    pub p: Option<f64>,
+}
+
+impl Difference {
+    /// `b` less `a`.
+    pub fn of(a: &Ratio, b: &Ratio) -> Difference {
+        let (change, size) = (b.value - a.value, a.value.abs().max(b.value.abs()));
+        let (Some(a), Some(b)) = (a.known, b.known) else {
+            return Difference { change, half_width: None, p: None };
+        };
+        let error = a.error.hypot(b.error);
+        // What does not vary differs by rounding all the same.
+        let rounding = ROUNDING * size;
+        if error <= rounding {
+            let p = if change.abs() <= rounding { 1.0 } else { 0.0 };
+            return Difference { change, half_width: Some(error), p: Some(p) };
+        }
+        let part = |known: &Known| (known.error / error).powi(4) / known.freedom;
+        let freedom = 1.0 / (part(&a) + part(&b));
+        Difference {
+            change,
+            half_width: Some(error * t_quantile(0.975, freedom)),
+            p: Some(t_two_sided(change / error, freedom)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::Normal;
+
+    const Q: f64 = 0.01;
+
+    #[test]
+    fn a_trend_that_goes_on_is_no_difference_of_its_halves() {
+        let mut dice = Normal(3);
+        let mut half = |from: f64| {
+            let what: Vec<f64> =
+                (0..32).map(|i| 10.0 + (from + f64::from(i)) * 0.1 + dice.next()).collect();
+            Ratio::of(&what, &[1.0; 32]).unwrap()
+        };
+        let (first, second) = (half(0.0), half(32.0));
+        assert!(Difference::of(&first, &second).p.unwrap() > Q);
+    }
+
+    #[test]
+    fn a_change_beyond_the_noise_is_found_at_its_size() {
+        let mut dice = Normal(9);
+        let mut side = |mean: f64| {
+            let what: Vec<f64> = (0..30).map(|_| mean + dice.next()).collect();
+            Ratio::of(&what, &[1.0; 30]).unwrap()
+        };
+        let found = Difference::of(&side(10.0), &side(12.0));
+        let half_width = found.half_width.unwrap();
+        assert!((found.change - 2.0).abs() < half_width && half_width < 1.2, "{found:?}");
+        assert!(found.p.unwrap() < 1e-3, "{found:?}");
+    }
+
+    #[test]
+    fn half_widths_cover_the_truth_as_often_as_they_say() {
+        let mut dice = Normal(11);
+        let mut side = || {
+            let what: Vec<f64> = (0..30).map(|_| dice.next()).collect();
+            Ratio::of(&what, &[1.0; 30]).unwrap()
+        };
+        let covered = (0..1000)
+            .map(|_| Difference::of(&side(), &side()))
+            .filter(|it| it.change.abs() <= it.half_width.unwrap())
+            .count();
+        // More than 95 %, since the widest of some intervals is taken.
+        assert!((950..=999).contains(&covered), "{covered} of 1000");
+    }
+
+    #[test]
+    fn what_does_not_vary_differs_by_more_than_rounding_or_not_at_all() {
+        let side = |each: f64| {
+            let by: Vec<f64> = (0..30).map(|i| 900.0 + f64::from(i * 37 % 11)).collect();
+            let what: Vec<f64> = by.iter().map(|n| n * each).collect();
+            Ratio::of(&what, &by).unwrap()
+        };
+        assert_eq!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-15))).p, Some(1.0));
+        assert!(Difference::of(&side(0.1), &side(0.1 * (1.0 + 1e-9))).p.unwrap() < 1e-6);
+    }
+
+    #[test]
+    fn too_few_blocks_tell_no_noise() {
+        let few = Ratio::of(&[1.0; 7], &[1.0; 7]).unwrap();
+        let found = Difference::of(&few, &few);
+        assert_eq!((found.half_width, found.p), (None, None));
+    }
+}

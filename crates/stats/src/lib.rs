@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: PostgreSQL
+
+//! What chance can do: the one room from which costs, studies, reports and comparisons take their
+//! half-widths and their tests.
+
+mod correlation;
+mod difference;
+mod estimate;
+mod family;
+mod rank;
+mod ratio;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulation;
+mod student;
+
+pub use correlation::lag_one;
+pub use difference::Difference;
+pub use estimate::{Estimate, FEWEST_ROUNDS};
+pub use family::{discoveries, holm};
+pub use ratio::{Ratio, FEWEST};
+pub use student::{normal_two_sided, t_quantile, t_two_sided};

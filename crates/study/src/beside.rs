@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A command that runs beside us, in a process group of its own, with its output in a file. It ends
+//! when the value is dropped, or this process ends, and all that it has started with it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{kill_process_group, Pid, Signal};
+use scratch::Undo;
+
+use error::Error;
+
+/// Ends a process group, unless it was told that there is none any more.
+const END: &str = r#"
+[ -n "$lines" ] && exit
+kill -TERM "-$1" && sleep 1 && kill -KILL "-$1"
+"#;
+
+/// How long one may take to end when it is asked to.
+const PATIENCE: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(10);
+
+/// A command in progress.
+#[derive(Debug)]
+pub struct Beside {
+    program: String,
+    child: Child,
+    output: File,
+    ended: Option<ExitStatus>,
+    undo: Undo,
+}
+
+impl Beside {
+    /// Start it. The error of a program that does not exist is [`std::io::ErrorKind::NotFound`].
+    pub fn start(program: &str, mut command: Command) -> std::io::Result<Self> {
+        // Without a name: it goes when nobody has it any more.
+        let output = tempfile::tempfile()?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output.try_clone()?)
+            .process_group(0)
+            .spawn()?;
+        match Undo::start(END, &[OsStr::new(&child.id().to_string())]) {
+            Ok(undo) => Ok(Self { program: program.into(), child, output, ended: None, undo }),
+            Err(why) => {
+                child.kill()?;
+                child.wait()?;
+                Err(std::io::Error::other(why))
+            }
+        }
+    }
+
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it still runs.
+    pub fn running(&mut self) -> bool {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten();
+        }
+        self.ended.is_none()
+    }
+
+    /// Whether it ended without an error; false while it runs.
+    pub fn succeeded(&mut self) -> bool {
+        !self.running() && self.ended.is_some_and(|status| status.success())
+    }
+
+    /// What it has printed so far.
+    pub fn output(&self) -> String {
+        let length = self.output.metadata().map_or(0, |meta| meta.len());
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        let read = self.output.read_at(&mut bytes, 0).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    }
+
+    /// Its last words.
+    pub fn last_lines(&self, lines: usize) -> String {
+        last_lines(&self.output(), lines)
+    }
+
+    /// Ask it to end and wait for that; then its output is complete.
+    pub fn stop(&mut self, signal: Signal) -> Result<String, Error> {
+        if self.running() {
+            self.signal(signal);
+            let began = Instant::now();
+            while self.running() {
+                if began.elapsed() > PATIENCE {
+                    self.signal(Signal::KILL);
+                    return Err(Error::Failed(format!(
+                        "{} does not end when asked to; its last words:\n{}",
+                        self.program,
+                        self.last_lines(5)
+                    )));
+                }
+                std::thread::sleep(POLL);
+            }
+        }
+        Ok(self.output())
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if self.running() {
+            self.signal(Signal::TERM);
+            let began = Instant::now();
+            while self.running() && began.elapsed() < Duration::from_secs(2) {
+                std::thread::sleep(POLL);
+            }
+        }
+        // Also what it has left behind in its group.
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+        self.undo.send_line("ended");
+    }
+}
+
+/// The last lines of a text.
+pub fn last_lines(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// The number on the last line whose first word is `word`.
+pub fn number_of(output: &str, word: &str) -> Option<f64> {
+    output.lines().rev().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        (words.next()?.trim_end_matches([':', '=']) == word)
+            .then(|| words.find_map(|number| number.parse().ok()))?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Beside {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Beside::start("sh", command).unwrap()
+    }
+
+    #[test]
+    fn what_is_asked_to_end_may_still_say_something() {
+        // What is caught here is not ignored there, though who started us may have ignored it.
+        let caught = std::sync::Arc::default();
+        signal_hook::flag::register(signal_hook::consts::SIGINT, caught).unwrap();
+        let mut beside =
+            shell("trap 'echo held 42; exit 0' INT; echo begun; while :; do sleep 0.05; done");
+        while !beside.output().contains("begun") {
+            std::thread::sleep(POLL);
+        }
+        assert!(beside.running());
+        let output = beside.stop(Signal::INT).unwrap();
+        assert_eq!(number_of(&output, "held"), Some(42.0));
+        assert!(beside.succeeded());
+    }
+
+    #[test]
+    fn dropping_it_ends_all_of_its_group() {
+        let beside = shell("sleep 60 & echo $!; wait");
+        while beside.output().is_empty() {
+            std::thread::sleep(POLL);
+        }
+        let sleeper: u32 = beside.output().trim().parse().unwrap();
+        drop(beside);
+        let began = Instant::now();
+        while scratch::alive(sleeper) {
+            assert!(began.elapsed() < PATIENCE);
+            std::thread::sleep(POLL);
+        }
+    }
+
+    #[test]
+    fn the_last_line_of_a_name_counts() {
+        let text = "held 1\nheldx 7\nheld: 2\nwait = 3 ms\n";
+        assert_eq!(number_of(text, "held"), Some(2.0));
+        assert_eq!(number_of(text, "wait"), Some(3.0));
+        assert_eq!(number_of(text, "none"), None);
+        assert_eq!(last_lines(text, 1), "wait = 3 ms");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_told_apart() {
+        let error = Beside::start("x", Command::new("/no/such/program")).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The pictures that a study ends in.
+
+use super::answer::Answer;
+use super::cell::Cell;
+use super::file::{Chart, ChartKind, Read, Show};
+use super::plan::{Plan, Point};
+use super::svg::{bars, lines, Bar, Line, Spot};
+
+/// A finished picture.
+#[derive(Debug, Clone)]
+pub struct Drawn {
+    pub title: String,
+    pub svg: String,
+    pub caption: String,
+}
+
+/// All pictures of a study.
+pub fn of(plan: &Plan, cells: &[Cell], answer: &Answer) -> Vec<Drawn> {
+    let painter = Painter { plan, cells, answer };
+    plan.study.charts.iter().filter_map(|chart| painter.draw(chart)).collect()
+}
+
+struct Painter<'a> {
+    plan: &'a Plan,
+    cells: &'a [Cell],
+    answer: &'a Answer,
+}
+
+impl Painter<'_> {
+    fn draw(&self, chart: &Chart) -> Option<Drawn> {
+        let reads: Vec<&Read> =
+            chart.reads.iter().filter_map(|name| self.plan.study.read(name)).collect();
+        let title = chart.title.clone().unwrap_or_else(|| {
+            reads.iter().map(|read| read.heading()).collect::<Vec<_>>().join("; ")
+        });
+        let (svg, caption) = match chart.kind {
+            ChartKind::Lines => self.over_points(&title, chart, &reads)?,
+            ChartKind::Bars => self.bars(&title, chart, &reads)?,
+            ChartKind::Stack => self.stack(&title, chart, &reads)?,
+            ChartKind::Series => self.series(&title, chart, &reads)?,
+        };
+        Some(Drawn { title, svg, caption })
+    }
+
+    /// Arms of a chart that have cells: name, title and colour.
+    fn arms(&self, chart: &Chart) -> Vec<(&str, &str, usize)> {
+        let has = |name: &str| self.answer.figures.iter().any(|figure| figure.arm == name);
+        let wanted =
+            |name: &str| chart.arms.as_ref().is_none_or(|arms| arms.iter().any(|arm| arm == name));
+        self.answer
+            .arms
+            .iter()
+            .enumerate()
+            .filter(|(_, arm)| has(&arm.name) && wanted(&arm.name))
+            .map(|(at, arm)| (arm.name.as_str(), arm.title.as_str(), at))
+            .collect()
+    }
+
+    /// A read as the chart shows it.
+    fn figure(&self, chart: &Chart, arm: &str, point: &Point, read: &str) -> Option<(f64, f64)> {
+        let figure = self.answer.figure(arm, point, read)?;
+        if chart.show == Show::Value {
+            return Some((figure.mean, figure.half_width.unwrap_or(0.0)));
+        }
+        if let Some(found) = self.answer.comparison(arm, point, read) {
+            return Some((100.0 + found.percent, found.half_width));
+        }
+        let base = self.answer.figure(&self.answer.base, point, read)?.mean;
+        (base != 0.0).then(|| (100.0 * figure.mean / base, 0.0))
+    }
+
+    fn over_points(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+        let arms = self.arms(chart);
+        let mut all = Vec::new();
+        for (number, read) in reads.iter().enumerate() {
+            for (arm, arm_title, colour) in &arms {
+                let spots: Vec<Spot> = self
+                    .plan
+                    .points
+                    .iter()
+                    .filter_map(|point| {
+                        let (y, half) = self.figure(chart, arm, point, &read.name)?;
+                        Some(Spot { x: point.place(), y, half })
+                    })
+                    .collect();
+                let name = match (reads.len(), arms.len()) {
+                    (1, _) => arm_title.to_string(),
+                    (_, 1) => read.title().to_string(),
+                    _ => format!("{arm_title}: {}", read.title()),
+                };
+                let colour = if arms.len() > 1 { *colour } else { number };
+                all.push(Line { name, spots, smooth: false, colour });
+                all.extend(self.curve(arm, &read.name, colour + 1));
+            }
+        }
+        let ticks: Vec<f64> = self.plan.points.iter().map(Point::place).collect();
+        let axis = if self.plan.study.workload.rates.is_some() { "rate, 1/s" } else { "clients" };
+        all.iter()
+            .any(|line| !line.spots.is_empty())
+            .then(|| (lines(title, &all, &ticks, axis, &[]), "95 % intervals of the mean".into()))
+    }
+
+    /// The curve through an arm's read, if the study has one fitted.
+    fn curve(&self, arm: &str, read: &str, colour: usize) -> Option<Line> {
+        let found = self.answer.fits.iter().find(|fit| fit.arm == arm && fit.read == read)?;
+        let most = self.plan.points.iter().map(Point::place).fold(1.0, f64::max);
+        let spots = (0..=100)
+            .map(|at| 1.0 + (most - 1.0) * f64::from(at) / 100.0)
+            .map(|x| Spot { x, y: found.fit.throughput(x), half: 0.0 })
+            .collect();
+        let knee = found.fit.knee.as_ref().map_or(String::new(), |knee| {
+            let high = knee.high.map_or("no end".into(), |high| format!("{high:.0}"));
+            format!(", knee at {:.0} ({:.0} .. {high})", knee.value, knee.low)
+        });
+        Some(Line { name: format!("fitted{knee}"), spots, smooth: true, colour })
+    }
+
+    /// The points that bars are of: the one that is asked for, or the last.
+    fn point(&self, chart: &Chart) -> Option<&Point> {
+        let wanted = |point: &&Point| chart.clients.is_none_or(|place| point.place() == place);
+        self.plan.points.iter().rev().find(wanted)
+    }
+
+    fn caption(&self, point: &Point) -> String {
+        match self.plan.points.len() {
+            1 => String::new(),
+            _ => format!("at {} clients", point.label()),
+        }
+    }
+
+    fn bars(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+        let (read, point) = (reads.first()?, self.point(chart)?);
+        let all: Vec<Bar> = self
+            .arms(chart)
+            .into_iter()
+            .filter_map(|(arm, name, _)| {
+                let (value, half) = self.figure(chart, arm, point, &read.name)?;
+                Some(Bar { name: name.into(), parts: vec![(0, value)], half })
+            })
+            .collect();
+        let caption = self.caption(point) + " (95 % intervals of the mean)";
+        (!all.is_empty()).then(|| (bars(title, &all, &[]), caption))
+    }
+
+    fn stack(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+        let point = self.point(chart)?;
+        let all: Vec<Bar> = self
+            .arms(chart)
+            .into_iter()
+            .map(|(arm, name, _)| {
+                let part = |(at, read): (usize, &&Read)| {
+                    Some((at, self.figure(chart, arm, point, &read.name)?.0))
+                };
+                let parts = reads.iter().enumerate().filter_map(part).collect();
+                Bar { name: name.into(), parts, half: 0.0 }
+            })
+            .collect();
+        let names: Vec<String> = reads.iter().map(|read| read.title().to_string()).collect();
+        (!all.is_empty()).then(|| (bars(title, &all, &names), self.caption(point)))
+    }
+
+    /// The last cell of each arm, over time.
+    fn series(&self, title: &str, chart: &Chart, reads: &[&Read]) -> Option<(String, String)> {
+        let point = self.point(chart)?;
+        let arms = self.arms(chart);
+        let (mut all, mut dashes, mut end) = (Vec::new(), Vec::new(), 0.0f64);
+        for (arm, arm_title, colour) in &arms {
+            let of =
+                |cell: &&Cell| cell.arm == *arm && cell.point == *point && cell.series.is_some();
+            let Some(cell) = self.cells.iter().filter(of).max_by_key(|cell| cell.block) else {
+                continue;
+            };
+            let Some(series) = &cell.series else { continue };
+            for (number, read) in reads.iter().enumerate() {
+                let Some(values) = series.values.get(&read.name) else { continue };
+                let spots: Vec<Spot> = series
+                    .times
+                    .iter()
+                    .zip(values)
+                    .filter_map(|(x, y)| Some(Spot { x: *x, y: (*y)?, half: 0.0 }))
+                    .collect();
+                end = series.times.iter().copied().fold(end, f64::max);
+                let name = match reads.len() {
+                    1 => arm_title.to_string(),
+                    _ => format!("{arm_title}: {}", read.title()),
+                };
+                let colour = if arms.len() > 1 { *colour + number } else { number };
+                all.push(Line { name, spots, smooth: true, colour });
+            }
+            let wanted = cell.marks.iter().filter(|mark| chart.marks.contains(&mark.kind));
+            dashes.extend(wanted.map(|mark| (mark.time, format!("{arm_title}: {}", mark.text))));
+        }
+        let step = ((end / 8.0).ceil()).max(1.0);
+        let ticks: Vec<f64> =
+            (0..=8).map(|at| f64::from(at) * step).filter(|t| *t <= end).collect();
+        dashes.retain(|(time, _)| (0.0..=end).contains(time));
+        let mut caption = format!("the last cell of each arm {}", self.caption(point));
+        if !dashes.is_empty() {
+            let kinds = chart.marks.join(" or ");
+            caption = format!(
+                "{}; dashed: events of kind {kinds}, told where one points at",
+                caption.trim_end()
+            );
+        }
+        (!all.is_empty()).then(|| (lines(title, &all, &ticks, "seconds", &dashes), caption))
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: PostgreSQL
+//! An outside instrument beside the server.
+
+use std::io::ErrorKind;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::beside::Beside;
+use super::file::{Instrument, Stop};
+use super::words::Words;
+
+/// How long it may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(20);
+
+/// Start it and wait until it is ready; or why it cannot be had here.
+pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Beside, String> {
+    let filled: Vec<String> = wanted.command.iter().map(|word| words.fill(word)).collect();
+    let [program, arguments @ ..] = &filled[..] else { return Err("it has no command".into()) };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let mut beside = Beside::start(program, command).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => format!("{program} is not installed"),
+        ErrorKind::PermissionDenied => format!("{program} is not permitted"),
+        _ => format!("{program} cannot be run: {error}"),
+    })?;
+    let began = Instant::now();
+    while let Some(ready) = &wanted.ready {
+        if beside.output().contains(ready.as_str()) || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if !beside.running() {
+            return Err(format!("{program} has ended: {}", beside.last_lines(3)));
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(format!(
+                "{program} did not say \"{ready}\" in {PATIENCE:?}; its last words: {}",
+                beside.last_lines(3)
+            ));
+        }
+        std::thread::sleep(POLL);
+    }
+    if wanted.ready.is_none() {
+        // What is refused says so at once.
+        std::thread::sleep(Duration::from_millis(200));
+        if !beside.running() {
+            return Err(format!("{program} has ended: {}", beside.last_lines(3)));
+        }
+    }
+    Ok(beside)
+}
+
+impl Stop {
+    pub fn signal(self) -> Signal {
+        match self {
+            Self::Int => Signal::INT,
+            Self::Term => Signal::TERM,
+        }
+    }
+}

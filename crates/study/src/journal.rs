@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The folder of a run: the study as it was run, and its cells, each added as it ends. A run that
+//! was interrupted is resumed from it.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use super::cell::Cell;
+use error::Error;
+use live::host::Host;
+
+const STUDY: &str = "study.toml";
+const CELLS: &str = "cells.jsonl";
+const HEAD: &str = "run.json";
+
+/// How the cells of a folder were run: a run with another one is another run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    pub quick: bool,
+    pub directories: Vec<PathBuf>,
+    /// The server's version.
+    pub server: String,
+    /// tally's.
+    pub version: String,
+}
+
+/// What a folder has beside its cells.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Kept {
+    pub head: Head,
+    pub host: Host,
+    /// Arms that were left out, with the reason.
+    #[serde(default)]
+    pub left_out: Vec<(String, String)>,
+}
+
+/// An open folder.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    /// On the folder, so that two runs do not write there.
+    _lock: File,
+    cells: File,
+    pub kept: Kept,
+}
+
+impl Journal {
+    /// Open a folder for a run, new or gone on with. Returns its cells too.
+    pub fn open(
+        folder: &Path,
+        text: &str,
+        head: Head,
+        host: Host,
+    ) -> Result<(Self, Vec<Cell>), Error> {
+        std::fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+        let lock = File::open(folder).map_err(|error| at(folder, &error))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            Error::Failed(format!("{}: another run is at work there", folder.display()))
+        })?;
+        let study = folder.join(STUDY);
+        let mut kept = Kept { head, host, left_out: Vec::new() };
+        let mut cells = Vec::new();
+        if study.exists() {
+            let same = std::fs::read_to_string(&study).is_ok_and(|kept| kept == text);
+            let before = read_kept(folder)?;
+            if !same || before.head != kept.head {
+                return Err(Error::Failed(format!(
+                    "{} has cells of another run: {}; give another directory with -o, or remove \
+                     this one",
+                    folder.display(),
+                    if same {
+                        "another variant, server or version"
+                    } else {
+                        "the study file differs"
+                    }
+                )));
+            }
+            kept = before;
+            cells = read_cells(folder)?;
+            drop_cut_line(&folder.join(CELLS))?;
+        } else {
+            write_kept(folder, &kept)?;
+            write_aside(&study, text.as_bytes())?;
+        }
+        let path = folder.join(CELLS);
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(|error| at(&path, &error))?;
+        Ok((Self { folder: folder.into(), _lock: lock, cells: file, kept }, cells))
+    }
+
+    /// Add a cell, so that it is there whatever comes.
+    pub fn add(&mut self, cell: &Cell) -> Result<(), Error> {
+        let line = serde_json::to_string(cell)? + "\n";
+        self.cells
+            .write_all(line.as_bytes())
+            .and_then(|()| self.cells.sync_data())
+            .map_err(|error| at(&self.folder.join(CELLS), &error))
+    }
+
+    /// Put down that an arm is left out.
+    pub fn leave_out(&mut self, arm: &str, why: &str) -> Result<(), Error> {
+        self.kept.left_out.push((arm.into(), why.into()));
+        write_kept(&self.folder, &self.kept)
+    }
+}
+
+fn write_kept(folder: &Path, kept: &Kept) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(kept)? + "\n";
+    write_aside(&folder.join(HEAD), text.as_bytes())
+}
+
+/// The study, its cells and the rest of a folder.
+pub fn read(folder: &Path) -> Result<(String, Vec<Cell>, Kept), Error> {
+    let kept = read_kept(folder)?;
+    let path = folder.join(STUDY);
+    let study = std::fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
+    Ok((study, read_cells(folder)?, kept))
+}
+
+fn read_kept(folder: &Path) -> Result<Kept, Error> {
+    let path = folder.join(HEAD);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Error::Failed(format!("{}: {error}; is that the folder of a study's run?", path.display()))
+    })?;
+    serde_json::from_str(&text)
+        .map_err(|error| Error::Failed(format!("{}: {error}", path.display())))
+}
+
+fn read_cells(folder: &Path) -> Result<Vec<Cell>, Error> {
+    let path = folder.join(CELLS);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(at(&path, &error)),
+    };
+    let mut cells = Vec::new();
+    let last = text.lines().count();
+    for (number, line) in text.lines().enumerate() {
+        match serde_json::from_str(line) {
+            Ok(cell) => cells.push(cell),
+            // The last one may have been cut short.
+            Err(_) if number + 1 == last && !text.ends_with('\n') => {}
+            Err(error) => {
+                return Err(Error::Failed(format!(
+                    "{}, line {}: {error}",
+                    path.display(),
+                    number + 1
+                )))
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// A line that was cut short by a kill goes; the others stay as they are.
+fn drop_cut_line(path: &Path) -> Result<(), Error> {
+    let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    match whole == bytes.len() {
+        true => Ok(()),
+        false => write_aside(path, &bytes[..whole]),
+    }
+}
+
+/// Write a file aside and rename it into its place.
+pub fn write_aside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}", std::process::id()));
+    let aside = path.with_file_name(name);
+    let written = File::create(&aside)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&aside, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&aside);
+        at(path, &error)
+    })
+}
+
+fn at(path: &Path, error: &std::io::Error) -> Error {
+    Error::Failed(format!("{}: {error}", path.display()))
+}

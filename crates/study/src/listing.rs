@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Text that a cell leaves: rows of a query, events, what was printed; and the times of events.
+
+use postgres::{Client, SimpleQueryMessage};
+use segment::Segment;
+
+use super::beside::last_lines;
+use super::cell::Mark;
+use super::file::{From, Listing, Study};
+use super::material::Material;
+use super::station::Station;
+use error::Error;
+use view::columns::Columns;
+use view::events::{rows, Row};
+
+/// Events of the server so far; 0 where there is no segment.
+pub fn event_count(station: &Station) -> Result<u64, Error> {
+    match &station.segment {
+        Some(place) => Ok(Segment::open(place)?.event_count()?),
+        None => Ok(0),
+    }
+}
+
+/// The listings that the running server fills, in the order of the study; those of what is printed
+/// are still empty.
+pub fn of_server(
+    study: &Study,
+    station: &Station,
+    client: &mut Client,
+    events_before: u64,
+) -> Result<Vec<String>, Error> {
+    study
+        .listings
+        .iter()
+        .map(|listing| match (&listing.sql, &listing.events) {
+            (Some(sql), _) => table(client, sql, listing.lines),
+            (_, Some(kinds)) => {
+                let rows = events(station, events_before, kinds)?;
+                let last = rows.len().saturating_sub(listing.lines);
+                let lines: Vec<String> = rows[last..]
+                    .iter()
+                    .map(|row| {
+                        let process = row.process.as_deref().unwrap_or("process");
+                        format!("{process} ({}): {}", row.pid, row.text)
+                    })
+                    .collect();
+                Ok(lines.join("\n"))
+            }
+            _ => Ok(String::new()),
+        })
+        .collect()
+}
+
+/// The listings of what was printed.
+pub fn of_output(study: &Study, material: &Material, listings: &mut [String]) {
+    for (listing, text) in study.listings.iter().zip(listings) {
+        let Listing { output: Some(from), lines, .. } = listing else { continue };
+        let output = match from {
+            From::Instrument => &material.instrument_output,
+            From::Workload => &material.workload_output,
+        };
+        *text = last_lines(output, *lines);
+    }
+}
+
+/// The events that a chart marks, with their times since the measuring began.
+pub fn marks(
+    study: &Study,
+    station: &Station,
+    events_before: u64,
+    began: f64,
+) -> Result<Vec<Mark>, Error> {
+    let kinds: Vec<String> = study.charts.iter().flat_map(|chart| chart.marks.clone()).collect();
+    let rows = events(station, events_before, &kinds)?;
+    let mark = |row: Row| {
+        Some(Mark { time: row.time? - began, kind: row.kind.to_string(), text: row.text })
+    };
+    Ok(rows.into_iter().filter_map(mark).collect())
+}
+
+fn events(station: &Station, after: u64, kinds: &[String]) -> Result<Vec<Row>, Error> {
+    let Some(place) = station.segment.as_ref().filter(|_| !kinds.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let segment = Segment::open(place)?;
+    let mut found = segment.events(after)?;
+    found.retain(|event| kinds.contains(&event.kind.to_string()));
+    rows(&segment, found)
+}
+
+fn table(client: &mut Client, sql: &str, lines: usize) -> Result<String, Error> {
+    let mut columns: Option<Columns> = None;
+    let (mut width, mut count) = (0, 0);
+    for message in client.simple_query(sql)? {
+        if let SimpleQueryMessage::Row(row) = message {
+            width = row.len();
+            let names: Vec<&str> = row.columns().iter().map(|column| column.name()).collect();
+            let columns = columns.get_or_insert_with(|| Columns::with_headings(&names));
+            if count < lines {
+                let text = |at: usize| row.get(at).unwrap_or("").to_string();
+                columns.push((0..width).map(text).collect());
+            }
+            count += 1;
+        }
+    }
+    let mut out = Vec::new();
+    if let Some(columns) = columns {
+        columns.write(&mut out, 1..width)?;
+    }
+    Ok(String::from_utf8_lossy(&out).trim_end().to_string())
+}

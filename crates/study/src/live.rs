@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A server on which arms take turns: the level, the statements and the settings of its live backends
+//! are changed, and proven to have changed, between slices.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use postgres::Client;
+use segment::{Level, LevelSwitch};
+
+use super::file::Settings;
+use super::journal::write_aside;
+use super::plan::Plan;
+use super::station::{fixed_settings, Station};
+use error::Error;
+
+/// The file of the settings in force, included at the end of the server's own.
+const FILE: &str = "toggled.conf";
+/// How long a changed setting may take until a session has it.
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(2);
+
+/// An arm as it is set on live backends.
+#[derive(Debug, Clone, PartialEq)]
+struct State {
+    level: Level,
+    statements: bool,
+    settings: Settings,
+}
+
+/// The switches of one server.
+pub struct Live {
+    switch: LevelSwitch,
+    states: Vec<State>,
+    /// Settings that any arm changes.
+    names: BTreeSet<String>,
+    file: PathBuf,
+    /// Sees what other sessions see.
+    client: Client,
+}
+
+impl Live {
+    /// Of the server that all arms share.
+    pub fn new(plan: &Plan, station: &Station) -> Result<Self, Error> {
+        let segment = station.segment.as_ref().ok_or_else(|| {
+            Error::Failed("toggled arms want pg_tally in the server, to count commands".into())
+        })?;
+        let states: Vec<State> = plan
+            .arms
+            .iter()
+            .map(|arm| State {
+                level: plan.level(arm).of_segment().unwrap_or(Level::Off),
+                statements: plan.statements(arm),
+                settings: arm.settings.clone(),
+            })
+            .collect();
+        let names: BTreeSet<String> =
+            plan.arms.iter().flat_map(|arm| arm.settings.keys().cloned()).collect();
+        let all: Vec<&String> = names.iter().collect();
+        if let Some((name, context)) = fixed_settings(&station.cluster, &all)?.first_key_value() {
+            return Err(Error::Usage(format!(
+                "{name} cannot be changed on live backends (it is set at the start: {context}); use \
+                 design = \"restart\""
+            )));
+        }
+        let file = station.cluster.data_dir().join(FILE);
+        if !names.is_empty() {
+            write_aside(&file, b"")?;
+            station.cluster.os_user().chown(&file)?;
+            station.cluster.append_config(&format!("\ninclude_if_exists = '{FILE}'\n"))?;
+        }
+        Ok(Self {
+            switch: LevelSwitch::open(segment)?,
+            states,
+            names,
+            file,
+            client: station.cluster.connect()?,
+        })
+    }
+
+    /// Make it this arm.
+    pub fn set(&mut self, arm: usize, station: &Station) -> Result<(), Error> {
+        let state = self.states[arm].clone();
+        self.switch.set(state.level);
+        self.switch.pause_statements(!state.statements);
+        // Even where nothing changes: each slice begins alike.
+        if !self.names.is_empty() {
+            let mut text = String::new();
+            for (name, value) in &state.settings {
+                text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
+            }
+            write_aside(&self.file, text.as_bytes())?;
+            station.cluster.os_user().chown(&self.file)?;
+            station.cluster.reload()?;
+            self.wait_for(&state.settings)?;
+        }
+        Ok(())
+    }
+
+    /// Until a session has the settings: as many of them come from the file as there are in it.
+    fn wait_for(&mut self, settings: &Settings) -> Result<(), Error> {
+        let names: Vec<String> = self.names.iter().map(|name| name.to_lowercase()).collect();
+        let file = self.file.display().to_string();
+        let began = Instant::now();
+        loop {
+            let rows = self.client.query(
+                "select name from pg_settings where lower(name) = any($1) and sourcefile = $2",
+                &[&names, &file],
+            )?;
+            let differs = self.client.query(
+                "select 1 from pg_file_settings f join pg_settings s on lower(s.name) = lower(f.name) \
+                 where f.sourcefile = $1 and (not f.applied or s.sourcefile is distinct from $1)",
+                &[&file],
+            )?;
+            if rows.len() == settings.len() && differs.is_empty() && self.holds(settings)? {
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(Error::Failed(format!(
+                    "sessions do not take up {settings:?} within {PATIENCE:?}"
+                )));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Whether each setting has the value that the file gives it.
+    fn holds(&mut self, settings: &Settings) -> Result<bool, Error> {
+        for (name, value) in settings {
+            let row = self.client.query_one(
+                "select setting, current_setting(name), coalesce(reset_val, '') from pg_settings \
+                 where lower(name) = lower($1)",
+                &[name],
+            )?;
+            let shown = [row.get::<_, String>(0), row.get(1), row.get(2)];
+            let number = |text: &str| text.parse::<f64>().ok();
+            // A value with a unit is shown in another one; then that it comes from the file must do.
+            let same = |shown: &String| {
+                shown.eq_ignore_ascii_case(value)
+                    || number(shown).is_some_and(|shown| number(value) == Some(shown))
+            };
+            let plain = number(value).is_some() || !value.starts_with(|c: char| c.is_ascii_digit());
+            if plain && !shown.iter().any(same) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether all is still as it was set.
+    pub fn is(&self, arm: usize) -> bool {
+        let state = &self.states[arm];
+        self.switch.level() == state.level && self.switch.statements_paused() != state.statements
+    }
+}

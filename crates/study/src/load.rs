@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The load of a cell: pgbench, or a command of the study's.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use scratch::{Cluster, Load, RunningPgbench};
+
+use super::beside::Beside;
+use super::file::{Arm, Builtin, Study};
+use super::plan::Point;
+use super::words::Words;
+use error::Error;
+
+/// A load in progress.
+#[derive(Debug)]
+pub enum Running {
+    Pgbench { run: RunningPgbench, log: Option<PathBuf> },
+    Command(Beside),
+}
+
+/// One of pgbench's lines of progress: transactions since the line before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// When, seconds since 1970.
+    pub time: f64,
+    /// Transactions per second since the line before.
+    pub tps: f64,
+}
+
+/// What is wanted of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// How long it is to run, unless it ends by itself.
+    pub length: Duration,
+    /// Whether single transactions are to be logged.
+    pub log: bool,
+}
+
+impl Running {
+    /// Start it.
+    pub fn start(
+        study: &Study,
+        arm: &Arm,
+        point: &Point,
+        cluster: &Cluster,
+        words: &Words,
+        wanted: Wanted,
+    ) -> Result<Self, Error> {
+        let workload = &study.workload;
+        if let Some(command) = arm.command.as_ref().or(workload.command.as_ref()) {
+            if arm.script.is_none() {
+                return Ok(Self::Command(start_command(command, cluster, words)?));
+            }
+        }
+        let script = arm.script.as_ref().or(workload.script.as_ref());
+        let load = match (script, workload.builtin) {
+            (Some(script), _) => {
+                let think = workload.think.map_or(String::new(), |think| {
+                    format!("\n\\sleep {} us\n", think.0.as_micros())
+                });
+                Load::Script(words.fill(script) + &think)
+            }
+            (None, Some(Builtin::SelectOnly)) => Load::Select,
+            (None, Some(Builtin::SimpleUpdate)) => Load::SimpleUpdate,
+            (None, _) => Load::TpcB,
+        };
+        let log = wanted.log.then(|| cluster.dir().join("transactions"));
+        let mut pgbench = cluster
+            .pgbench()
+            .load(load)
+            .clients(point.clients)
+            .jobs(workload.jobs.unwrap_or(2))
+            .protocol(workload.protocol.name())
+            .arg("-P")
+            .arg("1")
+            .arg("--progress-timestamp");
+        if study.server.scale > 0 {
+            pgbench = pgbench.arg("-s").arg(&study.server.scale.to_string());
+        }
+        pgbench = match workload.transactions {
+            Some(transactions) => pgbench.transactions(transactions),
+            None => pgbench.duration(wanted.length),
+        };
+        if let Some(rate) = point.rate {
+            pgbench = pgbench.rate(rate);
+        }
+        if let Some(log) = &log {
+            pgbench = pgbench.arg("-l").arg(&format!("--log-prefix={}", log.display()));
+        }
+        for option in &workload.options {
+            pgbench = pgbench.arg(option);
+        }
+        Ok(Self::Pgbench { run: pgbench.spawn()?, log })
+    }
+
+    pub fn pid(&self) -> u32 {
+        match self {
+            Self::Pgbench { run, .. } => run.pid(),
+            Self::Command(beside) => beside.pid(),
+        }
+    }
+
+    pub fn running(&mut self) -> bool {
+        match self {
+            Self::Pgbench { run, .. } => run.running(),
+            Self::Command(beside) => beside.running(),
+        }
+    }
+
+    /// pgbench's progress so far; nothing of a command.
+    pub fn progress(&self) -> Vec<Line> {
+        match self {
+            Self::Pgbench { run, .. } => lines(&run.so_far()),
+            Self::Command(_) => Vec::new(),
+        }
+    }
+
+    /// Wait for its end.
+    pub fn finish(self) -> Result<Finished, Error> {
+        match self {
+            Self::Pgbench { run, log } => {
+                let result = run.wait()?;
+                let transactions = result.transactions as f64;
+                Ok(Finished {
+                    output: result.output,
+                    transactions: Some(transactions),
+                    seconds: Some(transactions / result.tps),
+                    log,
+                })
+            }
+            Self::Command(mut beside) => {
+                while beside.running() {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                if beside.succeeded() {
+                    return Ok(Finished {
+                        output: beside.output(),
+                        transactions: None,
+                        seconds: None,
+                        log: None,
+                    });
+                }
+                Err(Error::Failed(format!(
+                    "the workload's command failed; its last words:\n{}",
+                    beside.last_lines(10)
+                )))
+            }
+        }
+    }
+}
+
+/// What a load has left.
+#[derive(Debug)]
+pub struct Finished {
+    pub output: String,
+    /// Transactions that pgbench has done.
+    pub transactions: Option<f64>,
+    /// How long pgbench worked, by its own reckoning.
+    pub seconds: Option<f64>,
+    /// Prefix of its logs' names.
+    pub log: Option<PathBuf>,
+}
+
+fn start_command(command: &[String], cluster: &Cluster, words: &Words) -> Result<Beside, Error> {
+    let filled: Vec<String> = command.iter().map(|word| words.fill(word)).collect();
+    let [program, arguments @ ..] = &filled[..] else {
+        return Err(Error::Failed("the workload's command is empty".into()));
+    };
+    let mut command = cluster.os_user().command(Path::new(program), cluster.dir());
+    command.args(arguments);
+    for (name, value) in [
+        ("PGHOST", cluster.host().display().to_string()),
+        ("PGPORT", cluster.port().to_string()),
+        ("PGUSER", cluster.user().to_string()),
+        ("PGDATABASE", "postgres".to_string()),
+    ] {
+        command.env(name, value);
+    }
+    Beside::start(program, command).map_err(|error| {
+        Error::Failed(format!("the workload's command {program} cannot be run: {error}"))
+    })
+}
+
+/// The lines "progress: 1763765000.123 s, 1234.5 tps, ..." of an output that is still growing.
+fn lines(output: &str) -> Vec<Line> {
+    output
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
+        .filter_map(|line| {
+            let rest = line.strip_prefix("progress: ")?;
+            let (time, rest) = rest.split_once(" s, ")?;
+            let (tps, _) = rest.split_once(" tps")?;
+            Some(Line { time: time.parse().ok()?, tps: tps.parse().ok()? })
+        })
+        .collect()
+}
+
+/// Transactions between the line `from` and the last one: each line's rate, for its length.
+pub fn transactions(lines: &[Line], from: usize) -> f64 {
+    lines.get(from..).map_or(0.0, |lines| {
+        lines.windows(2).map(|pair| pair[1].tps * (pair[1].time - pair[0].time)).sum()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_read_to_the_last_whole_line() {
+        let output =
+            "pgbench (15.20)\nprogress: 100.000 s, 10.0 tps, lat 1 ms stddev 0, 0 failed\n\
+                      progress: 101.500 s, 20.0 tps, lat 1 ms\nprogress: 102.5 s, 30";
+        let lines = lines(output);
+        assert_eq!(lines.len(), 2);
+        assert_eq!(transactions(&lines, 0), 30.0);
+        assert_eq!(transactions(&lines, 1), 0.0);
+        assert_eq!(transactions(&lines, 7), 0.0);
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What a stretch of a cell has in it, and the reads that follow from that.
+
+use std::collections::BTreeMap;
+
+use super::beside::number_of;
+use super::cell::{Series, Values};
+use super::expression::Expression;
+use super::file::{Arm, From, Measured, Per, Read, Source, Study, Take};
+use super::plan::Point;
+use super::processes::Usage;
+
+/// A stretch of a cell, or all of it.
+#[derive(Debug, Clone, Default)]
+pub struct Material {
+    pub seconds: f64,
+    /// Transactions of the load; none where it does not say.
+    pub transactions: Option<f64>,
+    /// Of these, those in the time for which processes were looked at.
+    pub looked: Option<f64>,
+    /// Commands that the server handled.
+    pub commands: Option<f64>,
+    pub server: Usage,
+    pub load: Usage,
+    pub instrument: Option<Usage>,
+    pub machine_seconds: Option<f64>,
+    /// Figures of the interval and of queries by the read's name, as they are.
+    pub figures: Values,
+    /// Times of transactions, ms, in order of size.
+    pub latencies: Option<Vec<f64>>,
+    /// How long the whole load ran.
+    pub run_seconds: Option<f64>,
+    pub clock_reading: Option<f64>,
+    /// What was printed.
+    pub instrument_output: String,
+    pub workload_output: String,
+}
+
+/// What a value may be reckoned from beside the reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    pub arm: &'a Arm,
+    pub point: &'a Point,
+    pub seconds: f64,
+    pub cores: usize,
+}
+
+impl Given<'_> {
+    fn value(&self, name: &str) -> Option<f64> {
+        match name {
+            "clients" => Some(f64::from(self.point.clients)),
+            "rate" => self.point.rate,
+            "seconds" => Some(self.seconds),
+            "cores" => Some(self.cores as f64),
+            _ => self.arm.given.get(name).copied(),
+        }
+    }
+
+    /// A value, from reads that are known.
+    pub fn reckon(&self, text: &str, known: &Values) -> Option<f64> {
+        let of = |name: &str| known.get(name).copied().flatten().or_else(|| self.value(name));
+        Expression::parse(text).ok()?.value(&of)
+    }
+}
+
+/// The reads of a stretch; of a part of a cell those of which a series is kept, and what they rest on.
+pub fn evaluate(
+    study: &Study,
+    material: &Material,
+    series: Option<&Series>,
+    given: Given<'_>,
+) -> Values {
+    let mut values = Values::new();
+    for read in &study.reads {
+        let value = match read.source() {
+            Ok(Source::Of(measured)) => material.measured(measured),
+            Ok(Source::Interval(_) | Source::Sql(..)) => material.figure(read),
+            Ok(Source::Line(line, from)) => match from {
+                From::Instrument => number_of(&material.instrument_output, line),
+                From::Workload => number_of(&material.workload_output, line),
+            },
+            Ok(Source::Value(text)) => given.reckon(text, &values),
+            Ok(Source::Series(of, take)) => {
+                series.and_then(|series| series.values.get(of)).and_then(|all| taken(all, take))
+            }
+            // The base's cell may not have been run yet.
+            Ok(Source::OverBase(_)) | Err(_) => None,
+        };
+        values.insert(read.name.clone(), value.filter(|value| value.is_finite()));
+    }
+    values
+}
+
+impl Material {
+    fn figure(&self, read: &Read) -> Option<f64> {
+        let figure = self.figures.get(&read.name).copied().flatten()?;
+        match read.per {
+            None => Some(figure),
+            Some(Per::Second) => Some(figure / self.seconds),
+            Some(Per::Transaction) => Some(figure / self.transactions?),
+            Some(Per::Command) => Some(figure / self.commands?),
+        }
+    }
+
+    fn measured(&self, measured: Measured) -> Option<f64> {
+        let each = |amount: f64| Some(amount / self.looked.filter(|n| *n > 0.0)?);
+        let micros = |seconds: f64| each(seconds * 1e6);
+        let quantile = |share: f64| {
+            let all = self.latencies.as_ref()?;
+            // The least value that is not below the share of all.
+            let at = (share * all.len() as f64).ceil() as usize;
+            all.get(at.saturating_sub(1)).copied()
+        };
+        match measured {
+            Measured::Throughput => Some(self.transactions? / self.seconds),
+            Measured::LatencyMean => {
+                let all = self.latencies.as_ref()?;
+                Some(all.iter().sum::<f64>() / all.len() as f64)
+            }
+            Measured::LatencyP50 => quantile(0.5),
+            Measured::LatencyP90 => quantile(0.9),
+            Measured::LatencyP95 => quantile(0.95),
+            Measured::LatencyP99 => quantile(0.99),
+            Measured::LatencyP999 => quantile(0.999),
+            Measured::LatencyMax => quantile(1.0),
+            Measured::Cpu => micros(self.server.cpu),
+            // By ticks only their proportion is known well, and the whole exactly.
+            Measured::User => micros(self.server.cpu * self.server.user_share()?),
+            Measured::Kernel => micros(self.server.cpu * (1.0 - self.server.user_share()?)),
+            Measured::Dispatches => each(self.server.dispatches),
+            Measured::LoadCpu => micros(self.load.cpu),
+            Measured::LoadDispatches => each(self.load.dispatches),
+            Measured::InstrumentCpu => micros(self.instrument?.cpu),
+            Measured::MachineCpu => micros(self.machine_seconds?),
+            Measured::Seconds => self.run_seconds,
+            Measured::Transactions => self.transactions,
+            Measured::ClockReading => self.clock_reading,
+        }
+    }
+}
+
+fn taken(series: &[Option<f64>], take: Take) -> Option<f64> {
+    let mut known: Vec<f64> = series.iter().copied().flatten().collect();
+    known.sort_by(f64::total_cmp);
+    let n = known.len() as f64;
+    let mean = known.iter().sum::<f64>() / n;
+    let quantile = |share: f64| known.get((share * (n - 1.0)).round() as usize).copied();
+    match take {
+        _ if known.is_empty() => None,
+        Take::Mean => Some(mean),
+        Take::Median => quantile(0.5),
+        Take::Min => quantile(0.0),
+        Take::Max => quantile(1.0),
+        Take::P5 => quantile(0.05),
+        Take::P95 => quantile(0.95),
+        Take::Cv if known.len() < 2 => None,
+        Take::Cv => {
+            let squares: f64 = known.iter().map(|v| (v - mean).powi(2)).sum();
+            Some((squares / (n - 1.0)).sqrt() / mean)
+        }
+    }
+}
+
+/// The series of the parts of a cell, of the reads that keep one.
+pub fn series(study: &Study, times: &[f64], parts: &[Values]) -> Series {
+    let of = |read: &Read| -> Vec<Option<f64>> {
+        parts.iter().map(|values| values.get(&read.name).copied().flatten()).collect()
+    };
+    let values: BTreeMap<String, Vec<Option<f64>>> = study
+        .reads
+        .iter()
+        .filter(|read| read.series)
+        .map(|read| (read.name.clone(), of(read)))
+        .collect();
+    Series { times: times.to_vec(), values }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn study(reads: &str) -> Study {
+        let head = "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\n[measure]\nevery = 1\n\
+                    [[arm]]\nname = \"one\"\ngiven = { readings = 50 }\n[[arm]]\nname = \"two\"\n\
+                    [workload]\nbuiltin = \"select-only\"\n";
+        Study::parse(&format!("{head}{reads}")).unwrap()
+    }
+
+    fn values(reads: &str, material: &Material) -> Values {
+        let study = study(reads);
+        let series = Series {
+            times: vec![1.0, 2.0, 3.0],
+            values: BTreeMap::from([("tps".into(), vec![Some(10.0), None, Some(30.0)])]),
+        };
+        let point = Point { clients: 4, rate: None };
+        let given = Given { arm: &study.arms[0], point: &point, seconds: 10.0, cores: 2 };
+        evaluate(&study, material, Some(&series), given)
+    }
+
+    #[test]
+    fn reads_follow_from_what_a_cell_has() {
+        let material = Material {
+            seconds: 10.0,
+            transactions: Some(2000.0),
+            looked: Some(1000.0),
+            server: Usage { cpu: 0.5, user: 3.0, kernel: 1.0, dispatches: 4000.0 },
+            latencies: Some((1..=100).map(f64::from).collect()),
+            figures: BTreeMap::from([("flushes".into(), Some(500.0)), ("none".into(), None)]),
+            instrument_output: "held 7\n".into(),
+            ..Material::default()
+        };
+        let values = values(
+            "[[read]]\nname = \"tps\"\nof = \"throughput\"\nseries = true\n\
+             [[read]]\nname = \"cpu\"\nof = \"cpu\"\n[[read]]\nname = \"kernel\"\nof = \"kernel\"\n\
+             [[read]]\nname = \"dispatches\"\nof = \"dispatches\"\n\
+             [[read]]\nname = \"p99\"\nof = \"latency_p99\"\n\
+             [[read]]\nname = \"flushes\"\ninterval = \"commits.flushes\"\nper = \"second\"\n\
+             [[read]]\nname = \"none\"\nsql = \"select 1\"\n[[read]]\nname = \"held\"\nline = \"held\"\n\
+             [[read]]\nname = \"each\"\nvalue = \"tps * seconds / readings / clients\"\n\
+             [[read]]\nname = \"cv\"\nseries_of = \"tps\"\ntake = \"cv\"\n",
+            &material,
+        );
+        let expected = [
+            ("tps", Some(200.0)),
+            ("cpu", Some(500.0)),
+            ("kernel", Some(125.0)),
+            ("dispatches", Some(4.0)),
+            ("p99", Some(99.0)),
+            ("flushes", Some(50.0)),
+            ("none", None),
+            ("held", Some(7.0)),
+            ("each", Some(10.0)),
+            ("cv", Some(200.0f64.sqrt() / 20.0)),
+        ];
+        for (name, value) in expected {
+            assert_eq!(values[name], value, "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_reckoned_from_nothing() {
+        let values = values(
+            "[[read]]\nname = \"tps\"\nof = \"throughput\"\nseries = true\n\
+             [[read]]\nname = \"cpu\"\nof = \"cpu\"\n[[read]]\nname = \"p99\"\nof = \"latency_p99\"\n",
+            &Material { latencies: Some(Vec::new()), ..Material::default() },
+        );
+        assert!(values.values().all(Option::is_none), "{values:?}");
+    }
+}

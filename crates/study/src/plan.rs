@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A study as it is to be run: its arms with the A/A arm among them, its points, its length.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::file::{Arm, ArmLevel, Builtin, Design, Protocol, Settings, Study};
+use error::Error;
+
+/// Ending of the name of the base's second self.
+pub const AGAIN: &str = "again";
+
+/// How heavily the server is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    pub clients: u32,
+    /// Transactions per second that are asked for.
+    pub rate: Option<f64>,
+}
+
+impl Point {
+    /// What it is called in tables: the number that differs.
+    pub fn label(&self) -> String {
+        match self.rate {
+            Some(rate) => format!("{rate}/s"),
+            None => self.clients.to_string(),
+        }
+    }
+
+    /// Where it is on an axis.
+    pub fn place(&self) -> f64 {
+        self.rate.unwrap_or(f64::from(self.clients))
+    }
+}
+
+/// What will be done.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub study: Study,
+    /// The study's arms; the A/A arm, if there is one, is the last.
+    pub arms: Vec<Arm>,
+    pub points: Vec<Point>,
+    /// Number of the arm that others are compared with.
+    pub base: usize,
+    pub has_again: bool,
+}
+
+impl Plan {
+    /// Of a study; `directories` take the place of the arms that name one.
+    pub fn new(mut study: Study, quick: bool, directories: &[PathBuf]) -> Result<Self, Error> {
+        if quick {
+            let quick = study.quick.clone();
+            quick.apply(&mut study);
+        }
+        let mut arms = with_directories(study.arms.clone(), directories)?;
+        let base = match study.compare.as_ref().and_then(|compare| compare.base.as_ref()) {
+            Some(name) => arms.iter().position(|arm| arm.name == *name).ok_or_else(|| {
+                Error::Usage(format!("the base \"{name}\" is not among the arms that are left"))
+            })?,
+            None => 0,
+        };
+        let has_again = study.measure.again && study.compare.is_some();
+        if has_again {
+            let mut again = arms[base].clone();
+            again.title = Some(format!("{} {AGAIN}", again.title()));
+            again.name = format!("{}-{AGAIN}", again.name);
+            arms.push(again);
+        }
+        let workload = &study.workload;
+        let clients = workload.clients.clone().unwrap_or_else(|| vec![1]);
+        let points = match &workload.rates {
+            Some(rates) => {
+                rates.iter().map(|rate| Point { clients: clients[0], rate: Some(*rate) }).collect()
+            }
+            None => clients
+                .iter()
+                .map(|clients| Point { clients: *clients, rate: workload.rate })
+                .collect(),
+        };
+        Ok(Self { study, arms, points, base, has_again })
+    }
+
+    /// Number of the A/A arm.
+    pub fn again(&self) -> Option<usize> {
+        self.has_again.then(|| self.arms.len() - 1)
+    }
+
+    /// Cells when all blocks are run.
+    pub fn cells(&self) -> usize {
+        self.study.measure.repeats * self.arms.len() * self.points.len()
+    }
+
+    /// About how long it takes, seconds.
+    pub fn expected_seconds(&self) -> f64 {
+        let measure = &self.study.measure;
+        let servers = match measure.design {
+            Design::Restart => measure.repeats * self.arms.len(),
+            Design::Toggle => self.points.len(),
+        };
+        let start = 2.0 + 0.35 * f64::from(self.study.server.scale);
+        let cell = match measure.design {
+            Design::Restart => measure.seconds + measure.warm_up + 1.5,
+            Design::Toggle => {
+                let slice = measure.slice.0.as_secs_f64();
+                measure.seconds * (slice + measure.discard.0.as_secs_f64()) / slice
+            }
+        };
+        servers as f64 * start + self.cells() as f64 * cell
+    }
+
+    /// The server of toggled arms, before any of them: no arm's settings, and statements where any
+    /// arm keeps them.
+    pub fn shared_arm(&self, arms: &[usize]) -> Arm {
+        let mut shared = self.arms[self.base].clone();
+        shared.settings.clear();
+        shared.extensions.clear();
+        for name in arms.iter().flat_map(|arm| &self.arms[*arm].extensions) {
+            if !shared.extensions.contains(name) {
+                shared.extensions.push(name.clone());
+            }
+        }
+        shared.statements = Some(self.arms.iter().any(|arm| self.statements(arm)));
+        shared
+    }
+
+    /// Settings of an arm, the server's own included.
+    pub fn settings(&self, arm: &Arm) -> Settings {
+        let mut settings = self.study.server.settings.clone();
+        settings.extend(arm.settings.clone());
+        settings
+    }
+
+    /// Extensions likewise.
+    pub fn extensions(&self, arm: &Arm) -> Vec<String> {
+        let mut all = self.study.server.extensions.clone();
+        all.extend(
+            arm.extensions
+                .iter()
+                .filter(|name| !self.study.server.extensions.contains(name))
+                .cloned(),
+        );
+        all
+    }
+
+    /// The level of an arm.
+    pub fn level(&self, arm: &Arm) -> ArmLevel {
+        arm.level.unwrap_or(self.study.server.level)
+    }
+
+    /// Whether an arm keeps statements.
+    pub fn statements(&self, arm: &Arm) -> bool {
+        arm.statements.unwrap_or(self.study.server.statements)
+    }
+
+    /// The client's messages in one transaction, by which toggled arms count.
+    pub fn commands_per_transaction(&self) -> f64 {
+        let workload = &self.study.workload;
+        let statements = match workload.builtin {
+            Some(Builtin::TpcbLike) => 7,
+            Some(Builtin::SimpleUpdate) => 5,
+            _ => 1,
+        };
+        // parse, bind, describe, execute, sync
+        let messages = match workload.protocol {
+            Protocol::Simple => 1,
+            Protocol::Extended => 5,
+            Protocol::Prepared => 4,
+        };
+        f64::from(workload.commands.unwrap_or(statements * messages))
+    }
+}
+
+/// One arm for each directory in the place of those that say where they are.
+fn with_directories(arms: Vec<Arm>, directories: &[PathBuf]) -> Result<Vec<Arm>, Error> {
+    if directories.is_empty() {
+        return Ok(arms);
+    }
+    let like = arms.iter().find(|arm| arm.has_place()).cloned().ok_or_else(|| {
+        Error::Usage("--directory: no arm of this study says where the server's files are".into())
+    })?;
+    let (_, mut all): (Vec<Arm>, Vec<Arm>) = arms.into_iter().partition(Arm::has_place);
+    for (number, directory) in directories.iter().enumerate() {
+        let directory = directory.display().to_string();
+        all.push(Arm {
+            name: format!("directory-{}", number + 1),
+            title: Some(directory.clone()),
+            directory: Some(directory),
+            file_system: None,
+            file_system_size: None,
+            ..like.clone()
+        });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        name = "a"
+        title = "A"
+        question = "?"
+        [[arm]]
+        name = "one"
+        file_system = "ext4"
+        [[arm]]
+        name = "two"
+        [workload]
+        builtin = "tpcb-like"
+        clients = [1, 10]
+        [quick]
+        repeats = 2
+        clients = [3]
+        [[read]]
+        name = "throughput"
+        of = "throughput"
+        [compare]
+        reads = ["throughput"]
+    "#;
+
+    fn plan(quick: bool, directories: &[&str]) -> Plan {
+        let directories: Vec<PathBuf> = directories.iter().map(PathBuf::from).collect();
+        Plan::new(Study::parse(TEXT).unwrap(), quick, &directories).unwrap()
+    }
+
+    #[test]
+    fn the_base_comes_a_second_time() {
+        let plan = plan(false, &[]);
+        let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
+        assert_eq!(names, ["one", "two", "one-again"]);
+        assert_eq!(plan.arms[2].file_system.as_deref(), Some("ext4"));
+        assert_eq!((plan.again(), plan.cells()), (Some(2), 8 * 3 * 2));
+    }
+
+    #[test]
+    fn a_transaction_has_as_many_messages_as_its_statements_and_its_protocol_make() {
+        let of = |workload: &str| {
+            let text = TEXT.replace("builtin = \"tpcb-like\"", workload);
+            Plan::new(Study::parse(&text).unwrap(), false, &[]).unwrap().commands_per_transaction()
+        };
+        assert_eq!(of("builtin = \"tpcb-like\""), 7.0);
+        assert_eq!(of("builtin = \"select-only\"\nprotocol = \"prepared\""), 4.0);
+        assert_eq!(of("script = \"select 1\"\ncommands = 3"), 3.0);
+    }
+
+    #[test]
+    fn what_is_quick_lies_over_the_rest() {
+        let plan = plan(true, &[]);
+        assert_eq!((plan.study.measure.repeats, plan.points.len()), (2, 1));
+        assert_eq!(plan.points[0].label(), "3");
+    }
+
+    #[test]
+    fn directories_take_the_place_of_arms_that_have_one() {
+        let plan = plan(false, &["/a", "/b"]);
+        let titles: Vec<&str> = plan.arms.iter().map(Arm::title).collect();
+        assert_eq!(titles, ["two", "/a", "/b", "two again"]);
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The results of a run's directory: made from its cells, and written into it.
+
+use std::path::Path;
+
+use crate::answer::{self, Answer};
+use crate::file::Study;
+use crate::plan::Plan;
+use crate::{charts, journal, page, tables, text};
+use error::Error;
+
+/// The study in a file of this name.
+pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
+    Study::parse(text).map_err(|error| Error::Usage(format!("{name}: {error}")))
+}
+
+/// Write all files of a directory.
+pub fn write(folder: &Path) -> Result<(Answer, Vec<tables::Shown>), Error> {
+    let (text, cells, kept) = journal::read(folder)?;
+    let study = parse(&folder.join("study.toml").display().to_string(), &text)?;
+    let plan = Plan::new(study, kept.head.quick, &kept.head.directories)?;
+    let cells = answer::complete(&plan, cells);
+    let answer = Answer::of(&plan, &cells, &kept);
+    let tables = tables::of(&plan, &cells, &answer);
+    let charts = charts::of(&plan, &cells, &answer);
+    let put = |name: &str, text: &str| journal::write_aside(&folder.join(name), text.as_bytes());
+    put("results.json", &(serde_json::to_string_pretty(&answer)? + "\n"))?;
+    put("tables.txt", &text::render(&answer, &tables))?;
+    for (number, table) in tables.iter().enumerate() {
+        put(&format!("table-{}.csv", number + 1), &table.csv())?;
+    }
+    put("report.html", &page::render(&plan, &cells, &answer, &tables, &charts))?;
+    Ok((answer, tables))
+}

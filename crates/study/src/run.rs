@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A study from its first cell to its last, or to a signal.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use super::answer;
+use super::cell::Cell;
+use super::file::{Design, Study};
+use super::gate;
+use super::journal::{Head, Journal};
+use super::measure::{measure, Taken, Task};
+use super::order::Order;
+use super::plan::Plan;
+use super::station::{missing_extension, Here, Opened, Station};
+use super::toggle;
+use error::Error;
+use live::host::Watch;
+
+/// Fewer blocks tell nothing, however well they agree.
+const LEAST_BLOCKS: usize = 6;
+/// And fewer of toggled slices.
+const LEAST_TOGGLED: usize = 20;
+
+/// At most one cell in so many is taken again.
+const AGAIN_SHARE: usize = 4;
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Wish {
+    pub text: String,
+    pub folder: PathBuf,
+    pub quick: bool,
+    pub directories: Vec<PathBuf>,
+    pub here: Here,
+}
+
+/// A run in progress.
+struct Runner {
+    plan: Plan,
+    here: Here,
+    journal: Journal,
+    cells: Vec<Cell>,
+    stop: Arc<AtomicBool>,
+    bar: ProgressBar,
+    began: Instant,
+    found: usize,
+    /// Cells that may still be taken again: on a machine that is never quiet it ends all the same.
+    again_left: usize,
+}
+
+/// Run what is not there yet; an error that says how to go on when it is interrupted.
+pub fn run(wish: Wish) -> Result<(), Error> {
+    let study = Study::parse(&wish.text).map_err(Error::Usage)?;
+    let plan = Plan::new(study, wish.quick, &wish.directories)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let head = Head {
+        quick: wish.quick,
+        directories: wish.directories.clone(),
+        server: server_version()?,
+        version: env!("CARGO_PKG_VERSION").into(),
+    };
+    let host = Watch::start().host("");
+    let (journal, cells) = Journal::open(&wish.folder, &wish.text, head, host)?;
+    let found = cells.len();
+    let bar = progress_bar(plan.cells(), found);
+    let again_left = plan.cells().div_ceil(AGAIN_SHARE);
+    let mut runner = Runner {
+        plan,
+        here: wish.here,
+        journal,
+        cells,
+        stop,
+        bar,
+        began: Instant::now(),
+        found,
+        again_left,
+    };
+    let result = match runner.plan.study.measure.design {
+        Design::Restart => runner.restart(),
+        Design::Toggle => runner.toggle(),
+    };
+    runner.bar.finish_and_clear();
+    runner.end(result, &wish.folder)
+}
+
+impl Runner {
+    /// What is said at the end.
+    fn end(&self, result: Result<(), Error>, folder: &Path) -> Result<(), Error> {
+        let kept = format!(
+            "{} of {} cells are kept in {}; the same command goes on",
+            self.cells.len(),
+            self.plan.cells(),
+            folder.display()
+        );
+        match result {
+            // What fails then, fails because of the signal, which reaches what we have started as well.
+            _ if self.stop.load(Ordering::Relaxed) => {
+                Err(Error::Failed(format!("interrupted; {kept}")))
+            }
+            Err(error) if !self.cells.is_empty() => Err(Error::Failed(format!("{error}\n{kept}"))),
+            other => other,
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn has(&self, arm: usize, point: usize, block: usize) -> bool {
+        let (arm, point) = (&self.plan.arms[arm].name, &self.plan.points[point]);
+        self.cells.iter().any(|c| c.block == block && c.arm == *arm && c.point == *point)
+    }
+
+    fn is_left_out(&self, arm: usize) -> bool {
+        let name = &self.plan.arms[arm].name;
+        self.journal.kept.left_out.iter().any(|(known, _)| known == name)
+    }
+
+    fn leave_out(&mut self, arm: usize, why: &str) -> Result<(), Error> {
+        let name = self.plan.arms[arm].name.clone();
+        if arm == self.plan.base {
+            return Err(Error::Failed(format!(
+                "the arm \"{name}\", with which the others are compared, cannot be had here: {why}"
+            )));
+        }
+        self.say(&format!("arm \"{name}\" is left out: {why}"));
+        self.journal.leave_out(&name, why)
+    }
+
+    /// On standard error, past the bar.
+    fn say(&self, text: &str) {
+        self.bar.suspend(|| {
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "tally: {text}");
+        });
+    }
+
+    fn restart(&mut self) -> Result<(), Error> {
+        let (arms, points) = (self.plan.arms.len(), self.plan.points.len());
+        let measure = self.plan.study.measure.clone();
+        for (block, visits) in
+            Order::new(arms, points, measure.seed).take(measure.repeats).enumerate()
+        {
+            for visit in visits {
+                let left: Vec<usize> = visit
+                    .points
+                    .into_iter()
+                    .filter(|point| !self.has(visit.arm, *point, block))
+                    .collect();
+                if !left.is_empty() && !self.is_left_out(visit.arm) {
+                    self.visit(visit.arm, &left, block)?;
+                }
+                if self.stopped() {
+                    return Ok(());
+                }
+            }
+            if block + 1 >= LEAST_BLOCKS && self.is_enough() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// An arm's points on a server of its own.
+    fn visit(&mut self, arm: usize, points: &[usize], block: usize) -> Result<(), Error> {
+        self.tell(arm, "starting");
+        let mut station = match Station::open(&self.plan, &self.plan.arms[arm], &self.here)? {
+            Opened::Station(station) => station,
+            Opened::LeftOut(why) => return self.leave_out(arm, &why),
+        };
+        for point in points {
+            let mut tries = 1;
+            loop {
+                if self.stopped() {
+                    return Ok(());
+                }
+                self.tell(arm, &self.plan.points[*point].label());
+                let stop = Arc::clone(&self.stop);
+                let task = Task { plan: &self.plan, arm, point: *point, block, stop: &stop };
+                let mut cell = match measure(task, &mut station)? {
+                    Taken::Cell(cell) => *cell,
+                    Taken::LeftOut(why) => return self.leave_out(arm, &why),
+                    Taken::Interrupted => return Ok(()),
+                };
+                cell.machine.tries = tries;
+                cell.machine.disturbed =
+                    gate::disturbed(&self.plan.study.gate, &cell.machine, &self.cells);
+                if let Some(why) = &cell.machine.disturbed {
+                    if tries <= self.plan.study.gate.retries && self.again_left > 0 {
+                        self.again_left -= 1;
+                        self.bar.set_message(format!("again: {why}"));
+                        tries += 1;
+                        continue;
+                    }
+                }
+                self.add(cell)?;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, cell: Cell) -> Result<(), Error> {
+        self.journal.add(&cell)?;
+        self.cells.push(cell);
+        self.bar.set_position(self.cells.len() as u64);
+        Ok(())
+    }
+
+    fn toggle(&mut self) -> Result<(), Error> {
+        for arm in 0..self.plan.arms.len() {
+            if let Some(why) = missing_extension(&self.plan, &self.plan.arms[arm]) {
+                if !self.is_left_out(arm) {
+                    self.leave_out(arm, &why)?;
+                }
+            }
+        }
+        let arms: Vec<usize> =
+            (0..self.plan.arms.len()).filter(|arm| !self.is_left_out(*arm)).collect();
+        for point in 0..self.plan.points.len() {
+            let whole = |block: usize| arms.iter().all(|arm| self.has(*arm, point, block));
+            let first = (0..).find(|block| !whole(*block)).unwrap_or(0);
+            if first >= self.plan.study.measure.repeats {
+                continue;
+            }
+            // Cells of a block that was cut short are taken again.
+            let label = &self.plan.points[point];
+            self.cells.retain(|cell| cell.point != *label || cell.block < first);
+            self.tell(self.plan.base, "starting");
+            let shared = self.plan.shared_arm(&arms);
+            let station = match Station::open(&self.plan, &shared, &self.here)? {
+                Opened::Station(station) => station,
+                Opened::LeftOut(why) => return Err(Error::Failed(why)),
+            };
+            let (plan, stop) = (self.plan.clone(), Arc::clone(&self.stop));
+            let task = toggle::Task { plan: &plan, arms: &arms, point, first, stop: &stop };
+            toggle::run(task, &station, |mut cells| {
+                for cell in &mut cells {
+                    cell.machine.disturbed = gate::disturbed(&plan.study.gate, &cell.machine, &[]);
+                }
+                let block = cells.first().map_or(0, |cell| cell.block);
+                cells.into_iter().try_for_each(|cell| self.add(cell))?;
+                self.tell(plan.base, &plan.points[point].label());
+                // Many estimates of many cells are slow work: now and then.
+                Ok(block + 1 >= LEAST_TOGGLED && (block + 1) % 10 == 0 && self.is_enough())
+            })?;
+            if self.stopped() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the first read is known as well as was asked for, at all points that have begun.
+    fn is_enough(&self) -> bool {
+        let Some(wanted) = self.plan.study.measure.half_width else { return false };
+        answer::widest(&self.plan, &self.cells).is_some_and(|widest| widest <= wanted)
+    }
+
+    fn tell(&self, arm: usize, what: &str) {
+        let done = self.cells.len().saturating_sub(self.found);
+        let left = self.plan.cells().saturating_sub(self.cells.len());
+        let each = match done {
+            0 => self.plan.expected_seconds() / self.plan.cells().max(1) as f64,
+            _ => self.began.elapsed().as_secs_f64() / done as f64,
+        };
+        let left = Duration::from_secs_f64((each * left as f64).clamp(0.0, 1e7));
+        self.bar.set_message(format!(
+            "{} left; {} {what}",
+            indicatif::HumanDuration(left),
+            self.plan.arms[arm].title()
+        ));
+    }
+}
+
+/// On standard error, and only where that is a terminal.
+fn progress_bar(cells: usize, found: usize) -> ProgressBar {
+    let bar = ProgressBar::new(cells as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} cell {pos} of {len}, {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_position(found as u64);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn server_version() -> Result<String, Error> {
+    let binaries = scratch::Binaries::find()?;
+    Ok(binaries.config("--version").unwrap_or_else(|| "PostgreSQL".into()))
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: PostgreSQL
+//! One figure of a JSON document, by a path: `ledger[phase=execute,activity=LWLock:*].seconds`.
+
+use serde_json::Value;
+
+/// A parsed path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selector {
+    steps: Vec<Step>,
+    together: Together,
+}
+
+/// One name, and of a list which rows.
+#[derive(Debug, Clone, PartialEq)]
+struct Step {
+    name: String,
+    /// None: no list.
+    rows: Option<Vec<(String, String)>>,
+}
+
+/// How the figures of several rows become one, and those of several parts of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Together {
+    Sum,
+    Max,
+    Mean,
+}
+
+impl Selector {
+    /// Read one; the error says what was not understood.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (together, path) = [("max(", Together::Max), ("mean(", Together::Mean)]
+            .into_iter()
+            .find_map(|(name, together)| {
+                Some((together, text.strip_prefix(name)?.strip_suffix(')')?))
+            })
+            .unwrap_or((Together::Sum, text));
+        let mut steps = Vec::new();
+        let mut rest = path;
+        loop {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            let name = &rest[..end];
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                return Err(format!("\"{text}\": \"{name}\" is not a field's name"));
+            }
+            rest = &rest[end..];
+            let mut rows = None;
+            if let Some(inside) = rest.strip_prefix('[') {
+                let end = inside.find(']').ok_or_else(|| format!("\"{text}\": a ] is missing"))?;
+                rows = Some(conditions(&inside[..end]).map_err(|e| format!("\"{text}\": {e}"))?);
+                rest = &inside[end + 1..];
+            }
+            steps.push(Step { name: name.into(), rows });
+            match rest.strip_prefix('.') {
+                Some(more) => rest = more,
+                None if rest.is_empty() => return Ok(Self { steps, together }),
+                None => return Err(format!("\"{text}\": \"{rest}\" is not understood")),
+            }
+        }
+    }
+
+    /// The figure; none where it is null. No row is 0; a field that no object has is an error.
+    pub fn of(&self, document: &Value) -> Result<Option<f64>, String> {
+        let mut found = Vec::new();
+        collect(document, &self.steps, &mut found)?;
+        Ok(self.together.of(&found))
+    }
+}
+
+impl Together {
+    /// The figures as one; no figure at all is none, no row is zero.
+    fn of(self, found: &[Option<f64>]) -> Option<f64> {
+        if found.is_empty() {
+            return Some(0.0);
+        }
+        let known: Vec<f64> = found.iter().copied().flatten().collect();
+        if known.is_empty() {
+            return None;
+        }
+        Some(match self {
+            Self::Sum => known.iter().sum(),
+            Self::Max => known.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Mean => known.iter().sum::<f64>() / known.len() as f64,
+        })
+    }
+}
+
+fn conditions(text: &str) -> Result<Vec<(String, String)>, String> {
+    if text.trim() == "*" {
+        return Ok(Vec::new());
+    }
+    text.split(',')
+        .map(|condition| {
+            let (field, value) = condition
+                .split_once('=')
+                .ok_or_else(|| format!("\"{condition}\" is not field=value"))?;
+            Ok((field.trim().into(), value.trim().into()))
+        })
+        .collect()
+}
+
+fn collect(value: &Value, steps: &[Step], found: &mut Vec<Option<f64>>) -> Result<(), String> {
+    let Some((step, rest)) = steps.split_first() else {
+        found.push(match value {
+            Value::Null => None,
+            Value::Bool(yes) => Some(f64::from(u8::from(*yes))),
+            Value::Number(number) => number.as_f64(),
+            _ => return Err("it leads to no figure".into()),
+        });
+        return Ok(());
+    };
+    if value.is_null() {
+        found.push(None);
+        return Ok(());
+    }
+    let field = value.get(&step.name).ok_or_else(|| no_field(value, &step.name))?;
+    match (&step.rows, field) {
+        (Some(_), Value::Null) => found.push(None),
+        (Some(conditions), Value::Array(rows)) => {
+            for row in rows {
+                if matches(row, conditions)? {
+                    collect(row, rest, found)?;
+                }
+            }
+        }
+        (Some(_), _) => return Err(format!("{} is not a list", step.name)),
+        (None, Value::Array(_)) => {
+            return Err(format!("{0} is a list; {0}[*] takes all of it", step.name))
+        }
+        (None, field) => collect(field, rest, found)?,
+    }
+    Ok(())
+}
+
+fn no_field(value: &Value, name: &str) -> String {
+    let known: Vec<&str> =
+        value.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    format!("there is no field {name}; there are {}", known.join(", "))
+}
+
+fn matches(row: &Value, conditions: &[(String, String)]) -> Result<bool, String> {
+    for (field, pattern) in conditions {
+        let value = row.get(field).ok_or_else(|| no_field(row, field))?;
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        };
+        if !view::glob::matches(pattern, &text) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(path: &str) -> Result<Option<f64>, String> {
+        let document = json!({
+            "interval_seconds": 2.0,
+            "io": null,
+            "ledger": [
+                {"phase": "execute", "activity": "LWLock:WALWrite", "seconds": 1.5},
+                {"phase": "execute", "activity": "LWLock:ProcArray", "seconds": 0.25},
+                {"phase": "idle", "activity": "Client:ClientRead", "seconds": 7.0},
+            ],
+            "commits": {"count": 3, "insertion": null},
+        });
+        Selector::parse(path).and_then(|selector| selector.of(&document))
+    }
+
+    #[test]
+    fn figures_are_found_and_those_of_several_rows_added() {
+        assert_eq!(of("interval_seconds"), Ok(Some(2.0)));
+        assert_eq!(of("commits.count"), Ok(Some(3.0)));
+        assert_eq!(of("ledger[phase=execute,activity=LWLock:*].seconds"), Ok(Some(1.75)));
+        assert_eq!(of("max(ledger[*].seconds)"), Ok(Some(7.0)));
+        assert_eq!(of("mean(ledger[activity=LWLock:*].seconds)"), Ok(Some(0.875)));
+        assert_eq!(of("ledger[phase=parse].seconds"), Ok(Some(0.0)));
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_value() {
+        assert_eq!(of("commits.insertion"), Ok(None));
+        assert_eq!(of("io.devices.figures.devices[*].writes"), Ok(None));
+    }
+
+    #[test]
+    fn a_field_that_does_not_exist_is_an_error_that_names_those_that_do() {
+        let said = of("commits.counts").unwrap_err();
+        assert!(said.contains("counts") && said.contains("insertion"), "{said}");
+        assert!(of("ledger[phases=execute].seconds").unwrap_err().contains("activity"));
+        assert!(of("ledger.seconds").unwrap_err().contains("ledger[*]"));
+        for path in ["", ".", "a[", "a[b]", "a]b", "a..b", "commits"] {
+            assert!(of(path).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Plain pictures: axes, lines, bars. Colours are classes (c0 to c7), so that the page gives them
+//! for light and dark.
+
+use std::fmt::Write;
+
+use super::tables::figures;
+use view::html::escape;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 34.0;
+const COLOURS: usize = 8;
+
+/// A place on a line, with half the width of its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spot {
+    pub x: f64,
+    pub y: f64,
+    pub half: f64,
+}
+
+/// A line, and its name.
+#[derive(Debug, Clone)]
+pub struct Line {
+    pub name: String,
+    pub spots: Vec<Spot>,
+    /// Drawn without spots: a curve or a series.
+    pub smooth: bool,
+    /// Its colour's number.
+    pub colour: usize,
+}
+
+/// A bar: parts on top of each other, each with its number and height.
+#[derive(Debug, Clone)]
+pub struct Bar {
+    pub name: String,
+    pub parts: Vec<(usize, f64)>,
+    pub half: f64,
+}
+
+/// The vertical axis.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    low: f64,
+    high: f64,
+    step: f64,
+}
+
+impl Axis {
+    /// From zero, or below, to beyond the greatest, in steps of 1, 2 or 5.
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let (mut low, mut high) = (0.0f64, 0.0f64);
+        for value in values.filter(|value| value.is_finite()) {
+            low = low.min(value);
+            high = high.max(value);
+        }
+        if high <= low {
+            high = low + 1.0;
+        }
+        let rough = (high - low) / 5.0;
+        let unit = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|n| n * unit).find(|s| *s >= rough);
+        let step = step.unwrap_or(10.0 * unit);
+        Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let share = (value - self.low) / (self.high - self.low);
+        HEIGHT - BOTTOM - share.clamp(-0.05, 1.05) * (HEIGHT - TOP - BOTTOM)
+    }
+
+    fn draw(&self, out: &mut String) {
+        let mut value = self.low;
+        while value <= self.high + 0.5 * self.step {
+            let y = self.y(value);
+            let at = if value.abs() < 1e-9 * self.step { 0.0 } else { value };
+            let _ = write!(
+                out,
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                WIDTH - RIGHT,
+                LEFT - 6.0,
+                y + 4.0,
+                tick(at)
+            );
+            value += self.step;
+        }
+    }
+}
+
+/// A number on an axis, without zeros at its end.
+fn tick(value: f64) -> String {
+    let text = figures(value, 3);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
+fn begin(title: &str) -> String {
+    format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(title))
+}
+
+/// Lines over a horizontal axis with these marks; `dashes` are upright, each with its words.
+pub fn lines(
+    title: &str,
+    lines: &[Line],
+    ticks: &[f64],
+    axis_name: &str,
+    dashes: &[(f64, String)],
+) -> String {
+    let mut out = begin(title);
+    let spots = || lines.iter().flat_map(|line| &line.spots);
+    let axis = Axis::of(spots().flat_map(|spot| [spot.y + spot.half, spot.y - spot.half]));
+    axis.draw(&mut out);
+    let xs = || spots().map(|spot| spot.x).chain(ticks.iter().copied());
+    let (low, high) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
+    let wide = if high > low { high - low } else { 1.0 };
+    let x = |value: f64| LEFT + 10.0 + (value - low) / wide * (WIDTH - LEFT - RIGHT - 20.0);
+    // Marks that would stand in each other's way are left out.
+    let mut last = f64::NEG_INFINITY;
+    for value in ticks {
+        let at = x(*value);
+        if at - last > 34.0 {
+            last = at;
+            let _ = write!(
+                out,
+                "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                HEIGHT - BOTTOM + 15.0,
+                tick(*value)
+            );
+        }
+    }
+    let _ = write!(
+        out,
+        "<text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
+        WIDTH - RIGHT,
+        HEIGHT - 4.0,
+        escape(axis_name)
+    );
+    for (time, words) in dashes {
+        let at = x(*time);
+        let _ = write!(
+            out,
+            "<line class=\"mark\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{}\"><title>{}</title></line>",
+            HEIGHT - BOTTOM,
+            escape(words)
+        );
+    }
+    for line in lines {
+        let colour = line.colour % COLOURS;
+        let path: Vec<String> = line
+            .spots
+            .iter()
+            .map(|spot| format!("{:.1},{:.1}", x(spot.x), axis.y(spot.y)))
+            .collect();
+        let form = if line.smooth { "smooth" } else { "line" };
+        let _ = write!(out, "<polyline class=\"{form} c{colour}\" points=\"{}\"/>", path.join(" "));
+        if line.smooth {
+            continue;
+        }
+        for spot in &line.spots {
+            let (at, y) = (x(spot.x), axis.y(spot.y));
+            if spot.half > 0.0 {
+                let (top, end) = (axis.y(spot.y + spot.half), axis.y(spot.y - spot.half));
+                let _ = write!(
+                    out,
+                    "<line class=\"line c{colour}\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
+                );
+            }
+            let _ = write!(
+                out,
+                "<circle class=\"f{colour}\" cx=\"{at:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{}: {} ±{}</title></circle>",
+                escape(&line.name),
+                figures(spot.y, 4),
+                figures(spot.half, 2)
+            );
+        }
+    }
+    let names: Vec<(usize, &str)> =
+        lines.iter().map(|line| (line.colour, line.name.as_str())).collect();
+    out + "</svg>" + &legend(&names)
+}
+
+/// Upright bars.
+pub fn bars(title: &str, bars: &[Bar], parts: &[String]) -> String {
+    let mut out = begin(title);
+    let height = |bar: &Bar| bar.parts.iter().map(|(_, value)| value.max(0.0)).sum::<f64>();
+    let axis = Axis::of(bars.iter().map(|bar| height(bar) + bar.half));
+    axis.draw(&mut out);
+    let room = (WIDTH - LEFT - RIGHT) / bars.len().max(1) as f64;
+    let wide = (room * 0.6).min(70.0);
+    for (number, bar) in bars.iter().enumerate() {
+        let middle = LEFT + (number as f64 + 0.5) * room;
+        let mut below = 0.0;
+        for (part, value) in &bar.parts {
+            let (top, end) = (axis.y(below + value.max(0.0)), axis.y(below));
+            below += value.max(0.0);
+            let _ = write!(
+                out,
+                "<rect class=\"f{}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{:.1}\">\
+                 <title>{}: {}</title></rect>",
+                part % COLOURS,
+                middle - 0.5 * wide,
+                (end - top).max(0.0),
+                escape(parts.get(*part).unwrap_or(&bar.name)),
+                figures(*value, 4)
+            );
+        }
+        if bar.half > 0.0 {
+            let low = (below - bar.half).max(axis.low);
+            let (top, end) = (axis.y(below + bar.half), axis.y(low));
+            let _ = write!(
+                out,
+                "<line class=\"whisker\" x1=\"{middle:.1}\" x2=\"{middle:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\"/>"
+            );
+        }
+        for (row, words) in two_rows(&bar.name, (room / 6.2).max(4.0) as usize).iter().enumerate() {
+            let _ = write!(
+                out,
+                "<text x=\"{middle:.1}\" y=\"{}\" text-anchor=\"middle\">{}<title>{}</title></text>",
+                HEIGHT - BOTTOM + 14.0 + 13.0 * row as f64,
+                escape(words),
+                escape(&bar.name)
+            );
+        }
+    }
+    let names: Vec<(usize, &str)> =
+        parts.iter().enumerate().map(|(at, name)| (at, name.as_str())).collect();
+    out + "</svg>" + &legend(if parts.len() > 1 { &names } else { &[] })
+}
+
+/// A name in two rows of so many letters; what does not fit is cut.
+fn two_rows(name: &str, most: usize) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    for word in name.split(' ') {
+        let last = rows.len() - 1;
+        let long = rows[last].chars().count() + 1 + word.chars().count() > most;
+        match (rows[last].is_empty(), long && rows.len() < 2) {
+            (true, _) => rows[last].push_str(word),
+            (_, true) => rows.push(word.into()),
+            _ => rows[last] += &format!(" {word}"),
+        }
+    }
+    rows.into_iter().map(|row| row.chars().take(most).collect()).collect()
+}
+
+fn legend(names: &[(usize, &str)]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<ul class=\"legend\">");
+    for (colour, name) in names {
+        let _ = write!(
+            out,
+            "<li><svg width=\"12\" height=\"12\"><rect class=\"f{}\" width=\"12\" height=\"12\"/></svg>{}</li>",
+            colour % COLOURS,
+            escape(name)
+        );
+    }
+    out + "</ul>"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_begin_at_zero_and_end_beyond_the_greatest() {
+        let axis = Axis::of([3.0, 87.0].into_iter());
+        assert_eq!((axis.low, axis.high, axis.step), (0.0, 100.0, 20.0));
+        let below = Axis::of([-3.0, 4.0].into_iter());
+        assert!(below.low <= -3.0 && below.high >= 4.0);
+        assert!(Axis::of(std::iter::empty()).high > 0.0);
+    }
+
+    #[test]
+    fn long_names_stand_in_two_rows() {
+        assert_eq!(two_rows("track_activities off again", 18), ["track_activities", "off again"]);
+        assert_eq!(two_rows("base", 18), ["base"]);
+        assert_eq!(two_rows("abcdefgh ijklmnop qrst", 6), ["abcdef", "ijklmn"]);
+    }
+
+    #[test]
+    fn names_cannot_break_out_of_the_picture() {
+        let line = Line {
+            name: "</svg><script>".into(),
+            spots: vec![Spot { x: 1.0, y: 2.0, half: 0.1 }],
+            smooth: false,
+            colour: 0,
+        };
+        let text = lines("\"><script>", &[line], &[1.0], "clients", &[(1.0, "<b>".into())]);
+        assert!(!text.contains("<script>") && !text.contains("<b>"), "{text}");
+    }
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The tables that a study ends in.
+
+use super::answer::{Answer, Comparison, Verdict};
+use super::cell::Cell;
+use super::file::{Better, Read, Rows, Show, Table};
+use super::fit_table;
+use super::plan::{Plan, Point};
+
+/// How a field is to be understood at a glance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    Good,
+    Bad,
+    /// Not resolved, or a placebo.
+    Faint,
+}
+
+/// A field: as it is shown, and as CSV has it.
+#[derive(Debug, Clone)]
+pub struct Field {
+    pub text: String,
+    pub exact: String,
+    pub tone: Tone,
+}
+
+/// A finished table.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    pub title: String,
+    pub headings: Vec<String>,
+    /// The first fields of a row, which name it.
+    pub names: usize,
+    pub rows: Vec<Vec<Field>>,
+}
+
+impl Field {
+    /// As it is shown, and as CSV has it.
+    pub fn of(text: String, exact: String) -> Self {
+        Self { text, exact, tone: Tone::Plain }
+    }
+
+    pub fn name(text: &str) -> Self {
+        Self::of(text.into(), text.into())
+    }
+
+    pub fn none() -> Self {
+        Self { text: "-".into(), exact: String::new(), tone: Tone::Faint }
+    }
+}
+
+impl Shown {
+    /// As CSV: RFC 4180.
+    pub fn csv(&self) -> String {
+        let line = |fields: Vec<&str>| {
+            let quoted: Vec<String> = fields
+                .into_iter()
+                .map(|field| match field.contains([',', '"', '\n']) {
+                    true => format!("\"{}\"", field.replace('"', "\"\"")),
+                    false => field.into(),
+                })
+                .collect();
+            quoted.join(",") + "\n"
+        };
+        let mut text = line(self.headings.iter().map(String::as_str).collect());
+        for row in &self.rows {
+            text += &line(row.iter().map(|field| field.exact.as_str()).collect());
+        }
+        text
+    }
+}
+
+/// All tables of a study.
+pub fn of(plan: &Plan, cells: &[Cell], answer: &Answer) -> Vec<Shown> {
+    let maker = Maker { plan, answer, points: points_of(plan, cells) };
+    plan.study
+        .tables
+        .iter()
+        .map(|table| match &table.read {
+            Some(read) => maker.across(table, read),
+            None => maker.down(table),
+        })
+        .chain(fit_table::of(plan, answer))
+        .collect()
+}
+
+fn points_of(plan: &Plan, cells: &[Cell]) -> Vec<Point> {
+    let has = |point: &&Point| cells.iter().any(|cell| cell.point == **point);
+    plan.points.iter().filter(has).copied().collect()
+}
+
+struct Maker<'a> {
+    plan: &'a Plan,
+    answer: &'a Answer,
+    points: Vec<Point>,
+}
+
+impl Maker<'_> {
+    fn axis(&self) -> &'static str {
+        match self.plan.study.workload.rates {
+            Some(_) => "rate",
+            None => "clients",
+        }
+    }
+
+    /// Those arms of a table that have cells.
+    fn arms(&self, table: &Table) -> Vec<(&str, &str)> {
+        let has = |name: &str| self.answer.figures.iter().any(|figure| figure.arm == name);
+        let wanted = |name: &String| table.arms.as_ref().is_none_or(|arms| arms.contains(name));
+        let arms = self.answer.arms.iter().filter(|arm| wanted(&arm.name) && has(&arm.name));
+        arms.map(|arm| (arm.name.as_str(), arm.title.as_str())).collect()
+    }
+
+    /// A row for each arm, each point or both; a column for each read.
+    fn down(&self, table: &Table) -> Shown {
+        let (arms, many) = (self.arms(table), self.points.len() > 1);
+        let by_arm = table.rows != Rows::Clients || arms.len() > 1;
+        let by_point = table.rows == Rows::Clients || many;
+        let mut headings = Vec::new();
+        if by_arm {
+            headings.push("arm".to_string());
+        }
+        if by_point {
+            headings.push(self.axis().to_string());
+        }
+        let names = headings.len();
+        let reads: Vec<&Read> =
+            table.reads.iter().filter_map(|name| self.plan.study.read(name)).collect();
+        headings.extend(reads.iter().map(|read| read.heading()));
+        let mut rows = Vec::new();
+        let mut row = |arm: &(&str, &str), point: &Point| {
+            let mut fields = Vec::new();
+            if by_arm {
+                fields.push(Field::name(arm.1));
+            }
+            if by_point {
+                fields.push(Field::name(&point.label()));
+            }
+            fields.extend(reads.iter().map(|read| self.value(arm.0, point, read)));
+            rows.push(fields);
+        };
+        match table.rows {
+            Rows::Clients => {
+                self.points.iter().for_each(|point| arms.iter().for_each(|arm| row(arm, point)));
+            }
+            _ => arms.iter().for_each(|arm| self.points.iter().for_each(|point| row(arm, point))),
+        }
+        Shown { title: self.title(table, &reads), headings, names, rows }
+    }
+
+    /// One read: arms down, points across.
+    fn across(&self, table: &Table, name: &str) -> Shown {
+        let read = self.plan.study.read(name);
+        let mut headings = vec![match self.points.len() {
+            1 => "arm".to_string(),
+            _ => format!("arm \\ {}", self.axis()),
+        }];
+        let single = self.points.len() == 1;
+        let heading = |point: &Point| match (single, table.show) {
+            (true, Show::Change) => "change".to_string(),
+            (true, Show::Percent) => "% of base".to_string(),
+            (true, Show::Value) => read.map_or(String::new(), Read::heading),
+            _ => point.label(),
+        };
+        headings.extend(self.points.iter().map(heading));
+        let base = &self.answer.base;
+        let rows = self
+            .arms(table)
+            .into_iter()
+            .filter(|(arm, _)| table.show != Show::Change || arm != base)
+            .map(|(arm, title)| {
+                let mut fields = vec![Field::name(title)];
+                fields.extend(self.points.iter().map(|point| match (table.show, read) {
+                    (_, None) => Field::none(),
+                    (Show::Value, Some(read)) => self.value(arm, point, read),
+                    (Show::Percent, Some(read)) => self.percent(arm, point, read),
+                    (Show::Change, Some(read)) => self.change(arm, point, read),
+                }));
+                fields
+            })
+            .collect();
+        let reads: Vec<&Read> = read.into_iter().collect();
+        Shown { title: self.title(table, &reads), headings, names: 1, rows }
+    }
+
+    fn title(&self, table: &Table, reads: &[&Read]) -> String {
+        let names = || reads.iter().map(|read| read.title()).collect::<Vec<_>>().join(", ");
+        table.title.clone().unwrap_or_else(names)
+    }
+
+    fn value(&self, arm: &str, point: &Point, read: &Read) -> Field {
+        let Some(figure) = self.answer.figure(arm, point, &read.name) else { return Field::none() };
+        // Beyond its own size an interval says nothing.
+        let text = match figure.half_width.filter(|half| *half < figure.mean.abs()) {
+            Some(half) => with_half_width(figure.mean, read.digits, half),
+            None => figures(figure.mean, read.digits),
+        };
+        Field { text, exact: figure.mean.to_string(), tone: Tone::Plain }
+    }
+
+    fn percent(&self, arm: &str, point: &Point, read: &Read) -> Field {
+        let at = |arm: &str| self.answer.figure(arm, point, &read.name).map(|figure| figure.mean);
+        // By pairs, where there are enough of them.
+        let paired = self.answer.comparison(arm, point, &read.name);
+        let share = match (paired, at(arm), at(&self.answer.base)) {
+            (Some(paired), ..) => 100.0 + paired.percent,
+            (_, Some(own), Some(base)) if base != 0.0 => 100.0 * own / base,
+            _ => return Field::none(),
+        };
+        let mut text = format!("{share:.1}");
+        if let Some(paired) = paired {
+            text += &format!(" ±{:.1}", paired.half_width);
+        }
+        Field { text, exact: share.to_string(), tone: Tone::Plain }
+    }
+
+    fn change(&self, arm: &str, point: &Point, read: &Read) -> Field {
+        let Some(found) = self.answer.comparison(arm, point, &read.name) else {
+            return Field::none();
+        };
+        Field {
+            text: change(found),
+            exact: found.percent.to_string(),
+            tone: tone(found, read.better),
+        }
+    }
+}
+
+/// "+1.23 % ±0.40", and what is thought of it.
+pub fn change(found: &Comparison) -> String {
+    let verdict = match found.verdict {
+        Verdict::Resolved => "",
+        Verdict::NotResolved => " not resolved",
+        Verdict::Placebo => " (A/A)",
+    };
+    format!("{:+.2} % ±{:.2}{verdict}", found.percent, found.half_width)
+}
+
+fn tone(found: &Comparison, better: Option<Better>) -> Tone {
+    match (found.verdict, better, found.percent > 0.0) {
+        (Verdict::Resolved, Some(Better::More), true) => Tone::Good,
+        (Verdict::Resolved, Some(Better::Less), false) => Tone::Good,
+        (Verdict::Resolved, Some(_), _) => Tone::Bad,
+        (Verdict::Resolved, None, _) => Tone::Plain,
+        _ => Tone::Faint,
+    }
+}
+
+/// "41.3 ±1.9": no decimals that the interval does not bear, and none of a whole number that is always the same.
+fn with_half_width(value: f64, digits: usize, half: f64) -> String {
+    let borne = match half == 0.0 && value.fract() == 0.0 {
+        true => 0,
+        false => decimals(half, 2),
+    };
+    let text = apart(value, decimals(value, digits).min(borne));
+    format!("{text} ±{}", figures(half, 2))
+}
+
+/// A number with so many figures, thousands apart.
+pub fn figures(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".into();
+    }
+    apart(value, decimals(value, digits))
+}
+
+/// How many decimals there are among so many figures; at most nine, as of zero.
+fn decimals(value: f64, digits: usize) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 9;
+    }
+    let size = value.abs().log10().floor() as i32 + 1;
+    usize::try_from(digits as i32 - size).unwrap_or(0).min(9)
+}
+
+fn apart(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
+    let mut apart = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    format!("{sign}{apart}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_figures_that_are_asked_for() {
+        assert_eq!(figures(1234567.8, 4), "1,234,568");
+        assert_eq!(figures(12.3456, 4), "12.35");
+        assert_eq!(figures(0.0123456, 3), "0.0123");
+        assert_eq!(figures(-1234.5, 5), "-1,234.5");
+        assert_eq!(figures(0.0, 3), "0");
+        assert_eq!(figures(999.96, 4), "1,000.0");
+        assert_eq!(with_half_width(41.2941, 4, 1.92), "41.3 ±1.9");
+        assert_eq!(with_half_width(0.000_751, 4, 0.000_402), "0.00075 ±0.00040");
+        assert_eq!(with_half_width(1234.56, 6, 412.0), "1,235 ±412");
+        assert_eq!(with_half_width(12.3456, 4, 0.000_123), "12.35 ±0.00012");
+        assert_eq!(with_half_width(7966.0, 7, 0.0), "7,966 ±0");
+        assert_eq!(with_half_width(0.5, 3, 0.0), "0.500 ±0");
+    }
+
+    #[test]
+    fn csv_quotes_what_needs_it() {
+        let field = |text: &str| Field::name(text);
+        let shown = Shown {
+            title: "t".into(),
+            headings: vec!["a, b".into(), "c".into()],
+            names: 1,
+            rows: vec![vec![field("say \"x\""), field("1")]],
+        };
+        assert_eq!(shown.csv(), "\"a, b\",c\n\"say \"\"x\"\"\",1\n");
+    }
+}

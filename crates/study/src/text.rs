@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The answer as text.
+
+use super::answer::{Answer, Verdict};
+use super::tables::{change, Shown};
+use view::columns::Columns;
+
+/// Verdicts and tables.
+pub fn render(answer: &Answer, tables: &[Shown]) -> String {
+    let mut text = format!("{}\n\n{}\n\n", answer.title, answer.question);
+    for line in facts(answer) {
+        text += &format!("{line}\n");
+    }
+    for (_, line) in verdicts(answer) {
+        text += &format!("\n{line}");
+    }
+    text.push('\n');
+    for table in tables {
+        text += &format!("\n{}\n\n{}", table.title, aligned(table));
+    }
+    text
+}
+
+fn aligned(table: &Shown) -> String {
+    let headings: Vec<&str> = table.headings.iter().map(String::as_str).collect();
+    let mut columns = Columns::with_headings(&headings);
+    for row in &table.rows {
+        columns.push(row.iter().map(|field| field.text.clone()).collect());
+    }
+    let mut out = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = columns.write(&mut out, table.names..table.headings.len());
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// What was done, on what.
+pub fn facts(answer: &Answer) -> Vec<String> {
+    let host = &answer.run.host;
+    let mut facts = vec![format!(
+        "{} of {} cells{}, {}, {} processors ({}), {}",
+        answer.cells,
+        answer.cells_planned,
+        if answer.run.head.quick { " of the quick variant" } else { "" },
+        answer.run.head.server,
+        host.processors,
+        host.processor,
+        host.kernel,
+    )];
+    if answer.disturbed > 0 {
+        facts.push(format!("{} of them were disturbed by others", answer.disturbed));
+    }
+    for arm in &answer.arms {
+        if let Some(why) = &arm.left_out {
+            facts.push(format!("left out: {}: {why}", arm.title));
+        }
+    }
+    facts
+}
+
+/// One line for each comparison, what is resolved first and the A/A arm's last.
+pub fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
+    let title = |list: &[super::answer::ReadRow], name: &str| {
+        list.iter().find(|read| read.name == name).map_or(name.to_string(), |r| r.title.clone())
+    };
+    let several = answer.points.len() > 1;
+    let mut found: Vec<_> = answer.comparisons.iter().collect();
+    found.sort_by_key(|it| it.verdict);
+    found
+        .into_iter()
+        .map(|it| {
+            let arm = answer.arms.iter().find(|arm| arm.name == it.arm);
+            let arm = arm.map_or(it.arm.as_str(), |arm| arm.title.as_str());
+            let at = if several { format!(" at {}", it.point.label()) } else { String::new() };
+            let read = title(&answer.reads, &it.read);
+            let mut line = format!("{arm}{at}: {read} {}", change(it));
+            if it.verdict == Verdict::NotResolved {
+                line += &match it.detectable {
+                    least if least < 100.0 => {
+                        format!(" (the least that would be seen: {least:.2} %")
+                    }
+                    _ => " (less than a doubling would not be seen".into(),
+                };
+                if it.blocks < 6 {
+                    line += &format!("; {} blocks can resolve nothing", it.blocks);
+                }
+                line.push(')');
+            }
+            if let Some(again) = it.again_half_width.filter(|_| it.verdict == Verdict::Resolved) {
+                line += &format!(" (A/A ±{again:.2})");
+            }
+            (it.verdict, line)
+        })
+        .collect()
+}
+
+/// A length of time for people.
+pub fn length(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}

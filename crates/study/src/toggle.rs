@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Toggled arms at one point: one server and one load, on whose live backends the arms take turns.
+//!
+//! A round gives each arm a slice, in the order of a row of a Latin square. So many rounds that each
+//! arm has its seconds make a block, and each arm's sums in it a cell.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use segment::Segment;
+
+use super::cell::{Cell, Machine};
+use super::live::Live;
+use super::load::{Running, Wanted};
+use super::material::{evaluate, Given, Material};
+use super::order::Order;
+use super::plan::{Plan, Point};
+use super::processes::{Census, Usage};
+use super::station::Station;
+use crate::cost::contrast::Slice;
+use crate::cost::meter::Meter;
+use crate::cost::CostOf;
+use error::Error;
+use live::host::Watch;
+
+/// How often to look for backends that have come or gone.
+const REFRESH: Duration = Duration::from_millis(500);
+/// Longest sleep without a look at the signals.
+const NAP: Duration = Duration::from_millis(100);
+/// How long the load's connections may take to come up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The load ends when it is dropped, not by itself.
+const LOAD: Duration = Duration::from_secs(7 * 86_400);
+/// So many rounds in a row spoilt by another hand on the level, and there is no point.
+const SPOILT: usize = 50;
+
+/// What is to be measured.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    pub plan: &'a Plan,
+    /// Numbers of the arms that can be had.
+    pub arms: &'a [usize],
+    /// Number of the point.
+    pub point: usize,
+    /// The first block that is still to be done.
+    pub first: usize,
+    pub stop: &'a AtomicBool,
+}
+
+/// Run the blocks until the plan's repeats are done. Each block's cells are handed to `take`, which
+/// says whether they are enough. False: interrupted.
+pub fn run(
+    task: Task<'_>,
+    station: &Station,
+    mut take: impl FnMut(Vec<Cell>) -> Result<bool, Error>,
+) -> Result<bool, Error> {
+    let Task { plan, stop, .. } = task;
+    let study = &plan.study;
+    let point = &plan.points[task.point];
+    let wanted = Wanted { length: LOAD, log: false };
+    let mut load = Running::start(
+        study,
+        &plan.arms[plan.base],
+        point,
+        &station.cluster,
+        &station.words,
+        wanted,
+    )?;
+    let warm_up = Duration::from_secs_f64(study.measure.warm_up);
+    if !connected(station, &mut load, point, stop)? || !sleep(warm_up, stop) {
+        return Ok(false);
+    }
+    let segment = station.segment.as_ref().ok_or_else(|| {
+        Error::Failed("toggled arms want pg_tally in the server, to count commands".into())
+    })?;
+    let mut bench = Bench {
+        task,
+        station,
+        meter: Meter::new(Segment::open(segment)?, CostOf::Level)?.of_whole_server(),
+        live: Live::new(plan, station)?,
+        order: Order::new(task.arms.len(), 1, study.measure.seed + task.point as u64),
+        refreshed: Instant::now(),
+    };
+    bench.meter.refresh()?;
+    // Slices end on time only if we run when our time has come; as `tally cost` has it.
+    let _ = rustix::process::setpriority_process(None, -10);
+    let mut done = Ok(true);
+    for block in task.first..study.measure.repeats {
+        match bench.block(block, point) {
+            Ok(Some(cells)) => {
+                if take(cells)? {
+                    break;
+                }
+            }
+            Ok(None) => done = Ok(false),
+            Err(error) => done = Err(error),
+        }
+        if !matches!(done, Ok(true)) {
+            break;
+        }
+        if !load.running() {
+            done = Err(Error::Failed("the load has ended before its time".into()));
+            break;
+        }
+    }
+    let _ = rustix::process::setpriority_process(None, 0);
+    done
+}
+
+struct Bench<'a> {
+    task: Task<'a>,
+    station: &'a Station,
+    meter: Meter,
+    live: Live,
+    /// Of places in the task's arms.
+    order: Order,
+    refreshed: Instant,
+}
+
+impl Bench<'_> {
+    /// One block's cells; none when interrupted.
+    fn block(&mut self, block: usize, point: &Point) -> Result<Option<Vec<Cell>>, Error> {
+        let measure = &self.task.plan.study.measure;
+        let rounds = (measure.seconds / measure.slice.0.as_secs_f64()).ceil().max(1.0) as usize;
+        let mut sums = vec![Slice::default(); self.task.arms.len()];
+        let began = segment::clock::realtime_ns() as f64 / 1e9;
+        let (machine, census, begun) = (Watch::start(), Census::take(), Instant::now());
+        let (mut whole, mut spoilt) = (0, 0);
+        while whole < rounds {
+            if self.task.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if self.refreshed.elapsed() >= REFRESH {
+                self.refreshed = Instant::now();
+                self.meter.refresh()?;
+            }
+            match self.round()? {
+                Some(slices) => {
+                    whole += 1;
+                    spoilt = 0;
+                    sums.iter_mut().zip(&slices).for_each(|(sum, slice)| sum.add(slice));
+                }
+                None => spoilt += 1,
+            }
+            if spoilt >= SPOILT {
+                return Err(Error::Failed(
+                    "somebody else keeps setting the level, or no client is connected".into(),
+                ));
+            }
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        let machine = Machine {
+            disturbance: machine.disturbance(),
+            foreign_percent: Some(100.0 * Census::take().foreign_since(&census) / seconds),
+            tries: 1,
+            disturbed: None,
+        };
+        let cell =
+            |(arm, sum): (&usize, &Slice)| self.cell(*arm, sum, block, point, began, &machine);
+        Ok(Some(self.task.arms.iter().zip(&sums).map(cell).collect()))
+    }
+
+    /// A slice of each arm; none when it is of no use.
+    fn round(&mut self) -> Result<Option<Vec<Slice>>, Error> {
+        let measure = &self.task.plan.study.measure;
+        let mut slices = vec![Slice::default(); self.task.arms.len()];
+        let Some(visits) = self.order.next() else { return Ok(None) };
+        for visit in visits {
+            let arm = self.task.arms[visit.arm];
+            self.live.set(arm, self.station)?;
+            if !sleep(measure.discard.0, self.task.stop) {
+                return Ok(None);
+            }
+            let before = self.meter.read()?;
+            if !sleep(measure.slice.0, self.task.stop) {
+                return Ok(None);
+            }
+            let after = self.meter.read()?;
+            match after.since(&before) {
+                Some(slice) if self.live.is(arm) => slices[visit.arm] = slice,
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(slices))
+    }
+
+    fn cell(
+        &self,
+        arm: usize,
+        sum: &Slice,
+        block: usize,
+        point: &Point,
+        began: f64,
+        machine: &Machine,
+    ) -> Cell {
+        let plan = self.task.plan;
+        let transactions = sum.commands as f64 / plan.commands_per_transaction();
+        let seconds = sum.wall_ns as f64 * 1e-9;
+        let material = Material {
+            seconds,
+            transactions: Some(transactions),
+            looked: Some(transactions),
+            commands: Some(sum.commands as f64),
+            server: Usage {
+                cpu: sum.cpu_ns as f64 * 1e-9,
+                dispatches: sum.dispatches as f64,
+                ..Usage::default()
+            },
+            ..Material::default()
+        };
+        let arm = &plan.arms[arm];
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let given = Given { arm, point, seconds, cores };
+        let mut proof = self.station.proof.clone();
+        proof.settings.extend(arm.settings.clone());
+        proof.level = plan.level(arm).of_segment().map(|level| level.to_string());
+        proof.statements = Some(plan.statements(arm));
+        Cell {
+            arm: arm.name.clone(),
+            point: *point,
+            block,
+            began,
+            seconds,
+            values: evaluate(&plan.study, &material, None, given),
+            series: None,
+            machine: machine.clone(),
+            proof,
+            marks: Vec::new(),
+            listings: Vec::new(),
+        }
+    }
+}
+
+/// Wait for the load's connections. False: interrupted.
+fn connected(
+    station: &Station,
+    load: &mut Running,
+    point: &Point,
+    stop: &AtomicBool,
+) -> Result<bool, Error> {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        if !load.running() {
+            return Err(Error::Failed("the load has ended before it was measured".into()));
+        }
+        if station.cluster.backend_pids()?.len() >= point.clients as usize {
+            break;
+        }
+        std::thread::sleep(NAP);
+    }
+    Ok(true)
+}
+
+/// Sleep, but not through a signal. False: there was one.
+fn sleep(length: Duration, stop: &AtomicBool) -> bool {
+    let until = Instant::now() + length;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+}

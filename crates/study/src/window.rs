@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A stretch of time that is watched: what processes, the segment, the machine and the server's own
+//! views say of it.
+
+use std::time::Instant;
+
+use postgres::{Client, SimpleQueryMessage};
+use segment::SegmentPath;
+use serde_json::Value;
+
+use super::cell::Values;
+use super::file::{Per, Source, Study, When};
+use super::material::Material;
+use super::processes::{Census, Meter};
+use super::selector::Selector;
+use error::Error;
+use live::feed::{Feed, Step};
+use live::host::{Disturbance, Watch};
+
+/// Whom to look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched<'a> {
+    pub server: u32,
+    pub load: u32,
+    pub instrument: Option<u32>,
+    pub segment: Option<&'a SegmentPath>,
+}
+
+/// An open window.
+pub struct Window<'a> {
+    watched: Watched<'a>,
+    began: Instant,
+    server: Meter,
+    load: Meter,
+    instrument: Meter,
+    census: Census,
+    machine: Watch,
+    feed: Option<Feed>,
+    asked: Values,
+}
+
+/// What a closed one has.
+pub struct Seen {
+    pub material: Material,
+    pub disturbance: Disturbance,
+    /// Per cent of one processor.
+    pub foreign_percent: f64,
+    /// As `tally top --json` has it; none where nothing asks for it.
+    pub interval: Option<Value>,
+}
+
+impl<'a> Window<'a> {
+    /// Open one. Queries go over `client`.
+    pub fn open(study: &Study, watched: Watched<'a>, client: &mut Client) -> Result<Self, Error> {
+        let wanted = |start: &str| {
+            study
+                .reads
+                .iter()
+                .any(|read| read.interval.as_deref().is_some_and(|path| path.contains(start)))
+        };
+        let per_command = study.reads.iter().any(|read| read.per == Some(Per::Command));
+        let mut feed = None;
+        let listed = study.listings.iter().any(|listing| listing.worst.is_some());
+        if let Some(segment) = watched.segment.filter(|_| wanted("") || per_command || listed) {
+            let mut opened = Feed::open(segment.clone(), false, false, wanted("statements"))?;
+            if wanted("io.") {
+                opened.ask_for_io();
+            }
+            feed = Some(opened);
+        }
+        let mut window = Self {
+            watched,
+            began: Instant::now(),
+            server: Meter::default(),
+            load: Meter::default(),
+            instrument: Meter::default(),
+            census: Census::default(),
+            machine: Watch::start(),
+            feed,
+            asked: Values::new(),
+        };
+        for read in &study.reads {
+            if let Source::Sql(sql, When::Change) = read.source().map_err(Error::Usage)? {
+                window.asked.insert(read.name.clone(), ask(client, sql)?);
+            }
+        }
+        window.look();
+        window.census = Census::take();
+        window.began = Instant::now();
+        window.machine = Watch::start();
+        Ok(window)
+    }
+
+    /// Look at the processes: those that end later count up to here.
+    pub fn look(&mut self) {
+        let census = Census::take();
+        self.server.look(&census.family(self.watched.server));
+        self.load.look(&census.family(self.watched.load));
+        if let Some(instrument) = self.watched.instrument {
+            self.instrument.look(&census.family(instrument));
+        }
+    }
+
+    /// Close it. Processes were last looked at by [`Window::look`].
+    pub fn close(&mut self, study: &Study, client: &mut Client) -> Result<Seen, Error> {
+        let disturbance = self.machine.disturbance();
+        let foreign = Census::take().foreign_since(&self.census);
+        let seconds = self.began.elapsed().as_secs_f64();
+        let interval = match &mut self.feed {
+            Some(feed) => Some(next(feed)?),
+            None => None,
+        };
+        let mut figures = Values::new();
+        for read in &study.reads {
+            let figure = match read.source().map_err(Error::Usage)? {
+                Source::Interval(path) => match &interval {
+                    Some(interval) => {
+                        Selector::parse(path).and_then(|selector| selector.of(interval)).map_err(
+                            |error| Error::Failed(format!("read \"{}\": {error}", read.name)),
+                        )?
+                    }
+                    None => None,
+                },
+                Source::Sql(sql, when) => {
+                    let before = match when {
+                        When::Change => self.asked.get(&read.name).copied().flatten(),
+                        When::End => Some(0.0),
+                    };
+                    ask(client, sql)?.zip(before).map(|(now, before)| now - before)
+                }
+                _ => continue,
+            };
+            figures.insert(read.name.clone(), figure);
+        }
+        let commands = interval.as_ref().and_then(|interval| interval["commands_handled"].as_f64());
+        let material = Material {
+            seconds,
+            commands,
+            server: self.server.used(),
+            load: self.load.used(),
+            instrument: self.watched.instrument.map(|_| self.instrument.used()),
+            machine_seconds: disturbance.busy_seconds,
+            figures,
+            ..Material::default()
+        };
+        let foreign_percent = 100.0 * foreign / seconds;
+        Ok(Seen { material, disturbance, foreign_percent, interval })
+    }
+}
+
+/// The interval since the last one, as `tally top --json` has it.
+fn next(feed: &mut Feed) -> Result<Value, Error> {
+    match feed.next() {
+        Step::Interval(reading) => Ok(serde_json::to_value(&reading)?),
+        Step::Attached => Err(Error::Failed("the server's segment was made anew".into())),
+        Step::Gone(why) => Err(Error::Failed(why)),
+    }
+}
+
+/// The first column of a query's first row, as a number; none where it is null or there is no row.
+fn ask(client: &mut Client, sql: &str) -> Result<Option<f64>, Error> {
+    for message in client.simple_query(sql)? {
+        if let SimpleQueryMessage::Row(row) = message {
+            return match row.get(0) {
+                None => Ok(None),
+                Some(text) => text.parse().map(Some).map_err(|_| {
+                    Error::Failed(format!("\"{sql}\" says \"{text}\", which is no number"))
+                }),
+            };
+        }
+    }
+    Ok(None)
+}

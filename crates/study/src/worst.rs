@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What took the time in the part of a cell in which a read was at its worst.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::cell::Values;
+use super::file::{Better, Study};
+use error::Error;
+use view::columns::Columns;
+
+/// The worst part so far, for each listing of one, in the order of the study.
+pub struct Worst<'a> {
+    study: &'a Study,
+    parts: Vec<Option<Part>>,
+}
+
+struct Part {
+    value: f64,
+    from: f64,
+    to: f64,
+    interval: Value,
+}
+
+/// A statistic's operations that ended in the part, and its time in it; seconds.
+#[derive(Default)]
+struct Total {
+    count: f64,
+    seconds: f64,
+    max: Option<f64>,
+}
+
+impl<'a> Worst<'a> {
+    pub fn new(study: &'a Study) -> Self {
+        Self { study, parts: study.listings.iter().map(|_| None).collect() }
+    }
+
+    /// A part has ended. Of equal ones the last is kept: what lasted throughout has ended in it.
+    pub fn see(&mut self, values: &Values, interval: Option<&Value>, from: f64, to: f64) {
+        let Some(interval) = interval else { return };
+        for (listing, kept) in self.study.listings.iter().zip(&mut self.parts) {
+            let read = listing.worst.as_ref().and_then(|name| self.study.read(name));
+            let Some(read) = read else { continue };
+            let Some(value) = values.get(&read.name).copied().flatten() else { continue };
+            let is_worse = kept.as_ref().is_none_or(|part| match read.better {
+                Some(Better::Less) => value >= part.value,
+                _ => value <= part.value,
+            });
+            if is_worse {
+                *kept = Some(Part { value, from, to, interval: interval.clone() });
+            }
+        }
+    }
+
+    /// Put the text of each in its place.
+    pub fn write(&self, listings: &mut [String]) -> Result<(), Error> {
+        for ((listing, kept), text) in self.study.listings.iter().zip(&self.parts).zip(listings) {
+            let (Some(part), Some(name)) = (kept, &listing.worst) else { continue };
+            let title = self.study.read(name).map_or(name.as_str(), |read| read.title());
+            let Part { value, from, to, .. } = part;
+            *text = format!(
+                "from {from:.1} s to {to:.1} s: {title} {value:.0}\n{}",
+                table(&part.interval, listing.lines)?
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Statistics by their total time, as the interval has them (docs/json.md).
+fn table(interval: &Value, lines: usize) -> Result<String, Error> {
+    let mut totals: Vec<(String, Total)> = totals(interval).into_iter().collect();
+    totals.retain(|(_, total)| total.seconds > 0.0);
+    totals.sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds));
+    let mut columns =
+        Columns::with_headings(&["name", "count", "total, ms", "average, ms", "max, ms"]);
+    let ms = |seconds: Option<f64>| seconds.map_or(String::new(), |s| format!("{:.1}", s * 1e3));
+    for (name, total) in totals.into_iter().take(lines) {
+        let average = (total.count > 0.0).then(|| total.seconds / total.count);
+        columns.push(vec![
+            name,
+            format!("{:.0}", total.count),
+            ms(Some(total.seconds)),
+            ms(average),
+            ms(total.max),
+        ]);
+    }
+    let mut out = Vec::new();
+    columns.write(&mut out, 1..5)?;
+    Ok(String::from_utf8_lossy(&out).trim_end().to_string())
+}
+
+fn totals(interval: &Value) -> BTreeMap<String, Total> {
+    let mut totals: BTreeMap<String, Total> = BTreeMap::new();
+    let rows = |name: &str| interval[name].as_array().into_iter().flatten();
+    let mut add = |name: String, timing: &Value| {
+        let number = |field: &str| timing[field].as_f64();
+        let total = totals.entry(name).or_default();
+        total.count += number("count").unwrap_or(0.0);
+        total.seconds += number("seconds").unwrap_or(0.0);
+        total.max = total.max.into_iter().chain(number("max_seconds")).reduce(f64::max);
+    };
+    let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_string();
+    for row in rows("files") {
+        add(format!("file::{}::{}", text(row, "file"), text(row, "operation")), row);
+    }
+    for row in rows("waits").filter(|row| row["idle"] != Value::Bool(true)) {
+        add(format!("wait::{}", text(row, "activity")), row);
+    }
+    // Reading a command is waiting for the client.
+    for row in rows("commands") {
+        add(format!("command::{}::handle", text(row, "kind")), &row["handle"]);
+    }
+    for row in rows("functions") {
+        add(format!("function::{}", text(row, "name")), &row["inclusive"]);
+    }
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn study(listing: &str) -> Result<Study, String> {
+        Study::parse(&format!(
+            "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\n[measure]\nevery = 1\n\
+             [[arm]]\nname = \"one\"\n[[arm]]\nname = \"two\"\n\
+             [workload]\nbuiltin = \"select-only\"\n\
+             [[read]]\nname = \"tps\"\nof = \"throughput\"\nseries = true\nbetter = \"more\"\n\
+             [[read]]\nname = \"cpu\"\nof = \"cpu\"\n\
+             [[listing]]\ntitle = \"L\"\n{listing}"
+        ))
+    }
+
+    #[test]
+    fn the_part_with_the_least_of_what_should_be_more_is_listed_by_total_time() {
+        let study = study("worst = \"tps\"\nlines = 3").unwrap();
+        let mut worst = Worst::new(&study);
+        let sync = |seconds: f64| {
+            json!({
+                "files": [
+                    {"file": "wal", "operation": "sync", "count": 1, "seconds": seconds, "max_seconds": seconds},
+                    {"file": "main", "operation": "read", "count": 4, "seconds": 0.001, "max_seconds": 0.0005},
+                    {"file": "main", "operation": "read", "count": 4, "seconds": 0.003, "max_seconds": 0.002},
+                ],
+                "waits": [
+                    {"activity": "LWLock:WALWrite", "idle": false, "count": 0, "seconds": 7.5, "max_seconds": null},
+                    {"activity": "Client:ClientRead", "idle": true, "count": 9, "seconds": 99.0, "max_seconds": 1.0},
+                ],
+                "commands": [],
+                "functions": [],
+            })
+        };
+        for (at, (tps, seconds)) in
+            [(800.0, 0.1), (0.0, 0.2), (0.0, 2.0), (5.0, 0.3)].into_iter().enumerate()
+        {
+            let values = Values::from([("tps".to_string(), Some(tps))]);
+            worst.see(&values, Some(&sync(seconds)), at as f64, at as f64 + 1.0);
+        }
+        let mut listings = vec![String::new()];
+        worst.write(&mut listings).unwrap();
+        let lines: Vec<&str> = listings[0].lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "from 2.0 s to 3.0 s: tps 0",
+                "name                   count  total, ms  average, ms  max, ms",
+                "wait::LWLock:WALWrite      0     7500.0",
+                "file::wal::sync            1     2000.0       2000.0   2000.0",
+                "file::main::read           8        4.0          0.5      2.0",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_read_without_a_series_or_a_better_side_has_no_worst_part() {
+        for (listing, named) in [("worst = \"cpu\"", "series"), ("worst = \"cqu\"", "cqu")] {
+            let said = study(listing).unwrap_err();
+            assert!(said.contains(named), "{said}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Arguments that several verbs take.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use view::duration::within;
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// Nothing; a probe is one load and one branch
+    Off,
+    /// The ledger: phases, waits, commands
+    Waits,
+    /// And every lightweight lock: held, acquired, waited for
+    Locks,
+}
+
+impl Level {
+    /// As the setting and the segment call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Waits => "waits",
+            Self::Locks => "locks",
+        }
+    }
+}
+
+impl From<Level> for segment::Level {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Off => Self::Off,
+            Level::Waits => Self::Waits,
+            Level::Locks => Self::Locks,
+        }
+    }
+}
+
+/// A load for pgbench.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Workload {
+    /// pgbench's select-only
+    Select,
+    /// pgbench's TPC-B-like transaction
+    TpcB,
+    /// Nothing but the assignment of transaction ids, which all want the same lock for
+    Txid,
+    /// 5,000 distinct statements at random, which all find room
+    Distinct,
+    /// 10,000, of which 5,000 do
+    Evicting,
+    /// The select-only one, with next to no buffers: the kernel has the table
+    Misses,
+    /// A script of the user's
+    File(PathBuf),
+}
+
+impl Workload {
+    /// As it was written on the command line.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Select => "select".into(),
+            Self::TpcB => "tpcb".into(),
+            Self::Txid => "txid".into(),
+            Self::Distinct => "distinct".into(),
+            Self::Evicting => "evicting".into(),
+            Self::Misses => "misses".into(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// For how many statements there is to be room, where that is part of the workload.
+    pub fn max_statements(&self) -> Option<u32> {
+        match self {
+            Self::Distinct => Some(6_000),
+            Self::Evicting => Some(5_000),
+            _ => None,
+        }
+    }
+}
+
+impl std::str::FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "select" => Ok(Self::Select),
+            "tpcb" => Ok(Self::TpcB),
+            "txid" => Ok(Self::Txid),
+            "distinct" => Ok(Self::Distinct),
+            "evicting" => Ok(Self::Evicting),
+            "misses" => Ok(Self::Misses),
+            file if std::path::Path::new(file).is_file() => Ok(Self::File(file.into())),
+            _ => Err("none of select, tpcb, txid, distinct, evicting, misses, nor a readable file"
+                .into()),
+        }
+    }
+}
+
+impl From<&Workload> for scratch::Load {
+    fn from(workload: &Workload) -> Self {
+        match workload {
+            Workload::Select | Workload::Misses => Self::Select,
+            Workload::TpcB => Self::TpcB,
+            Workload::Txid => Self::Script("select txid_current();\n".into()),
+            Workload::Distinct => Self::Distinct { hundreds: 50 },
+            Workload::Evicting => Self::Distinct { hundreds: 100 },
+            Workload::File(path) => Self::File(path.clone()),
+        }
+    }
+}
+
+/// An interval's length: 100 ms to an hour.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(3600))
+}
+
+/// A number above 0, up to a limit.
+pub fn positive(text: &str, most: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= most => Ok(number),
+        _ => Err(format!("must be a number above 0 and up to {most}")),
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How a verb ends: its error on standard error, and the exit status.
+
+use std::process::ExitCode;
+
+use error::Error;
+use view::escape;
+
+/// Print the error, if any, and turn it into an exit code.
+pub fn code(result: Result<(), Error>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(Error::Command(status)) => ExitCode::from(status),
+        Err(error) => {
+            escape::say(&error.to_string());
+            ExitCode::from(if error.is_usage() { 2 } else { 1 })
+        }
+    }
+}
+
+/// clap's own message, help included; its exit code is 0 for help and 2 for a mistake.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Arguments of `tally record`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use view::duration::within;
+
+/// Arguments of `tally record`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The directory may be new, empty, or hold a recording of the same server, which is then gone on
+with. It can be read while it grows: by `tally report`, and by pandas, DuckDB or Spark, which
+need nothing of ours (docs/recording.md).
+
+Exit status: 0 done, 1 failed, 2 wrong usage; with a COMMAND, that of the command.
+
+Examples:
+  tally record -o /var/lib/pgtally/main --retention 30d
+  tally record -o run1 --duration 10min /var/lib/postgresql/15/main
+  tally record -o run1 -- pgbench -c 8 -T 60 bench
+  tally record -o light --duty 60s/300s")]
+pub struct RecordArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// The directory to record into
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Length of an interval
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = recorded_interval)]
+    pub interval: Duration,
+    /// How often histograms, statements and what the kernel says are kept
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = recorded_interval)]
+    pub detail: Duration,
+    /// End after this time; without it, at an interrupt or with the command
+    #[arg(long, value_name = "TIME", value_parser = recorded_length)]
+    pub duration: Option<Duration>,
+    /// Let go what is older; without it nothing goes
+    #[arg(long, value_name = "TIME", value_parser = retention)]
+    pub retention: Option<Duration>,
+    /// Switch the level on for the first of every second time, and off for the rest
+    #[arg(long, value_name = "ON/EVERY")]
+    pub duty: Option<Duty>,
+    /// Print what was recorded as JSON at the end (docs/json.md)
+    #[arg(long, conflicts_with = "command")]
+    pub json: bool,
+    /// Record while this command runs; its output is kept as well, and its exit status is ours
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// A part of each period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Duty {
+    /// So long of it ...
+    pub on: Duration,
+    /// ... of so long.
+    pub every: Duration,
+}
+
+impl std::str::FromStr for Duty {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (on, every) = text.split_once('/').ok_or("two times are needed, as in 60s/300s")?;
+        let second = Duration::from_secs(1);
+        let day = Duration::from_secs(86_400);
+        let duty = Self { on: within(on, second, day)?, every: within(every, second, day)? };
+        if duty.on >= duty.every {
+            return Err("the first time must be less than the second".into());
+        }
+        Ok(duty)
+    }
+}
+
+fn recorded_interval(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(600))
+}
+
+fn recorded_length(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_millis(100), Duration::from_secs(3650 * 86_400))
+}
+
+fn retention(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(3600), Duration::from_secs(3650 * 86_400))
+}

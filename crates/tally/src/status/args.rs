@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Arguments of `tally status`.
+
+use clap::Args;
+
+/// Arguments of `tally status`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tally status
+  tally status /var/lib/postgresql/15/main
+  tally status --json | jq .witness.unexplained_ratio")]
+pub struct StatusArgs {
+    /// The segment, data directory or connection string
+    pub target: Option<String>,
+    /// Print JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A value of a table or a chart, its unit, and how it is written.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use jiff::Timestamp;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+
+use crate::units::{bytes, count, duration, percent, two, whole};
+
+/// What a figure is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// No figure but words.
+    Text,
+    /// The same, to be read character by character.
+    Id,
+    /// Things, whole.
+    Count,
+    /// Seconds.
+    Seconds,
+    /// A part of a whole, 0 to 1.
+    Share,
+    /// Things per second.
+    PerSecond,
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Sessions on average: seconds per second.
+    Sessions,
+    /// Any other figure.
+    Number,
+    /// Seconds since 1970.
+    Time,
+}
+
+impl Unit {
+    /// Whether its values stand flush right.
+    pub fn is_figure(self) -> bool {
+        !matches!(self, Unit::Text | Unit::Id | Unit::Time)
+    }
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// There is none.
+    Empty,
+    /// Words.
+    Text(Arc<str>),
+    /// A whole number.
+    Whole(u64),
+    /// A figure.
+    Number(f64),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.into())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text.into())
+    }
+}
+
+impl From<&Arc<str>> for Cell {
+    fn from(text: &Arc<str>) -> Cell {
+        Cell::Text(text.clone())
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(n: u64) -> Cell {
+        Cell::Whole(n)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(n: f64) -> Cell {
+        if n.is_finite() {
+            Cell::Number(n)
+        } else {
+            Cell::Empty
+        }
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Empty, Into::into)
+    }
+}
+
+impl Cell {
+    /// As people read it; times are of this zone.
+    pub fn shown(&self, unit: Unit, zone: &TimeZone) -> String {
+        match self {
+            Cell::Empty => String::new(),
+            Cell::Text(text) => text.to_string(),
+            Cell::Whole(n) if matches!(unit, Unit::Count | Unit::Number) => whole(*n),
+            Cell::Whole(n) => shown(*n as f64, unit, zone),
+            Cell::Number(n) => shown(*n, unit, zone),
+        }
+    }
+}
+
+/// A figure as people read it.
+pub fn number(n: f64, unit: Unit) -> String {
+    shown(n, unit, &TimeZone::UTC)
+}
+
+fn shown(n: f64, unit: Unit, zone: &TimeZone) -> String {
+    match unit {
+        Unit::Seconds => duration(n),
+        Unit::Share => format!("{} %", percent(n)),
+        Unit::PerSecond => format!("{}/s", count(n)),
+        Unit::Bytes => bytes(n),
+        Unit::BytesPerSecond => format!("{}/s", bytes(n)),
+        Unit::Sessions => two(n),
+        Unit::Time => time(n, zone),
+        Unit::Count | Unit::Number | Unit::Text | Unit::Id => count(n),
+    }
+}
+
+/// "2026-03-01 17:30:00 CET"; what is no time at all is a dash.
+pub fn time(seconds: f64, zone: &TimeZone) -> String {
+    match Timestamp::from_millisecond((seconds * 1e3).floor() as i64) {
+        Ok(at) => at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
+        Err(_) => "-".to_string(),
+    }
+}
+
+/// "2026-03-01 17:30:00 to 18:00:00 CET": what both have in common stands once.
+pub fn span(from: f64, to: f64, zone: &TimeZone) -> String {
+    let (from, to) = (time(from, zone), time(to, zone));
+    let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
+    match (words(&from).as_slice(), words(&to).as_slice()) {
+        ([day, begin, zone], [end_day, end, end_zone]) if zone == end_zone => {
+            let end_day = if day == end_day { String::new() } else { format!("{end_day} ") };
+            format!("{day} {begin} to {end_day}{end} {zone}")
+        }
+        _ => format!("{from} to {to}"),
+    }
+}
+
+/// Six digits: more than any chart can show, and a third of the bytes.
+fn rounded(n: f64) -> Option<f64> {
+    format!("{n:.5e}").parse().ok().filter(|n: &f64| n.is_finite())
+}
+
+fn write_short(n: Option<f64>) -> Number {
+    match n.and_then(rounded) {
+        None => Number::None,
+        Some(n) if n.fract() == 0.0 && n.abs() < 1e15 => Number::Whole(n as i64),
+        Some(n) => Number::Figure(n),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Number {
+    None,
+    Whole(i64),
+    Figure(f64),
+}
+
+/// Figures in few digits.
+pub fn short<S: Serializer>(values: &[Option<f64>], to: S) -> Result<S::Ok, S::Error> {
+    let mut list = to.serialize_seq(Some(values.len()))?;
+    values.iter().try_for_each(|n| list.serialize_element(&write_short(*n)))?;
+    list.end()
+}
+
+/// The same of figures that are all there.
+pub fn short_all<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
+    let mut list = to.serialize_seq(Some(values.len()))?;
+    values.iter().try_for_each(|n| list.serialize_element(&write_short(Some(*n))))?;
+    list.end()
+}
+
+/// Times to the millisecond.
+pub fn times<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
+    let mut list = to.serialize_seq(Some(values.len()))?;
+    values.iter().try_for_each(|n| list.serialize_element(&((n * 1e3).round() / 1e3)))?;
+    list.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_written_with_its_unit() {
+        let zone = &TimeZone::UTC;
+        for (cell, unit, text) in [
+            (Cell::Empty, Unit::Seconds, ""),
+            (Cell::from(0.0123), Unit::Seconds, "12.3 ms"),
+            (Cell::from(1_234_567), Unit::Count, "1,234,567"),
+            (Cell::from(0.123), Unit::Share, "12.3 %"),
+            (Cell::from(12_345.0), Unit::PerSecond, "12.3k/s"),
+            (Cell::from(8192), Unit::Bytes, "8 kB"),
+            (Cell::from(2.0), Unit::Sessions, "2.00"),
+            (Cell::from(1_782_907_200.9), Unit::Time, "2026-07-01 12:00:00 UTC"),
+            (Cell::from("<b>"), Unit::Text, "<b>"),
+            (Cell::from(f64::NAN), Unit::Number, ""),
+        ] {
+            assert_eq!(cell.shown(unit, zone), text);
+        }
+        assert_eq!(time(1e30, zone), "-");
+        let at = 1_782_907_200.0;
+        assert_eq!(span(at, at + 60.0, zone), "2026-07-01 12:00:00 to 12:01:00 UTC");
+        let later = at + 86_400.0;
+        assert_eq!(span(at, later, zone), "2026-07-01 12:00:00 to 2026-07-02 12:00:00 UTC");
+        assert_eq!(span(at, 1e30, zone), "2026-07-01 12:00:00 UTC to -");
+    }
+
+    #[test]
+    fn a_chart_is_written_in_six_digits() {
+        #[derive(Serialize)]
+        struct It(#[serde(serialize_with = "short")] Vec<Option<f64>>);
+        let all = It(vec![Some(1.0 / 3.0), None, Some(2.0), Some(f64::NAN), Some(123_456_789.0)]);
+        assert_eq!(serde_json::to_string(&all).unwrap(), "[0.333333,null,2,null,123457000]");
+    }
+}

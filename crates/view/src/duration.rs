@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Lengths of time as people type them.
+
+use std::time::Duration;
+
+/// A time as written on a command line: a number with ms, s, min (or m), h or d; seconds without.
+pub fn parse(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        unit => return Err(format!("\"{unit}\" is not a unit; use ms, s, min, h or d")),
+    };
+    let number: f64 = digits.parse().map_err(|_| "not a number with a unit, as in 500ms")?;
+    Duration::try_from_secs_f64(number * factor).map_err(|_| "not a length of time".into())
+}
+
+/// The same within bounds, which the error names.
+pub fn within(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
+    let value = parse(text)?;
+    if value < least || value > most {
+        return Err(format!("must be from {least:?} to {most:?}"));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_read_with_and_without_a_unit() {
+        assert_eq!(parse("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(parse("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(parse("3min"), Ok(Duration::from_secs(180)));
+        for bad in ["", "ms", "-1", "1 s", "2weeks", "nan", "inf", "1e30h"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The lines above the tables: the server, its sessions, and whether the figures hold.
+
+use segment::interval::Interval;
+use segment::Level;
+
+use crate::units::{count, duration, percent, two, whole};
+
+/// How much a line should stand out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// It may be passed over.
+    Plain,
+    /// The figures below are not the whole truth.
+    Warning,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What it says.
+    pub text: String,
+    /// How loud.
+    pub weight: Weight,
+}
+
+fn plain(text: String) -> Line {
+    Line { text, weight: Weight::Plain }
+}
+
+fn warning(text: String) -> Line {
+    Line { text, weight: Weight::Warning }
+}
+
+/// All of them, in order.
+pub fn lines(interval: &Interval) -> Vec<Line> {
+    let mut lines = vec![
+        plain(server(interval)),
+        plain(sessions(interval)),
+        plain(load(interval)),
+        kernel(interval),
+    ];
+    lines.extend(warnings(interval).into_iter().map(warning));
+    lines
+}
+
+fn server(interval: &Interval) -> String {
+    let server = &interval.server;
+    let port = server.port.map_or(String::new(), |port| format!(", port {port}"));
+    format!(
+        "{}  {}{port}  up {}  level {}  clock {}",
+        server.name,
+        server.host,
+        duration((interval.time - server.created).max(0.0).round()),
+        level(interval),
+        interval.clock.kind,
+    )
+}
+
+/// The level, and how it ends.
+fn level(interval: &Interval) -> String {
+    match (interval.level_left_seconds, interval.level_then) {
+        (Some(left), Some(then)) => {
+            format!("{} (for {}, then {then})", interval.level, duration(left.round()))
+        }
+        _ => interval.level.to_string(),
+    }
+}
+
+fn sessions(interval: &Interval) -> String {
+    // Of a recorded interval only their number is known.
+    let recorded = |state: &str| -> usize {
+        let those = interval.population.iter().filter(|p| p.state == state);
+        those.map(|p| p.sessions as usize).sum()
+    };
+    let number = |state: &str| match interval.sessions.is_empty() {
+        true => recorded(state),
+        false => interval.sessions.iter().filter(|s| s.state == state).count(),
+    };
+    let mut parts = Vec::new();
+    let mut all = 0;
+    for state in ["active", "idle", "idle in transaction", "background", "dead"] {
+        let n = number(state);
+        all += n;
+        if n > 0 || state == "active" {
+            parts.push(format!("{n} {state}"));
+        }
+    }
+    let mut text = format!("processes {all}: {}", parts.join(", "));
+    if interval.ended.sessions > 0 {
+        text.push_str(&format!("; {} ended", whole(interval.ended.sessions)));
+    }
+    text
+}
+
+fn load(interval: &Interval) -> String {
+    let length = interval.instrumented_seconds.max(1e-9);
+    let handled = interval.commands_handled;
+    let each = if handled == 0 {
+        String::new()
+    } else {
+        let seconds: f64 = interval.commands.iter().map(|c| c.handle.seconds).sum();
+        format!(", {} each", duration(seconds / handled as f64))
+    };
+    format!(
+        "active on average {} on {} {}  commands {}/s{each}",
+        two(interval.busy_seconds / length),
+        interval.cores,
+        if interval.cores == 1 { "core" } else { "cores" },
+        count(handled as f64 / length),
+    )
+}
+
+fn kernel(interval: &Interval) -> Line {
+    let kernel = &interval.kernel;
+    let length = kernel.of_seconds.unwrap_or(interval.interval_seconds).max(1e-9);
+    let cpu: f64 =
+        interval.ledger.iter().filter(|a| &*a.activity == "cpu").map(|a| a.timing.seconds).sum();
+    if !kernel.available {
+        let reason = kernel.reason.as_deref().unwrap_or("not asked");
+        return plain(format!("cpu {} s/s  kernel: not available: {reason}", two(cpu / length)));
+    }
+    let longer = kernel.of_seconds.map(|seconds| format!(", {} together", duration(seconds)));
+    let mut text = format!(
+        "cpu {} s/s  kernel{}: on CPU {} + run queue {}, of it inside waits {}  unexplained ",
+        two(kernel.cpu_account_seconds / length),
+        longer.unwrap_or_default(),
+        two(kernel.on_cpu_seconds / length),
+        two(kernel.run_queue_seconds / length),
+        two(kernel.runnable_inside_waits_seconds / length),
+    );
+    match &kernel.sampling_reason {
+        Some(reason) => text.push_str(&format!(
+            "{} % of busy time (not sampled: {reason})",
+            percent(kernel.unexplained_share)
+        )),
+        None if kernel.samples == 0 => text.push_str("not sampled yet"),
+        None => text.push_str(&format!(
+            "{} ±{} % of {} samples",
+            percent(kernel.unexplained_share),
+            percent(kernel.unexplained_error),
+            whole(kernel.samples),
+        )),
+    }
+    // Beyond the error of sampling, one per cent is what the ledger promises.
+    if kernel.unexplained_share - kernel.unexplained_error > 0.01 {
+        warning(text)
+    } else {
+        plain(text)
+    }
+}
+
+/// What keeps the figures from being the whole.
+pub fn warnings(interval: &Interval) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if interval.level == Level::Off {
+        warnings.push("the level is off: nothing is measured (tally level waits)".into());
+    }
+    if interval.uninstrumented_seconds > 0.0 && interval.level != Level::Off {
+        warnings.push(format!(
+            "{} of the sessions' time fell while the level was off",
+            duration(interval.uninstrumented_seconds)
+        ));
+    }
+    let over = &interval.overflow;
+    for (n, text) in [
+        (over.slots, "sessions found no slot and are not shown (pg_tally.max_slots)"),
+        (over.statistics, "statistics found no room in a book (pg_tally.max_statistics)"),
+        (over.directory, "names found no room in the directory (pg_tally.max_names)"),
+        (
+            over.groups,
+            "ended sessions were added to the group of last resort (pg_tally.max_groups)",
+        ),
+        (over.memory, "times the file system had no room for a session's statistics"),
+        (over.lost_merges, "ended sessions were damaged and are lost"),
+        (
+            over.statements_dropped,
+            "counts of statements found no room and are missing (pg_tally.max_statements)",
+        ),
+        (over.statements_lost, "statements were left half counted by a process that died"),
+        (over.texts_cut, "texts of statements were cut for want of room (pg_tally.max_statements)"),
+    ] {
+        if n > 0 {
+            warnings.push(format!("{} {text}", whole(n)));
+        }
+    }
+    let torn = interval.torn_sessions;
+    if torn > 0 {
+        warnings.push(format!("{torn} sessions stand still inside an update; read as they are"));
+    }
+    warnings
+}

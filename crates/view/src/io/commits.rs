@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Commits in a few lines.
+
+use segment::interval::{Interval, Timing};
+
+use super::files::rate;
+use crate::units::{count, duration, maybe_duration, two};
+
+/// How many, who flushed, and where their time went.
+pub fn lines(interval: &Interval) -> Vec<String> {
+    let commits = &interval.commits;
+    let per_second = |n: u64| count(rate(n as f64, interval));
+    if commits.count == 0 {
+        return vec!["none wrote WAL in this interval".to_string()];
+    }
+    let mut parts = Vec::new();
+    let mut whole = |what: &str, timing: &Timing| {
+        if timing.count > 0 {
+            let mean = maybe_duration(timing.mean_seconds);
+            parts.push(format!("{}/s {what} {mean} each", per_second(timing.count)));
+        }
+    };
+    whole("led a flush,", &commits.leader);
+    whole("were carried,", &commits.group_committed);
+    whole("did not wait,", &commits.asynchronous);
+    let mut line = format!("{}/s: {}", per_second(commits.count), parts.join("; "));
+    if let Some(n) = commits.commits_per_flush {
+        line.push_str(&format!("; {} per flush", two(n)));
+    }
+    let mut lines = vec![line];
+    let spent: Vec<String> = [
+        ("sync", &commits.sync),
+        ("write", &commits.write),
+        ("commit_delay", &commits.delay),
+        ("queue", &commits.queue),
+        ("insert", &commits.insert),
+        ("replication", &commits.replication),
+    ]
+    .into_iter()
+    .filter(|(_, timing)| timing.count > 0)
+    .map(|(what, timing)| {
+        let mean = duration(timing.mean_seconds.unwrap_or(0.0));
+        let p99 = timing.p99_seconds.map_or(String::new(), |p99| format!(" p99 {}", duration(p99)));
+        format!("{what} {mean}{p99} ({}/s)", per_second(timing.count))
+    })
+    .collect();
+    if !spent.is_empty() {
+        lines.push(format!("mean waits: {}", spent.join(", ")));
+    }
+    if let Some(insertion) = &commits.insertion {
+        let mean = maybe_duration(insertion.mean_seconds);
+        let p99 = maybe_duration(insertion.p99_seconds);
+        lines.push(format!("inserting their own WAL: mean {mean}, p99 {p99}"));
+    }
+    lines
+}

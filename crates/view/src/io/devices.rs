@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The devices under the server as a table, and in words what has none.
+
+use std::collections::BTreeMap;
+
+use device::{
+    BlockDevice, DeviceFigures, DeviceKind, DeviceNumber, Devices, Location, LocationKind,
+};
+
+use super::files::megabytes;
+use super::{DevicesUnder, Io, Tablespaces};
+use crate::panes::{accepts, left, right, Wish};
+use crate::table::{Row, Table, Tone};
+use crate::units::{bytes, count, percent};
+
+/// What is kept in a place, in a word.
+fn what(place: &Location, names: &Tablespaces) -> String {
+    match &place.kind {
+        LocationKind::Data => "data".to_string(),
+        LocationKind::Wal => "wal".to_string(),
+        LocationKind::Tablespace { oid } => one_line(names.name(&oid.to_string())),
+        LocationKind::Log => "log".to_string(),
+        LocationKind::Below { name } => one_line(&name.to_string_lossy()),
+    }
+}
+
+/// Names of files may hold anything.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Some of the names, and how many more there are.
+fn some(names: &[String], most: usize, between: &str) -> String {
+    let mut text = names[..names.len().min(most)].join(between);
+    if names.len() > most {
+        text.push_str(&format!("{between}+{}", names.len() - most));
+    }
+    text
+}
+
+/// A device, and how deep it lies below one that holds files.
+struct Line<'d> {
+    device: &'d BlockDevice,
+    depth: usize,
+    holds: Vec<String>,
+}
+
+/// The devices that hold files, each followed by those that it is made of.
+fn lines<'d>(found: &'d Devices, names: &Tablespaces) -> Vec<Line<'d>> {
+    let mut holds: BTreeMap<DeviceNumber, Vec<String>> = BTreeMap::new();
+    for place in &found.locations {
+        for device in found.under(place) {
+            holds.entry(device.number).or_default().push(what(place, names));
+        }
+    }
+    fn below<'d>(
+        found: &'d Devices,
+        device: &'d BlockDevice,
+        depth: usize,
+        holds: &mut BTreeMap<DeviceNumber, Vec<String>>,
+        lines: &mut Vec<Line<'d>>,
+    ) {
+        let names = holds.remove(&device.number).unwrap_or_default();
+        if lines.iter().any(|line| line.device.number == device.number) {
+            return;
+        }
+        lines.push(Line { device, depth, holds: names });
+        for number in device.made_of.iter().chain(&device.part_of) {
+            if let Some(device) = found.device(*number) {
+                below(found, device, depth + 1, holds, lines);
+            }
+        }
+    }
+    let mut lines = Vec::new();
+    for device in &found.devices {
+        if holds.contains_key(&device.number) {
+            below(found, device, 0, &mut holds, &mut lines);
+        }
+    }
+    lines
+}
+
+fn figures(under: &DevicesUnder, number: DeviceNumber) -> Option<&DeviceFigures> {
+    let rows = &under.figures.as_ref()?.devices;
+    rows.iter().find(|row| row.number == number)?.figures.as_ref()
+}
+
+/// What a device is, for people.
+fn kind(device: &BlockDevice, found: &Devices) -> String {
+    let mut text = match device.kind {
+        DeviceKind::Disk => "disk",
+        DeviceKind::Partition => "partition",
+        DeviceKind::DeviceMapper => "device mapper",
+        DeviceKind::Raid => "RAID",
+        DeviceKind::Loop => "loop",
+        DeviceKind::Memory => "memory",
+        DeviceKind::Network => "network",
+    }
+    .to_string();
+    let more = [device.label.clone(), device.model.clone()];
+    let file = device.backing_file.as_ref().map(|file| file.to_string_lossy().into_owned());
+    for more in more.into_iter().chain([file]).flatten() {
+        text.push_str(&format!(" {}", one_line(&more)));
+    }
+    let parts: Vec<String> = device
+        .made_of
+        .iter()
+        .map(|number| found.device(*number).map_or(number.to_string(), |part| part.name.clone()))
+        .collect();
+    if !parts.is_empty() {
+        text.push_str(&format!(" of {}", some(&parts, 3, " ")));
+    }
+    if device.rotational == Some(true) {
+        text.push_str(", rotational");
+    }
+    text
+}
+
+/// Milliseconds, two figures that matter.
+fn milliseconds(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_string(), |ms| format!("{ms:.2}"))
+}
+
+/// The devices and their figures; `None` where there is none to show.
+pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
+    let under = io.devices.as_ref()?;
+    let columns = vec![
+        left("DEVICE", 0),
+        left("HOLDS", 0),
+        right("R/S", 0),
+        right("R MB/S", 0),
+        right("R MS", 0),
+        right("W/S", 0),
+        right("W MB/S", 0),
+        right("W MS", 0),
+        right("FLUSH/S", 2),
+        right("FLUSH MS", 3),
+        right("QUEUE", 1),
+        right("UTIL%", 0),
+        left("WHAT", 4),
+    ];
+    let rows: Vec<Row> = lines(&under.found, &io.tablespaces)
+        .into_iter()
+        .filter(|line| accepts(wish, &[&line.device.name, &line.holds.join(" ")]))
+        .map(|line| {
+            let name = format!("{}{}", "  ".repeat(line.depth), line.device.name);
+            let figures = figures(under, line.device.number);
+            let of = |text: &dyn Fn(&DeviceFigures) -> String| {
+                figures.map_or_else(|| "-".to_string(), text)
+            };
+            let maybe = |n: Option<f64>| n.map_or_else(|| "-".to_string(), count);
+            Row {
+                key: name.clone(),
+                cells: vec![
+                    name,
+                    some(&line.holds, 3, " "),
+                    of(&|f| count(f.reads_per_second)),
+                    of(&|f| megabytes(f.read_bytes_per_second)),
+                    of(&|f| milliseconds(f.read_ms)),
+                    of(&|f| count(f.writes_per_second)),
+                    of(&|f| megabytes(f.written_bytes_per_second)),
+                    of(&|f| milliseconds(f.write_ms)),
+                    of(&|f| maybe(f.flushes_per_second)),
+                    of(&|f| milliseconds(f.flush_ms)),
+                    of(&|f| format!("{:.2}", f.queue_length)),
+                    of(&|f| percent(f.utilisation_percent / 100.0)),
+                    kind(line.device, &under.found),
+                ],
+                bar: None,
+                tone: Tone::Other,
+                branches: false,
+            }
+        })
+        .collect();
+    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+}
+
+/// What has no device and why, what cannot be read, and what the server itself read and wrote.
+pub fn notes(io: &Io) -> Vec<String> {
+    let mut notes: Vec<String> = io.devices_problem.iter().cloned().collect();
+    let Some(under) = &io.devices else {
+        return notes;
+    };
+    let found = &under.found;
+    let mut why: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for place in found.locations.iter().filter(|place| found.under(place).is_empty()) {
+        let reason = found.why_no_device(place).unwrap_or_else(|| "not known".to_string());
+        let place = match place.kind {
+            LocationKind::Tablespace { .. } => {
+                format!("tablespace {}", what(place, &io.tablespaces))
+            }
+            _ => what(place, &io.tablespaces),
+        };
+        why.entry(one_line(&reason)).or_default().push(place);
+    }
+    for (reason, places) in why {
+        notes.push(format!("{}: {reason}", some(&places, 5, ", ")));
+    }
+    notes.extend(found.notes.iter().map(|note| one_line(note)));
+    let Some(interval) = &under.figures else {
+        return notes;
+    };
+    for row in &interval.devices {
+        if let (Some(problem), Some(device)) = (&row.problem, found.device(row.number)) {
+            notes.push(format!("{}: {problem}", device.name));
+        }
+    }
+    for row in &interval.file_systems {
+        let Some(at) = found.file_systems.iter().find(|f| f.mount_id == row.mount_id) else {
+            continue;
+        };
+        let point = one_line(&at.mount_point.to_string_lossy());
+        match (&row.space, &row.problem) {
+            (Some(space), _) => notes.push(format!(
+                "{} on {point}: {} of {} are free",
+                at.kind,
+                bytes(space.available_bytes as f64),
+                bytes(space.total_bytes as f64)
+            )),
+            (None, Some(problem)) => notes.push(format!("{} on {point}: {problem}", at.kind)),
+            (None, None) => {}
+        }
+    }
+    match (&interval.server, &interval.server_problem) {
+        (Some(server), _) => {
+            let f = &server.figures;
+            let cached = f.from_page_cache_percent.map_or(String::new(), |share| {
+                format!(" (at least {} % of it from the page cache)", percent(share / 100.0))
+            });
+            let refused = match server.refused {
+                0 => String::new(),
+                n => format!("; {n} processes could not be read"),
+            };
+            notes.push(format!(
+                "the server's processes read {}/s{cached} and wrote {}/s; devices read {}/s for \
+                 them, and they made pages of {}/s dirty{refused}",
+                bytes(f.read_bytes_per_second),
+                bytes(f.written_bytes_per_second),
+                bytes(f.device_read_bytes_per_second),
+                bytes(f.device_written_bytes_per_second),
+            ));
+        }
+        (None, Some(problem)) => notes.push(format!("the server's processes: {problem}")),
+        (None, None) => {}
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use device::{DeviceRow, IoFigures, Problem, ServerIo, Space, SpaceRow, System};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::panes::Open;
+    use crate::Sort;
+
+    fn wish(filter: &str) -> Wish {
+        let filter = filter.to_string();
+        Wish { sort: Sort::Time, reverse: false, filter, idle: false, open: Open::All }
+    }
+
+    fn file(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// A data directory on a partition, its WAL and a log on a volume that is made of it, and
+    /// a tablespace in memory, as /proc and /sys would show them.
+    fn machine() -> (TempDir, Devices) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap();
+        for below in ["data/pg_tblspc/16385", "data/log", "data/pg_wal"] {
+            std::fs::create_dir_all(at.join(below)).unwrap();
+        }
+        let mount = |id: u32, number: &str, point: &str, kind: &str| {
+            let parent = if id == 100 { 1 } else { 100 };
+            format!("{id} {parent} {number} / {point} rw - {kind} {kind} rw\n")
+        };
+        let below = |path: &str| at.join(path).to_string_lossy().into_owned();
+        let mounts = [
+            mount(100, "8:1", "/", "ext4"),
+            mount(101, "253:0", &below("data/pg_wal"), "xfs"),
+            mount(102, "253:0", &below("data/log"), "xfs"),
+            mount(103, "0:40", &below("data/pg_tblspc/16385"), "tmpfs"),
+        ];
+        file(&at.join("proc/self/mountinfo"), &mounts.concat());
+        for (number, path) in [("8:0", "sda"), ("8:1", "sda/sda1"), ("253:0", "dm-0")] {
+            file(&at.join("sys/devices").join(path).join("dev"), &format!("{number}\n"));
+            let link = at.join("sys/dev/block").join(number);
+            std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(at.join("sys/devices").join(path), link).unwrap();
+        }
+        let devices = at.join("sys/devices");
+        file(&devices.join("sda/sda1/partition"), "1\n");
+        file(&devices.join("sda/queue/rotational"), "1\n");
+        file(&devices.join("sda/device/model"), "ST4000NM\n");
+        file(&devices.join("dm-0/dm/name"), "vg-wal\n");
+        std::fs::create_dir_all(devices.join("dm-0/slaves")).unwrap();
+        let part = devices.join("dm-0/slaves/sda1");
+        std::os::unix::fs::symlink(devices.join("sda/sda1"), part).unwrap();
+        let system = System::at(at.join("proc"), at.join("sys"));
+        let found = Devices::resolve(&system, &at.join("data"), None);
+        (folder, found)
+    }
+
+    fn row(number: &str, figures: Result<DeviceFigures, Problem>) -> DeviceRow {
+        let number = number.parse().unwrap();
+        DeviceRow { number, figures: figures.as_ref().ok().copied(), problem: figures.err() }
+    }
+
+    fn busy() -> DeviceFigures {
+        DeviceFigures {
+            reads_per_second: 12.0,
+            read_bytes_per_second: 98304.0,
+            read_ms: Some(7.25),
+            writes_per_second: 1530.0,
+            written_bytes_per_second: 12_582_912.0,
+            write_ms: Some(0.4),
+            flushes_per_second: Some(405.0),
+            flush_ms: Some(1.9),
+            queue_length: 1.25,
+            utilisation_percent: 87.5,
+            ..DeviceFigures::default()
+        }
+    }
+
+    fn io() -> (TempDir, Io) {
+        let (folder, found) = machine();
+        let mount = |point: &str| {
+            let is_it = |f: &&device::FileSystem| f.mount_point.ends_with(point);
+            found.file_systems.iter().find(is_it).unwrap().mount_id
+        };
+        let room = Space {
+            total_bytes: 4 << 30,
+            free_bytes: 3 << 30,
+            available_bytes: 2 << 30,
+            inodes: 0,
+            inodes_free: 0,
+            inodes_available: 0,
+        };
+        let space = |mount_id, answer: Result<Space, Problem>| SpaceRow {
+            mount_id,
+            growth_bytes_per_second: None,
+            space: answer.as_ref().ok().copied(),
+            problem: answer.err(),
+        };
+        let figures = device::Interval {
+            time: 0.0,
+            interval_seconds: 1.0,
+            devices: vec![
+                row("8:0", Ok(DeviceFigures { flushes_per_second: None, ..busy() })),
+                row("8:1", Err(Problem::NotCounted)),
+                row("253:0", Ok(busy())),
+            ],
+            file_systems: vec![
+                space(mount("/"), Ok(room)),
+                space(mount("data/pg_wal"), Err(Problem::NoAnswer)),
+            ],
+            server: Some(ServerIo {
+                figures: IoFigures {
+                    reads_per_second: 1.0,
+                    read_bytes_per_second: 2_097_152.0,
+                    writes_per_second: 1.0,
+                    written_bytes_per_second: 12_582_912.0,
+                    device_read_bytes_per_second: 98304.0,
+                    device_written_bytes_per_second: 12_582_912.0,
+                    cancelled_bytes_per_second: 0.0,
+                    from_page_cache_percent: Some(95.3125),
+                },
+                processes_count: 12,
+                refused: 2,
+                processes: Vec::new(),
+            }),
+            server_problem: None,
+            devices_read_bytes_per_second: None,
+            devices_written_bytes_per_second: None,
+        };
+        let devices = DevicesUnder { found: Arc::new(found), figures: Some(figures) };
+        (folder, Io { devices: Some(devices), ..Io::default() })
+    }
+
+    #[test]
+    fn devices_have_their_figures_and_what_has_none_its_reason() {
+        let (folder, io) = io();
+        let table = table(&io, &wish("")).unwrap();
+        let mut text = format!("{}\n{}\n", table.text(160), table.text(80));
+        for note in notes(&io) {
+            text.push_str(&note);
+            text.push('\n');
+        }
+        insta::assert_snapshot!(text.replace(&*folder.path().to_string_lossy(), "MACHINE"));
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_a_dash_and_a_filter_keeps_its_own() {
+        let (_folder, mut io) = io();
+        assert_eq!(table(&io, &wish("pg_wal")).map(|table| table.rows.len()), None);
+        assert_eq!(table(&io, &wish("dm-0")).unwrap().rows.len(), 1);
+        if let Some(devices) = &mut io.devices {
+            devices.figures = None;
+        }
+        let table = table(&io, &wish("")).unwrap();
+        assert!(table.rows.iter().all(|row| row.cells[2] == "-"), "{table:?}");
+        assert!(notes(&io).iter().any(|note| note.starts_with("tablespace 16385: tmpfs")));
+    }
+
+    #[test]
+    fn of_many_names_the_first_are_shown() {
+        let names: Vec<String> = (1..=5).map(|n| n.to_string()).collect();
+        assert_eq!(some(&names, 3, " "), "1 2 3 +2");
+        assert_eq!(some(&names, 5, ", "), "1, 2, 3, 4, 5");
+        assert_eq!(one_line("a\nb\u{1b}c"), "a?b?c");
+    }
+}

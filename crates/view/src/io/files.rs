@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Operations on files as tables: by kind of file, and by kind of process.
+//!
+//! Rates are per second of the time in which the level was not off.
+
+use std::collections::BTreeMap;
+
+use segment::files::{FileRow, ProcessFileRow};
+use segment::interval::{Interval, Timing};
+
+use crate::panes::{accepts, by, left, right, sorted, Wish};
+use crate::table::{Row, Table, Tone};
+use crate::units::{count, maybe_duration, percent, two};
+
+const MEGABYTE: f64 = 1024.0 * 1024.0;
+
+/// Per second.
+pub fn rate(n: f64, interval: &Interval) -> f64 {
+    n / interval.instrumented_seconds.max(1e-9)
+}
+
+/// Megabytes per second, of 1,048,576 bytes each.
+pub fn megabytes(bytes_per_second: f64) -> String {
+    two(bytes_per_second / MEGABYTE)
+}
+
+/// Which columns an operation counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Read,
+    Write,
+    Sync,
+    Other,
+}
+
+impl Class {
+    fn of(operation: &str) -> Class {
+        match operation {
+            "read" => Class::Read,
+            "write" | "extend" => Class::Write,
+            "sync" => Class::Sync,
+            _ => Class::Other,
+        }
+    }
+}
+
+/// The files of one kind in one tablespace: "main", "main@16385", "wal".
+fn name(file: &str, tablespace: Option<&str>) -> String {
+    match tablespace {
+        None | Some("pg_default") => file.to_string(),
+        Some("pg_global") => format!("{file}@global"),
+        Some(number) => format!("{file}@{number}"),
+    }
+}
+
+/// The cells of some operations, each class in its columns.
+fn cells(rows: &[&FileRow], interval: &Interval) -> Vec<String> {
+    let of = |class: Class| {
+        let rows: Vec<&FileRow> =
+            rows.iter().filter(|row| Class::of(&row.operation) == class).copied().collect();
+        FileRow::sum(&rows, interval.clock.ticks_per_second)
+    };
+    let mut cells = Vec::new();
+    for class in [Class::Read, Class::Write, Class::Sync, Class::Other] {
+        let sum = of(class);
+        let moved = megabytes(rate(sum.bytes as f64, interval));
+        let mean = maybe_duration(sum.timing.mean_seconds);
+        let p95 = maybe_duration(sum.p95_seconds);
+        let mut of_class = vec![count(rate(sum.timing.count as f64, interval))];
+        match class {
+            Class::Read | Class::Write => {
+                let share = sum.sequential_share().map_or("-".to_string(), percent);
+                of_class.extend([moved, mean, p95, share]);
+            }
+            Class::Sync => of_class.extend([mean, p95]),
+            Class::Other => of_class.push(mean),
+        }
+        // What there was nothing of stays empty: so one sees what a file is used for.
+        if sum.timing.count == 0 {
+            of_class.iter_mut().for_each(String::clear);
+        }
+        cells.extend(of_class);
+    }
+    cells
+}
+
+/// Kinds of file and, opened, the operations on them.
+pub fn files(interval: &Interval, wish: &Wish) -> Table {
+    let columns = vec![
+        left("FILES", 0),
+        right("R/S", 0),
+        right("R MB/S", 0),
+        right("R MEAN", 0),
+        right("R P95", 6),
+        right("R SEQ%", 8),
+        right("W/S", 0),
+        right("W MB/S", 0),
+        right("W MEAN", 1),
+        right("W P95", 7),
+        right("W SEQ%", 9),
+        right("SYNC/S", 0),
+        right("SYNC MEAN", 0),
+        right("SYNC P95", 5),
+        right("OTHER/S", 4),
+        right("OTHER MEAN", 10),
+        right("MAX", 3),
+        right("S/S", 2),
+        right("FAILED", 11),
+    ];
+    let mut groups: BTreeMap<String, Vec<&FileRow>> = BTreeMap::new();
+    for row in &interval.files {
+        let name = name(&row.file, row.tablespace.as_deref());
+        if accepts(wish, &[&name, &row.operation]) {
+            groups.entry(name).or_default().push(row);
+        }
+    }
+    let ticks_per_second = interval.clock.ticks_per_second;
+    let summed: Vec<(String, FileRow, Vec<&FileRow>)> = groups
+        .into_iter()
+        .map(|(name, rows)| (name, FileRow::sum(&rows, ticks_per_second), rows))
+        .collect();
+    let order = |a: (&FileRow, &str), b: (&FileRow, &str)| {
+        by(&wish.sort, (&a.0.timing, a.1), (&b.0.timing, b.1))
+    };
+    let summed = sorted(summed, wish, |a, b| order((&a.1, &a.0), (&b.1, &b.0)));
+    let line = |key: String, shown: String, sum: &FileRow, rows: &[&FileRow], branches| Row {
+        key,
+        cells: std::iter::once(shown)
+            .chain(cells(rows, interval))
+            .chain([
+                maybe_duration(sum.timing.max_seconds),
+                two(rate(sum.timing.seconds, interval)),
+                count(sum.failed as f64),
+            ])
+            .collect(),
+        bar: None,
+        tone: if sum.failed > 0 { Tone::Lock } else { Tone::Io },
+        branches,
+    };
+    let mut rows = Vec::new();
+    for (name, sum, parts) in &summed {
+        let many = parts.len() > 1;
+        rows.push(line(name.clone(), name.clone(), sum, parts, many));
+        if many && wish.open.shows(name) {
+            let parts =
+                sorted(parts.clone(), wish, |a, b| order((a, &*a.operation), (b, &*b.operation)));
+            for part in parts {
+                let key = format!("{name} {}", part.operation);
+                rows.push(line(key, format!("  {}", part.operation), part, &[part], false));
+            }
+        }
+    }
+    Table { columns, rows, bars_after: None }
+}
+
+/// What processes of one kind did of one class.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    count: u64,
+    bytes: u64,
+    seconds: f64,
+}
+
+impl Sum {
+    fn add(&mut self, row: &ProcessFileRow) {
+        self.count = self.count.saturating_add(row.count);
+        self.bytes = self.bytes.saturating_add(row.bytes);
+        self.seconds += row.seconds;
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.seconds / self.count as f64)
+    }
+}
+
+/// The same by kind of process; the WAL's writes have columns of their own.
+pub fn processes(interval: &Interval, wish: &Wish) -> Table {
+    let columns = vec![
+        left("PROCESSES", 0),
+        right("R/S", 0),
+        right("R MB/S", 0),
+        right("R MEAN", 2),
+        right("W/S", 0),
+        right("W MB/S", 0),
+        right("W MEAN", 3),
+        right("WAL MB/S", 0),
+        right("SYNC/S", 0),
+        right("SYNC MEAN", 0),
+        right("OTHER/S", 4),
+        right("S/S", 1),
+    ];
+    const READ: usize = Class::Read as usize;
+    const WRITE: usize = Class::Write as usize;
+    const SYNC: usize = Class::Sync as usize;
+    const OTHER: usize = Class::Other as usize;
+    let mut groups: BTreeMap<&str, ([Sum; 4], u64, Timing)> = BTreeMap::new();
+    for row in interval.file_processes.iter().filter(|row| accepts(wish, &[&row.process])) {
+        let (sums, wal, all) = groups.entry(&row.process).or_default();
+        let class = Class::of(&row.operation);
+        sums[class as usize].add(row);
+        if class == Class::Write && &*row.file == "wal" {
+            *wal = wal.saturating_add(row.bytes);
+        }
+        all.count = all.count.saturating_add(row.count);
+        all.seconds += row.seconds;
+        all.mean_seconds = (all.count > 0).then(|| all.seconds / all.count as f64);
+    }
+    let groups: Vec<_> = groups.into_iter().collect();
+    let groups = sorted(groups, wish, |a, b| by(&wish.sort, (&a.1 .2, a.0), (&b.1 .2, b.0)));
+    let rows = groups
+        .into_iter()
+        .map(|(process, (sums, wal, all))| {
+            let shown = |class: usize, text: String| match sums[class].count {
+                0 => String::new(),
+                _ => text,
+            };
+            let per_second = |class| shown(class, count(rate(sums[class].count as f64, interval)));
+            let moved = |class| shown(class, megabytes(rate(sums[class].bytes as f64, interval)));
+            let mean = |class: usize| shown(class, maybe_duration(sums[class].mean()));
+            Row {
+                key: process.to_string(),
+                cells: vec![
+                    process.to_string(),
+                    per_second(READ),
+                    moved(READ),
+                    mean(READ),
+                    per_second(WRITE),
+                    moved(WRITE),
+                    mean(WRITE),
+                    if wal > 0 { megabytes(rate(wal as f64, interval)) } else { String::new() },
+                    per_second(SYNC),
+                    mean(SYNC),
+                    per_second(OTHER),
+                    two(rate(all.seconds, interval)),
+                ],
+                bar: None,
+                tone: Tone::Other,
+                branches: false,
+            }
+        })
+        .collect();
+    Table { columns, rows, bars_after: None }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The storage side of an interval: operations on files, commits, checkpoints, the devices
+//! below, and what was slow; for every view, and for `--json` (docs/json.md).
+
+mod checkpoint_text;
+mod checkpoints;
+mod commits;
+mod devices;
+mod files;
+mod page;
+mod processes;
+mod recorded;
+mod relation_names;
+mod relations;
+mod tablespaces;
+mod wal;
+
+use std::sync::Arc;
+
+use segment::clients::ClientTotals;
+use segment::interval::{Interval, SessionRow};
+use segment::{Event, EventKind, RelationRow};
+use serde::Serialize;
+
+use crate::events::Row;
+
+use checkpoints::Begun;
+pub use checkpoints::{Checkpoint, Running};
+pub use page::page;
+pub use recorded::{Device, RecordedIo, Server};
+pub use relation_names::{RelationFile, RelationNames};
+pub use relations::{name as relation_name, timing as relation_timing};
+pub use tablespaces::{Tablespace, Tablespaces};
+
+/// How many slow events are kept to be shown.
+pub const SLOW: usize = 8;
+
+/// What the storage side shows beyond the interval's own figures.
+#[derive(Debug, Default, Serialize)]
+pub struct Io {
+    /// The checkpoint that is under way.
+    pub checkpoint_running: Option<Running>,
+    /// The last one that ended.
+    pub checkpoint: Option<Checkpoint>,
+    /// The latest slow operations, oldest first, as `tally events` has them.
+    pub slow: Vec<Row>,
+    /// Operations on the files of each relation, most time first; `None`: none are kept.
+    pub relations: Option<Vec<RelationRow>>,
+    /// What the relations are of, where that is longer than the interval: a recording has them
+    /// by details, of seconds.
+    pub relations_seconds: Option<f64>,
+    /// What they are called, as far as the server could be asked.
+    pub relation_names: RelationNames,
+    /// Tablespaces by number.
+    pub tablespaces: Tablespaces,
+    /// The devices under the server.
+    pub devices: Option<DevicesUnder>,
+    /// Why nothing is known of them, or not of this interval.
+    pub devices_problem: Option<String>,
+    /// Of a recorded interval, what was recorded of them instead.
+    pub recorded: Option<RecordedIo>,
+}
+
+/// Where the server's files lie, and what happened there.
+#[derive(Debug, Serialize)]
+pub struct DevicesUnder {
+    /// Places, file systems and devices.
+    #[serde(flatten)]
+    pub found: Arc<device::Devices>,
+    /// Their figures; `None` until there are two readings.
+    pub figures: Option<device::Interval>,
+}
+
+/// What the events have told so far of checkpoints, and of what was slow.
+#[derive(Debug, Default)]
+pub struct Told {
+    begun: Option<Begun>,
+    /// The last one that has ended, and its process.
+    last: Option<(i32, Checkpoint)>,
+    slow: Vec<Row>,
+}
+
+impl Told {
+    /// Take note of an event; `row` is the same for people.
+    pub fn note(&mut self, event: &Event, row: Row) {
+        match event.kind {
+            EventKind::Slow => {
+                self.slow.push(row);
+                let over = self.slow.len().saturating_sub(SLOW);
+                self.slow.drain(..over);
+            }
+            EventKind::Checkpoint => {
+                if let Some(begun) = Begun::of(&row) {
+                    if let Some((_, last)) = &mut self.last {
+                        last.after = begun.before;
+                    }
+                    self.begun = Some(begun);
+                } else if let Some(ended) = Checkpoint::of(&row) {
+                    self.last = Some((event.pid, ended));
+                    self.begun = None;
+                } else if checkpoints::has_failed(&row) {
+                    self.begun = None;
+                } else if let Some((_, last)) =
+                    self.last.as_mut().filter(|(pid, _)| *pid == event.pid)
+                {
+                    last.add(&row);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What there is to show at the end of `interval`, when `clients` had been done. A checkpoint runs no longer than its
+    /// process.
+    pub fn io(&self, interval: &Interval, clients: &ClientTotals) -> Io {
+        let lives = |pid: i32| {
+            let is_it = |session: &SessionRow| session.pid == pid && session.state != "dead";
+            interval.sessions.iter().any(is_it)
+        };
+        let running = self.begun.as_ref().filter(|begun| lives(begun.pid));
+        let mut checkpoint = self.last.as_ref().map(|(_, last)| last.clone());
+        // What came after the last one is told when the next begins; so far, it is reckoned.
+        if let Some(last) = checkpoint.as_mut().filter(|_| self.begun.is_none()) {
+            last.after = last.mark.and_then(|mark| mark.until(clients, interval.time));
+        }
+        Io {
+            checkpoint_running: running.map(|r| r.running(clients, interval.time)),
+            checkpoint,
+            slow: self.slow.clone(),
+            relations: None,
+            relations_seconds: None,
+            relation_names: RelationNames::default(),
+            tablespaces: Tablespaces::default(),
+            devices: None,
+            devices_problem: None,
+            recorded: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn note(told: &mut Told, number: u64, pid: i32, kind: EventKind, text: &str) {
+        let event = Event { number, tick: number, pid, kind, text: text.to_string() };
+        let row = Row {
+            number,
+            time: Some(1_700_000_000.0 - 10.0 + number as f64),
+            pid,
+            process: None,
+            database: None,
+            user: None,
+            kind,
+            text: text.to_string(),
+            lost: 0,
+        };
+        told.note(&event, row);
+    }
+
+    #[test]
+    fn a_checkpoint_runs_from_its_begin_to_its_end_or_that_of_its_process() {
+        let interval = sample::interval();
+        let checkpointer = 4210;
+        let mut told = Told::default();
+        assert_eq!(told.io(&interval, &ClientTotals::default()).checkpoint_running, None);
+        note(&mut told, 1, 1, EventKind::Checkpoint, "checkpoint begins: reason=time");
+        assert_eq!(
+            told.io(&interval, &ClientTotals::default()).checkpoint_running,
+            None,
+            "its process is not there"
+        );
+        note(
+            &mut told,
+            2,
+            checkpointer,
+            EventKind::Checkpoint,
+            "checkpoint begins: reason=request",
+        );
+        let running = told.io(&interval, &ClientTotals::default()).checkpoint_running.unwrap();
+        assert_eq!((running.reason.as_str(), running.seconds), ("request", Some(8.0)));
+        note(&mut told, 3, 7, EventKind::Note, "checkpoint ends: total=1");
+        assert!(
+            told.io(&interval, &ClientTotals::default()).checkpoint.is_none(),
+            "that is no event of checkpoints"
+        );
+        note(&mut told, 4, checkpointer, EventKind::Checkpoint, "checkpoint ends: total=1.5");
+        let io = told.io(&interval, &ClientTotals::default());
+        assert_eq!((io.checkpoint_running, io.checkpoint.unwrap().seconds), (None, 1.5));
+    }
+
+    #[test]
+    fn what_the_clients_did_after_a_checkpoint_is_what_they_did_before_the_next() {
+        let interval = sample::interval();
+        let clients = ClientTotals { resets: 1, commands: 700, seconds: 3.0, off_stretches: 0 };
+        let mut told = Told::default();
+        let mut checkpointer =
+            |number, pid, text: &str| note(&mut told, number, pid, EventKind::Checkpoint, text);
+        checkpointer(1, 4210, "checkpoint ends: reason=wal total=1.0 buffers=3");
+        checkpointer(2, 4210, "checkpoint wrote: target=0.9 spread=0.1 pg_default=3");
+        checkpointer(3, 7, "checkpoint wrote: target=0.9 spread=0.1 pg_default=9");
+        checkpointer(
+            4,
+            4210,
+            "checkpoint clients: during=1.0 during_commands=20 during_handle=0.2 mark=1:100:1.0:0",
+        );
+        let last = told.io(&interval, &clients).checkpoint.unwrap();
+        assert_eq!(last.buffers_by_tablespace[0].buffers, 3, "another process's is not its own");
+        assert_eq!((last.before, last.during.unwrap().commands), (None, 20));
+        let after = last.after.unwrap();
+        assert_eq!((after.commands, after.seconds), (600, 6.0), "up to now");
+        note(
+            &mut told,
+            9,
+            4210,
+            EventKind::Checkpoint,
+            "checkpoint begins: reason=time before=5.0 before_commands=500 before_handle=1 \
+             mark=1:600:2.0:0",
+        );
+        let io = told.io(&interval, &clients);
+        assert_eq!(io.checkpoint.unwrap().after.unwrap().commands, 500);
+        let running = io.checkpoint_running.unwrap();
+        assert_eq!(
+            (running.before.unwrap().commands, running.during.unwrap().commands),
+            (500, 100)
+        );
+    }
+
+    #[test]
+    fn the_latest_slow_operations_are_kept() {
+        let mut told = Told::default();
+        for number in 1..=20 {
+            note(&mut told, number, 1, EventKind::Slow, "sync: 1.000 s: pg_xact/0000");
+            note(&mut told, 100 + number, 1, EventKind::Blocked, "waiting for 1 s");
+        }
+        let slow = told.io(&sample::interval(), &ClientTotals::default()).slow;
+        assert_eq!(
+            slow.iter().map(|row| row.number).collect::<Vec<_>>(),
+            [13, 14, 15, 16, 17, 18, 19, 20]
+        );
+    }
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Devices and the server's reads and writes as a recording has them: sums, without what only a
+//! living machine tells.
+
+use recording::{DeviceRow, ServerIoRow};
+use serde::Serialize;
+
+use super::files::megabytes;
+use crate::panes::{accepts, left, right, Wish};
+use crate::table::{Row, Table, Tone};
+use crate::units::{bytes, count, duration, percent, two};
+
+/// What is shown of the devices of a recorded interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RecordedIo {
+    /// Where the server's files lie, in words.
+    pub places: Vec<String>,
+    /// The devices.
+    pub devices: Vec<Device>,
+    /// What the server's processes read and wrote.
+    pub server: Option<Server>,
+}
+
+/// A block device over some time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Device {
+    /// "nvme0n1".
+    pub name: String,
+    /// Whether the server's files lie directly on it, rather than on what it is a part of.
+    pub direct: bool,
+    /// Reads per second.
+    pub reads: f64,
+    /// Bytes read per second.
+    pub read_bytes: f64,
+    /// Mean length of a read, seconds.
+    pub read_seconds: Option<f64>,
+    /// Writes per second.
+    pub writes: f64,
+    /// Bytes written per second.
+    pub written_bytes: f64,
+    /// Mean length of a write, seconds.
+    pub write_seconds: Option<f64>,
+    /// Flushes per second, where they are counted.
+    pub flushes: Option<f64>,
+    /// Mean length of a flush, seconds.
+    pub flush_seconds: Option<f64>,
+    /// Requests there, on average.
+    pub queue: f64,
+    /// The part of the time in which there were any.
+    pub utilisation: f64,
+}
+
+/// What the server's processes read and wrote over some time, by the kernel's account.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Server {
+    /// Of so many seconds.
+    pub seconds: f64,
+    /// Processes there at the end.
+    pub processes: u64,
+    /// Of these, that could not be read.
+    pub refused: u64,
+    /// Bytes that reads returned, per second.
+    pub read_bytes: f64,
+    /// Bytes handed to writes, per second.
+    pub written_bytes: f64,
+    /// Bytes that devices were made to read, per second.
+    pub device_read_bytes: f64,
+    /// Bytes of pages made dirty, per second.
+    pub device_written_bytes: f64,
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+impl Device {
+    /// What its rows, added up, come to.
+    pub fn of(sum: &DeviceRow) -> Device {
+        let length = seconds(sum.interval_ns).max(1e-9);
+        let mean = |ns: u64, of: u64| (of > 0).then(|| seconds(ns) / of as f64);
+        Device {
+            name: sum.device.to_string(),
+            direct: sum.direct,
+            reads: sum.reads as f64 / length,
+            read_bytes: sum.read_bytes as f64 / length,
+            read_seconds: mean(sum.read_ns, sum.reads),
+            writes: sum.writes as f64 / length,
+            written_bytes: sum.written_bytes as f64 / length,
+            write_seconds: mean(sum.write_ns, sum.writes),
+            flushes: sum.flushes.map(|n| n as f64 / length),
+            flush_seconds: mean(sum.flush_ns.unwrap_or(0), sum.flushes.unwrap_or(0)),
+            queue: seconds(sum.queue_ns) / length,
+            utilisation: seconds(sum.busy_ns) / length,
+        }
+    }
+}
+
+impl Server {
+    /// What its rows, added up, come to.
+    pub fn of(sum: &ServerIoRow) -> Server {
+        let length = seconds(sum.interval_ns).max(1e-9);
+        let rate = |n: u64| n as f64 / length;
+        Server {
+            seconds: seconds(sum.interval_ns),
+            processes: sum.processes,
+            refused: sum.refused,
+            read_bytes: rate(sum.read_bytes),
+            written_bytes: rate(sum.written_bytes),
+            device_read_bytes: rate(sum.device_read_bytes),
+            device_written_bytes: rate(sum.device_written_bytes),
+        }
+    }
+}
+
+/// The devices and their figures; `None` where there is none to show.
+pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
+    let columns = vec![
+        left("DEVICE", 0),
+        right("R/S", 0),
+        right("R MB/S", 0),
+        right("R MEAN", 1),
+        right("W/S", 0),
+        right("W MB/S", 0),
+        right("W MEAN", 2),
+        right("FLUSH/S", 4),
+        right("FLUSH MEAN", 5),
+        right("QUEUE", 3),
+        right("UTIL%", 0),
+    ];
+    let mean = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_string(), duration);
+    let row = |device: &Device| {
+        // What others are made of stands below them, as in the live view.
+        let name = format!("{}{}", if device.direct { "" } else { "  " }, device.name);
+        Row {
+            key: format!("device {}", device.name),
+            cells: vec![
+                name,
+                count(device.reads),
+                megabytes(device.read_bytes),
+                mean(device.read_seconds),
+                count(device.writes),
+                megabytes(device.written_bytes),
+                mean(device.write_seconds),
+                device.flushes.map_or_else(|| "-".to_string(), count),
+                mean(device.flush_seconds),
+                two(device.queue),
+                percent(device.utilisation.min(1.0)),
+            ],
+            bar: None,
+            tone: Tone::Other,
+            branches: false,
+        }
+    };
+    let mut shown: Vec<&Device> =
+        recorded.devices.iter().filter(|device| accepts(wish, &[&device.name])).collect();
+    shown.sort_by_key(|device| !device.direct);
+    let rows: Vec<Row> = shown.into_iter().map(row).collect();
+    (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
+}
+
+/// Where the files lie, what the server read and wrote, and what a recording does not have.
+pub fn notes(recorded: &RecordedIo) -> Vec<String> {
+    let mut notes = recorded.places.clone();
+    if recorded.devices.is_empty() {
+        notes.push("no device was recorded in this interval".to_string());
+    }
+    if let Some(server) = &recorded.server {
+        let refused = match server.refused {
+            0 => String::new(),
+            n => format!("; {n} processes could not be read"),
+        };
+        notes.push(format!(
+            "over {}, the server's processes read {}/s and wrote {}/s; devices read {}/s for them, \
+             and they made pages of {}/s dirty{refused}",
+            duration(server.seconds),
+            bytes(server.read_bytes),
+            bytes(server.written_bytes),
+            bytes(server.device_read_bytes),
+            bytes(server.device_written_bytes),
+        ));
+    }
+    let missing = "a recording has neither the room on file systems nor what each process read";
+    notes.push(missing.to_string());
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::panes::Open;
+    use crate::Sort;
+
+    #[test]
+    fn sums_become_rates_and_means() {
+        let sum = DeviceRow {
+            device: "sda".into(),
+            interval_ns: 2_000_000_000,
+            direct: true,
+            writes: 10,
+            written_bytes: 4 << 20,
+            write_ns: 50_000_000,
+            busy_ns: 500_000_000,
+            queue_ns: 1_000_000_000,
+            ..DeviceRow::default()
+        };
+        let sda = Device::of(&sum);
+        assert_eq!((sda.writes, sda.write_seconds, sda.read_seconds), (5.0, Some(0.005), None));
+        assert_eq!((sda.flushes, sda.queue, sda.utilisation), (None, 0.5, 0.25));
+        let disk = Device { direct: false, name: "disk".to_string(), ..sda.clone() };
+        let recorded = RecordedIo { devices: vec![disk, sda], ..RecordedIo::default() };
+        let filter = |text: &str| Wish {
+            sort: Sort::Time,
+            reverse: false,
+            filter: text.to_string(),
+            idle: false,
+            open: Open::All,
+        };
+        let names = |table: &Table| -> Vec<String> {
+            table.rows.iter().map(|row| row.cells[0].clone()).collect()
+        };
+        assert_eq!(names(&table(&recorded, &filter("")).unwrap()), ["sda", "  disk"]);
+        assert!(table(&recorded, &filter("nvme")).is_none());
+        assert!(notes(&RecordedIo::default()).iter().any(|note| note.contains("no device")));
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What every view shows of an interval, whatever draws it: rows, columns with units, order and filter;
+//! and the renderers for terminal, text, HTML and JSON.
+
+pub mod columns;
+pub mod document;
+pub mod duration;
+pub mod escape;
+pub mod events;
+pub mod functions;
+pub mod glob;
+pub mod headline;
+pub mod host_metrics;
+pub mod html;
+pub mod io;
+pub mod locks;
+pub mod moment;
+pub mod output;
+pub mod page;
+pub mod panes;
+pub mod population;
+pub mod reading;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+mod sort;
+pub mod statements;
+pub mod table;
+pub mod text;
+pub mod units;
+
+pub use host_metrics::HostMetrics;
+pub use reading::{Reading, Recorded};
+pub use sort::{Sort, SortParser};

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: PostgreSQL
+//! How many sessions there are, by kind and state: all that is known of a recorded interval's.
+
+use segment::Interval;
+
+use super::panes::{accepts, left, right, Wish};
+use super::table::{Row, Table, Tone};
+
+/// The table; what is idle, or the server's own, only where it is wished for.
+pub fn population(interval: &Interval, wish: &Wish) -> Table {
+    let shown = interval.population.iter().filter(|it| {
+        let busy = it.state != "idle" && it.state != "background";
+        (busy || wish.idle) && accepts(wish, &[&it.process, it.state])
+    });
+    let rows = shown.map(|it| Row {
+        key: format!("{} {}", it.process, it.state),
+        cells: vec![it.process.to_string(), it.state.to_string(), it.sessions.to_string()],
+        bar: None,
+        tone: if it.state == "active" { Tone::Other } else { Tone::Quiet },
+        branches: false,
+    });
+    Table {
+        rows: rows.collect(),
+        columns: vec![left("KIND", 0), left("STATE", 0), right("SESSIONS", 0)],
+        bars_after: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use segment::Population;
+
+    use super::*;
+    use crate::panes::Open;
+    use crate::sample;
+    use crate::Sort;
+
+    #[test]
+    fn kinds_and_states_are_counted() {
+        let mut interval = sample::interval();
+        let of = |process: &str, state, sessions| Population {
+            process: process.into(),
+            state,
+            sessions,
+        };
+        interval.population =
+            vec![of("client backend", "active", 7), of("client backend", "idle", 90)];
+        let mut wish = Wish {
+            sort: Sort::Time,
+            reverse: false,
+            filter: String::new(),
+            idle: false,
+            open: Open::All,
+        };
+        let text = |wish: &Wish| population(&interval, wish).text(80);
+        assert_eq!(
+            text(&wish),
+            "KIND            STATE   SESSIONS\nclient backend  active         7\n"
+        );
+        wish.idle = true;
+        assert!(text(&wish).contains("idle          90"));
+        wish.filter = "act".to_string();
+        assert!(!text(&wish).contains("idle"));
+    }
+}

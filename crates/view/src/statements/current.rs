@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: PostgreSQL
+//! What the sessions are in the middle of. It counts up to this instant, so that a statement
+//! of eight seconds shows in each of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use segment::statements::{Split as Parts, WaitClass};
+use segment::{InFlight, StatementKey};
+use serde::Serialize;
+
+use super::row::{as_text, StatementRow};
+use super::{ActivityRow, Split};
+use crate::units::percent;
+
+/// What a session works for now.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CurrentRow {
+    /// Its process.
+    pub pid: i32,
+    /// Its slot.
+    pub slot: u32,
+    /// The how manieth owner of the slot it is.
+    pub generation: u32,
+    /// As PostgreSQL prints it; `None`: not known yet, or not identified.
+    #[serde(serialize_with = "as_text")]
+    pub queryid: Option<i64>,
+    /// Its text; `None` where it is not known.
+    pub query: Option<Arc<str>>,
+    /// Since it was asked for.
+    pub seconds: f64,
+    /// Where that went.
+    pub split: Split,
+    /// Where that went, by phase and activity, most first.
+    pub activities: Vec<ActivityRow>,
+}
+
+impl CurrentRow {
+    pub(super) fn of(it: &InFlight, source: &segment::Statements) -> CurrentRow {
+        let activities = ActivityRow::all(it.split(source.directory()));
+        let text = source.get(&it.key).and_then(|known| known.text.as_ref());
+        CurrentRow {
+            pid: it.pid,
+            slot: it.slot,
+            generation: it.generation,
+            queryid: it.key.is_identified().then(|| it.key.query_id()),
+            query: text.map(|text| text.shown.clone()),
+            seconds: it.age_seconds,
+            split: Split::of(&activities),
+            activities,
+        }
+    }
+
+    /// The classes in which it spent most: "io 62.1 cpu 37.9", in percent.
+    pub fn shares(&self) -> String {
+        let whole: f64 = WaitClass::ALL.iter().map(|class| self.split.class(*class)).sum();
+        let mut parts: Vec<_> = WaitClass::ALL
+            .iter()
+            .map(|class| (class.name(), self.split.class(*class)))
+            .filter(|(_, seconds)| *seconds >= 0.001 * whole && *seconds > 0.0)
+            .collect();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let part = |(name, seconds): &(&str, f64)| format!("{name} {}", percent(seconds / whole));
+        parts.iter().take(2).map(part).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Add to the rows what is unfinished in the later reading, and take away what was in the
+/// earlier one: since then it has been counted, or is in the later one again.
+pub(super) fn add_unfinished(
+    rows: &mut Vec<StatementRow>,
+    earlier: Option<&segment::Statements>,
+    later: &segment::Statements,
+) {
+    let mut known: HashMap<StatementKey, usize> =
+        rows.iter().enumerate().map(|(at, row)| (row.key, at)).collect();
+    for it in later.in_flight().iter().filter(|it| it.key.is_identified()) {
+        let at = *known.entry(it.key).or_insert_with(|| {
+            rows.push(StatementRow::unfinished(it.key, later));
+            rows.len() - 1
+        });
+        rows[at].running += 1;
+        change(&mut rows[at], it.split(later.directory()), 1.0);
+    }
+    for it in earlier.iter().flat_map(|e| e.in_flight().iter().zip(std::iter::repeat(*e))) {
+        if let Some(&at) = known.get(&it.0.key) {
+            change(&mut rows[at], it.0.split(it.1.directory()), -1.0);
+        }
+    }
+    for row in rows.iter_mut() {
+        row.settle();
+    }
+    rows.retain(|row| row.running > 0 || row.seconds > 0.0 || row.calls > 0);
+}
+
+fn change(row: &mut StatementRow, split: Parts, sign: f64) {
+    for part in split.accounts {
+        let same = |a: &&mut ActivityRow| a.phase == part.phase && a.activity == part.activity;
+        match row.activities.iter_mut().find(same) {
+            Some(known) => known.seconds += sign * part.seconds,
+            None => row.activities.push(ActivityRow {
+                phase: part.phase,
+                activity: part.activity,
+                class: part.class,
+                count: 0,
+                seconds: sign * part.seconds,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_what_runs_are_the_two_greatest() {
+        let split =
+            Split { cpu_seconds: 1.0, io_seconds: 6.0, lock_seconds: 3.0, ..Split::default() };
+        let row = CurrentRow { split, ..CurrentRow::default() };
+        assert_eq!(row.shares(), "io 60.0 lock 30.0");
+        assert_eq!(CurrentRow::default().shares(), "");
+    }
+}

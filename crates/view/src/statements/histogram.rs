@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A histogram of execution times, and its drawing in few enough rows.
+
+use segment::layout::{bucket_low, HIST_BUCKETS};
+use segment::{Clock, Histogram};
+use serde::Serialize;
+
+use crate::panes::right;
+use crate::table::{Row, Table, Tone};
+use crate::units::{duration, percent, whole};
+
+/// Rows of a drawn one, at most.
+const ROWS: usize = 20;
+
+/// How many took so long.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bucket {
+    /// At least so long ...
+    pub from_seconds: f64,
+    /// ... and less than this; `None`: the last of all buckets, which holds what is longer too.
+    pub to_seconds: Option<f64>,
+    /// How many.
+    pub count: u64,
+    /// Its number in the segment.
+    #[serde(skip)]
+    number: usize,
+}
+
+impl Bucket {
+    /// Those that hold something.
+    pub fn all(histogram: &Histogram, clock: &Clock) -> Vec<Bucket> {
+        let bucket = |(number, count)| Bucket {
+            from_seconds: clock.seconds(bucket_low(number)),
+            to_seconds: (number < HIST_BUCKETS - 1).then(|| clock.seconds(bucket_low(number + 1))),
+            count,
+            number,
+        };
+        histogram.buckets().map(bucket).collect()
+    }
+}
+
+/// The buckets as bars. Neighbours are put together, as many as it takes, so that each row is
+/// as many times longer than the one above it as that is than its own.
+pub fn drawing(buckets: &[Bucket], seconds_per_tick: f64) -> Table {
+    let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else {
+        return Table { columns: Vec::new(), rows: Vec::new(), bars_after: None };
+    };
+    let rows_of = |width: usize| last.number / width - first.number / width + 1;
+    let width = [1, 2, 4, 8, 16].into_iter().find(|&w| rows_of(w) <= ROWS).unwrap_or(32);
+    let begin = first.number / width;
+    let mut counts = vec![0u64; rows_of(width)];
+    for bucket in buckets {
+        if let Some(count) = counts.get_mut(bucket.number / width - begin) {
+            *count = count.saturating_add(bucket.count);
+        }
+    }
+    let all = counts.iter().fold(0u64, |sum, n| sum.saturating_add(*n)).max(1) as f64;
+    let most = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let edge = |row: usize| match (begin + row) * width {
+        bucket if bucket >= HIST_BUCKETS => "and longer".to_string(),
+        bucket => duration(bucket_low(bucket) as f64 * seconds_per_tick),
+    };
+    let mut so_far = 0.0;
+    let row = |(at, count): (usize, &u64)| {
+        so_far += *count as f64;
+        Row {
+            key: at.to_string(),
+            cells: vec![
+                edge(at),
+                edge(at + 1),
+                whole(*count),
+                percent(*count as f64 / all),
+                percent(so_far / all),
+            ],
+            bar: Some(*count as f64 / most),
+            tone: Tone::Other,
+            branches: false,
+        }
+    };
+    Table {
+        rows: counts.iter().enumerate().map(row).collect(),
+        columns: vec![
+            right("FROM", 0),
+            right("TO", 0),
+            right("CALLS", 0),
+            right("%", 0),
+            right("UP TO %", 1),
+        ],
+        bars_after: Some(4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use segment::ClockKind;
+
+    use super::*;
+
+    fn buckets(values: &[(u64, u64)]) -> Vec<Bucket> {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|&(value, n)| histogram.add(value, n));
+        let clock = Clock::new(Path::new(""), ClockKind::Monotonic, 0, 0, false).unwrap();
+        Bucket::all(&histogram, &clock)
+    }
+
+    fn drawn(values: &[(u64, u64)]) -> Vec<Vec<String>> {
+        drawing(&buckets(values), 1e-9).rows.into_iter().map(|row| row.cells).collect()
+    }
+
+    #[test]
+    fn few_buckets_are_drawn_each() {
+        let rows = drawn(&[(1000, 3), (1300, 1)]);
+        assert_eq!(rows[0], ["960 ns", "1.02 us", "3", "75.0", "75.0"]);
+        assert_eq!(rows[1], ["1.02 us", "1.15 us", "0", "0.0", "75.0"]);
+        assert_eq!(rows.last().unwrap()[2..], ["1", "25.0", "100.0"]);
+    }
+
+    #[test]
+    fn many_are_put_together_and_none_is_lost() {
+        for spread in 1..43 {
+            let values: Vec<_> = (0..=spread).map(|octave| (1u64 << octave, 7)).collect();
+            let rows = drawn(&values);
+            assert!(rows.len() <= ROWS, "{spread}: {}", rows.len());
+            let sum: u64 = rows.iter().map(|row| row[2].parse::<u64>().unwrap()).sum();
+            assert_eq!(sum, 7 * (spread + 1));
+        }
+        assert!(drawn(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_last_bucket_has_no_end() {
+        let rows = drawn(&[(u64::MAX, 1)]);
+        assert_eq!(rows.last().unwrap()[1], "and longer");
+        assert_eq!(buckets(&[(u64::MAX, 1)])[0].to_seconds, None);
+    }
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The page of one statement: its text, its figures, how long it took and on what.
+
+use segment::statements::WaitClass;
+
+use super::histogram::drawing;
+use super::{StatementRow, Statements};
+use crate::panes::{left, right};
+use crate::table::{Row, Table, Tone};
+use crate::units::{bytes, count, duration, percent, whole};
+
+/// A part of the page; whoever draws it wraps the lines and lays out the table.
+#[derive(Debug)]
+pub struct Section {
+    /// What stands above it.
+    pub title: String,
+    /// Running text.
+    pub lines: Vec<String>,
+    /// Figures.
+    pub table: Option<Table>,
+}
+
+/// The page of a statement: of the interval, since the last reset, or both. What there is one
+/// of is of the interval, but for the execution times, of which there is never enough.
+pub fn page(
+    statements: &Statements,
+    interval: Option<&StatementRow>,
+    whole: Option<&StatementRow>,
+) -> Vec<Section> {
+    let Some(known) = interval.or(whole) else { return Vec::new() };
+    let in_interval = statements.interval_seconds.map_or_else(
+        || "since the last reset".to_string(),
+        |seconds| format!("in {}", duration(seconds)),
+    );
+    let since = "since the last reset".to_string();
+    let mut sections = vec![text(known)];
+    let spans: Vec<(&str, &StatementRow)> = match (interval, whole) {
+        (Some(now), Some(whole)) => vec![(&in_interval, now), (&since, whole)],
+        (Some(only), None) => vec![(&in_interval, only)],
+        (None, _) => vec![(&since, known)],
+    };
+    sections.push(Section {
+        title: "Figures".to_string(),
+        lines: seen(statements.time, whole.unwrap_or(known)),
+        table: Some(figures(&spans, &WORK)),
+    });
+    if spans.iter().any(|(_, row)| row.execution.count > 0) {
+        sections.push(Section {
+            title: "One execution".to_string(),
+            lines: Vec::new(),
+            table: Some(figures(&spans, &TIMES)),
+        });
+    }
+    let times = whole.unwrap_or(known);
+    let when = if whole.is_some() { &since } else { &in_interval };
+    if !times.histogram.is_empty() {
+        sections.push(Section {
+            title: format!("Execution times {when}"),
+            lines: Vec::new(),
+            table: Some(drawing(&times.histogram, times.seconds_per_tick)),
+        });
+    }
+    let when = if interval.is_some() { &in_interval } else { &since };
+    if known.seconds > 0.0 {
+        sections.push(Section {
+            title: format!("Where its time went {when}"),
+            lines: vec![classes(known)],
+            table: Some(activities(known)),
+        });
+    }
+    let blocks = blocks(known);
+    if !blocks.rows.is_empty() {
+        sections.push(Section {
+            title: format!("Blocks of 8 kB {when}"),
+            lines: Vec::new(),
+            table: Some(blocks),
+        });
+    }
+    let more = more(known);
+    if !more.is_empty() {
+        sections.push(Section { title: format!("Also {when}"), lines: more, table: None });
+    }
+    sections
+}
+
+fn text(row: &StatementRow) -> Section {
+    let id = row.queryid.map_or_else(|| "not identified".to_string(), |id| id.to_string());
+    let level = if row.toplevel { "" } else { ", nested in another" };
+    let mut lines: Vec<String> = row.text().lines().map(|l| l.replace('\t', "    ")).collect();
+    if row.query_cut {
+        lines.push(format!(
+            "... cut: the whole text has {} bytes (pg_tally.max_statement_text)",
+            whole(u64::from(row.query_bytes))
+        ));
+    }
+    if row.queryid.is_none() {
+        lines.push(
+            "Work for which no statement could be named: syntax errors, messages without a \
+             statement, and everything while compute_query_id is off."
+                .to_string(),
+        );
+    }
+    Section {
+        title: format!("Statement {id}, database {}, user {}{level}", row.database, row.user),
+        lines,
+        table: None,
+    }
+}
+
+/// A column of figures: its heading, how soon it goes, and what it is of a row; empty: nothing.
+type Figure = (&'static str, u8, fn(&StatementRow) -> String);
+
+const WORK: [Figure; 12] = [
+    ("TIME", 0, |row| duration(row.seconds)),
+    ("%TIME", 0, |row| percent(row.share)),
+    ("CALLS", 0, |row| whole(row.calls)),
+    ("RUNNING", 7, |row| some(row.running)),
+    ("ROWS", 5, |row| whole(row.rows)),
+    ("ROWS/CALL", 6, |row| row.rows_per_call().map(count).unwrap_or_default()),
+    ("ERRORS", 1, |row| some(row.errors)),
+    ("CANCELLED", 1, |row| some(row.cancels)),
+    ("PLANNED", 4, |row| some(row.planning.count)),
+    ("PLAN MEAN", 3, |row| maybe(row.planning.mean_seconds)),
+    ("WORKERS", 2, |row| some(row.workers)),
+    ("WORKER TIME", 2, |row| maybe((row.workers > 0).then_some(row.worker_seconds))),
+];
+
+const TIMES: [Figure; 9] = [
+    ("MEAN", 0, |row| maybe(row.execution.mean_seconds)),
+    ("STDDEV", 6, |row| maybe(row.execution.stddev_seconds)),
+    ("MIN", 5, |row| maybe(row.execution.min_seconds)),
+    ("P50", 1, |row| maybe(row.quantiles.p50_seconds)),
+    ("P90", 8, |row| maybe(row.quantiles.p90_seconds)),
+    ("P95", 4, |row| maybe(row.quantiles.p95_seconds)),
+    ("P99", 2, |row| maybe(row.quantiles.p99_seconds)),
+    ("P99.9", 7, |row| maybe(row.quantiles.p999_seconds)),
+    ("MAX", 3, |row| maybe(row.execution.max_seconds)),
+];
+
+fn maybe(seconds: Option<f64>) -> String {
+    seconds.map(duration).unwrap_or_default()
+}
+
+fn some(n: u64) -> String {
+    if n > 0 {
+        whole(n)
+    } else {
+        String::new()
+    }
+}
+
+/// A line for each span of time. Columns in which there is nothing are left out.
+fn figures(spans: &[(&str, &StatementRow)], all: &[Figure]) -> Table {
+    let any = |figure: &&Figure| spans.iter().any(|(_, row)| !figure.2(row).is_empty());
+    let shown: Vec<&Figure> = all.iter().filter(any).collect();
+    let mut columns = vec![left("", 0)];
+    columns.extend(shown.iter().map(|(head, expendable, _)| right(head, *expendable)));
+    let line = |(span, row): &(&str, &StatementRow)| {
+        let mut cells = vec![span.to_string()];
+        cells.extend(shown.iter().map(|(.., figure)| match figure(row) {
+            cell if cell.is_empty() => "-".to_string(),
+            cell => cell,
+        }));
+        plain(cells)
+    };
+    Table { columns, rows: spans.iter().map(line).collect(), bars_after: None }
+}
+
+fn seen(now: f64, row: &StatementRow) -> Vec<String> {
+    let ago = |then: f64| format!("{} ago", duration((now - then).max(0.0)));
+    match (row.first_seen, row.last_seen) {
+        (Some(first), Some(last)) => {
+            vec![format!("first seen {}, last {}", ago(first), ago(last))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn plain(cells: Vec<String>) -> Row {
+    Row {
+        key: cells.first().cloned().unwrap_or_default(),
+        cells,
+        bar: None,
+        tone: Tone::Other,
+        branches: false,
+    }
+}
+
+/// "cpu 61.2 %, io 30.1 %".
+fn classes(row: &StatementRow) -> String {
+    let mut parts: Vec<_> = WaitClass::ALL
+        .iter()
+        .map(|class| (class.name(), row.split.class(*class)))
+        .filter(|(_, seconds)| *seconds > 0.0)
+        .collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let part = |(name, s): &(&str, f64)| format!("{name} {} %", percent(s / row.seconds));
+    parts.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+fn activities(row: &StatementRow) -> Table {
+    let most = row.activities.first().map_or(0.0, |a| a.seconds).max(f64::MIN_POSITIVE);
+    let rows = row
+        .activities
+        .iter()
+        .map(|a| Row {
+            bar: Some(a.seconds / most),
+            tone: Tone::of(a.class),
+            ..plain(vec![
+                a.phase.to_string(),
+                a.activity.to_string(),
+                percent(a.seconds / row.seconds),
+                duration(a.seconds),
+                match row.calls {
+                    0 => "-".to_string(),
+                    calls => duration(a.seconds / calls as f64),
+                },
+                count(a.count as f64),
+            ])
+        })
+        .collect();
+    Table {
+        columns: vec![
+            left("PHASE", 0),
+            left("ACTIVITY", 0),
+            right("%TIME", 0),
+            right("TIME", 0),
+            right("A CALL", 1),
+            right("COUNT", 2),
+        ],
+        rows,
+        bars_after: Some(2),
+    }
+}
+
+fn blocks(row: &StatementRow) -> Table {
+    let b = &row.blocks;
+    let share = |hit: u64, read: u64| match hit.saturating_add(read) {
+        0 => "-".to_string(),
+        all => percent(hit as f64 / all as f64),
+    };
+    let io = &row.io;
+    let time = |seconds: f64| if seconds > 0.0 { duration(seconds) } else { "-".to_string() };
+    let mut rows = Vec::new();
+    for (name, [hit, read, dirtied, written]) in [
+        ("shared", [b.shared_hit, b.shared_read, b.shared_dirtied, b.shared_written]),
+        ("local", [b.local_hit, b.local_read, b.local_dirtied, b.local_written]),
+    ] {
+        if hit | read | dirtied | written == 0 {
+            continue;
+        }
+        rows.push(plain(vec![
+            name.to_string(),
+            whole(hit),
+            share(hit, read),
+            whole(read),
+            whole(dirtied),
+            whole(written),
+        ]));
+    }
+    if b.temp_read | b.temp_written != 0 {
+        let dash = || "-".to_string();
+        let name = "temporary".to_string();
+        rows.push(plain(vec![
+            name,
+            dash(),
+            dash(),
+            whole(b.temp_read),
+            dash(),
+            whole(b.temp_written),
+        ]));
+    }
+    // The server does not tell shared blocks from local ones here.
+    for (name, read, write) in [
+        ("time, shared and local", io.read_seconds, io.write_seconds),
+        ("time, temporary", io.temp_read_seconds, io.temp_write_seconds),
+    ] {
+        if read > 0.0 || write > 0.0 {
+            let dash = || "-".to_string();
+            rows.push(plain(vec![
+                name.to_string(),
+                dash(),
+                dash(),
+                time(read),
+                dash(),
+                time(write),
+            ]));
+        }
+    }
+    Table {
+        columns: vec![
+            left("BLOCKS", 0),
+            right("HIT", 0),
+            right("%HIT", 0),
+            right("READ", 0),
+            right("DIRTIED", 0),
+            right("WRITTEN", 0),
+        ],
+        rows,
+        bars_after: None,
+    }
+}
+
+/// What most statements have none of.
+fn more(row: &StatementRow) -> Vec<String> {
+    let mut lines = Vec::new();
+    let wal = &row.wal;
+    if wal.records > 0 {
+        lines.push(format!(
+            "write-ahead log: {} records, {} full-page images, {}",
+            whole(wal.records),
+            whole(wal.fpi),
+            bytes(wal.bytes as f64)
+        ));
+    }
+    if row.temp_files > 0 {
+        lines.push(format!(
+            "temporary files: {}, {}",
+            whole(row.temp_files),
+            bytes(row.temp_bytes as f64)
+        ));
+    }
+    let jit = &row.jit;
+    if jit.functions > 0 {
+        lines.push(format!(
+            "machine code (JIT): {} functions generated in {}; inlined {} times in {}, optimized \
+             {} times in {}, emitted {} times in {}",
+            whole(jit.functions),
+            duration(jit.generation_seconds),
+            whole(jit.inlinings),
+            duration(jit.inlining_seconds),
+            whole(jit.optimizations),
+            duration(jit.optimization_seconds),
+            whole(jit.emissions),
+            duration(jit.emission_seconds)
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn drawn(sections: &[Section]) -> String {
+        let mut text = String::new();
+        for section in sections {
+            text.push_str(&format!("== {}\n", section.title));
+            section.lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+            text.extend(section.table.iter().map(|table| table.drawn(100, false)));
+        }
+        text
+    }
+
+    #[test]
+    fn the_page_of_a_statement() {
+        let statements = sample::statements();
+        let row = &statements.rows[0];
+        let mut whole = row.clone();
+        (whole.calls, whole.rows, whole.seconds) = (120_000, 119_998, 34.5);
+        insta::assert_snapshot!(drawn(&page(&statements, Some(row), Some(&whole))));
+    }
+
+    #[test]
+    fn what_there_is_none_of_is_not_shown() {
+        let statements = sample::statements();
+        let of = |at: usize| drawn(&page(&statements, Some(&statements.rows[at]), None));
+        let nested = of(2);
+        assert!(nested.contains("nested in another"), "{nested}");
+        for word in ["Blocks", "write-ahead", "JIT", "ERRORS", "since", "temporary"] {
+            assert!(!nested.contains(word), "{word}: {nested}");
+        }
+        let unknown = of(3);
+        assert!(unknown.contains("compute_query_id") && !unknown.contains("Execution times"));
+        assert!(page(&statements, None, None).is_empty());
+        let mut row = statements.rows[1].clone();
+        (row.query_cut, row.query_bytes) = (true, 123_456);
+        row.jit.functions = 7;
+        row.blocks.temp_written = 512;
+        let cut = drawn(&page(&statements, None, Some(&row)));
+        for word in ["123,456 bytes", "7 functions", "since the last reset", "temporary"] {
+            assert!(cut.contains(word), "{word}: {cut}");
+        }
+        assert!(!cut.contains("in 1 s"), "{cut}");
+    }
+}

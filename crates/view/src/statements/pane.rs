@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: PostgreSQL
+//! The table of statements.
+
+use std::cmp::Ordering;
+
+use segment::statements::WaitClass;
+
+use super::{StatementRow, Statements};
+use crate::panes::{accepts, left, right, sorted, text, Wish};
+use crate::table::{Row, Table, Tone};
+use crate::units::{count, duration, maybe_duration, percent};
+use crate::Sort;
+
+/// What is to be said beside the table, or in its place.
+pub fn note(statements: Option<&Statements>) -> Option<String> {
+    let Some(statements) = statements else {
+        return Some(
+            "no statements are kept: pg_tally.max_statements is 0, or the server runs a pg_tally \
+             without statements (set it, 5000 say, and restart the server)"
+                .to_string(),
+        );
+    };
+    if statements.paused {
+        return Some("statements are paused: tally cost measures what they cost".to_string());
+    }
+    let of_named = |row: &&StatementRow| row.queryid.is_some();
+    if statements.rows.iter().any(|row| of_named(&row)) {
+        return None;
+    }
+    Some(match (statements.rows.is_empty(), statements.interval_seconds) {
+        (false, _) => "no statement could be identified: compute_query_id is off (auto or on \
+                       lets the server number them)"
+            .to_string(),
+        (true, Some(seconds)) if statements.table.used > 0 => {
+            format!("no statement was worked for in {}", duration(seconds))
+        }
+        (true, _) => "no statement has been counted: no instrumented session has run one yet, or \
+                      pg_tally.statements is none (top or all)"
+            .to_string(),
+    })
+}
+
+/// Most first.
+fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
+    let largest = |f: &dyn Fn(&StatementRow) -> f64| f(b).total_cmp(&f(a));
+    let class = |class: WaitClass| largest(&|row| row.split.class(class));
+    let order = match sort {
+        Sort::Time => Ordering::Equal,
+        Sort::Count => b.calls.cmp(&a.calls),
+        Sort::Mean => largest(&|row| row.execution.mean_seconds.unwrap_or(0.0)),
+        Sort::P99 => largest(&|row| row.quantiles.p99_seconds.unwrap_or(0.0)),
+        Sort::Max => largest(&|row| row.execution.max_seconds.unwrap_or(0.0)),
+        Sort::Rows => b.rows.cmp(&a.rows),
+        Sort::Cpu => class(WaitClass::Cpu),
+        Sort::Io => class(WaitClass::Io),
+        Sort::Lock => class(WaitClass::Lock),
+        Sort::Lwlock => class(WaitClass::Lwlock),
+        Sort::Client => class(WaitClass::Client),
+        Sort::Ipc => class(WaitClass::Ipc),
+        Sort::Name => a.text().cmp(b.text()),
+        Sort::Activity(name) => largest(&|row| row.seconds_in(name)),
+    };
+    order.then_with(|| b.seconds.total_cmp(&a.seconds)).then_with(|| a.key.cmp(&b.key))
+}
+
+/// The classes with a column each, their headings, and how soon the column goes.
+const SHARES: [(WaitClass, &str, u8); 7] = [
+    (WaitClass::Cpu, "%CPU", 3),
+    (WaitClass::Io, "%IO", 3),
+    (WaitClass::Lock, "%LOCK", 4),
+    (WaitClass::Lwlock, "%LWLOCK", 5),
+    (WaitClass::Client, "%CLIENT", 12),
+    (WaitClass::Ipc, "%IPC", 13),
+    (WaitClass::Other, "%OTHER", 13),
+];
+
+/// The statements that are wished for, in order: those that clients asked for, and with the
+/// idle accounts those within others.
+pub fn ordered<'s>(statements: &'s Statements, wish: &Wish) -> Vec<&'s StatementRow> {
+    let shown = |row: &&StatementRow| {
+        let id = row.queryid.map(|id| id.to_string()).unwrap_or_default();
+        (wish.idle || row.toplevel) && accepts(wish, &[row.text(), &row.database, &row.user, &id])
+    };
+    let rows = statements.rows.iter().filter(shown).collect();
+    sorted(rows, wish, |a, b| order(&wish.sort, a, b))
+}
+
+/// All of them as a table.
+pub fn statements(statements: &Statements, wish: &Wish) -> Table {
+    table(statements, &ordered(statements, wish), wish)
+}
+
+/// These as a table. An activity by which they are sorted has a column.
+pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Table {
+    let activity = match &wish.sort {
+        Sort::Activity(name) => Some(name),
+        _ => None,
+    };
+    let mut columns = vec![
+        left("DATABASE", 8),
+        left("USER", 9),
+        right(if statements.interval_seconds.is_some() { "CALLS/S" } else { "CALLS" }, 0),
+        right("TIME", 0),
+        right("%TIME", 0),
+        right("MEAN", 0),
+        right("P50", 10),
+        right("P95", 11),
+        right("P99", 2),
+        right("MAX", 6),
+        right("ROWS/CALL", 7),
+        right("%HIT", 7),
+    ];
+    columns.extend(SHARES.map(|(_, head, expendable)| right(head, expendable)));
+    if activity.is_some() {
+        columns.push(right("%ACTIVITY", 0));
+    }
+    if wish.idle {
+        columns.push(left("LEVEL", 1));
+    }
+    columns.extend([right("QUERY ID", 14), text("QUERY")]);
+    let rate = |n: u64| match statements.interval_seconds {
+        Some(seconds) => count(n as f64 / seconds.max(1e-9)),
+        None => count(n as f64),
+    };
+    let rows = rows
+        .iter()
+        .map(|row| {
+            let share = |seconds: f64| match row.seconds > 0.0 {
+                true => percent(seconds / row.seconds),
+                false => "-".to_string(),
+            };
+            let mut cells = vec![
+                row.database.clone(),
+                row.user.clone(),
+                rate(row.calls),
+                duration(row.seconds),
+                percent(row.share),
+                maybe_duration(row.execution.mean_seconds),
+                maybe_duration(row.quantiles.p50_seconds),
+                maybe_duration(row.quantiles.p95_seconds),
+                maybe_duration(row.quantiles.p99_seconds),
+                maybe_duration(row.execution.max_seconds),
+                row.rows_per_call().map_or_else(|| "-".to_string(), count),
+                row.blocks.hit_ratio().map_or_else(|| "-".to_string(), percent),
+            ];
+            cells.extend(SHARES.map(|(class, ..)| share(row.split.class(class))));
+            cells.extend(activity.map(|name| share(row.seconds_in(name))));
+            if wish.idle {
+                cells.push(if row.toplevel { "top" } else { "nested" }.to_string());
+            }
+            cells.push(row.queryid.map_or_else(|| "-".to_string(), |id| id.to_string()));
+            cells.push(one_line(row.text()));
+            Row { key: row.name(), cells, bar: None, tone: tone(row), branches: true }
+        })
+        .collect();
+    Table { columns, rows, bars_after: None }
+}
+
+/// The class in which a statement spends most.
+fn tone(row: &StatementRow) -> Tone {
+    let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
+    match WaitClass::ALL.into_iter().max_by(|a, b| most(a, b)) {
+        _ if row.seconds <= 0.0 => Tone::Quiet,
+        class => class.map_or(Tone::Other, Tone::of),
+    }
+}
+
+/// Enough of a text for any terminal.
+const BEGINNING: usize = 500;
+
+/// The beginning of a text, its lines put together.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.len() > BEGINNING {
+            break;
+        }
+    }
+    line.chars().take(BEGINNING).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::panes::Open;
+    use crate::sample;
+
+    fn wish(sort: Sort) -> Wish {
+        Wish { sort, reverse: false, filter: String::new(), idle: false, open: Open::All }
+    }
+
+    #[test]
+    fn every_order_puts_its_own_first() {
+        let all = sample::statements();
+        let first = |sort| ordered(&all, &wish(sort))[0].key.id;
+        let (update, select) = (0xC0FF_EE00_C0FF_EE00, 4242);
+        for (sort, id) in [
+            (Sort::Time, update),
+            (Sort::Count, update),
+            (Sort::Mean, select),
+            (Sort::Max, update),
+            (Sort::P99, update),
+            (Sort::Rows, update),
+            (Sort::Cpu, update),
+            (Sort::Io, update),
+            (Sort::Lock, update),
+            (Sort::Lwlock, update),
+            (Sort::Name, 0),
+            (Sort::Activity("io:datafileread".into()), select),
+        ] {
+            assert_eq!(first(sort.clone()), id, "{sort:?}");
+        }
+        let mut reversed = wish(Sort::Time);
+        reversed.reverse = true;
+        assert_eq!(ordered(&all, &reversed)[0].key.id, 0);
+    }
+
+    #[test]
+    fn the_table_of_all() {
+        let all = sample::statements();
+        let mut with_nested = wish(Sort::Time);
+        with_nested.idle = true;
+        insta::assert_snapshot!(format!(
+            "{}{}",
+            statements(&all, &wish(Sort::Activity("io:walsync".into()))).text(240),
+            statements(&all, &with_nested).text(100)
+        ));
+    }
+
+    #[test]
+    fn rows_are_found_by_what_is_seen_of_them() {
+        let all = sample::statements();
+        for (filter, found) in [("orders", 1), ("4242", 1), ("shop", 3), ("bob", 0)] {
+            let wish = Wish { filter: filter.into(), ..wish(Sort::Time) };
+            assert_eq!(ordered(&all, &wish).len(), found, "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_given_where_there_is_nothing() {
+        assert!(note(None).unwrap().contains("pg_tally.max_statements"));
+        let mut all = sample::statements();
+        assert_eq!(note(Some(&all)), None);
+        all.rows.retain(|row| row.queryid.is_none());
+        assert!(note(Some(&all)).unwrap().contains("compute_query_id"));
+        all.rows.clear();
+        assert!(note(Some(&all)).unwrap().contains("in 1 s"));
+        all.table.used = 0;
+        assert!(note(Some(&all)).unwrap().contains("pg_tally.statements"));
+        all.paused = true;
+        assert!(note(Some(&all)).unwrap().contains("tally cost"));
+    }
+
+    #[test]
+    fn a_text_of_many_lines_becomes_one() {
+        assert_eq!(one_line("select\n\t1,\n  2  "), "select 1, 2");
+        assert_eq!(one_line(&"x ".repeat(5000)).len(), BEGINNING);
+        assert_eq!(one_line(&"é".repeat(5000)).chars().count(), BEGINNING);
+    }
+}

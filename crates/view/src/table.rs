@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A table that fits the width it is given: what matters least goes first.
+
+use std::ops::Range;
+
+use crate::escape::visible;
+use segment::WaitClass;
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its heading; units stand here.
+    pub head: &'static str,
+    /// Figures stand right, words left.
+    pub right: bool,
+    /// When there is no room, the column with the highest number goes; 0 stays.
+    pub expendable: u8,
+    /// It takes the room that the others leave: running text.
+    pub elastic: bool,
+}
+
+/// What a row is about, for its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// On a processor.
+    Cpu,
+    /// Waiting for storage.
+    Io,
+    /// Waiting for a lightweight lock or a buffer pin.
+    Latch,
+    /// Waiting for a row, table or other heavyweight lock.
+    Lock,
+    /// Waiting for the client.
+    Client,
+    /// Waiting for another process.
+    Ipc,
+    /// Sleeping.
+    Timeout,
+    /// Idle, or anything that is not the matter.
+    Quiet,
+    /// Anything else.
+    Other,
+}
+
+impl Tone {
+    /// Of an activity of that class.
+    pub fn of(class: WaitClass) -> Tone {
+        match class {
+            WaitClass::Cpu => Tone::Cpu,
+            WaitClass::Io => Tone::Io,
+            WaitClass::Lwlock | WaitClass::BufferPin => Tone::Latch,
+            WaitClass::Lock => Tone::Lock,
+            WaitClass::Client => Tone::Client,
+            WaitClass::Ipc => Tone::Ipc,
+            WaitClass::Timeout => Tone::Timeout,
+            WaitClass::Activity => Tone::Quiet,
+            WaitClass::Extension | WaitClass::Other => Tone::Other,
+        }
+    }
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Names it from one interval to the next.
+    pub key: String,
+    /// One text for each column.
+    pub cells: Vec<String>,
+    /// Length of its bar, 0 to 1; `None`: it has none.
+    pub bar: Option<f64>,
+    /// Its colour.
+    pub tone: Tone,
+    /// It can be opened and shut.
+    pub branches: bool,
+}
+
+/// Rows under headings.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// The columns; a column of bars is drawn after the one that has no cells of its own.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// After which column the bars stand, if there are any.
+    pub bars_after: Option<usize>,
+}
+
+/// Blanks between columns.
+const GAP: usize = 2;
+/// A bar is at least and at most so wide.
+const BAR: std::ops::RangeInclusive<usize> = 8..=30;
+/// Other columns go before running text becomes shorter than this.
+const ELASTIC: usize = 24;
+
+/// How a table is laid out in a given width.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Index and width of each column that is shown, in order.
+    pub shown: Vec<(usize, usize)>,
+    /// Width of the bars, 0: none.
+    pub bar: usize,
+}
+
+impl Table {
+    /// How wide a column wants to be.
+    fn widest(&self, at: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|r| r.cells.get(at));
+        let widest = cells.map(|c| visible(c).chars().count()).max().unwrap_or(0);
+        widest.max(self.columns[at].head.len())
+    }
+
+    /// Lay it out in `width` characters. Running text shrinks when nothing else can go, then the
+    /// first column.
+    pub fn layout(&self, width: usize) -> Layout {
+        let mut shown: Vec<(usize, usize)> = (0..self.columns.len())
+            .map(|at| {
+                let widest = self.widest(at);
+                (at, if self.columns[at].elastic { widest.min(ELASTIC) } else { widest })
+            })
+            .collect();
+        let needed = |shown: &[(usize, usize)], bar: usize| {
+            let text: usize = shown.iter().map(|s| s.1 + GAP).sum();
+            text.saturating_sub(GAP) + if bar > 0 { bar + GAP } else { 0 }
+        };
+        let mut bar = if self.bars_after.is_some() { *BAR.start() } else { 0 };
+        while needed(&shown, bar) > width {
+            let worst = shown
+                .iter()
+                .enumerate()
+                .filter(|(_, s)| self.columns[s.0].expendable > 0)
+                .max_by_key(|(_, s)| self.columns[s.0].expendable)
+                .map(|(at, _)| at);
+            match worst {
+                Some(at) => drop(shown.remove(at)),
+                None if bar > 0 => bar = 0,
+                None => {
+                    let elastic = shown.iter().position(|s| self.columns[s.0].elastic);
+                    for at in elastic.into_iter().chain([0]) {
+                        let over = needed(&shown, bar).saturating_sub(width);
+                        if let Some(column) = shown.get_mut(at) {
+                            column.1 = column.1.saturating_sub(over).max(1);
+                        }
+                    }
+                    break;
+                }
+            }
+        }
+        let room = width.saturating_sub(needed(&shown, bar));
+        if let Some(elastic) = shown.iter_mut().find(|s| self.columns[s.0].elastic) {
+            elastic.1 = (elastic.1 + room).min(self.widest(elastic.0));
+        }
+        if bar > 0 {
+            bar = (bar + width - needed(&shown, bar)).min(*BAR.end());
+        }
+        Layout { shown, bar }
+    }
+
+    /// The headings in that layout.
+    pub fn heading(&self, layout: &Layout) -> String {
+        let cells = layout
+            .shown
+            .iter()
+            .map(|&(at, width)| (at, fit(self.columns[at].head, width, self.columns[at].right)));
+        self.join(cells, layout, &" ".repeat(layout.bar)).concat()
+    }
+
+    /// How wide its lines are in that layout.
+    pub fn width(&self, layout: &Layout) -> usize {
+        let last = self.spans(layout).last().map_or(0, |(_, span)| span.end);
+        let bars_last = layout.shown.last().map(|shown| shown.0) == self.bars_after;
+        last + if layout.bar > 0 && bars_last { GAP + layout.bar } else { 0 }
+    }
+
+    /// Where each column that is shown stands in its lines, in characters.
+    pub fn spans(&self, layout: &Layout) -> Vec<(usize, Range<usize>)> {
+        let mut at = 0;
+        let mut spans = Vec::with_capacity(layout.shown.len());
+        for &(column, width) in &layout.shown {
+            spans.push((column, at..at + width));
+            at += width + GAP;
+            if layout.bar > 0 && self.bars_after == Some(column) {
+                at += layout.bar + GAP;
+            }
+        }
+        spans
+    }
+
+    /// All of it as lines of text, `width` characters wide, bars in ASCII.
+    pub fn text(&self, width: usize) -> String {
+        self.drawn(width, true)
+    }
+
+    /// The same, with bars of block characters unless `ascii`.
+    pub fn drawn(&self, width: usize, ascii: bool) -> String {
+        let layout = self.layout(width);
+        let mut text = String::from(self.heading(&layout).trim_end());
+        text.push('\n');
+        for row in &self.rows {
+            let bar = bar(row.bar.unwrap_or(0.0), layout.bar, ascii);
+            text.push_str(self.line(row, &layout, &bar).trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// A row in that layout, with `bar` where the bars are.
+    pub fn line(&self, row: &Row, layout: &Layout, bar: &str) -> String {
+        self.parts(row, layout, bar).concat()
+    }
+
+    /// The same in three parts: what stands before the bar, the bar, and what follows it.
+    pub fn parts(&self, row: &Row, layout: &Layout, bar: &str) -> [String; 3] {
+        let cells = layout.shown.iter().map(|&(at, width)| {
+            let cell = row.cells.get(at).map_or("", |c| c.as_str());
+            (at, fit(&visible(cell), width, self.columns[at].right))
+        });
+        self.join(cells, layout, bar)
+    }
+
+    fn join(
+        &self,
+        cells: impl Iterator<Item = (usize, String)>,
+        layout: &Layout,
+        bar: &str,
+    ) -> [String; 3] {
+        let mut parts = [String::new(), String::new(), String::new()];
+        let mut part = 0;
+        for (at, cell) in cells {
+            if !parts[0].is_empty() {
+                parts[part].push_str("  ");
+            }
+            parts[part].push_str(&cell);
+            if layout.bar > 0 && self.bars_after == Some(at) {
+                parts[0].push_str("  ");
+                parts[1].push_str(bar);
+                part = 2;
+            }
+        }
+        parts
+    }
+}
+
+/// `text` cut into lines of at most `width` characters, at blanks where there are any.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines = vec![String::new()];
+    for word in visible(text).split(' ') {
+        let mut word: Vec<char> = word.chars().collect();
+        let last = lines.last_mut().map_or(0, |l| l.chars().count());
+        if last > 0 && last + 1 + word.len() > width {
+            lines.push(String::new());
+        } else if last > 0 {
+            lines.last_mut().into_iter().for_each(|l| l.push(' '));
+        }
+        while word.len() > width {
+            let rest = word.split_off(width);
+            lines.last_mut().into_iter().for_each(|l| l.extend(&word));
+            lines.push(String::new());
+            word = rest;
+        }
+        lines.last_mut().into_iter().for_each(|l| l.extend(&word));
+    }
+    for line in &mut lines {
+        line.truncate(line.trim_end().len());
+    }
+    lines
+}
+
+/// `text` in exactly `width` characters; what is too long ends in a tilde.
+pub fn fit(text: &str, width: usize, right: bool) -> String {
+    let length = text.chars().count();
+    if length > width {
+        let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+        cut.push('~');
+        return cut;
+    }
+    let blanks = " ".repeat(width - length);
+    if right {
+        blanks + text
+    } else {
+        text.to_string() + &blanks
+    }
+}
+
+/// A bar of `width` characters, filled to `share`: in eighths of a character, or in ASCII.
+pub fn bar(share: f64, width: usize, ascii: bool) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    let eighths = (share * width as f64 * 8.0).round() as usize;
+    let mut text = String::new();
+    if ascii {
+        text.extend(std::iter::repeat_n('#', (eighths + 4) / 8));
+    } else {
+        text.extend(std::iter::repeat_n('█', eighths / 8));
+        if !eighths.is_multiple_of(8) {
+            text.push(EIGHTHS[eighths % 8]);
+        }
+    }
+    let length = text.chars().count().min(width);
+    text.extend(std::iter::repeat_n(' ', width - length));
+    text
+}
+
+/// Whether the terminal can be expected to know block characters.
+pub fn speaks_utf8() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    locale.is_some_and(|l| {
+        let l = l.to_lowercase();
+        l.contains("utf-8") || l.contains("utf8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let column = |head, right, expendable| Column { head, right, expendable, elastic: false };
+        Table {
+            columns: vec![
+                column("ACTIVITY", false, 0),
+                column("%TIME", true, 0),
+                column("MEAN", true, 1),
+                column("P50", true, 2),
+            ],
+            rows: vec![Row {
+                key: String::new(),
+                cells: ["LWLock:WALWrite", "12.5", "1.2 ms", "1.1 ms"].map(String::from).to_vec(),
+                bar: Some(0.5),
+                tone: Tone::Latch,
+                branches: false,
+            }],
+            bars_after: Some(1),
+        }
+    }
+
+    #[test]
+    fn what_matters_least_goes_first() {
+        let table = table();
+        let columns = |width| -> (Vec<usize>, usize) {
+            let layout = table.layout(width);
+            (layout.shown.iter().map(|s| s.0).collect(), layout.bar)
+        };
+        assert_eq!(columns(200), (vec![0, 1, 2, 3], 30));
+        assert_eq!(columns(50), (vec![0, 1, 2, 3], 10));
+        assert_eq!(columns(45), (vec![0, 1, 2], 13));
+        assert_eq!(columns(33), (vec![0, 1], 9));
+        assert_eq!(columns(25), (vec![0, 1], 0));
+        assert_eq!(table.layout(15).shown, [(0, 8), (1, 5)]);
+        assert_eq!(table.layout(0).shown[0].1, 1);
+    }
+
+    #[test]
+    fn running_text_takes_the_room_that_is_left() {
+        let mut table = table();
+        table.columns.push(Column { head: "QUERY", right: false, expendable: 0, elastic: true });
+        table.rows[0].cells.push("select ".repeat(20));
+        table.bars_after = None;
+        let widths =
+            |width| -> Vec<usize> { table.layout(width).shown.iter().map(|s| s.1).collect() };
+        assert_eq!(widths(100), [15, 5, 6, 6, 60]);
+        assert_eq!(widths(1000), [15, 5, 6, 6, 140]);
+        assert_eq!(widths(60), [15, 5, 6, 28]);
+        assert_eq!(widths(40), [15, 5, 16]);
+        assert_eq!(widths(20), [10, 5, 1]);
+        assert_eq!(widths(2), [1, 5, 1]);
+    }
+
+    #[test]
+    fn every_line_is_as_long_as_the_layout_says() {
+        let table = table();
+        for width in 20..120 {
+            let layout = table.layout(width);
+            let line = table.line(&table.rows[0], &layout, &bar(0.5, layout.bar, false));
+            assert!(line.chars().count() <= width, "{width}: {line:?}");
+            assert_eq!(line.chars().count(), table.heading(&layout).chars().count());
+            assert_eq!(line.chars().count(), table.width(&layout));
+            let (column, span) = table.spans(&layout).pop().unwrap();
+            let found: String = line.chars().skip(span.start).take(span.len()).collect();
+            assert_eq!(found.trim(), fit(&table.rows[0].cells[column], span.len(), true).trim());
+        }
+    }
+
+    #[test]
+    fn a_bar_has_its_width_whatever_the_share() {
+        for share in [-1.0, 0.0, 0.001, 0.33, 0.5, 0.999, 1.0, 7.0, f64::NAN] {
+            for ascii in [false, true] {
+                assert_eq!(bar(share, 9, ascii).chars().count(), 9);
+            }
+        }
+        assert_eq!(bar(0.5, 4, true), "##  ");
+        assert_eq!(bar(0.5, 3, false), "█▌ ");
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: PostgreSQL
+//! A report as text: head, findings, charts as lines of small bars, tables cut to the width.
+
+use std::io::{self, IsTerminal, Write};
+
+use jiff::tz::TimeZone;
+
+use super::document::{number, Chart, ChartKind, Document, Heatmap, Plain, Table, Unit, Weight};
+use crate::columns::Columns;
+use crate::escape::visible;
+use crate::statements::one_line;
+use crate::table::{self, speaks_utf8, wrap};
+
+/// Rows of a table, at most.
+const ROWS: usize = 20;
+/// Points of a chart.
+const POINTS: usize = 48;
+/// Heights of a bar, lowest first.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Rows of a heat map, at most.
+const HEIGHT: usize = 16;
+/// Of the cells of a heat map that hold anything, faintest first.
+const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
+const SHADES_ASCII: [char; 4] = ['.', ':', '+', '#'];
+const ASCII: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+
+/// How it is to be drawn.
+#[derive(Debug, Clone)]
+pub struct Style {
+    /// Characters in a line.
+    pub width: usize,
+    /// Bars in ASCII.
+    pub ascii: bool,
+    /// Headings and warnings stand out.
+    pub color: bool,
+    /// Of the times.
+    pub zone: TimeZone,
+}
+
+/// Characters in a line where there is no terminal.
+pub const WIDTH: usize = 132;
+
+impl Style {
+    /// As standard output can show it.
+    pub fn of_terminal(color: bool) -> Style {
+        let stdout = io::stdout();
+        let on_terminal = stdout.is_terminal();
+        let size = on_terminal.then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+        Style {
+            width: size.map_or(WIDTH, |size| usize::from(size.ws_col)),
+            ascii: on_terminal && !speaks_utf8(),
+            color,
+            zone: TimeZone::system(),
+        }
+    }
+}
+
+/// All of it.
+pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let strong = |text: &str| match style.color {
+        true => format!("\x1b[1m{text}\x1b[0m"),
+        false => text.to_string(),
+    };
+    writeln!(out, "{}\n", strong(&clean(&document.title)))?;
+    let names = document.measured.facts.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
+    for fact in &document.measured.facts {
+        hanging(out, &format!("{:<names$}  ", fact.name), &clean(&fact.text), style.width)?;
+    }
+    if !document.findings.is_empty() {
+        writeln!(out, "\n{}", strong("Findings"))?;
+        for finding in &document.findings {
+            let sign = match (finding.weight, style.color) {
+                (Weight::Note, _) => "- ",
+                (Weight::Warning, false) => "! ",
+                (Weight::Warning, true) => "\x1b[33m!\x1b[0m ",
+            };
+            hanging(out, sign, &clean(&finding.text), style.width)?;
+        }
+    }
+    for section in &document.sections {
+        writeln!(out, "\n{}", strong(section.title))?;
+        for text in section.note.iter() {
+            paragraph(out, text, style.width)?;
+        }
+        for it in section.charts.iter().filter_map(|id| document.chart(id)) {
+            chart(out, it, document, style)?;
+        }
+        for it in section.heatmaps.iter().filter_map(|id| document.heatmap(id)) {
+            heatmap(out, it, style)?;
+        }
+        for it in section.tables.iter().filter_map(|id| document.table(id)) {
+            // One table needs no heading beside the section's.
+            if it.title != section.title {
+                writeln!(out, "\n{}", it.title)?;
+            }
+            for text in it.note.iter() {
+                paragraph(out, text, style.width)?;
+            }
+            rows(out, it, style)?;
+        }
+        for it in section.texts.iter().filter_map(|id| document.text(id)) {
+            plain(out, it, style.width)?;
+        }
+    }
+    out.flush()
+}
+
+/// Without what could steer a terminal or is not seen.
+fn clean(text: &str) -> String {
+    visible(text).replace('\t', " ")
+}
+
+fn paragraph(out: &mut impl Write, text: &str, width: usize) -> io::Result<()> {
+    wrap(&clean(text), width).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// A text whose lines after the first begin below its first word.
+fn hanging(out: &mut impl Write, head: &str, text: &str, width: usize) -> io::Result<()> {
+    // What colours the head takes no room.
+    let indent = if head.contains('\x1b') { 2 } else { head.chars().count() };
+    for (at, line) in wrap(text, width.saturating_sub(indent).max(20)).iter().enumerate() {
+        match at {
+            0 => writeln!(out, "{head}{line}")?,
+            _ => writeln!(out, "{:indent$}{line}", "")?,
+        }
+    }
+    Ok(())
+}
+
+fn plain(out: &mut impl Write, text: &Plain, width: usize) -> io::Result<()> {
+    writeln!(out, "\n{}", clean(&text.title))?;
+    for note in text.note.iter() {
+        paragraph(out, note, width)?;
+    }
+    text.text.lines().try_for_each(|line| writeln!(out, "{}", clean(line)))
+}
+
+/// Mean, least and greatest of each series, and its way over time.
+fn chart(
+    out: &mut impl Write,
+    chart: &Chart,
+    document: &Document,
+    style: &Style,
+) -> io::Result<()> {
+    writeln!(out, "\n{}", clean(chart.title))?;
+    let seconds = &document.axis(chart.axis).seconds;
+    let mut columns = Columns::with_headings(&["", "MEAN", "LEAST", "MOST", "OVER TIME"]);
+    // The parts of a whole have one scale, so that they can be compared.
+    let most = |values: &[Option<f64>]| values.iter().flatten().copied().fold(0.0, f64::max);
+    let common = chart.series.iter().map(|s| most(&s.values)).fold(0.0, f64::max);
+    for series in &chart.series {
+        let values = &series.values;
+        let scale = if chart.kind == ChartKind::Stack { common } else { most(values) };
+        let least = values.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let shown = |n: f64| match n.is_finite() {
+            true => number(n, chart.unit),
+            false => "-".to_string(),
+        };
+        columns.push(vec![
+            clean(&series.name),
+            shown(mean(values, seconds)),
+            shown(least),
+            shown(most(values)),
+            bars(values, seconds, scale, style.ascii),
+        ]);
+    }
+    if let Some(reference) = chart.reference {
+        let value = number(reference.value, Unit::Number);
+        columns.push(vec![reference.name.to_string(), value]);
+    }
+    columns.write(out, 1..4)
+}
+
+/// A heat map in shades, the longest times on top; a slash: nothing was measured.
+fn heatmap(out: &mut impl Write, map: &Heatmap, style: &Style) -> io::Result<()> {
+    let shades = if style.ascii { SHADES_ASCII } else { SHADES };
+    let rows = map.bounds.len().saturating_sub(1);
+    let (high, wide) = (rows.min(HEIGHT), map.columns.len().min(POINTS));
+    if high == 0 || wide == 0 {
+        return Ok(());
+    }
+    let mut cells = vec![vec![0u64; wide]; high];
+    let mut measured = vec![false; wide];
+    for (at, column) in map.columns.iter().enumerate() {
+        let x = at * wide / map.columns.len();
+        let Some(column) = column else { continue };
+        measured[x] = true;
+        let first = column.first().map_or(0, |first| *first as usize);
+        for (row, count) in (first..).zip(column.iter().skip(1)) {
+            let cell = &mut cells[(row * high / rows).min(high - 1)][x];
+            *cell = cell.saturating_add(*count);
+        }
+    }
+    let most = cells.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
+    writeln!(out, "\n{}", clean(map.title))?;
+    for (y, row) in cells.iter().enumerate().rev() {
+        let from = number(map.bounds[y * rows / high], map.unit);
+        let line: String = row
+            .iter()
+            .zip(&measured)
+            .map(|(count, measured)| match (count, measured) {
+                (_, false) => '/',
+                (0, true) => ' ',
+                // A single one must be seen beside a million.
+                (n, true) => {
+                    let share = (*n as f64).ln_1p() / most.ln_1p();
+                    shades[((share * shades.len() as f64) as usize).min(shades.len() - 1)]
+                }
+            })
+            .collect();
+        writeln!(out, "{from:>8} |{line}|")?;
+    }
+    Ok(())
+}
+
+/// By the seconds that were measured.
+fn mean(values: &[Option<f64>], seconds: &[f64]) -> f64 {
+    let known = values.iter().zip(seconds).filter_map(|(v, s)| Some(((*v)?, *s)));
+    let (sum, all) = known.fold((0.0, 0.0), |(sum, all), (v, s)| (sum + v * s, all + s));
+    sum / all
+}
+
+/// Values as a line of bars; a blank is a gap.
+fn bars(values: &[Option<f64>], seconds: &[f64], most: f64, ascii: bool) -> String {
+    let shapes = if ascii { ASCII } else { BARS };
+    let number = values.len().min(POINTS);
+    let edge = |at: usize| at * values.len() / number.max(1);
+    (0..number)
+        .map(|at| {
+            let (from, to) = (edge(at), edge(at + 1));
+            let value = mean(&values[from..to], seconds.get(from..to).unwrap_or(&[]));
+            match value.is_finite() && most > 0.0 {
+                true => shapes[((value / most * 8.0) as usize).min(7)],
+                false => ' ',
+            }
+        })
+        .collect()
+}
+
+fn rows(out: &mut impl Write, of: &Table, style: &Style) -> io::Result<()> {
+    // Events and the like: the latest matter most.
+    let by_time = of.columns.iter().any(|c| Some(c.key) == of.sort && c.unit == Unit::Time);
+    let skipped = if by_time { of.rows.len().saturating_sub(ROWS) } else { 0 };
+    let drawn = table::Table {
+        columns: of
+            .columns
+            .iter()
+            .map(|column| table::Column {
+                head: column.title,
+                right: column.unit.is_figure(),
+                expendable: column.expendable,
+                elastic: matches!(column.key, "query" | "text" | "value"),
+            })
+            .collect(),
+        rows: of.rows.iter().skip(skipped).take(ROWS).map(|row| line(of, row, style)).collect(),
+        bars_after: None,
+    };
+    out.write_all(drawn.drawn(style.width, style.ascii).as_bytes())?;
+    let left = of.rows.len().saturating_sub(ROWS);
+    if left > 0 {
+        let which = if by_time { "earlier" } else { "more" };
+        writeln!(out, "... {left} {which}: --json or -o report.html has them")?;
+    }
+    Ok(())
+}
+
+fn line(of: &Table, row: &[super::document::Cell], style: &Style) -> table::Row {
+    let cell = |(cell, column): (&super::document::Cell, &super::document::Column)| {
+        clean(&one_line(&cell.shown(column.unit, &style.zone)))
+    };
+    table::Row {
+        key: String::new(),
+        cells: row.iter().zip(&of.columns).map(cell).collect(),
+        bar: None,
+        tone: table::Tone::Other,
+        branches: false,
+    }
+}
