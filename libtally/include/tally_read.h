@@ -141,12 +141,14 @@ extern tally_read_result tally_read_text(const tally_segment *segment,
 typedef struct tally_set_copy
 {
 	tally_set	set;
-	uint32_t	count;				/* of statements */
+	uint32_t	count;				/* of statements ... */
+	uint32_t	torn;				/* ... of which torn */
 	tally_statement_copy statements[TALLY_WAYS];
 } tally_set_copy;
 
 /* How often local entries were flushed into that set, ever; to be noted before they are copied. */
 extern uint64_t tally_read_set_flushes(const tally_segment *segment, uint32_t number);
+/* TORN: local entries were flushed into it throughout. */
 extern tally_read_result tally_read_set(const tally_segment *segment, uint32_t number,
 										tally_set_copy *copy);
 /* Does the log of the copy still name all that was flushed into the set since then? */
