@@ -87,6 +87,7 @@ extern tally_read_result tally_read_name(const tally_segment *segment, uint32_t 
 /* The event at that index of the event ring. ABSENT: unused, or being overwritten. */
 extern tally_read_result tally_read_event(const tally_segment *segment, uint32_t index,
 										  tally_event *copy);
+/* ABSENT: no probe there, or it is being rewritten. */
 extern tally_read_result tally_read_probe(const tally_segment *segment, uint32_t index,
 										  tally_probe *copy);
 
@@ -124,6 +125,7 @@ typedef struct tally_statement_copy
 	tally_figures figures;
 } tally_statement_copy;
 
+/* `number` is that of a shared entry, 0 .. cold.statements.count - 1. */
 extern tally_read_result tally_read_statement(const tally_segment *segment, uint32_t number,
 											  tally_statement_copy *copy);
 /* Bytes of its text, as far as the segment can hold them: how much memory a copy of it takes. */

@@ -157,6 +157,7 @@ tally_log_item(uint64_t generation, uint32_t index, uint32_t slot)
 	return generation << 24 | (uint64_t) index << 16 | slot;
 }
 
+/* The slot and the index of such an item. */
 static inline uint32_t
 tally_log_slot(uint64_t item)
 {
@@ -382,6 +383,7 @@ tally_statement_hash(const tally_statement_key *key)
 	return h | 1;
 }
 
+/* Field by field, without pad. */
 TALLY_HOT bool
 tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 {
@@ -453,6 +455,7 @@ tally_current_end(tally_current *current)
 	tally_seq_end(&current->seq);
 }
 
+/* Add one execution, in ticks. */
 TALLY_HOT void
 tally_moments_add(tally_moments *moments, uint64_t ticks)
 {
