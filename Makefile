@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: PostgreSQL
-# make demo | build | test | check-server | check-statements | attack | stress | studies | install | bench | lint | clean
+# make              build everything
+# make demo         a throw-away server, a load, the live view
+# make check        format, lints, unit tests, one server test; under 3 minutes when built
+# make test         all tests
+# make lint         format and lints alone
+# make install      as root; PREFIX (/usr/local) and DESTDIR say where to
+# make check-server, check-statements   PostgreSQL's own tests with pg_tally loaded
+# make attack, stress                   half an hour each
+# make studies, bench                   measurements
+# make clean
 #
-# PG_CONFIG says for which server the extension is built, PREFIX where `make install` puts
-# the command. Nothing but `make install` needs root.
+# PG_CONFIG selects the server that the extension is built for. Only `make install` needs root.
 
 CARGO ?= $(firstword $(wildcard $(HOME)/.cargo/bin/cargo) cargo)
 PG_CONFIG ?= pg_config
@@ -12,17 +20,17 @@ DESTDIR ?=
 TALLY = target/release/tally
 EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
-# On the segment and on what a local user, a role and a client can reach (docs/security.md); those on the
-# segment take their rounds from PGTALLY_ATTACK_ROUNDS.
+# Tests of docs/security.md: the segment, and what a local user, a role or a client can reach. The number of
+# rounds on the segment is PGTALLY_ATTACK_ROUNDS.
 ATTACKS = $(addprefix --test ,attack_segment attack_room crash settings extension foreign unseen serve)
-# The page of the reports, which the command carries within itself.
+# The page of reports, built into the command.
 PAGE = build/web/report.html
-# For the programs that the tests start: the same server as the extension's; for script/: the same cargo.
+# Tests start the same server that the extension is built for; scripts use the same cargo.
 export PG_CONFIG CARGO
 
 all: build
 
-# What is missing is installed (as root, on Debian) or named.
+# Installs what is missing (as root, on Debian) or names it.
 build/bootstrapped: script/bootstrap
 	script/bootstrap
 	@mkdir -p build && touch $@
@@ -36,7 +44,7 @@ build: build/bootstrapped $(PAGE)
 	+$(EXTENSION)
 	$(CARGO) build --release --locked
 
-# The packages' own install scripts are not run: nothing here needs them.
+# Packages' install scripts do not run: none of these packages needs one.
 web/node_modules/.package-lock.json: web/package-lock.json | build/bootstrapped
 	cd web && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
@@ -47,37 +55,45 @@ $(PAGE): $(shell find web/src -type f) web/build.mjs web/node_modules/.package-l
 demo: build
 	$(TALLY) demo
 
+# Before each commit. Unit tests and one test with a server; the other tests with servers are in `make test`.
+check: lint build/bootstrapped-tests
+	+$(LIBTALLY) test-plain
+	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
+	cd web && npm run --silent unit
+	$(CARGO) test --workspace --locked --quiet --lib --bins
+	$(CARGO) test --locked --quiet -p tally --test status
+
 test: build build/bootstrapped-tests
 	+$(LIBTALLY) test
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
 	cd web && npm test
 	$(CARGO) test --workspace --locked --no-fail-fast
 
-# PostgreSQL's own tests without and with the extension; some minutes.
+# PostgreSQL's own tests, without and with the extension; about ten minutes.
 check-server: build
 	script/check-server
 
-# The test of contrib/pg_stat_statements, against our view under its name; some seconds.
+# The test of contrib/pg_stat_statements against tally.statements; seconds.
 check-statements: build
 	script/check-statements
 
-# What attackers do to a live server, with a thousand rounds of random bytes; some 30 minutes. `make test` has 20 rounds.
+# Attacks on a live server, with 1,000 rounds of random bytes; about 30 minutes. `make test` runs 20 rounds.
 attack: build build/bootstrapped-tests
 	PGTALLY_ATTACK_ROUNDS=$${PGTALLY_ATTACK_ROUNDS:-1000} timeout --kill-after=30 40m \
 		$(CARGO) test --release --locked -p tally $(ATTACKS) -- --nocapture --test-threads=1
 
-# Everything at once for half an hour.
+# Load, errors, kills and changes of level at once, for half an hour.
 stress: build build/bootstrapped-tests
 	PGTALLY_STRESS_SECONDS=1800 $(CARGO) test --release --locked -p tally --test stress -- --nocapture
 
-# Every study's quick variant, one after the other into build/studies; three quarters of an hour. Interrupted, it goes on.
+# The quick variant of every study, into build/studies; about 45 minutes. An interrupted run resumes.
 studies: build
 	@script/bootstrap --studies
 	@for study in studies/*/; do \
 		name=$$(basename $$study); echo "== $$name"; \
 		$(TALLY) study run $$name --quick -o build/studies/$$name > build/$$name.log || \
 			{ cat build/$$name.log; exit 1; }; \
-		sed -n '/not resolved\|±/p' build/$$name.log; rm -f build/$$name.log; \
+		sed -n '/inconclusive\|±/p' build/$$name.log; rm -f build/$$name.log; \
 	done
 
 bench: build
@@ -91,7 +107,7 @@ lint: build/bootstrapped $(PAGE)
 	cd web && npm run check
 	script/lint
 
-# What was built is copied; nothing is built as root.
+# Copies what was built; nothing is built as root.
 install:
 	@test -x $(TALLY) && test -e pg_tally/pg_tally.so || { \
 		echo "nothing to install yet; run make first, as an ordinary user" >&2; exit 1; }
@@ -124,4 +140,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules
 
-.PHONY: all build demo test check-server check-statements attack stress studies bench lint install uninstall clean
+.PHONY: all build demo check test check-server check-statements attack stress studies bench lint install uninstall clean

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: PostgreSQL
-# What the checks with PostgreSQL's own tests share; sourced by them, from this folder.
+# Functions shared by the checks that run PostgreSQL's own tests (check-server, check-statements).
 #
-# The tests come from Debian's source package of the server's major version and are kept
-# under build/postgresql-source; with them there no network is needed.
+# The tests come from Debian's source package of the server's major version. They are kept in
+# build/postgresql-source, so the network is needed once.
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 PG_CONFIG=${PG_CONFIG:-pg_config}
@@ -20,7 +20,7 @@ major=${version%%.*}
 
 # ------------------------------------------------------------------ the tests' source
 
-# Debian's archive, as of its own lists, which no other package manager's run shares.
+# Runs apt on lists of its own, so that the system's stay as they are.
 apt_source() {
     command=$1
     shift
@@ -29,10 +29,10 @@ apt_source() {
         -o APT::Sandbox::User= "$@"
 }
 
-# Leaves in $build/apt the archive of the server's version, or of the newest of its major version.
+# Downloads the source of the server's version, or the newest of its major version, to $build/apt.
 fetch() {
     command -v apt-get >/dev/null ||
-        fail "no tests under $build, and this is not Debian: unpack there the source of PostgreSQL $version"
+        fail "could not find the tests in $build; unpack the source of PostgreSQL $version there"
     mkdir -p "$build/apt/lists/partial" "$build/apt/cache/archives/partial"
     suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
     cat > "$build/apt/sources.list" <<SOURCES
@@ -41,23 +41,23 @@ deb-src http://deb.debian.org/debian $suite-updates main
 deb-src http://deb.debian.org/debian-security $suite-security main
 SOURCES
     apt_source apt-get update >"$build/apt/log" 2>&1 || true
-    # The security archive may have let go of what its list still names.
+    # The security archive may no longer have a version that its list names.
     packages=$(apt_source apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | sort -rV)
     for package in $packages; do
-        # What is there is whole.
+        # Files in the cache are complete.
         (cd "$build/apt" && apt_source apt-get source --download-only --tar-only \
             "postgresql-$major=$package") >>"$build/apt/log" 2>&1 && return
     done
-    fail "cannot fetch the tests of PostgreSQL $major; the first time a network is needed:" \
+    fail "could not download the tests of PostgreSQL $major (needed once):" \
         "$(tail -n 5 "$build/apt/log")"
 }
 
-# The first of those that are there.
+# Prints the first of these paths that exists.
 first() {
     ls -d "$@" 2>/dev/null | head -n 1
 }
 
-# need_source FOLDER...: sets source to a tree of PostgreSQL that has these
+# need_source DIRECTORY...: sets source to a PostgreSQL source tree that has these
 need_source() {
     source=$(first "$build/postgresql-$version" "$build/postgresql-$major".*)
     missing=
@@ -83,15 +83,15 @@ need_source() {
     echo "PostgreSQL $version, the tests of $(basename "$source")"
 }
 
-# ------------------------------------------------------------------ a place to work
+# ------------------------------------------------------------------ work directory and server
 
 user=
 if [ "$(id -u)" = 0 ]; then
     user=${PGTALLY_USER:-postgres}
-    id "$user" >/dev/null 2>&1 || fail "no user $user to run servers as; set PGTALLY_USER"
+    id "$user" >/dev/null 2>&1 || fail "user $user does not exist; set PGTALLY_USER to one that may run servers"
 fi
 
-# As the server's user, without our connection settings.
+# Runs a command as the server's user, without PG* variables.
 as_server() {
     (
         for name in $(env | sed -n 's/^\(PG[A-Z]*\)=.*/\1/p'); do unset "$name"; done
@@ -108,7 +108,7 @@ server=
 stop_server() {
     [ -n "$server" ] || return 0
     as_server "$bindir/pg_ctl" -D "$work/$server/data" -m immediate -w stop >/dev/null 2>&1 || true
-    # A server that is stopped at once leaves its segment, named by the data directory's device and inode.
+    # An immediate stop leaves the segment, which is named by device and inode of the data directory.
     rm -f "$(printf '/dev/shm/pg_tally.%x.%x' $(stat -c '%d %i' "$work/$server/data" 2>/dev/null))"
     server=
 }
@@ -119,7 +119,7 @@ cleanup() {
     rm -rf "$work"
 }
 
-# Sets work to a folder that goes at the end, with the extension in its lib; short, for the socket's name.
+# Sets work to a temporary directory, removed at exit, with the extension in its lib. Its path is short: it holds a socket.
 make_work() {
     work=$(mktemp -d "${TMPDIR:-/tmp}/tally.XXXXXX")
     trap cleanup EXIT
@@ -147,5 +147,5 @@ start_server() {
         printf '%s\n' "$@"
     } >> "$work/$server/data/postgresql.conf"
     as_server "$bindir/pg_ctl" -D "$work/$server/data" -l "$work/$server/log" -w start >/dev/null 2>&1 ||
-        fail "the server does not start: $(tail -n 10 "$work/$server/log")"
+        fail "could not start the server: $(tail -n 10 "$work/$server/log")"
 }

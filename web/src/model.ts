@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * The report as the command writes it into the page (docs/json.md, "The JSON of tally report").
+ * The report as the command writes it into the page (docs/reference-json.md, "The JSON of tally report").
  * All figures are raw, in seconds, bytes and counts; instants are seconds since 1970. Strings are
  * not to be trusted: they are shown as text, never parsed as HTML.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// A report whose every figure a test can work out: docs/json.md's form, made up here.
+// A report whose every figure a test can work out: docs/reference-json.md's form, made up here.
 
 /** Where the example begins: 2026-11-21 10:00:00 UTC. */
 export const BEGIN = Date.UTC(2026, 10, 21, 10) / 1000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Recordings: the frames of a server, interval by interval, as Parquet files that pandas, DuckDB or
-//! Spark can read. docs/recording.md describes the data set.
+//! Spark can read. docs/reference-recording.md describes the data set.
 //!
 //! A [`RowBuilder`] turns frames into rows. A [`Writer`] writes them to a journal, moves the journal
 //! to Parquet files every minute, and merges files to hours (`upkeep`). A [`Recording`] reads files

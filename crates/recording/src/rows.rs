@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The rows of all tables but `statistics` and `histograms`. docs/recording.md describes them.
+//! The rows of all tables but `statistics` and `histograms`. docs/reference-recording.md describes them.
 
 use crate::table::{table, Cell, Cells, Column, Columns, Table, Unit};
 use std::cmp::Ordering;

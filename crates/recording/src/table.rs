@@ -4,7 +4,7 @@
 use crate::series::Series;
 use std::sync::Arc;
 
-/// The unit of a column, as in docs/recording.md.
+/// The unit of a column, as in docs/reference-recording.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// A time of day, UTC: microseconds since 1970 here, milliseconds in files.

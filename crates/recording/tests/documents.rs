@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! docs/recording.md names every column of every table, and no others.
+//! docs/reference-recording.md names every column of every table, and no others.
 
 use recording::{
     Batch, Column, DeviceRow, EventRow, FrameRow, GapRow, HistogramRow, KernelRow, MarkRow,
@@ -15,9 +15,11 @@ fn columns<T: Table>() -> (&'static str, BTreeSet<String>) {
 
 #[test]
 fn the_document_has_every_column() {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recording.md"))
-            .unwrap();
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference-recording.md"
+    ))
+    .unwrap();
     let mut told: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for section in text.split("\n## `").skip(1) {
         let (name, body) = section.split_once('`').unwrap();

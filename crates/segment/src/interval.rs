@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The one model of an interval, from which every view is made. docs/json.md describes it
+//! The one model of an interval, from which every view is made. docs/reference-json.md describes it
 //! field by field, as its JSON form has them.
 //!
 //! Conservation: `wall_seconds` is the sum of what all sessions lived in the interval, and

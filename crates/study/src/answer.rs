@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From cells to figures and verdicts. Everything that is shown is made from this; docs/json.md describes
+//! From cells to figures and verdicts. Everything that is shown is made from this; docs/reference-json.md describes
 //! its JSON, which is results.json.
 
 use serde::Serialize;

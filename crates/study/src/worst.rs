@@ -68,7 +68,7 @@ impl<'a> Worst<'a> {
     }
 }
 
-/// Statistics by their total time, as the interval has them (docs/json.md).
+/// Statistics by their total time, as the interval has them (docs/reference-json.md).
 fn table(interval: &Value, lines: usize) -> Result<String, Error> {
     let mut totals: Vec<(String, Total)> = totals(interval).into_iter().collect();
     totals.retain(|(_, total)| total.seconds > 0.0);

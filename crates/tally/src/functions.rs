@@ -47,7 +47,7 @@ pub struct FunctionsArgs {
     /// Length of the interval: seconds, or with a unit (500ms, 2s, 1min)
     #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = interval)]
     pub interval: Duration,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

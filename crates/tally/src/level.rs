@@ -54,7 +54,7 @@ pub struct LevelArgs {
     /// And set it again each time that so much has passed
     #[arg(long, value_name = "TIME", requires = "length", value_parser = period)]
     pub every: Option<Duration>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long, conflicts_with = "length")]
     pub json: bool,
 }

@@ -21,7 +21,7 @@ pub struct LsArgs {
     /// Look in this folder as well as in /dev/shm; may be repeated
     #[arg(long, value_name = "FOLDER")]
     pub directory: Vec<PathBuf>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -56,7 +56,7 @@ pub struct StatementsArgs {
     /// with a unit (500ms, 2s, 1min)
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -171,14 +171,17 @@ fn events_are_told_in_order_with_time_process_and_kind() {
 fn every_field_is_documented() {
     let (_folder, path, maker) = segment();
     maker.event(1, 3, "waited");
-    let document = include_str!("../../../docs/json.md");
+    let document = include_str!("../../../docs/reference-json.md");
     let begin = document.find("# The JSON of `tally events`").unwrap();
     let document = &document[begin..];
     let document = &document[..document[1..].find("\n# ").unwrap() + 1];
     let row = &json(&[], &path)[0];
     let written: Vec<&String> = row.as_object().unwrap().keys().collect();
     for field in &written {
-        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/json.md");
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
     }
     for line in document.lines().filter(|line| line.starts_with("| `")) {
         for name in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {

@@ -82,9 +82,12 @@ fn the_tree_and_json_say_who_calls_whom() {
     assert_eq!(json["functions"][0]["name"], "XLogFlush");
     assert_eq!(json["functions"][0]["phase"], "sync");
     assert_eq!(json["edges"][0]["callee"], "issue_xlog_fsync");
-    let document = include_str!("../../../docs/json.md");
+    let document = include_str!("../../../docs/reference-json.md");
     for (field, _) in json.as_object().unwrap() {
-        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/json.md");
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
     }
 }
 

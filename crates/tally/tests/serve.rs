@@ -56,7 +56,7 @@ fn names_and_labels_are_the_documented_ones() {
     let cluster = serve::quiet();
     cluster.pgbench_init(1).unwrap();
     let serving = Serving::start(&cluster, &["--statements", "2"]);
-    let documented = include_str!("../../../docs/metrics.md");
+    let documented = include_str!("../../../docs/reference-metrics.md");
     let mut names: Vec<(String, String)> = Vec::new();
     for line in serving.metrics().lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_once(['{', ' ']).unwrap();
@@ -71,7 +71,7 @@ fn names_and_labels_are_the_documented_ones() {
     assert!(names.len() > 25, "{names:?}");
     for (name, labels) in names {
         let row = documented.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
-        let row = row.unwrap_or_else(|| panic!("docs/metrics.md lacks {name}"));
+        let row = row.unwrap_or_else(|| panic!("docs/reference-metrics.md lacks {name}"));
         let told = row.split('|').nth(3).unwrap().trim().replace('`', "");
         assert_eq!(told, labels, "labels of {name}");
     }

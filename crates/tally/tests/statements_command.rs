@@ -118,7 +118,7 @@ fn a_load_is_shown_statement_by_statement() {
     assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
 
     // Every field is documented, and every field that is documented is there.
-    let document = include_str!("../../../docs/json.md");
+    let document = include_str!("../../../docs/reference-json.md");
     let begin = document.find("# The JSON of `tally statements`").unwrap();
     let document = &document[begin..];
     let document = &document[..document.find("\n# ").unwrap()];
@@ -127,7 +127,10 @@ fn a_load_is_shown_statement_by_statement() {
     fields(&json(&cluster, &[]), &mut written);
     waiter.let_go();
     for field in &written {
-        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/json.md");
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
     }
     for line in document.lines().filter(|line| line.starts_with("| `")) {
         for name in line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2) {

@@ -128,7 +128,7 @@ fn fields(value: &serde_json::Value, found: &mut std::collections::BTreeSet<Stri
 
 #[test]
 fn every_field_of_the_json_is_documented() {
-    let document = include_str!("../../../docs/json.md");
+    let document = include_str!("../../../docs/reference-json.md");
     let cluster = sessions();
     let session = cluster.connect().unwrap();
     let mut found = std::collections::BTreeSet::new();
@@ -141,7 +141,10 @@ fn every_field_of_the_json_is_documented() {
         fields(&json(&output(&mut command)), &mut found);
     }
     for name in found {
-        assert!(document.contains(&format!("`{name}`")), "docs/json.md does not name `{name}`");
+        assert!(
+            document.contains(&format!("`{name}`")),
+            "docs/reference-json.md does not name `{name}`"
+        );
     }
     drop(session);
 }

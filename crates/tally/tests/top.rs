@@ -77,7 +77,7 @@ fn one_interval_as_json_is_as_documented() {
     assert_eq!(session["activity"], "IO:WALSync");
 
     // Every field is in the document's part on intervals, and every field of its tables is there.
-    let document = include_str!("../../../docs/json.md");
+    let document = include_str!("../../../docs/reference-json.md");
     let document = &document[..document.find("# The JSON of `tally statements`").unwrap()];
     fn fields(value: &Value, into: &mut Vec<String>) {
         match value {
@@ -92,7 +92,10 @@ fn one_interval_as_json_is_as_documented() {
     let mut written = Vec::new();
     fields(&interval, &mut written);
     for field in &written {
-        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/json.md");
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
     }
     for line in document.lines().filter(|line| line.starts_with("| `")) {
         let names = line.split('|').nth(1).unwrap();

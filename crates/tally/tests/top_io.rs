@@ -87,9 +87,12 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
 
     let mut all = Vec::new();
     intervals.iter().for_each(|interval| fields(interval, &mut all));
-    let document = include_str!("../../../docs/json.md");
+    let document = include_str!("../../../docs/reference-json.md");
     for field in &all {
-        assert!(document.contains(&format!("`{field}`")), "{field} is not in docs/json.md");
+        assert!(
+            document.contains(&format!("`{field}`")),
+            "{field} is not in docs/reference-json.md"
+        );
     }
 
     let total = |list: &str, wanted: &[(&str, &str)], name: &str| -> f64 {

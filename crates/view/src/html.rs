@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A report as HTML: everything that is words and figures, so that it can be read, searched and
 //! printed where no script runs. The page's script draws the charts into the figures and
-//! enhances the tables; docs/json.md describes the marks by which it finds them.
+//! enhances the tables; docs/reference-json.md describes the marks by which it finds them.
 //!
 //! All text is untrusted: a statement may hold anything. It is written by [`escape`] alone, and
 //! only between tags or within double quotes; what would not be seen, or turn the order of the text

@@ -41,7 +41,7 @@ pub struct DiffArgs {
     /// Print text, as without -o
     #[arg(long, conflicts_with = "json")]
     pub text: bool,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a comparison says: docs/json.md describes it field by field, as its JSON form has them.
+//! What a comparison says: docs/reference-json.md describes it field by field, as its JSON form has them.
 
 use std::sync::Arc;
 

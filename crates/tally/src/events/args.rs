@@ -33,7 +33,7 @@ pub struct EventsArgs {
     /// Only of this process; may be repeated
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Vec<i32>,
-    /// Print JSON, one line per event (docs/json.md)
+    /// Print JSON, one line per event (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -12,7 +12,7 @@ use view::duration::within;
 #[command(after_help = "\
 The directory may be new, empty, or hold a recording of the same server, which is then gone on
 with. It can be read while it grows: by `tally report`, and by pandas, DuckDB or Spark, which
-need nothing of ours (docs/recording.md).
+need nothing of ours (docs/reference-recording.md).
 
 Exit status: 0 done, 1 failed, 2 wrong usage; with a COMMAND, that of the command.
 
@@ -42,7 +42,7 @@ pub struct RecordArgs {
     /// Switch the level on for the first of every second time, and off for the rest
     #[arg(long, value_name = "ON/EVERY")]
     pub duty: Option<Duty>,
-    /// Print what was recorded as JSON at the end (docs/json.md)
+    /// Print what was recorded as JSON at the end (docs/reference-json.md)
     #[arg(long, conflicts_with = "command")]
     pub json: bool,
     /// Record while this command runs; its output is kept as well, and its exit status is ours

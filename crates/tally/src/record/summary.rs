@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use view::units;
 
-/// What was recorded (docs/json.md).
+/// What was recorded (docs/reference-json.md).
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// The directory.

@@ -11,7 +11,7 @@ use view::duration::within;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The page shows the last minutes, which are kept in memory; /metrics has everything since the
-segment was made (docs/metrics.md). Nothing can be changed by what is served.
+segment was made (docs/reference-metrics.md). Nothing can be changed by what is served.
 
 Whoever can reach the address could read the server's statements, so a token is asked for: a random
 one, in the line that says how to open the page, or the one in --token-file, which stays the same.
@@ -46,7 +46,7 @@ pub struct ServeArgs {
     /// Tell of so many statements by name in the metrics, and of all others together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub statements: Option<u32>,
-    /// Print where it is served as JSON (docs/json.md)
+    /// Print where it is served as JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -31,7 +31,7 @@ pub use args::ServeArgs;
 
 pub use listen::Place;
 
-/// Where it can be seen (docs/json.md).
+/// Where it can be seen (docs/reference-json.md).
 #[derive(Debug, Serialize)]
 struct Serving {
     page: String,

@@ -13,7 +13,7 @@ Examples:
 pub struct StatusArgs {
     /// The segment, data directory or connection string
     pub target: Option<String>,
-    /// Print JSON (docs/json.md)
+    /// Print JSON (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
 }

@@ -28,7 +28,7 @@ pub struct StudyArgs {
 pub enum StudyVerb {
     /// List the studies that the command carries
     List {
-        /// Print JSON (docs/json.md)
+        /// Print JSON (docs/reference-json.md)
         #[arg(long)]
         json: bool,
     },
@@ -40,7 +40,7 @@ pub enum StudyVerb {
         /// Print the study's file as it stands
         #[arg(long, conflicts_with = "json")]
         file: bool,
-        /// Print JSON (docs/json.md)
+        /// Print JSON (docs/reference-json.md)
         #[arg(long)]
         json: bool,
     },
@@ -51,7 +51,7 @@ pub enum StudyVerb {
         /// The directory of a run
         #[arg(value_name = "DIR")]
         directory: PathBuf,
-        /// Print the results as JSON (docs/json.md) instead of the tables
+        /// Print the results as JSON (docs/reference-json.md) instead of the tables
         #[arg(long)]
         json: bool,
     },
@@ -75,7 +75,7 @@ pub struct StudyRunArgs {
     /// Let arms change the kernel's clock source, which is the whole machine's; it is put back
     #[arg(long)]
     pub set_clock_source: bool,
-    /// Print the results as JSON (docs/json.md) instead of the tables
+    /// Print the results as JSON (docs/reference-json.md) instead of the tables
     #[arg(long)]
     pub json: bool,
 }

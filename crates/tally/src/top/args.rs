@@ -32,7 +32,7 @@ pub struct TopArgs {
     /// Print one interval as text and end
     #[arg(long)]
     pub once: bool,
-    /// Print JSON, one line per interval (docs/json.md)
+    /// Print JSON, one line per interval (docs/reference-json.md)
     #[arg(long)]
     pub json: bool,
     /// End after so many intervals; as text unless --json is given

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a report says, before it is drawn: docs/json.md describes it field by field, as its
+//! What a report says, before it is drawn: docs/reference-json.md describes it field by field, as its
 //! JSON form has them. The text and the page are made from this and from nothing else.
 //!
 //! Figures are raw: seconds, bytes, numbers of things; times are seconds since 1970.

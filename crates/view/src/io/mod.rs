@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The storage side of an interval: operations on files, commits, checkpoints, the devices
-//! below, and what was slow; for every view, and for `--json` (docs/json.md).
+//! below, and what was slow; for every view, and for `--json` (docs/reference-json.md).
 
 mod checkpoint_text;
 mod checkpoints;

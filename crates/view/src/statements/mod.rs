@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Statements in words and numbers: the figures of one reading or of one interval, as every
-//! view and `--json` have them (docs/json.md), the table of them and the page of one.
+//! view and `--json` have them (docs/reference-json.md), the table of them and the page of one.
 
 mod current;
 mod histogram;
@@ -20,7 +20,7 @@ pub use page::{page, Section};
 pub use pane::{note, one_line, ordered, statements, table};
 pub use row::{Moments, Quantiles, StatementRow};
 
-/// The statements of a segment, in an interval or since the last reset (docs/json.md).
+/// The statements of a segment, in an interval or since the last reset (docs/reference-json.md).
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Statements {
     /// When this was read, seconds since 1970.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From everything since the segment was made to metrics. docs/metrics.md describes each; labels
+//! From everything since the segment was made to metrics. docs/reference-metrics.md describes each; labels
 //! are names of the server's own (activities, kinds of process, of file, of lock), bounded by
 //! the directory of the segment.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `/metrics`: everything since the segment was made, for Prometheus (docs/metrics.md).
+//! `/metrics`: everything since the segment was made, for Prometheus (docs/reference-metrics.md).
 //!
 //! [`collect`] makes [`family`]s of the one model, [`text`] and [`protobuf`] write them.
 
