@@ -59,7 +59,7 @@ demo: build
 check: lint build/bootstrapped-tests
 	+$(LIBTALLY) test-plain
 	+$(MAKE) -C pg_tally/test PG_CONFIG=$(PG_CONFIG)
-	cd web && npm run --silent unit
+	cd web && node --test test/palette.test.mjs test/points.test.mjs test/units.test.mjs
 	$(CARGO) test --workspace --locked --quiet --lib --bins
 	$(CARGO) test --locked --quiet -p tally --test status
 

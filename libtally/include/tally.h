@@ -92,6 +92,7 @@ extern int	tally_map(tally_segment *segment);
  * per process; the tally_segment must not move.
  */
 extern int	tally_guard(tally_segment *segment);
+/* Unmap and close. Claimed slots stay claimed until a sweep. */
 extern void tally_close(tally_segment *segment);
 /* Bytes of the file that tally_open would create; most of it is a hole. */
 extern uint64_t tally_size(const tally_options *options);
@@ -107,6 +108,7 @@ extern uint64_t tally_size(const tally_options *options);
 extern int	tally_claim(tally_segment *segment, const tally_identity *identity, tally_slot *slot);
 /* Let readers see the slot. This account (an index of the book; TALLY_NONE: none) runs from the claim on. */
 extern void tally_begin(tally_slot *slot, uint32_t account);
+/* Change the identity of a claimed slot; NULL texts stay as they are. */
 extern void tally_identify(tally_slot *slot, const tally_identity *identity);
 /*
  * Close the accounts and merge the slot into its group; the slot must not be used after that. Never
@@ -130,7 +132,7 @@ extern uint32_t tally_claimed_slots(const tally_segment *segment);
  */
 extern uint32_t tally_register(tally_segment *segment, const char *name, tally_stat_kind kind,
 							   const char *unit);
-/* The same for an account, in ticks; an entry without a class gets this one. */
+/* The same for an account, in ticks. An entry without a class gets this one. */
 extern uint32_t tally_register_account(tally_segment *segment, const char *name,
 									   tally_account_class account_class);
 /*
@@ -140,7 +142,9 @@ extern uint32_t tally_register_account(tally_segment *segment, const char *name,
  */
 extern uint32_t tally_touch(tally_slot *slot, uint32_t stat);
 
+/* Put an event in the ring, where it replaces the oldest. The text is cut to 231 bytes. Lock-free. */
 extern void tally_event_add(tally_segment *segment, tally_event_kind kind, const char *text);
+/* Report a probe of the producer; `reason` says why it was left out. An index out of bounds is ignored. */
 extern void tally_probe_set(tally_segment *segment, uint32_t index, const char *name,
 							tally_probe_state state, const char *reason);
 

@@ -162,6 +162,7 @@ typedef struct tally_relations
 
 #define TALLY_RELATION_OTHERS UINT64_C(1)	/* the tag of the key of zeros */
 
+/* The tag of a relation's entries; never 0 or TALLY_RELATION_OTHERS. */
 extern uint64_t tally_relation_hash(const tally_relation_key *key);
 /*
  * Number of a relation's shared entry, which is created if there is none. 0: the table has no space

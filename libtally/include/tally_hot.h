@@ -62,7 +62,7 @@ typedef struct tally_slot
 
 /*
  * A word that others write. A plain load can be an operand of the comparison that uses it;
- * ThreadSanitizer must be told that it is meant to race.
+ * ThreadSanitizer must know that the race is intended.
  */
 #ifdef __SANITIZE_THREAD__
 #define TALLY_OTHERS(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
@@ -82,6 +82,7 @@ tally_monotonic_ns(void)
 	return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
 }
 
+/* Ticks of the segment's clock (segment->clock). */
 static inline uint64_t
 tally_now(tally_clock_kind clock)
 {
@@ -95,6 +96,8 @@ tally_now(tally_clock_kind clock)
 }
 
 /*
+ * The bucket of a value, 0 .. TALLY_HIST_BUCKETS - 1.
+ *
  * Eight times the octave, plus the four leading bits, 8 .. 15; below 16 that is the value itself. The
  * branch is practically never taken.
  */
@@ -152,12 +155,14 @@ tally_seq_begin_after_any(uint64_t *seq)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
+/* tally_seq_publish where the odd seq is not at hand. */
 TALLY_HOT void
 tally_seq_end(uint64_t *seq)
 {
 	tally_seq_publish(seq, *seq);
 }
 
+/* Around each change of a book. */
 TALLY_HOT uint64_t
 tally_book_begin(tally_book *book)
 {
@@ -198,6 +203,7 @@ tally_add_plain(tally_slot *slot, uint32_t index, uint64_t value)
 	tally_head_add(&slot->heads[index], value);
 }
 
+/* One value more in a head and its histogram. `index` is one of the book's, never TALLY_NONE. */
 static inline void
 tally_add(tally_slot *slot, uint32_t index, uint64_t value)
 {

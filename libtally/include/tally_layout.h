@@ -223,10 +223,10 @@ typedef enum tally_name_state
 	TALLY_NAME_PUBLISHED = 2
 } tally_name_state;
 
-/* What kind of doing or waiting an account is of. Numbers stay: readers and old segments have them. */
+/* What an account's time was spent on. Numbers are fixed: readers and old segments use them. */
 typedef enum tally_account_class
 {
-	TALLY_CLASS_UNKNOWN = 0,		/* not an account, or named by a writer that did not know classes */
+	TALLY_CLASS_UNKNOWN = 0,		/* not an account, or entered by a writer that did not know classes */
 	TALLY_CLASS_CPU = 1,
 	TALLY_CLASS_IO = 2,				/* files, announced or not */
 	TALLY_CLASS_LOCK = 3,			/* heavyweight */

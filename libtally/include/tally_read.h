@@ -87,6 +87,7 @@ extern tally_read_result tally_read_name(const tally_segment *segment, uint32_t 
 /* The event at that index of the event ring. ABSENT: unused, or being overwritten. */
 extern tally_read_result tally_read_event(const tally_segment *segment, uint32_t index,
 										  tally_event *copy);
+/* ABSENT: no probe there, or it is being rewritten. */
 extern tally_read_result tally_read_probe(const tally_segment *segment, uint32_t index,
 										  tally_probe *copy);
 
@@ -124,6 +125,7 @@ typedef struct tally_statement_copy
 	tally_figures figures;
 } tally_statement_copy;
 
+/* `number` is that of a shared entry, 0 .. cold.statements.count - 1. */
 extern tally_read_result tally_read_statement(const tally_segment *segment, uint32_t number,
 											  tally_statement_copy *copy);
 /* Bytes of its text, as far as the segment can hold them: how much memory a copy of it takes. */
@@ -141,12 +143,14 @@ extern tally_read_result tally_read_text(const tally_segment *segment,
 typedef struct tally_set_copy
 {
 	tally_set	set;
-	uint32_t	count;				/* of statements */
+	uint32_t	count;				/* of statements ... */
+	uint32_t	torn;				/* ... of which torn */
 	tally_statement_copy statements[TALLY_WAYS];
 } tally_set_copy;
 
 /* How often local entries were flushed into that set, ever; to be noted before they are copied. */
 extern uint64_t tally_read_set_flushes(const tally_segment *segment, uint32_t number);
+/* TORN: local entries were flushed into it throughout. */
 extern tally_read_result tally_read_set(const tally_segment *segment, uint32_t number,
 										tally_set_copy *copy);
 /* Does the log of the copy still name all that was flushed into the set since then? */

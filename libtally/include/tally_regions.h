@@ -18,6 +18,7 @@
 extern "C" {
 #endif
 
+/* An entry of any region. */
 static inline void *
 tally_at(const tally_segment *segment, const tally_region *region, uint32_t index)
 {
@@ -45,6 +46,7 @@ TALLY_REGION(tally_relation_at, tally_relation, relations)
 TALLY_REGION(tally_current_of, tally_current, caches)
 TALLY_REGION(tally_local_relations_of, tally_local_relation, local_relations)
 
+/* The heads of a book, stats_per_book of them. */
 static inline tally_head *
 tally_heads_of(tally_book *book)
 {
@@ -60,6 +62,7 @@ tally_hist_of(const tally_segment *segment, tally_book *book, uint32_t head)
 	return hists + (size_t) head * TALLY_HIST_BUCKETS;
 }
 
+/* The slot's local entries, TALLY_LOCAL_STATEMENTS of them; only the first local_statements have memory. */
 static inline tally_local_statement *
 tally_local_statements_of(const tally_segment *segment, uint32_t slot)
 {

@@ -147,13 +147,17 @@ typedef struct tally_set		/* 448 bytes */
 	uint64_t	log[TALLY_SET_LOG]; /* 192: flush n, from 0, at n mod TALLY_SET_LOG: tally_log_item */
 } tally_set;
 
-/* How a set's log names one use of a local entry; index TALLY_LOCAL_STATEMENTS: the slot's tally_current, by its seq. */
+/*
+ * How a set's log names one use of a local entry. Index TALLY_LOCAL_STATEMENTS stands for the slot's
+ * tally_current, whose seq is its generation.
+ */
 static inline uint64_t
 tally_log_item(uint64_t generation, uint32_t index, uint32_t slot)
 {
 	return generation << 24 | (uint64_t) index << 16 | slot;
 }
 
+/* The slot and the index of such an item. */
 static inline uint32_t
 tally_log_slot(uint64_t item)
 {
@@ -379,6 +383,7 @@ tally_statement_hash(const tally_statement_key *key)
 	return h | 1;
 }
 
+/* Field by field, without pad. */
 TALLY_HOT bool
 tally_statement_same(const tally_statement_key *a, const tally_statement_key *b)
 {
@@ -450,6 +455,7 @@ tally_current_end(tally_current *current)
 	tally_seq_end(&current->seq);
 }
 
+/* Add one execution, in ticks. */
 TALLY_HOT void
 tally_moments_add(tally_moments *moments, uint64_t ticks)
 {

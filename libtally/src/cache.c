@@ -325,7 +325,7 @@ next_passing(tally_cache *cache)
 	return index < cache->limit || grow(cache, index + 1) ? index : TALLY_NONE;
 }
 
-/* The local entry for a statement of that hash: a free one of its four, or the least recently used. */
+/* The local entry for a statement of that hash: a free one of its four, or the one unused for longest. */
 static uint32_t
 choose(tally_cache *cache, uint64_t tag, const tally_statement_key *key)
 {

@@ -4,9 +4,9 @@
  *	  The names of statistics: open addressing, append-only, lock-free.
  *
  * Concurrency contract: a writer changes an entry from FREE to RESERVED by compare-and-swap, fills it, and
- * changes it to PUBLISHED (release); after that it never changes. A process that meets RESERVED waits a
- * moment and then skips the entry, since its writer may be dead. Entry 0 is "other::overflow" from the
- * beginning.
+ * changes it to PUBLISHED (release); after that its name never changes. A process that meets RESERVED waits a
+ * moment and then skips the entry, since its writer may be dead. Only a class of 0 may be replaced later.
+ * Entry 0 is "other::overflow" from the beginning.
  */
 #include "internal.h"
 
@@ -47,7 +47,7 @@ publish(tally_dir_entry *entry, uint64_t hash, const char *name, tally_stat_kind
 	__atomic_store_n(&entry->state, TALLY_NAME_PUBLISHED, __ATOMIC_RELEASE);
 }
 
-/* An entry of a writer that did not know classes; all that know them store the same. */
+/* An entry from a writer that did not know classes. All writers that know them store the same. */
 static void
 complete(tally_dir_entry *entry, tally_account_class class)
 {
@@ -102,7 +102,7 @@ register_entry(tally_segment *segment, const char *name, tally_stat_kind kind, c
 	return kind == TALLY_ACCOUNT ? 0 : TALLY_NONE;
 }
 
-/* Names are distinguished by kind too: a timer and an account of one name are two. */
+/* A timer and an account of the same name are two entries. */
 uint32_t
 tally_register(tally_segment *segment, const char *name, tally_stat_kind kind, const char *unit)
 {

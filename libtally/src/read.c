@@ -205,8 +205,8 @@ tally_read_name(const tally_segment *segment, uint32_t number, tally_dir_entry *
 	entry = tally_dir_at(segment, number);
 	if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) != TALLY_NAME_PUBLISHED)
 		return TALLY_READ_ABSENT;
-	/* a published name never changes */
-	memcpy(copy, entry, sizeof(*copy));
+	/* a published name never changes; its class may be set once more */
+	tally_copy_words(copy, entry, sizeof(*copy));
 	terminate(copy->name, sizeof(copy->name));
 	terminate(copy->unit, sizeof(copy->unit));
 	return TALLY_READ_CONSISTENT;
@@ -412,7 +412,7 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 {
 	const tally_set *set;
 
-	copy->count = 0;
+	copy->count = copy->torn = 0;
 	if (number >= segment->cold.sets.count)
 		return TALLY_READ_ABSENT;
 	set = tally_set_at(segment, number);
@@ -424,12 +424,16 @@ tally_read_set(const tally_segment *segment, uint32_t number, tally_set_copy *co
 		tally_copy_words(&copy->set, set, sizeof(*set));
 		copy->set.flushes = flushes;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		copy->count = 0;
+		copy->count = copy->torn = 0;
 		for (uint32_t way = 0; copy->set.reserved != 0 && way < TALLY_WAYS; way++)
-			if (copy->set.tags[way] != 0 &&
-				tally_read_statement(segment, number * TALLY_WAYS + way,
-									 &copy->statements[copy->count]) != TALLY_READ_ABSENT)
-				copy->count++;
+		{
+			tally_read_result result = copy->set.tags[way] == 0 ? TALLY_READ_ABSENT
+				: tally_read_statement(segment, number * TALLY_WAYS + way,
+									   &copy->statements[copy->count]);
+
+			copy->count += result != TALLY_READ_ABSENT;
+			copy->torn += result == TALLY_READ_TORN;
+		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (tally_peek64(&set->flushes) == flushes)
 			return TALLY_READ_CONSISTENT;

@@ -4,7 +4,7 @@
  *	  The table of statements: find, insert, evict, remove.
  *
  * A statement may be in either of two sets and is inserted in the one with more free entries; with two
- * choices the sets fill up evenly. If both are full, the least used of their entries is evicted,
+ * choices the sets fill up evenly. If both are full, the entry with the lowest usage is evicted,
  * preferably one that no cache holds. An eviction touches only these two sets, so it delays only the
  * processes that need them.
  *
@@ -217,7 +217,7 @@ keep_parts(const tally_statement *victim, const tally_figures *rest, tally_evict
 }
 
 /*
- * Evict the least used entry of the two sets, preferably one that no cache holds. Of equals, prefer the
+ * Evict the entry of the two sets with the lowest usage, preferably one that no cache holds. Of equals, prefer the
  * set with clearly fewer held entries, or these would accumulate in some sets.
  */
 static uint32_t

@@ -230,7 +230,7 @@ static const tally_relation_key table = {.tablespace = 1663,.database = 16384,.r
 
 /* By a slot that ends afterwards. */
 static void
-lay_down_relations(tally_slot *slot)
+flush_relations(tally_slot *slot)
 {
 	static const tally_relation_key unlinked = {.tablespace = 1663,.database = 16384,.relation = 16500,.backend = 4};
 	tally_relations relations;
@@ -335,7 +335,7 @@ main(int argc, char **argv)
 		tally_switch(&c, TALLY_NONE, 3 * SECOND + 100000000 + i * 250000000);
 		c.book->calls[0] = 10 + i;
 		if (i == 0)
-			lay_down_relations(&c);
+			flush_relations(&c);
 		tally_retire(&c);
 	}
 	write_backend(&a, cpu, read, idle, handle, bytes);

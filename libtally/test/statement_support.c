@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PATIENCE_NS 1000000000		/* with a writer that may have lost its CPU in a change */
+
 void
 test_open_statements(tally_segment *segment, uint32_t slots, uint32_t statements)
 {
@@ -85,30 +87,38 @@ typedef struct copies
 } copies;
 
 static void
-copy_caches(const tally_segment *segment, copies *all)
+copy_caches(const tally_segment *segment, copies *all, uint64_t until)
 {
 	all->count = 0;
 	for (uint32_t slot = 0; slot < segment->header->slots; slot++)
 		for (uint32_t i = 0; i < tally_read_local_limit(segment, slot); i++)
 		{
 			copied_local *copy = &all->locals[all->count];
+			tally_read_result result;
 
-			if (tally_read_local_statement(segment, slot, i, &copy->local) == TALLY_READ_ABSENT)
+			do
+				result = tally_read_local_statement(segment, slot, i, &copy->local);
+			while (result == TALLY_READ_TORN && tally_monotonic_ns() < until);
+			if (result == TALLY_READ_ABSENT)
 				continue;
 			copy->item = tally_log_item(copy->local.generation, i, slot);
 			all->count++;
 		}
 }
 
-/* False: flushed into too often since the caches were read. */
+/*
+ * False: flushed into too often since the caches were read. A torn copy is used after `until`: its writer is
+ * dead, and has not only lost its CPU.
+ */
 static bool
-copy_all(const tally_segment *segment, copies *all)
+copy_all(const tally_segment *segment, copies *all, uint64_t until)
 {
 	for (uint32_t s = 0; s < segment->header->sets.count; s++)
 		all->flushes[s] = tally_read_set_flushes(segment, s);
-	copy_caches(segment, all);
+	copy_caches(segment, all, until);
 	for (uint32_t s = 0; s < segment->header->sets.count; s++)
 		if (tally_read_set(segment, s, &all->sets[s]) != TALLY_READ_CONSISTENT ||
+			(all->sets[s].torn > 0 && tally_monotonic_ns() < until) ||
 			!tally_read_log_covers(&all->sets[s], all->flushes[s]))
 			return false;
 	return true;
@@ -178,6 +188,7 @@ add(test_reading *reading, const tally_statement_key *key, const tally_counts *c
 void
 test_read(const tally_segment *segment, test_reading *reading)
 {
+	uint64_t	until = tally_monotonic_ns() + PATIENCE_NS;
 	const tally_header *header = segment->header;
 	copies		all = {
 		.sets = calloc(header->sets.count, sizeof(tally_set_copy)),
@@ -187,7 +198,7 @@ test_read(const tally_segment *segment, test_reading *reading)
 
 	assert_true(all.sets != NULL && all.flushes != NULL && all.locals != NULL);
 	memset(reading, 0, sizeof(*reading));
-	while (!copy_all(segment, &all))
+	while (!copy_all(segment, &all, until))
 		reading->again++;
 	for (uint32_t s = 0; s < header->sets.count; s++)
 		for (uint32_t i = 0; i < all.sets[s].count; i++)

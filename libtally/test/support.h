@@ -65,7 +65,7 @@ extern void test_die_after(int steps);
 /* A child that runs work(&steps). True: it was killed; false: it came to its end. */
 extern bool test_killed(int (*work) (void *steps), int steps);
 
-/* A random number, repeatable from the seed. */
+/* A random number, repeatable from its seed. */
 extern uint64_t test_random(uint64_t *seed);
 
 #endif							/* TALLY_TEST_SUPPORT_H */

@@ -120,7 +120,7 @@ a_statement_held_by_a_cache_is_not_evicted(void **state)
 }
 
 static void
-the_least_used_statement_is_evicted_first(void **state)
+the_statement_with_the_lowest_usage_is_evicted_first(void **state)
 {
 	(void) state;
 	for (uint64_t id = 1; id <= 20; id++)
@@ -234,7 +234,7 @@ a_reset_removes_only_the_statements_it_names(void **state)
 		for (uint32_t i = 0; i < before.count; i++)
 			matching += matches(&before.statements[i].key, &filters[f]);
 		assert_int_equal(tally_statements_reset(&segment, &filters[f]), matching);
-		for (int laid_down = 0; laid_down < 2; laid_down++)
+		for (int flushed = 0; flushed < 2; flushed++)
 		{
 			test_read(&segment, &after);
 			assert_int_equal(after.count, before.count - matching);
@@ -407,7 +407,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(thousands_of_statements_stay_bounded_and_are_accounted_for),
 		TEST(a_statement_held_by_a_cache_is_not_evicted),
-		TEST(the_least_used_statement_is_evicted_first),
+		TEST(the_statement_with_the_lowest_usage_is_evicted_first),
 		TEST(a_table_of_held_statements_still_takes_a_new_one),
 		TEST(a_statement_inserted_without_text_gets_its_text_later),
 		TEST(a_reset_removes_only_the_statements_it_names),

@@ -424,5 +424,5 @@ main(void)
 		TEST(a_lock_held_under_a_pid_that_came_later_is_taken_over),
 	};
 
-	return cmocka_run_group_tests_name("lay_down", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("flush", tests, NULL, NULL);
 }
