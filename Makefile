@@ -22,7 +22,7 @@ EXTENSION = $(MAKE) -C pg_tally with_llvm=no PG_CONFIG=$(PG_CONFIG)
 LIBTALLY = $(MAKE) -C libtally
 # Tests of docs/security.md: the segment, and what a local user, a role or a client can reach. The number of
 # rounds on the segment is PGTALLY_ATTACK_ROUNDS.
-ATTACKS = $(addprefix --test ,attack_segment attack_room crash settings extension foreign unseen serve)
+ATTACKS = $(addprefix --test ,attack_segment attack_limits crash settings extension foreign unseen serve)
 # The page of reports, built into the command.
 PAGE = build/web/report.html
 # Tests start the same server that the extension is built for; scripts use the same cargo.

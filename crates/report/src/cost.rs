@@ -127,7 +127,7 @@ pub fn cost(material: &Material) -> Option<Cost> {
         return Some(Cost { how: How::Measured, percent, half_width: Some(half_width) });
     }
     let (took, cpu) = reckoned(material)?;
-    Some(Cost { how: How::Reckoned, percent: took / cpu * 100.0, half_width: None })
+    Some(Cost { how: How::Estimated, percent: took / cpu * 100.0, half_width: None })
 }
 
 /// The same in words.
@@ -177,7 +177,7 @@ mod tests {
         let cpu = interval.ledger.iter().filter(|row| &*row.activity == "cpu");
         let cpu: f64 = cpu.map(|row| row.timing.seconds).sum();
         let reckoned = cost(&material).unwrap();
-        assert_eq!((reckoned.how, reckoned.half_width), (How::Reckoned, None));
+        assert_eq!((reckoned.how, reckoned.half_width), (How::Estimated, None));
         let expected = (waits + locks + calls) as f64 * 30e-9 / cpu * 100.0;
         assert!((reckoned.percent / expected - 1.0).abs() < 1e-9, "{reckoned:?} {expected}");
         let text = words(&material);

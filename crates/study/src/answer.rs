@@ -76,7 +76,7 @@ pub struct Figure {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Resolved,
-    NotResolved,
+    Inconclusive,
     /// Of the A/A arm.
     Placebo,
 }
@@ -317,7 +317,7 @@ fn comparisons_of(plan: &Plan, cells: &[Cell], read: &str) -> Vec<Comparison> {
                 verdict: match is_again(*arm) {
                     true => Verdict::Placebo,
                     false if holm_p < ALPHA && agree && beyond => Verdict::Resolved,
-                    false => Verdict::NotResolved,
+                    false => Verdict::Inconclusive,
                 },
             }
         })

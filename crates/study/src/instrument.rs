@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::beside::Beside;
+use super::background::Background;
 use super::file::{Instrument, Stop};
 use super::words::Words;
 
@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
 /// Start it and wait until it is ready; or why it cannot be had here.
-pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Beside, String> {
+pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Background, String> {
     let filled: Vec<String> = wanted.command.iter().map(|word| words.fill(word)).collect();
     let [program, arguments @ ..] = &filled[..] else { return Err("it has no command".into()) };
     let mut command = Command::new(program);
     command.args(arguments);
-    let mut beside = Beside::start(program, command).map_err(|error| match error.kind() {
+    let mut beside = Background::start(program, command).map_err(|error| match error.kind() {
         ErrorKind::NotFound => format!("{program} is not installed"),
         ErrorKind::PermissionDenied => format!("{program} is not permitted"),
         _ => format!("{program} cannot be run: {error}"),

@@ -4,12 +4,12 @@
 //!
 //! The way of a run: `file` is what is written and `plan` what is done; `order` draws the blocks, `run`
 //! goes through them and `journal` keeps each cell. A cell of a restarted arm is `measure`'s, on the
-//! `station` of its arm, under a `load`, through `window`s; those of arms that take turns are `toggle`'s.
+//! `server` of its arm, under a `load`, through `window`s; those of arms that take turns are `toggle`'s.
 //! `answer` makes figures of the cells, `tables` and `charts` show them, `page` and `text` write them.
 
 pub mod about;
 mod answer;
-mod beside;
+mod background;
 mod cell;
 mod charts;
 mod clock_source;
@@ -35,7 +35,7 @@ mod processes;
 pub mod results;
 pub mod run;
 mod selector;
-pub mod station;
+pub mod server;
 pub mod stock;
 mod svg;
 mod tables;

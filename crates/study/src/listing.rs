@@ -4,18 +4,18 @@
 use postgres::{Client, SimpleQueryMessage};
 use segment::Segment;
 
-use super::beside::last_lines;
+use super::background::last_lines;
 use super::cell::Mark;
 use super::file::{From, Listing, Study};
 use super::material::Material;
-use super::station::Station;
+use super::server::ArmServer;
 use error::Error;
 use view::columns::Columns;
 use view::events::{rows, Row};
 
 /// Events of the server so far; 0 where there is no segment.
-pub fn event_count(station: &Station) -> Result<u64, Error> {
-    match &station.segment {
+pub fn event_count(server: &ArmServer) -> Result<u64, Error> {
+    match &server.segment {
         Some(place) => Ok(Segment::open(place)?.event_count()?),
         None => Ok(0),
     }
@@ -25,7 +25,7 @@ pub fn event_count(station: &Station) -> Result<u64, Error> {
 /// are still empty.
 pub fn of_server(
     study: &Study,
-    station: &Station,
+    server: &ArmServer,
     client: &mut Client,
     events_before: u64,
 ) -> Result<Vec<String>, Error> {
@@ -35,7 +35,7 @@ pub fn of_server(
         .map(|listing| match (&listing.sql, &listing.events) {
             (Some(sql), _) => table(client, sql, listing.lines),
             (_, Some(kinds)) => {
-                let rows = events(station, events_before, kinds)?;
+                let rows = events(server, events_before, kinds)?;
                 let last = rows.len().saturating_sub(listing.lines);
                 let lines: Vec<String> = rows[last..]
                     .iter()
@@ -66,20 +66,20 @@ pub fn of_output(study: &Study, material: &Material, listings: &mut [String]) {
 /// The events that a chart marks, with their times since the measuring began.
 pub fn marks(
     study: &Study,
-    station: &Station,
+    server: &ArmServer,
     events_before: u64,
     began: f64,
 ) -> Result<Vec<Mark>, Error> {
     let kinds: Vec<String> = study.charts.iter().flat_map(|chart| chart.marks.clone()).collect();
-    let rows = events(station, events_before, &kinds)?;
+    let rows = events(server, events_before, &kinds)?;
     let mark = |row: Row| {
         Some(Mark { time: row.time? - began, kind: row.kind.to_string(), text: row.text })
     };
     Ok(rows.into_iter().filter_map(mark).collect())
 }
 
-fn events(station: &Station, after: u64, kinds: &[String]) -> Result<Vec<Row>, Error> {
-    let Some(place) = station.segment.as_ref().filter(|_| !kinds.is_empty()) else {
+fn events(server: &ArmServer, after: u64, kinds: &[String]) -> Result<Vec<Row>, Error> {
+    let Some(place) = server.segment.as_ref().filter(|_| !kinds.is_empty()) else {
         return Ok(Vec::new());
     };
     let segment = Segment::open(place)?;

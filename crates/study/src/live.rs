@@ -12,7 +12,7 @@ use segment::{Level, LevelSwitch};
 use super::file::Settings;
 use super::journal::write_aside;
 use super::plan::Plan;
-use super::station::{fixed_settings, Station};
+use super::server::{fixed_settings, ArmServer};
 use error::Error;
 
 /// The file of the settings in force, included at the end of the server's own.
@@ -42,8 +42,8 @@ pub struct Live {
 
 impl Live {
     /// Of the server that all arms share.
-    pub fn new(plan: &Plan, station: &Station) -> Result<Self, Error> {
-        let segment = station.segment.as_ref().ok_or_else(|| {
+    pub fn new(plan: &Plan, server: &ArmServer) -> Result<Self, Error> {
+        let segment = server.segment.as_ref().ok_or_else(|| {
             Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
         })?;
         let states: Vec<State> = plan
@@ -58,30 +58,30 @@ impl Live {
         let names: BTreeSet<String> =
             plan.arms.iter().flat_map(|arm| arm.settings.keys().cloned()).collect();
         let all: Vec<&String> = names.iter().collect();
-        if let Some((name, context)) = fixed_settings(&station.cluster, &all)?.first_key_value() {
+        if let Some((name, context)) = fixed_settings(&server.cluster, &all)?.first_key_value() {
             return Err(Error::Usage(format!(
                 "{name} cannot be changed on live backends (it is set at the start: {context}); \
                  use \
                  design = \"restart\""
             )));
         }
-        let file = station.cluster.data_dir().join(FILE);
+        let file = server.cluster.data_dir().join(FILE);
         if !names.is_empty() {
             write_aside(&file, b"")?;
-            station.cluster.os_user().chown(&file)?;
-            station.cluster.append_config(&format!("\ninclude_if_exists = '{FILE}'\n"))?;
+            server.cluster.os_user().chown(&file)?;
+            server.cluster.append_config(&format!("\ninclude_if_exists = '{FILE}'\n"))?;
         }
         Ok(Self {
             switch: LevelSwitch::open(segment)?,
             states,
             names,
             file,
-            client: station.cluster.connect()?,
+            client: server.cluster.connect()?,
         })
     }
 
     /// Make it this arm.
-    pub fn set(&mut self, arm: usize, station: &Station) -> Result<(), Error> {
+    pub fn set(&mut self, arm: usize, server: &ArmServer) -> Result<(), Error> {
         let state = self.states[arm].clone();
         self.switch.set(state.level);
         self.switch.pause_statements(!state.statements);
@@ -92,8 +92,8 @@ impl Live {
                 text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
             }
             write_aside(&self.file, text.as_bytes())?;
-            station.cluster.os_user().chown(&self.file)?;
-            station.cluster.reload()?;
+            server.cluster.os_user().chown(&self.file)?;
+            server.cluster.reload()?;
             self.wait_for(&state.settings)?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scratch::{Cluster, Load, RunningPgbench};
 
-use super::beside::Beside;
+use super::background::Background;
 use super::file::{Arm, Builtin, Study};
 use super::plan::Point;
 use super::words::Words;
@@ -16,7 +16,7 @@ use error::Error;
 #[derive(Debug)]
 pub enum Running {
     Pgbench { run: RunningPgbench, log: Option<PathBuf> },
-    Command(Beside),
+    Command(Background),
 }
 
 /// One of pgbench's lines of progress: transactions since the line before.
@@ -162,7 +162,11 @@ pub struct Finished {
     pub log: Option<PathBuf>,
 }
 
-fn start_command(command: &[String], cluster: &Cluster, words: &Words) -> Result<Beside, Error> {
+fn start_command(
+    command: &[String],
+    cluster: &Cluster,
+    words: &Words,
+) -> Result<Background, Error> {
     let filled: Vec<String> = command.iter().map(|word| words.fill(word)).collect();
     let [program, arguments @ ..] = &filled[..] else {
         return Err(Error::Failed("the workload's command is empty".into()));
@@ -177,7 +181,7 @@ fn start_command(command: &[String], cluster: &Cluster, words: &Words) -> Result
     ] {
         command.env(name, value);
     }
-    Beside::start(program, command).map_err(|error| {
+    Background::start(program, command).map_err(|error| {
         Error::Failed(format!("the workload's command {program} cannot be run: {error}"))
     })
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::beside::number_of;
+use super::background::number_of;
 use super::cell::{Series, Values};
 use super::expression::Expression;
 use super::file::{Arm, From, Measured, Per, Read, Source, Study, Take};

@@ -8,13 +8,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::beside::Beside;
+use super::background::Background;
 use super::cell::{Cell, Machine, Values};
 use super::file::{Measured, Study};
 use super::load::{transactions, Line, Running, Wanted};
 use super::material::{evaluate, series, Given, Material};
 use super::plan::Plan;
-use super::station::Station;
+use super::server::ArmServer;
 use super::window::{Seen, Watched, Window};
 use super::worst::Worst;
 use super::{instrument, latency, listing};
@@ -49,13 +49,13 @@ pub struct Task<'a> {
 }
 
 /// Measure it.
-pub fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Error> {
+pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<Taken, Error> {
     let plan = task.plan;
     let (study, arm, point) = (&plan.study, &plan.arms[task.arm], &plan.points[task.point]);
-    let mut words = station.words.clone();
+    let mut words = server.words.clone();
     words.set("clients", point.clients);
     words.set("seconds", study.measure.seconds);
-    station.check_level(plan, arm)?;
+    server.check_level(plan, arm)?;
     let mut beside = match &arm.instrument {
         None => None,
         Some(wanted) => match instrument::start(wanted, &words, task.stop) {
@@ -68,7 +68,7 @@ pub fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Error> {
     let length =
         Duration::from_secs_f64((study.measure.warm_up + study.measure.seconds).ceil() + 2.0);
     let wanted = Wanted { length, log };
-    let load = Running::start(study, arm, point, &station.cluster, &words, wanted)?;
+    let load = Running::start(study, arm, point, &server.cluster, &words, wanted)?;
     let mut run = Run {
         study,
         task,
@@ -81,17 +81,17 @@ pub fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Error> {
         worst: Worst::new(study),
     };
     let watched = Watched {
-        server: station.cluster.postmaster_pid()?,
+        server: server.cluster.postmaster_pid()?,
         load: run.load.pid(),
-        instrument: beside.as_ref().map(Beside::pid),
-        segment: station.segment.as_ref(),
+        instrument: beside.as_ref().map(Background::pid),
+        segment: server.segment.as_ref(),
     };
-    let mut client = station.cluster.connect()?;
+    let mut client = server.cluster.connect()?;
     if !run.warm_up()? {
         return Ok(Taken::Interrupted);
     }
     let began_unix = segment::clock::realtime_ns() as f64 / 1e9;
-    let events_before = listing::event_count(station)?;
+    let events_before = listing::event_count(server)?;
     let mut window = Window::open(study, watched, &mut client)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let given = Given { arm, point, seconds: study.measure.seconds, cores };
@@ -101,10 +101,10 @@ pub fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Error> {
         .then(|| clock::server_clock_cost(CLOCK_BLOCKS).map(|seconds| seconds * 1e9))
         .flatten();
     let seen = window.close(study, &mut client)?;
-    let mut listings = listing::of_server(study, station, &mut client, events_before)?;
+    let mut listings = listing::of_server(study, server, &mut client, events_before)?;
     run.worst.write(&mut listings)?;
-    let marks = listing::marks(study, station, events_before, began_unix)?;
-    station.check_level(plan, arm)?;
+    let marks = listing::marks(study, server, events_before, began_unix)?;
+    server.check_level(plan, arm)?;
     drop(client);
 
     if let Some(beside) = &mut beside {
@@ -126,7 +126,7 @@ pub fn measure(task: Task<'_>, station: &mut Station) -> Result<Taken, Error> {
     let kept = (!parts.times.is_empty()).then(|| series(study, &parts.times, &parts.values));
     let given = Given { seconds, ..given };
     let values = evaluate(study, &material, kept.as_ref(), given);
-    let mut proof = station.proof.clone();
+    let mut proof = server.proof.clone();
     proof.instrument = beside.as_ref().map(|beside| format!("pid {}", beside.pid()));
     Ok(Taken::Cell(Box::new(Cell {
         arm: arm.name.clone(),
@@ -224,7 +224,7 @@ impl Run<'_> {
         match &self.load {
             Running::Pgbench { run, .. } => Error::Failed(format!(
                 "the load {what}; pgbench says:\n{}",
-                super::beside::last_lines(&run.so_far(), 8)
+                super::background::last_lines(&run.so_far(), 8)
             )),
             Running::Command(beside) => {
                 Error::Failed(format!("the load {what}:\n{}", beside.last_lines(8)))

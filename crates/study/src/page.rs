@@ -64,7 +64,7 @@ fn findings(answer: &Answer, page: &mut String) {
     for alike in verdicts(answer).chunk_by(|one, other| one.0 == other.0) {
         let (class, what) = match alike[0].0 {
             Verdict::Resolved => ("resolved", None),
-            Verdict::NotResolved => ("faint", Some("inconclusive")),
+            Verdict::Inconclusive => ("faint", Some("inconclusive")),
             Verdict::Placebo => ("faint", Some("of the A/A control")),
         };
         let folded = what.filter(|_| alike.len() > FEW);

@@ -17,7 +17,7 @@ use super::journal::{Head, Journal};
 use super::measure::{measure, Taken, Task};
 use super::order::Order;
 use super::plan::Plan;
-use super::station::{missing_extension, Here, Opened, Station};
+use super::server::{missing_extension, ArmServer, Here, Opened};
 use super::toggle;
 use error::Error;
 use live::host::Watch;
@@ -174,8 +174,8 @@ impl Runner {
     /// An arm's points on a server of its own.
     fn visit(&mut self, arm: usize, points: &[usize], block: usize) -> Result<(), Error> {
         self.tell(arm, "starting");
-        let mut station = match Station::open(&self.plan, &self.plan.arms[arm], &self.here)? {
-            Opened::Station(station) => station,
+        let mut server = match ArmServer::open(&self.plan, &self.plan.arms[arm], &self.here)? {
+            Opened::ArmServer(server) => server,
             Opened::LeftOut(why) => return self.leave_out(arm, &why),
         };
         for point in points {
@@ -187,7 +187,7 @@ impl Runner {
                 self.tell(arm, &self.plan.points[*point].label());
                 let stop = Arc::clone(&self.stop);
                 let task = Task { plan: &self.plan, arm, point: *point, block, stop: &stop };
-                let mut cell = match measure(task, &mut station)? {
+                let mut cell = match measure(task, &mut server)? {
                     Taken::Cell(cell) => *cell,
                     Taken::LeftOut(why) => return self.leave_out(arm, &why),
                     Taken::Interrupted => return Ok(()),
@@ -238,13 +238,13 @@ impl Runner {
             self.cells.retain(|cell| cell.point != *label || cell.block < first);
             self.tell(self.plan.base, "starting");
             let shared = self.plan.shared_arm(&arms);
-            let station = match Station::open(&self.plan, &shared, &self.here)? {
-                Opened::Station(station) => station,
+            let server = match ArmServer::open(&self.plan, &shared, &self.here)? {
+                Opened::ArmServer(server) => server,
                 Opened::LeftOut(why) => return Err(Error::Failed(why)),
             };
             let (plan, stop) = (self.plan.clone(), Arc::clone(&self.stop));
             let task = toggle::Task { plan: &plan, arms: &arms, point, first, stop: &stop };
-            toggle::run(task, &station, |mut cells| {
+            toggle::run(task, &server, |mut cells| {
                 for cell in &mut cells {
                     cell.machine.disturbed = gate::disturbed(&plan.study.gate, &cell.machine, &[]);
                 }

@@ -231,7 +231,7 @@ impl Maker<'_> {
 pub fn change(found: &Comparison) -> String {
     let verdict = match found.verdict {
         Verdict::Resolved => "",
-        Verdict::NotResolved => " inconclusive",
+        Verdict::Inconclusive => " inconclusive",
         Verdict::Placebo => " (A/A)",
     };
     format!("{:+.2} % ±{:.2}{verdict}", found.percent, found.half_width)

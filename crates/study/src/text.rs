@@ -73,7 +73,7 @@ pub fn verdicts(answer: &Answer) -> Vec<(Verdict, String)> {
             let at = if several { format!(" at {}", it.point.label()) } else { String::new() };
             let read = title(&answer.reads, &it.read);
             let mut line = format!("{arm}{at}: {read} {}", change(it));
-            if it.verdict == Verdict::NotResolved {
+            if it.verdict == Verdict::Inconclusive {
                 line += &match it.detectable {
                     least if least < 100.0 => {
                         format!(" (smallest detectable effect: {least:.2} %")

@@ -16,7 +16,7 @@ use super::material::{evaluate, Given, Material};
 use super::order::Order;
 use super::plan::{Plan, Point};
 use super::processes::{Census, Usage};
-use super::station::Station;
+use super::server::ArmServer;
 use crate::cost::contrast::Slice;
 use crate::cost::meter::Meter;
 use crate::cost::CostOf;
@@ -51,7 +51,7 @@ pub struct Task<'a> {
 /// says whether they are enough. False: interrupted.
 pub fn run(
     task: Task<'_>,
-    station: &Station,
+    server: &ArmServer,
     mut take: impl FnMut(Vec<Cell>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let Task { plan, stop, .. } = task;
@@ -62,22 +62,22 @@ pub fn run(
         study,
         &plan.arms[plan.base],
         point,
-        &station.cluster,
-        &station.words,
+        &server.cluster,
+        &server.words,
         wanted,
     )?;
     let warm_up = Duration::from_secs_f64(study.measure.warm_up);
-    if !connected(station, &mut load, point, stop)? || !sleep(warm_up, stop) {
+    if !connected(server, &mut load, point, stop)? || !sleep(warm_up, stop) {
         return Ok(false);
     }
-    let segment = station.segment.as_ref().ok_or_else(|| {
+    let segment = server.segment.as_ref().ok_or_else(|| {
         Error::Failed("toggled arms need pg_tally in the server, to count commands".into())
     })?;
     let mut bench = Bench {
         task,
-        station,
+        server,
         meter: Meter::new(Segment::open(segment)?, CostOf::Level)?.of_whole_server(),
-        live: Live::new(plan, station)?,
+        live: Live::new(plan, server)?,
         order: Order::new(task.arms.len(), 1, study.measure.seed + task.point as u64),
         refreshed: Instant::now(),
     };
@@ -109,7 +109,7 @@ pub fn run(
 
 struct Bench<'a> {
     task: Task<'a>,
-    station: &'a Station,
+    server: &'a ArmServer,
     meter: Meter,
     live: Live,
     /// Of places in the task's arms.
@@ -167,7 +167,7 @@ impl Bench<'_> {
         let Some(visits) = self.order.next() else { return Ok(None) };
         for visit in visits {
             let arm = self.task.arms[visit.arm];
-            self.live.set(arm, self.station)?;
+            self.live.set(arm, self.server)?;
             if !sleep(measure.discard.0, self.task.stop) {
                 return Ok(None);
             }
@@ -211,7 +211,7 @@ impl Bench<'_> {
         let arm = &plan.arms[arm];
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let given = Given { arm, point, seconds, cores };
-        let mut proof = self.station.proof.clone();
+        let mut proof = self.server.proof.clone();
         proof.settings.extend(arm.settings.clone());
         proof.level = plan.level(arm).of_segment().map(|level| level.to_string());
         proof.statements = Some(plan.statements(arm));
@@ -233,7 +233,7 @@ impl Bench<'_> {
 
 /// Wait for the load's connections. False: interrupted.
 fn connected(
-    station: &Station,
+    server: &ArmServer,
     load: &mut Running,
     point: &Point,
     stop: &AtomicBool,
@@ -246,7 +246,7 @@ fn connected(
         if !load.running() {
             return Err(Error::Failed("the load has ended before it was measured".into()));
         }
-        if station.cluster.backend_pids()?.len() >= point.clients as usize {
+        if server.cluster.backend_pids()?.len() >= point.clients as usize {
             break;
         }
         std::thread::sleep(NAP);

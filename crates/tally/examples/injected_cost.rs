@@ -68,10 +68,10 @@ fn main() -> Result<()> {
 }
 
 fn server() -> Result<(Cluster, PathBuf)> {
-    let house = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut cluster = Cluster::builder()
-        .library(house.join("pg_tally/pg_tally.so"))
-        .library(house.join("bench/peers/spin/spin.so"))
+        .library(root.join("pg_tally/pg_tally.so"))
+        .library(root.join("bench/peers/spin/spin.so"))
         .settings([
             ("shared_preload_libraries", "pg_tally, spin"),
             ("pg_tally.statements", "none"),

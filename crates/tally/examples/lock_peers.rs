@@ -38,9 +38,9 @@ fn main() -> Result<()> {
         Some("tpcb") => Load::TpcB,
         Some(other) => return Err(format!("\"{other}\": select or tpcb").into()),
     };
-    let house = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut cluster = Cluster::builder()
-        .library(house.join("pg_tally/pg_tally.so"))
+        .library(root.join("pg_tally/pg_tally.so"))
         .setting("shared_preload_libraries", "pg_tally")
         .setting("shared_buffers", "256MB")
         .fsync(true)

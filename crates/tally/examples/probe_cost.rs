@@ -29,10 +29,10 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
     let rounds: usize = std::env::args().nth(1).map_or(Ok(400), |text| text.parse())?;
-    let house = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let bench = build(&house.join("bench/probes"))?;
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let bench = build(&root.join("bench/probes"))?;
     let mut cluster = Cluster::builder()
-        .library(house.join("pg_tally/pg_tally.so"))
+        .library(root.join("pg_tally/pg_tally.so"))
         .setting("shared_preload_libraries", "pg_tally")
         .create()?;
     let segment = bench::segment(&mut cluster)?;

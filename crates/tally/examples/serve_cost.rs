@@ -35,9 +35,9 @@ fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let sessions: u32 = args.next().map_or(Ok(200), |text| text.parse())?;
     let rounds: u32 = args.next().map_or(Ok(12), |text| text.parse())?;
-    let house = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut cluster = Cluster::builder()
-        .library(house.join("pg_tally/pg_tally.so"))
+        .library(root.join("pg_tally/pg_tally.so"))
         .setting("shared_preload_libraries", "pg_tally")
         .setting("max_connections", &(sessions + 20).to_string())
         .create()?;
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     let load = cluster.pgbench().clients(sessions).rate(f64::from(sessions) / 1.5).duration(length);
     let mut load = load.spawn()?;
     std::thread::sleep(4 * SECOND);
-    let serving = Serving::start(&house.join("target/release/tally"), &segment)?;
+    let serving = Serving::start(&root.join("target/release/tally"), &segment)?;
     // So that there is something on the page.
     std::thread::sleep(4 * SECOND);
     let mut shares = vec![Vec::new(); ARMS.len()];

@@ -111,10 +111,10 @@ fn main() -> Result<()> {
 
 /// A server with the one or the other, its tables filled.
 fn server(side: Side, workload: &Workload) -> Result<(Cluster, PathBuf)> {
-    let house = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let planning = if workload.planning { "on" } else { "off" };
     let mut builder = Cluster::builder()
-        .library(house.join("pg_tally/pg_tally.so"))
+        .library(root.join("pg_tally/pg_tally.so"))
         .setting("shared_buffers", "256MB")
         .setting("compute_query_id", "on")
         .fsync(true);
@@ -125,7 +125,7 @@ fn server(side: Side, workload: &Workload) -> Result<(Cluster, PathBuf)> {
             ("pg_tally.max_statements", workload.room),
         ]),
         Side::Theirs => {
-            builder.library(house.join("bench/peers/statements/statement_peer.so")).settings([
+            builder.library(root.join("bench/peers/statements/statement_peer.so")).settings([
                 ("shared_preload_libraries", "pg_tally, pg_stat_statements, statement_peer"),
                 ("pg_tally.statements", "none"),
                 ("pg_stat_statements.track_planning", planning),

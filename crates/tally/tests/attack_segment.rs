@@ -3,7 +3,7 @@
 //!
 //! PGTALLY_ATTACK_ROUNDS says how often random bytes are written (20).
 
-mod house;
+mod support;
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -32,8 +32,8 @@ fn rounds(otherwise: u32) -> u32 {
 
 /// Small books, so that random bytes hit what is in use.
 fn server() -> Cluster {
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("restart_after_crash", "on")
             .setting("autovacuum_naptime", "1s")
@@ -42,7 +42,7 @@ fn server() -> Cluster {
             .setting("pg_tally.max_relations", "50"),
     );
     cluster.pgbench_init(1).unwrap();
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     cluster
 }
 
@@ -56,7 +56,7 @@ struct Victim {
 
 impl Victim {
     fn new(cluster: Cluster) -> Self {
-        let path = house::segment(&cluster);
+        let path = support::segment(&cluster);
         let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         Self { postmaster: cluster.postmaster_pid().unwrap(), path, file, cluster }
     }
@@ -82,7 +82,7 @@ impl Victim {
 
     /// The first process is the one that it was, and takes sessions; `what` has happened.
     fn survives(&self, what: &str) {
-        house::eventually(&format!("sessions are taken after {what}"), || {
+        support::eventually(&format!("sessions are taken after {what}"), || {
             assert!(scratch::alive(self.postmaster), "the postmaster died of {what}");
             self.cluster.connect().is_ok_and(|mut client| client.simple_query("select 1").is_ok())
         });
@@ -140,7 +140,7 @@ fn a_file_that_is_removed_ends_no_process() {
         .find(|process| process.title.contains("checkpointer"))
         .unwrap();
     victim.cluster.kill9(checkpointer.pid).unwrap();
-    house::eventually("the server has restarted", || victim.crashes() == 1);
+    support::eventually("the server has restarted", || victim.crashes() == 1);
     victim.survives("a crash without a segment");
     let mut segment = Segment::open(&victim.path).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
@@ -256,7 +256,7 @@ fn random_bytes_over_a_live_segment_never_end_the_first_process() {
         }
         if random.random_bool(0.3) {
             let level = ["off", "waits", "locks"][random.random_range(0..3)];
-            let _ = house::tally().args(["level", level]).arg(&victim.path).output();
+            let _ = support::tally().args(["level", level]).arg(&victim.path).output();
         }
         let look = LOOKS[random.random_range(0..LOOKS.len())];
         if let Ok(mut client) = victim.cluster.connect() {
@@ -318,13 +318,13 @@ fn a_stopped_holder_of_the_fold_lock_delays_nobody() {
     victim.put(MERGE_LOCK, &holder.id().to_ne_bytes());
     let postmaster = i32::try_from(victim.postmaster).unwrap();
     let trace =
-        house::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);
+        support::strace::Strace::start("clock_nanosleep,nanosleep,sched_yield", &[postmaster]);
     let mut sessions = 0;
     while sessions < 40 {
         drop(victim.cluster.connect().unwrap());
         sessions += 1;
     }
-    let calls = trace.map(house::strace::Strace::stop);
+    let calls = trace.map(support::strace::Strace::stop);
     holder.kill().unwrap();
     holder.wait().unwrap();
     if let Some(calls) = calls {
@@ -332,7 +332,7 @@ fn a_stopped_holder_of_the_fold_lock_delays_nobody() {
     }
     // Now that it is gone the next session folds all of them.
     drop(victim.cluster.connect().unwrap());
-    house::eventually("what was left is folded", || {
+    support::eventually("what was left is folded", || {
         drop(victim.cluster.connect().unwrap());
         let segment = Segment::open(&victim.path).unwrap();
         segment.population().unwrap() < 12

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Bad input: 2 for a wrong command line, 1 for what fails; the thing and the remedy named.
 
-mod house;
+mod support;
 
 use std::io::Write;
 
-use house::{complaint, output, shared, tally};
+use support::{complaint, output, shared, tally};
 
 #[test]
 fn a_wrong_command_line_ends_with_2() {

@@ -3,21 +3,21 @@
 //! did before, during and after. Against the server's log and views, and each transaction in pgbench's.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use house::{create_views, eventually};
 use postgres::Client;
 use scratch::{Builder, Cluster, Load};
 use serde_json::Value;
+use support::{create_views, eventually};
 
 const CLIENTS: u32 = 4;
 
 fn builder() -> Builder {
-    house::plain().settings([
+    support::plain().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("log_checkpoints", "on"),
         ("autovacuum", "off"),
@@ -28,7 +28,7 @@ fn builder() -> Builder {
 
 /// With the views, and a table in a tablespace of its own.
 fn start(builder: Builder) -> (Cluster, Client) {
-    let cluster = house::start(builder);
+    let cluster = support::start(builder);
     create_views(&cluster);
     let space = cluster.dir().join("elsewhere");
     std::fs::create_dir(&space).unwrap();
@@ -279,9 +279,9 @@ fn what_was_not_seen_whole_is_not_told_of_the_clients() {
     let whole = told.last().unwrap();
     assert!(number(whole, "before_commands") >= 0.0 && number(whole, "after_commands") >= 1.0);
     // A session that works while the level is off is missed.
-    let segment = house::segment(&cluster);
+    let segment = support::segment(&cluster);
     for level in ["off", "waits"] {
-        house::output(house::tally().args(["level", level]).arg(&segment));
+        support::output(support::tally().args(["level", level]).arg(&segment));
         other.batch_execute("select pg_sleep(0.01)").unwrap();
     }
     client.batch_execute("insert into t select 1; checkpoint").unwrap();
@@ -313,10 +313,10 @@ fn one_that_fails_is_told_and_is_not_under_way_any_more() {
                   text like 'checkpoint failed: reason=request total=%'";
     eventually("it is told", || client.query_one(failed, &[]).unwrap().get::<_, i64>(0) == 1);
     assert_eq!(ended(&mut client), count);
-    let segment = house::segment(&cluster);
-    let mut top = house::tally();
+    let segment = support::segment(&cluster);
+    let mut top = support::tally();
     top.args(["top", "--once", "--json", "--interval", "0.2", "--no-witness"]).arg(&segment);
-    let interval: Value = serde_json::from_str(&house::output(&mut top)).unwrap();
+    let interval: Value = serde_json::from_str(&support::output(&mut top)).unwrap();
     assert_eq!(interval["io"]["checkpoint_running"], Value::Null);
     std::fs::rename(&aside, &folder).unwrap();
     client.batch_execute("checkpoint").unwrap();

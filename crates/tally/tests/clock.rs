@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally clock`: text, JSON, its exit status, and what it says where something is missing.
 
-mod house;
+mod support;
 
-use house::{complaint, tally};
 use serde_json::Value;
+use support::{complaint, tally};
 
 fn json(args: &[&str]) -> Value {
     let command = &mut tally();

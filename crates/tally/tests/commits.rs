@@ -4,13 +4,13 @@
 //!
 //! PGTALLY_COMMITS_SECONDS sets how long each run takes.
 
-mod house;
+mod support;
 
 use std::time::Duration;
 
-use house::{create_views, eventually};
 use postgres::Client;
 use scratch::{Cluster, Load};
+use support::{create_views, eventually};
 
 const CLIENTS: u32 = 32;
 
@@ -19,7 +19,7 @@ const DELAY: &str = "1500";
 
 /// A server whose commits reach the disk, with the command's views and a table to insert into.
 fn server() -> (Cluster, Client) {
-    let cluster = house::start(house::plain().fsync(true).settings([
+    let cluster = support::start(support::plain().fsync(true).settings([
         ("shared_preload_libraries", "pg_tally"),
         ("track_wal_io_timing", "on"),
         ("checkpoint_timeout", "1h"),
@@ -343,8 +343,8 @@ fn inserting_a_commits_wal_is_timed_while_the_level_is_locks_and_unknown_before(
     session.batch_execute("insert into t values (1)").unwrap();
     let (insertions, seconds, ..) = read();
     assert_eq!((insertions, seconds), (None, None));
-    let segment = house::segment(&cluster);
-    house::output(house::tally().args(["level", "locks"]).arg(&segment));
+    let segment = support::segment(&cluster);
+    support::output(support::tally().args(["level", "locks"]).arg(&segment));
     session.batch_execute("select pg_sleep(0.001)").unwrap();
     let (_, _, held_before, held_seconds_before, commits) = read();
     const TIMES: i64 = 50;

@@ -4,7 +4,7 @@
 //!
 //! 20 seconds by default; PGTALLY_CONSERVATION_SECONDS sets another length.
 
-mod house;
+mod support;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -179,8 +179,8 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
     let length = std::env::var("PGTALLY_CONSERVATION_SECONDS")
         .map_or(20, |text| text.parse::<u64>().unwrap())
         .max(16);
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("max_connections", "60")
             .setting("log_min_messages", "fatal"),
@@ -188,7 +188,7 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
     cluster.pgbench_init(4).unwrap();
     let (stop, connections, waiter) =
         (AtomicBool::new(false), AtomicU64::new(0), AtomicI32::new(0));
-    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let load = cluster.pgbench().load(Load::TpcB).clients(16).jobs(2);
     let mut pgbench = load.duration(Duration::from_secs(length + 60)).spawn().unwrap();
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally cost` on live servers.
 
-mod house;
+mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use house::{complaint, output, plain, segment, shared, start, tally};
 use postgres::NoTls;
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
 use segment::{set_level, Level, LevelEnd, LevelSetting, LevelSwitch, Segment};
+use support::{complaint, output, plain, segment, shared, start, tally};
 
 fn level(cluster: &Cluster) -> Level {
     Segment::open(&segment(cluster)).unwrap().level().unwrap()
@@ -37,7 +37,7 @@ fn under_load<T>(cluster: &Cluster, what: impl FnOnce() -> T) -> T {
             });
         }
         let _stop = Stop(&stop);
-        house::eventually("the load is there", || cluster.backend_pids().unwrap().len() == 2);
+        support::eventually("the load is there", || cluster.backend_pids().unwrap().len() == 2);
         what()
     })
 }
@@ -242,7 +242,7 @@ fn statements_go_on_afterwards_even_if_a_run_before_was_killed() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        house::eventually("statements are paused", || switch.statements_paused());
+        support::eventually("statements are paused", || switch.statements_paused());
         assert_eq!(switch.level(), Level::Waits);
         child.kill().unwrap();
         child.wait().unwrap();

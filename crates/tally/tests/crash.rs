@@ -4,7 +4,7 @@
 //!
 //! 10 kills by default; PGTALLY_KILLS sets another number.
 
-mod house;
+mod support;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -75,7 +75,7 @@ impl Look {
 
 /// Wait until sessions are taken again.
 fn recovered(cluster: &Cluster) {
-    house::eventually("the server takes sessions", || {
+    support::eventually("the server takes sessions", || {
         cluster.connect().is_ok_and(|mut client| client.simple_query("select 1").is_ok())
     });
 }
@@ -87,13 +87,13 @@ fn killed_processes_cost_neither_totals_nor_slots_nor_the_server() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut cluster = house::start(
-        house::plain()
+    let mut cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("max_connections", "30"),
     );
     cluster.pgbench_init(2).unwrap();
-    let path = house::segment(&cluster);
+    let path = support::segment(&cluster);
     let mut before = Look::at(&path);
     let (mut of_postmaster, mut survived) = (0, 0);
     for kill in 0..kills {
@@ -111,13 +111,13 @@ fn killed_processes_cost_neither_totals_nor_slots_nor_the_server() {
             let victim = &processes[rng.random_range(0..processes.len())];
             cluster.kill9(victim.pid).unwrap();
             // The server drops all sessions and begins anew.
-            house::eventually("the load has lost its server", || !load.running());
+            support::eventually("the load has lost its server", || !load.running());
         }
         recovered(&cluster);
         let after = Look::at(&path);
         after.follows(&under_load, kill);
         survived += u32::from(after.file == under_load.file);
-        house::eventually("no more slots are claimed than there are processes", || {
+        support::eventually("no more slots are claimed than there are processes", || {
             Look::at(&path).claimed as usize <= cluster.processes().len() + 1
         });
         before = Look::at(&path);

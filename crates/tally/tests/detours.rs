@@ -3,14 +3,14 @@
 //! refuses a while, a wait began before it was looked at, thousands of functions are probed in
 //! one session.
 
-mod house;
+mod support;
 
 use std::path::{Path, PathBuf};
 
-use house::eventually;
 use postgres::Client;
 use scratch::Cluster;
 use segment::{set_level, EventKind, Level, ProbeState, Segment, Snapshot};
+use support::eventually;
 
 fn pid(client: &mut Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
@@ -58,7 +58,7 @@ fn waits_for_a_command(path: &Path, pid: i32) -> bool {
 
 /// Level `locks` is asked for while this session cannot open a file, and then it can.
 fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
-    let path = house::segment(cluster);
+    let path = support::segment(cluster);
     let mut client = cluster.connect().unwrap();
     let pid = pid(&mut client);
     let locks = || counted(&path, pid, |name| name.starts_with("lwlock::"));
@@ -109,25 +109,25 @@ fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
 
 #[test]
 fn a_passing_lack_of_descriptors_delays_level_locks_and_no_more() {
-    locks_are_counted_once_files_can_be_opened(&house::shared());
+    locks_are_counted_once_files_can_be_opened(&support::shared());
 }
 
 /// Here the session makes its own stubs, which takes a descriptor too.
 #[test]
 fn a_passing_lack_of_descriptors_delays_level_locks_of_a_session_alone() {
-    locks_are_counted_once_files_can_be_opened(&house::sessions());
+    locks_are_counted_once_files_can_be_opened(&support::sessions());
 }
 
 #[test]
 fn a_wait_that_began_before_level_locks_is_told_of_with_no_made_up_time() {
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("deadlock_timeout", "2s")
             .setting("autovacuum", "off"),
     );
     cluster.psql("create table t (n int)").unwrap();
-    let path = house::segment(&cluster);
+    let path = support::segment(&cluster);
     let (mut holder, mut waiter) = (cluster.connect().unwrap(), cluster.connect().unwrap());
     let waiting = pid(&mut waiter);
     holder.batch_execute("begin; lock table t").unwrap();
@@ -169,9 +169,9 @@ fn installed(path: &Path) -> usize {
 
 /// A server with the views, its segment and a session.
 fn with_views() -> (Cluster, PathBuf, Client) {
-    let cluster = house::shared();
-    house::create_views(&cluster);
-    let (path, client) = (house::segment(&cluster), cluster.connect().unwrap());
+    let cluster = support::shared();
+    support::create_views(&cluster);
+    let (path, client) = (support::segment(&cluster), cluster.connect().unwrap());
     (cluster, path, client)
 }
 

@@ -2,16 +2,16 @@
 //! `tally diff`: on recordings of which all is known, and of a server with little memory and one
 //! with much.
 
-mod house;
+mod support;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use house::made::{Made, Sum, MIDNIGHT};
-use house::{complaint, output, tally};
 use recording::FrameRow;
 use scratch::{Cluster, Load};
 use serde_json::Value;
+use support::made::{Made, Sum, MIDNIGHT};
+use support::{complaint, output, tally};
 use tempfile::TempDir;
 
 struct Folder(TempDir);
@@ -147,7 +147,7 @@ fn statements_are_known_by_their_texts() {
     };
     assert_eq!(verdict("select $1"), "noise");
     assert_eq!(verdict("delete from t"), "new");
-    assert_eq!(verdict("update t set x = $1"), "gone");
+    assert_eq!(verdict("update t set x = $1"), "absent");
     assert!(findings(&diff).contains("Statements that ran in A only: 1; in B only: 1."));
 }
 
@@ -340,7 +340,7 @@ fn the_page_holds_all_of_it_and_runs_nothing_of_it() {
 /// A server with so much memory, loaded with a table of 100 MB of which each row was read once.
 fn server(buffers: &str) -> Cluster {
     let settings = [("shared_preload_libraries", "pg_tally"), ("shared_buffers", buffers)];
-    let cluster = house::start(house::plain().settings(settings));
+    let cluster = support::start(support::plain().settings(settings));
     cluster.pgbench_init(8).unwrap();
     // By the index: a scan of the table would not keep it.
     let read = "set enable_seqscan = off; select sum(abalance) from pgbench_accounts where aid > 0";
@@ -358,7 +358,7 @@ fn record(cluster: &Cluster, seconds: u64, to: &Path) {
     let load = cluster.pgbench().load(Load::Script(READS.to_string())).clients(2);
     let load = load.duration(Duration::from_secs(seconds + 2)).spawn().unwrap();
     let mut command = tally();
-    command.arg("record").arg(house::segment(cluster)).arg("-o").arg(to);
+    command.arg("record").arg(support::segment(cluster)).arg("-o").arg(to);
     let interval = seconds * 1000 / 40;
     command.args(["--duration", &format!("{seconds}s"), "--interval", &format!("{interval}ms")]);
     command.args(["--detail", &format!("{}ms", 2 * interval)]);
@@ -376,7 +376,7 @@ fn memory_explains_the_difference_of_two_servers() {
         let all = rows(diff, "accounts").iter();
         all.clone().find(|row| row["activity"] == "IO:DataFileRead").unwrap().clone()
     };
-    let is_less = |row: &Value| ["less", "gone"].contains(&row["verdict"].as_str().unwrap());
+    let is_less = |row: &Value| ["less", "absent"].contains(&row["verdict"].as_str().unwrap());
     let pair = |pair: usize| {
         let names = ["little", "much"].map(|name| format!("{name}{pair}"));
         for (server, name) in servers.iter().zip(&names) {
@@ -408,7 +408,7 @@ fn memory_explains_the_difference_of_two_servers() {
     let file = rows(&diff, "files").iter().find(|row| {
         row["file"] == "main" && row["operation"] == "read" && row["process"] == "client backend"
     });
-    assert!(["less", "gone"].contains(&file.unwrap()["verdict"].as_str().unwrap()));
+    assert!(["less", "absent"].contains(&file.unwrap()["verdict"].as_str().unwrap()));
     assert_eq!(rows(&diff, "statements")[0]["toplevel"], true);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally enable` and `tally disable` on live servers.
 
-mod house;
+mod support;
 
-use house::{complaint, eventually, output, plain, segment, shared, start, tally};
+use support::{complaint, eventually, output, plain, segment, shared, start, tally};
 
 fn lists(cluster: &scratch::Cluster) -> (String, String) {
     let show = |name: &str| cluster.psql(&format!("show {name}")).unwrap();

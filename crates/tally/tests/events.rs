@@ -2,9 +2,9 @@
 //! `tally events`: on segments written by the layout, and on live servers.
 #![allow(missing_docs)]
 
-mod house;
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
+mod support;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,6 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{channel, Receiver};
 use std::time::{Duration, Instant};
 
-use house::eventually;
 use maker::{Maker, Shape, Who, ACCOUNT, EVENTS};
 use postgres::Client;
 use rustix::process::{kill_process, Pid, Signal};
@@ -20,6 +19,7 @@ use scratch::{Cluster, StopMode};
 use segment::clock::{monotonic_ns, realtime_ns};
 use segment::layout::{event, header};
 use serde_json::Value;
+use support::eventually;
 use tempfile::TempDir;
 
 const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 32 };
@@ -357,8 +357,8 @@ fn event_at(maker: &Maker) -> u64 {
 
 /// A server on which a wait for a lock is told after some ten milliseconds.
 fn quick_to_tell() -> Cluster {
-    house::start(
-        house::plain()
+    support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.level", "locks")
             .setting("pg_tally.block_threshold", "10ms")
@@ -386,7 +386,7 @@ fn wait_in_vain(cluster: &Cluster, times: u32) -> (i32, i32) {
 #[test]
 fn the_waits_of_a_live_server_are_told_and_followed_over_its_restart() {
     let mut cluster = quick_to_tell();
-    let path = house::segment(&cluster);
+    let path = support::segment(&cluster);
     let follower = Follower::start(&["--json", "--kind", "blocked"], &path);
     let (holder, waiter) = wait_in_vain(&cluster, 1);
     let row = follower.row();
@@ -437,12 +437,12 @@ fn the_waits_of_a_live_server_are_told_and_followed_over_its_restart() {
 
 #[test]
 fn slow_waits_and_checkpoints_of_a_live_server_are_told() {
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.slow_threshold", "30ms"),
     );
-    let path = house::segment(&cluster);
+    let path = support::segment(&cluster);
     let slow = Follower::start(&["--json", "--kind", "slow"], &path);
     let (_, waiter) = wait_in_vain(&cluster, 1);
     eventually("the wait is told", || {

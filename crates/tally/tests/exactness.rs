@@ -5,17 +5,17 @@
 //! The witness is bpftrace on the kernel's tracepoints and on libc's sem_wait; it needs root.
 //! Where it is not to be had the test says so and passes.
 
-mod house;
+mod support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use house::readings::{differences, Counts as CountsOf, OfProcess, Readings};
-use house::witness::Witness;
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use segment::Segment;
+use support::readings::{differences, Counts as CountsOf, OfProcess, Readings};
+use support::witness::Witness;
 
 const SESSIONS: usize = 8;
 /// Transactions of each session: seven messages each, so seven waits for the client.
@@ -70,8 +70,8 @@ fn libc_of(pid: u32) -> String {
 #[test]
 fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
     // Few buffers, so that pages are read and evicted; commits that reach the disk.
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .fsync(true)
             .setting("shared_preload_libraries", "pg_tally")
             .setting("shared_buffers", "2MB")
@@ -79,7 +79,7 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
     );
     cluster.pgbench_init(2).unwrap();
     let libc = libc_of(cluster.postmaster_pid().unwrap());
-    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let (connected, go, done) =
         (Barrier::new(SESSIONS + 1), Barrier::new(SESSIONS + 1), Barrier::new(SESSIONS + 1));
     let finished = Barrier::new(SESSIONS + 1);

@@ -2,13 +2,13 @@
 //! CREATE EXTENSION, `tally enable --database` and `tally disable` on servers in which an ordinary
 //! role has prepared something, and what they leave behind.
 
-mod house;
+mod support;
 
 use std::collections::BTreeSet;
 
-use house::installation::Installation;
-use house::{complaint, output, start, tally};
 use scratch::Cluster;
+use support::installation::Installation;
+use support::{complaint, output, start, tally};
 
 /// Turns whoever calls it, if he may, into somebody who makes mallory a superuser.
 const ATTACK: &str = "language plpgsql as $$ begin \
@@ -174,7 +174,7 @@ fn nothing_stays_behind_in_the_catalogs_or_the_data_directory() {
     }
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert_eq!(files(&cluster), files_before);
-    assert!(!house::segment(&cluster).exists());
+    assert!(!support::segment(&cluster).exists());
     cluster.start().unwrap();
     assert_eq!(databases.map(|database| catalogs(&cluster, database)), before);
     let said = output(tally().args(["disable", &target]));

@@ -2,18 +2,18 @@
 //! Files that are out of the ordinary: unlinked while open, a thousand tablespaces, more relations than
 //! there is room for, a tablespace in memory that is full, a session that has loaded the library late.
 
-mod house;
+mod support;
 
 use std::path::Path;
 use std::process::Command;
 
-use house::slow_disk::elsewhere;
-use house::{create_views, eventually};
 use postgres::Client;
 use scratch::{Builder, Cluster};
+use support::slow_disk::elsewhere;
+use support::{create_views, eventually};
 
 fn server() -> Builder {
-    house::plain().fsync(true).settings([
+    support::plain().fsync(true).settings([
         ("shared_preload_libraries", "pg_tally"),
         ("shared_buffers", "1MB"),
         ("allow_in_place_tablespaces", "on"),
@@ -23,7 +23,7 @@ fn server() -> Builder {
 }
 
 fn with_views(builder: Builder) -> (Cluster, Client) {
-    let cluster = house::start(builder);
+    let cluster = support::start(builder);
     create_views(&cluster);
     let client = cluster.connect().unwrap();
     (cluster, client)
@@ -118,7 +118,7 @@ fn a_thousand_tablespaces_and_more_relations_than_there_is_room_for_are_counted_
     assert_eq!(number(&mut client, both), 0);
     let spaces = "select count(distinct tablespace) from tally.relations";
     assert!(number(&mut client, spaces) > 150);
-    let text = house::output(house::tally().arg("status").arg(house::segment(&_cluster)));
+    let text = support::output(support::tally().arg("status").arg(support::segment(&_cluster)));
     assert!(text.contains("in a table of 300, "), "{text}");
 }
 
@@ -152,14 +152,14 @@ fn a_file_unlinked_while_it_is_open_is_counted_and_its_name_makes_room_for_the_n
 
 #[test]
 fn files_opened_before_the_library_was_loaded_are_known_by_the_servers_names() {
-    let builder = house::plain().fsync(true).settings([
+    let builder = support::plain().fsync(true).settings([
         ("session_preload_libraries", "pg_tally"),
         ("pg_tally.slow_threshold", "0"),
         ("wal_level", "minimal"),
         ("wal_skip_threshold", "0"),
         ("max_wal_senders", "0"),
     ]);
-    let cluster = house::start(builder);
+    let cluster = support::start(builder);
     let space = cluster.dir().join("far away");
     std::fs::create_dir(&space).unwrap();
     cluster.os_user().chown(&space).unwrap();
@@ -168,7 +168,7 @@ fn files_opened_before_the_library_was_loaded_are_known_by_the_servers_names() {
     cluster.psql("create database there tablespace far").unwrap();
     let mut config = cluster.config();
     let mut client = config.dbname("there").connect(postgres::NoTls).unwrap();
-    house::create_views_in(&mut client);
+    support::create_views_in(&mut client);
     drop(client);
     // The catalogs of this database were opened by this session before it loaded the library.
     let mut client = config.dbname("there").connect(postgres::NoTls).unwrap();
@@ -213,7 +213,7 @@ fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does
         return;
     }
     let mut cluster = server().create().unwrap();
-    let segment = house::segment(&cluster);
+    let segment = support::segment(&cluster);
     cluster.also_remove(&segment);
     let space = cluster.dir().join("memory");
     std::fs::create_dir(&space).unwrap();
@@ -269,8 +269,8 @@ fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does
         client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
     assert_eq!(number(&mut client, "select count(*) from m"), 1);
-    let text = house::output(
-        house::tally().args(["top", "--once", "--view", "io", "--interval", "0.5"]).arg(&segment),
+    let text = support::output(
+        support::tally().args(["top", "--once", "--view", "io", "--interval", "0.5"]).arg(&segment),
     );
     assert!(text.contains("Relations, busiest first") || text.contains("Files"), "{text}");
     drop(client);

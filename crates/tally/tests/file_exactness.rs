@@ -6,17 +6,17 @@
 //! for, and what it did there, is found out from strace's files alone. Where strace may not trace the
 //! test says so and passes.
 
-mod house;
+mod support;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use house::gate::{self, Gate};
-use house::places::Places;
-use house::readings::{differences, get, Counts, OfProcess, Readings};
-use house::storage;
-use house::strace::{Call, Strace};
 use segment::{RelationRow, Relations, Segment};
+use support::gate::{self, Gate};
+use support::places::Places;
+use support::readings::{differences, get, Counts, OfProcess, Readings};
+use support::storage;
+use support::strace::{Call, Strace};
 
 const SESSIONS: u32 = 4;
 const CALLS: &str = "pread64,pwrite64,preadv,pwritev,preadv2,pwritev2,read,write,readv,writev,fsync,fdatasync,\
@@ -415,11 +415,11 @@ fn same_relations(ours: &OfRelation, theirs: &OfRelation) {
 fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
     let least: u64 =
         std::env::var("PGTALLY_OPERATIONS").map_or(20_000, |text| text.parse().expect("a number"));
-    let cluster = house::start(storage::server());
+    let cluster = support::start(storage::server());
     let space = storage::fill(&cluster);
     let places = Places::of(&cluster, space);
-    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
-    let of_all = Segment::open(&house::segment(&cluster)).unwrap();
+    let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
+    let of_all = Segment::open(&support::segment(&cluster)).unwrap();
     let mut relations = Vec::new();
     let mut gate = Gate::new(&cluster);
     let mut churner = cluster.connect().unwrap();
@@ -455,7 +455,7 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
             gate.close();
             sessions = gate.assembled(SESSIONS as usize);
             let mut last = Counts::new();
-            house::eventually("nobody writes any more", || {
+            support::eventually("nobody writes any more", || {
                 std::thread::sleep(std::time::Duration::from_millis(700));
                 let now = counted();
                 std::mem::replace(&mut last, now.clone()) == now

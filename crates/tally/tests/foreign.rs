@@ -3,7 +3,7 @@
 //! or written, and nobody is connected to because they say so. These tests change the owner of files,
 //! so they need root, as whom `make test` runs in a container; else they have nothing to do.
 
-mod house;
+mod support;
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{chown, symlink, FileExt, MetadataExt};
@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use house::{complaint, plain, segment, start, tally};
 use scratch::Cluster;
 use segment::layout::header;
+use support::{complaint, plain, segment, start, tally};
 
 const NOBODY: u32 = 65_534;
 const SECRET: &str = "root's own password";
@@ -39,7 +39,7 @@ fn two() -> Option<(Cluster, Cluster)> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    let small = house::plain().setting("shared_preload_libraries", "pg_tally");
+    let small = support::plain().setting("shared_preload_libraries", "pg_tally");
     Some((start(small.setting("pg_tally.max_slots", "64")), start(plain())))
 }
 
@@ -162,7 +162,7 @@ fn a_file_of_another_user_is_neither_shown_nor_written() {
     }
     assert!(planted.head() == before, "it has been written");
     // It is listed as what it is.
-    let list = house::output(tally().args(["ls"]));
+    let list = support::output(tally().args(["ls"]));
     let line = list.lines().find(|line| line.contains(&planted.0.display().to_string())).unwrap();
     assert!(line.contains("foreign, so not read: it belongs to user nobody"), "{line}");
 }
@@ -200,7 +200,7 @@ fn nobody_is_connected_to_because_a_foreign_file_says_so() {
         complaint(&mut command, 1);
         assert_eq!(listening.heard(), "", "{verb:?}");
     }
-    house::output(tally().env("PGPASSWORD", SECRET).arg("ls"));
+    support::output(tally().env("PGPASSWORD", SECRET).arg("ls"));
     assert_eq!(listening.heard(), "");
 }
 
@@ -218,7 +218,7 @@ fn a_password_goes_only_to_a_server_that_was_named() {
         let mut command = tally();
         command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
         command.args(["record", "--duration", "2s", "-o", folder.path().to_str().unwrap(), target]);
-        house::output(&mut command);
+        support::output(&mut command);
         let mut command = tally();
         command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
         complaint(command.args(["functions", "--list", "*", target]), 1)
@@ -254,15 +254,15 @@ fn a_socket_of_another_user_is_not_connected_to() {
 
 #[test]
 fn a_servers_own_segment_is_read_and_set_by_root_by_its_user_and_by_every_name() {
-    let cluster = house::shared();
+    let cluster = support::shared();
     let link = tempfile::tempdir().unwrap();
     let link = link.path().join("data");
     symlink(cluster.data_dir(), &link).unwrap();
     let path = segment(&cluster);
     for target in [cluster.data_dir(), &path, &link] {
-        house::output(tally().args(["level", "locks"]).arg(target));
-        assert_eq!(house::output(tally().arg("level").arg(target)), "locks\n");
+        support::output(tally().args(["level", "locks"]).arg(target));
+        assert_eq!(support::output(tally().arg("level").arg(target)), "locks\n");
     }
     let by_connection = cluster.connection_string();
-    assert_eq!(house::output(tally().args(["level", &by_connection])), "locks\n");
+    assert_eq!(support::output(tally().args(["level", &by_connection])), "locks\n");
 }

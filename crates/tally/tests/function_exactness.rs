@@ -5,14 +5,14 @@
 //! 100,000 calls by default; PGTALLY_EVENTS sets another number. The witness needs root;
 //! where it is not to be had the test says so and passes.
 
-mod house;
+mod support;
 
 use std::collections::BTreeMap;
 
-use house::gate::{self, Gate};
-use house::readings::{differences, get, Counts as CountsOf, Readings};
-use house::witness::Witness;
 use segment::{ProbeState, Segment};
+use support::gate::{self, Gate};
+use support::readings::{differences, get, Counts as CountsOf, Readings};
+use support::witness::Witness;
 
 const SESSIONS: u32 = 8;
 
@@ -61,8 +61,8 @@ fn ours(segment: &mut Segment) -> Counts {
 fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
     let least: u64 =
         std::env::var("PGTALLY_EVENTS").map_or(100_000, |text| text.parse().expect("a number"));
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.functions", &FUNCTIONS.join(", "))
             .setting("deadlock_timeout", "10min")
@@ -70,7 +70,7 @@ fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
     );
     cluster.pgbench_init(2).unwrap();
     let postgres = cluster.binaries().program("postgres");
-    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let probes = segment.probes().unwrap();
     for name in FUNCTIONS {
         let probe = probes.iter().find(|probe| probe.name == format!("function {name}"));
@@ -139,7 +139,7 @@ fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
     // The witness has gone and taken its breakpoints along: ours goes on.
     gate.open();
     let ended = ours(&mut segment);
-    house::eventually("calls are counted after the witness has gone", || {
+    support::eventually("calls are counted after the witness has gone", || {
         let now = ours(&mut segment);
         let grown = |name: &&str| {
             pids[..SESSIONS as usize].iter().any(|&pid| {

@@ -5,14 +5,14 @@
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
 
-mod house;
+mod support;
 
 use std::time::Duration;
 
-use house::{complaint, eventually, output, tally};
 use maker::{Maker, Shape, Slot, Who, ACCOUNT, TIMER};
 use segment::clock::monotonic_ns;
 use serde_json::Value;
+use support::{complaint, eventually, output, tally};
 use tempfile::TempDir;
 
 fn made() -> (TempDir, Maker, Slot) {
@@ -110,7 +110,7 @@ fn without_functions_the_way_to_them_is_said() {
 
 #[test]
 fn a_live_server_says_what_can_be_timed_with_the_extension_created_or_not() {
-    let cluster = house::sessions();
+    let cluster = support::sessions();
     let target = cluster.connection_string();
     let list = |glob: &str| -> Value {
         let text = output(tally().args(["functions", "--json", "--list", glob, &target]));
@@ -120,7 +120,7 @@ fn a_live_server_says_what_can_be_timed_with_the_extension_created_or_not() {
     let all = before.as_array().unwrap();
     assert!(all.iter().any(|it| it["name"] == "SimpleLruReadPage" && it["probeable"] == true));
     assert!(all.iter().all(|it| it["bytes"].as_i64().unwrap() > 0), "{before}");
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     assert_eq!(list("SimpleLru*"), before);
     let text = output(tally().args(["functions", "--list", "XLogFlush", &target]));
     assert!(lines(&text)[1].starts_with("XLogFlush postgres "), "{text}");
@@ -130,7 +130,7 @@ fn a_live_server_says_what_can_be_timed_with_the_extension_created_or_not() {
 
 #[test]
 fn functions_of_a_live_server_are_set_timed_and_cleared() {
-    let cluster = house::shared();
+    let cluster = support::shared();
     let target = cluster.connection_string();
     let mut client = cluster.connect().unwrap();
     client.batch_execute("create table t (n int)").unwrap();
@@ -183,7 +183,7 @@ fn functions_of_a_live_server_are_set_timed_and_cleared() {
 
 #[test]
 fn only_a_superuser_sets_functions() {
-    let cluster = house::shared();
+    let cluster = support::shared();
     cluster.psql("create role poor login").unwrap();
     let target = cluster.connection_string().replace("user=postgres", "user=poor");
     let said = complaint(tally().args(["functions", "--set", "XLogFlush", &target]), 1);

@@ -2,7 +2,7 @@
 //! Little room, little right, foreign files in the way: the server serves all the same, and
 //! what is not counted is said.
 
-mod house;
+mod support;
 
 use std::fs;
 use std::os::unix::fs::{chown, FileExt, MetadataExt, PermissionsExt};
@@ -15,11 +15,11 @@ use segment::directory::StatKind;
 use segment::{Level, Overflows, Segment, Snapshot};
 
 fn shared() -> Builder {
-    house::plain().setting("shared_preload_libraries", "pg_tally")
+    support::plain().setting("shared_preload_libraries", "pg_tally")
 }
 
 fn open(cluster: &Cluster) -> Segment {
-    Segment::open(&house::segment(cluster)).unwrap()
+    Segment::open(&support::segment(cluster)).unwrap()
 }
 
 fn snapshot(cluster: &Cluster) -> Snapshot {
@@ -135,7 +135,7 @@ fn a_file_system_that_fills_up_costs_statistics_and_not_the_server() {
 
 #[test]
 fn sessions_beyond_the_slots_run_uninstrumented_and_are_counted() {
-    let cluster = house::start(shared().setting("pg_tally.max_slots", "10"));
+    let cluster = support::start(shared().setting("pg_tally.max_slots", "10"));
     let mut clients: Vec<Client> = (0..15).map(|_| cluster.connect().unwrap()).collect();
     for (n, client) in clients.iter_mut().enumerate() {
         let row = client.query_one("select $1::int", &[&(n as i32)]).unwrap();
@@ -146,7 +146,7 @@ fn sessions_beyond_the_slots_run_uninstrumented_and_are_counted() {
     assert!(refused >= 5, "{refused}");
     assert_conserved(&snapshot(&cluster));
     drop(clients);
-    house::eventually("slots are free again", || open(&cluster).population().unwrap() < 10);
+    support::eventually("slots are free again", || open(&cluster).population().unwrap() < 10);
     let mut client = cluster.connect().unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     assert!(snapshot(&cluster).books.iter().any(|book| book.pid == pid), "no slot for a new one");
@@ -154,7 +154,7 @@ fn sessions_beyond_the_slots_run_uninstrumented_and_are_counted() {
 
 #[test]
 fn names_beyond_the_directory_share_an_account_and_time_stays_conserved() {
-    let cluster = house::start(shared().setting("pg_tally.max_names", "64"));
+    let cluster = support::start(shared().setting("pg_tally.max_names", "64"));
     cluster.pgbench_init(1).unwrap();
     work(&cluster);
     // Each kind of statement, in both protocols, to meet many names.
@@ -174,7 +174,7 @@ fn names_beyond_the_directory_share_an_account_and_time_stays_conserved() {
 
 #[test]
 fn statistics_beyond_a_book_share_an_account_and_time_stays_conserved() {
-    let cluster = house::start(shared().setting("pg_tally.max_statistics", "16"));
+    let cluster = support::start(shared().setting("pg_tally.max_statistics", "16"));
     cluster.pgbench_init(1).unwrap();
     work(&cluster);
     let mut client = cluster.connect().unwrap();
@@ -196,7 +196,7 @@ const EVERYTHING: &str =
 
 /// What has no room is looked for once, not each time: the server counts how often it was in vain.
 fn assert_not_looked_for_again(setting: (&str, &str), vain: fn(&Cluster) -> u64) {
-    let cluster = house::start(shared().settings([
+    let cluster = support::start(shared().settings([
         setting,
         ("pg_tally.functions", "hash_search,heap_insert,XLogInsert"),
         ("pg_tally.level", "locks"),
@@ -221,9 +221,9 @@ fn assert_not_looked_for_again(setting: (&str, &str), vain: fn(&Cluster) -> u64)
     assert!(before > 0, "{setting:?}");
     // Of 1,200 statements: now and then something is met for the first time.
     assert!(after - before < 30, "{setting:?}: looked for again and again");
-    let mut top = house::tally();
+    let mut top = support::tally();
     top.args(["top", "--once", "--json", "--no-witness", "--interval", "0.2"]);
-    let interval = house::output(top.arg(house::segment(&cluster)));
+    let interval = support::output(top.arg(support::segment(&cluster)));
     let interval: serde_json::Value = serde_json::from_str(&interval).unwrap();
     assert_eq!(interval["exact"], false, "though nothing was looked for: it is not all there");
     let snapshot = snapshot(&cluster);
@@ -249,7 +249,7 @@ fn a_statistic_that_finds_no_room_in_a_book_is_looked_for_once() {
 #[test]
 fn a_function_for_which_there_is_half_the_room_is_not_timed() {
     for most in ["60", "61"] {
-        let cluster = house::start(shared().setting("pg_tally.max_statistics", most));
+        let cluster = support::start(shared().setting("pg_tally.max_statistics", most));
         let mut client = cluster.connect().unwrap();
         client.batch_execute("create table t (n int)").unwrap();
         client
@@ -310,7 +310,7 @@ fn what_found_no_memory_is_looked_for_once_more_when_the_level_changes() {
 
 #[test]
 fn two_servers_on_one_machine_keep_two_segments() {
-    let (one, other) = (house::start(shared()), house::start(shared()));
+    let (one, other) = (support::start(shared()), support::start(shared()));
     for cluster in [&one, &other] {
         let header = open(cluster).header().clone();
         assert_eq!(Path::new(&header.host), cluster.data_dir());
@@ -328,19 +328,19 @@ fn two_servers_on_one_machine_keep_two_segments() {
 #[test]
 fn a_segment_is_as_open_as_the_data_directory() {
     let mode = |cluster: &Cluster| {
-        let meta = fs::metadata(house::segment(cluster)).unwrap();
+        let meta = fs::metadata(support::segment(cluster)).unwrap();
         let data = fs::metadata(cluster.data_dir()).unwrap();
         assert_eq!((meta.uid(), meta.gid()), (data.uid(), data.gid()));
         meta.permissions().mode() & 0o7777
     };
-    assert_eq!(mode(&house::start(shared())), 0o600);
-    assert_eq!(mode(&house::start(shared().group_access(true))), 0o640);
+    assert_eq!(mode(&support::start(shared())), 0o600);
+    assert_eq!(mode(&support::start(shared().group_access(true))), 0o640);
 }
 
 #[test]
 fn a_role_without_rights_sees_of_others_what_pg_stat_activity_shows() {
-    let cluster = house::shared();
-    house::create_views(&cluster);
+    let cluster = support::shared();
+    support::create_views(&cluster);
     cluster.psql("create role plain login; create role reader login").unwrap();
     cluster.psql("grant pg_read_all_stats to reader").unwrap();
     let mut other = cluster.connect().unwrap();
@@ -371,7 +371,7 @@ fn a_role_without_rights_sees_of_others_what_pg_stat_activity_shows() {
 
 #[test]
 fn with_the_level_off_nothing_is_counted_but_the_time_it_was_off() {
-    let cluster = house::start(shared().setting("pg_tally.level", "off"));
+    let cluster = support::start(shared().setting("pg_tally.level", "off"));
     cluster.pgbench_init(1).unwrap();
     work(&cluster);
     assert_eq!(open(&cluster).level().unwrap(), Level::Off);
@@ -389,14 +389,14 @@ fn with_the_level_off_nothing_is_counted_but_the_time_it_was_off() {
 
 #[test]
 fn a_change_of_level_takes_hold_in_sessions_that_are_already_there() {
-    let cluster = house::shared();
+    let cluster = support::shared();
     let mut client = cluster.connect().unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let mut step = |setting: &str| {
         cluster.append_config(&format!("pg_tally.level = {setting}\n")).unwrap();
         cluster.reload().unwrap();
         let level: Level = setting.parse().unwrap();
-        house::eventually("the level is set", || open(&cluster).level().unwrap() == level);
+        support::eventually("the level is set", || open(&cluster).level().unwrap() == level);
         client.batch_execute("select 1").unwrap();
         let before = snapshot(&cluster);
         client.batch_execute("select pg_sleep(0.05)").unwrap();
@@ -419,10 +419,10 @@ fn a_change_of_level_takes_hold_in_sessions_that_are_already_there() {
 
 #[test]
 fn load_instruments_a_session_that_is_already_there() {
-    let cluster = house::start(house::plain());
+    let cluster = support::start(support::plain());
     let mut client = cluster.connect().unwrap();
     client.batch_execute("select 1").unwrap();
-    assert!(!house::segment(&cluster).exists());
+    assert!(!support::segment(&cluster).exists());
     client.batch_execute("load 'pg_tally'").unwrap();
     client.batch_execute("select pg_sleep(0.05)").unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
@@ -437,16 +437,16 @@ fn load_instruments_a_session_that_is_already_there() {
 
 #[test]
 fn session_preload_instruments_new_sessions_and_lets_the_others_be() {
-    let cluster = house::start(house::plain());
+    let cluster = support::start(support::plain());
     let mut old = cluster.connect().unwrap();
     cluster.append_config("session_preload_libraries = 'pg_tally'\n").unwrap();
     cluster.reload().unwrap();
     let mut new = None;
-    house::eventually("a new session is instrumented", || {
+    support::eventually("a new session is instrumented", || {
         let mut client = cluster.connect().unwrap();
         let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
         new = Some(client);
-        house::segment(&cluster).exists()
+        support::segment(&cluster).exists()
             && snapshot(&cluster).books.iter().any(|book| book.pid == pid)
     });
     old.batch_execute("select pg_sleep(0.01)").unwrap();
@@ -459,7 +459,7 @@ fn session_preload_instruments_new_sessions_and_lets_the_others_be() {
 /// A server that is not yet started, and where its segment will be.
 fn before_start() -> (Cluster, PathBuf) {
     let mut cluster = shared().create().unwrap();
-    let path = house::segment(&cluster);
+    let path = support::segment(&cluster);
     cluster.also_remove(&path);
     (cluster, path)
 }
@@ -524,8 +524,8 @@ fn a_segment_of_somebody_else_in_the_way_leaves_the_server_uninstrumented() {
 
 #[test]
 fn nothing_is_left_behind_by_a_server_that_stops() {
-    let mut cluster = house::shared();
-    let path = house::segment(&cluster);
+    let mut cluster = support::shared();
+    let path = support::segment(&cluster);
     assert!(path.exists());
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert!(!path.exists());

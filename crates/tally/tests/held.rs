@@ -5,12 +5,11 @@
 //! A session that writes WAL is stopped (SIGSTOP) while it holds WALWriteLock. It holds it
 //! during fdatasync, in which a process is not stopped, so it mostly stops right after.
 
-mod house;
+mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use house::{eventually, output, tally};
 use postgres::{Client, NoTls};
 use rand::Rng;
 use rustix::process::{kill_process, Pid, Signal};
@@ -18,6 +17,7 @@ use scratch::Cluster;
 use segment::book::Hold;
 use segment::{Book, EventKind, Segment, Snapshot};
 use serde_json::Value;
+use support::{eventually, output, tally};
 
 const STOP: Duration = Duration::from_secs(1);
 const LOCK: &str = "WALWrite";
@@ -84,15 +84,15 @@ fn stop_with_the_lock(segment: &mut Segment, pid: i32) -> Hold {
 
 #[test]
 fn a_lock_that_is_held_for_a_known_time_is_read_back_as_held_for_that_time() {
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .fsync(true)
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.level", "locks")
             .setting("autovacuum", "off"),
     );
     cluster.psql("create table t (n int)").unwrap();
-    let path = house::segment(&cluster);
+    let path = support::segment(&cluster);
     let mut segment = Segment::open(&path).unwrap();
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Recordings of two machines in one directory, as who collects them may copy them together.
 
-mod house;
+mod support;
 
 use std::path::{Path, PathBuf};
 
-use house::made::Made;
-use house::{complaint, output, tally};
 use serde_json::Value;
+use support::made::Made;
+use support::{complaint, output, tally};
 use tempfile::TempDir;
 
 /// Copy what is in a folder into another, what is there already included.

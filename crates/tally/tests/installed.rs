@@ -2,12 +2,12 @@
 //! pg_tally where it is installed, beside a build or without one.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
-use house::installation::Installation;
-use house::{plain, segment, start};
 use postgres::{Client, NoTls};
 use scratch::Cluster;
+use support::installation::Installation;
+use support::{plain, segment, start};
 
 /// The files of the library that a process has mapped, as the kernel says.
 fn libraries(client: &mut Client) -> Vec<String> {
@@ -69,7 +69,7 @@ fn the_installed_command_studies_with_the_installed_extension() {
     std::fs::write(&study, SMALL).unwrap();
     let mut command = installation.tally();
     command.args(["study", "run"]).arg(&study).arg("-o").arg(&out);
-    house::output(&mut command);
+    support::output(&mut command);
     let results = std::fs::read_to_string(out.join("results.json")).unwrap();
     let results: serde_json::Value = serde_json::from_str(&results).unwrap();
     assert_eq!(results["cells"], 2);
@@ -97,7 +97,7 @@ fn a_second_file_of_the_library_only_looks() {
     let installation = Installation::new();
     let copy = tempfile::tempdir().unwrap();
     let file = copy.path().join("pg_tally.so");
-    std::fs::copy(house::library(), &file).unwrap();
+    std::fs::copy(support::library(), &file).unwrap();
     for path in [copy.path(), &file] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(path, mode).unwrap();
@@ -148,7 +148,7 @@ fn a_plugin_that_any_role_may_load_does_no_more_than_the_configuration_asks_for(
 
     cluster.append_config("local_preload_libraries = 'pg_tally'\n").unwrap();
     cluster.reload().unwrap();
-    house::eventually("new sessions are instrumented, as configured", || {
+    support::eventually("new sessions are instrumented, as configured", || {
         connect("").batch_execute("select 1").unwrap();
         path.exists()
     });

@@ -5,14 +5,14 @@
 //!
 //! The witness is the process's own memory: what its import table holds.
 
-mod house;
+mod support;
 
 use std::collections::BTreeSet;
 
-use house::lazy::{held, lazily_bound, mapped};
 use postgres::Client;
 use scratch::Cluster;
 use segment::{ProbeState, Segment};
+use support::lazy::{held, lazily_bound, mapped};
 
 /// Run what calls most of what there are probes for.
 fn use_it(client: &mut Client) {
@@ -55,15 +55,15 @@ fn probes_are_in_place(cluster: &Cluster, segment: &Segment, pid: u32, least: us
 #[test]
 fn in_a_server_that_is_bound_lazily_probes_stay_and_each_process_has_its_slot() {
     let Some((_folder, binaries)) = lazily_bound() else { return };
-    let cluster = house::start(
-        house::plain().binaries(binaries).setting("shared_preload_libraries", "pg_tally"),
+    let cluster = support::start(
+        support::plain().binaries(binaries).setting("shared_preload_libraries", "pg_tally"),
     );
     let mut clients: Vec<Client> = (0..3).map(|_| cluster.connect().unwrap()).collect();
     let pids: Vec<u32> = clients.iter_mut().map(pid).collect();
     for client in &mut clients {
         use_it(client);
     }
-    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
     for pid in &pids {
         let books: Vec<_> = snapshot.books.iter().filter(|book| book.pid == *pid as i32).collect();
@@ -80,10 +80,10 @@ fn in_a_server_that_is_bound_lazily_probes_stay_and_each_process_has_its_slot() 
 #[test]
 fn a_session_that_loads_the_extension_binds_its_own_calls() {
     let Some((_folder, binaries)) = lazily_bound() else { return };
-    let cluster = house::start(house::plain().binaries(binaries));
+    let cluster = support::start(support::plain().binaries(binaries));
     let mut client = cluster.connect().unwrap();
     client.batch_execute("load 'pg_tally'").unwrap();
     use_it(&mut client);
-    let segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let segment = Segment::open(&support::segment(&cluster)).unwrap();
     probes_are_in_place(&cluster, &segment, pid(&mut client), 25);
 }

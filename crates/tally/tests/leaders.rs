@@ -2,14 +2,14 @@
 //! Parallel workers are processes of their own, and on request counted with their leaders.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use serde_json::Value;
 
 /// Pid, leader and own time of every session of one interval.
 fn sessions(segment: &std::path::Path, more: &[&str]) -> Vec<(i64, Option<i64>, f64)> {
-    let text = house::output(
-        house::tally()
+    let text = support::output(
+        support::tally()
             .args(["top", "--once", "--json", "--no-witness", "--interval", "0.5"])
             .args(more)
             .arg(segment),
@@ -26,11 +26,11 @@ fn sessions(segment: &std::path::Path, more: &[&str]) -> Vec<(i64, Option<i64>, 
 
 #[test]
 fn parallel_workers_have_rows_of_their_own_or_are_counted_with_their_leader() {
-    let cluster = house::shared();
+    let cluster = support::shared();
     cluster
         .psql("create table numbers as select generate_series(1, 100000) n; analyze numbers")
         .unwrap();
-    let segment = house::segment(&cluster);
+    let segment = support::segment(&cluster);
     let mut client = cluster.connect().unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let cancel = client.cancel_token();
@@ -45,7 +45,7 @@ fn parallel_workers_have_rows_of_their_own_or_are_counted_with_their_leader() {
             .unwrap_err()
     });
     let leader = i64::from(pid);
-    house::eventually("workers work for the leader", || {
+    support::eventually("workers work for the leader", || {
         sessions(&segment, &[]).iter().any(|row| row.1 == Some(leader))
     });
 

@@ -5,17 +5,17 @@
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
 
-mod house;
+mod support;
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use house::{complaint, eventually, output, tally};
 use maker::{Maker, Shape, Who, ACCOUNT};
 use rustix::process::{kill_process, Pid, Signal};
 use segment::clock::monotonic_ns;
 use segment::layout::header;
 use segment::{set_level, Level, LevelSetting, LevelSwitch, Segment};
+use support::{complaint, eventually, output, tally};
 use tempfile::TempDir;
 
 fn made() -> (TempDir, Maker) {
@@ -190,9 +190,9 @@ fn a_server_that_begins_anew_ends_it() {
 
 #[test]
 fn a_live_servers_processes_follow_and_end_it_when_the_command_is_killed() {
-    let cluster = house::shared();
+    let cluster = support::shared();
     let mut client = cluster.connect().unwrap();
-    let path = house::segment(&cluster);
+    let path = support::segment(&cluster);
     let data = cluster.data_dir().to_str().unwrap().to_string();
     let mut child = Command::new(env!("CARGO_BIN_EXE_tally"))
         .args(["level", "locks", "--for", "2s", &data])

@@ -5,16 +5,16 @@
 //! 200,000 events by default; PGTALLY_EVENTS sets another number. The witness needs root;
 //! where it is not to be had the test says so and passes.
 
-mod house;
+mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::FileExt;
 
-use house::gate::{self, Gate};
-use house::readings::{differences, Counts as CountsOf, OfProcess, Readings};
-use house::witness::Witness;
 use postgres::Client;
 use segment::Segment;
+use support::gate::{self, Gate};
+use support::readings::{differences, Counts as CountsOf, OfProcess, Readings};
+use support::witness::Witness;
 
 const SESSIONS: u32 = 8;
 const POSTGRES: &str = "usdt:POSTGRES:postgresql:";
@@ -141,8 +141,8 @@ fn our_counts_of_lightweight_locks_are_those_of_the_servers_own_probes_to_the_la
     let least: u64 =
         std::env::var("PGTALLY_EVENTS").map_or(200_000, |text| text.parse().expect("a number"));
     // Few buffers, so that pages are read and evicted; commits that wait for the disk.
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .fsync(true)
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.level", "locks")
@@ -153,7 +153,7 @@ fn our_counts_of_lightweight_locks_are_those_of_the_servers_own_probes_to_the_la
     cluster.pgbench_init(2).unwrap();
     let postmaster = cluster.postmaster_pid().unwrap();
     let postgres = cluster.binaries().program("postgres");
-    let mut segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let mut gate = Gate::new(&cluster);
     let pgbench = gate::pgbench(&cluster, SESSIONS, &gate::tpcb());
     let mut failing = cluster.connect().unwrap();
@@ -171,7 +171,7 @@ fn our_counts_of_lightweight_locks_are_those_of_the_servers_own_probes_to_the_la
             };
             gate.open();
             let mut seen_so_far = 0;
-            house::eventually("the witness's presence does not stop the load", || {
+            support::eventually("the witness's presence does not stop the load", || {
                 let now = events();
                 fail(&mut failing);
                 std::mem::replace(&mut seen_so_far, now) < now

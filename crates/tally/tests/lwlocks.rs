@@ -5,15 +5,15 @@
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
 
-mod house;
+mod support;
 
 use std::time::Duration;
 
-use house::{complaint, eventually, output, tally};
 use maker::{Maker, Shape, Slot, Who, ACCOUNT, NAME, TIMER};
 use segment::clock::monotonic_ns;
 use segment::{set_level, Level};
 use serde_json::Value;
+use support::{complaint, eventually, output, tally};
 use tempfile::TempDir;
 
 const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 32 };
@@ -149,12 +149,12 @@ fn the_table_per_second_is_of_lightweight_locks_only() {
 
 #[test]
 fn the_locks_of_a_live_server_are_seen() {
-    locks_are_seen(&house::shared());
+    locks_are_seen(&support::shared());
 }
 
 #[test]
 fn the_locks_of_sessions_are_seen_where_only_they_are_instrumented() {
-    locks_are_seen(&house::sessions());
+    locks_are_seen(&support::sessions());
 }
 
 fn locks_are_seen(cluster: &scratch::Cluster) {

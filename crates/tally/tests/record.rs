@@ -4,21 +4,21 @@
 //!
 //! The recorder is killed at 6 random moments; PGTALLY_KILLS sets another number.
 
-mod house;
 #[path = "../../recording/tests/support/mod.rs"]
 mod recorder;
+mod support;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use house::{complaint, eventually, output, segment, shared, tally};
 use recording::{Range, Recording};
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::{Cluster, StopMode};
 use segment::{Frame, Segment};
 use serde_json::Value;
+use support::{complaint, eventually, output, segment, shared, tally};
 
 fn pgbench(cluster: &Cluster, args: &[&str]) -> Vec<String> {
     let mut words = vec![

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Names of relations in `tally top`, asked of the server where it lets the reader in.
 
-mod house;
+mod support;
 
 use std::time::Duration;
 
-use house::{output, tally};
 use serde_json::Value;
+use support::{output, tally};
 
 #[test]
 fn relations_have_their_names_where_the_server_lets_the_reader_in() {
-    let small = house::plain().setting("shared_preload_libraries", "pg_tally");
-    let cluster = house::start(small.setting("shared_buffers", "1MB"));
+    let small = support::plain().setting("shared_preload_libraries", "pg_tally");
+    let cluster = support::start(small.setting("shared_buffers", "1MB"));
     cluster.pgbench_init(2).unwrap();
     let load = cluster.pgbench().clients(2).duration(Duration::from_secs(3600));
     let mut load = load.spawn().unwrap();
@@ -26,7 +26,7 @@ fn relations_have_their_names_where_the_server_lets_the_reader_in() {
         last["io"].clone()
     };
     let mut named = Vec::new();
-    house::eventually("relations are read", || {
+    support::eventually("relations are read", || {
         named = last("postgres")["relation_names"].as_array().unwrap().clone();
         named.iter().any(|it| it["name"].as_str().unwrap().starts_with("pgbench_accounts"))
     });

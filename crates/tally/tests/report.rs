@@ -2,15 +2,15 @@
 //! `tally report` of recordings of real servers: what it says is what the command that was
 //! recorded says of itself, and its parts agree.
 
-mod house;
+mod support;
 
 use std::path::Path;
 
-use house::{complaint, eventually, output, segment, shared, tally};
 use recording::{Range, Recording};
 use scratch::{Cluster, Load};
 use segment::Segment;
 use serde_json::Value;
+use support::{complaint, eventually, output, segment, shared, tally};
 
 const CLIENTS: &str = "4";
 
@@ -78,7 +78,7 @@ fn commits(directory: &Path) -> (u64, u64) {
 fn a_report_of_pgbench_agrees_with_pgbench_and_with_itself() {
     // Autovacuum commits too what it has analyzed: often, so that it does so here each time.
     let settings = [("shared_preload_libraries", "pg_tally"), ("autovacuum_naptime", "1s")];
-    let cluster = house::start(house::plain().settings(settings));
+    let cluster = support::start(support::plain().settings(settings));
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("recording");
     let pgbench = record(&cluster, &directory);

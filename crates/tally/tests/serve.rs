@@ -2,13 +2,13 @@
 //! `tally serve` on a real server: metrics that are exactly what pgbench did, a real Prometheus,
 //! requests that mean no good, a server that goes and comes back.
 
-mod house;
+mod support;
 
 use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use house::serving::{self as serve, field, Serving};
+use support::serving::{self as serve, field, Serving};
 
 #[test]
 fn counters_of_two_scrapes_differ_by_exactly_what_was_done() {
@@ -90,7 +90,7 @@ fn promtool_accepts_the_metrics_and_prometheus_keeps_the_same_figures() {
         let ours = serving.metrics();
         let commits = field(&ours, "pgtally_commits_total");
         assert!(commits > 0.0);
-        house::eventually("Prometheus has scraped", || {
+        support::eventually("Prometheus has scraped", || {
             prometheus.query("pgtally_commits_total") == Some(commits)
         });
         let led = field(&ours, "pgtally_commit_seconds_count{how=\"leader\"}");
@@ -197,7 +197,7 @@ fn another_user_of_this_machine_gets_nothing_without_the_token() {
     assert_eq!(open.status("/metrics", host).0, "200");
     let data = cluster.data_dir().to_str().unwrap();
     let everywhere = ["serve", data, "--no-token", "--listen", "0.0.0.0:0"];
-    assert!(house::complaint(house::tally().args(everywhere), 2).contains("--token-file"));
+    assert!(support::complaint(support::tally().args(everywhere), 2).contains("--token-file"));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn other_addresses_need_a_token() {
     let cluster = serve::quiet();
     let data = cluster.data_dir().to_str().unwrap().to_string();
     let complaint =
-        house::complaint(house::tally().args(["serve", &data, "--listen", "0.0.0.0:0"]), 2);
+        support::complaint(support::tally().args(["serve", &data, "--listen", "0.0.0.0:0"]), 2);
     assert!(complaint.contains("--token-file"), "{complaint}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
@@ -231,7 +231,7 @@ fn other_addresses_need_a_token() {
     let path = file.to_str().unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let all = ["serve", &data, "--listen", "0.0.0.0:0", "--token-file", path];
-    let complaint = house::complaint(house::tally().args(all), 1);
+    let complaint = support::complaint(support::tally().args(all), 1);
     assert!(complaint.contains("chmod 600"), "{complaint}");
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     let serving = Serving::start(&cluster, &["--token-file", path]);
@@ -262,7 +262,7 @@ fn a_port_in_use_is_said_with_the_remedy() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let complaint =
-        house::complaint(house::tally().args(["serve", &data, "--listen", &address]), 1);
+        support::complaint(support::tally().args(["serve", &data, "--listen", &address]), 1);
     assert!(complaint.contains(&address) && complaint.contains("--listen"), "{complaint}");
 }
 
@@ -287,13 +287,13 @@ fn a_server_that_goes_leaves_a_gap_and_is_followed_when_it_comes_back() {
     cluster.pgbench_init(1).unwrap();
     let serving = Serving::start(&cluster, &["--interval", "200ms"]);
     let report = || serving.report();
-    house::eventually("there is a report", || report().is_some());
+    support::eventually("there is a report", || report().is_some());
     serve::load(&cluster, 2, 20);
-    house::eventually("it has what pgbench did", || {
+    support::eventually("it has what pgbench did", || {
         report().unwrap()["totals"]["commits"].as_u64() == Some(40)
     });
     cluster.stop(scratch::StopMode::Fast).unwrap();
-    house::eventually("the metrics say that it has gone", || {
+    support::eventually("the metrics say that it has gone", || {
         serving.metrics().contains("pgtally_up 0\n")
     });
     assert!(!serving.metrics().contains("pgtally_commits_total"));
@@ -302,7 +302,7 @@ fn a_server_that_goes_leaves_a_gap_and_is_followed_when_it_comes_back() {
     std::thread::sleep(Duration::from_millis(500));
     cluster.start().unwrap();
     serve::load(&cluster, 1, 10);
-    house::eventually("it is followed again", || {
+    support::eventually("it is followed again", || {
         report().unwrap()["totals"]["commits"].as_u64() == Some(50)
     });
     let back = report().unwrap();

@@ -2,13 +2,13 @@
 //! `tally serve` and those who take up connections: too many of them, and who never come to the
 //! end of what they say.
 
-mod house;
+mod support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use house::serving::{self as serve, Serving};
+use support::serving::{self as serve, Serving};
 
 /// As many connections as are let in (serve/http.rs).
 const ROOM: usize = 64;
@@ -39,7 +39,7 @@ fn who_comes_when_all_places_are_taken_is_turned_away_until_there_is_one() {
     last.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("pgtally_up 1"), "{answer}");
     // That one has left: its place is the next one's.
-    house::eventually("there is room again", || {
+    support::eventually("there is room again", || {
         let mut next = serving.connect();
         next.write_all(request).is_ok() && {
             let mut answer = String::new();

@@ -3,16 +3,16 @@
 //! session that nobody asked to instrument is not.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use house::{plain, segment, sessions, start};
 use postgres::{Client, NoTls};
 use scratch::{Binaries, Cluster};
 use segment::ProbeState;
 use segment::{set_level, Level, Segment};
+use support::{plain, segment, sessions, start};
 
 /// A role without any right.
 fn alice(cluster: &Cluster) {
@@ -125,7 +125,7 @@ fn the_first_session_makes_the_segment_as_configured_whatever_its_client_says() 
         }
         drop(superuser);
         let path = segment(&cluster);
-        house::eventually("the configuration is read", || {
+        support::eventually("the configuration is read", || {
             if path.exists() {
                 std::fs::remove_file(&path).unwrap();
             }
@@ -164,7 +164,7 @@ fn what_a_superuser_may_change_follows_the_servers_rules() {
         ("pg_tally.functions", "XLogFlush"),
     ]));
     alice(&cluster);
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     let options = "-c pg_tally.statements=none -c pg_tally.functions=";
     let mut client = session(&cluster, "alice", options);
     assert_eq!(status(&mut client, "statements"), "all");
@@ -184,7 +184,7 @@ fn other_capacities_hold_from_the_restart_on_and_nobody_loses_the_segment() {
     let (old_pid, first) = (pid(&mut old), inode(&path));
     cluster.append_config("pg_tally.max_events = 16\npg_tally.max_statements = 0\n").unwrap();
     cluster.reload().unwrap();
-    house::eventually("the server has read its files", || {
+    support::eventually("the server has read its files", || {
         cluster.psql("show pg_tally.max_events").unwrap() == "16"
     });
     let mut new = cluster.connect().unwrap();
@@ -203,7 +203,7 @@ fn other_capacities_hold_from_the_restart_on_and_nobody_loses_the_segment() {
 fn a_look_at_the_views_instruments_nobody() {
     let cluster = start(plain());
     alice(&cluster);
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     let path = segment(&cluster);
     for user in ["alice", "postgres"] {
         let mut client = session(&cluster, user, "");
@@ -233,7 +233,7 @@ fn a_look_at_the_views_instruments_nobody() {
     see(loader_pid);
     // Another segment takes its place, and the same session sees that one.
     drop(loader);
-    house::eventually("the segment is gone", || !path.exists());
+    support::eventually("the segment is gone", || !path.exists());
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
     see(pid(&mut loader));
@@ -253,7 +253,7 @@ fn a_look_at_the_views_instruments_nobody() {
 #[test]
 fn who_looks_at_a_segment_that_is_cut_short_says_so_from_then_on() {
     let cluster = start(plain());
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     let path = segment(&cluster);
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
@@ -286,7 +286,7 @@ fn count_in_parallel(client: &mut Client) -> i64 {
 fn parallel_workers_follow_their_leader() {
     let cluster = start(plain());
     cluster.psql("create table numbers as select generate_series(1, 100000) n").unwrap();
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     let workers = "select count(*) from tally.totals(true) where kind = 'parallel worker'";
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
@@ -326,7 +326,7 @@ fn a_change_of_the_configured_level_counts_once_however_late_a_session_reads_it(
         idle.batch_execute("select 1").unwrap();
         cluster.append_config("pg_tally.level = 'locks'\n").unwrap();
         cluster.reload().unwrap();
-        house::eventually("the level is the configured one", || {
+        support::eventually("the level is the configured one", || {
             cluster.psql("select 1").unwrap();
             level() == Level::Locks
         });
@@ -336,7 +336,7 @@ fn a_change_of_the_configured_level_counts_once_however_late_a_session_reads_it(
         assert_eq!((shown.as_str(), level()), ("locks", Level::Off), "{preload}");
         cluster.append_config("pg_tally.level = 'waits'\n").unwrap();
         cluster.reload().unwrap();
-        house::eventually("the next change counts again", || {
+        support::eventually("the next change counts again", || {
             cluster.psql("select 1").unwrap();
             level() == Level::Waits
         });

@@ -3,15 +3,15 @@
 //! a file system of the test's own (FUSE) under the commit log; where that is not permitted the tests
 //! say so and pass.
 
-mod house;
+mod support;
 
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-use house::slow_disk::{elsewhere, Mood, SlowDisk};
-use house::{create_views, eventually};
 use postgres::Client;
 use scratch::Cluster;
+use support::slow_disk::{elsewhere, Mood, SlowDisk};
+use support::{create_views, eventually};
 
 const CLIENTS: usize = 8;
 /// A name that a path may have, and a line of text may not.
@@ -20,7 +20,7 @@ const PLACE: &str = "slow\ndisk \u{e9}";
 /// A server whose commit log lies on a slow disk, with rows of which it is not known yet that they
 /// were committed. Few buffers, so that four pages of the commit log are kept.
 fn server() -> Option<(Cluster, SlowDisk)> {
-    let builder = house::plain().fsync(true).settings([
+    let builder = support::plain().fsync(true).settings([
         ("shared_preload_libraries", "pg_tally"),
         ("pg_tally.slow_threshold", "300ms"),
         ("shared_buffers", "1MB"),
@@ -28,7 +28,7 @@ fn server() -> Option<(Cluster, SlowDisk)> {
         ("autovacuum", "off"),
     ]);
     let mut cluster = builder.create().unwrap();
-    let segment = house::segment(&cluster);
+    let segment = support::segment(&cluster);
     cluster.also_remove(&segment);
     let log = cluster.data_dir().join("pg_xact");
     let place = cluster.dir().join(PLACE);

@@ -4,20 +4,20 @@
 //! count, the clients' own clocks, and what the server itself was seen to do.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use house::{create_views, eventually};
 use postgres::Client;
 use scratch::{Cluster, Load};
 use segment::{set_level, Level};
+use support::{create_views, eventually};
 
 const CLIENTS: i64 = 6;
 
 fn server(settings: &[(&str, &str)]) -> (Cluster, Client) {
-    let builder = house::plain().settings([
+    let builder = support::plain().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("pg_tally.slow_threshold", "300ms"),
         ("autovacuum", "off"),
@@ -25,7 +25,7 @@ fn server(settings: &[(&str, &str)]) -> (Cluster, Client) {
         // A wait for a lock is one wait.
         ("deadlock_timeout", "60s"),
     ]);
-    let cluster = house::start(builder.settings(settings.iter().copied()));
+    let cluster = support::start(builder.settings(settings.iter().copied()));
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();
     client.batch_execute("create table t (n int)").unwrap();
@@ -33,7 +33,7 @@ fn server(settings: &[(&str, &str)]) -> (Cluster, Client) {
 }
 
 fn level(cluster: &Cluster, level: Level) {
-    set_level(&house::segment(cluster), level).unwrap();
+    set_level(&support::segment(cluster), level).unwrap();
 }
 
 fn number(client: &mut Client, sql: &str) -> i64 {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Statements are kept over a restart, and a file of them that is damaged does no harm.
 
-mod house;
+mod support;
 
 use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use house::{create_views, eventually, plain, shared, start};
 use scratch::{Cluster, StopMode};
+use support::{create_views, eventually, plain, shared, start};
 
 fn file(cluster: &Cluster) -> PathBuf {
     cluster.data_dir().join("pg_stat/pg_tally.statements")
@@ -92,7 +92,7 @@ fn what_is_in_the_segment_still_is_not_added_from_the_file() {
         cluster.psql("select count(*) from tally.sessions where kind = 'client backend'").unwrap()
             == "1"
     });
-    let (segment, copy) = (house::segment(&cluster), cluster.dir().join("segment"));
+    let (segment, copy) = (support::segment(&cluster), cluster.dir().join("segment"));
     let cp = |from: &Path, to: &Path| {
         let done = Command::new("cp").args(["-p", "--sparse=always"]).arg(from).arg(to).status();
         assert!(done.unwrap().success());
@@ -246,7 +246,7 @@ fn where_less_is_kept_now_the_statements_used_most_stay() {
     let mut client = cluster.connect().unwrap();
     for i in 0..600 {
         for _ in 0..if i % 10 == 0 { 20 } else { 1 } {
-            client.batch_execute(&format!("select {} as often", house::distinct(i))).unwrap();
+            client.batch_execute(&format!("select {} as often", support::distinct(i))).unwrap();
         }
     }
     drop(client);

@@ -2,13 +2,13 @@
 //! tally.statements and its kin: their columns, who may see what, what a reset takes away, and
 //! that a reading is right while sessions run.
 
-mod house;
+mod support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use house::{create_views, create_views_in, eventually, plain, shared, start};
 use postgres::{Client, NoTls};
 use scratch::Cluster;
+use support::{create_views, create_views_in, eventually, plain, shared, start};
 
 fn connect(cluster: &Cluster, database: &str, role: &str) -> Client {
     let mut config = cluster.config();
@@ -317,7 +317,7 @@ fn the_status_tells_what_is_kept_and_whether_statements_have_names() {
     assert_eq!(status(&mut client, "statements"), "all");
     assert_eq!(status(&mut client, "statements evicted"), "0");
     for i in 0..400 {
-        client.batch_execute(&format!("select {}", house::distinct(i))).unwrap();
+        client.batch_execute(&format!("select {}", support::distinct(i))).unwrap();
     }
     let evicted: u32 = status(&mut client, "statements evicted").parse().unwrap();
     let kept = status(&mut client, "statements kept");
@@ -348,7 +348,7 @@ fn without_room_for_statements_the_views_are_empty() {
 
 #[test]
 fn statements_of_sessions_are_shown_where_only_sessions_are_instrumented() {
-    let cluster = house::sessions();
+    let cluster = support::sessions();
     create_views(&cluster);
     let mut worker = cluster.connect().unwrap();
     worker.batch_execute("select 'in a session' as done").unwrap();
@@ -397,7 +397,7 @@ fn a_reading_is_exact_while_statements_are_laid_down() {
             let mut session = connect(&cluster, "postgres", "postgres");
             scope.spawn(move || {
                 for i in (0..ROUNDS).flat_map(|_| 0..STATEMENTS) {
-                    let sql = format!("select {} as c{i}", house::distinct(i));
+                    let sql = format!("select {} as c{i}", support::distinct(i));
                     begun.fetch_add(1, Ordering::SeqCst);
                     session.batch_execute(&sql).unwrap();
                     ended.fetch_add(1, Ordering::SeqCst);

@@ -2,25 +2,25 @@
 //! Statements of every evil kind: the server serves, the views can be read, what is not kept
 //! is counted, and nothing of the time is lost.
 
-mod house;
+mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use house::workload::distinct_statement;
 use postgres::{Client, NoTls};
 use scratch::Cluster;
+use support::workload::distinct_statement;
 
 /// What a statement's text is cut at unless set otherwise.
 const TEXT_LIMIT: usize = 8192;
 
 fn server(settings: &[(&str, &str)]) -> Cluster {
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .settings(settings.iter().copied()),
     );
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     cluster
 }
 
@@ -196,7 +196,7 @@ fn texts_of_other_encodings_can_be_read_in_every_database() {
             ))
             .unwrap();
         let mut client = cluster.config().dbname(name).connect(NoTls).unwrap();
-        house::create_views_in(&mut client);
+        support::create_views_in(&mut client);
     }
     let mut here = cluster.connect().unwrap();
     here.batch_execute("select 1 as \"漢字 of utf8\"").unwrap();
@@ -280,7 +280,7 @@ fn without_query_ids_the_time_adds_up_and_the_status_says_so() {
     let count = "select count(*) from tally.statements where calls > 0";
     assert_eq!(client.query_one(count, &[]).unwrap().get::<_, i64>(0), 0);
     // The ending of a session is no message of its client any more.
-    house::eventually("only this session is there", || {
+    support::eventually("only this session is there", || {
         let sql = "select count(*) from tally.sessions where kind = 'client backend'";
         client.query_one(sql, &[]).unwrap().get::<_, i64>(0) == 1
     });
@@ -413,7 +413,7 @@ fn a_session_killed_in_the_middle_leaves_no_lock_behind() {
             cluster.kill9(pids[kill as usize % pids.len()]).unwrap();
         });
         let mut client = None;
-        house::eventually("the server takes sessions again", || {
+        support::eventually("the server takes sessions again", || {
             client = cluster.connect().ok().filter(|_| cluster.connect().is_ok());
             client.as_mut().is_some_and(|client| client.batch_execute("select 1").is_ok())
         });

@@ -2,13 +2,13 @@
 //! `tally statements` and the pane of statements, on live servers.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use std::time::{Duration, Instant};
 
-use house::{complaint, eventually, output, plain, shared, start, tally};
 use scratch::{Cluster, Load};
 use serde_json::Value;
+use support::{complaint, eventually, output, plain, shared, start, tally};
 
 fn statements(cluster: &Cluster, args: &[&str]) -> String {
     output(tally().arg("statements").args(args).arg(cluster.connection_string()))

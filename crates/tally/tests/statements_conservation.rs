@@ -4,7 +4,7 @@
 //!
 //! 12 seconds by default; PGTALLY_CONSERVATION_SECONDS sets another length.
 
-mod house;
+mod support;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -265,8 +265,8 @@ fn length() -> Duration {
 }
 
 fn server(settings: &[(&str, &str)]) -> Cluster {
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("max_worker_processes", "8")
             // The building of pgbench's indexes in parallel waits for more than a statement has
@@ -275,7 +275,7 @@ fn server(settings: &[(&str, &str)]) -> Cluster {
             .settings(settings.iter().copied()),
     );
     cluster.pgbench_init(2).unwrap();
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     cluster
 }
 
@@ -304,7 +304,7 @@ fn the_time_of_all_statements_is_the_ledgers() {
         assert!(run.running(), "the load has ended");
         run.kill();
     }
-    house::eventually("all sessions have ended", || cluster.backend_pids().unwrap().len() == 1);
+    support::eventually("all sessions have ended", || cluster.backend_pids().unwrap().len() == 1);
     // All of it now lies in the table.
     let all = check(&mut observer, AT_REST);
     check_activities(&mut observer);
@@ -328,7 +328,7 @@ fn a_statement_in_flight_shows_its_time() {
         let start = slept(&mut observer);
         let config = cluster.config();
         let sleeper = std::thread::spawn(move || work(&mut config.connect(NoTls).unwrap()));
-        house::eventually("somebody sleeps", || slept(&mut observer) > start + 0.1);
+        support::eventually("somebody sleeps", || slept(&mut observer) > start + 0.1);
         let (first, began) = (slept(&mut observer), Instant::now());
         std::thread::sleep(Duration::from_secs(1));
         let (second, elapsed) = (slept(&mut observer), began.elapsed().as_secs_f64());
@@ -353,7 +353,7 @@ fn a_reset_empties_what_is_going_on_and_loses_no_execution() {
         client
     });
     let pid = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
-    house::eventually("somebody sleeps", || {
+    support::eventually("somebody sleeps", || {
         observer.query_one(pid, &[]).unwrap().get::<_, i64>(0) == 1
     });
     let began = Instant::now();

@@ -2,13 +2,13 @@
 //! pg_stat_statements beside us in the same server: what both tell of the same statements
 //! must agree, whichever of the two was loaded first.
 
-mod house;
+mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use house::workload;
 use postgres::Client;
 use scratch::Cluster;
+use support::workload;
 
 /// Figures that agree exactly.
 const COUNTS: [&str; 20] = [
@@ -289,8 +289,8 @@ fn check_lost_by_witness(ours: &BTreeMap<Key, Statement>, theirs: &BTreeMap<Key,
 }
 
 fn server(libraries: &str) -> Cluster {
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", libraries)
             .setting("pg_stat_statements.track", "all")
             .setting("pg_stat_statements.track_planning", "on")
@@ -304,7 +304,7 @@ fn server(libraries: &str) -> Cluster {
             .setting("max_worker_processes", "8"),
     );
     cluster.psql("create extension pg_stat_statements").unwrap();
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     cluster
 }
 

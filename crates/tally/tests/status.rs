@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally status` and `tally ls` of live servers.
 
-mod house;
+mod support;
 
-use house::{output, plain, segment, sessions, shared, start, tally};
 use scratch::StopMode;
+use support::{output, plain, segment, sessions, shared, start, tally};
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap()

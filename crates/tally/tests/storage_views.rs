@@ -21,16 +21,16 @@
 //! - `temp_bytes` counts the sizes of temporary files when they are removed, we count what is written to
 //!   them. Not compared.
 
-mod house;
+mod support;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use house::storage;
 use postgres::{Client, NoTls};
 use rustix::fs::{fadvise, Advice};
 use scratch::{Cluster, Load};
+use support::storage;
 
 const SESSIONS: u32 = 6;
 
@@ -130,7 +130,7 @@ fn forget_pages(cluster: &Cluster) {
 
 #[test]
 fn what_we_count_of_files_is_what_the_servers_views_count() {
-    let cluster = house::start(storage::server().settings([
+    let cluster = support::start(storage::server().settings([
         ("track_io_timing", "on"),
         ("track_wal_io_timing", "on"),
         ("autovacuum", "off"),
@@ -140,7 +140,7 @@ fn what_we_count_of_files_is_what_the_servers_views_count() {
     cluster.psql("create database observer").unwrap();
     let mut config = cluster.config();
     let mut client = config.dbname("observer").connect(NoTls).unwrap();
-    house::create_views_in(&mut client);
+    support::create_views_in(&mut client);
     figures(&mut client, OURS);
     figures(&mut client, THEIRS);
 

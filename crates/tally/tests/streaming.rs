@@ -3,16 +3,16 @@
 //! nor what the clients did between checkpoints. Against the clock of the test that lets it stream.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use house::{create_views, eventually};
 use postgres::Client;
 use rustix::process::{kill_process, Pid, Signal};
 use scratch::Cluster;
+use support::{create_views, eventually};
 
 const STREAM: Duration = Duration::from_secs(3);
 
@@ -35,7 +35,7 @@ fn receiver(cluster: &Cluster, program: &str, arguments: &[&str], into: &Path) -
 
 #[test]
 fn a_stream_is_no_command_and_no_statement_and_spoils_no_checkpoint() {
-    let cluster = house::start(house::plain().settings([
+    let cluster = support::start(support::plain().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("wal_level", "logical"),
         ("autovacuum", "off"),

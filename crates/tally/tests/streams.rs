@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Buffered streams: what is served from the buffer cannot block, and is no wait.
 
-mod house;
+mod support;
 
-use house::strace::Strace;
+use support::strace::Strace;
 
 #[test]
 fn only_what_fills_a_streams_buffer_is_a_wait() {
-    let cluster = house::shared();
-    house::create_views(&cluster);
+    let cluster = support::shared();
+    support::create_views(&cluster);
     // The relation cache's file is there from now on.
     let mut client = cluster.connect().unwrap();
     client.simple_query("select 1").unwrap();

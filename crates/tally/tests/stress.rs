@@ -7,7 +7,7 @@
 //! 20 seconds by default; PGTALLY_STRESS_SECONDS sets another length (`make stress`: half an
 //! hour), PGTALLY_SEED repeats a sequence of levels, lists and kills.
 
-mod house;
+mod support;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -213,7 +213,7 @@ fn deadlocks() -> Load {
 
 /// Change the level and the list once a second, and kill now and then. Returns the kills.
 fn torment(stress: &Stress, rng: &mut StdRng, seconds: u64, check: &mut dyn FnMut()) -> u64 {
-    let path = house::segment(&stress.cluster);
+    let path = support::segment(&stress.cluster);
     let began = Instant::now();
     let (mut kills, mut changes) = (0, 0);
     while began.elapsed() < Duration::from_secs(seconds) {
@@ -287,8 +287,8 @@ fn under_everything_at_once_nothing_crashes_hangs_or_stays_held() {
     let seed = number("PGTALLY_SEED").unwrap_or_else(rand::random);
     println!("PGTALLY_SEED={seed}");
     let mut rng = StdRng::seed_from_u64(seed);
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.level", "locks")
             .setting("pg_tally.block_threshold", "10ms")
@@ -304,7 +304,7 @@ fn under_everything_at_once_nothing_crashes_hangs_or_stays_held() {
             .setting("log_min_error_statement", "panic"),
     );
     cluster.pgbench_init(1).unwrap();
-    let path = house::segment(&cluster);
+    let path = support::segment(&cluster);
     let stress = Stress { cluster, end: AtomicBool::new(false) };
     let workers = [
         Worker::new("errors", errors),
@@ -364,7 +364,7 @@ fn under_everything_at_once_nothing_crashes_hangs_or_stays_held() {
     // Peace: what is there now is read as it is.
     cluster.append_config("pg_tally.functions = 'ExecInitNode'\n").unwrap();
     cluster.reload().unwrap();
-    house::eventually("the server takes sessions", || cluster.psql("select 1").is_ok());
+    support::eventually("the server takes sessions", || cluster.psql("select 1").is_ok());
     for level in [Level::Off, Level::Locks] {
         set_level(&path, level).unwrap();
         let load = cluster.pgbench().load(Load::TpcB).clients(4).transactions(50);
@@ -373,10 +373,10 @@ fn under_everything_at_once_nothing_crashes_hangs_or_stays_held() {
     let mut segment = Segment::open(&path).unwrap();
     let mut client = cluster.connect().unwrap();
     client.batch_execute("select count(*) from pgbench_branches").unwrap();
-    house::eventually("nobody holds a lock", || {
+    support::eventually("nobody holds a lock", || {
         segment.snapshot(None).unwrap().books.iter().all(|book| book.holding == 0)
     });
-    house::eventually("no more slots are claimed than there are processes", || {
+    support::eventually("no more slots are claimed than there are processes", || {
         segment.population().unwrap() as usize <= cluster.processes().len() + 1
     });
     let snapshot = segment.snapshot(None).unwrap();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `tally study` on real servers: what it writes, how it goes on, and what it does with bad input.
 
-mod house;
+mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use house::{complaint, eventually, output, tally};
 use rustix::process::{kill_process, Pid, Signal};
 use serde_json::Value;
+use support::{complaint, eventually, output, tally};
 use tempfile::TempDir;
 
 /// A study of two arms that is over in seconds.

@@ -7,16 +7,16 @@
 //! they are the same, and after the last checkpoint they are so for every file. Where strace may not
 //! trace the test says so and passes.
 
-mod house;
+mod support;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
-use house::gate::{self, Gate};
-use house::places::Places;
-use house::storage;
-use house::strace::{Call, Strace};
 use segment::{EventKind, Segment};
+use support::gate::{self, Gate};
+use support::places::Places;
+use support::storage;
+use support::strace::{Call, Strace};
 
 const CALLS: &str = "pwrite64,pwritev,write,fsync,fdatasync,open,openat,unlink,rename";
 const SESSIONS: u32 = 4;
@@ -109,14 +109,14 @@ fn a_sync_is_told_with_all_that_anybody_has_written_since_the_one_before() {
         ("pg_tally.max_events", "65536"),
         ("bgwriter_delay", "50ms"),
     ]);
-    let cluster = house::start(server);
+    let cluster = support::start(server);
     let space = storage::fill(&cluster);
     let places = Places::of(&cluster, space);
     let mut gate = Gate::new(&cluster);
     let mut other = cluster.connect().unwrap();
     other.batch_execute("checkpoint").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
-    let segment = Segment::open(&house::segment(&cluster)).unwrap();
+    let segment = Segment::open(&support::segment(&cluster)).unwrap();
 
     let mut traced: Vec<i32> = cluster.processes().iter().map(|p| p.pid as i32).collect();
     traced.push(cluster.postmaster_pid().unwrap() as i32);

@@ -4,7 +4,7 @@
 
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
-#[path = "house/waiting.rs"]
+#[path = "support/waiting.rs"]
 mod waiting;
 
 use std::io::{BufRead, BufReader, Read};

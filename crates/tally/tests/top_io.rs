@@ -3,7 +3,7 @@
 //! the interval, the devices below, and what was slow.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ const COMMITS: u64 = 40;
 
 /// A server with a tablespace besides the usual ones, whose number is returned.
 fn server() -> (Cluster, u32) {
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .fsync(true)
             .setting("shared_preload_libraries", "pg_tally")
             .setting("pg_tally.slow_threshold", "200ms")
@@ -66,7 +66,7 @@ fn sum(rows: &[&Value], name: &str) -> f64 {
 #[test]
 fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_devices() {
     let (cluster, tablespace) = server();
-    let segment = house::segment(&cluster);
+    let segment = support::segment(&cluster);
     let top = std::process::Command::new(env!("CARGO_BIN_EXE_tally"))
         .args(["top", "--json", "--count", "2", "--interval", "3", "--no-witness"])
         .env("PGUSER", "postgres")
@@ -204,8 +204,8 @@ fn devices(interval: &Value, data: &std::path::Path, tablespace: u32) {
 }
 
 fn text_of(segment: &std::path::Path) {
-    let text = house::output(
-        house::tally().args(["top", "--once", "--view", "io", "--interval", "0.5"]).arg(segment),
+    let text = support::output(
+        support::tally().args(["top", "--once", "--view", "io", "--interval", "0.5"]).arg(segment),
     );
     for title in [
         "Files",

@@ -3,12 +3,12 @@
 //! difference, at once.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use std::time::Duration;
 
-use house::pty::Pty;
 use scratch::Load;
+use support::pty::Pty;
 
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
@@ -34,11 +34,11 @@ fn parts(mut bytes: &[u8]) -> (Vec<&[u8]>, Vec<&[u8]>) {
 
 #[test]
 fn a_refresh_is_the_difference_and_comes_at_once() {
-    let cluster = house::shared();
+    let cluster = support::shared();
     cluster.fill(&Load::TpcB, 1).unwrap();
     let load = cluster.pgbench().load(Load::TpcB).clients(8).jobs(2);
     let mut load = load.duration(Duration::from_secs(3600)).spawn().unwrap();
-    let segment = house::segment(&cluster);
+    let segment = support::segment(&cluster);
     let segment = segment.to_str().unwrap();
     for (width, height) in [(80, 24), (200, 50)] {
         let mut pty = Pty::run(

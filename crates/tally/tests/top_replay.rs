@@ -3,18 +3,18 @@
 //! terminal.
 #![allow(missing_docs)]
 
-mod house;
 #[path = "../../recording/tests/support/mod.rs"]
 mod recorder;
+mod support;
 
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use house::tmux::Tmux;
 use recorder::{Maker, MIDNIGHT, SECOND};
 use recording::{Batch, DeviceRow, EventRow, GapRow, KernelRow, RelationRow};
 use segment::Interval;
 use serde_json::Value;
+use support::tmux::Tmux;
 use tempfile::TempDir;
 
 /// Two minutes, ten seconds without anything, half a minute more; the sum of it, and a slow sync
@@ -51,13 +51,13 @@ fn recording() -> (TempDir, PathBuf, Interval) {
 }
 
 fn replay(args: &[&str], path: &Path) -> Command {
-    let mut command = house::tally();
+    let mut command = support::tally();
     command.env("TZ", "UTC").args(["top", "--replay"]).arg(path).args(args);
     command
 }
 
 fn intervals(args: &[&str], path: &Path) -> Vec<Value> {
-    let text = house::output(replay(args, path).arg("--json"));
+    let text = support::output(replay(args, path).arg("--json"));
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -100,7 +100,7 @@ fn percentiles_are_there_from_the_length_of_a_detail_on() {
     let once = intervals(&["--once"], &path);
     let recorded = sum.commands[0].handle.p99_seconds.unwrap();
     assert!(close(p99(&once[0]).as_f64().unwrap(), recorded), "{} {recorded}", p99(&once[0]));
-    let text = house::output(replay(&["--once", "--view", "io"], &path).arg("--no-config"));
+    let text = support::output(replay(&["--once", "--view", "io"], &path).arg("--no-config"));
     assert!(text.contains("sync: 2.500 s") && text.contains("no device was recorded"), "{text}");
 }
 
@@ -175,7 +175,7 @@ fn devices_relations_and_the_kernels_view_are_replayed() {
     assert_eq!(steps[1]["io"]["relations"][0]["read"]["count"], 7000);
     assert_eq!(steps[1]["kernel"]["of_seconds"], Value::Null);
     let view = ["--from", "00:00:24", "--to", "00:00:25", "--view", "io", "--no-config"];
-    let text = house::output(&mut replay(&view, &path));
+    let text = support::output(&mut replay(&view, &path));
     for part in ["shop/16384", "recorded for 10 s together", "sda", "kernel, 10 s together"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -217,8 +217,9 @@ fn a_recording_is_played_stopped_and_searched() {
 #[test]
 fn what_cannot_be_played_is_said_with_the_reason() {
     let (folder, path, _sum) = recording();
-    let once =
-        |args: &[&str], path: &Path, code| house::complaint(replay(args, path).arg("--once"), code);
+    let once = |args: &[&str], path: &Path, code| {
+        support::complaint(replay(args, path).arg("--once"), code)
+    };
     assert!(once(&[], folder.path(), 1).contains("not a recording"));
     assert!(once(&[], Path::new("/nowhere"), 1).contains("/nowhere"));
     assert!(once(&["--from", "00:02", "--to", "00:01"], &path, 2).contains("--from and --to"));
@@ -227,7 +228,7 @@ fn what_cannot_be_played_is_said_with_the_reason() {
     assert!(once(&["--from", "soon"], &path, 2).contains("14:30"));
     assert!(once(&["--speed", "0"], &path, 2).contains("0.125 to 1024"));
     assert!(once(&["--leaders"], &path, 2).contains("--leaders"));
-    let without = house::complaint(house::tally().args(["top", "--speed", "2"]), 2);
+    let without = support::complaint(support::tally().args(["top", "--speed", "2"]), 2);
     assert!(without.contains("--replay"), "{without}");
 }
 

@@ -2,10 +2,10 @@
 //! The full-screen view of `tally top` in a real terminal, on segments written by the layout.
 #![allow(missing_docs)]
 
-mod house;
 #[path = "../../segment/tests/maker/mod.rs"]
 mod maker;
-#[path = "house/waiting.rs"]
+mod support;
+#[path = "support/waiting.rs"]
 mod waiting;
 
 use std::fs::File;
@@ -14,11 +14,11 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use house::tmux::Tmux;
 use maker::{Maker, Who, ACCOUNT};
 use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
 use segment::clock::monotonic_ns;
 use serde_json::Value;
+use support::tmux::Tmux;
 use tempfile::TempDir;
 
 /// A session that waits for WAL, and one that computes.
@@ -204,7 +204,7 @@ fn a_terminal_that_goes_away_ends_it_also_without_a_signal() {
     let mut seen = [0; 64];
     assert!(File::from(ours).read(&mut seen).unwrap() > 0);
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        house::eventually("its end", || top.try_wait().unwrap().is_some());
+        support::eventually("its end", || top.try_wait().unwrap().is_some());
     }));
     let _ = top.kill();
     let _ = top.wait();

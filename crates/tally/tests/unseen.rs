@@ -2,10 +2,10 @@
 //! Names and texts with characters that are not seen or that turn the order of the text around: in
 //! what is written for people they are put in sight, in JSON they are escaped and exact.
 
-mod house;
+mod support;
 
-use house::serving::Serving;
-use house::{output, plain, start, tally};
+use support::serving::Serving;
+use support::{output, plain, start, tally};
 
 /// Turns the order around, hides, isolates, marks; and a tag beyond the first 65,536.
 const ODD: &str = "a\u{202e}b\u{200b}c\u{2067}d\u{200f}\u{61c}e\u{e0041}";
@@ -67,7 +67,7 @@ fn no_output_has_characters_that_are_not_seen() {
             shown.push((verb, text));
         }
     }
-    let error = house::complaint(tally().args(["level", &format!("{data}/{ODD}")]), 2);
+    let error = support::complaint(tally().args(["level", &format!("{data}/{ODD}")]), 2);
     assert_clean("an error", &error);
     shown.push(("an error", error));
 
@@ -81,7 +81,7 @@ fn no_output_has_characters_that_are_not_seen() {
                     proto=io.prometheus.client.MetricFamily;encoding=delimited";
     let protobuf = serving.status("/metrics", protobuf).1;
     assert!(!protobuf.contains(&ODD[..4]) && protobuf.contains("a\\u202Eb"));
-    house::eventually("there is a report", || serving.report().is_some());
+    support::eventually("there is a report", || serving.report().is_some());
     assert_clean("/report.json", &serving.get("/report.json").unwrap());
     let page = serving.get("/").unwrap();
     assert_clean("the page", &page);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The SQL views: they add up, and who may see what.
 
-mod house;
+mod support;
 
-use house::{create_views, segment, shared};
+use support::{create_views, segment, shared};
 
 #[test]
 fn a_role_sees_of_others_only_that_they_are_there() {

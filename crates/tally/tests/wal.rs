@@ -2,13 +2,13 @@
 //! tally.wal: what each kind of process inserts into the WAL, against pg_stat_wal.
 #![allow(missing_docs)]
 
-mod house;
+mod support;
 
 use std::time::Duration;
 
-use house::{create_views, eventually};
 use postgres::Client;
 use scratch::{Cluster, Load};
+use support::{create_views, eventually};
 
 /// Records, full-page images, bytes, times that the buffers were full.
 type Figures = [i64; 4];
@@ -45,7 +45,7 @@ fn at_rest(client: &mut Client) -> (Figures, Figures) {
 }
 
 fn server() -> (Cluster, Client) {
-    let cluster = house::start(house::plain().settings([
+    let cluster = support::start(support::plain().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("wal_buffers", "64kB"),
         ("autovacuum_naptime", "1s"),
@@ -109,9 +109,9 @@ fn the_wal_of_all_processes_is_what_the_server_counts() {
 fn what_is_inserted_while_the_level_is_off_does_not_count_and_a_reset_begins_anew() {
     let (cluster, mut client) = server();
     client.batch_execute("create table t (n int)").unwrap();
-    let segment = house::segment(&cluster);
+    let segment = support::segment(&cluster);
     let set =
-        |level: &str| drop(house::output(house::tally().args(["level", level]).arg(&segment)));
+        |level: &str| drop(support::output(support::tally().args(["level", level]).arg(&segment)));
     let before = ours(&mut client);
     set("off");
     client.batch_execute("insert into t select generate_series(1, 1000)").unwrap();

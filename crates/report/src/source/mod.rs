@@ -5,7 +5,7 @@
 //! grid becomes a frame, and that an interval, so that no figure is computed in two ways. All
 //! is read in passes that hold sums only; a day takes no more memory than its columns.
 
-mod beside;
+mod annotations;
 mod columns;
 #[cfg(test)]
 mod tests;
@@ -59,7 +59,7 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
     });
     let about = recording.about();
     let rows = recording.settings(range)?;
-    let settings = beside::settings(&rows, range);
+    let settings = annotations::settings(&rows, range);
     let shortest = heads.iter().map(|head| head.interval_ns).min();
     let detail = latency.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
@@ -74,16 +74,16 @@ pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material,
         points,
         moments,
         latency,
-        events: beside::events(&recording, range)?,
-        marks: beside::marks(&recording, range)?,
-        gaps: beside::gaps(&recording, range)?,
+        events: annotations::events(&recording, range)?,
+        marks: annotations::marks(&recording, range)?,
+        gaps: annotations::gaps(&recording, range)?,
         facts: words::facts(&heads, &rows),
         reading_seconds: cost::reading(&settings),
         cost: None,
         settings,
-        runs: beside::runs(&recording, range)?,
+        runs: annotations::runs(&recording, range)?,
         relations: recording.relations(range)?.unwrap_or_default(),
-        devices: beside::devices(&recording, range)?,
+        devices: annotations::devices(&recording, range)?,
         problems: recording.problems(),
         whole,
     })

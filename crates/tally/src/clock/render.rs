@@ -325,6 +325,6 @@ fn said(check: &Check) -> &'static str {
     match check.verdict {
         Verdict::Holds => "holds",
         Verdict::Fails => "does not hold",
-        Verdict::NotResolved => "inconclusive",
+        Verdict::Inconclusive => "inconclusive",
     }
 }

@@ -56,7 +56,7 @@ pub enum Verdict {
     /// It lies outside.
     Fails,
     /// Neither can be said.
-    NotResolved,
+    Inconclusive,
 }
 
 /// All of them.
@@ -251,7 +251,7 @@ fn judge(estimated: f64, measured: f64, half_width: f64) -> Verdict {
     match () {
         () if low >= least && high <= most => Verdict::Holds,
         () if high < least || low > most => Verdict::Fails,
-        () => Verdict::NotResolved,
+        () => Verdict::Inconclusive,
     }
 }
 
@@ -276,9 +276,9 @@ mod tests {
     fn an_estimate_holds_only_if_the_whole_interval_is_near_it() {
         assert_eq!(judge(100.0, 140.0, 5.0), Verdict::Holds);
         assert_eq!(judge(100.0, 71.0, 3.0), Verdict::Holds);
-        assert_eq!(judge(100.0, 145.0, 10.0), Verdict::NotResolved);
+        assert_eq!(judge(100.0, 145.0, 10.0), Verdict::Inconclusive);
         assert_eq!(judge(100.0, 170.0, 10.0), Verdict::Fails);
         assert_eq!(judge(100.0, 50.0, 10.0), Verdict::Fails);
-        assert_eq!(judge(100.0, 0.0, 500.0), Verdict::NotResolved);
+        assert_eq!(judge(100.0, 0.0, 500.0), Verdict::Inconclusive);
     }
 }

@@ -42,7 +42,7 @@ pub enum Verdict {
     /// No more than the margin, and that is certain.
     Within,
     /// Neither.
-    NotResolved,
+    Inconclusive,
 }
 
 /// All that came out.
@@ -102,7 +102,7 @@ fn judge(
     margin: f64,
     record: &Record,
 ) -> (Verdict, String) {
-    let not = |reason: String| (Verdict::NotResolved, reason);
+    let not = |reason: String| (Verdict::Inconclusive, reason);
     let (Some(cpu), Some(placebo)) = (cpu, placebo) else {
         let rounds = record.rounds.len();
         return not(format!(
@@ -195,21 +195,21 @@ mod tests {
         let within = outcome(5000, 0.1, 0.0, 0.3);
         assert_eq!((within.verdict, within.differs_from_zero), (Verdict::Within, true));
         let open = outcome(100, 0.1, 0.0, 0.3);
-        assert_eq!((open.verdict, open.differs_from_zero), (Verdict::NotResolved, false));
+        assert_eq!((open.verdict, open.differs_from_zero), (Verdict::Inconclusive, false));
         assert!(open.reason.contains("measure longer"));
     }
 
     #[test]
     fn a_placebo_off_zero_resolves_nothing() {
         let spoilt = outcome(5000, 0.1, 0.5, 0.3);
-        assert_eq!(spoilt.verdict, Verdict::NotResolved);
+        assert_eq!(spoilt.verdict, Verdict::Inconclusive);
         assert!(spoilt.reason.contains("placebo"), "{}", spoilt.reason);
     }
 
     #[test]
     fn too_few_rounds_give_no_figure() {
         let few = outcome(FEWEST_ROUNDS - 1, 0.1, 0.0, 0.3);
-        assert!(few.cpu.is_none() && few.verdict == Verdict::NotResolved);
+        assert!(few.cpu.is_none() && few.verdict == Verdict::Inconclusive);
         assert!(few.reason.contains("19 usable rounds"), "{}", few.reason);
     }
 

@@ -190,7 +190,7 @@ impl Result<'_> {
         match outcome.verdict {
             Verdict::Within => format!("within: no more than {:+.2} %; {zero}", bound(1.0)),
             Verdict::Exceeds => format!("exceeded: at least {:+.2} %; {zero}", bound(-1.0)),
-            Verdict::NotResolved => format!("inconclusive: {}", outcome.reason),
+            Verdict::Inconclusive => format!("inconclusive: {}", outcome.reason),
         }
     }
 

@@ -240,7 +240,7 @@ impl Change {
             (None, _) => Verdict::Unknown,
             (_, false) => Verdict::Noise,
             (_, true) if self.a_seconds == 0.0 => Verdict::New,
-            (_, true) if self.b_seconds == 0.0 => Verdict::Gone,
+            (_, true) if self.b_seconds == 0.0 => Verdict::Absent,
             (_, true) if self.change_seconds < 0.0 => Verdict::Less,
             (_, true) => Verdict::More,
         };

@@ -152,7 +152,7 @@ pub enum Verdict {
     /// Only B has it.
     New,
     /// Only A has it.
-    Gone,
+    Absent,
     /// It may be chance.
     #[default]
     Noise,
@@ -172,7 +172,7 @@ impl Verdict {
             Verdict::More => "more",
             Verdict::Less => "less",
             Verdict::New => "new",
-            Verdict::Gone => "gone",
+            Verdict::Absent => "absent",
             Verdict::Noise => "noise",
             Verdict::Unknown => "unknown",
         }

@@ -151,7 +151,7 @@ fn said<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
         let name = name(&row.what);
         match change.verdict {
             Verdict::New => format!("{name} is new and takes {size}"),
-            Verdict::Gone => format!("{name} is absent in B, {size}"),
+            Verdict::Absent => format!("{name} is absent in B, {size}"),
             _ => format!("{name} takes {size} {}", more(change.change_seconds)),
         }
     };

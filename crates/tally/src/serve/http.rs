@@ -22,8 +22,8 @@ use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::{oneshot, watch, Semaphore};
 use tokio::time::timeout;
 
+use super::collector::{Answer, Question, What};
 use super::gate::{self, Gate, Verdict};
-use super::keeper::{Answer, Question, What};
 use super::listen::Listener;
 use super::metrics::Form;
 use super::page::FIGURES;

@@ -2,13 +2,13 @@
 //! `tally serve`: the last minutes as a page that goes on, and everything since the segment was
 //! made as metrics. Nothing can be changed by it.
 //!
-//! [`keeper`] is the one thread that looks at the server; [`http`] brings it questions.
+//! [`collector`] is the one thread that looks at the server; [`http`] brings it questions.
 
 mod args;
+mod collector;
 mod gate;
 mod history;
 mod http;
-mod keeper;
 mod listen;
 mod metrics;
 mod page;
@@ -21,9 +21,9 @@ use std::sync::mpsc::channel;
 
 use serde::Serialize;
 
+use collector::{Collector, Settings};
 use error::Error;
 use gate::Gate;
-use keeper::{Keeper, Settings};
 use listen::Listener;
 use live::target;
 
@@ -67,12 +67,12 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
         statements: args.statements.unwrap_or(0) as usize,
     };
     let (questions, asked) = channel();
-    let keeper = std::thread::Builder::new()
-        .name("keeper".to_string())
-        .spawn(move || Keeper::new(place, &settings).work(&asked))?;
+    let collector = std::thread::Builder::new()
+        .name("collector".to_string())
+        .spawn(move || Collector::new(place, &settings).work(&asked))?;
     let served = http::serve(listener, gate, questions);
     // It has ended with the last who could ask.
-    if keeper.join().is_err() {
+    if collector.join().is_err() {
         return Err(Error::Failed("the thread that reads the server has failed".into()));
     }
     served

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use error::Error;
 use study::about::{About, Size};
 use study::results::{parse, write};
-use study::{journal, run, station, stock, text};
+use study::{journal, run, server, stock, text};
 use view::columns::Columns;
 
 pub use args::{StudyArgs, StudyRunArgs, StudyVerb};
@@ -76,7 +76,7 @@ fn run_one(args: &StudyRunArgs) -> Result<(), Error> {
         folder: folder.clone(),
         quick: args.quick,
         directories: args.directory.clone(),
-        here: station::Here {
+        here: server::Here {
             folder: files.folder.unwrap_or_else(|| PathBuf::from(".")),
             may_set_clock_source: args.set_clock_source,
         },

@@ -13,14 +13,18 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::input::Input;
 use super::saved::{self, Saved};
 use super::screen::{Ask, Screen};
-use super::tape::Tape;
+use super::source::Source;
 use super::terminal::Terminal;
 use super::TopArgs;
 use super::{draw, export, NAP};
 use error::Error;
 
 /// Show it until the user has seen enough. `until`: or until then.
-pub fn run(screen: &mut Screen, tape: &mut dyn Tape, until: Option<Instant>) -> Result<(), Error> {
+pub fn run(
+    screen: &mut Screen,
+    source: &mut dyn Source,
+    until: Option<Instant>,
+) -> Result<(), Error> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGHUP, SIGINT] {
         signal_hook::flag::register(signal, ended.clone())?;
@@ -28,16 +32,16 @@ pub fn run(screen: &mut Screen, tape: &mut dyn Tape, until: Option<Instant>) -> 
     let input = Input::open()?;
     let mut terminal = Terminal::take(screen.mouse)?;
     loop {
-        tape.wanted(screen);
+        source.wanted(screen);
         terminal.draw(|frame| draw::draw(frame, screen))?;
         loop {
             let now = Instant::now();
             if ended.load(Ordering::Relaxed) || until.is_some_and(|until| now >= until) {
                 return Ok(());
             }
-            let due = tape.due(screen);
+            let due = source.due(screen);
             if due.is_some_and(|due| now >= due) {
-                tape.turn(screen);
+                source.turn(screen);
                 break;
             }
             let wait = due.map_or(NAP, |due| due.saturating_duration_since(now));
@@ -53,7 +57,7 @@ pub fn run(screen: &mut Screen, tape: &mut dyn Tape, until: Option<Instant>) -> 
             };
             match ask {
                 Some(Ask::Quit) => return Ok(()),
-                Some(ask) => answer(ask, screen, tape, &mut terminal)?,
+                Some(ask) => answer(ask, screen, source, &mut terminal)?,
                 None => {}
             }
             break;
@@ -78,7 +82,7 @@ pub fn screen(args: &TopArgs, color: bool) -> Screen {
 fn answer(
     ask: Ask,
     screen: &mut Screen,
-    tape: &mut dyn Tape,
+    source: &mut dyn Source,
     terminal: &mut Terminal,
 ) -> Result<(), Error> {
     let said = match ask {
@@ -102,7 +106,7 @@ fn answer(
             }
         }
         Ask::Quit | Ask::Further(_) | Ask::Seek(_) => {
-            tape.answer(ask, screen);
+            source.answer(ask, screen);
             return Ok(());
         }
     };

@@ -19,7 +19,7 @@ mod plain;
 mod replay;
 mod saved;
 mod screen;
-mod tape;
+mod source;
 mod terminal;
 mod text;
 mod trend;
@@ -32,9 +32,9 @@ use std::time::Duration;
 use error::Error;
 use live::feed::Feed;
 use live::target;
-use replay::{Film, Player, RecordedFilm};
+use replay::{Frames, Player, RecordingSource};
 use screen::Play;
-use tape::Live;
+use source::Live;
 
 pub use args::{TopArgs, View};
 
@@ -61,8 +61,8 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     let mut feed = Feed::open(place, !args.no_witness, args.leaders, statements)?;
     if !plain {
         let mut screen = main_loop::screen(args, color);
-        let mut tape = Live::new(feed, &screen);
-        return main_loop::run(&mut screen, &mut tape, args.until);
+        let mut source = Live::new(feed, &screen);
+        return main_loop::run(&mut screen, &mut source, args.until);
     }
     if args.json || views::of_io(first) {
         feed.ask_for_io();
@@ -73,14 +73,15 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
 /// The same of a recording.
 fn replay(args: &TopArgs, directory: &Path, plain: bool, color: bool) -> Result<(), Error> {
     let (from, to) = (args.from, args.to);
-    let film = RecordedFilm::open(directory, args.host.as_deref(), from, to, args.interval)?;
+    let recording =
+        RecordingSource::open(directory, args.host.as_deref(), from, to, args.interval)?;
     if plain {
-        return plain::print_film(args, film, color);
+        return plain::print_recording(args, recording, color);
     }
     let mut screen = main_loop::screen(args, color);
-    screen.length = args.interval.unwrap_or_default().max(film.interval());
+    screen.length = args.interval.unwrap_or_default().max(recording.interval());
     let name = directory.display().to_string();
-    screen.play = Some(Play::new(name, film.len(), args.speed.unwrap_or(1.0)));
-    let mut tape = Player::new(film, &mut screen);
-    main_loop::run(&mut screen, &mut tape, args.until)
+    screen.play = Some(Play::new(name, recording.len(), args.speed.unwrap_or(1.0)));
+    let mut source = Player::new(recording, &mut screen);
+    main_loop::run(&mut screen, &mut source, args.until)
 }

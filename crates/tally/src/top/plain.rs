@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
-use super::replay::{Film, RecordedFilm};
+use super::replay::{Frames, RecordingSource};
 use super::{text, views, INTERVAL, NAP};
 use super::{TopArgs, View};
 use error::Error;
@@ -46,25 +46,30 @@ pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
 const TOGETHER: usize = 600;
 
 /// The same of a recording: its intervals without waiting, or all of it as one.
-pub fn print_film(args: &TopArgs, mut film: RecordedFilm, color: bool) -> Result<(), Error> {
+pub fn print_recording(
+    args: &TopArgs,
+    mut recording: RecordingSource,
+    color: bool,
+) -> Result<(), Error> {
     let wish = views::wish(args, Open::All);
     if args.once || args.per_second {
-        write(args, &film.whole()?, &wish, color)?;
+        write(args, &recording.whole()?, &wish, color)?;
     } else {
         let most = args.count.and_then(|count| usize::try_from(count).ok());
-        let end = most.map_or(film.len(), |most| most.min(film.len()));
+        let end = most.map_or(recording.len(), |most| most.min(recording.len()));
         for begin in (0..end).step_by(TOGETHER) {
-            let scenes = film.read(begin..(begin + TOGETHER).min(end)).map_err(Error::Failed)?;
+            let scenes =
+                recording.read(begin..(begin + TOGETHER).min(end)).map_err(Error::Failed)?;
             for mut scene in scenes {
                 let told = &mut None;
                 scene.gap.iter().for_each(|gap| note(args, &format!("a gap: {gap}"), told));
                 let views = if args.json { View::All } else { args.view.unwrap_or(View::All) };
-                film.fill(&mut scene.reading, views).map_err(Error::Failed)?;
+                recording.fill(&mut scene.reading, views).map_err(Error::Failed)?;
                 write(args, &scene.reading, &wish, color)?;
             }
         }
     }
-    film.problems().iter().for_each(|problem| note(args, problem, &mut None));
+    recording.problems().iter().for_each(|problem| note(args, problem, &mut None));
     Ok(())
 }
 

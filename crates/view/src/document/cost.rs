@@ -22,5 +22,5 @@ pub enum How {
     /// By `tally cost`.
     Measured,
     /// From the readings of the clock alone.
-    Reckoned,
+    Estimated,
 }

@@ -10,7 +10,7 @@ use segment::interval::{is_idle, Timing};
 use segment::{Frame, Interval};
 
 use super::family::{Family, Kind, Spread, Value};
-use super::statements::Seats;
+use super::statements::NamedStatements;
 use view::statements::Statements;
 
 use Kind::{Counter, Gauge, Histogram, Summary};
@@ -23,7 +23,7 @@ pub struct Present<'p> {
     /// Events that were ever noted.
     pub events: u64,
     /// The statements since their last reset, if they are wanted and there are any.
-    pub statements: Option<(&'p Statements, &'p Seats)>,
+    pub statements: Option<(&'p Statements, &'p NamedStatements)>,
 }
 
 /// All metrics; of a server that is not there, that it is not.
@@ -43,8 +43,8 @@ pub fn collect(present: Option<&Present<'_>>) -> Vec<Family> {
         files(&interval, &mut families);
         locks(&interval, &mut families);
         others(&interval, &mut families);
-        if let Some((statements, seats)) = present.statements {
-            seats.metrics(statements, &mut families);
+        if let Some((statements, named)) = present.statements {
+            named.metrics(statements, &mut families);
         }
         families.retain(|family| !family.samples.is_empty());
     }

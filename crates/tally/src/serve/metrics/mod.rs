@@ -14,7 +14,7 @@ mod text;
 pub use accept::Form;
 pub use collect::{collect, Present};
 pub use family::Family;
-pub use statements::Seats;
+pub use statements::NamedStatements;
 
 /// The families in a form; `created` is when the counters began, seconds since 1970.
 pub fn write(families: &[Family], form: Form, created: Option<f64>) -> Vec<u8> {

@@ -2,7 +2,7 @@
 //! Statements as metrics: some of them by name, all others together, so that the number of
 //! series is bounded.
 //!
-//! The named ones have *seats*. A seat is kept until a statement has clearly more time than the
+//! The named ones have *named*. A seat is kept until a statement has clearly more time than the
 //! one that sits there: series that come and go are of little use. What stands under a name is
 //! since the statement was first counted. What all others do is added up from the begin of this
 //! command on, so that it never falls when a seat changes hands.
@@ -21,7 +21,7 @@ type Figures = [f64; 4];
 
 /// Who is named, and what the others did.
 #[derive(Debug)]
-pub struct Seats {
+pub struct NamedStatements {
     number: usize,
     seated: HashSet<StatementKey>,
     /// What was read last of those without a seat.
@@ -35,10 +35,10 @@ fn figures(row: &StatementRow) -> Figures {
     [row.calls as f64, row.seconds, row.rows as f64, (row.errors + row.cancels) as f64]
 }
 
-impl Seats {
+impl NamedStatements {
     /// For so many statements.
-    pub fn new(number: usize) -> Seats {
-        Seats {
+    pub fn new(number: usize) -> NamedStatements {
+        NamedStatements {
             number,
             seated: HashSet::new(),
             last: HashMap::new(),
@@ -165,9 +165,9 @@ mod tests {
         Statements { rows, ..Statements::default() }
     }
 
-    fn told(seats: &Seats, reading: &Statements) -> Vec<(String, f64)> {
+    fn told(named: &NamedStatements, reading: &Statements) -> Vec<(String, f64)> {
         let mut families = Vec::new();
-        seats.metrics(reading, &mut families);
+        named.metrics(reading, &mut families);
         let seconds = families.iter().find(|f| f.name == "pgtally_statement_seconds_total");
         let samples = seconds.unwrap().samples.iter().map(|sample| match sample.value {
             super::super::family::Value::Number(value) => (sample.labels[0].1.clone(), value),
@@ -178,27 +178,27 @@ mod tests {
 
     #[test]
     fn so_many_are_named_and_the_others_add_up() {
-        let mut seats = Seats::new(2);
+        let mut named = NamedStatements::new(2);
         let first = reading(&[(1, 9.0), (2, 8.0), (3, 5.0), (4, 1.0)]);
-        seats.note(&first);
+        named.note(&first);
         let named = |id: &str, seconds| (id.to_string(), seconds);
-        assert_eq!(told(&seats, &first), [named("1", 9.0), named("2", 8.0), named("other", 0.0)]);
+        assert_eq!(told(&named, &first), [named("1", 9.0), named("2", 8.0), named("other", 0.0)]);
         // 3 has more than 2 now, but not clearly; 5 is new.
         let second = reading(&[(1, 9.0), (2, 8.0), (3, 9.5), (4, 1.5), (5, 0.25)]);
-        seats.note(&second);
-        assert_eq!(told(&seats, &second)[2], named("other", 5.25));
-        assert_eq!(told(&seats, &second)[1], named("2", 8.0));
+        named.note(&second);
+        assert_eq!(told(&named, &second)[2], named("other", 5.25));
+        assert_eq!(told(&named, &second)[1], named("2", 8.0));
         let third = reading(&[(1, 9.0), (2, 8.0), (3, 10.5), (4, 1.5), (5, 0.25)]);
-        seats.note(&third);
-        let now = told(&seats, &third);
+        named.note(&third);
+        let now = told(&named, &third);
         assert_eq!(now, [named("3", 10.5), named("1", 9.0), named("other", 6.25)]);
         // The one that lost its seat goes on among the others.
         let fourth = reading(&[(1, 9.0), (2, 8.5), (3, 10.5), (4, 1.5), (5, 0.25)]);
-        seats.note(&fourth);
-        assert_eq!(told(&seats, &fourth)[2], named("other", 6.75));
+        named.note(&fourth);
+        assert_eq!(told(&named, &fourth)[2], named("other", 6.75));
         // After a reset everything begins anew; what others did is kept.
         let fifth = reading(&[(1, 0.5), (4, 0.25)]);
-        seats.note(&fifth);
-        assert_eq!(told(&seats, &fifth), [named("1", 0.5), named("4", 0.25), named("other", 7.0)]);
+        named.note(&fifth);
+        assert_eq!(told(&named, &fifth), [named("1", 0.5), named("4", 0.25), named("other", 7.0)]);
     }
 }

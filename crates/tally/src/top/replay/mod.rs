@@ -6,14 +6,14 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::screen::{Ask, Screen};
-use super::tape::Tape;
+use super::source::Source;
 use crate::top::View;
 use view::Reading;
 
-mod beside;
-mod film;
+mod machine;
+mod recording_source;
 
-pub use film::RecordedFilm;
+pub use recording_source::RecordingSource;
 
 /// So many intervals are read together.
 const AHEAD: usize = 120;
@@ -23,7 +23,7 @@ const BEFORE: usize = 60;
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Intervals that can be read in any order, numbered from 0 on.
-pub trait Film {
+pub trait Frames {
     /// How many there are.
     fn len(&self) -> usize;
     /// When one of them ended, seconds since 1970.
@@ -49,10 +49,10 @@ pub struct Scene {
     pub gap: Option<String>,
 }
 
-/// Plays a film. How it plays is kept by the screen.
+/// Plays a recording. How it plays is kept by the screen.
 #[derive(Debug)]
 pub struct Player<F> {
-    film: F,
+    recording: F,
     /// Read already, and comes next.
     ahead: VecDeque<Scene>,
     /// When the last was shown.
@@ -63,22 +63,22 @@ pub struct Player<F> {
     told: usize,
 }
 
-impl<F: Film> Player<F> {
+impl<F: Frames> Player<F> {
     /// Begin with its first interval.
-    pub fn new(film: F, screen: &mut Screen) -> Player<F> {
+    pub fn new(recording: F, screen: &mut Screen) -> Player<F> {
         let (shown, length) = (Instant::now(), screen.length);
-        let mut player = Player { film, ahead: VecDeque::new(), shown, length, told: 0 };
+        let mut player = Player { recording, ahead: VecDeque::new(), shown, length, told: 0 };
         player.go(0, screen);
         player
     }
 
     /// Show the interval of this number, and keep some before it.
     fn go(&mut self, index: usize, screen: &mut Screen) {
-        let index = index.min(self.film.len().saturating_sub(1));
+        let index = index.min(self.recording.len().saturating_sub(1));
         self.ahead.clear();
         screen.history.clear();
         let Some(play) = &mut screen.play else { return };
-        (play.next, play.of) = (index.saturating_sub(BEFORE), self.film.len());
+        (play.next, play.of) = (index.saturating_sub(BEFORE), self.recording.len());
         while screen.play.as_ref().is_some_and(|play| play.next <= index) {
             if !self.next(screen) {
                 return;
@@ -89,9 +89,9 @@ impl<F: Film> Player<F> {
     /// Read what comes next, if that is not done yet. Returns false where there is nothing more.
     fn read(&mut self, next: usize) -> Result<bool, String> {
         let mut next = next;
-        while self.ahead.is_empty() && next < self.film.len() {
-            let end = (next + AHEAD).min(self.film.len());
-            self.ahead.extend(self.film.read(next..end)?);
+        while self.ahead.is_empty() && next < self.recording.len() {
+            let end = (next + AHEAD).min(self.recording.len());
+            self.ahead.extend(self.recording.read(next..end)?);
             next = end;
         }
         Ok(!self.ahead.is_empty())
@@ -106,7 +106,7 @@ impl<F: Film> Player<F> {
             Ok(false) => Some("this is the end of the replay".to_string()),
             Err(problem) => Some(problem),
         };
-        let problems = self.film.problems();
+        let problems = self.recording.problems();
         if problems.len() > self.told {
             self.told = problems.len();
             screen.notice = problems.last().cloned();
@@ -127,10 +127,10 @@ impl<F: Film> Player<F> {
 
     /// Number of the first interval that ended at this time or later.
     fn index_at(&self, time: f64) -> usize {
-        let (mut low, mut high) = (0, self.film.len());
+        let (mut low, mut high) = (0, self.recording.len());
         while low < high {
             let middle = (low + high) / 2;
-            match self.film.end(middle) < time {
+            match self.recording.end(middle) < time {
                 true => low = middle + 1,
                 false => high = middle,
             }
@@ -141,12 +141,12 @@ impl<F: Film> Player<F> {
     /// For how long the interval that is shown is to be looked at.
     fn pace(&self, screen: &Screen) -> Option<Duration> {
         let play = screen.play.as_ref().filter(|play| play.on)?;
-        let index = play.next.saturating_sub(1).min(self.film.len().saturating_sub(1));
-        Duration::try_from_secs_f64(self.film.seconds(index) / play.speed).ok()
+        let index = play.next.saturating_sub(1).min(self.recording.len().saturating_sub(1));
+        Duration::try_from_secs_f64(self.recording.seconds(index) / play.speed).ok()
     }
 }
 
-impl<F: Film> Tape for Player<F> {
+impl<F: Frames> Source for Player<F> {
     fn due(&self, screen: &Screen) -> Option<Instant> {
         Some(self.shown + self.pace(screen)?.max(SHORTEST))
     }
@@ -174,16 +174,16 @@ impl<F: Film> Tape for Player<F> {
             Ask::Further(by) if by < 0 && index == 0 => {
                 screen.notice = Some("this is the start of the replay".into());
             }
-            Ask::Further(by) if by > 0 && next >= self.film.len() => {
+            Ask::Further(by) if by > 0 && next >= self.recording.len() => {
                 screen.notice = Some("this is the end of the replay".into());
             }
             Ask::Further(by) => {
                 self.go((index as i64).saturating_add(by).max(0) as usize, screen);
             }
             Ask::Seek(time) => {
-                let outside = self.film.len() == 0
-                    || time < self.film.end(0) - self.film.seconds(0)
-                    || time.is_finite() && time > self.film.end(self.film.len() - 1);
+                let outside = self.recording.len() == 0
+                    || time < self.recording.end(0) - self.recording.seconds(0)
+                    || time.is_finite() && time > self.recording.end(self.recording.len() - 1);
                 self.go(self.index_at(time), screen);
                 if outside {
                     screen.notice = Some("not within the replay".into());
@@ -196,13 +196,13 @@ impl<F: Film> Tape for Player<F> {
     fn wanted(&mut self, screen: &mut Screen) {
         if self.length != screen.length {
             self.length = screen.length;
-            self.film.regroup(Some(self.length));
+            self.recording.regroup(Some(self.length));
             let time = screen.reading().map_or(0.0, |reading| reading.interval.time);
             self.go(self.index_at(time), screen);
         }
         let view = screen.view();
         if let Some(reading) = screen.history.shown_mut() {
-            if let Err(problem) = self.film.fill(reading, view) {
+            if let Err(problem) = self.recording.fill(reading, view) {
                 screen.notice = Some(problem);
             }
         }
@@ -221,7 +221,7 @@ mod tests {
     /// So many seconds, the sample over and over; before the fifth nothing was recorded.
     struct Seconds(usize, Vec<Range<usize>>, segment::Interval);
 
-    impl Film for Seconds {
+    impl Frames for Seconds {
         fn len(&self) -> usize {
             self.0
         }
@@ -301,7 +301,7 @@ mod tests {
         player.turn(&mut screen);
         assert_eq!(player.due(&screen), None);
         assert!(drawn(&mut screen, 120, 30).contains("end of the replay"));
-        assert_eq!(player.film.1.len(), 3, "read by the hundred: {:?}", player.film.1);
+        assert_eq!(player.recording.1.len(), 3, "read by the hundred: {:?}", player.recording.1);
     }
 
     #[test]

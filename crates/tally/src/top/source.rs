@@ -11,7 +11,7 @@ use live::feed::Feed;
 const FIRST: Duration = Duration::from_millis(500);
 
 /// A source of intervals. What goes wrong is said on the screen.
-pub trait Tape {
+pub trait Source {
     /// When the next interval is to come; `None`: not by itself.
     fn due(&self, screen: &Screen) -> Option<Instant>;
     /// It is due.
@@ -48,7 +48,7 @@ impl Live {
     }
 }
 
-impl Tape for Live {
+impl Source for Live {
     fn due(&self, _screen: &Screen) -> Option<Instant> {
         Some(self.due)
     }

@@ -2,14 +2,14 @@
 //! Slots, memory or the file system run short: the server does not notice, whoever looks is told the
 //! right remedy, and what went without is seen when there is room again.
 
-mod house;
+mod support;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use house::slow_disk::elsewhere;
 use scratch::{Cluster, Load};
+use support::slow_disk::elsewhere;
 
 fn pid(client: &mut postgres::Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
@@ -22,8 +22,8 @@ fn seen(client: &mut postgres::Client) -> Vec<i32> {
 }
 
 fn status(cluster: &Cluster) -> (serde_json::Value, String) {
-    let json = house::output(house::tally().args(["status", "--json"]).arg(cluster.data_dir()));
-    let text = house::output(house::tally().arg("status").arg(cluster.data_dir()));
+    let json = support::output(support::tally().args(["status", "--json"]).arg(cluster.data_dir()));
+    let text = support::output(support::tally().arg("status").arg(cluster.data_dir()));
     (serde_json::from_str(&json).unwrap(), text)
 }
 
@@ -34,13 +34,13 @@ fn lines(cluster: &Cluster, text: &str) -> usize {
 #[test]
 fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
     const SLOTS: u32 = 9;
-    let cluster = house::start(
-        house::plain()
+    let cluster = support::start(
+        support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("autovacuum", "off")
             .setting("pg_tally.max_slots", &SLOTS.to_string()),
     );
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     let mut first: Vec<_> = (0..SLOTS).map(|_| cluster.connect().unwrap()).collect();
     let mut late: Vec<_> = (0..3).map(|_| cluster.connect().unwrap()).collect();
     let late_pids: Vec<i32> = late.iter_mut().map(pid).collect();
@@ -51,11 +51,11 @@ fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
     // Each of these is refused too. Looking for dead owners is done once a second, not each time.
     let postmaster = i32::try_from(cluster.postmaster_pid().unwrap()).unwrap();
     let began = std::time::Instant::now();
-    let trace = house::strace::Strace::start("kill", &[postmaster]);
+    let trace = support::strace::Strace::start("kill", &[postmaster]);
     for _ in 0..60 {
         drop(cluster.connect().unwrap());
     }
-    if let Some(calls) = trace.map(house::strace::Strace::stop) {
+    if let Some(calls) = trace.map(support::strace::Strace::stop) {
         let looks = calls.iter().filter(|call| call.number(1) == Some(0)).count() as u64;
         let most = u64::from(SLOTS) * (2 + began.elapsed().as_secs());
         assert!(looks <= most, "{looks} looks at owners in {:?}", began.elapsed());
@@ -72,14 +72,14 @@ fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
 
     // Those that went without take the place of those that leave, at their next statement.
     first.truncate(1);
-    let segment = segment::Segment::open(&house::segment(&cluster)).unwrap();
-    house::eventually("slots are given back", || segment.population().unwrap() + 3 <= SLOTS);
+    let segment = segment::Segment::open(&support::segment(&cluster)).unwrap();
+    support::eventually("slots are given back", || segment.population().unwrap() + 3 <= SLOTS);
     for client in &mut late {
         client.simple_query("select 1").unwrap();
     }
     let now_seen = seen(&mut first[0]);
     assert!(late_pids.iter().all(|pid| now_seen.contains(pid)), "{late_pids:?} in {now_seen:?}");
-    house::eventually("all is exact again", || status(&cluster).0["exact"] == true);
+    support::eventually("all is exact again", || status(&cluster).0["exact"] == true);
 }
 
 fn available(folder: &Path) -> (u64, u64) {
@@ -92,7 +92,7 @@ fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
     if elsewhere("when_memory_is_short_the_last_of_it_is_left_to_the_server") {
         return;
     }
-    let cluster = house::plain()
+    let cluster = support::plain()
         .setting("shared_preload_libraries", "pg_tally")
         .setting("pg_tally.max_statements", "100")
         .setting("pg_tally.max_relations", "100")
@@ -110,10 +110,10 @@ fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
     cluster.append_config(&format!("pg_tally.directory = '{}'\n", folder.display())).unwrap();
     cluster.start().unwrap();
     cluster.pgbench_init(1).unwrap();
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     // Many books grow until there is no more for them.
     let mut clients: Vec<_> = (0..60).map(|_| cluster.connect().unwrap()).collect();
-    let level = house::tally().args(["level", "locks"]).arg(cluster.data_dir()).output().unwrap();
+    let level = support::tally().args(["level", "locks"]).arg(cluster.data_dir()).output().unwrap();
     assert!(level.status.success(), "{level:?}");
     for client in &mut clients {
         client.batch_execute("begin; select count(*) from pgbench_accounts; commit").unwrap();
@@ -149,11 +149,11 @@ fn a_folder_on_a_disk_is_refused_unless_it_is_asked_for() {
         return;
     }
     let mut cluster =
-        house::plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
+        support::plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
     cluster.os_user().chown(Path::new(&folder)).unwrap();
     cluster.append_config(&format!("pg_tally.directory = '{folder}'\n")).unwrap();
     cluster.start().unwrap();
-    house::create_views(&cluster);
+    support::create_views(&cluster);
     let value = |cluster: &Cluster, name: &str| {
         let sql = format!("select value from tally.status where name = '{name}'");
         cluster.psql(&sql).unwrap().trim().to_string()

@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// A command in progress.
 #[derive(Debug)]
-pub struct Beside {
+pub struct Background {
     program: String,
     child: Child,
     output: File,
@@ -34,7 +34,7 @@ pub struct Beside {
     undo: Undo,
 }
 
-impl Beside {
+impl Background {
     /// Start it. The error of a program that does not exist is [`std::io::ErrorKind::NotFound`].
     pub fn start(program: &str, mut command: Command) -> std::io::Result<Self> {
         // Without a name: it goes when nobody has it any more.
@@ -113,7 +113,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for Background {
     fn drop(&mut self) {
         if self.running() {
             self.signal(Signal::TERM);
@@ -148,10 +148,10 @@ pub fn number_of(output: &str, word: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Beside {
+    fn shell(script: &str) -> Background {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Beside::start("sh", command).unwrap()
+        Background::start("sh", command).unwrap()
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_exist_is_told_apart() {
-        let error = Beside::start("x", Command::new("/no/such/program")).unwrap_err();
+        let error = Background::start("x", Command::new("/no/such/program")).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     }
 }

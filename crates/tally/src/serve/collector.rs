@@ -11,7 +11,7 @@ use segment::SegmentPath;
 use tokio::sync::oneshot;
 
 use super::history::History;
-use super::metrics::{self, Family, Form, Present, Seats};
+use super::metrics::{self, Family, Form, NamedStatements, Present};
 use super::page::{self, Pace, Page};
 use super::run::Run;
 use error::Error;
@@ -74,12 +74,12 @@ const COLUMNS: u32 = 60;
 
 /// Looks and answers.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Collector {
     source: Source,
     place: SegmentPath,
     run: Option<Run>,
     history: History,
-    seats: Option<Seats>,
+    named: Option<NamedStatements>,
     processors: Option<Processors>,
     pace: Pace,
     interval: Duration,
@@ -93,16 +93,16 @@ pub struct Keeper {
     asked: Option<Instant>,
 }
 
-impl Keeper {
+impl Collector {
     /// Of the segment at a place.
-    pub fn new(place: SegmentPath, settings: &Settings) -> Keeper {
+    pub fn new(place: SegmentPath, settings: &Settings) -> Collector {
         let detail = (settings.history / COLUMNS).max(settings.interval);
-        Keeper {
+        Collector {
             source: Source::new(place.clone()),
             place,
             run: None,
             history: History::new(settings.history, detail),
-            seats: (settings.statements > 0).then(|| Seats::new(settings.statements)),
+            named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
             processors: Processors::now(),
             pace: Pace {
                 interval: settings.interval.as_secs_f64(),
@@ -253,14 +253,14 @@ impl Keeper {
         let frame = run.frame()?;
         let events = run.events()?;
         let mut statements = None;
-        if let Some(seats) = &mut self.seats {
+        if let Some(named) = &mut self.named {
             run.read_statements()?;
             statements = run.statements_so_far();
             if let Some(statements) = &statements {
-                seats.note(statements);
+                named.note(statements);
             }
         }
-        let statements = statements.as_ref().zip(self.seats.as_ref());
+        let statements = statements.as_ref().zip(self.named.as_ref());
         let present = Present { frame: &frame, events, statements };
         Ok((Some(run.created()), metrics::collect(Some(&present))))
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 use scratch::{Builder, Cluster, Load};
 use segment::{Segment, SegmentPath};
 
-use super::beside::last_lines;
+use super::background::last_lines;
 use super::cell::Proof;
 use super::clock_source::ClockSource;
 use super::file::{Arm, ArmLevel};
@@ -22,14 +22,14 @@ use live::instrumented;
 
 /// What came of opening one.
 pub enum Opened {
-    Station(Box<Station>),
+    ArmServer(Box<ArmServer>),
     /// The arm cannot be had here, and why.
     LeftOut(String),
 }
 
 /// A server of an arm. Fields are dropped in this order.
 #[derive(Debug)]
-pub struct Station {
+pub struct ArmServer {
     pub cluster: Cluster,
     /// None where pg_tally is not loaded.
     pub segment: Option<SegmentPath>,
@@ -61,7 +61,7 @@ impl Drop for After {
     }
 }
 
-impl Station {
+impl ArmServer {
     /// Make the arm's server.
     pub fn open(plan: &Plan, arm: &Arm, place: &Here) -> Result<Opened, Error> {
         let mut words = Words::default();
@@ -124,7 +124,7 @@ impl Station {
         if let Some(segment) = &segment {
             words.set("segment", segment.path().display());
         }
-        let mut station = Self {
+        let mut server = Self {
             cluster,
             segment,
             words,
@@ -133,8 +133,8 @@ impl Station {
             _clock_source: clock_source,
             _after: after,
         };
-        station.prove(plan, arm)?;
-        Ok(Opened::Station(Box::new(station)))
+        server.prove(plan, arm)?;
+        Ok(Opened::ArmServer(Box::new(server)))
     }
 
     /// Ask the server whether it is what the arm says.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording as a film: its intervals, or steps of several of them, and what is known beside
+//! A recording as a recording: its intervals, or steps of several of them, and what is known beside
 //! each.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use segment::clients::ClientTotals;
 use segment::kernel::KernelView;
 use segment::{Event, Interval};
 
-use super::{beside, Film, Scene};
+use super::{machine, Frames, Scene};
 use crate::top::views;
 use crate::top::View;
 use error::Error;
@@ -32,7 +32,7 @@ const EVENTS: usize = 5000;
 
 /// A recording, or a part of it.
 #[derive(Debug)]
-pub struct RecordedFilm {
+pub struct RecordingSource {
     recording: Recording,
     range: recording::Range,
     /// Its intervals in the order of their ends.
@@ -76,7 +76,7 @@ fn seconds(us: i64) -> f64 {
     us as f64 * 1e-6
 }
 
-impl RecordedFilm {
+impl RecordingSource {
     /// What a directory holds of this time. `step`: intervals are put together to this length.
     pub fn open(
         directory: &Path,
@@ -84,7 +84,7 @@ impl RecordedFilm {
         from: Option<Edge>,
         to: Option<Edge>,
         step: Option<Duration>,
-    ) -> Result<RecordedFilm, Error> {
+    ) -> Result<RecordingSource, Error> {
         let recording = Recording::open(directory, host)?;
         let end = seconds(recording.range().to_us);
         let edge = |edge: Option<Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
@@ -100,10 +100,18 @@ impl RecordedFilm {
         heads.dedup_by_key(|head| head.end_us);
         let (gaps, marks) = (recording.gaps(range)?, recording.marks(range)?);
         let steps = Vec::new();
-        let mut film =
-            RecordedFilm { recording, range, heads, steps, step: None, gaps, marks, asked: None };
-        film.regroup(step);
-        Ok(film)
+        let mut recording = RecordingSource {
+            recording,
+            range,
+            heads,
+            steps,
+            step: None,
+            gaps,
+            marks,
+            asked: None,
+        };
+        recording.regroup(step);
+        Ok(recording)
     }
 
     /// Length of an interval as it was recorded.
@@ -212,7 +220,7 @@ impl RecordedFilm {
             let within = self.heads[first..].iter().take_while(|head| head.end_us <= row.time_us);
             busy_ns = within.fold(busy_ns, |sum, head| sum.saturating_add(head.busy_ns));
         }
-        beside::witness(rows.iter().filter(of_them), busy_ns, details.of_seconds)
+        machine::witness(rows.iter().filter(of_them), busy_ns, details.of_seconds)
     }
 
     fn ask(&mut self) -> Result<&Asked, Error> {
@@ -224,7 +232,7 @@ impl RecordedFilm {
                 let settings = self.recording.settings(self.range)?;
                 Asked {
                     events: rows.into_iter().map(Row::from).collect(),
-                    places: beside::places(&settings),
+                    places: machine::places(&settings),
                 }
             }
         };
@@ -262,7 +270,7 @@ impl RecordedFilm {
     }
 }
 
-impl Film for RecordedFilm {
+impl Frames for RecordingSource {
     fn len(&self) -> usize {
         self.steps.len()
     }

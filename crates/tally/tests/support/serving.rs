@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use scratch::Cluster;
 
-use super as house;
+use super as support;
 
 /// A server in which nobody but its clients commits.
 pub fn quiet() -> Cluster {
-    let quiet = house::plain().setting("shared_preload_libraries", "pg_tally");
+    let quiet = support::plain().setting("shared_preload_libraries", "pg_tally");
     // Commits wait for their syncs.
-    house::start(quiet.setting("autovacuum", "off").fsync(true))
+    support::start(quiet.setting("autovacuum", "off").fsync(true))
 }
 
 /// So many transactions of so many clients; how many pgbench says they were.
@@ -191,7 +191,7 @@ impl Prometheus {
             .spawn()
             .expect("prometheus is not installed; script/bootstrap does that");
         let prometheus = Prometheus { child, port, _folder: folder };
-        house::eventually("Prometheus listens", || {
+        support::eventually("Prometheus listens", || {
             TcpStream::connect(("127.0.0.1", prometheus.port)).is_ok()
         });
         prometheus
