@@ -14,7 +14,7 @@ fn the_sum_of_a_recording_is_the_sum_of_its_frames() {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(folder.path());
     maker.seconds(150);
-    // While it is being written: two minutes in parts, the rest in the journal.
+    // While it is being written: two minutes in files, the rest in the journal.
     let recording = Recording::open(folder.path(), None).unwrap();
     let sum = recording.sum(recording.range()).unwrap();
     assert_same(maker.sum.as_ref().unwrap(), &sum, 1.0);
@@ -88,7 +88,7 @@ fn latencies_are_the_histograms_of_the_detail_intervals() {
 }
 
 #[test]
-fn bad_ranges_and_directories_are_said() {
+fn invalid_ranges_and_directories_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let not = Recording::open(folder.path(), None).unwrap_err();
     assert!(matches!(not, Error::NotARecording { .. }), "{not}");
