@@ -61,8 +61,8 @@ fn any_range_is_the_sum_of_its_frames_and_steps_and_lines_add_up() {
         .grid(range, &bounds, 2, |series| lines.iter().position(|l| *l == series.stat.name))
         .unwrap();
     for (line, name) in grid.cells.iter().zip(lines) {
-        let told = support::told(&sum);
-        let whole: f64 = told.iter().filter(|it| it.1 == name).map(|it| it.3).sum();
+        let rows = support::statistics_of(&sum);
+        let whole: f64 = rows.iter().filter(|it| it.1 == name).map(|it| it.3).sum();
         let seconds: f64 = line.iter().map(|cell| cell.total as f64 * 1e-9).sum();
         assert!((whole - seconds).abs() < 1e-8, "{whole} {seconds}");
     }
