@@ -76,11 +76,10 @@ fn a_skewed_processor_is_found_and_its_skew_bounded() {
             assert_eq!(pair.proven, skewed, "{pair:?}");
             assert_eq!(pair.warps.count > 0, skewed, "{pair:?}");
             let truth = if skewed { by as f64 * 1e-9 } else { 0.0 };
-            let (least, most) =
-                (pair.min_offset_seconds.unwrap(), pair.max_offset_seconds.unwrap());
-            assert!(least <= truth + 1e-15 && truth <= most + 1e-15, "{by}: {pair:?}");
+            let (min, max) = (pair.min_offset_seconds.unwrap(), pair.max_offset_seconds.unwrap());
+            assert!(min <= truth + 1e-15 && truth <= max + 1e-15, "{by}: {pair:?}");
             // At least two readings lie between, and in a good round no more.
-            assert!(most - least < 100e-9, "{by}: {pair:?}");
+            assert!(max - min < 100e-9, "{by}: {pair:?}");
         }
         let largest = clock.migrating.unwrap().largest_seconds;
         assert!(largest <= by.unsigned_abs() as f64 * 1e-9, "{largest}");

@@ -46,7 +46,7 @@ fn the_places_of_a_server_lie_where_stat_says() {
         }
         assert!(devices.under(location).is_empty() == devices.why_no_device(location).is_some());
     }
-    // The room is what df says.
+    // The space is what df says.
     let df = Command::new("df")
         .args(["-B1", "--output=size,itotal"])
         .arg(cluster.data_dir())
@@ -61,7 +61,7 @@ fn the_places_of_a_server_lie_where_stat_says() {
         .map(|n| n.parse().unwrap_or(0))
         .collect();
     let id = devices.file_systems[devices.locations[0].file_system.expect("one")].mount_id;
-    let space = Reading::take(&devices).spaces[&id].clone().expect("room");
+    let space = Reading::take(&devices).spaces[&id].clone().expect("space");
     assert_eq!([space.total_bytes, space.inodes], numbers[..]);
     assert!(space.available_bytes <= space.free_bytes && space.free_bytes <= space.total_bytes);
 }
@@ -154,9 +154,9 @@ fn what_a_session_reads_and_writes_is_counted_after_it_has_ended_too() {
     let written = server.figures.written_bytes_per_second * seconds;
     let dirtied = server.figures.device_written_bytes_per_second * seconds;
     println!("31 MiB of pages: {:.1} MiB written, {:.1} dirtied", written / MIB, dirtied / MIB);
-    let least = 4000.0 * (8192.0 + 7000.0);
-    assert!((least..least * 3.0).contains(&written), "{written}");
-    assert!((least..least * 3.0).contains(&dirtied), "{dirtied}");
+    let min = 4000.0 * (8192.0 + 7000.0);
+    assert!((min..min * 3.0).contains(&written), "{written}");
+    assert!((min..min * 3.0).contains(&dirtied), "{dirtied}");
     assert!(server.figures.writes_per_second * seconds >= 4000.0, "{:?}", server.figures);
 }
 

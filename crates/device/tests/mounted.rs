@@ -104,12 +104,12 @@ fn memory_bind_mounts_overlays_and_loop_devices_differ() {
 
     // The space is that of the server's mount, not of the mount at the same path of ours.
     let reading = Reading::take(&devices);
-    let room = |oid| {
+    let space = |oid| {
         let id = file_system(&devices, tablespace(&devices, oid)).mount_id;
         reading.spaces[&id].clone()
     };
-    assert_eq!(room(1).expect("room").total_bytes, 3 << 20);
-    assert_eq!(room(6).expect("room").total_bytes, 2 << 20);
+    assert_eq!(space(1).expect("space").total_bytes, 3 << 20);
+    assert_eq!(space(6).expect("space").total_bytes, 2 << 20);
 }
 
 /// What this program prints when a test runs it under another root.
@@ -120,10 +120,10 @@ fn under_another_root() {
     let reading = Reading::take(&devices);
     for location in &devices.locations {
         let file_system = file_system(&devices, location);
-        let room = reading.spaces[&file_system.mount_id].clone().expect("room").total_bytes;
+        let space = reading.spaces[&file_system.mount_id].clone().expect("space").total_bytes;
         let names: Vec<&str> = devices.under(location).iter().map(|d| d.name.as_str()).collect();
         let problem = &location.problem;
-        println!("seen {} {} {room} {names:?} {problem:?}", file_system.number, file_system.kind);
+        println!("seen {} {} {space} {names:?} {problem:?}", file_system.number, file_system.kind);
     }
     println!("notes {:?}", devices.notes);
 }
@@ -140,13 +140,13 @@ fn a_root_that_is_no_mount_point_has_the_device_of_its_mount() {
         mount --rbind /proc jail/proc && mount --rbind /sys jail/sys && echo made"
     ));
     assert_eq!(made, ["made"]);
-    // The witnesses: stat(1), and the room by df(1).
+    // The witnesses: stat(1), and the space by df(1).
     let number = namespace.run("stat -c %Hd:%Ld jail/data").concat();
     let kind = namespace.run("findmnt -n -o FSTYPE --target jail/data").concat();
-    let room = namespace.run("df -B1 --output=size jail/data | tail -n 1").concat();
+    let space = namespace.run("df -B1 --output=size jail/data | tail -n 1").concat();
     let device = namespace.run(&format!("basename $(readlink /sys/dev/block/{number})")).concat();
     let names = if device.is_empty() { "[]".into() } else { format!("[{device:?}]") };
-    let expected = format!("seen {number} {kind} {} {names} None", room.trim());
+    let expected = format!("seen {number} {kind} {} {names} None", space.trim());
     // Standard error apart from ours, which may be a file: that is taken for the server's log.
     let inside =
         format!("chroot jail {program} --ignored --exact under_another_root --nocapture 2>&1");
@@ -172,7 +172,7 @@ fn a_location_that_is_unmounted_or_mounted_over_later_is_a_problem() {
     let devices = resolve(&namespace);
     let id = file_system(&devices, tablespace(&devices, 1)).mount_id;
     let a = Reading::take(&devices);
-    assert_eq!(a.spaces[&id].clone().expect("room").free_bytes, 8 << 20);
+    assert_eq!(a.spaces[&id].clone().expect("space").free_bytes, 8 << 20);
     namespace.run("head -c 1M /dev/zero > one/file");
     let b = Reading::take(&devices);
     let interval = Interval::between(&a, &b);

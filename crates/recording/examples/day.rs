@@ -3,13 +3,13 @@
 //!
 //!     cargo run --release -p recording --example day SOURCE DEST [HOURS [STATISTICS [STATEMENTS]]]
 //!
-//! The intervals of SOURCE are replayed in their order, over and over, each as a second. What was
-//! counted in them is drawn anew each time: a count n becomes a draw with mean and variance n,
-//! times follow their counts and vary by a tenth beside, and so do the buckets of histograms. So
-//! the course of the load is the real one, and nothing repeats for the compression to find. Where
-//! an average interval had fewer statistics, or an average detail fewer statements, than asked
-//! for, copies under other names are added, each drawn by itself. Devices, the kernel's view and
-//! relations are replayed as they were; events are left out.
+//! The intervals of SOURCE are replayed in order, over and over, each as a second. Counts are drawn
+//! anew each time: a count n becomes a draw with mean and variance n. Times follow their counts and
+//! vary by another tenth, and so do the buckets of histograms. So the course of the load is the real
+//! one, and there are no repetitions to compress. Where an average interval has fewer statistics, or
+//! an average detail fewer statements, than requested, copies under other names are added, with draws
+//! of their own. Devices, the kernel's figures and relations are replayed unchanged; events are left
+//! out.
 
 use recording::{
     About, Batch, DeviceRow, Range, Recording, RetentionPolicy, RowBuilder, ServerRow, Writer,
@@ -44,8 +44,8 @@ impl Dice {
         let mean = n as f64;
         if mean < 30.0 {
             // The product of throws falls below e^-n after a draw of n's distribution.
-            let (least, mut product, mut drawn) = ((-mean).exp(), self.throw(), 0);
-            while product > least {
+            let (min, mut product, mut drawn) = ((-mean).exp(), self.throw(), 0);
+            while product > min {
                 product *= self.throw();
                 drawn += 1;
             }
@@ -178,7 +178,7 @@ struct Detail {
     relations: Vec<RelationRow>,
     /// When it ended.
     time_us: i64,
-    beside: Batch,
+    host: Batch,
 }
 
 fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
@@ -189,7 +189,7 @@ fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
         let time_us = recording::time_us(spread.realtime_ns);
         let range = Range { from_us: time_us - detail_us, to_us: time_us };
         let found = real.statements(range)?;
-        let beside = Batch {
+        let host = Batch {
             kernel: real.kernel(range)?,
             server_io: real.server_io(range)?,
             ..Batch::default()
@@ -199,7 +199,7 @@ fn details(real: &Recording) -> Result<Vec<Detail>, Box<dyn Error>> {
             statements: found.map_or_else(Vec::new, |found| Statements::records(None, &found)),
             relations: real.relations(range)?.unwrap_or_default(),
             time_us,
-            beside,
+            host,
         });
     }
     Ok(details)
@@ -249,8 +249,8 @@ impl Maker {
             let rate = frame.clock.ticks_per_second;
             batch.append(recording::statement_rows(&rows, rate, stamp, self.detail_ns));
             batch.relations = recording::relation_rows(&detail.relations, stamp, self.detail_ns);
-            batch.kernel.clone_from(&detail.beside.kernel);
-            batch.server_io.clone_from(&detail.beside.server_io);
+            batch.kernel.clone_from(&detail.host.kernel);
+            batch.server_io.clone_from(&detail.host.server_io);
             batch.kernel.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
             batch.server_io.iter_mut().for_each(|row| (row.frame, row.time_us) = stamp);
         }

@@ -82,7 +82,7 @@ pub enum Error {
     },
     /// No machine of that name has recorded.
     #[error(
-        "{}: no recording of host {host}; there are {}", path.display(), hosts.join(", ")
+        "{}: no recording of host {host}; there is {}", path.display(), hosts.join(", ")
     )]
     NoSuchHost {
         /// The directory.

@@ -35,3 +35,31 @@ fn scale(cells: &mut Cells, by: impl Fn(i64) -> i64) {
         cells.iter_mut().for_each(|cell| *cell = by(*cell));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::FrameRow;
+    use crate::table::{table, Cell, Column, Columns, Table, Unit};
+    use std::fs::File;
+
+    table! {
+        /// An interval as the first version wrote it.
+        OldRow in "frames" by |a, b| a.frame.cmp(&b.frame);
+        /// The old name of `overflow_lost_merges`.
+        overflow_lost_folds: u64, Count;
+    }
+
+    #[test]
+    fn a_column_is_read_by_its_old_name_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.parquet");
+        let old = OldRow { frame: 3, overflow_lost_folds: 7, ..OldRow::default() };
+        write(&path, std::slice::from_ref(&old), Effort::Fast).unwrap();
+        let rows = read::<FrameRow>(File::open(&path).unwrap(), &path).unwrap();
+        assert_eq!((rows[0].frame, rows[0].overflow_lost_merges), (3, 7));
+        let text = serde_json::to_string(&old).unwrap();
+        let row: FrameRow = serde_json::from_str(&text).unwrap();
+        assert_eq!((row.frame, row.overflow_lost_merges), (3, 7));
+    }
+}

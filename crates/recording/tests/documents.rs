@@ -20,12 +20,13 @@ fn the_document_has_every_column() {
         "/../../docs/reference-recording.md"
     ))
     .unwrap();
-    let mut told: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut documented: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for section in text.split("\n## `").skip(1) {
         let (name, body) = section.split_once('`').unwrap();
         let cells = body.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" |"));
         let names = cells.flat_map(|(names, _)| names.split(','));
-        told.insert(name, names.map(|name| name.trim_matches([' ', '`']).to_string()).collect());
+        documented
+            .insert(name, names.map(|name| name.trim_matches([' ', '`']).to_string()).collect());
     }
     let known = BTreeMap::from([
         columns::<StatRow>(),
@@ -47,6 +48,6 @@ fn the_document_has_every_column() {
         columns::<ServerRow>(),
     ]);
     assert_eq!(known.len(), TABLES.len());
-    assert_eq!(told, known);
+    assert_eq!(documented, known);
     assert!(Batch::default().is_empty());
 }

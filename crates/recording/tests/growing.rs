@@ -41,7 +41,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn wherever_the_journal_is_torn_whole_intervals_are_read_and_no_others() {
+fn a_truncated_journal_gives_its_complete_intervals() {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(folder.path());
     maker.seconds(12);
@@ -59,7 +59,7 @@ fn wherever_the_journal_is_torn_whole_intervals_are_read_and_no_others() {
         assert_eq!(heads.len(), whole, "cut at {cut}");
         assert_eq!(recording.problems(), Vec::<String>::new());
     }
-    // Damage in the middle is told.
+    // Damage in the middle is reported.
     let mut damaged = bytes.clone();
     damaged[ends[2] + 20] ^= 1;
     std::fs::write(&journal, &damaged).unwrap();
@@ -70,7 +70,7 @@ fn wherever_the_journal_is_torn_whole_intervals_are_read_and_no_others() {
 }
 
 #[test]
-fn a_killed_recorder_is_gone_on_with() {
+fn a_recording_of_a_killed_recorder_is_continued() {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(folder.path());
     maker.seconds(75);
@@ -113,7 +113,7 @@ fn one_recorder_at_a_time_and_of_one_server() {
 }
 
 #[test]
-fn rolling_up_keeps_every_sum() {
+fn compaction_keeps_every_sum() {
     let folder = tempfile::tempdir().unwrap();
     let hours = |n: u64| Duration::from_secs(n * 3600);
     let policy =
@@ -128,7 +128,7 @@ fn rolling_up_keeps_every_sum() {
     }
     let sum = maker.sum.clone().unwrap();
     maker.writer.close().unwrap();
-    // The close has merged the last hour; who opens it next year rolls all of it up.
+    // Closing has merged the last hour; a writer of the next year compacts everything.
     let year = MIDNIGHT + 365 * 24 * 3600 * SECOND;
     let before = Recording::open(folder.path(), None).unwrap();
     assert_same(&sum, &before.sum(Range::ALL).unwrap(), 2.0);
@@ -157,7 +157,7 @@ fn rolling_up_keeps_every_sum() {
 }
 
 #[test]
-fn what_is_too_old_goes_and_only_that() {
+fn only_rows_that_are_too_old_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let policy = RetentionPolicy {
         retention: Some(Duration::from_secs(3600)),
@@ -218,7 +218,7 @@ fn a_clock_that_is_set_back_counts_nothing_twice_and_loses_nothing() {
 }
 
 #[test]
-fn missing_and_cut_parts_are_told_and_the_rest_is_read() {
+fn missing_and_truncated_files_are_reported_and_the_rest_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(folder.path());
     maker.seconds(190);
@@ -249,7 +249,7 @@ fn missing_and_cut_parts_are_told_and_the_rest_is_read() {
 }
 
 #[test]
-fn several_machines_are_told_apart() {
+fn recordings_of_several_machines_are_separate() {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(folder.path());
     maker.seconds(3);

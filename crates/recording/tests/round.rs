@@ -14,7 +14,7 @@ fn the_sum_of_a_recording_is_the_sum_of_its_frames() {
     let folder = tempfile::tempdir().unwrap();
     let mut maker = Maker::new(folder.path());
     maker.seconds(150);
-    // While it is being written: two minutes in parts, the rest in the journal.
+    // While it is being written: two minutes in files, the rest in the journal.
     let recording = Recording::open(folder.path(), None).unwrap();
     let sum = recording.sum(recording.range()).unwrap();
     assert_same(maker.sum.as_ref().unwrap(), &sum, 1.0);
@@ -61,8 +61,8 @@ fn any_range_is_the_sum_of_its_frames_and_steps_and_lines_add_up() {
         .grid(range, &bounds, 2, |series| lines.iter().position(|l| *l == series.stat.name))
         .unwrap();
     for (line, name) in grid.cells.iter().zip(lines) {
-        let told = support::told(&sum);
-        let whole: f64 = told.iter().filter(|it| it.1 == name).map(|it| it.3).sum();
+        let rows = support::statistics_of(&sum);
+        let whole: f64 = rows.iter().filter(|it| it.1 == name).map(|it| it.3).sum();
         let seconds: f64 = line.iter().map(|cell| cell.total as f64 * 1e-9).sum();
         assert!((whole - seconds).abs() < 1e-8, "{whole} {seconds}");
     }
@@ -88,7 +88,7 @@ fn latencies_are_the_histograms_of_the_detail_intervals() {
 }
 
 #[test]
-fn bad_ranges_and_directories_are_said() {
+fn invalid_ranges_and_directories_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let not = Recording::open(folder.path(), None).unwrap_err();
     assert!(matches!(not, Error::NotARecording { .. }), "{not}");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Error;
+use crate::error::Error;
 
 /// An installed PostgreSQL.
 #[derive(Debug, Clone)]

@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use rustix::process::Signal;
 
+use crate::binaries::Binaries;
 use crate::directory;
 use crate::distinct;
+use crate::error::Error;
+use crate::os_user::OsUser;
 use crate::pgbench::{Load, Pgbench};
 use crate::process::{alive, children, signal, Process};
 use crate::program::{run, tail};
 use crate::template;
 use crate::watchdog::Watchdog;
-use crate::{Binaries, Error, OsUser};
 
 /// The port is only part of the socket's name, and each cluster has its own directory.
 const PORT: u16 = 5432;

@@ -4,8 +4,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::error::Error;
+use crate::os_user::OsUser;
 use crate::watchdog::Watchdog;
-use crate::{Error, OsUser};
 
 /// The server's limit on the length of a socket's path (sizeof sun_path, less the NUL).
 const SOCKET_PATH_MAX: usize = 107;

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::Error;
+use crate::error::Error;
 
 /// The user who runs PostgreSQL: the caller, or for root another user.
 #[derive(Debug, Clone)]

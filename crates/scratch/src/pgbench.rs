@@ -11,9 +11,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::distinct;
+use crate::error::Error;
+use crate::os_user::OsUser;
 use crate::process::signal;
 use crate::program::tail;
-use crate::{Error, OsUser};
 
 /// What each client does.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Run a command to its end; if it fails, the error holds its output.
 pub(crate) fn run(command: &mut Command, name: &str) -> Result<(), Error> {

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
+use crate::binaries::Binaries;
 use crate::directory;
+use crate::error::Error;
+use crate::os_user::OsUser;
 use crate::program::run;
 use crate::watchdog::Watchdog;
-use crate::{Binaries, Error, OsUser};
 
 struct Template {
     bin: PathBuf,

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use crate::Error;
+use crate::error::Error;
 
 /// The shell ignores signals; the lines that it was sent are in $lines.
 const WAIT: &str = r#"

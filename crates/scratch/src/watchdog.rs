@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use crate::error::Error;
 use crate::undo::Undo;
-use crate::Error;
 
 /// It reads lines `pid N` (the postmaster; 0 none) and `remove PATH`. The working directory
 /// identifies the postmaster, because pids are reused. SIGQUIT is PostgreSQL's immediate shutdown.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A shell in a mount namespace of its own: what it mounts, nobody else sees, and it is gone
-//! with it.
+//! A shell in a mount namespace of its own: its mounts are invisible to other processes and end with
+//! it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ impl Namespace {
         lines
     }
 
-    /// Its shell, which stands for a server's first process.
+    /// The shell's pid, used as a postmaster's.
     pub fn pid(&self) -> u32 {
         self.shell.id()
     }

@@ -66,7 +66,7 @@ pub fn stat(process: &str, name: &str, kind: StatKind, values: &[u64]) -> FrameS
     }
 }
 
-/// Numbers that look like chance and are the same each time.
+/// Pseudo-random numbers, the same in each run.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -190,8 +190,8 @@ impl Maker {
 }
 
 /// Process, name, count, seconds or sum, bytes, follows, of each statistic in order.
-pub fn told(frame: &Frame) -> Vec<(String, String, u64, f64, u64, u64)> {
-    let mut told: Vec<_> = frame
+pub fn statistics_of(frame: &Frame) -> Vec<(String, String, u64, f64, u64, u64)> {
+    let mut rows: Vec<_> = frame
         .statistics
         .iter()
         .map(|it| {
@@ -204,15 +204,15 @@ pub fn told(frame: &Frame) -> Vec<(String, String, u64, f64, u64, u64)> {
             (it.process.to_string(), name, change.count, total, change.amount, change.follows)
         })
         .collect();
-    told.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
-    told
+    rows.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    rows
 }
 
 /// The same statistics, times within some nanoseconds.
 pub fn assert_same(a: &Frame, b: &Frame, ns: f64) {
-    let (a_told, b_told) = (told(a), told(b));
-    assert_eq!(a_told.len(), b_told.len());
-    for (a, b) in a_told.iter().zip(&b_told) {
+    let (a_rows, b_rows) = (statistics_of(a), statistics_of(b));
+    assert_eq!(a_rows.len(), b_rows.len());
+    for (a, b) in a_rows.iter().zip(&b_rows) {
         assert_eq!((&a.0, &a.1, a.2, a.4, a.5), (&b.0, &b.1, b.2, b.4, b.5));
         assert!((a.3 - b.3).abs() <= ns * 1e-9, "{a:?} {b:?}");
     }

@@ -181,24 +181,24 @@ mod tests {
         let mut named = NamedStatements::new(2);
         let first = reading(&[(1, 9.0), (2, 8.0), (3, 5.0), (4, 1.0)]);
         named.note(&first);
-        let named = |id: &str, seconds| (id.to_string(), seconds);
-        assert_eq!(told(&named, &first), [named("1", 9.0), named("2", 8.0), named("other", 0.0)]);
+        let entry = |id: &str, seconds| (id.to_string(), seconds);
+        assert_eq!(told(&named, &first), [entry("1", 9.0), entry("2", 8.0), entry("other", 0.0)]);
         // 3 has more than 2 now, but not clearly; 5 is new.
         let second = reading(&[(1, 9.0), (2, 8.0), (3, 9.5), (4, 1.5), (5, 0.25)]);
         named.note(&second);
-        assert_eq!(told(&named, &second)[2], named("other", 5.25));
-        assert_eq!(told(&named, &second)[1], named("2", 8.0));
+        assert_eq!(told(&named, &second)[2], entry("other", 5.25));
+        assert_eq!(told(&named, &second)[1], entry("2", 8.0));
         let third = reading(&[(1, 9.0), (2, 8.0), (3, 10.5), (4, 1.5), (5, 0.25)]);
         named.note(&third);
         let now = told(&named, &third);
-        assert_eq!(now, [named("3", 10.5), named("1", 9.0), named("other", 6.25)]);
+        assert_eq!(now, [entry("3", 10.5), entry("1", 9.0), entry("other", 6.25)]);
         // The one that lost its seat goes on among the others.
         let fourth = reading(&[(1, 9.0), (2, 8.5), (3, 10.5), (4, 1.5), (5, 0.25)]);
         named.note(&fourth);
-        assert_eq!(told(&named, &fourth)[2], named("other", 6.75));
+        assert_eq!(told(&named, &fourth)[2], entry("other", 6.75));
         // After a reset everything begins anew; what others did is kept.
         let fifth = reading(&[(1, 0.5), (4, 0.25)]);
         named.note(&fifth);
-        assert_eq!(told(&named, &fifth), [named("1", 0.5), named("4", 0.25), named("other", 7.0)]);
+        assert_eq!(told(&named, &fifth), [entry("1", 0.5), entry("4", 0.25), entry("other", 7.0)]);
     }
 }
