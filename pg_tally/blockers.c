@@ -30,7 +30,7 @@ is_live(tally_segment *segment, uint32 slot)
 }
 
 void
-blockers_tell_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 waited)
+blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 waited)
 {
 	tally_segment *segment = tally.slot.segment;
 	double		second = tally_seconds_per_tick(segment);
@@ -99,7 +99,7 @@ describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
 }
 
 void
-blockers_tell_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
+blockers_report_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
 {
 	tally_segment *segment = tally.slot.segment;
 	char		text[TEXT_SIZE];

@@ -112,7 +112,7 @@ find(space *spaces, int *count, const char *name)
 }
 
 void
-checkpoint_writes_tell(char *text, size_t size)
+checkpoint_writes_describe(char *text, size_t size)
 {
 	space		spaces[SPACES];
 	int			count = 0;

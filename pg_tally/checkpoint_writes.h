@@ -14,6 +14,6 @@ extern void checkpoint_writes_begin(void);
  * What it has written since, in buffers: " slru=1 pg_default=1234 16385=88", most first after the SLRUs; what
  * finds no room as " others=5". All that it wrote has been recorded.
  */
-extern void checkpoint_writes_tell(char *text, size_t size);
+extern void checkpoint_writes_describe(char *text, size_t size);
 
 #endif							/* PG_TALLY_CHECKPOINT_WRITES_H */

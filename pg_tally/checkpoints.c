@@ -26,9 +26,9 @@
 
 #include "checkpoint_writes.h"
 #include "checkpoints.h"
-#include "clients.h"
+#include "client_totals.h"
 #include "files.h"
-#include "pending.h"
+#include "pending_wait.h"
 #include "probe.h"
 
 #define TEXT_SIZE sizeof(((tally_event *) NULL)->text)
@@ -44,8 +44,8 @@ static struct
 	XLogRecPtr	redo;				/* where recovery would begin after it */
 	XLogRecPtr	answered;			/* what asked for checkpoints up to there has had its own */
 	uint64		slru_ticks;			/* running sum at its start */
-	clients_sum ended;				/* of the one before it */
-	clients_sum begun;
+	client_totals ended;				/* of the one before it */
+	client_totals begun;
 }			last;
 
 static double
@@ -108,20 +108,20 @@ append(char *text, const char *format,...)
 
 /* " before=30.012 before_commands=51234 before_handle=40.123", or nothing where that is not known. */
 static void
-append_clients(char *text, const char *when, const clients_sum *from, const clients_sum *to)
+append_clients(char *text, const char *when, const client_totals *from, const client_totals *to)
 {
 	double		tick = tally_seconds_per_tick(tally.slot.segment);
 
-	if (clients_whole(from, to))
+	if (client_totals_whole(from, to))
 		append(text, " %s=%.3f %s_commands=" UINT64_FORMAT " %s_handle=%.6f",
 			   when, (double) (to->tick - from->tick) * tick,
 			   when, to->commands - from->commands,
 			   when, (double) (to->ticks - from->ticks) * tick);
 }
 
-/* " mark=0:123:4.5:6": the sums, for who wants to know what comes after; as in clients_sum. */
+/* " mark=0:123:4.5:6": the sums, for who wants to know what comes after; as in client_totals. */
 static void
-append_mark(char *text, const clients_sum *now)
+append_mark(char *text, const client_totals *now)
 {
 	double		tick = tally_seconds_per_tick(tally.slot.segment);
 
@@ -146,7 +146,7 @@ begin(XLogRecPtr redo)
 	last.slru_ticks = files_slru_ticks;
 	(void) files_longest_sync(path, sizeof(path));
 	checkpoint_writes_begin();
-	clients_read(tally.slot.segment, &last.begun);
+	client_totals_read(tally.slot.segment, &last.begun);
 	append(text, " reason=%s", last.reason);
 	append_clients(text, "before", &last.ended, &last.begun);
 	append_mark(text, &last.begun);
@@ -180,17 +180,17 @@ tell_writes(double write)
 	if (last.interval > 0)
 		append(text, " interval=%.3f", last.interval);
 	used = strlen(text);
-	checkpoint_writes_tell(text + used, sizeof(text) - used);
+	checkpoint_writes_describe(text + used, sizeof(text) - used);
 	tell(text);
 }
 
 static void
 tell_clients(void)
 {
-	clients_sum now;
+	client_totals now;
 	char		text[TEXT_SIZE] = "checkpoint clients:";
 
-	clients_read(tally.slot.segment, &now);
+	client_totals_read(tally.slot.segment, &now);
 	append_clients(text, "before", &last.ended, &last.begun);
 	append_clients(text, "during", &last.begun, &now);
 	append_mark(text, &now);
@@ -239,7 +239,7 @@ start(void)
 	GetOldestRestartPoint(&last.redo, &timeline);
 	/* it may have waited for a lock of its own */
 	*(volatile uint32 *) my_wait_event_info = announced;
-	clients_read(tally.slot.segment, &last.ended);
+	client_totals_read(tally.slot.segment, &last.ended);
 	last.started = true;
 }
 
@@ -264,7 +264,7 @@ look_at_begin(uint32 event)
 
 /* The caller has cleared tally.on. */
 void
-checkpoints_look(void)
+checkpoints_check(void)
 {
 	int			saved_errno = errno;
 	uint32		event = *(volatile uint32 *) my_wait_event_info;

@@ -49,7 +49,7 @@ extern file_note files_note;
 /* A new slot: nothing of it is touched. */
 extern void files_begin(void);
 /* What has found no room: is there some now? */
-extern void files_retry(void);
+extern void files_retry_names(void);
 /* Record the noted operation, which took so many ticks. The caller has cleared tally.on. */
 extern void files_record(uint64 ticks);
 /* What this process has done to SLRUs, and its longest sync since the last call of it. */

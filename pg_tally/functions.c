@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * functions.c
- *	  What happens at the entry and the exit of a probed function.
+ *	  What happens at the start and the return of a probed function.
  *
  * A shadow stack keeps the return addresses that the stubs have taken off the real one, with
- * the tick of each entry and the time spent in probed functions below. Each frame remembers
+ * the tick of each detour and the time spent in probed functions below. Each frame remembers
  * the place of its return address on the real stack, which orders them: frames whose place
  * lies deeper than the stack now reaches were left by siglongjmp. The jump itself tells where
  * the stack will be (imports.c), so such frames end then and there.
@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "functions.h"
-#include "handler.h"
+#include "detour_handler.h"
 
 #define FRAMES 1024					/* deeper calls are counted and not timed */
 #define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase beside it */
@@ -45,7 +45,7 @@ typedef struct function
 {
 	char		name[NAME_SIZE];
 	const uint8 *code;
-	entry		entry;
+	detour		detour;
 	bool		wanted;
 	bool		counting;			/* too hot to be timed */
 	uint32		active;				/* frames of it that are being timed */
@@ -149,7 +149,7 @@ tell_hot(void *arg)
 }
 
 /* Every so many calls: did the probe take too large a part of the time between? */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 look_at_heat(function *fn, uint64 now)
 {
 	uint64		elapsed = now - fn->window_start;
@@ -158,7 +158,7 @@ look_at_heat(function *fn, uint64 now)
 	if (fn->window_start != 0 && elapsed * HOT_SHARE_PERCENT < WINDOW * f.probe_ticks * 100)
 	{
 		fn->counting = true;
-		entry_call_aside(tell_hot, fn);
+		detour_call_aside(tell_hot, fn);
 	}
 	fn->window_start = now;
 }
@@ -174,7 +174,7 @@ record(function *fn, const frame *fr, uint64 elapsed)
 	if (unlikely(account->inclusive >= PROBE_UNTOUCHED))
 	{
 		if (account->inclusive == PROBE_UNTOUCHED)
-			entry_call_aside(touch_function, fn);
+			detour_call_aside(touch_function, fn);
 		if (account->inclusive == TALLY_NONE)
 			return;
 	}
@@ -187,7 +187,7 @@ record(function *fn, const frame *fr, uint64 elapsed)
 	tally_book_publish(tally.slot.book, seq);
 }
 
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_edge(uint32 caller, uint32 callee, uint64 elapsed)
 {
 	uint32		key = 1 + caller * KEPT + callee;
@@ -201,7 +201,7 @@ record_edge(uint32 caller, uint32 callee, uint64 elapsed)
 			if (f.edge_count >= EDGES * 3 / 4)
 				return;
 			e->key = key;
-			entry_call_aside(touch_edge, e);
+			detour_call_aside(touch_edge, e);
 		}
 		if (e->key == key)
 		{
@@ -237,15 +237,15 @@ end_frame(uint64 now)
 
 /* ---------------------------------------------------------------- handlers */
 
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 count_call(function *fn)
 {
 	if (fn->counted[tally.phase] == PROBE_UNTOUCHED)
-		entry_call_aside(touch_counted, fn);
+		detour_call_aside(touch_counted, fn);
 	handler_count(fn->counted[tally.phase]);
 }
 
-ENTRY_HANDLER HOT_CODE static bool
+DETOUR_HANDLER HOT_CODE static bool
 function_enter(uint32 number, uintptr_t *place)
 {
 	function   *fn = &f.functions[number];
@@ -266,7 +266,7 @@ function_enter(uint32 number, uintptr_t *place)
 	while (f.depth > 0 && unlikely(f.frames[f.depth - 1].place <= place))
 	{
 		fr = &f.frames[f.depth - 1];
-		if (fr->place == place && *place == f.functions[fr->number].entry.exit)
+		if (fr->place == place && *place == f.functions[fr->number].detour.exit)
 			break;
 		end_frame(handler_now());
 	}
@@ -282,7 +282,7 @@ function_enter(uint32 number, uintptr_t *place)
 	return true;
 }
 
-ENTRY_HANDLER HOT_CODE static void
+DETOUR_HANDLER HOT_CODE static void
 function_leave(uintptr_t *place)
 {
 	uint64		now = handler_now();
@@ -319,11 +319,11 @@ functions_begin(void)
 		f.functions[i].window_calls = 0;
 		f.functions[i].window_start = 0;
 	}
-	functions_retry();
+	functions_retry_names();
 }
 
 void
-functions_retry(void)
+functions_retry_names(void)
 {
 	for (int i = 0; i < f.count; i++)
 	{
@@ -369,7 +369,7 @@ functions_jump(sigjmp_buf target, uint64 now)
 	uintptr_t	stack;
 
 	f.busy = false;
-	if (f.depth == 0 || !entry_jump_target(target, &stack))
+	if (f.depth == 0 || !detour_jump_target(target, &stack))
 		return;
 	while (f.depth > 0 && (uintptr_t) f.frames[f.depth - 1].place < stack)
 		end_frame(now);
@@ -416,7 +416,7 @@ take_place(void)
 		int			number = (f.oldest + i) % KEPT;
 		function   *fn = &f.functions[number];
 
-		if (fn->wanted || has_frame(number) || !entry_release(&fn->entry))
+		if (fn->wanted || has_frame(number) || !detour_release(&fn->detour))
 			continue;
 		f.oldest = (number + 1) % KEPT;
 		/* Calls from one function to another are kept by their places. */
@@ -433,9 +433,9 @@ take_place(void)
  * be. One that was probed before is taken up again, with the stub that it had.
  */
 bool
-functions_add(const entry_function *wanted, char *reason, size_t size)
+functions_add(const detour_function *wanted, char *reason, size_t size)
 {
-	entry_hook	hook = {ENTRY_AROUND, (void *) function_enter, (void *) function_leave, 0};
+	detour_hook	hook = {DETOUR_AROUND, (void *) function_enter, (void *) function_leave, 0};
 	function   *fn;
 	int			number;
 
@@ -460,7 +460,7 @@ functions_add(const entry_function *wanted, char *reason, size_t size)
 		memset(fn, 0, sizeof(*fn));
 		hook.number = (uint32) number;
 		/* A place that nothing was made of is the first to be taken again. */
-		if (!entry_prepare(wanted, &hook, &fn->entry, reason, size))
+		if (!detour_prepare(wanted, &hook, &fn->detour, reason, size))
 		{
 			if (number == f.count - 1)
 				f.count--;
@@ -492,7 +492,7 @@ functions_is_on(const uint8 *code, const char **name)
 		if (f.functions[i].code == code)
 		{
 			*name = f.functions[i].name;
-			return f.functions[i].entry.on;
+			return f.functions[i].detour.on;
 		}
 	return false;
 }
@@ -501,8 +501,8 @@ functions_is_on(const uint8 *code, const char **name)
 int
 functions_switch(void)
 {
-	entry	   *on[FUNCTIONS_MAX];
-	entry	   *off[KEPT];			/* some may not have come off before */
+	detour	   *on[FUNCTIONS_MAX];
+	detour	   *off[KEPT];			/* some may not have come off before */
 	int			ons = 0;
 	int			offs = 0;
 	int			error = 0;
@@ -511,16 +511,16 @@ functions_switch(void)
 	{
 		function   *fn = &f.functions[i];
 
-		if (fn->wanted && !fn->entry.on)
-			on[ons++] = &fn->entry;
-		else if (!fn->wanted && fn->entry.on)
-			off[offs++] = &fn->entry;
+		if (fn->wanted && !fn->detour.on)
+			on[ons++] = &fn->detour;
+		else if (!fn->wanted && fn->detour.on)
+			off[offs++] = &fn->detour;
 	}
 	if (offs > 0)
-		error = entry_switch(off, offs, false);
+		error = detour_switch(off, offs, false);
 	if (ons > 0)
 	{
-		int			failed = entry_switch(on, ons, true);
+		int			failed = detour_switch(on, ons, true);
 
 		error = error != 0 ? error : failed;
 	}

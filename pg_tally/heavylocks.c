@@ -21,7 +21,7 @@
 #include "utils/wait_event.h"
 
 #include "blockers.h"
-#include "handler.h"
+#include "detour_handler.h"
 #include "locks.h"
 #include "pg_tally.h"
 
@@ -170,7 +170,7 @@ settle(void *unused)
 	for (uint32 i = 0; i < heavy.spins; i++)
 		tally_record(&tally.slot, index_of(key_of(HEAVY_SPIN, 0, 0)), heavy.spun[i]);
 	if (heavy.blockers > 0)
-		blockers_tell_lock(heavy.type, heavy.mode, heavy.wait_start, heavy.blocker,
+		blockers_report_lock(heavy.type, heavy.mode, heavy.wait_start, heavy.blocker,
 						   heavy.blockers);
 	heavy.waited = heavy.checked = 0;
 	heavy.spins = heavy.blockers = 0;
@@ -178,10 +178,10 @@ settle(void *unused)
 }
 
 /* From a handler that has cleared tally.on. */
-ENTRY_HANDLER void
+DETOUR_HANDLER void
 heavylocks_settle(void)
 {
-	entry_call_aside(settle, NULL);
+	detour_call_aside(settle, NULL);
 }
 
 /* An error ends a wait: ProcSleep does not return. */
@@ -204,7 +204,7 @@ heavylocks_jump(uint64 now)
 
 /* ---------------------------------------------------------------- handlers */
 
-ENTRY_HANDLER static bool
+DETOUR_HANDLER static bool
 before_sleep(LOCALLOCK *locallock, uint64 ignored)
 {
 	heavy.type = locallock->tag.lock.locktag_type;
@@ -214,7 +214,7 @@ before_sleep(LOCALLOCK *locallock, uint64 ignored)
 	return true;
 }
 
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_sleep(LOCALLOCK *locallock, uint64 ignored, int result)
 {
 	uint64		now = handler_now();
@@ -228,14 +228,14 @@ after_sleep(LOCALLOCK *locallock, uint64 ignored, int result)
 	return result;
 }
 
-ENTRY_HANDLER static bool
+DETOUR_HANDLER static bool
 before_check(PGPROC *proc, uint64 ignored)
 {
 	heavy.check_start = handler_now();
 	return true;
 }
 
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_check(PGPROC *proc, uint64 ignored, int result)
 {
 	uint64		now = handler_now();
@@ -248,18 +248,18 @@ after_check(PGPROC *proc, uint64 ignored, int result)
 	heavy.check_start = 0;
 	/* Of a wait that was not seen to begin nobody can tell how long it took. */
 	if (heavy.waiting && since(heavy.wait_start, now) >= locks_block_ticks)
-		entry_call_aside(find_blockers, proc);
+		detour_call_aside(find_blockers, proc);
 	return result;
 }
 
-ENTRY_HANDLER static bool
+DETOUR_HANDLER static bool
 before_spin(uint64 ignored, uint64 ignored_too)
 {
 	heavy.spin_start = handler_now();
 	return true;
 }
 
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_spin(uint64 ignored, uint64 ignored_too, int result)
 {
 	uint64		ticks = since(heavy.spin_start, handler_now());
@@ -275,8 +275,8 @@ after_spin(uint64 ignored, uint64 ignored_too, int result)
 	return result;
 }
 
-const locks_entry heavylocks_entries[HEAVYLOCKS_ENTRIES] = {
-	{"ProcSleep", {ENTRY_WRAP, (void *) before_sleep, (void *) after_sleep, 0}},
-	{"DeadLockCheck", {ENTRY_WRAP, (void *) before_check, (void *) after_check, 0}},
-	{"s_lock", {ENTRY_WRAP, (void *) before_spin, (void *) after_spin, 0}},
+const lock_detour heavylocks_detours[HEAVYLOCKS_DETOURS] = {
+	{"ProcSleep", {DETOUR_WRAP, (void *) before_sleep, (void *) after_sleep, 0}},
+	{"DeadLockCheck", {DETOUR_WRAP, (void *) before_check, (void *) after_check, 0}},
+	{"s_lock", {DETOUR_WRAP, (void *) before_spin, (void *) after_spin, 0}},
 };

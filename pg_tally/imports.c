@@ -480,7 +480,7 @@ imports_install(void)
 		const char *left_out = reason;
 		char		label[32];
 
-		if (left_out == NULL && settings_leaves_out(imp->name))
+		if (left_out == NULL && settings_leave_out(imp->name))
 			left_out = LEFT_OUT_BY_SETTING;
 		if (left_out == NULL)
 			left_out = install(imp, exe);

@@ -4,7 +4,7 @@
  *	  Lightweight locks: how long each was held, waited for, and by whom others were kept.
  *
  * An acquisition costs one clock reading, after it, and a few stores; a release one, before
- * it, and an entry in a log. The log is settled when no lock is held: before the process
+ * it, and a detour in a log. The log is settled when no lock is held: before the process
  * waits, and when it is nearly full. So nobody waits for the bookkeeping, and its code and
  * data are fetched once for many locks. An acquisition that found the lock free is counted
  * and not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
@@ -25,7 +25,7 @@
 #include "utils/wait_event.h"
 
 #include "blockers.h"
-#include "handler.h"
+#include "detour_handler.h"
 #include "locks.h"
 #include "pg_tally.h"
 
@@ -96,7 +96,7 @@ static trouble done;				/* of the hold or the failure being settled */
 static uint32 insertions[PHASE_COUNT];	/* held times of the locks on inserting WAL; by phase */
 
 void
-lwlocks_retry(void)
+lwlocks_retry_names(void)
 {
 	memset(accounts, 0, sizeof(accounts));
 	memset(insertions, PROBE_UNTOUCHED_BYTE, sizeof(insertions));
@@ -107,7 +107,7 @@ void
 lwlocks_begin(void)
 {
 	memset(&lwlocks, 0, sizeof(lwlocks));
-	lwlocks_retry();
+	lwlocks_retry_names();
 	if (tally.claimed)
 		tally.slot.book->holding = 0;
 }
@@ -173,7 +173,7 @@ touch_failed(void *arg)
 }
 
 /* Not in its first place: in one of the next, or new. What finds no room evicts another. */
-ENTRY_HANDLER static pg_noinline lock_account *
+DETOUR_HANDLER static pg_noinline lock_account *
 find_account(uint32 key, uint32 place)
 {
 	lock_account *account;
@@ -187,7 +187,7 @@ find_account(uint32 key, uint32 place)
 			break;
 	}
 	account->key = key;
-	entry_call_aside(touch_account, account);
+	detour_call_aside(touch_account, account);
 	return account;
 }
 
@@ -203,11 +203,11 @@ account_of(uint32 key)
 }
 
 /* Stays in the queue, each a wait. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_sleeps(lock_account *account, const trouble *t)
 {
 	if (account->wait == PROBE_UNTOUCHED)
-		entry_call_aside(touch_wait, account);
+		detour_call_aside(touch_wait, account);
 	if (account->wait == TALLY_NONE)
 		return;
 	for (uint32 i = 0; i < Min(t->count, MAX_SLEEPS); i++)
@@ -264,12 +264,12 @@ take_trouble(trouble *to)
 static void
 tell_blocker(void *arg)
 {
-	blockers_tell_lwlock(arg, mode_names[((tally_hold *) arg)->mode & 3], done.first,
+	blockers_report_lwlock(arg, mode_names[((tally_hold *) arg)->mode & 3], done.first,
 						 done.granted - done.first);
 }
 
 /* What `done` says of an acquisition of `lock`; granted or not. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_done(tally_hold *lock, lock_account *account, bool granted)
 {
 	uint64		ticks = done.granted - done.first;
@@ -278,11 +278,11 @@ record_done(tally_hold *lock, lock_account *account, bool granted)
 		tally_record(&tally.slot, account->acquire, ticks);
 	record_sleeps(account, &done);
 	if (ticks >= locks_block_ticks)
-		entry_call_aside(tell_blocker, lock);
+		detour_call_aside(tell_blocker, lock);
 }
 
 /* The lock goes while others wait for it: leave word of how long we had it. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 leave_word(void)
 {
 	tally_book *book = tally.slot.book;
@@ -301,7 +301,7 @@ leave_word(void)
 /* ---------------------------------------------------------------- settling */
 
 /* Record what is in the log; the caller has cleared tally.on. */
-ENTRY_HANDLER void
+DETOUR_HANDLER void
 lwlocks_settle(void)
 {
 	tally_book *book = tally.slot.book;
@@ -368,7 +368,7 @@ lwlocks_before_wait(void)
  * What `done` says of a hold for which there is no bit. So many are held that nobody will mind
  * the bookkeeping; as an acquisition it counts as found free.
  */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_early(tally_hold *hold)
 {
 	if (!handler_on())
@@ -379,7 +379,7 @@ record_early(tally_hold *hold)
 }
 
 /* The hold had to be waited for: keep how until it ends. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 note_trouble(LWLock *lock, uint32 mode, uint32 i, uint64 now)
 {
 	tally_hold	hold = {.lock = (uintptr_t) lock, .tranche = lock->tranche, .mode = mode};
@@ -418,7 +418,7 @@ begin_hold(LWLock *lock, uint32 mode)
 }
 
 /* It was not got: a failure, and its sleeps if there were any. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_failure(LWLock *lock, uint32 mode, bool failed)
 {
 	tally_hold	wanted = {.lock = (uintptr_t) lock, .tranche = lock->tranche, .mode = mode};
@@ -431,7 +431,7 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 	tally.on = false;
 	account = account_of(KEY(wanted.tranche, tally.phase, mode));
 	if (failed && account->failed == PROBE_UNTOUCHED)
-		entry_call_aside(touch_failed, account);
+		detour_call_aside(touch_failed, account);
 	if (failed)
 		handler_count(account->failed);
 	if (done.count > 0)
@@ -440,7 +440,7 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 }
 
 /* After LWLockAcquire. */
-ENTRY_HANDLER HOT_CODE static int
+DETOUR_HANDLER HOT_CODE static int
 after_acquire(LWLock *lock, LWLockMode mode, int result)
 {
 	begin_hold(lock, mode);
@@ -448,7 +448,7 @@ after_acquire(LWLock *lock, LWLockMode mode, int result)
 }
 
 /* After LWLockConditionalAcquire and LWLockAcquireOrWait, which may come back without it. */
-ENTRY_HANDLER HOT_CODE static int
+DETOUR_HANDLER HOT_CODE static int
 after_attempt(LWLock *lock, LWLockMode mode, int result)
 {
 	if ((bool) result)
@@ -459,7 +459,7 @@ after_attempt(LWLock *lock, LWLockMode mode, int result)
 }
 
 /* After LWLockWaitForVar, which never takes the lock. */
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 {
 	if (lwlocks.trouble.count > 0)
@@ -471,7 +471,7 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
  * It is not the latest that is released, or it was taken while the probes were not in place.
  * Moves its hold to the end; false: there is none.
  */
-ENTRY_HANDLER static pg_noinline bool
+DETOUR_HANDLER static pg_noinline bool
 find_hold(LWLock *lock)
 {
 	int			last = (int) lwlocks.count - 1;
@@ -514,7 +514,7 @@ find_hold(LWLock *lock)
 }
 
 /* Before LWLockRelease. True: there is more to be done after it. */
-ENTRY_HANDLER HOT_CODE static bool
+DETOUR_HANDLER HOT_CODE static bool
 before_release(LWLock *lock, uint64 ignored)
 {
 	uint64		now = handler_now();
@@ -558,7 +558,7 @@ end_level(void *unused)
 }
 
 /* After LWLockRelease, if before_release asked for it: now nobody waits for us. */
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_release(LWLock *lock, uint64 ignored, int result)
 {
 	uint32		place = lwlocks.count;	/* where its hold was */
@@ -579,16 +579,16 @@ after_release(LWLock *lock, uint64 ignored, int result)
 		if (heavylocks_pending)
 			heavylocks_settle();
 		if (handler_level_ended(handler_now()))
-			entry_call_aside(end_level, NULL);
+			detour_call_aside(end_level, NULL);
 	}
 	tally.on = true;
 	return result;
 }
 
-const locks_entry lwlocks_entries[LWLOCKS_ENTRIES] = {
-	{"LWLockAcquire", {ENTRY_WRAP, NULL, (void *) after_acquire, 0}},
-	{"LWLockConditionalAcquire", {ENTRY_WRAP, NULL, (void *) after_attempt, 0}},
-	{"LWLockAcquireOrWait", {ENTRY_WRAP, NULL, (void *) after_attempt, 0}},
-	{"LWLockRelease", {ENTRY_WRAP, (void *) before_release, (void *) after_release, 0}},
-	{"LWLockWaitForVar", {ENTRY_WRAP, NULL, (void *) after_wait_for_var, 0}},
+const lock_detour lwlocks_detours[LWLOCKS_DETOURS] = {
+	{"LWLockAcquire", {DETOUR_WRAP, NULL, (void *) after_acquire, 0}},
+	{"LWLockConditionalAcquire", {DETOUR_WRAP, NULL, (void *) after_attempt, 0}},
+	{"LWLockAcquireOrWait", {DETOUR_WRAP, NULL, (void *) after_attempt, 0}},
+	{"LWLockRelease", {DETOUR_WRAP, (void *) before_release, (void *) after_release, 0}},
+	{"LWLockWaitForVar", {DETOUR_WRAP, NULL, (void *) after_wait_for_var, 0}},
 };

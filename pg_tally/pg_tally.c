@@ -32,10 +32,10 @@
 
 #include "commits.h"
 #include "configuration.h"
-#include "helper.h"
+#include "helper_process.h"
 #include "imports.h"
 #include "locks.h"
-#include "look.h"
+#include "view_session.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "probe_table.h"
@@ -53,7 +53,7 @@ static pid_t segment_opener = 0;	/* who opened it; children inherit the rest */
 static bool segment_shared = false; /* by shared_preload_libraries */
 static char segment_failure[256];
 static bool messages_installed = false;
-static const char *only_looks = NULL;	/* why this session is not instrumented */
+static const char *view_only = NULL;	/* why this session is not instrumented */
 
 static shmem_startup_hook_type previous_shmem_startup = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
@@ -86,9 +86,9 @@ pg_tally_failure(void)
 }
 
 const char *
-pg_tally_only_looks(void)
+pg_tally_view_only(void)
 {
-	return only_looks;
+	return view_only;
 }
 
 bool
@@ -108,7 +108,7 @@ pg_tally_reads_messages(void)
  * instrumented, any session.
  */
 bool
-pg_tally_speaks(void)
+pg_tally_reports(void)
 {
 	return segment_opener != 0 && (!segment_shared || segment_opener == MyProcPid);
 }
@@ -213,12 +213,12 @@ install_probes(void)
 	/* Made before the first fork, the stubs are everybody's. */
 	if (segment_shared || settings->level >= TALLY_LEVEL_LOCKS)
 		locks_prepare();
-	if (settings_leaves_out(MESSAGES_ENTRY))
+	if (settings_leave_out(MESSAGES_DETOUR))
 		strlcpy(reason, LEFT_OUT_BY_SETTING, sizeof(reason));
 	else
 		messages_installed = messages_install(reason, sizeof(reason));
 	state = messages_installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT;
-	probe_table_set(CALLS_ENTRY, "entry " MESSAGES_ENTRY, state, reason);
+	probe_table_set(CALLS_DETOUR, "entry " MESSAGES_DETOUR, state, reason);
 	probe_table_set(CALLS_MESSAGES, "messages", state, reason);
 	if (!messages_installed && (segment_shared || segment.created))
 		ereport(LOG,
@@ -480,7 +480,7 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 	if (!IsA(pstmt->utilityStmt, CopyStmt))
 	{
 		/* Loaded already, the library is not told of a LOAD. */
-		bool		load = only_looks != NULL && IsA(pstmt->utilityStmt, LoadStmt);
+		bool		load = view_only != NULL && IsA(pstmt->utilityStmt, LoadStmt);
 
 		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);
 		if (load)
@@ -526,9 +526,9 @@ is_asked_for(void)
 	if (IsParallelWorker())
 	{
 		bool		found = MyProc->lockGroupLeader != NULL &&
-			look_finds(MyProc->lockGroupLeader->pid);
+			view_session_finds(MyProc->lockGroupLeader->pid);
 
-		look_end();
+		view_session_end();
 		return found;
 	}
 	return settings_preloaded() || settings_preloaded_locally() || is_load_by_superuser();
@@ -552,7 +552,7 @@ session_starts(void)
 	const char *unknown = settings_define_in_session();
 	int			error;
 
-	only_looks = NULL;
+	view_only = NULL;
 	if (unknown != NULL)
 	{
 		snprintf(segment_failure, sizeof(segment_failure),
@@ -588,7 +588,7 @@ begin_after_load(const LoadStmt *load)
 	if (settings_is_library(load->filename) && superuser() && IsUnderPostmaster &&
 		!configuration_defined("pg_tally.level"))
 	{
-		look_end();
+		view_session_end();
 		session_starts();
 	}
 }
@@ -608,11 +608,11 @@ _PG_init(void)
 		shmem_startup_hook = shmem_startup;
 	}
 	else if (configuration_defined("pg_tally.level"))
-		only_looks = "another file of the library is loaded already";
+		view_only = "another file of the library is loaded already";
 	else if (!IsUnderPostmaster || !is_asked_for())
-		only_looks = "neither session_preload_libraries nor LOAD by a superuser asks for it";
+		view_only = "neither session_preload_libraries nor LOAD by a superuser asks for it";
 	else
 		session_starts();
-	if (only_looks != NULL)
+	if (view_only != NULL)
 		settings_read_statements();
 }

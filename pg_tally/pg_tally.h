@@ -62,10 +62,10 @@ pg_tally_stat_name(tally_segment *segment, uint32 stat)
 }
 
 /* Why this session only looks, or NULL when it does not. */
-extern const char *pg_tally_only_looks(void);
+extern const char *pg_tally_view_only(void);
 /* Loaded by shared_preload_libraries? */
 extern bool pg_tally_is_shared(void);
 /* Is it this process that speaks for the server? */
-extern bool pg_tally_speaks(void);
+extern bool pg_tally_reports(void);
 
 #endif							/* PG_TALLY_H */

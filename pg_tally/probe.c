@@ -28,13 +28,13 @@
 #include "locks.h"
 #include "checkpoints.h"
 #include "files.h"
-#include "no_room.h"
-#include "pending.h"
+#include "failed_names.h"
+#include "pending_wait.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "statements.h"
-#include "streaming.h"
-#include "wal.h"
+#include "walsender_stream.h"
+#include "wal_usage.h"
 
 static const uint32 no_level = 0;
 
@@ -78,7 +78,7 @@ probe_forget(void)
 	pending_begin();
 	commits_begin();
 	wal_begin();
-	no_room_begin();
+	failed_names_begin();
 }
 
 /*
@@ -177,8 +177,8 @@ probe_retire(void)
 
 		tally.on = false;
 		pending_settle();
-		wal_look();
-		split_end_process(now);
+		wal_check();
+		statement_time_end_process(now);
 		if (IsParallelWorker())
 		{
 			/* its statement has had its time; what comes is the end of the process */
@@ -203,12 +203,12 @@ probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit)
 	int			saved_errno = errno;
 	uint32		index;
 
-	if (no_room_has(name, kind))
+	if (failed_names_has(name, kind))
 		return nowhere;
 	index = tally_touch(&tally.slot, kind == TALLY_ACCOUNT ? account_register(tally.slot.segment, name)
 						: tally_register(tally.slot.segment, name, kind, unit));
 	if (unlikely(index == nowhere))
-		no_room_add(name, kind);
+		failed_names_add(name, kind);
 	errno = saved_errno;
 	return index;
 }
@@ -225,9 +225,9 @@ probe_name(const char *name)
 {
 	int			saved_errno = errno;
 
-	if (!no_room_has(name, TALLY_NAME) &&
+	if (!failed_names_has(name, TALLY_NAME) &&
 		tally_register(tally.slot.segment, name, TALLY_NAME, "") == TALLY_NONE)
-		no_room_add(name, TALLY_NAME);
+		failed_names_add(name, TALLY_NAME);
 	errno = saved_errno;
 }
 
@@ -235,18 +235,18 @@ probe_name(const char *name)
 static void
 retry(void)
 {
-	if (likely(no_room_count == 0))
+	if (likely(failed_names_count == 0))
 		return;
-	no_room_begin();
+	failed_names_begin();
 	memset(tally.cache, 0, sizeof(tally.cache));
 	for (int i = 0; i < PHASE_COUNT; i++)
 		if (tally.cpu_index[i] == 0)
 			tally.cpu_index[i] = TALLY_NONE;
-	messages_retry();
-	wal_retry();
-	files_retry();
-	functions_retry();
-	lwlocks_retry();
+	messages_retry_names();
+	wal_retry_names();
+	files_retry_names();
+	functions_retry_names();
+	lwlocks_retry_names();
 }
 
 /* Is anything counted at the level of that word? */
@@ -314,7 +314,7 @@ probe_follow(void)
 	wait = tally.slot.book->pend;
 	ticks = tally.slot.book->pend_ticks;
 	if (counts(before))
-		wal_look();
+		wal_check();
 	else
 		wal_skip();
 	follow(probe_now());
@@ -335,7 +335,7 @@ probe_follow(void)
  * not later; the accounts have the part since a reset, all else the whole.
  */
 void
-probe_end_changed(uint64 now)
+probe_end_wait_changed(uint64 now)
 {
 	const tally_book *book = tally.slot.book;
 	uint32		before = tally.word_seen;
@@ -350,7 +350,7 @@ probe_end_changed(uint64 now)
 		tally_switch(&tally.slot, tally.cpu, now);
 	if (wait < tally.slot.limit)
 	{
-		split_note(wait, now > counted ? now - counted : 0);
+		statement_time_note(wait, now > counted ? now - counted : 0);
 		pending_note(wait, now > begun ? now - begun : 0);
 	}
 	carry_over(before);
@@ -427,9 +427,9 @@ static pg_noinline void
 look(void)
 {
 	if (tally.checkpointer)
-		checkpoints_look();
+		checkpoints_check();
 	else
-		streaming_look();
+		walsender_stream_check();
 }
 
 /* probe_begin_wait(), where the level asks for it. */
@@ -457,13 +457,13 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		messages_guess_begin();
 	pending_settle();
 	if (event == WAIT_EVENT_WAL_WRITE || tally.phase == PHASE_BACKGROUND)
-		wal_look();
+		wal_check();
 	now = probe_now();
 	if (tally.read == READ_BEGUN)
 		begin_read_wait(now);
 	tally_switch_plain(&tally.slot, account_of(tally.phase, event), now);
-	if (unlikely(split.begins))
-		split_begin_worker(now);
+	if (unlikely(statement_time.begins))
+		statement_time_begin_worker(now);
 	return true;
 }
 
@@ -481,7 +481,7 @@ probe_enter_phase(tally_phase phase)
 
 		tally.on = false;
 		pending_settle();
-		split_cut(now);
+		statement_time_cut(now);
 		probe_set_phase(phase);
 		tally_switch_plain(&tally.slot, tally.cpu, now);
 		tally.on = true;
@@ -536,7 +536,7 @@ probe_identify(void)
 		if (IsParallelWorker())
 		{
 			probe_set_phase(PHASE_EXECUTE);
-			split.begins = true;
+			statement_time.begins = true;
 		}
 		else if (MyBackendType != B_BACKEND && MyBackendType != B_WAL_SENDER &&
 				 (IsUnderPostmaster || IsPostmasterEnvironment))

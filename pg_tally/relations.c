@@ -47,7 +47,7 @@ relations_of(const char *name, relation_name *relation)
 
 /* A fork is gone with its first file. */
 void
-relations_gone(const char *name)
+relations_unlinked(const char *name)
 {
 	tally_relation_key key;
 	uint32		part;

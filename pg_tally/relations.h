@@ -23,7 +23,7 @@ extern void relations_begin(void);
 /* The relation that the file of that name is a part of. For a claimed slot. */
 extern void relations_of(const char *name, relation_name *relation);
 /* That file is gone. */
-extern void relations_gone(const char *name);
+extern void relations_unlinked(const char *name);
 /* An operation on the relation, which took so many ticks. */
 extern void relations_record(relation_name *relation, tally_relation_operation operation,
 							 uint64 ticks, uint64 bytes, bool failed);

@@ -26,7 +26,7 @@
 #include "functions.h"
 #include "pg_tally.h"
 #include "settings.h"
-#include "slow.h"
+#include "slow_waits.h"
 #include "statements.h"
 
 #define LIBRARY "pg_tally"
@@ -65,7 +65,7 @@ static const struct config_enum_entry statements_options[] = {
 };
 
 bool
-settings_leaves_out(const char *probe)
+settings_leave_out(const char *probe)
 {
 	char	   *list;
 	List	   *names;
@@ -115,8 +115,8 @@ settings_apply_functions(const char *list)
 
 	if (segment != NULL)
 		function_list_apply(segment, list,
-							user ? WARNING : pg_tally_speaks() && pg_tally_is_shared() ? LOG : DEBUG1,
-							user || pg_tally_speaks());
+							user ? WARNING : pg_tally_reports() && pg_tally_is_shared() ? LOG : DEBUG1,
+							user || pg_tally_reports());
 }
 
 static void

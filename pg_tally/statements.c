@@ -28,14 +28,14 @@
 #include "utils/queryjumble.h"
 
 #include "commits.h"
-#include "entry.h"
-#include "nesting.h"
+#include "detour.h"
+#include "statement_nesting.h"
 #include "pg_tally.h"
-#include "split.h"
+#include "statement_time.h"
 #include "statement_text.h"
 #include "statements.h"
 #include "temp_files.h"
-#include "usage.h"
+#include "statement_usage.h"
 
 statements_settings statements_settings_now HOT_DATA = {
 	.track = STATEMENTS_TOP,
@@ -52,7 +52,7 @@ static ExecutorFinish_hook_type previous_finish HOT_DATA = NULL;
 static ExecutorEnd_hook_type previous_end HOT_DATA = NULL;
 static ProcessUtility_hook_type previous_utility HOT_DATA = NULL;
 
-/* Workers of a parallel query count for their leader (split.h), not by themselves. */
+/* Workers of a parallel query count for their leader (statement_time.h), not by themselves. */
 static pg_attribute_always_inline bool
 enabled(int depth)
 {
@@ -81,8 +81,8 @@ void
 statements_jump(sigjmp_buf target)
 {
 	uintptr_t	stack = 0;
-	bool		top = (void *) target == split.top;
-	bool		known = entry_jump_target(target, &stack);
+	bool		top = (void *) target == statement_time.top;
+	bool		known = detour_jump_target(target, &stack);
 	bool		cancelled;
 
 	if (nesting.jumping || (nesting.depth == 0 && !top))
@@ -93,7 +93,7 @@ statements_jump(sigjmp_buf target)
 	if (top || known)
 		nesting_leave(top, stack, cancelled);
 	if (top)
-		split_error(cancelled);
+		statement_time_error(cancelled);
 }
 
 void
@@ -110,7 +110,7 @@ statements_begin(void)
 {
 	statements_message();
 	nesting.open = 0;
-	split_begin_process();
+	statement_time_begin_process();
 }
 
 void
@@ -120,13 +120,13 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	{
 		if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
 		{
-			split_reset(now);
+			statement_time_reset(now);
 			nesting_reset();
 		}
 		return;
 	}
 	nesting.open = 0;
-	split_drop();
+	statement_time_drop();
 }
 
 /* At its end no executor of a transaction is left; those that an error took told nobody. */
@@ -151,13 +151,13 @@ meet(const tally_statement_key *key, const char *source, int location, int lengt
 	MemoryContext theirs;
 
 	if (likely(source == NULL || known != TALLY_NONE))
-		return split_enter(key, NULL, known);
+		return statement_time_enter(key, NULL, known);
 	mine = AllocSetContextCreate(CurrentMemoryContext, "pg_tally statement text",
 								 ALLOCSET_START_SMALL_SIZES);
 	theirs = MemoryContextSwitchTo(mine);
 	statement_text_make(source, location, length, jumble,
 						(uint32) statements_settings_now.text_limit, &text);
-	place = split_enter(key, &text, TALLY_NONE);
+	place = statement_time_enter(key, &text, TALLY_NONE);
 	MemoryContextSwitchTo(theirs);
 	MemoryContextDelete(mine);
 	return place;
@@ -167,7 +167,7 @@ static pg_attribute_always_inline tally_local_statement *
 place_of(const tally_statement_key *key, const char *source, int location, int length,
 		 const JumbleState *jumble)
 {
-	tally_local_statement *place = split_find(key);
+	tally_local_statement *place = statement_time_find(key);
 
 	return likely(place != NULL) ? place : meet(key, source, location, length, jumble);
 }
@@ -177,7 +177,7 @@ static pg_attribute_always_inline void
 name_message(const tally_statement_key *key)
 {
 	if (nesting.executors == 0 && nesting.planners == 0)
-		split_name(key);
+		statement_time_name(key);
 }
 
 /* ---------------------------------------------------------------- laying down in the cache */
@@ -200,7 +200,7 @@ add_execution(tally_local_statement *place, const used *from, uint64 rows)
 void
 statements_count_error(const tally_statement_key *key, bool cancelled)
 {
-	tally_local_statement *place = split_place(key);
+	tally_local_statement *place = statement_time_local(key);
 
 	if (place == NULL)
 		return;
@@ -216,7 +216,7 @@ statements_count_error(const tally_statement_key *key, bool cancelled)
 void
 statements_count_worker(const tally_statement_key *key, uint64 ticks)
 {
-	tally_local_statement *place = split_place(key);
+	tally_local_statement *place = statement_time_local(key);
 
 	if (place == NULL)
 		return;
@@ -320,11 +320,11 @@ executor_start(QueryDesc *query, int flags)
 		open_forget(o);
 	if (query->plannedstmt->queryId != 0 && enabled(nesting.executors))
 	{
-		if (nesting.executors == 0 && nesting.planners == 0 && !split_is_for(query->plannedstmt->queryId))
+		if (nesting.executors == 0 && nesting.planners == 0 && !statement_time_is_for(query->plannedstmt->queryId))
 		{
 			tally_statement_key key = key_of(query->plannedstmt->queryId);
 
-			split_name(&key);
+			statement_time_name(&key);
 		}
 		o = open_add(query);
 		if (o != NULL)
@@ -334,7 +334,7 @@ executor_start(QueryDesc *query, int flags)
 		}
 	}
 	else if (IsParallelWorker())
-		split_name_worker();
+		statement_time_name_worker();
 }
 
 static pg_attribute_always_inline void
@@ -399,22 +399,22 @@ step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count
 	tally_statement_key key = key_of(query->plannedstmt->queryId);
 	open_query *o;
 	usage		before;
-	split_nested parts;
+	statement_time_nested parts;
 	bool		split_it;
 	uint64		ticks;
 	int			level;
 
 	name_message(&key);
 	usage_begin(&before);
-	split_it = !key.toplevel && split.ready;
+	split_it = !key.toplevel && statement_time.ready;
 	if (split_it)
-		split_nested_begin(&parts);
+		statement_time_nested_begin(&parts);
 	level = level_push(LEVEL_EXECUTOR, &key, &key);
 	call_step(query, finish, direction, count, once);
 	level_pop(level);
 	o = add_step(query, &before, &ticks);
 	if (o != NULL && split_it && nesting_split(o))
-		split_nested_end(&parts, before.tick + ticks, ticks, o->parts);
+		statement_time_nested_end(&parts, before.tick + ticks, ticks, o->parts);
 }
 
 static pg_attribute_always_inline void
@@ -426,14 +426,14 @@ executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 cou
 
 	if (unlikely(open_find(query) == NULL))
 		step_uncounted(query, finish, direction, count, once);
-	else if (unlikely(nesting.executors != 0 || split.since == 0 ||
-					  !split_is_for(query->plannedstmt->queryId)))
+	else if (unlikely(nesting.executors != 0 || statement_time.since == 0 ||
+					  !statement_time_is_for(query->plannedstmt->queryId)))
 		step_within(query, finish, direction, count, once);
 	else
 	{
 		/* the commonest: the message is for it already */
 		usage_begin(&before);
-		level = level_push(LEVEL_EXECUTOR, &split.owner, &before);
+		level = level_push(LEVEL_EXECUTOR, &statement_time.owner, &before);
 		call_step(query, finish, direction, count, once);
 		level_pop(level);
 		(void) add_step(query, &before, &ticks);
@@ -517,7 +517,7 @@ add_jit(tally_local_statement *place, const JitInstrumentation *jit)
 static pg_noinline void
 add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 {
-	tally_local_statement *place = split_place(key);
+	tally_local_statement *place = statement_time_local(key);
 
 	if (place == NULL)
 		return;
@@ -627,7 +627,7 @@ follow_role(tally_statement_key *key, const char *source, int location, int leng
 {
 	key->user_id = GetUserId();
 	(void) place_of(key, source, location, length, NULL);
-	split_rename(key);
+	statement_time_rename(key);
 }
 
 HOT_CODE static void
@@ -643,7 +643,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	tally_local_statement *place;
 	used		taken;
 	usage		before;
-	split_nested parts;
+	statement_time_nested parts;
 	bool		split_it;
 	uint64		temp_files = temp_files_ever;
 	uint64		temp_bytes = temp_bytes_ever;
@@ -666,9 +666,9 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	name_message(&key);
 	used_nothing(&taken);
 	usage_begin(&before);
-	split_it = !key.toplevel && split.ready;
+	split_it = !key.toplevel && statement_time.ready;
 	if (unlikely(split_it))
-		split_nested_begin(&parts);
+		statement_time_nested_begin(&parts);
 	level = level_push(LEVEL_EXECUTOR, &key, &key);
 	call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 	level_pop(level);
@@ -676,7 +676,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 
 	if (unlikely(GetUserId() != key.user_id))
 		follow_role(&key, source, location, length);
-	place = split_place(&key);
+	place = statement_time_local(&key);
 	if (unlikely(place == NULL))
 		return;
 	tally_local_statement_begin(place);
@@ -688,7 +688,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 		place->counts.temp_bytes += temp_bytes_ever - temp_bytes;
 	}
 	if (unlikely(split_it))
-		split_nested_end(&parts, before.tick + taken.ticks, taken.ticks, place->parts);
+		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, place->parts);
 	tally_local_statement_end(place);
 }
 

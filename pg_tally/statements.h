@@ -4,7 +4,7 @@
  *	  What the server's own hooks tell of statements: calls, rows, blocks, times.
  *
  * The figures are those of pg_stat_statements, taken at the same places, so that both agree;
- * they go to this slot's cache (tally_statements.h). The time by account is split.h's.
+ * they go to this slot's cache (tally_statements.h). The time by account is statement_time.h's.
  */
 #ifndef PG_TALLY_STATEMENTS_H
 #define PG_TALLY_STATEMENTS_H

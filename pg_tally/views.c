@@ -19,7 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 
-#include "look.h"
+#include "view_session.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "relation_views.h"
@@ -77,7 +77,7 @@ typedef struct book_copy
 static tally_segment *
 any_segment(const char **reason)
 {
-	return pg_tally_only_looks() != NULL ? look_segment(reason) : pg_tally_segment();
+	return pg_tally_view_only() != NULL ? view_session_segment(reason) : pg_tally_segment();
 }
 
 tally_segment *
@@ -90,7 +90,7 @@ views_segment(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("pg_tally is not active in this %s",
-						pg_tally_only_looks() != NULL ? "server" : "session"),
+						pg_tally_view_only() != NULL ? "server" : "session"),
 				 errdetail("%s", reason),
 				 errhint("Run \"tally enable\", or LOAD 'pg_tally' as a superuser.")));
 	return segment;
@@ -469,7 +469,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const char *reason = pg_tally_failure();
-	const char *looks = pg_tally_only_looks();
+	const char *looks = pg_tally_view_only();
 	tally_segment *segment = any_segment(&reason);
 	tally_header *header;
 	uint32		word;
@@ -486,7 +486,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	}
 	header = segment->header;
 	word = *(volatile uint32 *) &header->level_word;
-	views_status_row(rsinfo, "segment", looks != NULL ? look_path() : pg_tally_segment_path());
+	views_status_row(rsinfo, "segment", looks != NULL ? view_session_path() : pg_tally_segment_path());
 	views_status_row(rsinfo, "segment format", psprintf("%u", header->version));
 	views_status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * client_totals.h
+ *	  What all clients' messages have taken so far, in the whole server.
+ */
+#ifndef PG_TALLY_CLIENT_TOTALS_H
+#define PG_TALLY_CLIENT_TOTALS_H
+
+#include "postgres.h"
+
+#include "tally.h"
+
+/* Since the last reset. */
+typedef struct client_totals
+{
+	bool		known;				/* a reading at one instant was to be had */
+	uint32		resets;
+	uint64		tick;				/* of the reading */
+	uint64		commands;			/* messages handled */
+	uint64		ticks;				/* of handling them */
+	uint64		off_stretches;		/* in which a process was not looked at, and that it has seen the end of */
+} client_totals;
+
+/*
+ * Reads the books of all processes, living and ended: about a millisecond for a thousand. Makes no
+ * system call and writes nothing; for a caller who holds no lock.
+ */
+extern void client_totals_read(tally_segment *segment, client_totals *sum);
+
+/* Whether the time between two readings was seen whole, so that their difference says something. */
+extern bool client_totals_whole(const client_totals *from, const client_totals *to);
+
+#endif							/* PG_TALLY_CLIENT_TOTALS_H */
