@@ -55,8 +55,8 @@ static const struct
 	const char *name;
 	wait_class	class;				/* WAITS_UNKNOWN: none */
 }			parts[COMMIT_PARTS] = {
-	[COMMIT_LEADER] = {"commit::led", WAITS_UNKNOWN},
-	[COMMIT_GROUP_COMMITTED] = {"commit::carried", WAITS_UNKNOWN},
+	[COMMIT_LEADER] = {"commit::leader", WAITS_UNKNOWN},
+	[COMMIT_GROUP_COMMITTED] = {"commit::group_committed", WAITS_UNKNOWN},
 	[COMMIT_ASYNCHRONOUS] = {"commit::asynchronous", WAITS_UNKNOWN},
 	[COMMIT_INSERT] = {"commit::insert", WAITS_WAL_INSERT},
 	[COMMIT_QUEUE] = {"commit::queue", WAITS_WAL_QUEUE},

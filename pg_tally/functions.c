@@ -337,7 +337,7 @@ functions_retry_names(void)
 
 /* The level word has changed: calls that saw a reset or the level off are not whole. */
 void
-functions_follow(uint32 before, uint32 word)
+functions_follow(uint32 before, uint32 word, uint64 now)
 {
 	if (f.depth > 0 && (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word) ||
 						TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF))

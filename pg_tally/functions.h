@@ -24,7 +24,7 @@ extern void functions_begin(void);
 /* What has found no room: is there some now? */
 extern void functions_retry_names(void);
 extern void functions_end(uint64 now);
-extern void functions_follow(uint32 before, uint32 word);
+extern void functions_follow(uint32 before, uint32 word, uint64 now);
 extern void functions_jump(sigjmp_buf target, uint64 now);
 extern void functions_configure(bool edges, uint64 probe_ticks);
 extern void functions_drop_all(void);

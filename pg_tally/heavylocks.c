@@ -186,7 +186,7 @@ heavylocks_settle(void)
 
 /* An error ends a wait: ProcSleep does not return. */
 void
-heavylocks_jump(uint64 now)
+heavylocks_jump(sigjmp_buf target, uint64 now)
 {
 	if (!heavy.waiting)
 		return;

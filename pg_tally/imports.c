@@ -42,6 +42,7 @@
 #include "import_table.h"
 #include "imports.h"
 #include "locks.h"
+#include "modules.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "probe_table.h"
@@ -345,9 +346,7 @@ before_jump(sigjmp_buf target)
 	if (!tally.claimed)
 		return;
 	now = probe_now();
-	statements_jump(target);
-	heavylocks_jump(now);
-	functions_jump(target, now);
+	MODULES_CALL(jump, target, now);
 }
 
 static void (*real_siglongjmp) (sigjmp_buf target, int value) pg_attribute_noreturn();

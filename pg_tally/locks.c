@@ -186,6 +186,19 @@ locks_follow(void)
 	errno = saved_errno;
 }
 
+/* What the process noted and has not recorded yet is recorded. */
+void
+locks_process_exit(uint64 now)
+{
+	bool		on = tally.on;
+
+	if (!tally.claimed)
+		return;
+	tally.on = false;
+	lwlocks_settle();
+	tally.on = on;
+}
+
 /* A wait begins; the caller has cleared tally.on. */
 void
 locks_before_wait(void)

@@ -28,6 +28,7 @@ extern uint64 locks_block_ticks;	/* a wait this long is told with who caused it 
 extern void locks_prepare(void);
 extern void locks_begin(void);
 extern void locks_follow(void);
+extern void locks_process_exit(uint64 now);
 extern void locks_before_wait(void);
 
 /* lwlocks.c: lightweight locks. The first LWLOCKS_NEEDED only together. */
@@ -39,7 +40,7 @@ extern void lwlocks_begin(void);
 extern void lwlocks_retry_names(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);
 extern void lwlocks_before_wait(void);
-extern void lwlocks_follow(uint32 before, uint32 word);
+extern void lwlocks_follow(uint32 before, uint32 word, uint64 now);
 /* What this process has inserted into the WAL in this phase, since any time: how often, and ticks. */
 extern void lwlocks_wal_insertions(uint64 *count, uint64 *ticks);
 DETOUR_HANDLER extern void lwlocks_settle(void);
@@ -49,7 +50,7 @@ DETOUR_HANDLER extern void lwlocks_settle(void);
 extern const lock_detour heavylocks_detours[HEAVYLOCKS_DETOURS];
 extern bool heavylocks_pending;		/* something is to be settled when no lock is held */
 extern void heavylocks_begin(void);
-extern void heavylocks_jump(uint64 now);
+extern void heavylocks_jump(sigjmp_buf target, uint64 now);
 DETOUR_HANDLER extern void heavylocks_settle(void);
 
 #endif							/* PG_TALLY_LOCKS_H */

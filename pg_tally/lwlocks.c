@@ -348,7 +348,7 @@ lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 
 /* The level word has changed: what was noted before a reset is not to be counted after it. */
 void
-lwlocks_follow(uint32 before, uint32 word)
+lwlocks_follow(uint32 before, uint32 word, uint64 now)
 {
 	if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
 		lwlocks.logged = 0;

@@ -23,12 +23,12 @@
 #include "utils/guc.h"
 
 #include "account_class.h"
-#include "functions.h"
 #include "imports.h"
 #include "locks.h"
 #include "checkpoints.h"
 #include "files.h"
 #include "failed_names.h"
+#include "modules.h"
 #include "pending_wait.h"
 #include "pg_tally.h"
 #include "probe.h"
@@ -71,14 +71,7 @@ probe_forget(void)
 {
 	memset(&tally, 0, sizeof(tally));
 	tally.level_word = &no_level;
-	locks_begin();
-	functions_begin();
-	statements_begin();
-	files_begin();
-	pending_begin();
-	commits_begin();
-	wal_begin();
-	failed_names_begin();
+	MODULES_CALL(begin);
 }
 
 /*
@@ -100,7 +93,7 @@ claim(tally_segment *segment, tally_phase phase)
 		memset(&tally.slot, 0, sizeof(tally.slot));
 		tally.word_seen = room;
 		tally.level_word = &segment->header->free_slot_signal;
-		locks_follow();
+		MODULES_CALL(apply_level);
 		return error;
 	}
 	tally.claimed = true;
@@ -108,7 +101,7 @@ claim(tally_segment *segment, tally_phase phase)
 	tally.clock = segment->clock;
 	tally.kind_seen = UINT32_MAX;
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
-	messages_begin();
+	MODULES_CALL(claimed);
 	tally.off_index = probe_touch("off::uninstrumented", TALLY_ACCOUNT);
 	tally.level_word = &segment->header->level_word;
 	tally.word_seen = tally.slot.word;
@@ -120,7 +113,7 @@ claim(tally_segment *segment, tally_phase phase)
 	}
 	else
 		tally_begin(&tally.slot, tally.off_index);
-	locks_follow();
+	MODULES_CALL(apply_level);
 	return 0;
 }
 
@@ -170,7 +163,7 @@ probe_retire(void)
 	/* a commit that is over when a reset comes is recorded, at the end as elsewhere */
 	if (claimed && *(const volatile uint32 *) tally.level_word != tally.word_seen)
 		probe_follow();
-	functions_end(probe_now());
+	MODULES_CALL(process_exit, probe_now());
 	if (tally.on)
 	{
 		uint64		now = probe_now();
@@ -187,8 +180,6 @@ probe_retire(void)
 		}
 	}
 	tally.on = false;
-	if (claimed)
-		lwlocks_settle();
 	slot = tally.slot;
 	probe_forget();
 	if (claimed)
@@ -237,16 +228,11 @@ retry(void)
 {
 	if (likely(failed_names_count == 0))
 		return;
-	failed_names_begin();
 	memset(tally.cache, 0, sizeof(tally.cache));
 	for (int i = 0; i < PHASE_COUNT; i++)
 		if (tally.cpu_index[i] == 0)
 			tally.cpu_index[i] = TALLY_NONE;
-	messages_retry_names();
-	wal_retry_names();
-	files_retry_names();
-	functions_retry_names();
-	lwlocks_retry_names();
+	MODULES_CALL(retry_names);
 }
 
 /* Is anything counted at the level of that word? */
@@ -271,10 +257,8 @@ follow(uint64 now)
 	if (unlikely(counts(tally.slot.word) != on))
 		tally_switch_plain(&tally.slot, on ? tally.off_index : tally.cpu, now);
 	tally.word_seen = tally.slot.word;
-	functions_follow(before, tally.word_seen);
-	lwlocks_follow(before, tally.word_seen);
-	statements_follow(before, tally.word_seen, tally.slot.book->born);
-	locks_follow();
+	MODULES_CALL(follow, before, tally.word_seen, tally.slot.book->born);
+	MODULES_CALL(apply_level);
 	retry();
 }
 

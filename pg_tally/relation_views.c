@@ -258,7 +258,7 @@ relation_status(ReturnSetInfo *rsinfo, tally_segment *segment)
 			used++;
 	views_status_row(rsinfo, "relations", segment->cold.relations.count == 0 ? "none are kept"
 					 : psprintf("%u of %u", used, segment->cold.relations.count - 1));
-	views_status_row(rsinfo, "relations without room", psprintf(UINT64_FORMAT, header->overflow_relations));
+	views_status_row(rsinfo, "relations overflow", psprintf(UINT64_FORMAT, header->overflow_relations));
 	views_status_row(rsinfo, "relations lost", psprintf(UINT64_FORMAT, header->relations_lost));
 	views_status_row(rsinfo, "unsynced files given up", psprintf(UINT64_FORMAT, header->overflow_files));
 }

@@ -78,7 +78,7 @@ key_of(uint64 id)
  * would raise another, so a jump within a jump does not ask.
  */
 void
-statements_jump(sigjmp_buf target)
+statements_jump(sigjmp_buf target, uint64 now)
 {
 	uintptr_t	stack = 0;
 	bool		top = (void *) target == statement_time.top;

@@ -42,7 +42,7 @@ extern void statements_follow(uint32 before, uint32 word, uint64 now);
 /* The main loop is about to handle a message: no statement is going on. */
 extern void statements_message(void);
 /* siglongjmp: what lies deeper than its target ends by an error. */
-extern void statements_jump(sigjmp_buf target);
+extern void statements_jump(sigjmp_buf target, uint64 now);
 
 extern void statements_count_error(const tally_statement_key *key, bool cancelled);
 extern void statements_count_worker(const tally_statement_key *key, uint64 ticks);

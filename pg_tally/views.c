@@ -20,6 +20,7 @@
 #include "utils/hsearch.h"
 
 #include "view_session.h"
+#include "modules.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "relation_views.h"
@@ -502,9 +503,9 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	views_status_row(rsinfo, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
 	views_status_row(rsinfo, "processes without a slot",
 			   psprintf(UINT64_FORMAT, header->overflow_slots));
-	views_status_row(rsinfo, "statistics without room",
+	views_status_row(rsinfo, "statistics overflow",
 			   psprintf(UINT64_FORMAT, header->overflow_stats));
-	views_status_row(rsinfo, "names without room",
+	views_status_row(rsinfo, "names overflow",
 			   psprintf(UINT64_FORMAT, header->overflow_directory));
 	views_status_row(rsinfo, "merges into the last group",
 			   psprintf(UINT64_FORMAT, header->overflow_groups));
@@ -512,8 +513,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 			   psprintf(UINT64_FORMAT, header->overflow_memory));
 	views_status_row(rsinfo, "slots found damaged",
 			   psprintf(UINT64_FORMAT, header->lost_merges));
-	relation_status(rsinfo, segment);
-	statement_status(rsinfo, segment);
+	MODULES_CALL(status, rsinfo, segment);
 	return (Datum) 0;
 }
 
