@@ -326,7 +326,7 @@ probe_fwrite(const void *data, size_t size, size_t count, FILE *file)
 
 static pid_t (*real_fork) (void);
 
-/* The child has its life before it (pg_tally.c). */
+/* The child has its life before it (process_life.c). */
 static pid_t
 probe_fork(void)
 {
