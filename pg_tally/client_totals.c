@@ -12,9 +12,10 @@
 
 #include "client_totals.h"
 #include "pg_tally.h"
+#include "probe.h"
+#include "tally_read.h"
 
 #define READ_TRIES 50				/* readings of all books */
-#define BOOK_TRIES 1000				/* copies of one book */
 
 typedef struct book_sum
 {
@@ -33,88 +34,59 @@ is_handle(const char *name)
 }
 
 static book_sum
-sum_heads(tally_segment *segment, const tally_book *book)
+sum_heads(tally_segment *segment, const tally_book_copy *copy)
 {
-	const tally_head *heads = (const tally_head *) (book + 1);
-	uint32		used = Min(*(volatile const uint32 *) &book->used, segment->cold.stats_per_book);
 	book_sum	sum = {0};
 
-	for (uint32 i = 0; i < used; i++)
+	for (uint32 i = 0; i < copy->book.used; i++)
 	{
-		uint32		stat = *(volatile const uint32 *) &heads[i].stat;
+		const tally_head *head = &copy->heads[i];
 		const char *name;
 
-		if (stat == 0 || stat > segment->cold.directory.count)
+		if (!tally_read_is_head(segment, copy, i))
 			continue;
-		name = pg_tally_directory(segment, stat - 1)->name;
+		name = pg_tally_stat_name(segment, head->stat);
 		if (is_handle(name))
 		{
-			sum.commands += heads[i].count;
-			sum.ticks += heads[i].total;
+			sum.commands += head->count;
+			sum.ticks += head->total;
 		}
 		else if (strcmp(name, "off::uninstrumented") == 0)
-			sum.off_stretches += heads[i].count;
+			sum.off_stretches += head->count;
 	}
 	return sum;
-}
-
-/* E pairs with B (tally.h), F with A. One that stands still half changed is taken as it is. */
-static book_sum
-sum_book(tally_segment *segment, const tally_book *book)
-{
-	book_sum	sum;
-
-	for (int i = 0;; i++)
-	{
-		uint64		seq = __atomic_load_n(&book->seq, __ATOMIC_ACQUIRE);	/* E */
-
-		sum = sum_heads(segment, book);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* F */
-		if (i == BOOK_TRIES ||
-			((seq & 1) == 0 && __atomic_load_n(&book->seq, __ATOMIC_RELAXED) == seq))
-			return sum;
-	}
-}
-
-/* A slot whose owner has not noticed the last reset has figures from before it. */
-static bool
-is_read(tally_segment *segment, uint32 slot, uint32 resets)
-{
-	uint32		state = __atomic_load_n(&pg_tally_entry(segment, slot)->state, __ATOMIC_ACQUIRE);
-
-	return (state == TALLY_SLOT_LIVE || state == TALLY_SLOT_RETIRED || state == TALLY_SLOT_MERGING ||
-			state == TALLY_SLOT_GROUP) && pg_tally_book(segment, slot)->resets == resets;
 }
 
 void
 client_totals_read(tally_segment *segment, client_totals *sum)
 {
-	tally_header *header = segment->header;
+	static tally_head heads[BOOK_INDEXES];
+	tally_book_copy copy = {.heads = heads};
 
 	sum->known = false;
+	if (segment->cold.stats_per_book > BOOK_INDEXES)
+		return;
 	for (int i = 0; i < READ_TRIES && !sum->known; i++)
 	{
-		uint64		merges = __atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE);
-		bool		folding = __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) != 0;
+		tally_books_mark mark;
+		bool		begun = tally_read_books_begin(segment, &mark);
 
-		*sum = (client_totals) {
-			.resets = TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word),
-			.tick = tally_now(segment->clock),
-		};
-		for (uint32 s = 0; s < segment->cold.slots + segment->cold.groups && !folding; s++)
+		*sum = (client_totals) {.resets = mark.resets,.tick = tally_now(segment->clock)};
+		for (uint32 s = 0; s < segment->cold.slots + segment->cold.groups && begun; s++)
 		{
+			tally_slot_entry entry;
 			book_sum	of;
 
-			if (!is_read(segment, s, sum->resets))
+			/* a slot whose owner has not followed the last reset has figures from before it */
+			if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
+				tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT || copy.lags_reset)
 				continue;
-			of = sum_book(segment, pg_tally_book(segment, s));
+			of = sum_heads(segment, &copy);
 			sum->commands += of.commands;
 			sum->ticks += of.ticks;
 			sum->off_stretches += of.off_stretches;
 		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		sum->known = !folding && __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0 &&
-			__atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE) == merges;
+		sum->known = begun && tally_read_books_end(segment, &mark);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * client_totals.h
- *	  What all clients' messages have taken so far, in the whole server.
+ *	  Messages of all clients: how many were processed, and how long that took.
  */
 #ifndef PG_TALLY_CLIENT_TOTALS_H
 #define PG_TALLY_CLIENT_TOTALS_H
@@ -22,8 +22,9 @@ typedef struct client_totals
 } client_totals;
 
 /*
- * Reads the books of all processes, living and ended: about a millisecond for a thousand. Makes no
- * system call and writes nothing; for a caller who holds no lock.
+ * Reads the books of all processes, live and ended: about a millisecond for a thousand. It writes
+ * nothing, and pauses for some 50 us where a writer is in the middle of a change. For a caller that
+ * holds no lock.
  */
 extern void client_totals_read(tally_segment *segment, client_totals *sum);
 
