@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * blockers.c
- *	  Telling who kept this process waiting.
+ *	  Reports which processes blocked this one.
  *
  * Reads the other slots of the segment, takes no lock, and is called only for waits beyond
  * the threshold, when no lock is held. What it reads of another slot may be torn between one

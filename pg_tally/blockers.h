@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * blockers.h
- *	  Telling who kept this process waiting, as events of the segment.
+ *	  Reports which processes blocked this one, as events of the segment.
  */
 #ifndef PG_TALLY_BLOCKERS_H
 #define PG_TALLY_BLOCKERS_H

@@ -92,7 +92,7 @@ reason_of(XLogRecPtr redo)
 	return "request";
 }
 
-/* Add to an event's text; what finds no room is left out. */
+/* Append to an event's text; what does not fit is left out. */
 static void append(char *text, const char *format,...) pg_attribute_printf(2, 3);
 
 static void
@@ -154,7 +154,7 @@ begin(XLogRecPtr redo)
 }
 
 static void
-tell_end(double write, double sync, double total, double tick)
+report_end(double write, double sync, double total, double tick)
 {
 	const CheckpointStatsData *c = &CheckpointStats;
 	char		path[100];
@@ -171,7 +171,7 @@ tell_end(double write, double sync, double total, double tick)
 
 /* The part of checkpoint_timeout that it took to write, beside the part that it is to take unless hurried. */
 static void
-tell_writes(double write)
+report_writes(double write)
 {
 	char		text[TEXT_SIZE] = "checkpoint wrote:";
 	size_t		used;
@@ -185,7 +185,7 @@ tell_writes(double write)
 }
 
 static void
-tell_clients(void)
+report_clients(void)
 {
 	client_totals now;
 	char		text[TEXT_SIZE] = "checkpoint clients:";
@@ -208,9 +208,9 @@ end(void)
 	double		total = seconds_between(c->ckpt_start_t, c->ckpt_end_t);
 
 	last.open = false;
-	tell_end(write, sync, total, tick);
-	tell_writes(write);
-	tell_clients();
+	report_end(write, sync, total, tick);
+	report_writes(write);
+	report_clients();
 	record("checkpoint::write", write, tick);
 	record("checkpoint::sync", sync, tick);
 	record("checkpoint::total", total, tick);

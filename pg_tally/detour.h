@@ -7,7 +7,7 @@
  * the stub is written in their place; the stub calls our handlers and does what the function
  * did. An detour is prepared once, which changes nothing in the function, and may then be
  * switched on and off any number of times: its stub stays, so frames of the function that
- * are on the stack return as they should. A stub can be given back when nothing on the stack
+ * are on the stack return as they should. A stub can be released when nothing on the stack
  * leads to it any more. Everything that depends on the processor is in
  * detour_<processor>.c.
  *
@@ -49,9 +49,9 @@ typedef enum detour_way
 	DETOUR_WRAP,
 
 	/*
-	 * For any function. bool before(number, place): `place` is where its return address lies.
+	 * For any function. bool before(number, stack_slot): `stack_slot` is where its return address lies.
 	 * True: the handler has kept that address; the function is called so that it returns to
-	 * the stub (detour.exit), which calls void after(place), which must put the address back.
+	 * the stub (detour.exit), which calls void after(stack_slot), which must put the address back.
 	 * False: nothing more is seen of this call.
 	 */
 	DETOUR_AROUND
@@ -77,7 +77,7 @@ typedef struct detour_function
 
 typedef struct detour
 {
-	uint8	   *place;				/* where the jump goes */
+	uint8	   *target;				/* where the jump is written */
 	uint8		saved[5];			/* what is there without it */
 	uint8		jump[5];
 	bool		prepared;
@@ -106,8 +106,8 @@ extern bool detour_prepare(const detour_function *function, const detour_hook *h
 						  char *reason, size_t size);
 
 /*
- * Switch prepared detours on or off in this process; those that are so already are passed
- * over. On, it is all or none; off, as many as can be: each says itself whether it is `on`.
+ * Switch prepared detours on or off in this process; those that are so already are ignored
+ * On, it is all or none; off, as many as can be: each says itself whether it is `on`.
  * Returns 0 or the first failure's errno value. Changes errno.
  */
 #define DETOUR_SWITCH_MAX 1024

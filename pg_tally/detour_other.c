@@ -14,7 +14,7 @@ static bool
 refuse(char *reason, size_t size)
 {
 	errno = 0;
-	snprintf(reason, size, "detour are not available on this processor");
+	snprintf(reason, size, "detours are not available on this processor");
 	return false;
 }
 

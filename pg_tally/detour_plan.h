@@ -15,7 +15,7 @@
  * The first instruction stays in place as it is. A uprobe replaces a function's first byte and
  * carries out the instruction that it knows from the file: so it must meet what it expects,
  * or the process would go on in the middle of our jump. The trampoline does it once more; the
- * stub undoes it before, if it is a push or makes room on the stack.
+ * stub undoes it before, if it is a push or reserves stack.
  */
 #ifndef PG_TALLY_DETOUR_PLAN_H
 #define PG_TALLY_DETOUR_PLAN_H

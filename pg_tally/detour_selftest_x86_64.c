@@ -38,26 +38,26 @@ static struct
 {
 	uint32		number;
 	uintptr_t	back;
-	uintptr_t  *place;
+	uintptr_t  *stack_slot;
 	int			calls;
 	uint64		arguments;
 }			seen;
 
 DETOUR_HANDLER static bool
-test_enter(uint32 number, uintptr_t *place)
+test_enter(uint32 number, uintptr_t *stack_slot)
 {
 	seen.number = number;
-	seen.back = *place;
-	seen.place = place;
+	seen.back = *stack_slot;
+	seen.stack_slot = stack_slot;
 	seen.calls++;
 	return true;
 }
 
 DETOUR_HANDLER static void
-test_leave(uintptr_t *place)
+test_leave(uintptr_t *stack_slot)
 {
-	seen.calls += place == seen.place ? 1 : 100;
-	*place = seen.back;
+	seen.calls += stack_slot == seen.stack_slot ? 1 : 100;
+	*stack_slot = seen.back;
 }
 
 /* Stands for an ordinary function, which uses vector registers. */

@@ -84,29 +84,29 @@ write_code(code_writer *writer, uint8 *at, const uint8 *bytes, size_t size)
 
 /* ---------------------------------------------------------------- arenas */
 
-/* Divided into places of one size, so that one that is given back fits the next stub. */
-#define PLACES (ARENA_SIZE / STUB_SIZE)
+/* Divided into stubs of one size, so that a released one fits the next. */
+#define STUBS (ARENA_SIZE / STUB_SIZE)
 
 static struct arena
 {
 	uint8	   *base;
-	bool		taken[PLACES];
-	int			used;				/* places taken */
+	bool		taken[STUBS];
+	int			used;				/* stubs taken */
 }			arenas[ARENAS];
 static int	arena_count = 0;
 
 static bool
-within_reach(uintptr_t place, uintptr_t base)
+within_reach(uintptr_t address, uintptr_t base)
 {
-	uintptr_t	low = Min(place, base);
-	uintptr_t	high = Max(place, base);
+	uintptr_t	low = Min(address, base);
+	uintptr_t	high = Max(address, base);
 
 	return high - low < REACH - 2 * ARENA_SIZE;
 }
 
-/* A new arena within a 32-bit displacement of `place`; NULL if there is no room. */
+/* A new arena within a 32-bit displacement of `address`; NULL if no memory is free there. */
 static struct arena *
-map_arena(uintptr_t place)
+map_arena(uintptr_t address)
 {
 	const uintptr_t step = (uintptr_t) 1 << 22;
 
@@ -115,7 +115,7 @@ map_arena(uintptr_t place)
 	/* Below the module first: above the executable lies the heap, which wants to grow. */
 	for (uintptr_t distance = step; distance < REACH - (step << 1); distance += step)
 	{
-		uintptr_t	tries[2] = {place > distance ? place - distance : 0, place + distance};
+		uintptr_t	tries[2] = {address > distance ? address - distance : 0, address + distance};
 
 		for (int i = 0; i < 2; i++)
 		{
@@ -139,27 +139,27 @@ map_arena(uintptr_t place)
 }
 
 static struct arena *
-arena_near(uintptr_t place)
+arena_near(uintptr_t address)
 {
 	for (int i = 0; i < arena_count; i++)
-		if (within_reach(place, (uintptr_t) arenas[i].base) &&
-			arenas[i].used < PLACES)
+		if (within_reach(address, (uintptr_t) arenas[i].base) &&
+			arenas[i].used < STUBS)
 			return &arenas[i];
-	return map_arena(place);
+	return map_arena(address);
 }
 
 static int
-free_place(const struct arena *arena)
+free_stub(const struct arena *arena)
 {
 	int			i = 0;
 
-	while (i < PLACES && arena->taken[i])
+	while (i < STUBS && arena->taken[i])
 		i++;
 	return i;
 }
 
 static void
-give_place_back(const uint8 *at)
+release_stub(const uint8 *at)
 {
 	for (int i = 0; i < arena_count; i++)
 		if (at >= arenas[i].base && at < arenas[i].base + ARENA_SIZE)
@@ -456,24 +456,24 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 	size_t		original;
 	int32		reach;
 	int			error;
-	int			place;
+	int			number;
 
 	if (arena == NULL)
 	{
-		snprintf(reason, size, "no room for new code within reach of the function");
+		snprintf(reason, size, "no memory for new code within reach of the function");
 		return false;
 	}
-	place = free_place(arena);
-	s.at = (uintptr_t) arena->base + (size_t) place * STUB_SIZE;
+	number = free_stub(arena);
+	s.at = (uintptr_t) arena->base + (size_t) number * STUB_SIZE;
 	put_original(&s, plan, f->code);
 	while (s.used % 16 != 0)
 		PUT(&s, 0xcc);
 	original = 0;
-	e->place = f->code + plan->skip + plan->kept;
-	reach = (int32) (s.at + s.used - (uintptr_t) (e->place + DETOUR_JUMP_SIZE));
+	e->target = f->code + plan->skip + plan->kept;
+	reach = (int32) (s.at + s.used - (uintptr_t) (e->target + DETOUR_JUMP_SIZE));
 	e->jump[0] = 0xe9;
 	memcpy(e->jump + 1, &reach, sizeof(reach));
-	memcpy(e->saved, e->place, sizeof(e->saved));
+	memcpy(e->saved, e->target, sizeof(e->saved));
 	e->original = (void *) s.at;
 
 	put_undo(&s, plan, f->code);
@@ -507,7 +507,7 @@ prepare(const detour_function *f, const detour_plan *plan, const detour_hook *ho
 		errno = error;
 		return false;
 	}
-	arena->taken[place] = true;
+	arena->taken[number] = true;
 	arena->used++;
 	e->prepared = true;
 	e->on = false;
@@ -562,7 +562,7 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 	return true;
 }
 
-/* ---------------------------------------------------------------- giving stubs back */
+/* ---------------------------------------------------------------- releasing stubs */
 
 #define STACK_MOST ((uintptr_t) 64 << 20)	/* a larger one is not looked through */
 
@@ -604,7 +604,7 @@ detour_release(detour *e)
 		link = &(*link)->next;
 	if (*link == e)
 		*link = e->next;
-	give_place_back(e->original);
+	release_stub(e->original);
 	*e = (detour) {0};
 	return true;
 }
@@ -617,9 +617,9 @@ switch_one(code_writer *writer, detour *e, bool on)
 {
 	int			error;
 
-	if (memcmp(e->place, on ? e->saved : e->jump, DETOUR_JUMP_SIZE) != 0)
+	if (memcmp(e->target, on ? e->saved : e->jump, DETOUR_JUMP_SIZE) != 0)
 		return EBUSY;
-	error = write_code(writer, e->place, on ? e->jump : e->saved, DETOUR_JUMP_SIZE);
+	error = write_code(writer, e->target, on ? e->jump : e->saved, DETOUR_JUMP_SIZE);
 	if (error == 0)
 		e->on = on;
 	return error;

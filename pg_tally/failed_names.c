@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * failed_names.c
- *	  A set of names' hashes (failed_names.h). What the set itself has no room for is looked for again.
+ *	  A set of names' hashes (failed_names.h). Names that the set cannot hold are tried again.
  */
 #include "compat.h"
 
@@ -28,7 +28,7 @@ failed_names_begin(void)
 
 /* Where that name is, or would be. */
 static uint64 *
-place_of(const char *name, tally_stat_kind kind, uint64 *hash)
+find_slot(const char *name, tally_stat_kind kind, uint64 *hash)
 {
 	uint32		i;
 
@@ -44,17 +44,17 @@ failed_names_search(const char *name, tally_stat_kind kind)
 {
 	uint64		hash;
 
-	return *place_of(name, kind, &hash) != 0;
+	return *find_slot(name, kind, &hash) != 0;
 }
 
 void
 failed_names_add(const char *name, tally_stat_kind kind)
 {
 	uint64		hash;
-	uint64	   *place = place_of(name, kind, &hash);
+	uint64	   *slot = find_slot(name, kind, &hash);
 
-	if (*place != 0 || failed_names_count >= NAMES_MOST)
+	if (*slot != 0 || failed_names_count >= NAMES_MOST)
 		return;
-	*place = hash;
+	*slot = hash;
 	failed_names_count++;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * failed_names.h
- *	  Names of statistics for which this process found no room, in the directory or in its book.
+ *	  Names of statistics for which this process could not be registered, in the directory or in its book.
  *
  * Looking for a name in a full directory means looking at all of it. So each is looked for once, until
- * the level word changes: there is never more room in a directory or a book, but memory may have become
+ * the level word changes: neither ever shrinks, but memory may have become
  * free.
  */
 #ifndef PG_TALLY_FAILED_NAMES_H

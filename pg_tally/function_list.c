@@ -131,7 +131,7 @@ probe(outcome *o, const char *pattern)
 
 /* What could be probed and is not, after all: the machine refused to change code. */
 static void
-tell_switch_failed(outcome *o, const char *reason)
+report_switch_failed(outcome *o, const char *reason)
 {
 	const char *name = "";
 	char		label[64];
@@ -163,7 +163,7 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 	error = functions_switch();
 	if (error != 0)
 	{
-		tell_switch_failed(&o, strerror(error));
+		report_switch_failed(&o, strerror(error));
 		refuse(&o, list, strerror(error));
 	}
 

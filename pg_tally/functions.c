@@ -5,12 +5,12 @@
  *
  * A shadow stack keeps the return addresses that the stubs have taken off the real one, with
  * the tick of each detour and the time spent in probed functions below. Each frame remembers
- * the place of its return address on the real stack, which orders them: frames whose place
+ * where its return address lies on the real stack, which orders them: frames whose address
  * lies deeper than the stack now reaches were left by siglongjmp. The jump itself tells where
  * the stack will be (imports.c), so such frames end then and there.
  *
  * Tail calls: a function that ends by jumping to another leaves the stub's exit as the
- * other's return address, in the same place. So a frame in the place of a new one is gone
+ * other's return address, in the same stack slot. So a frame in the stack slot of a new one has ended
  * unless its own exit stands there.
  *
  * Frames outlive everything but the return of their function: changing the list, a change of
@@ -37,7 +37,7 @@
 
 typedef struct function_account
 {
-	uint32		inclusive;			/* in the book; TALLY_NONE: no room for the two */
+	uint32		inclusive;			/* in the book; TALLY_NONE: neither could be registered */
 	uint32		exclusive;
 } function_account;
 
@@ -57,7 +57,7 @@ typedef struct function
 
 typedef struct frame
 {
-	uintptr_t  *place;				/* of the return address on the real stack */
+	uintptr_t  *stack_slot;		/* where the return address lies on the real stack */
 	uintptr_t	back;				/* that address */
 	uint64		start;				/* tick */
 	uint64		below;				/* ticks in probed functions called from it */
@@ -70,7 +70,7 @@ typedef struct frame
 typedef struct edge
 {
 	uint32		key;				/* 1 + (caller, callee); 0 empty */
-	uint32		index;				/* in the book; TALLY_NONE: no room */
+	uint32		index;				/* in the book; TALLY_NONE: not registered */
 } edge;
 
 static struct
@@ -80,7 +80,7 @@ static struct
 	bool		edges;
 	uint64		probe_ticks;		/* what a probe takes, about */
 	uintptr_t	stack_top;			/* of the main stack */
-	int			count;				/* places of functions that have been used */
+	int			count;				/* items of functions[] that have been used */
 	int			oldest;				/* of those that keep a stub, about: the next to lose it */
 	frame		frames[FRAMES];
 	function	functions[KEPT];
@@ -135,14 +135,14 @@ touch_edge(void *arg)
 }
 
 static void
-tell_hot(void *arg)
+report_hot(void *arg)
 {
 	function   *fn = arg;
 	char		text[160];
 	int			saved_errno = errno;
 
 	snprintf(text, sizeof(text), "function %s is called so often that its probe took more than "
-			 "%d %% of a processor: it is only counted from now on", fn->name,
+			 "%d %% of a processor: from now on it is only counted", fn->name,
 			 HOT_SHARE_PERCENT);
 	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 	errno = saved_errno;
@@ -158,7 +158,7 @@ look_at_heat(function *fn, uint64 now)
 	if (fn->window_start != 0 && elapsed * HOT_SHARE_PERCENT < WINDOW * f.probe_ticks * 100)
 	{
 		fn->counting = true;
-		detour_call_aside(tell_hot, fn);
+		detour_call_aside(report_hot, fn);
 	}
 	fn->window_start = now;
 }
@@ -246,12 +246,12 @@ count_call(function *fn)
 }
 
 DETOUR_HANDLER HOT_CODE static bool
-function_enter(uint32 number, uintptr_t *place)
+function_enter(uint32 number, uintptr_t *stack_slot)
 {
 	function   *fn = &f.functions[number];
 	frame	   *fr;
 
-	if (unlikely(f.busy || !handler_on() || f.stack_top - (uintptr_t) place > STACK_SPAN))
+	if (unlikely(f.busy || !handler_on() || f.stack_top - (uintptr_t) stack_slot > STACK_SPAN))
 		return false;
 	f.busy = true;
 	if (unlikely(fn->counting || f.depth >= FRAMES))
@@ -263,16 +263,16 @@ function_enter(uint32 number, uintptr_t *place)
 		return false;
 	}
 	/* Frames left behind, by a jump that did not tell where it went. */
-	while (f.depth > 0 && unlikely(f.frames[f.depth - 1].place <= place))
+	while (f.depth > 0 && unlikely(f.frames[f.depth - 1].stack_slot <= stack_slot))
 	{
 		fr = &f.frames[f.depth - 1];
-		if (fr->place == place && *place == f.functions[fr->number].detour.exit)
+		if (fr->stack_slot == stack_slot && *stack_slot == f.functions[fr->number].detour.exit)
 			break;
 		end_frame(handler_now());
 	}
 	fr = &f.frames[f.depth++];
-	fr->place = place;
-	fr->back = *place;
+	fr->stack_slot = stack_slot;
+	fr->back = *stack_slot;
 	fr->below = 0;
 	fr->number = number;
 	fr->timed = true;
@@ -283,14 +283,14 @@ function_enter(uint32 number, uintptr_t *place)
 }
 
 DETOUR_HANDLER HOT_CODE static void
-function_leave(uintptr_t *place)
+function_leave(uintptr_t *stack_slot)
 {
 	uint64		now = handler_now();
 
 	f.busy = true;
-	while (unlikely(f.frames[f.depth - 1].place != place))
+	while (unlikely(f.frames[f.depth - 1].stack_slot != stack_slot))
 		end_frame(now);
-	*place = f.frames[f.depth - 1].back;
+	*stack_slot = f.frames[f.depth - 1].back;
 	end_frame(now);
 	f.busy = false;
 }
@@ -371,7 +371,7 @@ functions_jump(sigjmp_buf target, uint64 now)
 	f.busy = false;
 	if (f.depth == 0 || !detour_jump_target(target, &stack))
 		return;
-	while (f.depth > 0 && (uintptr_t) f.frames[f.depth - 1].place < stack)
+	while (f.depth > 0 && (uintptr_t) f.frames[f.depth - 1].stack_slot < stack)
 		end_frame(now);
 }
 
@@ -403,11 +403,11 @@ has_frame(int number)
 }
 
 /*
- * A place for a function that was not probed before; -1: there is none. When all have been
- * used, a function that is not probed any more, and that no call will return to, loses its.
+ * An item for a function that was not probed before; -1: there is none. When all have been
+ * used, a function that is not probed any more, and that no call will return to, loses its item.
  */
 static int
-take_place(void)
+take_function(void)
 {
 	if (f.count < KEPT)
 		return f.count++;
@@ -419,7 +419,7 @@ take_place(void)
 		if (fn->wanted || has_frame(number) || !detour_release(&fn->detour))
 			continue;
 		f.oldest = (number + 1) % KEPT;
-		/* Calls from one function to another are kept by their places. */
+		/* Calls from one function to another are kept by their numbers. */
 		if (f.edge_count > 0)
 			memset(f.edge, 0, sizeof(f.edge));
 		f.edge_count = 0;
@@ -449,7 +449,7 @@ functions_add(const detour_function *wanted, char *reason, size_t size)
 			break;
 	if (number == f.count)
 	{
-		number = take_place();
+		number = take_function();
 		if (number < 0)
 		{
 			snprintf(reason, size, "%d functions that were probed before are in calls that have "
@@ -459,7 +459,7 @@ functions_add(const detour_function *wanted, char *reason, size_t size)
 		fn = &f.functions[number];
 		memset(fn, 0, sizeof(*fn));
 		hook.number = (uint32) number;
-		/* A place that nothing was made of is the first to be taken again. */
+		/* An item that was not used is the first to be taken again. */
 		if (!detour_prepare(wanted, &hook, &fn->detour, reason, size))
 		{
 			if (number == f.count - 1)

@@ -21,7 +21,7 @@
 
 /* functions.c: the handlers, and what is in place */
 extern void functions_begin(void);
-/* What has found no room: is there some now? */
+/* Try again to register names that could not be registered. */
 extern void functions_retry_names(void);
 extern void functions_end(uint64 now);
 extern void functions_follow(uint32 before, uint32 word, uint64 now);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * heavylocks.c
- *	  Heavyweight locks: waits by type and mode, deadlock checks and whom they found in the
- *	  way; and spinlocks that were found taken.
+ *	  Heavyweight locks: waits by type and mode, deadlock checks and the locks'
+ *	  holders; and spinlocks that were found taken.
  *
  * All of them end with a lock held: ProcSleep and DeadLockCheck with those of the lock
  * manager's partitions, s_lock with the spinlock. So their times are only noted then, and
@@ -121,7 +121,7 @@ index_of(uint32 key)
 	return index;
 }
 
-/* ---------------------------------------------------------------- who is in the way */
+/* ---------------------------------------------------------------- blockers */
 
 /*
  * Whose locks conflict with what `proc` waits for. The caller of DeadLockCheck holds all
@@ -246,7 +246,7 @@ after_check(PGPROC *proc, uint64 ignored, int result)
 		heavylocks_pending = true;
 	}
 	heavy.check_start = 0;
-	/* Of a wait that was not seen to begin nobody can tell how long it took. */
+	/* Of a wait that was not seen to begin the duration is unknown. */
 	if (heavy.waiting && since(heavy.wait_start, now) >= locks_block_ticks)
 		detour_call_aside(find_blockers, proc);
 	return result;

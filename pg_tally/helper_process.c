@@ -5,7 +5,7 @@
  *
  * The postmaster must not die of what somebody wrote into the segment, nor wait for ever. So it
  * never maps the file: what has to be read or changed in it at start and stop is done by a process
- * of a moment. That one is not a process of the server's: it has no shared memory slot, takes no lock
+ * that lives for a moment. It is no process of the server: it has no shared memory slot, takes no lock
  * and runs none of the server's code for leaving.
  *
  * The postmaster's signals are blocked where this is called (at start, in its signal handlers,
@@ -102,7 +102,7 @@ helper_run(const char *what, int seconds, bool (*work) (void *argument), void *a
 		be_the_helper(parent, work, argument);
 	if (pid < 0)
 	{
-		ereport(LOG, (errmsg("pg_tally could not %s: no process could be forked: %m", what)));
+		ereport(LOG, (errmsg("pg_tally could not %s: could not fork a process: %m", what)));
 		return false;
 	}
 	error = wait_for(pid, seconds, &status);
@@ -115,7 +115,7 @@ helper_run(const char *what, int seconds, bool (*work) (void *argument), void *a
 		return false;
 	}
 	if (error == 0 && WIFSIGNALED(status))
-		ereport(LOG, (errmsg("pg_tally could not %s: the process that did it was ended by signal %d: %s",
+		ereport(LOG, (errmsg("pg_tally could not %s: its process was terminated by signal %d: %s",
 							 what, WTERMSIG(status), pg_strsignal(WTERMSIG(status)))));
 	else if (error != 0)
 		ereport(LOG, (errmsg("pg_tally could not %s: its process was lost: %s", what, strerror(error))));

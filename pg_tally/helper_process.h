@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 /*
- * Run work(argument) in a process forked for it, and wait for its end, at most so many seconds; then
+ * Run work(argument) in a process forked for it, and wait for its end, at most that many seconds; then
  * it is killed. True: it came to its end and returned true. In any other case the server's log
  * says what could not be done (`what`, "take over segment ...") and why. For the postmaster and for
  * a standalone process; leaves no child behind.

@@ -24,7 +24,7 @@ typedef struct lock_detour
 /* locks.c: putting them in place */
 extern bool locks_in_place;
 extern bool locks_at_waits;			/* locks_before_wait has something to do */
-extern uint64 locks_block_ticks;	/* a wait this long is told with who caused it */
+extern uint64 locks_block_ticks;	/* a wait this long is reported with its blockers */
 extern void locks_prepare(void);
 extern void locks_begin(void);
 extern void locks_follow(void);
@@ -36,7 +36,7 @@ extern void locks_before_wait(void);
 #define LWLOCKS_NEEDED 4
 extern const lock_detour lwlocks_detours[LWLOCKS_DETOURS];
 extern void lwlocks_begin(void);
-/* What has found no room: is there some now? */
+/* Try again to register names that could not be registered. */
 extern void lwlocks_retry_names(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);
 extern void lwlocks_before_wait(void);

@@ -102,7 +102,7 @@ lwlocks_retry_names(void)
 	memset(insertions, PROBE_UNTOUCHED_BYTE, sizeof(insertions));
 }
 
-/* A new slot, or the probes are in place again: nothing is known to be held. */
+/* A new slot, or the probes are installed again: no lock is known to be held. */
 void
 lwlocks_begin(void)
 {
@@ -125,7 +125,7 @@ hold_at(uint32 i)
 #define KEY_PHASE(key) ((tally_phase) (((key) - 1) >> 2 & 15))
 #define KEY_MODE(key) (((key) - 1) & 3)
 
-StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its place in the key");
+StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its bits of the key");
 
 static uint32
 touch(const char *part, uint32 key)
@@ -172,15 +172,15 @@ touch_failed(void *arg)
 	account->failed = touch("failed", account->key);
 }
 
-/* Not in its first place: in one of the next, or new. What finds no room evicts another. */
+/* Not at its first position: at one of the next, or new. Where all are used it evicts another. */
 DETOUR_HANDLER static pg_noinline lock_account *
-find_account(uint32 key, uint32 place)
+find_account(uint32 key, uint32 first)
 {
 	lock_account *account;
 
 	for (uint32 i = 0; i < PROBES; i++)
 	{
-		account = &accounts[(place + i) & (ACCOUNTS - 1)];
+		account = &accounts[(first + i) & (ACCOUNTS - 1)];
 		if (account->key == key)
 			return account;
 		if (account->key == 0)
@@ -195,11 +195,11 @@ find_account(uint32 key, uint32 place)
 static inline lock_account *
 account_of(uint32 key)
 {
-	uint32		place = (key * 2654435761u) >> (32 - ACCOUNT_BITS);
+	uint32		first = (key * 2654435761u) >> (32 - ACCOUNT_BITS);
 
-	if (likely(accounts[place].key == key))
-		return &accounts[place];
-	return find_account(key, place);
+	if (likely(accounts[first].key == key))
+		return &accounts[first];
+	return find_account(key, first);
 }
 
 /* Stays in the queue, each a wait. */
@@ -259,10 +259,10 @@ take_trouble(trouble *to)
 	lwlocks.trouble.count = 0;
 }
 
-/* ---------------------------------------------------------------- who kept whom waiting */
+/* ---------------------------------------------------------------- blockers */
 
 static void
-tell_blocker(void *arg)
+report_blocker(void *arg)
 {
 	blockers_report_lwlock(arg, mode_names[((tally_hold *) arg)->mode & 3], done.first,
 						 done.granted - done.first);
@@ -278,12 +278,12 @@ record_done(tally_hold *lock, lock_account *account, bool granted)
 		tally_record(&tally.slot, account->acquire, ticks);
 	record_sleeps(account, &done);
 	if (ticks >= locks_block_ticks)
-		detour_call_aside(tell_blocker, lock);
+		detour_call_aside(report_blocker, lock);
 }
 
-/* The lock goes while others wait for it: leave word of how long we had it. */
+/* The lock is released while others wait for it: publish how long it was held. */
 DETOUR_HANDLER static pg_noinline void
-leave_word(void)
+publish_release(void)
 {
 	tally_book *book = tally.slot.book;
 	tally_freed *freed = &book->freed[book->freed_next++ % TALLY_FREED];
@@ -323,7 +323,7 @@ lwlocks_settle(void)
 	lwlocks.logged = 0;
 }
 
-/* From the place in the WAL to the end of the copying a process holds one of the locks WALInsert. */
+/* From reserving space in the WAL to the end of the copying a process holds one of the locks WALInsert. */
 void
 lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 {
@@ -365,8 +365,7 @@ lwlocks_before_wait(void)
 /* ---------------------------------------------------------------- handlers */
 
 /*
- * What `done` says of a hold for which there is no bit. So many are held that nobody will mind
- * the bookkeeping; as an acquisition it counts as found free.
+ * What `done` says of a hold for which there is no bit. With that many held the bookkeeping does not matter; as an acquisition it counts as found free.
  */
 DETOUR_HANDLER static pg_noinline void
 record_early(tally_hold *hold)
@@ -468,7 +467,7 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 }
 
 /*
- * It is not the latest that is released, or it was taken while the probes were not in place.
+ * It is not the latest that is released, or it was taken while the probes were not installed.
  * Moves its hold to the end; false: there is none.
  */
 DETOUR_HANDLER static pg_noinline bool
@@ -538,7 +537,7 @@ before_release(LWLock *lock, uint64 ignored)
 		lwlocks.released = *hold;
 		lwlocks.released_at = now;
 		if ((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0)
-			leave_word();
+			publish_release();
 	}
 	if (unlikely(!handler_on() || lwlocks.logged == RELEASES))
 		return false;
@@ -557,18 +556,18 @@ end_level(void *unused)
 	tally_end_level(tally.slot.segment, tally_now(tally.clock));
 }
 
-/* After LWLockRelease, if before_release asked for it: now nobody waits for us. */
+/* After LWLockRelease, if before_release asked for it: now no process waits for this one. */
 DETOUR_HANDLER static int
 after_release(LWLock *lock, uint64 ignored, int result)
 {
-	uint32		place = lwlocks.count;	/* where its hold was */
+	uint32		first = lwlocks.count;	/* where its hold was */
 
 	if (!handler_on())
 		return result;
 	tally.on = false;
 	if (lwlocks.released_waited)
 	{
-		copy_trouble(&done, &waited[place]);
+		copy_trouble(&done, &waited[first]);
 		record_done(&lwlocks.released, account_of(KEY(lwlocks.released.tranche, tally.phase,
 													  lwlocks.released.mode & 3)), true);
 	}

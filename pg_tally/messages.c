@@ -73,7 +73,7 @@ message_of(int byte)
 	return byte == EOF ? MESSAGE_TERMINATE : (tally_message) message_by_byte[byte & 0xFF];
 }
 
-/* A new slot: nothing of it is touched. */
+/* A new slot: no statistic is touched yet. */
 void
 messages_begin(void)
 {
@@ -100,7 +100,7 @@ touch_kind(tally_message message)
 	kind->cpu = probe_cpu_account(kind->phase);
 }
 
-/* What has found no room: is there some now? */
+/* Try again to register names that could not be registered. */
 void
 messages_retry_names(void)
 {

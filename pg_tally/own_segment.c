@@ -78,9 +78,9 @@ hint_for(int error)
 	{
 		case ENOSPC:
 		case ENOMEM:
-			return "Make room there (a quarter of the file system, at most 256 MB, is left to others), set pg_tally.directory to another folder, or lower pg_tally.max_slots.";
+			return "Free space there (a quarter of the file system, at most 256 MB, is left to others), set pg_tally.directory to another directory, or lower pg_tally.max_slots.";
 		case EMEDIUMTYPE:
-			return "The folder is not in memory, and every page written there would go to a disk. Set pg_tally.directory to a folder on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
+			return "The directory is not on tmpfs, so its pages would be written to a disk. Set pg_tally.directory to a directory on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
 		case EPERM:
 			return "A file of another owner has that name. Find out whose it is, and have it removed.";
 		default:

@@ -47,8 +47,8 @@ extern void pending_begin(void);
 extern wait_class pending_learn(uint32 index);
 
 /*
- * A wait of so many ticks is over: was it slow, which operation on a file was it, and for whom are
- * its sums? The caller has cleared tally.on.
+ * A wait of that many ticks has ended: report it if slow, record its operation on a file, and add it to
+ * the sums. The caller has cleared tally.on.
  */
 static inline void
 pending_note(uint32 index, uint64 ticks)

@@ -58,7 +58,7 @@ install_probes(void)
 	probe_table_set(CALLS_MESSAGES, "messages", state, reason);
 	if (!own.messages_installed && (own.shared || own.segment.created))
 		ereport(LOG,
-				(errmsg("pg_tally cannot tell the phases of a session apart: %s", reason)));
+				(errmsg("pg_tally could not distinguish the phases of sessions: %s", reason)));
 }
 
 void

@@ -122,7 +122,7 @@ open_for_children(void)
 	munmap(report, sizeof(*report));
 }
 
-/* At a clean stop, by the postmaster, whose children are gone. */
+/* At a clean stop, by the postmaster, whose children have ended. */
 static void
 save_statements(int code, Datum arg)
 {
@@ -151,10 +151,10 @@ postmaster_restarts(void)
 {
 	char		what[MAXPGPATH + 32];
 
-	snprintf(what, sizeof(what), "go on with segment \"%s\"", own.path);
+	snprintf(what, sizeof(what), "recover segment \"%s\"", own.path);
 	if (helper_run(what, START_SECONDS, helper_recovers, NULL))
 		return;
-	ereport(LOG, (errmsg("pg_tally makes a new segment: \"%s\" is damaged or gone", own.path)));
+	ereport(LOG, (errmsg("pg_tally creates a new segment: \"%s\" is damaged or missing", own.path)));
 	(void) unlink(own.path);
 	tally_close(&own.segment);
 	own.opener = 0;

@@ -65,7 +65,7 @@ probe_phase_name(tally_phase phase)
 	return phase < PHASE_COUNT ? phase_names[phase] : "unknown";
 }
 
-/* Forget the slot without touching it: it is another process's, or gone. */
+/* Forget the slot without touching it: it is another process's, or has ended. */
 void
 probe_forget(void)
 {
@@ -122,10 +122,10 @@ void
 probe_claim(tally_segment *segment, tally_phase phase)
 {
 	int			error = claim(segment, phase);
-	uint32		told = 0;
+	uint32		logged = 0;
 
 	if (error != 0 &&
-		__atomic_compare_exchange_n(&segment->header->refusal_logged, &told, 1, false,
+		__atomic_compare_exchange_n(&segment->header->refusal_logged, &logged, 1, false,
 									__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		ereport(LOG,
 				(errmsg("pg_tally does not see process %d, and perhaps others: %s", (int) getpid(),
@@ -133,7 +133,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 				 error == ENOSPC
 				 ? errhint("Raise pg_tally.max_slots (now %u); processes that are not seen take a slot when one is given back.",
 						   segment->cold.slots)
-				 : errhint("Make room in the file system of \"%s\".", pg_tally_segment_path())));
+				 : errhint("Free space in the file system of \"%s\".", pg_tally_segment_path())));
 }
 
 /* A slot was given back since this process was refused one. At a wait or a message, so nothing is raised. */
@@ -186,7 +186,7 @@ probe_retire(void)
 		tally_retire(&slot);
 }
 
-/* First touch of a statistic: its index in the book, or where it finds no room. Keeps errno. */
+/* First touch of a statistic: its index in the book, or none where it could not be registered. Keeps errno. */
 uint32
 probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit)
 {
@@ -222,7 +222,7 @@ probe_name(const char *name)
 	errno = saved_errno;
 }
 
-/* What has found no room is looked for once more, at its next use. */
+/* Names that could not be registered are tried again at their next use. */
 static void
 retry(void)
 {

@@ -78,7 +78,7 @@ typedef enum tally_message
 
 /*
  * Of a statistic that is none of the ledger's: the index of one that probe_touch has not been asked for.
- * It gives TALLY_NONE where there is no room, which stays so until the level word changes.
+ * It gives TALLY_NONE where it cannot be registered, until the level word changes.
  */
 #define PROBE_UNTOUCHED 0xFEFEFEFEu
 #define PROBE_UNTOUCHED_BYTE 0xFE	/* for memset */

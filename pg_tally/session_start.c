@@ -37,7 +37,7 @@ is_load_by_superuser(void)
 
 /*
  * Has anybody who may asked for this session to be instrumented? The configuration, or a superuser.
- * Any role can bring the library in: by a look at a view, by local_preload_libraries, by
+ * Any role can bring the library in: by using a view, by local_preload_libraries, by
  * LOAD '$libdir/plugins/pg_tally' where it has been put there. A parallel worker follows its leader.
  */
 bool
@@ -68,7 +68,7 @@ session_start(void)
 	if (unknown != NULL)
 	{
 		snprintf(own.failure, sizeof(own.failure),
-				 "what the configuration says of %s cannot be read", unknown);
+				 "could not read the configured value of %s", unknown);
 		return;
 	}
 	if (!segment_name(elevel))
@@ -93,7 +93,7 @@ session_start(void)
 		settings_apply_functions(settings->functions);
 }
 
-/* A session that has only looked until now runs a LOAD. */
+/* A session that has only viewed the segment runs a LOAD. */
 void
 session_load_statement(const char *filename)
 {

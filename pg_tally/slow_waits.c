@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * slow_waits.c
- *	  Tells of slow waits, when the next one begins: whoever has waited may hold a lock.
+ *	  Reports slow waits, when the next one begins: a process that has waited may hold a lock.
  *
  * Not of those in which nothing is wrong: for a client, for work, for a time to pass.
  */
@@ -88,13 +88,13 @@ slow_check(uint32 index, uint64 ticks)
 }
 
 /*
- * Not that a file is missing or there already, which the server tries out. All are counted; told is
- * one in a second, for a full disk fails at every write.
+ * Not that a file is missing or there already, which the server tries out. All are counted, and one a
+ * second is reported: a full disk fails at every write.
  */
 pg_noinline void
 slow_check_failed(void)
 {
-	static uint64 told = 0;
+	static uint64 reported = 0;
 	int			saved_errno = errno;
 	int			error = files_note.error;
 	uint64		now = probe_now();
@@ -103,9 +103,9 @@ slow_check_failed(void)
 
 	if (error == ENOENT || error == EEXIST || error == EINTR || error == EAGAIN)
 		return;
-	if (told == 0 || (double) (now - told) * tally_seconds_per_tick(tally.slot.segment) >= 1)
+	if (reported == 0 || (double) (now - reported) * tally_seconds_per_tick(tally.slot.segment) >= 1)
 	{
-		told = now;
+		reported = now;
 		files_path(path, sizeof(path));
 		snprintf(text, sizeof(text), "%s failed: %s: %s",
 				 files_operation_name((file_operation) files_note.operation), strerror(error), path);

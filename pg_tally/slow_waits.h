@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * slow_waits.h
- *	  Waits that last longer than pg_tally.slow_threshold are told as events, and so are operations
+ *	  Waits that last longer than pg_tally.slow_threshold become events, and so do operations
  *	  on files that fail.
  */
 #ifndef PG_TALLY_SLOW_WAITS_H
@@ -11,7 +11,7 @@
 
 #include "probe.h"
 
-/* Waits of so many ticks are worth a look; at most the threshold. */
+/* Waits of this many ticks or more are checked; at most the threshold. */
 extern uint64 slow_min_ticks;
 
 /* The threshold in ms, -1: nothing is slow. */

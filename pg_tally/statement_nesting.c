@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_nesting.c
- *	  Room for levels and open queries, and what an error leaves of them (statement_nesting.h).
+ *	  Memory for levels and open queries, and what an error leaves behind (statement_nesting.h).
  */
 #include "compat.h"
 
@@ -14,7 +14,7 @@
 
 nesting_state nesting HOT_DATA = {
 	.size = NESTING_FIRST,
-	.room = NESTING_FIRST,
+	.query_capacity = NESTING_FIRST,
 	.levels = nesting.first_levels,
 	.queries = nesting.first_queries,
 };
@@ -47,13 +47,13 @@ nesting_more_levels(void)
 bool
 nesting_more_queries(void)
 {
-	open_query *queries = twice(nesting.queries, nesting.first_queries, nesting.room,
+	open_query *queries = twice(nesting.queries, nesting.first_queries, nesting.query_capacity,
 								sizeof(open_query));
 
 	if (queries == NULL)
 		return false;
 	nesting.queries = queries;
-	nesting.room *= 2;
+	nesting.query_capacity *= 2;
 	return true;
 }
 
@@ -88,13 +88,13 @@ nesting_search(const QueryDesc *query)
 	return NULL;
 }
 
-/* The places change hands, so that each keeps room for parts. */
+/* The two items are exchanged, so that each keeps its memory for parts. */
 void
-nesting_forget_other(open_query *gone, open_query *last)
+nesting_forget_other(open_query *ended, open_query *last)
 {
-	open_query	kept = *gone;
+	open_query	kept = *ended;
 
-	*gone = *last;
+	*ended = *last;
 	*last = kept;
 }
 
@@ -102,7 +102,7 @@ void
 nesting_leave(bool all, uintptr_t stack, bool cancelled)
 {
 	while (nesting.depth > 0 &&
-		   (all || (uintptr_t) nesting.levels[nesting.depth - 1].place < stack))
+		   (all || (uintptr_t) nesting.levels[nesting.depth - 1].frame < stack))
 	{
 		level	   *left = &nesting.levels[nesting.depth - 1];
 

@@ -3,7 +3,7 @@
  * statement_nesting.h
  *	  Which statements run within which, and whose executors are open.
  *
- * Nesting is kept without setjmp: each level remembers the place of its frame on the stack, and
+ * Nesting is kept without setjmp: each level remembers the address of its frame on the stack, and
  * an error takes away those that lie deeper than where it jumps to.
  */
 #ifndef PG_TALLY_STATEMENT_NESTING_H
@@ -22,7 +22,7 @@ typedef struct open_query
 	const QueryDesc *query;
 	bool		ran;				/* `used` means something */
 	bool		split;				/* nested: has parts of its own */
-	tally_part *parts;				/* room for them; stays with the place in queries[] */
+	tally_part *parts;				/* memory for them; stays with the item of queries[] */
 	uint64		temp_files;			/* running sums at its start */
 	uint64		temp_bytes;
 	used		used;				/* of its runs so far */
@@ -37,7 +37,7 @@ typedef enum level_kind
 /* A level of nesting: an executor, utility or planner that is running. */
 typedef struct level
 {
-	void	   *place;				/* on the stack */
+	void	   *frame;				/* on the stack */
 	level_kind	kind;
 	tally_statement_key key;		/* id 0: not one that is counted */
 } level;
@@ -51,8 +51,8 @@ typedef struct nesting_state
 	int			planners;
 	int			depth;
 	int			open;
-	int			size;				/* room for levels, and ... */
-	int			room;				/* ... for queries */
+	int			size;				/* capacity of levels ... */
+	int			query_capacity;				/* ... and of queries */
 	bool		jumping;
 	level	   *levels;
 	open_query *queries;
@@ -64,24 +64,24 @@ extern nesting_state nesting;
 
 extern bool nesting_more_levels(void);
 extern bool nesting_more_queries(void);
-/* Room for the parts of a nested query, empty; false: there is no memory. */
+/* Memory for the parts of a nested query, empty; false: there is no memory. */
 extern bool nesting_split(open_query *o);
 /* All totals have begun again at zero: so do the parts of nested queries. */
 extern void nesting_reset(void);
 /* An error jumps: take away what is deeper than `stack`, or everything. */
 extern void nesting_leave(bool all, uintptr_t stack, bool cancelled);
-extern void nesting_forget_other(open_query *gone, open_query *last);
+extern void nesting_forget_other(open_query *ended, open_query *last);
 
-/* `place`: something in the caller's frame. -1: no memory for it; the level is then not counted. */
+/* `frame`: something in the caller's frame. -1: no memory for it; the level is then not counted. */
 static pg_attribute_always_inline int
-level_push(level_kind kind, const tally_statement_key *key, void *place)
+level_push(level_kind kind, const tally_statement_key *key, void *frame)
 {
 	level	   *here;
 
 	if (unlikely(nesting.depth == nesting.size) && !nesting_more_levels())
 		return -1;
 	here = &nesting.levels[nesting.depth];
-	here->place = place;
+	here->frame = frame;
 	here->kind = kind;
 	here->key = *key;
 	if (kind == LEVEL_EXECUTOR)
@@ -130,7 +130,7 @@ open_add(const QueryDesc *query)
 {
 	open_query *o;
 
-	if (unlikely(nesting.open == nesting.room) && !nesting_more_queries())
+	if (unlikely(nesting.open == nesting.query_capacity) && !nesting_more_queries())
 		return NULL;
 	o = &nesting.queries[nesting.open++];
 	o->query = query;
@@ -140,12 +140,12 @@ open_add(const QueryDesc *query)
 }
 
 static pg_attribute_always_inline void
-open_forget(open_query *gone)
+open_forget(open_query *ended)
 {
 	open_query *last = &nesting.queries[--nesting.open];
 
-	if (unlikely(gone != last))
-		nesting_forget_other(gone, last);
+	if (unlikely(ended != last))
+		nesting_forget_other(ended, last);
 }
 
 #endif							/* PG_TALLY_STATEMENT_NESTING_H */

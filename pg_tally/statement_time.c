@@ -46,7 +46,7 @@ statement_time_take(uint32 index)
 	tally_current *current = statement_time.cache.current;
 	uint32		n = current->used;
 
-	/* the last part takes what finds no room, under the name of the ledger's overflow */
+	/* the last part takes the rest, under the name of the ledger's overflow */
 	if (n >= TALLY_PARTS - 1)
 		n = TALLY_PARTS - 1;
 	tally_current_begin(current);
@@ -160,36 +160,36 @@ statement_time_cut(uint64 now)
 HOT_CODE tally_local_statement *
 statement_time_search(const tally_statement_key *key)
 {
-	tally_local_statement *place = tally_cache_find(&statement_time.cache, key);
+	tally_local_statement *local = tally_cache_find(&statement_time.cache, key);
 
-	if (place != NULL)
-		statement_time.latest = place;
-	return place;
+	if (local != NULL)
+		statement_time.latest = local;
+	return local;
 }
 
 tally_local_statement *
 statement_time_enter(const tally_statement_key *key, const tally_statement_text *text, uint32 known)
 {
-	tally_local_statement *place;
+	tally_local_statement *local;
 	int			saved_errno = errno;
 
 	if (unlikely(!get_ready()))
 		return NULL;
-	place = tally_cache_enter(&statement_time.cache, key, text, known);
+	local = tally_cache_enter(&statement_time.cache, key, text, known);
 	errno = saved_errno;
-	statement_time.latest = place;
-	return place;
+	statement_time.latest = local;
+	return local;
 }
 
 tally_local_statement *
 statement_time_local(const tally_statement_key *key)
 {
-	tally_local_statement *place;
+	tally_local_statement *local;
 
 	if (unlikely(!get_ready()))
 		return NULL;
-	place = statement_time_find(key);
-	return likely(place != NULL) ? place : statement_time_enter(key, NULL, TALLY_NONE);
+	local = statement_time_find(key);
+	return likely(local != NULL) ? local : statement_time_enter(key, NULL, TALLY_NONE);
 }
 
 void
@@ -230,17 +230,17 @@ statement_time_nested_end(const statement_time_nested *before, uint64 now, uint6
 }
 
 /*
- * What is gathered goes to that place. The caller has begun both: a reader sees the time here or
+ * What is gathered goes to that local entry. The caller has begun both: a reader sees the time here or
  * there, but not in both.
  */
 static inline void
-hand_over(tally_current *current, tally_local_statement *place)
+hand_over(tally_current *current, tally_local_statement *local)
 {
 	for (uint32 i = 0; i < current->used; i++)
 	{
 		const tally_part *part = &current->parts[i];
 
-		tally_parts_add(place->parts, part->stat, part->count, part->ticks);
+		tally_parts_add(local->parts, part->stat, part->count, part->ticks);
 		statement_time.part[statement_time.index[i]] = 0;
 	}
 	current->used = 0;
@@ -252,17 +252,17 @@ static void
 charge(const tally_statement_key *key)
 {
 	tally_current *current = statement_time.cache.current;
-	tally_local_statement *place;
+	tally_local_statement *local;
 
 	if (current->used == 0)
 		return;
-	place = statement_time_local(key);
+	local = statement_time_local(key);
 	tally_current_begin(current);
-	if (place != NULL)
+	if (local != NULL)
 	{
-		tally_local_statement_begin(place);
-		hand_over(current, place);
-		tally_local_statement_end(place);
+		tally_local_statement_begin(local);
+		hand_over(current, local);
+		tally_local_statement_end(local);
 	}
 	else
 		forget(current);
@@ -338,22 +338,22 @@ HOT_CODE void
 statement_time_message_end(tally_message message, uint64 now)
 {
 	tally_current *current = statement_time.cache.current;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	tally_part *part;
 	uint64		ticks;
 	uint32		stat;
 
 	if (statement_time.since == 0)
 		return;
-	if (unlikely(!statement_time.named || (place = statement_time_find(&statement_time.owner)) == NULL))
+	if (unlikely(!statement_time.named || (local = statement_time_find(&statement_time.owner)) == NULL))
 	{
 		end_message(message, now);
 		return;
 	}
 	stat = tally.slot.heads[tally.cpu].stat;
-	part = place->parts;
+	part = local->parts;
 	tally_current_begin(current);
-	tally_local_statement_begin(place);
+	tally_local_statement_begin(local);
 	ticks = now > statement_time.since ? now - statement_time.since : 0;
 	ticks = ticks > current->waits ? ticks - current->waits : 0;
 	if (likely(part->stat == stat))
@@ -364,8 +364,8 @@ statement_time_message_end(tally_message message, uint64 now)
 	else
 		tally_parts_add(part, stat, 1, ticks);
 	if (current->used != 0)
-		hand_over(current, place);
-	tally_local_statement_end(place);
+		hand_over(current, local);
+	tally_local_statement_end(local);
 	current->begun = 0;
 	current->since = 0;
 	tally_current_end(current);

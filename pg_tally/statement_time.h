@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statement_time.h
- *	  Whose time it is: each message's time goes to the statement it was handled for.
+ *	  Attribution of time: each message's time goes to the statement it was handled for.
  *
  * From a message's arrival to its end the stretches of the ledger are gathered, by account, at
  * the head of this slot's cache of statements (tally_current), where readers see them grow.
@@ -33,7 +33,7 @@ typedef struct statement_time_state
 	bool		failed;				/* its error has been counted */
 	bool		deferred;			/* a Bind's time waits for its statement */
 	bool		begins;				/* a parallel worker: from the next wait on */
-	tally_local_statement *latest;			/* the place that was asked for last */
+	tally_local_statement *latest;			/* the local entry found last */
 	tally_statement_key owner;		/* of this message, or else of the one before */
 	void	   *top;				/* PG_exception_stack of the main loop */
 	uint32		index[TALLY_PARTS]; /* in the book, of each part */
@@ -63,12 +63,12 @@ extern void statement_time_rename(const tally_statement_key *key);
 /* An error leaves the message. */
 extern void statement_time_error(bool cancelled);
 extern void statement_time_settle_now(void);
-/* A place for a statement, or NULL. */
+/* The local entry of a statement, created if need be; NULL: there is none free. */
 extern tally_local_statement *statement_time_local(const tally_statement_key *key);
 /* The same for one that is not cached (tally_cache_enter). */
 extern tally_local_statement *statement_time_enter(const tally_statement_key *key, const tally_statement_text *text,
 								 uint32 known);
-/* The place of a statement that is cached and is not the latest, or NULL. The slot has a cache. */
+/* The local entry of a statement that has one and is not the latest, or NULL. The slot has a cache. */
 extern tally_local_statement *statement_time_search(const tally_statement_key *key);
 /* A parallel worker: its life is one message, for its leader's statement. */
 extern void statement_time_begin_worker(uint64 now);
@@ -90,14 +90,14 @@ extern void statement_time_nested_begin(statement_time_nested *before);
 /* It ended at `now`, after so many ticks. */
 extern void statement_time_nested_end(const statement_time_nested *before, uint64 now, uint64 elapsed, tally_part *parts);
 
-/* The place of a statement that is cached, or NULL. The slot has a cache, or no latest place. */
+/* The local entry of a statement, or NULL. The slot has a cache, or no latest entry. */
 static pg_attribute_always_inline tally_local_statement *
 statement_time_find(const tally_statement_key *key)
 {
-	tally_local_statement *place = statement_time.latest;
+	tally_local_statement *local = statement_time.latest;
 
-	if (likely(place != NULL && tally_local_statement_is(place, key) && place->state == 1))
-		return place;
+	if (likely(local != NULL && tally_local_statement_is(local, key) && local->state == 1))
+		return local;
 	return statement_time.ready ? statement_time_search(key) : NULL;
 }
 
@@ -116,7 +116,7 @@ statement_time_settle(void)
 		statement_time_settle_now();
 }
 
-/* Is it known that the message is for that statement, or is there none? */
+/* Is the message attributed to that statement, or is there no message? */
 static pg_attribute_always_inline bool
 statement_time_is_for(uint64 id)
 {

@@ -56,11 +56,11 @@ add_array(uint64 *to, const uint64 *from, size_t count)
 }
 
 HOT_CODE void
-usage_add_more(tally_local_statement *place, const used *from)
+usage_add_more(tally_local_statement *local, const used *from)
 {
-	tally_counts *to = &place->counts;
+	tally_counts *to = &local->counts;
 
-	place->more = 1;
+	local->more = 1;
 	add_array(to->blocks, from->blocks, USAGE_BLOCKS);
 	add_array(to->wal, from->wal, USAGE_WAL);
 	add_array(to->io_ticks, from->io_ticks, USAGE_IO);

@@ -55,7 +55,7 @@ StaticAssertDecl(offsetof(BufferUsage, blk_read_time) == USAGE_BLOCKS * sizeof(i
 
 extern void usage_begin_timed(usage *from);
 extern void usage_end_more(const usage *from, used *to);
-extern void usage_add_more(tally_local_statement *place, const used *from);
+extern void usage_add_more(tally_local_statement *local, const used *from);
 
 /* Two at a time. */
 typedef uint64 usage_pair __attribute__((vector_size(16), aligned(8), may_alias));
@@ -154,19 +154,19 @@ usage_end(const usage *from, used *to)
 	return ticks;
 }
 
-/* The caller has begun the place. */
+/* The caller has begun the local entry. */
 static pg_attribute_always_inline void
-usage_add(tally_local_statement *place, const used *from)
+usage_add(tally_local_statement *local, const used *from)
 {
-	place->counts.blocks[0] += from->hits;
+	local->counts.blocks[0] += from->hits;
 	if ((from->reads | from->read_ticks) != 0)
 	{
-		place->more = 1;
-		place->counts.blocks[1] += from->reads;
-		place->counts.io_ticks[0] += from->read_ticks;
+		local->more = 1;
+		local->counts.blocks[1] += from->reads;
+		local->counts.io_ticks[0] += from->read_ticks;
 	}
 	if (from->more)
-		usage_add_more(place, from);
+		usage_add_more(local, from);
 }
 
 extern uint64 usage_nanoseconds(const instr_time *from, const instr_time *to);

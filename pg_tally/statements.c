@@ -7,7 +7,7 @@
  * (so one that fails is none, and a cursor is one however often it is fetched from), the time
  * and the blocks within ExecutorRun and ExecutorFinish; a utility statement when it is done.
  *
- * All of this runs at every statement, each time after other code has taken its place in the
+ * All of this runs at every statement, each time after other code has evicted it from the
  * caches: what is common is short and straight, and what is not stands apart.
  */
 #include "compat.h"
@@ -129,7 +129,7 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	statement_time_drop();
 }
 
-/* At its end no executor of a transaction is left; those that an error took told nobody. */
+/* At its end no executor of a transaction is left; those that an error took are not reported. */
 static void
 transaction_ends(XactEvent event, void *arg)
 {
@@ -139,14 +139,14 @@ transaction_ends(XactEvent event, void *arg)
 
 /* ---------------------------------------------------------------- names */
 
-/* A statement that is not cached: its place, and its text where the table does not have it. */
+/* A statement without a local entry: create one, and its text where the table does not have it. */
 static pg_noinline tally_local_statement *
 meet(const tally_statement_key *key, const char *source, int location, int length,
 	 const JumbleState *jumble)
 {
 	uint32		known = tally_statement_known(tally.slot.segment, key);
 	tally_statement_text text;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	MemoryContext mine;
 	MemoryContext theirs;
 
@@ -157,19 +157,19 @@ meet(const tally_statement_key *key, const char *source, int location, int lengt
 	theirs = MemoryContextSwitchTo(mine);
 	statement_text_make(source, location, length, jumble,
 						(uint32) statements_settings_now.text_limit, &text);
-	place = statement_time_enter(key, &text, TALLY_NONE);
+	local = statement_time_enter(key, &text, TALLY_NONE);
 	MemoryContextSwitchTo(theirs);
 	MemoryContextDelete(mine);
-	return place;
+	return local;
 }
 
 static pg_attribute_always_inline tally_local_statement *
-place_of(const tally_statement_key *key, const char *source, int location, int length,
+local_entry(const tally_statement_key *key, const char *source, int location, int length,
 		 const JumbleState *jumble)
 {
-	tally_local_statement *place = statement_time_find(key);
+	tally_local_statement *local = statement_time_find(key);
 
-	return likely(place != NULL) ? place : meet(key, source, location, length, jumble);
+	return likely(local != NULL) ? local : meet(key, source, location, length, jumble);
 }
 
 /* The client asked for this one: the message's time is its. */
@@ -180,7 +180,7 @@ name_message(const tally_statement_key *key)
 		statement_time_name(key);
 }
 
-/* ---------------------------------------------------------------- laying down in the cache */
+/* ---------------------------------------------------------------- adding to local entries */
 
 static pg_attribute_always_inline int64
 now_us(void)
@@ -190,41 +190,41 @@ now_us(void)
 }
 
 static pg_attribute_always_inline void
-add_execution(tally_local_statement *place, const used *from, uint64 rows)
+add_execution(tally_local_statement *local, const used *from, uint64 rows)
 {
-	tally_local_statement_count(place, from->ticks, now_us());
-	place->counts.rows += rows;
-	usage_add(place, from);
+	tally_local_statement_count(local, from->ticks, now_us());
+	local->counts.rows += rows;
+	usage_add(local, from);
 }
 
 void
 statements_count_error(const tally_statement_key *key, bool cancelled)
 {
-	tally_local_statement *place = statement_time_local(key);
+	tally_local_statement *local = statement_time_local(key);
 
-	if (place == NULL)
+	if (local == NULL)
 		return;
-	tally_local_statement_begin(place);
-	place->more = 1;
+	tally_local_statement_begin(local);
+	local->more = 1;
 	if (cancelled)
-		place->counts.cancels++;
+		local->counts.cancels++;
 	else
-		place->counts.errors++;
-	tally_local_statement_end(place);
+		local->counts.errors++;
+	tally_local_statement_end(local);
 }
 
 void
 statements_count_worker(const tally_statement_key *key, uint64 ticks)
 {
-	tally_local_statement *place = statement_time_local(key);
+	tally_local_statement *local = statement_time_local(key);
 
-	if (place == NULL)
+	if (local == NULL)
 		return;
-	tally_local_statement_begin(place);
-	place->more = 1;
-	place->counts.workers++;
-	place->counts.worker_ticks += ticks;
-	tally_local_statement_end(place);
+	tally_local_statement_begin(local);
+	local->more = 1;
+	local->counts.workers++;
+	local->counts.worker_ticks += ticks;
+	tally_local_statement_end(local);
 }
 
 /* ---------------------------------------------------------------- hooks */
@@ -254,7 +254,7 @@ analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 	}
 	/* its text must be there before its time is, or it would stay without */
 	key = key_of(id);
-	(void) place_of(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
+	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
 	name_message(&key);
 }
 
@@ -272,7 +272,7 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	int			length = parse->stmt_len;
 	PlannedStmt *result;
 	tally_statement_key key;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	used		taken;
 	usage		before;
 	int			level;
@@ -285,14 +285,14 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	result = call_planner(parse, source, options, params);
 	level_pop(level);
 	usage_end(&before, &taken);
-	place = place_of(&key, source, location, length, NULL);
-	if (place != NULL)
+	local = local_entry(&key, source, location, length, NULL);
+	if (local != NULL)
 	{
-		tally_local_statement_begin(place);
-		place->more = 1;
-		tally_moments_add(&place->counts.plan, taken.ticks);
-		usage_add(place, &taken);
-		tally_local_statement_end(place);
+		tally_local_statement_begin(local);
+		local->more = 1;
+		tally_moments_add(&local->counts.plan, taken.ticks);
+		usage_add(local, &taken);
+		tally_local_statement_end(local);
 	}
 	return result;
 }
@@ -315,7 +315,7 @@ executor_start(QueryDesc *query, int flags)
 		previous_start(query, flags);
 	else
 		standard_ExecutorStart(query, flags);
-	/* one of before, of the same address, is gone */
+	/* an earlier one at the same address has ended */
 	if (unlikely(nesting.open > 0) && (o = open_find(query)) != NULL)
 		open_forget(o);
 	if (query->plannedstmt->queryId != 0 && enabled(nesting.executors))
@@ -492,9 +492,9 @@ executor_finish(QueryDesc *query)
 }
 
 static pg_noinline void
-add_jit(tally_local_statement *place, const JitInstrumentation *jit)
+add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 {
-	uint64	   *to = place->counts.jit;
+	uint64	   *to = local->counts.jit;
 	static const instr_time zero;
 	uint64		ns[4] = {
 		usage_nanoseconds(&zero, &jit->generation_counter),
@@ -503,7 +503,7 @@ add_jit(tally_local_statement *place, const JitInstrumentation *jit)
 		usage_nanoseconds(&zero, &jit->emission_counter),
 	};
 
-	place->more = 1;
+	local->more = 1;
 	to[0] += jit->created_functions;
 	to[1] += ns[0];
 	for (int i = 1; i < 4; i++)
@@ -517,15 +517,15 @@ add_jit(tally_local_statement *place, const JitInstrumentation *jit)
 static pg_noinline void
 add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 {
-	tally_local_statement *place = statement_time_local(key);
+	tally_local_statement *local = statement_time_local(key);
 
-	if (place == NULL)
+	if (local == NULL)
 		return;
-	tally_local_statement_begin(place);
-	place->more = 1;
-	place->counts.temp_files += temp_files_ever - files;
-	place->counts.temp_bytes += temp_bytes_ever - bytes;
-	tally_local_statement_end(place);
+	tally_local_statement_begin(local);
+	local->more = 1;
+	local->counts.temp_files += temp_files_ever - files;
+	local->counts.temp_bytes += temp_bytes_ever - bytes;
+	tally_local_statement_end(local);
 }
 
 static pg_attribute_always_inline void
@@ -542,7 +542,7 @@ executor_end(QueryDesc *query)
 {
 	open_query *o = open_find(query);
 	tally_statement_key key;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	uint64		temp_files;
 	uint64		temp_bytes;
 
@@ -555,21 +555,21 @@ executor_end(QueryDesc *query)
 	}
 	key = key_of(query->plannedstmt->queryId);
 	name_message(&key);
-	place = place_of(&key, query->sourceText, query->plannedstmt->stmt_location,
+	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
 					 query->plannedstmt->stmt_len, NULL);
 	if (unlikely(!o->ran))
 		used_nothing(&o->used);
 	temp_files = o->temp_files;
 	temp_bytes = o->temp_bytes;
-	if (likely(place != NULL))
+	if (likely(local != NULL))
 	{
-		tally_local_statement_begin(place);
-		add_execution(place, &o->used, query->estate->es_processed);
+		tally_local_statement_begin(local);
+		add_execution(local, &o->used, query->estate->es_processed);
 		if (unlikely(query->estate->es_jit != NULL))
-			add_jit(place, &query->estate->es_jit->instr);
+			add_jit(local, &query->estate->es_jit->instr);
 		if (unlikely(o->split))
-			tally_parts_add_all(place->parts, o->parts);
-		tally_local_statement_end(place);
+			tally_parts_add_all(local->parts, o->parts);
+		tally_local_statement_end(local);
 	}
 	open_forget(o);
 	call_end(query);
@@ -577,7 +577,7 @@ executor_end(QueryDesc *query)
 		add_temp_files(&key, temp_files, temp_bytes);
 }
 
-/* No callback tells of it (commits.h). */
+/* No callback reports it (commits.h). */
 static pg_attribute_always_inline bool
 is_commit_prepared(const Node *statement)
 {
@@ -621,12 +621,12 @@ tells_rows(const QueryCompletion *completion)
 	}
 }
 
-/* SET ROLE is told of the role that it leads to, as pg_stat_statements does. */
+/* SET ROLE is counted for the role that it leads to, as pg_stat_statements does. */
 static pg_noinline void
 follow_role(tally_statement_key *key, const char *source, int location, int length)
 {
 	key->user_id = GetUserId();
-	(void) place_of(key, source, location, length, NULL);
+	(void) local_entry(key, source, location, length, NULL);
 	statement_time_rename(key);
 }
 
@@ -640,7 +640,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	int			location = pstmt->stmt_location;
 	int			length = pstmt->stmt_len;
 	tally_statement_key key;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	used		taken;
 	usage		before;
 	statement_time_nested parts;
@@ -662,7 +662,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	if (unlikely(id == 0))
 		id = statement_text_utility_id(source, location, length);
 	key = key_of(id);
-	(void) place_of(&key, source, location, length, NULL);
+	(void) local_entry(&key, source, location, length, NULL);
 	name_message(&key);
 	used_nothing(&taken);
 	usage_begin(&before);
@@ -676,20 +676,20 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 
 	if (unlikely(GetUserId() != key.user_id))
 		follow_role(&key, source, location, length);
-	place = statement_time_local(&key);
-	if (unlikely(place == NULL))
+	local = statement_time_local(&key);
+	if (unlikely(local == NULL))
 		return;
-	tally_local_statement_begin(place);
-	add_execution(place, &taken, tells_rows(completion) ? completion->nprocessed : 0);
+	tally_local_statement_begin(local);
+	add_execution(local, &taken, tells_rows(completion) ? completion->nprocessed : 0);
 	if (unlikely(temp_files_ever != temp_files))
 	{
-		place->more = 1;
-		place->counts.temp_files += temp_files_ever - temp_files;
-		place->counts.temp_bytes += temp_bytes_ever - temp_bytes;
+		local->more = 1;
+		local->counts.temp_files += temp_files_ever - temp_files;
+		local->counts.temp_bytes += temp_bytes_ever - temp_bytes;
 	}
 	if (unlikely(split_it))
-		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, place->parts);
-	tally_local_statement_end(place);
+		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
+	tally_local_statement_end(local);
 }
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * view_session.c
- *	  A session that looks at the segment without being in it.
+ *	  A session that views the segment without being instrumented.
  *
  * Calling one of the views' functions loads the library, in any session and by anybody. Nobody has
  * asked for that session to be instrumented: it maps the segment that others have made, takes no

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * view_session.h
- *	  A session that looks at the segment without being in it.
+ *	  A session that views the segment without being instrumented.
  */
 #ifndef PG_TALLY_VIEW_SESSION_H
 #define PG_TALLY_VIEW_SESSION_H
@@ -16,7 +16,7 @@ extern tally_segment *view_session_segment(const char **reason);
 extern const char *view_session_path(void);
 /* Is that process in it? */
 extern bool view_session_finds(pid_t pid);
-/* Let go of it. */
+/* Close it. */
 extern void view_session_end(void);
 
 #endif							/* PG_TALLY_VIEW_SESSION_H */

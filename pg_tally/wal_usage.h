@@ -23,9 +23,9 @@ typedef struct wal_seen
 
 extern wal_seen wal_last;
 
-/* A new slot: nothing of it is touched. */
+/* A new slot: no statistic is touched yet. */
 extern void wal_begin(void);
-/* What has found no room: is there some now? */
+/* Try again to register names that could not be registered. */
 extern void wal_retry_names(void);
 /* What was inserted up to now is not to be counted: the level was off. */
 extern void wal_skip(void);

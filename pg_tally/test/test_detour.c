@@ -2,7 +2,7 @@
 /*
  * test_entry.c
  *	  Redirecting our own functions: what happens when some cannot be switched, and when a stub
- *	  may be given back.
+ *	  may be released.
  */
 #include "compat.h"
 
@@ -97,7 +97,7 @@ as_many_as_can_be_are_switched_off(void **state)
 	assert_int_equal(detour_switch(all, COUNT, true), 0);
 	for (int i = 0; i < COUNT; i++)
 		assert_int_equal(functions[i] (), 100);
-	meddle(detours[0].place + 2);
+	meddle(detours[0].target + 2);
 	assert_int_equal(detour_switch(all, COUNT, false), EBUSY);
 	assert_true(detours[0].on);
 	assert_false(detour_release(&detours[0]));
@@ -106,7 +106,7 @@ as_many_as_can_be_are_switched_off(void **state)
 		assert_false(detours[i].on);
 		assert_int_equal(functions[i] (), i + 1);
 	}
-	meddle(detours[0].place + 2);
+	meddle(detours[0].target + 2);
 	assert_int_equal(detour_switch(all, COUNT, false), 0);
 	assert_int_equal(functions[0] (), 1);
 }
@@ -115,31 +115,31 @@ static void
 all_or_none_are_switched_on_and_what_was_on_stays(void **state)
 {
 	assert_int_equal(detour_switch(all, 1, true), 0);
-	meddle(detours[2].place + 2);
+	meddle(detours[2].target + 2);
 	assert_int_equal(detour_switch(all, COUNT, true), EBUSY);
-	meddle(detours[2].place + 2);
+	meddle(detours[2].target + 2);
 	assert_int_equal(functions[0] (), 100);
 	assert_int_equal(functions[1] (), 2);
 	assert_int_equal(functions[2] (), 3);
 	assert_false(detours[1].on || detours[2].on);
 }
 
-/* ---------------------------------------------------------------- giving stubs back */
+/* ---------------------------------------------------------------- releasing stubs */
 
 static uintptr_t backs[4];
 static int	depth = 0;
 
 DETOUR_HANDLER static bool
-enter(uint32 number, uintptr_t *place)
+enter(uint32 number, uintptr_t *stack_slot)
 {
-	backs[depth++] = *place;
+	backs[depth++] = *stack_slot;
 	return true;
 }
 
 DETOUR_HANDLER static void
-leave(uintptr_t *place)
+leave(uintptr_t *stack_slot)
 {
-	*place = backs[--depth];
+	*stack_slot = backs[--depth];
 }
 
 static detour around;
