@@ -66,7 +66,7 @@ blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, u
 				 (double) (longest.until - longest.since) * second,
 				 pg_tally_stat_name(segment, longest.account));
 	else
-		snprintf(text + used, sizeof(text) - used, "who held it has no slot or is gone");
+		snprintf(text + used, sizeof(text) - used, "its holder has no slot or has ended");
 	tally_event_add(segment, TALLY_EVENT_BLOCKED, text);
 }
 

@@ -8,7 +8,7 @@
  * whether the server has begun a new account of itself, or closed it. Not before a wait for a
  * lightweight lock: then others may be held, and what we do here takes up to a millisecond.
  *
- * An event each tells of its begin, its end, what it wrote where, and the clients. They are what
+ * Four events: its start, its end, its writes by tablespace, and the clients. They are what
  * tally.checkpoints and the command read again.
  */
 #include "compat.h"
@@ -74,7 +74,7 @@ segment_of(XLogRecPtr at)
 
 /*
  * Why it was begun. The server keeps that to itself, but counts those by the clock; and who finishes
- * a file of WAL asks for a checkpoint when so many have been finished since the last one's redo
+ * a file of WAL asks for a checkpoint when CheckPointSegments have been finished since the last one's redo
  * (XLogCheckpointNeeded, xlog.c).
  */
 static const char *

@@ -11,7 +11,7 @@
  * PREPARE TRANSACTION makes a transaction durable, and COMMIT PREPARED its end: each is one. The latter
  * has no callback, and is seen as a utility statement (statements.c).
  *
- * A transaction that only notifies writes no WAL before its end, so nothing tells such a one from one
+ * A transaction that only notifies writes no WAL before its end, so nothing tells it from one
  * that only reads, of which there are many, until it is over. The first one in a process counts from
  * its commit record on, by the server's own clock; from then on the clock is read before every
  * transaction's end.

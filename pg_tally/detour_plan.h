@@ -53,7 +53,7 @@ typedef struct detour_plan
 	uint8_t		steps;
 	bool		push;				/* the first instruction is a push */
 	bool		argument;			/* it writes a register of the first three arguments */
-	int32_t		stack;				/* it takes so many bytes of stack */
+	int32_t		stack;				/* bytes of stack that it takes */
 	detour_step	step[DETOUR_STEPS];
 } detour_plan;
 

@@ -148,7 +148,7 @@ report_hot(void *arg)
 	errno = saved_errno;
 }
 
-/* Every so many calls: did the probe take too large a part of the time between? */
+/* Every WINDOW calls: was the probe's share of the time between too large? */
 DETOUR_HANDLER static pg_noinline void
 look_at_heat(function *fn, uint64 now)
 {

@@ -37,7 +37,7 @@ static int	refusal = 0;			/* errno of what the machine refused for now; 0: nothi
 #define RETRY_MOST 65536			/* waits between two tries */
 static struct
 {
-	uint32		after;				/* so many waits; 0: there is none */
+	uint32		after;				/* this many waits; 0: none failed */
 	uint32		waits;				/* since the last try */
 }			retry;
 

@@ -107,7 +107,7 @@ open_for_children(void)
 	snprintf(what, sizeof(what), "open segment \"%s\"", own.path);
 	if (!helper_run(what, START_SECONDS, helper_starts, report) && report->error == 0)
 	{
-		/* what it holds cannot be gone through: somebody wrote over it */
+		/* its content cannot be read: something overwrote it */
 		(void) unlink(own.path);
 		(void) helper_run(what, START_SECONDS, helper_starts, report);
 	}

@@ -302,7 +302,7 @@ probe_follow(void)
 	else
 		wal_skip();
 	follow(probe_now());
-	/* Recorded just now, or gone with what was before a reset: not without having been looked at. */
+	/* Recorded just now, or dropped by a reset: either way it is checked first. */
 	if (tally.slot.book->pend == TALLY_NONE)
 	{
 		if (wait < tally.slot.limit)
@@ -513,7 +513,7 @@ probe_identify(void)
 
 	tally.checkpointer = MyBackendType == B_CHECKPOINTER;
 	tally.looks = tally.checkpointer || MyBackendType == B_WAL_SENDER;
-	/* What a process is for tells its phase, where no client does. */
+	/* Without a client the kind of process determines the phase. */
 	if (tally.kind_seen != (uint32) MyBackendType)
 	{
 		tally.kind_seen = MyBackendType;

@@ -36,7 +36,7 @@ is_load_by_superuser(void)
 }
 
 /*
- * Has anybody who may asked for this session to be instrumented? The configuration, or a superuser.
+ * Did the configuration or a superuser ask for this session to be instrumented?
  * Any role can bring the library in: by using a view, by local_preload_libraries, by
  * LOAD '$libdir/plugins/pg_tally' where it has been put there. A parallel worker follows its leader.
  */
@@ -58,7 +58,7 @@ session_is_requested(void)
 void
 session_start(void)
 {
-	/* A LOAD tells its user; a preload in every session would fill the log. */
+	/* A LOAD warns its user; a preload in every session would fill the log. */
 	bool		load = debug_query_string != NULL;
 	int			elevel = load ? WARNING : DEBUG1;
 	const char *unknown = settings_define_in_session();

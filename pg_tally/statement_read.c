@@ -4,7 +4,7 @@
  *	  A reading of all statements, by the protocol of format/FORMAT.md.
  *
  * The local entries are read first, the table after them: a local entry that is flushed meanwhile
- * stands in the log of its set, and its copy is dropped. A set's log remembers so many
+ * stands in the log of its set, and its copy is dropped. A set's log remembers TALLY_SET_LOG
  * flushes; were there more of them since the reading began, it is made anew.
  *
  * Only pages that have memory are touched: sets with `reserved`, local entries below the limit.

@@ -87,7 +87,7 @@ typedef struct statement_time_nested
 } statement_time_nested;
 
 extern void statement_time_nested_begin(statement_time_nested *before);
-/* It ended at `now`, after so many ticks. */
+/* It ended at `now`, after `elapsed` ticks. */
 extern void statement_time_nested_end(const statement_time_nested *before, uint64 now, uint64 elapsed, tally_part *parts);
 
 /* The local entry of a statement, or NULL. The slot has a cache, or no latest entry. */

@@ -377,7 +377,7 @@ step_uncounted(QueryDesc *query, bool finish, ScanDirection direction, uint64 co
 	level_pop(level);
 }
 
-/* What has been used since, by a query whose executor may be gone meanwhile. */
+/* What has been used since, by a query whose executor may have ended meanwhile. */
 static pg_attribute_always_inline open_query *
 add_step(const QueryDesc *query, const usage *before, uint64 *ticks)
 {

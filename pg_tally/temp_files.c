@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * temp_files.c
- *	  The server tells its own statistics of each temporary file when it is closed; so a detour
+ *	  The server reports each temporary file to its own statistics when it is closed; so a detour
  *	  probe there sees all of them, with their sizes.
  */
 #include "compat.h"

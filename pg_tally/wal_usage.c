@@ -4,7 +4,7 @@
  *	  The WAL that a process inserts (wal_usage.h).
  *
  * pgWalUsage only grows. How often the WAL's buffers were full the server puts back to zero when it
- * tells its own statistics. It does so between transactions, and each time that buffers are full
+ * reports its own statistics. It does so between transactions, and each time that buffers are full
  * comes right after a write of WAL; so we have looked since the one and look again before the other.
  */
 #include "compat.h"
