@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * blockers.c
- *	  Telling who kept this process waiting.
+ *	  Reports which processes blocked this one.
  *
  * Reads the other slots of the segment, takes no lock, and is called only for waits beyond
  * the threshold, when no lock is held. What it reads of another slot may be torn between one
@@ -30,7 +30,7 @@ is_live(tally_segment *segment, uint32 slot)
 }
 
 void
-blockers_tell_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 waited)
+blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 waited)
 {
 	tally_segment *segment = tally.slot.segment;
 	double		second = tally_seconds_per_tick(segment);
@@ -66,7 +66,7 @@ blockers_tell_lwlock(const tally_hold *lock, const char *mode, uint64 first, uin
 				 (double) (longest.until - longest.since) * second,
 				 pg_tally_stat_name(segment, longest.account));
 	else
-		snprintf(text + used, sizeof(text) - used, "who held it has no slot or is gone");
+		snprintf(text + used, sizeof(text) - used, "its holder has no slot or has ended");
 	tally_event_add(segment, TALLY_EVENT_BLOCKED, text);
 }
 
@@ -99,7 +99,7 @@ describe_process(tally_segment *segment, char *text, size_t size, int32 pid)
 }
 
 void
-blockers_tell_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
+blockers_report_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
 {
 	tally_segment *segment = tally.slot.segment;
 	char		text[TEXT_SIZE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * blockers.h
- *	  Telling who kept this process waiting, as events of the segment.
+ *	  Reports which processes blocked this one, as events of the segment.
  */
 #ifndef PG_TALLY_BLOCKERS_H
 #define PG_TALLY_BLOCKERS_H
@@ -14,11 +14,11 @@
  * A lightweight lock that was waited for, from the tick `first` on, for `waited` ticks: who
  * released it meanwhile? `lock` says which and how it was wanted.
  */
-extern void blockers_tell_lwlock(const tally_hold *lock, const char *mode, uint64 first,
+extern void blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first,
 								 uint64 waited);
 
 /* A heavyweight lock that is being waited for since the tick `start`; held by `pids`. */
-extern void blockers_tell_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids,
+extern void blockers_report_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids,
 							   uint32 count);
 
 #endif							/* PG_TALLY_BLOCKERS_H */

@@ -112,7 +112,7 @@ find(space *spaces, int *count, const char *name)
 }
 
 void
-checkpoint_writes_tell(char *text, size_t size)
+checkpoint_writes_describe(char *text, size_t size)
 {
 	space		spaces[SPACES];
 	int			count = 0;
@@ -136,7 +136,7 @@ checkpoint_writes_tell(char *text, size_t size)
 	sort(spaces, count);
 	for (int i = 0; i < count; i++)
 	{
-		/* room for the others, too */
+		/* space for the others, too */
 		if (used + 2 * sizeof(" pg_default=18446744073709551615") > size)
 			others += spaces[i].buffers;
 		else

@@ -8,7 +8,7 @@
  * whether the server has begun a new account of itself, or closed it. Not before a wait for a
  * lightweight lock: then others may be held, and what we do here takes up to a millisecond.
  *
- * An event each tells of its begin, its end, what it wrote where, and the clients. They are what
+ * Four events: its start, its end, its writes by tablespace, and the clients. They are what
  * tally.checkpoints and the command read again.
  */
 #include "compat.h"
@@ -26,9 +26,9 @@
 
 #include "checkpoint_writes.h"
 #include "checkpoints.h"
-#include "clients.h"
+#include "client_totals.h"
 #include "files.h"
-#include "pending.h"
+#include "pending_wait.h"
 #include "probe.h"
 
 #define TEXT_SIZE sizeof(((tally_event *) NULL)->text)
@@ -44,8 +44,8 @@ static struct
 	XLogRecPtr	redo;				/* where recovery would begin after it */
 	XLogRecPtr	answered;			/* what asked for checkpoints up to there has had its own */
 	uint64		slru_ticks;			/* running sum at its start */
-	clients_sum ended;				/* of the one before it */
-	clients_sum begun;
+	client_totals ended;				/* of the one before it */
+	client_totals begun;
 }			last;
 
 static double
@@ -74,7 +74,7 @@ segment_of(XLogRecPtr at)
 
 /*
  * Why it was begun. The server keeps that to itself, but counts those by the clock; and who finishes
- * a file of WAL asks for a checkpoint when so many have been finished since the last one's redo
+ * a file of WAL asks for a checkpoint when CheckPointSegments have been finished since the last one's redo
  * (XLogCheckpointNeeded, xlog.c).
  */
 static const char *
@@ -92,7 +92,7 @@ reason_of(XLogRecPtr redo)
 	return "request";
 }
 
-/* Add to an event's text; what finds no room is left out. */
+/* Append to an event's text; what does not fit is left out. */
 static void append(char *text, const char *format,...) pg_attribute_printf(2, 3);
 
 static void
@@ -108,20 +108,20 @@ append(char *text, const char *format,...)
 
 /* " before=30.012 before_commands=51234 before_handle=40.123", or nothing where that is not known. */
 static void
-append_clients(char *text, const char *when, const clients_sum *from, const clients_sum *to)
+append_clients(char *text, const char *when, const client_totals *from, const client_totals *to)
 {
 	double		tick = tally_seconds_per_tick(tally.slot.segment);
 
-	if (clients_whole(from, to))
+	if (client_totals_whole(from, to))
 		append(text, " %s=%.3f %s_commands=" UINT64_FORMAT " %s_handle=%.6f",
 			   when, (double) (to->tick - from->tick) * tick,
 			   when, to->commands - from->commands,
 			   when, (double) (to->ticks - from->ticks) * tick);
 }
 
-/* " mark=0:123:4.5:6": the sums, for who wants to know what comes after; as in clients_sum. */
+/* " mark=0:123:4.5:6": the sums, for who wants to know what comes after; as in client_totals. */
 static void
-append_mark(char *text, const clients_sum *now)
+append_mark(char *text, const client_totals *now)
 {
 	double		tick = tally_seconds_per_tick(tally.slot.segment);
 
@@ -146,7 +146,7 @@ begin(XLogRecPtr redo)
 	last.slru_ticks = files_slru_ticks;
 	(void) files_longest_sync(path, sizeof(path));
 	checkpoint_writes_begin();
-	clients_read(tally.slot.segment, &last.begun);
+	client_totals_read(tally.slot.segment, &last.begun);
 	append(text, " reason=%s", last.reason);
 	append_clients(text, "before", &last.ended, &last.begun);
 	append_mark(text, &last.begun);
@@ -154,7 +154,7 @@ begin(XLogRecPtr redo)
 }
 
 static void
-tell_end(double write, double sync, double total, double tick)
+report_end(double write, double sync, double total, double tick)
 {
 	const CheckpointStatsData *c = &CheckpointStats;
 	char		path[100];
@@ -171,7 +171,7 @@ tell_end(double write, double sync, double total, double tick)
 
 /* The part of checkpoint_timeout that it took to write, beside the part that it is to take unless hurried. */
 static void
-tell_writes(double write)
+report_writes(double write)
 {
 	char		text[TEXT_SIZE] = "checkpoint wrote:";
 	size_t		used;
@@ -180,17 +180,17 @@ tell_writes(double write)
 	if (last.interval > 0)
 		append(text, " interval=%.3f", last.interval);
 	used = strlen(text);
-	checkpoint_writes_tell(text + used, sizeof(text) - used);
+	checkpoint_writes_describe(text + used, sizeof(text) - used);
 	tell(text);
 }
 
 static void
-tell_clients(void)
+report_clients(void)
 {
-	clients_sum now;
+	client_totals now;
 	char		text[TEXT_SIZE] = "checkpoint clients:";
 
-	clients_read(tally.slot.segment, &now);
+	client_totals_read(tally.slot.segment, &now);
 	append_clients(text, "before", &last.ended, &last.begun);
 	append_clients(text, "during", &last.begun, &now);
 	append_mark(text, &now);
@@ -208,9 +208,9 @@ end(void)
 	double		total = seconds_between(c->ckpt_start_t, c->ckpt_end_t);
 
 	last.open = false;
-	tell_end(write, sync, total, tick);
-	tell_writes(write);
-	tell_clients();
+	report_end(write, sync, total, tick);
+	report_writes(write);
+	report_clients();
 	record("checkpoint::write", write, tick);
 	record("checkpoint::sync", sync, tick);
 	record("checkpoint::total", total, tick);
@@ -239,7 +239,7 @@ start(void)
 	GetOldestRestartPoint(&last.redo, &timeline);
 	/* it may have waited for a lock of its own */
 	*(volatile uint32 *) my_wait_event_info = announced;
-	clients_read(tally.slot.segment, &last.ended);
+	client_totals_read(tally.slot.segment, &last.ended);
 	last.started = true;
 }
 
@@ -264,7 +264,7 @@ look_at_begin(uint32 event)
 
 /* The caller has cleared tally.on. */
 void
-checkpoints_look(void)
+checkpoints_check(void)
 {
 	int			saved_errno = errno;
 	uint32		event = *(volatile uint32 *) my_wait_event_info;

@@ -7,6 +7,6 @@
 #define PG_TALLY_CHECKPOINTS_H
 
 /* In the checkpointer, whenever it is about to wait: has one begun or ended since? */
-extern void checkpoints_look(void);
+extern void checkpoints_check(void);
 
 #endif							/* PG_TALLY_CHECKPOINTS_H */

@@ -11,7 +11,7 @@
  * PREPARE TRANSACTION makes a transaction durable, and COMMIT PREPARED its end: each is one. The latter
  * has no callback, and is seen as a utility statement (statements.c).
  *
- * A transaction that only notifies writes no WAL before its end, so nothing tells such a one from one
+ * A transaction that only notifies writes no WAL before its end, so nothing tells it from one
  * that only reads, of which there are many, until it is over. The first one in a process counts from
  * its commit record on, by the server's own clock; from then on the clock is read before every
  * transaction's end.
@@ -32,13 +32,13 @@
 
 #include "commits.h"
 #include "locks.h"
-#include "pending.h"
-#include "wal.h"
+#include "pending_wait.h"
+#include "wal_usage.h"
 
 typedef enum commit_part
 {
-	COMMIT_LED,						/* whole commits, by who flushed */
-	COMMIT_CARRIED,
+	COMMIT_LEADER,						/* whole commits, by who flushed */
+	COMMIT_GROUP_COMMITTED,
 	COMMIT_ASYNCHRONOUS,
 	COMMIT_INSERT,					/* parts */
 	COMMIT_QUEUE,
@@ -55,8 +55,8 @@ static const struct
 	const char *name;
 	wait_class	class;				/* WAITS_UNKNOWN: none */
 }			parts[COMMIT_PARTS] = {
-	[COMMIT_LED] = {"commit::led", WAITS_UNKNOWN},
-	[COMMIT_CARRIED] = {"commit::carried", WAITS_UNKNOWN},
+	[COMMIT_LEADER] = {"commit::leader", WAITS_UNKNOWN},
+	[COMMIT_GROUP_COMMITTED] = {"commit::group_committed", WAITS_UNKNOWN},
 	[COMMIT_ASYNCHRONOUS] = {"commit::asynchronous", WAITS_UNKNOWN},
 	[COMMIT_INSERT] = {"commit::insert", WAITS_WAL_INSERT},
 	[COMMIT_QUEUE] = {"commit::queue", WAITS_WAL_QUEUE},
@@ -145,7 +145,7 @@ commits_record(void)
 	bool		led = now->counts[flush] != then->counts[flush];
 
 	commits_pending = false;
-	record(led ? COMMIT_LED : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_CARRIED,
+	record(led ? COMMIT_LEADER : commit.asynchronous ? COMMIT_ASYNCHRONOUS : COMMIT_GROUP_COMMITTED,
 		   commit.end - commit.start);
 	if (commit.inserts && commit.insertions > 0)
 		record(COMMIT_INSERTION, commit.insertion_ticks);
@@ -200,14 +200,14 @@ end_insertions(void)
 	commit.insertion_ticks = ticks - commit.insertion_ticks;
 }
 
-/* A transaction's end: what it has inserted is known, and the server has not told it yet (wal.c). */
+/* A transaction's end: what it has inserted is known, and the server has not told it yet (wal_usage.c). */
 static void
 look_at_wal(void)
 {
 	if (!tally.on)
 		return;
 	tally.on = false;
-	wal_look();
+	wal_check();
 	tally.on = true;
 }
 

@@ -16,7 +16,7 @@
 
 /* Take the callback. Once in a process. */
 extern void commits_install(void);
-/* A new slot: nothing of it is touched. */
+/* A new slot: no statistic is touched yet. */
 extern void commits_begin(void);
 /* The level word has changed. A commit that goes on does so, if the level was on before and is after. */
 extern void commits_follow(bool whole);

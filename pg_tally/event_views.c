@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * event_views.c
- *	  The ring of events, as rows.
+ *	  The event ring, as rows.
  */
 #include "compat.h"
 
@@ -12,6 +12,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "tally_read.h"
 #include "views.h"
 
 extern PGDLLEXPORT Datum pg_tally_events(PG_FUNCTION_ARGS);
@@ -35,18 +36,6 @@ kind_name(uint32 kind)
 	return "unknown";
 }
 
-/* A copy of an event, if it is not being written over. */
-static bool
-copy_event(const tally_event *event, tally_event *copy)
-{
-	uint64		number = __atomic_load_n(&event->number, __ATOMIC_ACQUIRE);
-
-	memcpy(copy, event, sizeof(*copy));
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	copy->text[sizeof(copy->text) - 1] = '\0';
-	return number != 0 && __atomic_load_n(&event->number, __ATOMIC_RELAXED) == number;
-}
-
 /* A file's name may hold anything; a row may not. */
 static Datum
 text_of(const char *text)
@@ -67,7 +56,6 @@ pg_tally_events(PG_FUNCTION_ARGS)
 	tally_segment *segment = views_segment();
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const tally_region *region = &segment->cold.events;
-	const tally_event *events = (const tally_event *) ((char *) segment->header + region->offset);
 	double		tick = tally_seconds_per_tick(segment);
 	uint64		last = __atomic_load_n(&segment->header->event_count, __ATOMIC_ACQUIRE);
 	uint64		first = last > region->count ? last - region->count : 0;
@@ -80,7 +68,7 @@ pg_tally_events(PG_FUNCTION_ARGS)
 		bool		nulls[5] = {false};
 		double		age;
 
-		if (!copy_event(&events[n % region->count], &event))
+		if (tally_read_event(segment, (uint32) (n % region->count), &event) != TALLY_READ_CONSISTENT)
 			continue;
 		age = ((double) tally_now(segment->clock) - (double) event.tick) * tick;
 		values[0] = Int64GetDatum((int64) event.number);

@@ -166,7 +166,7 @@ typedef struct object_list
 {
 	executable *objects;
 	int			count;
-	int			room;
+	int			capacity;
 } object_list;
 
 static int
@@ -174,15 +174,15 @@ add_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	object_list *list = data;
 
-	if (list->count == list->room)
+	if (list->count == list->capacity)
 	{
-		int			room = list->room + 64;
-		executable *more = realloc(list->objects, (size_t) room * sizeof(*more));
+		int			capacity = list->capacity + 64;
+		executable *more = realloc(list->objects, (size_t) capacity * sizeof(*more));
 
 		if (more == NULL)
 			return 1;
 		list->objects = more;
-		list->room = room;
+		list->capacity = capacity;
 	}
 	list->objects[list->count] = (executable) {0};
 	executable_read(info, &list->objects[list->count++]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * file_names.c
- *	  What the name of a file tells: its kind, and of which relation it is.
+ *	  From a file's name to its kind and its relation.
  *
  * The server names its files relative to the data directory, in which it works, and those in a
- * tablespace by way of the link to it. What /proc tells of a descriptor has no links in it, and
+ * tablespace by way of the link to it. The path in /proc of a descriptor has no links in it, and
  * is brought back to the server's name.
  */
 #include "compat.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * file_names.h
- *	  What the name of a file tells: its kind, and of which relation it is.
+ *	  From a file's name to its kind and its relation.
  */
 #ifndef PG_TALLY_FILE_NAMES_H
 #define PG_TALLY_FILE_NAMES_H
@@ -12,7 +12,7 @@
 
 /* The name as the server gives it, relative to the data directory, of a path inside of it. */
 extern const char *file_names_inside(const char *path);
-/* The path that /proc tells of a descriptor; false: it is no file. */
+/* The path of a descriptor, from /proc; false: it is no file. */
 extern bool file_names_path(int fd, char *path, size_t size);
 /* The same as the server would name it: through the links to the tablespaces. */
 extern bool file_names_of(int fd, char *name, size_t size);

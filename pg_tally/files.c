@@ -93,12 +93,12 @@ void
 files_begin(void)
 {
 	files_note.pending = false;
-	files_retry();
+	files_retry_names();
 	relations_begin();
 }
 
 void
-files_retry(void)
+files_retry_names(void)
 {
 	memset(accounts, 0, sizeof(accounts));
 }
@@ -293,7 +293,7 @@ files_path_done(const char *path, file_operation operation, int result)
 		/* nobody will sync it, and another may get its name */
 		tally_unsynced_take(tally.slot.segment, tally_file_hash(file_names_inside(path)), &writes,
 							&bytes);
-		relations_gone(file_names_inside(path));
+		relations_unlinked(file_names_inside(path));
 	}
 	errno = saved_errno;
 }

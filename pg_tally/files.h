@@ -5,7 +5,7 @@
  *
  * A file's kind is known from the path with which it was opened, and kept by its descriptor. An
  * operation is noted when it is done and counted with the wait that it was, a little later
- * (probe_settle_pending): whoever wrote may hold a lock just now.
+ * (pending_settle): the process may hold a lock at that time.
  */
 #ifndef PG_TALLY_FILES_H
 #define PG_TALLY_FILES_H
@@ -46,11 +46,11 @@ typedef struct file_note
 
 extern file_note files_note;
 
-/* A new slot: nothing of it is touched. */
+/* A new slot: no statistic is touched yet. */
 extern void files_begin(void);
-/* What has found no room: is there some now? */
-extern void files_retry(void);
-/* Record the noted operation, which took so many ticks. The caller has cleared tally.on. */
+/* Try again to register names that could not be registered. */
+extern void files_retry_names(void);
+/* Record the noted operation, which took that many ticks. The caller has cleared tally.on. */
 extern void files_record(uint64 ticks);
 /* What this process has done to SLRUs, and its longest sync since the last call of it. */
 extern uint64 files_slru_ticks;

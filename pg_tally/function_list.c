@@ -28,7 +28,7 @@ typedef struct search
 {
 	const char *pattern;
 	bool		glob;
-	entry_function found[FUNCTIONS_MAX];
+	detour_function found[FUNCTIONS_MAX];
 	int			count;				/* that match; the first FUNCTIONS_MAX are in found */
 } search;
 
@@ -53,7 +53,7 @@ visit(const executable *module, const ElfW(Sym) *symbol, const char *name, void 
 		if (s->found[i].code == code)
 			return false;			/* the same by another name */
 	if (s->count < FUNCTIONS_MAX)
-		s->found[s->count] = (entry_function) {
+		s->found[s->count] = (detour_function) {
 			.name = name,
 			.code = code,
 			.size = symbol->st_size,
@@ -70,7 +70,7 @@ find(search *s)
 	char		reason[120];
 
 	/* A plain name is mostly the executable's own, which has a hash table. */
-	if (!s->glob && entry_find(s->pattern, &s->found[0], reason, sizeof(reason)))
+	if (!s->glob && detour_find(s->pattern, &s->found[0], reason, sizeof(reason)))
 		s->count = 1;
 	else
 		executable_each_function(visit, s);
@@ -131,7 +131,7 @@ probe(outcome *o, const char *pattern)
 
 /* What could be probed and is not, after all: the machine refused to change code. */
 static void
-tell_switch_failed(outcome *o, const char *reason)
+report_switch_failed(outcome *o, const char *reason)
 {
 	const char *name = "";
 	char		label[64];
@@ -163,7 +163,7 @@ function_list_apply(tally_segment *segment, const char *list, int elevel, bool p
 	error = functions_switch();
 	if (error != 0)
 	{
-		tell_switch_failed(&o, strerror(error));
+		report_switch_failed(&o, strerror(error));
 		refuse(&o, list, strerror(error));
 	}
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * functions.c
- *	  What happens at the entry and the exit of a probed function.
+ *	  What happens at the start and the return of a probed function.
  *
  * A shadow stack keeps the return addresses that the stubs have taken off the real one, with
- * the tick of each entry and the time spent in probed functions below. Each frame remembers
- * the place of its return address on the real stack, which orders them: frames whose place
+ * the tick of each detour and the time spent in probed functions below. Each frame remembers
+ * where its return address lies on the real stack, which orders them: frames whose address
  * lies deeper than the stack now reaches were left by siglongjmp. The jump itself tells where
  * the stack will be (imports.c), so such frames end then and there.
  *
  * Tail calls: a function that ends by jumping to another leaves the stub's exit as the
- * other's return address, in the same place. So a frame in the place of a new one is gone
+ * other's return address, in the same stack slot. So a frame in the stack slot of a new one has ended
  * unless its own exit stands there.
  *
  * Frames outlive everything but the return of their function: changing the list, a change of
@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "functions.h"
-#include "handler.h"
+#include "detour_handler.h"
 
 #define FRAMES 1024					/* deeper calls are counted and not timed */
 #define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase beside it */
@@ -37,7 +37,7 @@
 
 typedef struct function_account
 {
-	uint32		inclusive;			/* in the book; TALLY_NONE: no room for the two */
+	uint32		inclusive;			/* in the book; TALLY_NONE: neither could be registered */
 	uint32		exclusive;
 } function_account;
 
@@ -45,7 +45,7 @@ typedef struct function
 {
 	char		name[NAME_SIZE];
 	const uint8 *code;
-	entry		entry;
+	detour		detour;
 	bool		wanted;
 	bool		counting;			/* too hot to be timed */
 	uint32		active;				/* frames of it that are being timed */
@@ -57,7 +57,7 @@ typedef struct function
 
 typedef struct frame
 {
-	uintptr_t  *place;				/* of the return address on the real stack */
+	uintptr_t  *stack_slot;		/* where the return address lies on the real stack */
 	uintptr_t	back;				/* that address */
 	uint64		start;				/* tick */
 	uint64		below;				/* ticks in probed functions called from it */
@@ -70,7 +70,7 @@ typedef struct frame
 typedef struct edge
 {
 	uint32		key;				/* 1 + (caller, callee); 0 empty */
-	uint32		index;				/* in the book; TALLY_NONE: no room */
+	uint32		index;				/* in the book; TALLY_NONE: not registered */
 } edge;
 
 static struct
@@ -80,7 +80,7 @@ static struct
 	bool		edges;
 	uint64		probe_ticks;		/* what a probe takes, about */
 	uintptr_t	stack_top;			/* of the main stack */
-	int			count;				/* places of functions that have been used */
+	int			count;				/* items of functions[] that have been used */
 	int			oldest;				/* of those that keep a stub, about: the next to lose it */
 	frame		frames[FRAMES];
 	function	functions[KEPT];
@@ -135,21 +135,21 @@ touch_edge(void *arg)
 }
 
 static void
-tell_hot(void *arg)
+report_hot(void *arg)
 {
 	function   *fn = arg;
 	char		text[160];
 	int			saved_errno = errno;
 
 	snprintf(text, sizeof(text), "function %s is called so often that its probe took more than "
-			 "%d %% of a processor: it is only counted from now on", fn->name,
+			 "%d %% of a processor: from now on it is only counted", fn->name,
 			 HOT_SHARE_PERCENT);
 	tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
 	errno = saved_errno;
 }
 
-/* Every so many calls: did the probe take too large a part of the time between? */
-ENTRY_HANDLER static pg_noinline void
+/* Every WINDOW calls: was the probe's share of the time between too large? */
+DETOUR_HANDLER static pg_noinline void
 look_at_heat(function *fn, uint64 now)
 {
 	uint64		elapsed = now - fn->window_start;
@@ -158,7 +158,7 @@ look_at_heat(function *fn, uint64 now)
 	if (fn->window_start != 0 && elapsed * HOT_SHARE_PERCENT < WINDOW * f.probe_ticks * 100)
 	{
 		fn->counting = true;
-		entry_call_aside(tell_hot, fn);
+		detour_call_aside(report_hot, fn);
 	}
 	fn->window_start = now;
 }
@@ -174,7 +174,7 @@ record(function *fn, const frame *fr, uint64 elapsed)
 	if (unlikely(account->inclusive >= PROBE_UNTOUCHED))
 	{
 		if (account->inclusive == PROBE_UNTOUCHED)
-			entry_call_aside(touch_function, fn);
+			detour_call_aside(touch_function, fn);
 		if (account->inclusive == TALLY_NONE)
 			return;
 	}
@@ -187,7 +187,7 @@ record(function *fn, const frame *fr, uint64 elapsed)
 	tally_book_publish(tally.slot.book, seq);
 }
 
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_edge(uint32 caller, uint32 callee, uint64 elapsed)
 {
 	uint32		key = 1 + caller * KEPT + callee;
@@ -201,7 +201,7 @@ record_edge(uint32 caller, uint32 callee, uint64 elapsed)
 			if (f.edge_count >= EDGES * 3 / 4)
 				return;
 			e->key = key;
-			entry_call_aside(touch_edge, e);
+			detour_call_aside(touch_edge, e);
 		}
 		if (e->key == key)
 		{
@@ -237,21 +237,21 @@ end_frame(uint64 now)
 
 /* ---------------------------------------------------------------- handlers */
 
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 count_call(function *fn)
 {
 	if (fn->counted[tally.phase] == PROBE_UNTOUCHED)
-		entry_call_aside(touch_counted, fn);
+		detour_call_aside(touch_counted, fn);
 	handler_count(fn->counted[tally.phase]);
 }
 
-ENTRY_HANDLER HOT_CODE static bool
-function_enter(uint32 number, uintptr_t *place)
+DETOUR_HANDLER HOT_CODE static bool
+function_enter(uint32 number, uintptr_t *stack_slot)
 {
 	function   *fn = &f.functions[number];
 	frame	   *fr;
 
-	if (unlikely(f.busy || !handler_on() || f.stack_top - (uintptr_t) place > STACK_SPAN))
+	if (unlikely(f.busy || !handler_on() || f.stack_top - (uintptr_t) stack_slot > STACK_SPAN))
 		return false;
 	f.busy = true;
 	if (unlikely(fn->counting || f.depth >= FRAMES))
@@ -263,16 +263,16 @@ function_enter(uint32 number, uintptr_t *place)
 		return false;
 	}
 	/* Frames left behind, by a jump that did not tell where it went. */
-	while (f.depth > 0 && unlikely(f.frames[f.depth - 1].place <= place))
+	while (f.depth > 0 && unlikely(f.frames[f.depth - 1].stack_slot <= stack_slot))
 	{
 		fr = &f.frames[f.depth - 1];
-		if (fr->place == place && *place == f.functions[fr->number].entry.exit)
+		if (fr->stack_slot == stack_slot && *stack_slot == f.functions[fr->number].detour.exit)
 			break;
 		end_frame(handler_now());
 	}
 	fr = &f.frames[f.depth++];
-	fr->place = place;
-	fr->back = *place;
+	fr->stack_slot = stack_slot;
+	fr->back = *stack_slot;
 	fr->below = 0;
 	fr->number = number;
 	fr->timed = true;
@@ -282,15 +282,15 @@ function_enter(uint32 number, uintptr_t *place)
 	return true;
 }
 
-ENTRY_HANDLER HOT_CODE static void
-function_leave(uintptr_t *place)
+DETOUR_HANDLER HOT_CODE static void
+function_leave(uintptr_t *stack_slot)
 {
 	uint64		now = handler_now();
 
 	f.busy = true;
-	while (unlikely(f.frames[f.depth - 1].place != place))
+	while (unlikely(f.frames[f.depth - 1].stack_slot != stack_slot))
 		end_frame(now);
-	*place = f.frames[f.depth - 1].back;
+	*stack_slot = f.frames[f.depth - 1].back;
 	end_frame(now);
 	f.busy = false;
 }
@@ -319,11 +319,11 @@ functions_begin(void)
 		f.functions[i].window_calls = 0;
 		f.functions[i].window_start = 0;
 	}
-	functions_retry();
+	functions_retry_names();
 }
 
 void
-functions_retry(void)
+functions_retry_names(void)
 {
 	for (int i = 0; i < f.count; i++)
 	{
@@ -337,7 +337,7 @@ functions_retry(void)
 
 /* The level word has changed: calls that saw a reset or the level off are not whole. */
 void
-functions_follow(uint32 before, uint32 word)
+functions_follow(uint32 before, uint32 word, uint64 now)
 {
 	if (f.depth > 0 && (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word) ||
 						TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF))
@@ -369,9 +369,9 @@ functions_jump(sigjmp_buf target, uint64 now)
 	uintptr_t	stack;
 
 	f.busy = false;
-	if (f.depth == 0 || !entry_jump_target(target, &stack))
+	if (f.depth == 0 || !detour_jump_target(target, &stack))
 		return;
-	while (f.depth > 0 && (uintptr_t) f.frames[f.depth - 1].place < stack)
+	while (f.depth > 0 && (uintptr_t) f.frames[f.depth - 1].stack_slot < stack)
 		end_frame(now);
 }
 
@@ -403,11 +403,11 @@ has_frame(int number)
 }
 
 /*
- * A place for a function that was not probed before; -1: there is none. When all have been
- * used, a function that is not probed any more, and that no call will return to, loses its.
+ * An item for a function that was not probed before; -1: there is none. When all have been
+ * used, a function that is not probed any more, and that no call will return to, loses its item.
  */
 static int
-take_place(void)
+take_function(void)
 {
 	if (f.count < KEPT)
 		return f.count++;
@@ -416,10 +416,10 @@ take_place(void)
 		int			number = (f.oldest + i) % KEPT;
 		function   *fn = &f.functions[number];
 
-		if (fn->wanted || has_frame(number) || !entry_release(&fn->entry))
+		if (fn->wanted || has_frame(number) || !detour_release(&fn->detour))
 			continue;
 		f.oldest = (number + 1) % KEPT;
-		/* Calls from one function to another are kept by their places. */
+		/* Calls from one function to another are kept by their numbers. */
 		if (f.edge_count > 0)
 			memset(f.edge, 0, sizeof(f.edge));
 		f.edge_count = 0;
@@ -433,9 +433,9 @@ take_place(void)
  * be. One that was probed before is taken up again, with the stub that it had.
  */
 bool
-functions_add(const entry_function *wanted, char *reason, size_t size)
+functions_add(const detour_function *wanted, char *reason, size_t size)
 {
-	entry_hook	hook = {ENTRY_AROUND, (void *) function_enter, (void *) function_leave, 0};
+	detour_hook	hook = {DETOUR_AROUND, (void *) function_enter, (void *) function_leave, 0};
 	function   *fn;
 	int			number;
 
@@ -449,7 +449,7 @@ functions_add(const entry_function *wanted, char *reason, size_t size)
 			break;
 	if (number == f.count)
 	{
-		number = take_place();
+		number = take_function();
 		if (number < 0)
 		{
 			snprintf(reason, size, "%d functions that were probed before are in calls that have "
@@ -459,8 +459,8 @@ functions_add(const entry_function *wanted, char *reason, size_t size)
 		fn = &f.functions[number];
 		memset(fn, 0, sizeof(*fn));
 		hook.number = (uint32) number;
-		/* A place that nothing was made of is the first to be taken again. */
-		if (!entry_prepare(wanted, &hook, &fn->entry, reason, size))
+		/* An item that was not used is the first to be taken again. */
+		if (!detour_prepare(wanted, &hook, &fn->detour, reason, size))
 		{
 			if (number == f.count - 1)
 				f.count--;
@@ -492,7 +492,7 @@ functions_is_on(const uint8 *code, const char **name)
 		if (f.functions[i].code == code)
 		{
 			*name = f.functions[i].name;
-			return f.functions[i].entry.on;
+			return f.functions[i].detour.on;
 		}
 	return false;
 }
@@ -501,8 +501,8 @@ functions_is_on(const uint8 *code, const char **name)
 int
 functions_switch(void)
 {
-	entry	   *on[FUNCTIONS_MAX];
-	entry	   *off[KEPT];			/* some may not have come off before */
+	detour	   *on[FUNCTIONS_MAX];
+	detour	   *off[KEPT];			/* some may not have come off before */
 	int			ons = 0;
 	int			offs = 0;
 	int			error = 0;
@@ -511,16 +511,16 @@ functions_switch(void)
 	{
 		function   *fn = &f.functions[i];
 
-		if (fn->wanted && !fn->entry.on)
-			on[ons++] = &fn->entry;
-		else if (!fn->wanted && fn->entry.on)
-			off[offs++] = &fn->entry;
+		if (fn->wanted && !fn->detour.on)
+			on[ons++] = &fn->detour;
+		else if (!fn->wanted && fn->detour.on)
+			off[offs++] = &fn->detour;
 	}
 	if (offs > 0)
-		error = entry_switch(off, offs, false);
+		error = detour_switch(off, offs, false);
 	if (ons > 0)
 	{
-		int			failed = entry_switch(on, ons, true);
+		int			failed = detour_switch(on, ons, true);
 
 		error = error != 0 ? error : failed;
 	}

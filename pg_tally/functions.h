@@ -10,7 +10,7 @@
 
 #include <setjmp.h>
 
-#include "entry.h"
+#include "detour.h"
 #include "tally.h"
 
 #define FUNCTIONS_MAX 128			/* probed at a time */
@@ -21,14 +21,14 @@
 
 /* functions.c: the handlers, and what is in place */
 extern void functions_begin(void);
-/* What has found no room: is there some now? */
-extern void functions_retry(void);
+/* Try again to register names that could not be registered. */
+extern void functions_retry_names(void);
 extern void functions_end(uint64 now);
-extern void functions_follow(uint32 before, uint32 word);
+extern void functions_follow(uint32 before, uint32 word, uint64 now);
 extern void functions_jump(sigjmp_buf target, uint64 now);
 extern void functions_configure(bool edges, uint64 probe_ticks);
 extern void functions_drop_all(void);
-extern bool functions_add(const entry_function *function, char *reason, size_t size);
+extern bool functions_add(const detour_function *function, char *reason, size_t size);
 extern int	functions_switch(void);
 extern bool functions_is_on(const uint8 *code, const char **name);
 

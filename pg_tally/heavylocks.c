@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * heavylocks.c
- *	  Heavyweight locks: waits by type and mode, deadlock checks and whom they found in the
- *	  way; and spinlocks that were found taken.
+ *	  Heavyweight locks: waits by type and mode, deadlock checks and the locks'
+ *	  holders; and spinlocks that were found taken.
  *
  * All of them end with a lock held: ProcSleep and DeadLockCheck with those of the lock
  * manager's partitions, s_lock with the spinlock. So their times are only noted then, and
@@ -21,7 +21,7 @@
 #include "utils/wait_event.h"
 
 #include "blockers.h"
-#include "handler.h"
+#include "detour_handler.h"
 #include "locks.h"
 #include "pg_tally.h"
 
@@ -121,7 +121,7 @@ index_of(uint32 key)
 	return index;
 }
 
-/* ---------------------------------------------------------------- who is in the way */
+/* ---------------------------------------------------------------- blockers */
 
 /*
  * Whose locks conflict with what `proc` waits for. The caller of DeadLockCheck holds all
@@ -170,7 +170,7 @@ settle(void *unused)
 	for (uint32 i = 0; i < heavy.spins; i++)
 		tally_record(&tally.slot, index_of(key_of(HEAVY_SPIN, 0, 0)), heavy.spun[i]);
 	if (heavy.blockers > 0)
-		blockers_tell_lock(heavy.type, heavy.mode, heavy.wait_start, heavy.blocker,
+		blockers_report_lock(heavy.type, heavy.mode, heavy.wait_start, heavy.blocker,
 						   heavy.blockers);
 	heavy.waited = heavy.checked = 0;
 	heavy.spins = heavy.blockers = 0;
@@ -178,15 +178,15 @@ settle(void *unused)
 }
 
 /* From a handler that has cleared tally.on. */
-ENTRY_HANDLER void
+DETOUR_HANDLER void
 heavylocks_settle(void)
 {
-	entry_call_aside(settle, NULL);
+	detour_call_aside(settle, NULL);
 }
 
 /* An error ends a wait: ProcSleep does not return. */
 void
-heavylocks_jump(uint64 now)
+heavylocks_jump(sigjmp_buf target, uint64 now)
 {
 	if (!heavy.waiting)
 		return;
@@ -204,7 +204,7 @@ heavylocks_jump(uint64 now)
 
 /* ---------------------------------------------------------------- handlers */
 
-ENTRY_HANDLER static bool
+DETOUR_HANDLER static bool
 before_sleep(LOCALLOCK *locallock, uint64 ignored)
 {
 	heavy.type = locallock->tag.lock.locktag_type;
@@ -214,7 +214,7 @@ before_sleep(LOCALLOCK *locallock, uint64 ignored)
 	return true;
 }
 
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_sleep(LOCALLOCK *locallock, uint64 ignored, int result)
 {
 	uint64		now = handler_now();
@@ -228,14 +228,14 @@ after_sleep(LOCALLOCK *locallock, uint64 ignored, int result)
 	return result;
 }
 
-ENTRY_HANDLER static bool
+DETOUR_HANDLER static bool
 before_check(PGPROC *proc, uint64 ignored)
 {
 	heavy.check_start = handler_now();
 	return true;
 }
 
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_check(PGPROC *proc, uint64 ignored, int result)
 {
 	uint64		now = handler_now();
@@ -246,20 +246,20 @@ after_check(PGPROC *proc, uint64 ignored, int result)
 		heavylocks_pending = true;
 	}
 	heavy.check_start = 0;
-	/* Of a wait that was not seen to begin nobody can tell how long it took. */
+	/* Of a wait that was not seen to begin the duration is unknown. */
 	if (heavy.waiting && since(heavy.wait_start, now) >= locks_block_ticks)
-		entry_call_aside(find_blockers, proc);
+		detour_call_aside(find_blockers, proc);
 	return result;
 }
 
-ENTRY_HANDLER static bool
+DETOUR_HANDLER static bool
 before_spin(uint64 ignored, uint64 ignored_too)
 {
 	heavy.spin_start = handler_now();
 	return true;
 }
 
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_spin(uint64 ignored, uint64 ignored_too, int result)
 {
 	uint64		ticks = since(heavy.spin_start, handler_now());
@@ -275,8 +275,8 @@ after_spin(uint64 ignored, uint64 ignored_too, int result)
 	return result;
 }
 
-const locks_entry heavylocks_entries[HEAVYLOCKS_ENTRIES] = {
-	{"ProcSleep", {ENTRY_WRAP, (void *) before_sleep, (void *) after_sleep, 0}},
-	{"DeadLockCheck", {ENTRY_WRAP, (void *) before_check, (void *) after_check, 0}},
-	{"s_lock", {ENTRY_WRAP, (void *) before_spin, (void *) after_spin, 0}},
+const lock_detour heavylocks_detours[HEAVYLOCKS_DETOURS] = {
+	{"ProcSleep", {DETOUR_WRAP, (void *) before_sleep, (void *) after_sleep, 0}},
+	{"DeadLockCheck", {DETOUR_WRAP, (void *) before_check, (void *) after_check, 0}},
+	{"s_lock", {DETOUR_WRAP, (void *) before_spin, (void *) after_spin, 0}},
 };

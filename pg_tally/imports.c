@@ -42,6 +42,7 @@
 #include "import_table.h"
 #include "imports.h"
 #include "locks.h"
+#include "modules.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "probe_table.h"
@@ -325,7 +326,7 @@ probe_fwrite(const void *data, size_t size, size_t count, FILE *file)
 
 static pid_t (*real_fork) (void);
 
-/* The child has its life before it (pg_tally.c). */
+/* The child has its life before it (process_life.c). */
 static pid_t
 probe_fork(void)
 {
@@ -345,9 +346,7 @@ before_jump(sigjmp_buf target)
 	if (!tally.claimed)
 		return;
 	now = probe_now();
-	statements_jump(target);
-	heavylocks_jump(now);
-	functions_jump(target, now);
+	MODULES_CALL(jump, target, now);
 }
 
 static void (*real_siglongjmp) (sigjmp_buf target, int value) pg_attribute_noreturn();
@@ -480,7 +479,7 @@ imports_install(void)
 		const char *left_out = reason;
 		char		label[32];
 
-		if (left_out == NULL && settings_leaves_out(imp->name))
+		if (left_out == NULL && settings_leave_out(imp->name))
 			left_out = LEFT_OUT_BY_SETTING;
 		if (left_out == NULL)
 			left_out = install(imp, exe);

@@ -19,7 +19,7 @@ extern void imports_install(void);
 /* Name of the call of that number, for accounts of calls outside any wait event. */
 extern const char *import_name(uint32 call);
 
-/* A process passes through these when it has been forked and when it ends; see pg_tally.c. */
+/* A process passes through these when it has been forked and when it ends; see process_life.c. */
 extern void lifecycle_forked(void);
 extern void lifecycle_exit(void);
 

@@ -22,13 +22,13 @@
 #include "probe_table.h"
 #include "settings.h"
 
-#define ENTRIES (LWLOCKS_ENTRIES + HEAVYLOCKS_ENTRIES)
+#define DETOURS (LWLOCKS_DETOURS + HEAVYLOCKS_DETOURS)
 
 bool		locks_in_place HOT_DATA = false;
 bool		locks_at_waits HOT_DATA = false;
 uint64		locks_block_ticks = UINT64_MAX;
 
-static entry entries[ENTRIES];
+static detour detours[DETOURS];
 static bool prepared = false;
 static bool usable = false;
 static int	refusal = 0;			/* errno of what the machine refused for now; 0: nothing */
@@ -37,48 +37,48 @@ static int	refusal = 0;			/* errno of what the machine refused for now; 0: nothi
 #define RETRY_MOST 65536			/* waits between two tries */
 static struct
 {
-	uint32		after;				/* so many waits; 0: there is none */
+	uint32		after;				/* this many waits; 0: none failed */
 	uint32		waits;				/* since the last try */
 }			retry;
 
-static const locks_entry *
-entry_number(int i)
+static const lock_detour *
+detour_number(int i)
 {
-	return i < LWLOCKS_ENTRIES ? &lwlocks_entries[i] : &heavylocks_entries[i - LWLOCKS_ENTRIES];
+	return i < LWLOCKS_DETOURS ? &lwlocks_detours[i] : &heavylocks_detours[i - LWLOCKS_DETOURS];
 }
 
 /* Make the stubs and say in the probe table which there are. Changes nothing yet. */
 void
 locks_prepare(void)
 {
-	char		reason[ENTRIES][120];
+	char		reason[DETOURS][120];
 	bool		missing = false;
 
 	refusal = 0;
-	for (int i = 0; i < ENTRIES; i++)
+	for (int i = 0; i < DETOURS; i++)
 	{
-		const locks_entry *e = entry_number(i);
-		entry_function function;
+		const lock_detour *e = detour_number(i);
+		detour_function function;
 
 		reason[i][0] = '\0';
-		if (settings_leaves_out(e->name))
+		if (settings_leave_out(e->name))
 			strlcpy(reason[i], LEFT_OUT_BY_SETTING, sizeof(reason[i]));
-		else if (!entries[i].prepared &&
-				 entry_find(e->name, &function, reason[i], sizeof(reason[i])) &&
-				 !entry_prepare(&function, &e->hook, &entries[i], reason[i], sizeof(reason[i])) &&
+		else if (!detours[i].prepared &&
+				 detour_find(e->name, &function, reason[i], sizeof(reason[i])) &&
+				 !detour_prepare(&function, &e->hook, &detours[i], reason[i], sizeof(reason[i])) &&
 				 errno != 0)
 			refusal = errno;
 		if (i < LWLOCKS_NEEDED && reason[i][0] != '\0')
 			missing = true;
 	}
-	for (int i = 0; i < ENTRIES; i++)
+	for (int i = 0; i < DETOURS; i++)
 	{
 		char		name[64];
 
-		if (missing && i < LWLOCKS_ENTRIES && reason[i][0] == '\0')
+		if (missing && i < LWLOCKS_DETOURS && reason[i][0] == '\0')
 			strlcpy(reason[i], "another function of lightweight locks was left out",
 					sizeof(reason[i]));
-		snprintf(name, sizeof(name), "entry %s", entry_number(i)->name);
+		snprintf(name, sizeof(name), "entry %s", detour_number(i)->name);
 		probe_table_set(PROBES_LOCKS + i, name, reason[i][0] == '\0'
 						? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, reason[i]);
 	}
@@ -98,8 +98,8 @@ locks_begin(void)
 static bool
 any_on(void)
 {
-	for (int i = 0; i < ENTRIES; i++)
-		if (entries[i].on)
+	for (int i = 0; i < DETOURS; i++)
+		if (detours[i].on)
 			return true;
 	return false;
 }
@@ -107,17 +107,17 @@ any_on(void)
 static int
 switch_all(bool on)
 {
-	entry	   *all[ENTRIES];
+	detour	   *all[DETOURS];
 	int			count = 0;
 	int			error;
 
-	for (int i = 0; i < ENTRIES; i++)
-		if (entries[i].prepared)
-			all[count++] = &entries[i];
-	error = entry_switch(all, count, on);
+	for (int i = 0; i < DETOURS; i++)
+		if (detours[i].prepared)
+			all[count++] = &detours[i];
+	error = detour_switch(all, count, on);
 	/* Some alone would see locks taken and not given back: all stay. */
 	if (error != 0 && !on && any_on())
-		(void) entry_switch(all, count, true);
+		(void) detour_switch(all, count, true);
 	return error;
 }
 
@@ -184,6 +184,19 @@ locks_follow(void)
 		locks_at_waits = locks_in_place;
 	}
 	errno = saved_errno;
+}
+
+/* What the process noted and has not recorded yet is recorded. */
+void
+locks_process_exit(uint64 now)
+{
+	bool		on = tally.on;
+
+	if (!tally.claimed)
+		return;
+	tally.on = false;
+	lwlocks_settle();
+	tally.on = on;
 }
 
 /* A wait begins; the caller has cleared tally.on. */

@@ -8,48 +8,49 @@
 
 #include "postgres.h"
 
-#include "entry.h"
+#include "detour.h"
 #include "tally.h"
 
-/* The probe table's places of the entries on locks. */
+/* The probe table's places of the detours on locks. */
 #define PROBES_LOCKS TALLY_CALLS
 
 /* A function that this level redirects. */
-typedef struct locks_entry
+typedef struct lock_detour
 {
 	const char *name;
-	entry_hook	hook;
-} locks_entry;
+	detour_hook	hook;
+} lock_detour;
 
 /* locks.c: putting them in place */
 extern bool locks_in_place;
 extern bool locks_at_waits;			/* locks_before_wait has something to do */
-extern uint64 locks_block_ticks;	/* a wait this long is told with who caused it */
+extern uint64 locks_block_ticks;	/* a wait this long is reported with its blockers */
 extern void locks_prepare(void);
 extern void locks_begin(void);
 extern void locks_follow(void);
+extern void locks_process_exit(uint64 now);
 extern void locks_before_wait(void);
 
 /* lwlocks.c: lightweight locks. The first LWLOCKS_NEEDED only together. */
-#define LWLOCKS_ENTRIES 5
+#define LWLOCKS_DETOURS 5
 #define LWLOCKS_NEEDED 4
-extern const locks_entry lwlocks_entries[LWLOCKS_ENTRIES];
+extern const lock_detour lwlocks_detours[LWLOCKS_DETOURS];
 extern void lwlocks_begin(void);
-/* What has found no room: is there some now? */
-extern void lwlocks_retry(void);
+/* Try again to register names that could not be registered. */
+extern void lwlocks_retry_names(void);
 extern void lwlocks_slept(uint64 begin, uint64 end);
 extern void lwlocks_before_wait(void);
-extern void lwlocks_follow(uint32 before, uint32 word);
+extern void lwlocks_follow(uint32 before, uint32 word, uint64 now);
 /* What this process has inserted into the WAL in this phase, since any time: how often, and ticks. */
 extern void lwlocks_wal_insertions(uint64 *count, uint64 *ticks);
-ENTRY_HANDLER extern void lwlocks_settle(void);
+DETOUR_HANDLER extern void lwlocks_settle(void);
 
 /* heavylocks.c: heavyweight locks, deadlock checks, spinlocks */
-#define HEAVYLOCKS_ENTRIES 3
-extern const locks_entry heavylocks_entries[HEAVYLOCKS_ENTRIES];
+#define HEAVYLOCKS_DETOURS 3
+extern const lock_detour heavylocks_detours[HEAVYLOCKS_DETOURS];
 extern bool heavylocks_pending;		/* something is to be settled when no lock is held */
 extern void heavylocks_begin(void);
-extern void heavylocks_jump(uint64 now);
-ENTRY_HANDLER extern void heavylocks_settle(void);
+extern void heavylocks_jump(sigjmp_buf target, uint64 now);
+DETOUR_HANDLER extern void heavylocks_settle(void);
 
 #endif							/* PG_TALLY_LOCKS_H */

@@ -4,7 +4,7 @@
  *	  Lightweight locks: how long each was held, waited for, and by whom others were kept.
  *
  * An acquisition costs one clock reading, after it, and a few stores; a release one, before
- * it, and an entry in a log. The log is settled when no lock is held: before the process
+ * it, and a detour in a log. The log is settled when no lock is held: before the process
  * waits, and when it is nearly full. So nobody waits for the bookkeeping, and its code and
  * data are fetched once for many locks. An acquisition that found the lock free is counted
  * and not timed; one that had to queue is timed by its sleeps (imports.c, sem_wait).
@@ -25,7 +25,7 @@
 #include "utils/wait_event.h"
 
 #include "blockers.h"
-#include "handler.h"
+#include "detour_handler.h"
 #include "locks.h"
 #include "pg_tally.h"
 
@@ -96,18 +96,18 @@ static trouble done;				/* of the hold or the failure being settled */
 static uint32 insertions[PHASE_COUNT];	/* held times of the locks on inserting WAL; by phase */
 
 void
-lwlocks_retry(void)
+lwlocks_retry_names(void)
 {
 	memset(accounts, 0, sizeof(accounts));
 	memset(insertions, PROBE_UNTOUCHED_BYTE, sizeof(insertions));
 }
 
-/* A new slot, or the probes are in place again: nothing is known to be held. */
+/* A new slot, or the probes are installed again: no lock is known to be held. */
 void
 lwlocks_begin(void)
 {
 	memset(&lwlocks, 0, sizeof(lwlocks));
-	lwlocks_retry();
+	lwlocks_retry_names();
 	if (tally.claimed)
 		tally.slot.book->holding = 0;
 }
@@ -125,7 +125,7 @@ hold_at(uint32 i)
 #define KEY_PHASE(key) ((tally_phase) (((key) - 1) >> 2 & 15))
 #define KEY_MODE(key) (((key) - 1) & 3)
 
-StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its place in the key");
+StaticAssertDecl(PHASE_COUNT <= 16, "a phase must fit its bits of the key");
 
 static uint32
 touch(const char *part, uint32 key)
@@ -172,22 +172,22 @@ touch_failed(void *arg)
 	account->failed = touch("failed", account->key);
 }
 
-/* Not in its first place: in one of the next, or new. What finds no room evicts another. */
-ENTRY_HANDLER static pg_noinline lock_account *
-find_account(uint32 key, uint32 place)
+/* Not at its first position: at one of the next, or new. Where all are used it evicts another. */
+DETOUR_HANDLER static pg_noinline lock_account *
+find_account(uint32 key, uint32 first)
 {
 	lock_account *account;
 
 	for (uint32 i = 0; i < PROBES; i++)
 	{
-		account = &accounts[(place + i) & (ACCOUNTS - 1)];
+		account = &accounts[(first + i) & (ACCOUNTS - 1)];
 		if (account->key == key)
 			return account;
 		if (account->key == 0)
 			break;
 	}
 	account->key = key;
-	entry_call_aside(touch_account, account);
+	detour_call_aside(touch_account, account);
 	return account;
 }
 
@@ -195,19 +195,19 @@ find_account(uint32 key, uint32 place)
 static inline lock_account *
 account_of(uint32 key)
 {
-	uint32		place = (key * 2654435761u) >> (32 - ACCOUNT_BITS);
+	uint32		first = (key * 2654435761u) >> (32 - ACCOUNT_BITS);
 
-	if (likely(accounts[place].key == key))
-		return &accounts[place];
-	return find_account(key, place);
+	if (likely(accounts[first].key == key))
+		return &accounts[first];
+	return find_account(key, first);
 }
 
 /* Stays in the queue, each a wait. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_sleeps(lock_account *account, const trouble *t)
 {
 	if (account->wait == PROBE_UNTOUCHED)
-		entry_call_aside(touch_wait, account);
+		detour_call_aside(touch_wait, account);
 	if (account->wait == TALLY_NONE)
 		return;
 	for (uint32 i = 0; i < Min(t->count, MAX_SLEEPS); i++)
@@ -259,17 +259,17 @@ take_trouble(trouble *to)
 	lwlocks.trouble.count = 0;
 }
 
-/* ---------------------------------------------------------------- who kept whom waiting */
+/* ---------------------------------------------------------------- blockers */
 
 static void
-tell_blocker(void *arg)
+report_blocker(void *arg)
 {
-	blockers_tell_lwlock(arg, mode_names[((tally_hold *) arg)->mode & 3], done.first,
+	blockers_report_lwlock(arg, mode_names[((tally_hold *) arg)->mode & 3], done.first,
 						 done.granted - done.first);
 }
 
 /* What `done` says of an acquisition of `lock`; granted or not. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_done(tally_hold *lock, lock_account *account, bool granted)
 {
 	uint64		ticks = done.granted - done.first;
@@ -278,12 +278,12 @@ record_done(tally_hold *lock, lock_account *account, bool granted)
 		tally_record(&tally.slot, account->acquire, ticks);
 	record_sleeps(account, &done);
 	if (ticks >= locks_block_ticks)
-		entry_call_aside(tell_blocker, lock);
+		detour_call_aside(report_blocker, lock);
 }
 
-/* The lock goes while others wait for it: leave word of how long we had it. */
-ENTRY_HANDLER static pg_noinline void
-leave_word(void)
+/* The lock is released while others wait for it: publish how long it was held. */
+DETOUR_HANDLER static pg_noinline void
+publish_release(void)
 {
 	tally_book *book = tally.slot.book;
 	tally_freed *freed = &book->freed[book->freed_next++ % TALLY_FREED];
@@ -301,7 +301,7 @@ leave_word(void)
 /* ---------------------------------------------------------------- settling */
 
 /* Record what is in the log; the caller has cleared tally.on. */
-ENTRY_HANDLER void
+DETOUR_HANDLER void
 lwlocks_settle(void)
 {
 	tally_book *book = tally.slot.book;
@@ -323,7 +323,7 @@ lwlocks_settle(void)
 	lwlocks.logged = 0;
 }
 
-/* From the place in the WAL to the end of the copying a process holds one of the locks WALInsert. */
+/* From reserving space in the WAL to the end of the copying a process holds one of the locks WALInsert. */
 void
 lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 {
@@ -348,7 +348,7 @@ lwlocks_wal_insertions(uint64 *count, uint64 *ticks)
 
 /* The level word has changed: what was noted before a reset is not to be counted after it. */
 void
-lwlocks_follow(uint32 before, uint32 word)
+lwlocks_follow(uint32 before, uint32 word, uint64 now)
 {
 	if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
 		lwlocks.logged = 0;
@@ -365,10 +365,9 @@ lwlocks_before_wait(void)
 /* ---------------------------------------------------------------- handlers */
 
 /*
- * What `done` says of a hold for which there is no bit. So many are held that nobody will mind
- * the bookkeeping; as an acquisition it counts as found free.
+ * What `done` says of a hold for which there is no bit. With that many held the bookkeeping does not matter; as an acquisition it counts as found free.
  */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_early(tally_hold *hold)
 {
 	if (!handler_on())
@@ -379,7 +378,7 @@ record_early(tally_hold *hold)
 }
 
 /* The hold had to be waited for: keep how until it ends. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 note_trouble(LWLock *lock, uint32 mode, uint32 i, uint64 now)
 {
 	tally_hold	hold = {.lock = (uintptr_t) lock, .tranche = lock->tranche, .mode = mode};
@@ -418,7 +417,7 @@ begin_hold(LWLock *lock, uint32 mode)
 }
 
 /* It was not got: a failure, and its sleeps if there were any. */
-ENTRY_HANDLER static pg_noinline void
+DETOUR_HANDLER static pg_noinline void
 record_failure(LWLock *lock, uint32 mode, bool failed)
 {
 	tally_hold	wanted = {.lock = (uintptr_t) lock, .tranche = lock->tranche, .mode = mode};
@@ -431,7 +430,7 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 	tally.on = false;
 	account = account_of(KEY(wanted.tranche, tally.phase, mode));
 	if (failed && account->failed == PROBE_UNTOUCHED)
-		entry_call_aside(touch_failed, account);
+		detour_call_aside(touch_failed, account);
 	if (failed)
 		handler_count(account->failed);
 	if (done.count > 0)
@@ -440,7 +439,7 @@ record_failure(LWLock *lock, uint32 mode, bool failed)
 }
 
 /* After LWLockAcquire. */
-ENTRY_HANDLER HOT_CODE static int
+DETOUR_HANDLER HOT_CODE static int
 after_acquire(LWLock *lock, LWLockMode mode, int result)
 {
 	begin_hold(lock, mode);
@@ -448,7 +447,7 @@ after_acquire(LWLock *lock, LWLockMode mode, int result)
 }
 
 /* After LWLockConditionalAcquire and LWLockAcquireOrWait, which may come back without it. */
-ENTRY_HANDLER HOT_CODE static int
+DETOUR_HANDLER HOT_CODE static int
 after_attempt(LWLock *lock, LWLockMode mode, int result)
 {
 	if ((bool) result)
@@ -459,7 +458,7 @@ after_attempt(LWLock *lock, LWLockMode mode, int result)
 }
 
 /* After LWLockWaitForVar, which never takes the lock. */
-ENTRY_HANDLER static int
+DETOUR_HANDLER static int
 after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 {
 	if (lwlocks.trouble.count > 0)
@@ -468,10 +467,10 @@ after_wait_for_var(LWLock *lock, uint64 ignored, int result)
 }
 
 /*
- * It is not the latest that is released, or it was taken while the probes were not in place.
+ * It is not the latest that is released, or it was taken while the probes were not installed.
  * Moves its hold to the end; false: there is none.
  */
-ENTRY_HANDLER static pg_noinline bool
+DETOUR_HANDLER static pg_noinline bool
 find_hold(LWLock *lock)
 {
 	int			last = (int) lwlocks.count - 1;
@@ -514,7 +513,7 @@ find_hold(LWLock *lock)
 }
 
 /* Before LWLockRelease. True: there is more to be done after it. */
-ENTRY_HANDLER HOT_CODE static bool
+DETOUR_HANDLER HOT_CODE static bool
 before_release(LWLock *lock, uint64 ignored)
 {
 	uint64		now = handler_now();
@@ -538,7 +537,7 @@ before_release(LWLock *lock, uint64 ignored)
 		lwlocks.released = *hold;
 		lwlocks.released_at = now;
 		if ((pg_atomic_read_u32(&lock->state) & COMPAT_LWLOCK_HAS_WAITERS) != 0)
-			leave_word();
+			publish_release();
 	}
 	if (unlikely(!handler_on() || lwlocks.logged == RELEASES))
 		return false;
@@ -557,18 +556,18 @@ end_level(void *unused)
 	tally_end_level(tally.slot.segment, tally_now(tally.clock));
 }
 
-/* After LWLockRelease, if before_release asked for it: now nobody waits for us. */
-ENTRY_HANDLER static int
+/* After LWLockRelease, if before_release asked for it: now no process waits for this one. */
+DETOUR_HANDLER static int
 after_release(LWLock *lock, uint64 ignored, int result)
 {
-	uint32		place = lwlocks.count;	/* where its hold was */
+	uint32		first = lwlocks.count;	/* where its hold was */
 
 	if (!handler_on())
 		return result;
 	tally.on = false;
 	if (lwlocks.released_waited)
 	{
-		copy_trouble(&done, &waited[place]);
+		copy_trouble(&done, &waited[first]);
 		record_done(&lwlocks.released, account_of(KEY(lwlocks.released.tranche, tally.phase,
 													  lwlocks.released.mode & 3)), true);
 	}
@@ -579,16 +578,16 @@ after_release(LWLock *lock, uint64 ignored, int result)
 		if (heavylocks_pending)
 			heavylocks_settle();
 		if (handler_level_ended(handler_now()))
-			entry_call_aside(end_level, NULL);
+			detour_call_aside(end_level, NULL);
 	}
 	tally.on = true;
 	return result;
 }
 
-const locks_entry lwlocks_entries[LWLOCKS_ENTRIES] = {
-	{"LWLockAcquire", {ENTRY_WRAP, NULL, (void *) after_acquire, 0}},
-	{"LWLockConditionalAcquire", {ENTRY_WRAP, NULL, (void *) after_attempt, 0}},
-	{"LWLockAcquireOrWait", {ENTRY_WRAP, NULL, (void *) after_attempt, 0}},
-	{"LWLockRelease", {ENTRY_WRAP, (void *) before_release, (void *) after_release, 0}},
-	{"LWLockWaitForVar", {ENTRY_WRAP, NULL, (void *) after_wait_for_var, 0}},
+const lock_detour lwlocks_detours[LWLOCKS_DETOURS] = {
+	{"LWLockAcquire", {DETOUR_WRAP, NULL, (void *) after_acquire, 0}},
+	{"LWLockConditionalAcquire", {DETOUR_WRAP, NULL, (void *) after_attempt, 0}},
+	{"LWLockAcquireOrWait", {DETOUR_WRAP, NULL, (void *) after_attempt, 0}},
+	{"LWLockRelease", {DETOUR_WRAP, (void *) before_release, (void *) after_release, 0}},
+	{"LWLockWaitForVar", {DETOUR_WRAP, NULL, (void *) after_wait_for_var, 0}},
 };

@@ -4,7 +4,7 @@
  *	  The phase, from the boundaries of the client's messages.
  *
  * The main loop (PostgresMain, tcop/postgres.c) reads a message's type by pq_getbyte, which
- * nothing else calls but authentication and COPY FROM STDIN. So one entry probe there sees
+ * nothing else calls but authentication and COPY FROM STDIN. So one detour there sees
  * both boundaries: the call ends the handling of the message before, its return begins the
  * handling of the next.
  *
@@ -23,8 +23,8 @@
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 
-#include "entry.h"
-#include "pending.h"
+#include "detour.h"
+#include "pending_wait.h"
 #include "probe.h"
 #include "statements.h"
 
@@ -73,7 +73,7 @@ message_of(int byte)
 	return byte == EOF ? MESSAGE_TERMINATE : (tally_message) message_by_byte[byte & 0xFF];
 }
 
-/* A new slot: nothing of it is touched. */
+/* A new slot: no statistic is touched yet. */
 void
 messages_begin(void)
 {
@@ -100,9 +100,9 @@ touch_kind(tally_message message)
 	kind->cpu = probe_cpu_account(kind->phase);
 }
 
-/* What has found no room: is there some now? */
+/* Try again to register names that could not be registered. */
 void
-messages_retry(void)
+messages_retry_names(void)
 {
 	for (int i = 0; i < MESSAGE_COUNT; i++)
 	{
@@ -133,7 +133,7 @@ message_handled(uint64 now)
 		tally_record(&tally.slot, tally.kinds[tally.message].handle,
 					 now > tally.handle_start ? now - tally.handle_start : 0);
 	tally.handle_start = 0;
-	split_message_end(tally.message, now);
+	statement_time_message_end(tally.message, now);
 }
 
 /*
@@ -210,13 +210,13 @@ after_read(int byte)
 	tally.handle_start = arrival;
 	tally.read_start = 0;
 	statements_message();
-	split_message_begin(message, arrival);
+	statement_time_message_begin(message, arrival);
 }
 
 static int	(*original_getbyte) (void) HOT_DATA = NULL;
 
 /* In place of pq_getbyte. */
-ENTRY_HANDLER HOT_CODE static int
+DETOUR_HANDLER HOT_CODE static int
 probe_getbyte(void)
 {
 	int			byte;
@@ -239,7 +239,7 @@ probe_getbyte(void)
 }
 
 /*
- * Without the entry probe: a wait for the client outside any statement is the main loop's.
+ * Without the detour: a wait for the client outside any statement is the main loop's.
  * What was read then is not known ("Other", handled as a simple query), and messages that
  * were not waited for are not seen.
  */
@@ -261,17 +261,17 @@ messages_guess_end(void)
 bool
 messages_install(char *reason, size_t size)
 {
-	static entry getbyte;
-	entry	   *on = &getbyte;
-	entry_hook	hook = {ENTRY_REPLACE, (void *) probe_getbyte, NULL, 0};
-	entry_function function;
+	static detour getbyte;
+	detour	   *on = &getbyte;
+	detour_hook	hook = {DETOUR_REPLACE, (void *) probe_getbyte, NULL, 0};
+	detour_function function;
 	int			error;
 
-	if (!entry_find(MESSAGES_ENTRY, &function, reason, size) ||
-		!entry_prepare(&function, &hook, &getbyte, reason, size))
+	if (!detour_find(MESSAGES_DETOUR, &function, reason, size) ||
+		!detour_prepare(&function, &hook, &getbyte, reason, size))
 		return false;
 	*(void **) &original_getbyte = getbyte.original;
-	error = entry_switch(&on, 1, true);
+	error = detour_switch(&on, 1, true);
 	if (error != 0)
 		snprintf(reason, size, "the machine forbids changing code: %s", strerror(error));
 	return error == 0;

@@ -61,7 +61,7 @@ AS 'MODULE_PATHNAME', 'pg_tally_reset'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 REVOKE ALL ON FUNCTION tally.reset(oid, oid, bigint) FROM PUBLIC;
 COMMENT ON FUNCTION tally.reset(oid, oid, bigint) IS
-    'all totals begin again at zero and all statements are forgotten; or those of a role, a database, an id';
+    'reset all totals and statements, or the statements of a role, a database, a query id';
 
 CREATE VIEW tally.ledger AS
 SELECT kind, datid, datname, usesysid, usename,
@@ -93,7 +93,7 @@ SELECT split_part(name, '::', 2) AS command,
 FROM tally.totals(false)
 WHERE name LIKE 'command::%';
 COMMENT ON VIEW tally.commands IS
-    'messages by kind: part read is the wait for the message, handle the time to its end';
+    'client messages by kind: part read is the wait for the message, handle the time to process it';
 
 CREATE FUNCTION tally.probeable(
     glob text,
@@ -101,7 +101,7 @@ CREATE FUNCTION tally.probeable(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_probeable'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tally.probeable(text) IS
-    'functions of the server and its libraries that pg_tally.functions could name, and why not the others';
+    'functions of the server and its libraries: whether pg_tally.functions can name them, and if not, why';
 
 CREATE VIEW tally.lwlocks AS
 WITH part AS (
@@ -236,7 +236,7 @@ SELECT userid, dbid, toplevel, queryid,
        count, seconds
 FROM tally.statement_activity_rows();
 COMMENT ON VIEW tally.statement_activities IS
-    'the ledger''s time by statement, phase and activity; queryid 0: no statement could be named';
+    'time by statement, phase and activity; queryid 0: time attributed to no statement';
 
 CREATE FUNCTION tally.event_rows(
     OUT number bigint, OUT at timestamptz, OUT pid integer, OUT kind text, OUT text text)
@@ -247,7 +247,7 @@ GRANT EXECUTE ON FUNCTION tally.event_rows() TO pg_read_all_stats;
 
 CREATE VIEW tally.events AS SELECT * FROM tally.event_rows();
 COMMENT ON VIEW tally.events IS
-    'notable events that are still in the ring: slow waits, who blocked whom, checkpoints, what was left out';
+    'notable events still in the event ring: slow waits, blocked sessions, checkpoints, omitted probes';
 
 CREATE VIEW tally.files AS
 SELECT kind AS process, datname, usename,
@@ -286,7 +286,7 @@ CREATE FUNCTION tally.relation_rows(
 RETURNS SETOF record AS 'MODULE_PATHNAME', 'pg_tally_relations'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION tally.relation_rows() IS
-    'operations on the files of each relation''s forks, by number; what found no room in a row without';
+    'operations on the files of each relation''s forks, by number; the row without numbers has those without a free entry';
 
 /* Whose names can be known here: of this database and of those that all share. */
 CREATE VIEW tally.relations AS
@@ -306,7 +306,7 @@ FROM tally.relation_rows() r
      LEFT JOIN pg_database d ON d.oid = r.datid
      LEFT JOIN pg_tablespace t ON t.oid = r.reltablespace;
 COMMENT ON VIEW tally.relations IS
-    'operations on the files of each relation, fork by fork; (others): what found no room, and relations that are gone';
+    'operations on the files of each relation, fork by fork; (others): relations without an entry and dropped relations';
 
 CREATE VIEW tally.commits AS
 WITH part AS (
@@ -315,19 +315,19 @@ WITH part AS (
     WHERE name LIKE 'commit::%'),
 flush AS (
     SELECT sum(count) AS flushes FROM tally.totals(false) WHERE name LIKE 'file::wal::sync::%')
-SELECT coalesce(sum(count) FILTER (WHERE part IN ('led', 'carried', 'asynchronous')), 0)::bigint AS commits,
-       coalesce(sum(count) FILTER (WHERE part = 'led'), 0)::bigint AS led,
-       coalesce(sum(count) FILTER (WHERE part = 'carried'), 0)::bigint AS carried,
+SELECT coalesce(sum(count) FILTER (WHERE part IN ('leader', 'group_committed', 'asynchronous')), 0)::bigint AS commits,
+       coalesce(sum(count) FILTER (WHERE part = 'leader'), 0)::bigint AS leader,
+       coalesce(sum(count) FILTER (WHERE part = 'group_committed'), 0)::bigint AS group_committed,
        coalesce(sum(count) FILTER (WHERE part = 'asynchronous'), 0)::bigint AS asynchronous,
        coalesce(max(flushes), 0)::bigint AS flushes,
-       (sum(count) FILTER (WHERE part IN ('led', 'carried'))
-           / nullif(sum(count) FILTER (WHERE part = 'led'), 0))::double precision AS commits_per_flush,
-       coalesce(sum(seconds) FILTER (WHERE part IN ('led', 'carried', 'asynchronous')), 0) AS seconds,
-       max(max_seconds) FILTER (WHERE part IN ('led', 'carried', 'asynchronous')) AS max_seconds,
-       sum(seconds) FILTER (WHERE part = 'led')
-           / nullif(sum(count) FILTER (WHERE part = 'led'), 0) AS mean_led_seconds,
-       sum(seconds) FILTER (WHERE part = 'carried')
-           / nullif(sum(count) FILTER (WHERE part = 'carried'), 0) AS mean_carried_seconds,
+       (sum(count) FILTER (WHERE part IN ('leader', 'group_committed'))
+           / nullif(sum(count) FILTER (WHERE part = 'leader'), 0))::double precision AS commits_per_flush,
+       coalesce(sum(seconds) FILTER (WHERE part IN ('leader', 'group_committed', 'asynchronous')), 0) AS seconds,
+       max(max_seconds) FILTER (WHERE part IN ('leader', 'group_committed', 'asynchronous')) AS max_seconds,
+       sum(seconds) FILTER (WHERE part = 'leader')
+           / nullif(sum(count) FILTER (WHERE part = 'leader'), 0) AS mean_leader_seconds,
+       sum(seconds) FILTER (WHERE part = 'group_committed')
+           / nullif(sum(count) FILTER (WHERE part = 'group_committed'), 0) AS mean_group_committed_seconds,
        sum(count) FILTER (WHERE part = 'insertion')::bigint AS insertions,
        sum(seconds) FILTER (WHERE part = 'insertion') AS insertion_seconds,
        coalesce(sum(seconds) FILTER (WHERE part = 'insert'), 0) AS insert_wait_seconds,
@@ -341,12 +341,12 @@ SELECT coalesce(sum(count) FILTER (WHERE part IN ('led', 'carried', 'asynchronou
        coalesce(sum(seconds) FILTER (WHERE part = 'replication'), 0) AS replication_seconds
 FROM part, flush;
 COMMENT ON VIEW tally.commits IS
-    'commits that wrote WAL: who flushed and who was carried, and where their time went';
+    'commits that wrote WAL: flush leaders and group-committed ones, and where their time went';
 
 /*
  * A checkpoint's events: its begin, its end, and right after that what it wrote where and what the
  * clients did. What they did after it comes with the begin of the next one; until then it is
- * reckoned from the sums now and those at its end.
+ * estimated from the sums now and those at its end.
  */
 CREATE VIEW tally.checkpoints AS
 WITH e AS (
@@ -416,7 +416,7 @@ SELECT number, at - make_interval(secs => (f ->> 'total')::double precision) AS 
        (a ->> 'before_handle')::double precision / nullif((a ->> 'before_commands')::bigint, 0) AS after_mean_handle_seconds
 FROM c;
 COMMENT ON VIEW tally.checkpoints IS
-    'checkpoints and restartpoints whose events are still in the ring: phases, buffers, and the clients before, during and after';
+    'checkpoints and restartpoints still in the event ring: phases, buffers, and the clients before, during and after';
 
 CREATE VIEW tally.writers AS
 SELECT process,
@@ -431,7 +431,7 @@ FROM (SELECT *, file IN ('main', 'fsm', 'vm', 'init') AS relation FROM tally.fil
 WHERE operation IN ('write', 'extend', 'sync') AND NOT failed AND (relation OR file LIKE 'slru %')
 GROUP BY process;
 COMMENT ON VIEW tally.writers IS
-    'who writes relations and SLRUs, by kind of process: checkpointer, background writer, sessions themselves';
+    'writes to relations and SLRUs, by kind of process: checkpointer, background writer, sessions themselves';
 
 CREATE VIEW tally.wal AS
 SELECT kind AS process,
@@ -457,7 +457,7 @@ CREATE VIEW tally.sessions AS SELECT * FROM tally.session_rows();
 COMMENT ON VIEW tally.sessions IS 'instrumented processes and what they are doing now';
 
 CREATE VIEW tally.status AS SELECT * FROM tally.status_rows();
-COMMENT ON VIEW tally.status IS 'state of the instrument: settings in force, capacities, overflows';
+COMMENT ON VIEW tally.status IS 'state of pg_tally: settings in force, capacities, overflows';
 
 CREATE VIEW tally.probes AS SELECT * FROM tally.probe_rows();
 COMMENT ON VIEW tally.probes IS 'probes: installed, or left out and why; calls by live processes';

@@ -61,11 +61,11 @@ pg_tally_stat_name(tally_segment *segment, uint32 stat)
 		: pg_tally_directory(segment, stat - 1)->name;
 }
 
-/* Why this session only looks, or NULL when it does not. */
-extern const char *pg_tally_only_looks(void);
+/* Why this session only views the segment, or NULL when it is instrumented. */
+extern const char *pg_tally_view_only(void);
 /* Loaded by shared_preload_libraries? */
 extern bool pg_tally_is_shared(void);
-/* Is it this process that speaks for the server? */
-extern bool pg_tally_speaks(void);
+/* Does this process report for the server? */
+extern bool pg_tally_reports(void);
 
 #endif							/* PG_TALLY_H */

@@ -23,18 +23,18 @@
 #include "utils/guc.h"
 
 #include "account_class.h"
-#include "functions.h"
 #include "imports.h"
 #include "locks.h"
 #include "checkpoints.h"
 #include "files.h"
-#include "no_room.h"
-#include "pending.h"
+#include "failed_names.h"
+#include "modules.h"
+#include "pending_wait.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "statements.h"
-#include "streaming.h"
-#include "wal.h"
+#include "walsender_stream.h"
+#include "wal_usage.h"
 
 static const uint32 no_level = 0;
 
@@ -65,20 +65,13 @@ probe_phase_name(tally_phase phase)
 	return phase < PHASE_COUNT ? phase_names[phase] : "unknown";
 }
 
-/* Forget the slot without touching it: it is another process's, or gone. */
+/* Forget the slot without touching it: it is another process's, or has ended. */
 void
 probe_forget(void)
 {
 	memset(&tally, 0, sizeof(tally));
 	tally.level_word = &no_level;
-	locks_begin();
-	functions_begin();
-	statements_begin();
-	files_begin();
-	pending_begin();
-	commits_begin();
-	wal_begin();
-	no_room_begin();
+	MODULES_CALL(begin);
 }
 
 /*
@@ -100,7 +93,7 @@ claim(tally_segment *segment, tally_phase phase)
 		memset(&tally.slot, 0, sizeof(tally.slot));
 		tally.word_seen = room;
 		tally.level_word = &segment->header->free_slot_signal;
-		locks_follow();
+		MODULES_CALL(apply_level);
 		return error;
 	}
 	tally.claimed = true;
@@ -108,7 +101,7 @@ claim(tally_segment *segment, tally_phase phase)
 	tally.clock = segment->clock;
 	tally.kind_seen = UINT32_MAX;
 	memset(tally.cpu_index, 0xff, sizeof(tally.cpu_index));
-	messages_begin();
+	MODULES_CALL(claimed);
 	tally.off_index = probe_touch("off::uninstrumented", TALLY_ACCOUNT);
 	tally.level_word = &segment->header->level_word;
 	tally.word_seen = tally.slot.word;
@@ -120,7 +113,7 @@ claim(tally_segment *segment, tally_phase phase)
 	}
 	else
 		tally_begin(&tally.slot, tally.off_index);
-	locks_follow();
+	MODULES_CALL(apply_level);
 	return 0;
 }
 
@@ -129,10 +122,10 @@ void
 probe_claim(tally_segment *segment, tally_phase phase)
 {
 	int			error = claim(segment, phase);
-	uint32		told = 0;
+	uint32		logged = 0;
 
 	if (error != 0 &&
-		__atomic_compare_exchange_n(&segment->header->refusal_logged, &told, 1, false,
+		__atomic_compare_exchange_n(&segment->header->refusal_logged, &logged, 1, false,
 									__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		ereport(LOG,
 				(errmsg("pg_tally does not see process %d, and perhaps others: %s", (int) getpid(),
@@ -140,7 +133,7 @@ probe_claim(tally_segment *segment, tally_phase phase)
 				 error == ENOSPC
 				 ? errhint("Raise pg_tally.max_slots (now %u); processes that are not seen take a slot when one is given back.",
 						   segment->cold.slots)
-				 : errhint("Make room in the file system of \"%s\".", pg_tally_segment_path())));
+				 : errhint("Free space in the file system of \"%s\".", pg_tally_segment_path())));
 }
 
 /* A slot was given back since this process was refused one. At a wait or a message, so nothing is raised. */
@@ -170,15 +163,15 @@ probe_retire(void)
 	/* a commit that is over when a reset comes is recorded, at the end as elsewhere */
 	if (claimed && *(const volatile uint32 *) tally.level_word != tally.word_seen)
 		probe_follow();
-	functions_end(probe_now());
+	MODULES_CALL(process_exit, probe_now());
 	if (tally.on)
 	{
 		uint64		now = probe_now();
 
 		tally.on = false;
 		pending_settle();
-		wal_look();
-		split_end_process(now);
+		wal_check();
+		statement_time_end_process(now);
 		if (IsParallelWorker())
 		{
 			/* its statement has had its time; what comes is the end of the process */
@@ -187,15 +180,13 @@ probe_retire(void)
 		}
 	}
 	tally.on = false;
-	if (claimed)
-		lwlocks_settle();
 	slot = tally.slot;
 	probe_forget();
 	if (claimed)
 		tally_retire(&slot);
 }
 
-/* First touch of a statistic: its index in the book, or where it finds no room. Keeps errno. */
+/* First touch of a statistic: its index in the book, or none where it could not be registered. Keeps errno. */
 uint32
 probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit)
 {
@@ -203,12 +194,12 @@ probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit)
 	int			saved_errno = errno;
 	uint32		index;
 
-	if (no_room_has(name, kind))
+	if (failed_names_has(name, kind))
 		return nowhere;
 	index = tally_touch(&tally.slot, kind == TALLY_ACCOUNT ? account_register(tally.slot.segment, name)
 						: tally_register(tally.slot.segment, name, kind, unit));
 	if (unlikely(index == nowhere))
-		no_room_add(name, kind);
+		failed_names_add(name, kind);
 	errno = saved_errno;
 	return index;
 }
@@ -225,28 +216,23 @@ probe_name(const char *name)
 {
 	int			saved_errno = errno;
 
-	if (!no_room_has(name, TALLY_NAME) &&
+	if (!failed_names_has(name, TALLY_NAME) &&
 		tally_register(tally.slot.segment, name, TALLY_NAME, "") == TALLY_NONE)
-		no_room_add(name, TALLY_NAME);
+		failed_names_add(name, TALLY_NAME);
 	errno = saved_errno;
 }
 
-/* What has found no room is looked for once more, at its next use. */
+/* Names that could not be registered are tried again at their next use. */
 static void
 retry(void)
 {
-	if (likely(no_room_count == 0))
+	if (likely(failed_names_count == 0))
 		return;
-	no_room_begin();
 	memset(tally.cache, 0, sizeof(tally.cache));
 	for (int i = 0; i < PHASE_COUNT; i++)
 		if (tally.cpu_index[i] == 0)
 			tally.cpu_index[i] = TALLY_NONE;
-	messages_retry();
-	wal_retry();
-	files_retry();
-	functions_retry();
-	lwlocks_retry();
+	MODULES_CALL(retry_names);
 }
 
 /* Is anything counted at the level of that word? */
@@ -271,10 +257,8 @@ follow(uint64 now)
 	if (unlikely(counts(tally.slot.word) != on))
 		tally_switch_plain(&tally.slot, on ? tally.off_index : tally.cpu, now);
 	tally.word_seen = tally.slot.word;
-	functions_follow(before, tally.word_seen);
-	lwlocks_follow(before, tally.word_seen);
-	statements_follow(before, tally.word_seen, tally.slot.book->born);
-	locks_follow();
+	MODULES_CALL(follow, before, tally.word_seen, tally.slot.book->born);
+	MODULES_CALL(apply_level);
 	retry();
 }
 
@@ -314,11 +298,11 @@ probe_follow(void)
 	wait = tally.slot.book->pend;
 	ticks = tally.slot.book->pend_ticks;
 	if (counts(before))
-		wal_look();
+		wal_check();
 	else
 		wal_skip();
 	follow(probe_now());
-	/* Recorded just now, or gone with what was before a reset: not without having been looked at. */
+	/* Recorded just now, or dropped by a reset: either way it is checked first. */
 	if (tally.slot.book->pend == TALLY_NONE)
 	{
 		if (wait < tally.slot.limit)
@@ -335,7 +319,7 @@ probe_follow(void)
  * not later; the accounts have the part since a reset, all else the whole.
  */
 void
-probe_end_changed(uint64 now)
+probe_end_wait_changed(uint64 now)
 {
 	const tally_book *book = tally.slot.book;
 	uint32		before = tally.word_seen;
@@ -350,7 +334,7 @@ probe_end_changed(uint64 now)
 		tally_switch(&tally.slot, tally.cpu, now);
 	if (wait < tally.slot.limit)
 	{
-		split_note(wait, now > counted ? now - counted : 0);
+		statement_time_note(wait, now > counted ? now - counted : 0);
 		pending_note(wait, now > begun ? now - begun : 0);
 	}
 	carry_over(before);
@@ -427,9 +411,9 @@ static pg_noinline void
 look(void)
 {
 	if (tally.checkpointer)
-		checkpoints_look();
+		checkpoints_check();
 	else
-		streaming_look();
+		walsender_stream_check();
 }
 
 /* probe_begin_wait(), where the level asks for it. */
@@ -457,13 +441,13 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 		messages_guess_begin();
 	pending_settle();
 	if (event == WAIT_EVENT_WAL_WRITE || tally.phase == PHASE_BACKGROUND)
-		wal_look();
+		wal_check();
 	now = probe_now();
 	if (tally.read == READ_BEGUN)
 		begin_read_wait(now);
 	tally_switch_plain(&tally.slot, account_of(tally.phase, event), now);
-	if (unlikely(split.begins))
-		split_begin_worker(now);
+	if (unlikely(statement_time.begins))
+		statement_time_begin_worker(now);
 	return true;
 }
 
@@ -481,7 +465,7 @@ probe_enter_phase(tally_phase phase)
 
 		tally.on = false;
 		pending_settle();
-		split_cut(now);
+		statement_time_cut(now);
 		probe_set_phase(phase);
 		tally_switch_plain(&tally.slot, tally.cpu, now);
 		tally.on = true;
@@ -529,14 +513,14 @@ probe_identify(void)
 
 	tally.checkpointer = MyBackendType == B_CHECKPOINTER;
 	tally.looks = tally.checkpointer || MyBackendType == B_WAL_SENDER;
-	/* What a process is for tells its phase, where no client does. */
+	/* Without a client the kind of process determines the phase. */
 	if (tally.kind_seen != (uint32) MyBackendType)
 	{
 		tally.kind_seen = MyBackendType;
 		if (IsParallelWorker())
 		{
 			probe_set_phase(PHASE_EXECUTE);
-			split.begins = true;
+			statement_time.begins = true;
 		}
 		else if (MyBackendType != B_BACKEND && MyBackendType != B_WAL_SENDER &&
 				 (IsUnderPostmaster || IsPostmasterEnvironment))

@@ -66,7 +66,7 @@ typedef enum tally_message
 
 /* calls[] of the book: the probes' counters in the order of the probe table. */
 #define CALLS_MESSAGES 0			/* messages read by the main loop, at every level */
-#define CALLS_ENTRY 1				/* the entry probe on the message read */
+#define CALLS_DETOUR 1				/* the entry probe on the message read */
 #define CALLS_IMPORTS 2				/* the imports begin here */
 
 /*
@@ -78,7 +78,7 @@ typedef enum tally_message
 
 /*
  * Of a statistic that is none of the ledger's: the index of one that probe_touch has not been asked for.
- * It gives TALLY_NONE where there is no room, which stays so until the level word changes.
+ * It gives TALLY_NONE where it cannot be registered, until the level word changes.
  */
 #define PROBE_UNTOUCHED 0xFEFEFEFEu
 #define PROBE_UNTOUCHED_BYTE 0xFE	/* for memset */
@@ -164,17 +164,17 @@ extern uint32 probe_cpu_account(tally_phase phase);
 extern uint32 probe_touch(const char *name, tally_stat_kind kind);
 extern uint32 probe_touch_unit(const char *name, tally_stat_kind kind, const char *unit);
 extern void probe_name(const char *name);
-extern void probe_end_changed(uint64 now);
+extern void probe_end_wait_changed(uint64 now);
 extern void probe_identify(void);
 extern tally_phase probe_enter_phase(tally_phase phase);
 extern const char *probe_phase_name(tally_phase phase);
 
 /* messages.c */
-#define MESSAGES_ENTRY "pq_getbyte"
+#define MESSAGES_DETOUR "pq_getbyte"
 extern void messages_begin(void);
 extern void messages_guess_begin(void);
 extern void messages_guess_end(void);
-extern void messages_retry(void);
+extern void messages_retry_names(void);
 extern bool messages_install(char *reason, size_t size);
 extern void message_handled(uint64 now);
 
@@ -234,7 +234,7 @@ probe_end_wait(void)
 	uint64		now = probe_now();
 
 	if (unlikely(*(const volatile uint32 *) tally.level_word != tally.word_seen))
-		probe_end_changed(now);
+		probe_end_wait_changed(now);
 	else
 	{
 		tally_switch_later(&tally.slot, tally.cpu, now);

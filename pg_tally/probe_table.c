@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * probe_table.c
- *	  Which probes there are, and why others were left out.
+ *	  Which probes are installed, and why others were left out.
  *
  * Probes are installed once and may outlive their segment: when the server restarts after a crash and
  * finds the segment damaged, it makes another one. So the postmaster keeps the table for itself, too.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * probe_table.h
- *	  Which probes there are, and why others were left out.
+ *	  Which probes are installed, and why others were left out.
  */
 #ifndef PG_TALLY_PROBE_TABLE_H
 #define PG_TALLY_PROBE_TABLE_H

@@ -12,7 +12,7 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 
-#include "entry.h"
+#include "detour.h"
 #include "executable.h"
 
 extern PGDLLEXPORT Datum pg_tally_probeable(PG_FUNCTION_ARGS);
@@ -31,7 +31,7 @@ list_function(const executable *module, const ElfW(Sym) *symbol, const char *nam
 	char		reason[120] = "";
 	Datum		values[5];
 	bool		nulls[5] = {false};
-	entry_function function = {
+	detour_function function = {
 		.name = name,
 		.code = (uint8 *) (module->base + symbol->st_value),
 		.size = symbol->st_size,
@@ -42,7 +42,7 @@ list_function(const executable *module, const ElfW(Sym) *symbol, const char *nam
 
 	if (fnmatch(l->pattern, name, 0) != 0)
 		return false;
-	can = entry_can(&function, reason, sizeof(reason));
+	can = detour_can(&function, reason, sizeof(reason));
 	values[0] = CStringGetTextDatum(name);
 	values[1] = CStringGetTextDatum(module->path[0] == '\0' ? "postgres"
 									: file != NULL ? file + 1 : module->path);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * relation_views.c
- *	  What was done to the files of each relation, as rows.
+ *	  Operations on the files of each relation, as rows.
  *
- * Read under the protocol of format/FORMAT.md: an entry of the table and the places of it are
- * taken when nothing of it was laid down meanwhile, else in the next round.
+ * A shared entry and the local entries of its relation are taken together when nothing was flushed
+ * meanwhile, else in the next round (tally_read.h).
  */
 #include "compat.h"
 
@@ -19,12 +19,12 @@
 #include "pg_tally.h"
 #include "relation_views.h"
 #include "tally_files.h"
+#include "tally_read.h"
 #include "views.h"
 
 extern PGDLLEXPORT Datum pg_tally_relations(PG_FUNCTION_ARGS);
 
 #define ROUNDS 20					/* of reading what did not come to rest */
-#define PLACE_TRIES 1000			/* copies of one place */
 #define COLUMNS 26
 
 typedef struct relation_sums
@@ -37,9 +37,9 @@ typedef struct relation_sums
 typedef struct reading
 {
 	bool		wanted;				/* and not read yet */
-	bool		leaving;			/* a place of it is being laid down */
+	bool		flushing;			/* a local entry of it is being flushed */
 	uint64		flushes;
-	relation_sums cached;
+	relation_sums local;			/* of the local entries */
 } reading;
 
 typedef struct relation_row
@@ -47,20 +47,6 @@ typedef struct relation_row
 	tally_relation_key key;			/* first: the hash table's key */
 	relation_sums sums;
 } relation_row;
-
-static tally_relation *
-relation_at(tally_segment *segment, uint32 number)
-{
-	return (tally_relation *) ((char *) segment->header + segment->cold.relations.offset) + number;
-}
-
-static tally_local_relation *
-places_of(tally_segment *segment, uint32 slot)
-{
-	return (tally_local_relation *) ((char *) segment->header +
-									 segment->cold.local_relations.offset +
-									 (uint64) segment->cold.local_relations.stride * slot);
-}
 
 static void
 add_sums(relation_sums *to, uint64 failed, const tally_file_sums *of)
@@ -75,50 +61,26 @@ add_sums(relation_sums *to, uint64 failed, const tally_file_sums *of)
 	}
 }
 
+/* The slots' local entries. */
 static void
-copy_place(const tally_local_relation *place, tally_local_relation *copy)
+read_local(tally_segment *segment, reading *readings)
 {
-	for (int i = 0; i < PLACE_TRIES; i++)
-	{
-		uint64		seq = __atomic_load_n(&place->seq, __ATOMIC_ACQUIRE);
-
-		memcpy(copy, place, sizeof(*copy));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if ((seq & 1) == 0 && __atomic_load_n(&place->seq, __ATOMIC_RELAXED) == seq)
-			return;
-	}
-}
-
-/* What the slots keep for themselves. */
-static void
-read_places(tally_segment *segment, reading *readings)
-{
-	tally_header *header = segment->header;
-	uint32		resets = TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word);
-
 	for (uint32 s = 0; s < segment->cold.slots; s++)
-	{
-		/* before its owner has followed a reset what it holds does not count */
-		if (__atomic_load_n(&pg_tally_entry(segment, s)->local_relations, __ATOMIC_ACQUIRE) == 0 ||
-			*(volatile uint32 *) &pg_tally_book(segment, s)->resets != resets)
-			continue;
-		for (int i = 0; i < TALLY_LOCAL_RELATIONS; i++)
+		for (uint32 i = 0; i < TALLY_LOCAL_RELATIONS; i++)
 		{
-			tally_local_relation place;
+			tally_local_relation local;
 
-			copy_place(&places_of(segment, s)[i], &place);
-			if (place.state == TALLY_LOCAL_FREE || place.entry >= segment->cold.relations.count)
+			if (tally_read_local_relation(segment, s, i, &local) == TALLY_READ_ABSENT)
 				continue;
-			if (place.state == TALLY_LOCAL_FLUSHING)
-				readings[place.entry].leaving = true;
+			if (local.state == TALLY_LOCAL_FLUSHING)
+				readings[local.entry].flushing = true;
 			else
-				add_sums(&readings[place.entry].cached, place.failed, place.of);
+				add_sums(&readings[local.entry].local, local.failed, local.of);
 		}
-	}
 }
 
 static void
-add_row(HTAB *rows, const tally_relation *relation, const relation_sums *cached)
+add_row(HTAB *rows, const tally_relation *relation, const relation_sums *local)
 {
 	bool		found;
 	relation_row *row = hash_search(rows, &relation->key, HASH_ENTER, &found);
@@ -126,7 +88,7 @@ add_row(HTAB *rows, const tally_relation *relation, const relation_sums *cached)
 	if (!found)
 		memset(&row->sums, 0, sizeof(row->sums));
 	add_sums(&row->sums, relation->failed, relation->of);
-	add_sums(&row->sums, cached->failed, cached->of);
+	add_sums(&row->sums, local->failed, local->of);
 }
 
 /* Of the entries that are wanted, read those that are at rest; in the last round, all. */
@@ -138,29 +100,27 @@ read_round(tally_segment *segment, HTAB *rows, reading *readings, bool last)
 
 	for (uint32 i = 0; i < count; i++)
 	{
-		readings[i].flushes = __atomic_load_n(&relation_at(segment, i)->flushes, __ATOMIC_SEQ_CST);
-		readings[i].leaving = false;
-		memset(&readings[i].cached, 0, sizeof(readings[i].cached));
+		readings[i].flushes = tally_read_relation_flushes(segment, i);
+		readings[i].flushing = false;
+		memset(&readings[i].local, 0, sizeof(readings[i].local));
 	}
-	read_places(segment, readings);
+	read_local(segment, readings);
 	for (uint32 i = 0; i < count; i++)
 	{
-		tally_relation *relation = relation_at(segment, i);
 		tally_relation copy;
+		tally_read_result result;
 
 		if (!readings[i].wanted)
 			continue;
-		memcpy(&copy, relation, sizeof(copy));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (!last && (readings[i].leaving ||
-					  __atomic_load_n(&relation->flushes, __ATOMIC_SEQ_CST) != readings[i].flushes))
+		result = tally_read_relation(segment, i, readings[i].flushes, &copy);
+		if (!last && (readings[i].flushing || result == TALLY_READ_TORN))
 		{
 			all = false;
 			continue;
 		}
 		readings[i].wanted = false;
-		if (copy.state == TALLY_RELATION_USED || copy.state == TALLY_RELATION_UNLINKED)
-			add_row(rows, &copy, &readings[i].cached);
+		if (result != TALLY_READ_ABSENT)
+			add_row(rows, &copy, &readings[i].local);
 	}
 	return all;
 }
@@ -254,11 +214,11 @@ relation_status(ReturnSetInfo *rsinfo, tally_segment *segment)
 	uint32		used = 0;
 
 	for (uint32 i = 1; i < segment->cold.relations.count; i++)
-		if (*(volatile uint32 *) &relation_at(segment, i)->state == TALLY_RELATION_USED)
+		if (*(volatile uint32 *) &tally_relation_at(segment, i)->state == TALLY_RELATION_USED)
 			used++;
 	views_status_row(rsinfo, "relations", segment->cold.relations.count == 0 ? "none are kept"
 					 : psprintf("%u of %u", used, segment->cold.relations.count - 1));
-	views_status_row(rsinfo, "relations without room", psprintf(UINT64_FORMAT, header->overflow_relations));
+	views_status_row(rsinfo, "relations overflow", psprintf(UINT64_FORMAT, header->overflow_relations));
 	views_status_row(rsinfo, "relations lost", psprintf(UINT64_FORMAT, header->relations_lost));
 	views_status_row(rsinfo, "unsynced files given up", psprintf(UINT64_FORMAT, header->overflow_files));
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * relations.c
- *	  Counts what is done to the files of each relation, in the places of this process's slot.
+ *	  Counts operations on the files of each relation, in the places of this process's slot.
  *
  * A descriptor knows its relation's entry in the segment's table since it was opened, and in which
- * place the relation lay when it was last used; what it knows may be out of date, so the
+ * local entry the relation was when it was last used; that may be out of date, so the
  * relation's tag decides.
  */
 #include "compat.h"
@@ -45,9 +45,9 @@ relations_of(const char *name, relation_name *relation)
 	relation->tag = relation->entry == 0 ? TALLY_RELATION_OTHERS : tally_relation_hash(&key);
 }
 
-/* A fork is gone with its first file. */
+/* A fork has ended with its first file. */
 void
-relations_gone(const char *name)
+relations_unlinked(const char *name)
 {
 	tally_relation_key key;
 	uint32		part;
@@ -70,16 +70,16 @@ HOT_CODE void
 relations_record(relation_name *relation, tally_relation_operation operation, uint64 ticks,
 				 uint64 bytes, bool failed)
 {
-	tally_local_relation *place;
+	tally_local_relation *local;
 
 	if (unlikely(state != KEPT) && (state == NOT_KEPT || !ask()))
 		return;
-	if (likely(relations.tags[relation->place] == relation->tag))
-		place = &relations.local[relation->place];
+	if (likely(relations.tags[relation->local] == relation->tag))
+		local = &relations.local[relation->local];
 	else
 	{
-		place = tally_local_relation_for(&relations, relation->tag, relation->entry);
-		relation->place = (uint32) (place - relations.local);
+		local = tally_local_relation_for(&relations, relation->tag, relation->entry);
+		relation->local = (uint32) (local - relations.local);
 	}
-	tally_relation_add(place, operation, ticks, bytes, failed);
+	tally_relation_add(local, operation, ticks, bytes, failed);
 }

@@ -15,16 +15,16 @@ typedef struct relation_name
 {
 	uint64		tag;				/* 0: of no relation, or none are kept */
 	uint32		entry;				/* in the segment's table */
-	uint32		place;				/* of this process, in which it may lie */
+	uint32		local;				/* of this process, in which it may lie */
 } relation_name;
 
 /* A new slot: it has no places yet. */
 extern void relations_begin(void);
 /* The relation that the file of that name is a part of. For a claimed slot. */
 extern void relations_of(const char *name, relation_name *relation);
-/* That file is gone. */
-extern void relations_gone(const char *name);
-/* An operation on the relation, which took so many ticks. */
+/* That file was unlinked. */
+extern void relations_unlinked(const char *name);
+/* An operation on the relation, which took that many ticks. */
 extern void relations_record(relation_name *relation, tally_relation_operation operation,
 							 uint64 ticks, uint64 bytes, bool failed);
 

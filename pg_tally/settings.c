@@ -26,7 +26,7 @@
 #include "functions.h"
 #include "pg_tally.h"
 #include "settings.h"
-#include "slow.h"
+#include "slow_waits.h"
 #include "statements.h"
 
 #define LIBRARY "pg_tally"
@@ -65,7 +65,7 @@ static const struct config_enum_entry statements_options[] = {
 };
 
 bool
-settings_leaves_out(const char *probe)
+settings_leave_out(const char *probe)
 {
 	char	   *list;
 	List	   *names;
@@ -115,8 +115,8 @@ settings_apply_functions(const char *list)
 
 	if (segment != NULL)
 		function_list_apply(segment, list,
-							user ? WARNING : pg_tally_speaks() && pg_tally_is_shared() ? LOG : DEBUG1,
-							user || pg_tally_speaks());
+							user ? WARNING : pg_tally_reports() && pg_tally_is_shared() ? LOG : DEBUG1,
+							user || pg_tally_reports());
 }
 
 static void
@@ -153,21 +153,21 @@ static const struct
 	int			least;
 	int			most;
 }			capacities[] = {
-	{"pg_tally.max_slots", "Processes that can be instrumented at a time; 0: all that can run.",
+	{"pg_tally.max_slots", "Maximum number of instrumented processes; 0: all that can run.",
 	&values.slots, 0, 0, 65535},
-	{"pg_tally.max_statistics", "Statistics that one process can touch.",
+	{"pg_tally.max_statistics", "Maximum number of statistics of a process.",
 	&values.statistics, 1024, 16, BOOK_INDEXES},
-	{"pg_tally.max_names", "Different names of statistics.",
+	{"pg_tally.max_names", "Maximum number of names of statistics.",
 	&values.names, 4096, 64, 65536},
-	{"pg_tally.max_groups", "Groups (kind of process, database, role) kept of ended processes.",
+	{"pg_tally.max_groups", "Maximum number of groups (kind of process, database, role) of ended processes.",
 	&values.groups, 64, 1, 4096},
-	{"pg_tally.max_events", "Notable events kept.",
+	{"pg_tally.max_events", "Maximum number of events kept.",
 	&values.events, 1024, 16, 65536},
-	{"pg_tally.max_statements", "Different statements kept; 0: none, else at least 100.",
+	{"pg_tally.max_statements", "Maximum number of statements tracked; 0: none, else at least 100.",
 	&values.statements, 5000, 0, 1000000},
-	{"pg_tally.max_files", "Files with writes not synced yet, of which these are counted; 0: none.",
+	{"pg_tally.max_files", "Maximum number of files whose unsynced writes are counted; 0: none.",
 	&values.files, 4096, 0, 1000000},
-	{"pg_tally.max_relations", "Relations of which the operations on their files are kept apart; 0: none.",
+	{"pg_tally.max_relations", "Maximum number of relations with statistics of their files; 0: none.",
 	&values.relations, 1000, 0, 1000000},
 };
 
@@ -183,23 +183,23 @@ static void
 define_statement_settings(void)
 {
 	DefineCustomEnumVariable("pg_tally.statements",
-							 "Which statements are noted: none, those that clients ask for (top), or all.",
+							 "Which statements are tracked: none, those issued by clients (top), or all.",
 							 NULL, &statements_settings_now.track, STATEMENTS_TOP, statements_options,
 							 PGC_SUSET, 0, NULL, assign_statements, NULL);
 	DefineCustomBoolVariable("pg_tally.statements_utility",
-							 "Utility statements are noted too.",
+							 "Tracks utility statements.",
 							 NULL, &statements_settings_now.utility, true,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_tally.statements_planning",
-							 "The planning of statements is timed too.",
+							 "Times the planning of statements.",
 							 NULL, &statements_settings_now.planning, true,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_tally.max_statement_text",
-							"Longer texts of statements are cut.",
+							"Statement texts longer than this are truncated.",
 							NULL, &statements_settings_now.text_limit, 8192, 64, 1024 * 1024,
 							PGC_SIGHUP, GUC_UNIT_BYTE, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_tally.statements_save",
-							 "Statements are kept over a restart of the server.",
+							 "Saves statements across server restarts.",
 							 NULL, &values.statements_save, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 }
@@ -250,7 +250,7 @@ remember_refused_level(const char *asked)
 			return;
 	if (asked != NULL)
 		snprintf(level_refused, sizeof(level_refused),
-				 "pg_tally.level \"%.60s\" is no level (off, waits, locks); waits is in force", asked);
+				 "pg_tally.level \"%.60s\" is not a level (off, waits, locks); using waits", asked);
 }
 
 /* What can be changed in running sessions, however the library was loaded. */
@@ -258,7 +258,7 @@ static void
 define_everywhere(void)
 {
 	DefineCustomEnumVariable("pg_tally.level",
-							 "How much is looked at, in all instrumented processes.",
+							 "What is measured, in all instrumented processes: off, waits or locks.",
 							 NULL, &values.level, TALLY_LEVEL_WAITS, level_options,
 							 PGC_SIGHUP, 0, NULL, assign_level, NULL);
 	DefineCustomStringVariable("pg_tally.functions",
@@ -273,27 +273,27 @@ settings_define_shared(void)
 	remember_refused_level(GetConfigOption("pg_tally.level", true, false));
 	define_everywhere();
 	DefineCustomBoolVariable("pg_tally.function_edges",
-							 "Keep the calls from one probed function to another apart.",
+							 "Collects calls from one probed function to another.",
 							 NULL, &values.function_edges, false,
 							 PGC_SUSET, 0, NULL, assign_function_edges, NULL);
 	DefineCustomIntVariable("pg_tally.block_threshold",
-							"At level locks, waits for a lock that last this long are told with who held it; -1: none.",
+							"At level locks, waits for a lock that last this long become events with the lock's holders; -1: none.",
 							NULL, &values.block_threshold, 100, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_tally.slow_threshold",
-							"Waits that last this long are told as events; -1: none.",
+							"Waits that last this long become events; -1: none.",
 							NULL, &values.slow_threshold, 1000, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, assign_slow_threshold, NULL);
 	DefineCustomStringVariable("pg_tally.directory",
-							   "Folder of the segment; should be on tmpfs.",
+							   "Directory of the segment; should be on tmpfs.",
 							   NULL, &values.directory, DEFAULT_DIRECTORY,
 							   PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_tally.directory_on_disk",
-							 "The segment's folder need not be on tmpfs.",
+							 "Allows a segment directory that is not on tmpfs.",
 							 NULL, &values.directory_on_disk, false,
 							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_tally.leave_out",
-							   "Probes not to install, by the names of calls and functions.",
+							   "Names of calls and functions whose probes are not installed.",
 							   NULL, &values.leave_out, "",
 							   PGC_POSTMASTER, GUC_LIST_INPUT, NULL, NULL, NULL);
 	for (int i = 0; i < lengthof(capacities); i++)

@@ -53,7 +53,7 @@ extern bool settings_is_library(const char *file);
 /* Slots of a segment: as set, or every process that can run. */
 extern uint32 settings_slots(void);
 /* Is that probe named in pg_tally.leave_out? */
-extern bool settings_leaves_out(const char *probe);
+extern bool settings_leave_out(const char *probe);
 /* Probe the functions of this list in this process. */
 extern void settings_apply_functions(const char *list);
 /* Which statements are noted: "none", "top" or "all". */

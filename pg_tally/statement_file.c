@@ -26,6 +26,7 @@
 #include "account_class.h"
 #include "pg_tally.h"
 #include "statement_file.h"
+#include "tally_read.h"
 
 #define FILE_NAME "pg_stat/pg_tally.statements"
 #define FILE_NEW FILE_NAME ".new"
@@ -60,27 +61,6 @@ typedef struct saved_statement
 	tally_counts counts;
 } saved_statement;
 
-static inline tally_statement *
-statement_at(tally_segment *segment, uint32 number)
-{
-	return (tally_statement *) ((char *) segment->header + segment->cold.statements.offset +
-								(uint64) segment->cold.statements.stride * number);
-}
-
-/* The statement of an entry, or NULL if it is free, or was left half changed. */
-static const tally_statement *
-used_statement(tally_segment *segment, uint32 number)
-{
-	const tally_set *set = (tally_set *) ((char *) segment->header + segment->cold.sets.offset) +
-		number / TALLY_WAYS;
-	const tally_statement *statement = statement_at(segment, number);
-
-	if (set->reserved == 0 || set->tags[number % TALLY_WAYS] == 0 || statement->state != 1 ||
-		(statement->seq & 1) != 0)
-		return NULL;
-	return statement;
-}
-
 /* ---------------------------------------------------------------- writing */
 
 typedef struct writer
@@ -90,8 +70,8 @@ typedef struct writer
 	bool		failed;				/* errno says why */
 	uint32		names;
 	uint32	   *name_of;			/* of each entry of the directory: 1 + number of its name, 0 none */
-	char	   *text;				/* room for the longest text */
-	tally_figures figures;			/* of the statement being looked at */
+	char	   *text;				/* space for the longest text */
+	tally_statement_copy statement; /* being saved */
 } writer;
 
 static void
@@ -102,15 +82,16 @@ put(writer *w, const void *data, size_t size)
 		w->failed = true;
 }
 
-static uint32
-text_length(tally_segment *segment, const tally_statement *statement)
+/* Copy the statement of an entry; false: it is free, or was left half changed. */
+static bool
+read_statement(tally_segment *segment, writer *w, uint32 number)
 {
-	uint64		most = (uint64) segment->cold.texts.count * TALLY_TEXT_BLOCK;
-
-	return (uint32) Min(statement->text_bytes, most);
+	return number / TALLY_WAYS < segment->cold.sets.count &&
+		tally_read_statement(segment, number, &w->statement) == TALLY_READ_CONSISTENT &&
+		tally_set_at(segment, number / TALLY_WAYS)->tags[number % TALLY_WAYS] != 0;
 }
 
-/* What is to be known before the first byte is written. */
+/* Count names and statements, before the first byte is written. */
 static bool
 survey(tally_segment *segment, writer *w, saved_header *header)
 {
@@ -121,16 +102,13 @@ survey(tally_segment *segment, writer *w, saved_header *header)
 		return false;
 	for (uint32 n = 0; n < segment->cold.statements.count; n++)
 	{
-		const tally_statement *statement = used_statement(segment, n);
-
-		if (statement == NULL)
+		if (!read_statement(segment, w, n))
 			continue;
 		header->statements++;
-		longest = Max(longest, text_length(segment, statement));
-		tally_statement_figures(segment, n, &w->figures);
+		longest = Max(longest, tally_read_text_size(segment, &w->statement));
 		for (int i = 0; i < TALLY_PARTS; i++)
 		{
-			uint32		stat = w->figures.parts[i].stat;
+			uint32		stat = w->statement.figures.parts[i].stat;
 
 			if (stat != 0 && stat <= segment->cold.directory.count && w->name_of[stat - 1] == 0)
 				w->name_of[stat - 1] = ++header->names;
@@ -157,22 +135,22 @@ put_names(tally_segment *segment, writer *w, uint32 count)
 }
 
 static void
-put_statement(tally_segment *segment, writer *w, const tally_statement *statement, uint32 number)
+put_statement(tally_segment *segment, writer *w)
 {
+	const tally_statement *statement = &w->statement.entry;
 	const tally_moments *exec = &statement->exec;
 	saved_statement saved = {.key = statement->key};
 	tally_part	parts[TALLY_PARTS];
 
-	tally_statement_figures(segment, number, &w->figures);
-	saved.counts = w->figures.counts;
+	saved.counts = w->statement.figures.counts;
 
 	for (int i = 0; i < TALLY_PARTS; i++)
 	{
-		uint32		stat = w->figures.parts[i].stat;
+		uint32		stat = w->statement.figures.parts[i].stat;
 
 		if (stat == 0 || stat > segment->cold.directory.count)
 			continue;
-		parts[saved.parts] = w->figures.parts[i];
+		parts[saved.parts] = w->statement.figures.parts[i];
 		parts[saved.parts++].stat = w->name_of[stat - 1];
 	}
 	if (exec->count > 0)
@@ -184,11 +162,11 @@ put_statement(tally_segment *segment, writer *w, const tally_statement *statemen
 	saved.text_whole = statement->text_whole;
 	saved.encoding = statement->encoding;
 	if (saved.has_text)
-		saved.text_bytes = tally_statement_text_copy(segment, statement, w->text,
-													 text_length(segment, statement));
+		(void) tally_read_text(segment, &w->statement, w->text,
+							   tally_read_text_size(segment, &w->statement), &saved.text_bytes);
 	put(w, &saved, sizeof(saved));
 	put(w, parts, saved.parts * sizeof(tally_part));
-	put(w, &w->figures.hist[saved.hist_low], saved.hist_count * sizeof(uint64));
+	put(w, &w->statement.figures.hist[saved.hist_low], saved.hist_count * sizeof(uint64));
 	put(w, w->text, saved.text_bytes);
 }
 
@@ -208,12 +186,8 @@ write_all(tally_segment *segment, writer *w)
 	if (!put_names(segment, w, header.names))
 		return false;
 	for (uint32 n = 0; n < segment->cold.statements.count; n++)
-	{
-		const tally_statement *statement = used_statement(segment, n);
-
-		if (statement != NULL)
-			put_statement(segment, w, statement, n);
-	}
+		if (read_statement(segment, w, n))
+			put_statement(segment, w);
 	crc = w->crc;
 	FIN_CRC32C(crc);
 	put(w, &crc, sizeof(crc));
@@ -238,7 +212,7 @@ statement_file_save(tally_segment *segment)
 	if (w.file == NULL)
 	{
 		ereport(LOG, (errcode_for_file_access(),
-					  errmsg("could not keep the statements: cannot create file \"%s\": %m",
+					  errmsg("could not save statements: could not create file \"%s\": %m",
 							 FILE_NEW)));
 		return;
 	}
@@ -247,7 +221,7 @@ statement_file_save(tally_segment *segment)
 	if (!written)
 	{
 		ereport(LOG, (errcode_for_file_access(),
-					  errmsg("could not keep the statements: cannot write file \"%s\": %m",
+					  errmsg("could not save statements: could not write file \"%s\": %m",
 							 FILE_NEW)));
 		unlink(FILE_NEW);
 	}
@@ -259,11 +233,11 @@ statement_file_save(tally_segment *segment)
 
 /* ---------------------------------------------------------------- reading */
 
-typedef struct place
+typedef struct position
 {
 	size_t		offset;				/* of the statement in the file */
 	uint64		calls;
-} place;
+} position;
 
 typedef struct reader
 {
@@ -272,11 +246,11 @@ typedef struct reader
 	size_t		at;
 	saved_header header;
 	uint32	   *stats;				/* of each name: 1 + directory index */
-	place	   *places;
+	position   *positions;
 	double		ratio;				/* ticks of now to a tick of the file */
 } reader;
 
-/* The next so many bytes, or NULL. */
+/* The next `size` bytes, or NULL. */
 static const char *
 take(reader *r, size_t size)
 {
@@ -288,7 +262,7 @@ take(reader *r, size_t size)
 	return at;
 }
 
-/* A statement at the reader's place; the text's bytes stay the reader's. */
+/* The statement at the reader's position; the text's bytes stay the reader's. */
 static bool
 take_statement(reader *r, saved_statement *saved, tally_figures *figures,
 			   tally_statement_text *text)
@@ -340,14 +314,14 @@ read_bytes(reader *r)
 	}
 	if (!good)
 		ereport(LOG, (errcode_for_file_access(),
-					  errmsg("could not bring back the statements: cannot read file \"%s\": %m",
+					  errmsg("could not restore statements: could not read file \"%s\": %m",
 							 FILE_NAME)));
 	if (file != NULL)
 		FreeFile(file);
 	return good;
 }
 
-/* Is it whole? Finds the statements. NULL, or what is wrong. */
+/* Check magic, version and checksum. NULL, or what is wrong. */
 static const char *
 check(reader *r)
 {
@@ -355,19 +329,19 @@ check(reader *r)
 				stored;
 
 	if (r->size < sizeof(saved_header) + sizeof(crc))
-		return "it is too short";
+		return "file is too short";
 	r->size -= sizeof(crc);
 	memcpy(&r->header, take(r, sizeof(r->header)), sizeof(r->header));
 	if (memcmp(r->header.magic, FILE_MAGIC, sizeof(r->header.magic)) != 0)
-		return "it is no file of statements";
+		return "not a file of statements";
 	if (r->header.version != FILE_VERSION)
-		return "it is of another version";
+		return "unsupported version";
 	INIT_CRC32C(crc);
 	COMP_CRC32C(crc, r->bytes, r->size);
 	FIN_CRC32C(crc);
 	memcpy(&stored, r->bytes + r->size, sizeof(stored));
 	if (!EQ_CRC32C(crc, stored))
-		return "its checksum is wrong";
+		return "wrong checksum";
 	return NULL;
 }
 
@@ -394,22 +368,22 @@ find_statements(reader *r)
 	tally_figures figures;
 	tally_statement_text text;
 
-	r->places = calloc((size_t) r->header.statements + 1, sizeof(place));
-	for (uint32 i = 0; r->places != NULL && i < r->header.statements; i++)
+	r->positions = calloc((size_t) r->header.statements + 1, sizeof(position));
+	for (uint32 i = 0; r->positions != NULL && i < r->header.statements; i++)
 	{
-		r->places[i].offset = r->at;
+		r->positions[i].offset = r->at;
 		if (!take_statement(r, &saved, &figures, &text))
 			return false;
-		r->places[i].calls = saved.counts.exec.count;
+		r->positions[i].calls = saved.counts.exec.count;
 	}
-	return r->places != NULL && r->at == r->size;
+	return r->positions != NULL && r->at == r->size;
 }
 
 static int
 by_calls(const void *a, const void *b)
 {
-	uint64		x = ((const place *) a)->calls;
-	uint64		y = ((const place *) b)->calls;
+	uint64		x = ((const position *) a)->calls;
+	uint64		y = ((const position *) b)->calls;
 
 	return x < y ? -1 : x > y;
 }
@@ -453,7 +427,7 @@ scale_moments(tally_moments *moments, double ratio)
 	moments->squares *= ratio * ratio;
 }
 
-/* Each bucket goes where its middle goes. */
+/* Each bucket moves to where its middle is scaled to. */
 static void
 scale_hist(uint64 *hist, const tally_moments *exec, double ratio)
 {
@@ -491,23 +465,23 @@ scale_figures(tally_figures *figures, double ratio)
 
 /*
  * No more than the table can hold, those used most; they come last, so that where a set is full
- * they take the place of those used less.
+ * they replace those used less.
  */
 static void
 load_statements(tally_segment *segment, reader *r)
 {
 	uint32		count = r->header.statements;
-	uint32		room = segment->cold.statements.count;
-	uint32		first = count > room ? count - room : 0;
+	uint32		capacity = segment->cold.statements.count;
+	uint32		first = count > capacity ? count - capacity : 0;
 
-	qsort(r->places, count, sizeof(place), by_calls);
+	qsort(r->positions, count, sizeof(position), by_calls);
 	for (uint32 i = first; i < count; i++)
 	{
 		saved_statement saved;
 		tally_figures figures;
 		tally_statement_text text;
 
-		r->at = r->places[i].offset;
+		r->at = r->positions[i].offset;
 		if (!take_statement(r, &saved, &figures, &text))
 			return;					/* find_statements took it */
 		for (uint32 p = 0; p < saved.parts; p++)
@@ -522,9 +496,9 @@ static void
 set_aside(const char *why)
 {
 	ereport(LOG,
-			(errmsg("the statements of the last run are lost: file \"%s\" is damaged: %s",
+			(errmsg("could not restore statements: file \"%s\" is damaged: %s",
 					FILE_NAME, why),
-			 errhint("It is kept as \"%s\"; remove it when you have no more use for it.",
+			 errhint("It was renamed to \"%s\"; remove it when you no longer need it.",
 					 FILE_DAMAGED)));
 	(void) durable_rename(FILE_NAME, FILE_DAMAGED, LOG);
 }
@@ -541,7 +515,7 @@ statement_file_load(tally_segment *segment)
 	{
 		why = check(&r);
 		if (why == NULL && (!take_names(segment, &r) || !find_statements(&r)))
-			why = "its parts do not fit together";
+			why = "inconsistent contents";
 		if (why != NULL)
 			set_aside(why);
 		else
@@ -558,5 +532,5 @@ statement_file_load(tally_segment *segment)
 	}
 	free(r.bytes);
 	free(r.stats);
-	free(r.places);
+	free(r.positions);
 }

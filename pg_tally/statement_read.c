@@ -3,11 +3,11 @@
  * statement_read.c
  *	  A reading of all statements, by the protocol of format/FORMAT.md.
  *
- * What a slot has cached comes first, the table after it: a place that is laid down meanwhile
- * stands in the log of its set, and its copy is dropped. A set's log remembers so many
- * layings-down; were there more of them since the reading began, it is made anew.
+ * The local entries are read first, the table after them: a local entry that is flushed meanwhile
+ * stands in the log of its set, and its copy is dropped. A set's log remembers TALLY_SET_LOG
+ * flushes; were there more of them since the reading began, it is made anew.
  *
- * Only pages that have memory are touched: sets with `reserved`, places below `cached`.
+ * Only pages that have memory are touched: sets with `reserved`, local entries below the limit.
  */
 #include "compat.h"
 
@@ -21,17 +21,17 @@
 
 #define READ_TRIES 20				/* readings of everything */
 #define SET_TRIES 200				/* of one set */
-#define COPY_TRIES 1000				/* of one entry, place or book ... */
-#define COPY_SPINS 100				/* ... of which so many without a pause between them */
+#define COPY_TRIES 1000				/* of one entry or book ... */
+#define COPY_SPINS 100				/* ... of which that many without a pause between them */
 #define COPY_PAUSE_US 50
 #define SLOT_TRIES 5				/* of a cache, while its statements end */
 #define TEXT_MOST (64 * 1024 * 1024)	/* bytes of a text, whatever the entry says */
 
-/* A copy of a place of a cache. */
+/* A copy of a local entry. */
 typedef struct cached_copy
 {
 	uint64		item;				/* as a set's log would name it; first: the hash table's key */
-	bool		laid_down;			/* in the table by now */
+	bool		flushed;			/* in the table by now */
 	tally_statement_key key;
 	statement_figures figures;
 } cached_copy;
@@ -41,7 +41,7 @@ typedef struct flight_copy
 {
 	uint32		slot;
 	uint64		seq;				/* of the slot's tally_current */
-	bool		laid_down;			/* its process has died since, and it is in the table */
+	bool		flushed;			/* its process has died since, and it is in the table */
 	statement_flight flight;
 } flight_copy;
 
@@ -114,7 +114,7 @@ copy_end(const uint64 *seq, uint64 begun)
 
 /* ---------------------------------------------------------------- figures */
 
-/* Room for the buckets from low to before end. */
+/* Memory for the buckets from low to before end. */
 static void
 widen(MemoryContext context, statement_figures *figures, uint32 low, uint32 end)
 {
@@ -151,7 +151,7 @@ add_figures(MemoryContext context, statement_figures *to, const statement_figure
 		to->hist[b - to->hist_low] += from->hist[b - from->hist_low];
 }
 
-/* The buckets that have updates: those from the least time's to the greatest's. */
+/* The buckets that have updates: those from the min to the max. */
 static void
 hist_range(const tally_moments *exec, uint32 *low, uint32 *end)
 {
@@ -305,20 +305,20 @@ statement_in_flight(tally_segment *segment, uint32 slot, statement_flight *fligh
 
 /* ---------------------------------------------------------------- caches */
 
-/* A writer that died in the middle of a change leaves the place so: it is taken as it is. */
+/* A writer that died in the middle of a change leaves the entry so: it is used as it is. */
 static bool
-copy_place(const tally_local_statement *place, tally_local_statement *copy)
+copy_local(const tally_local_statement *local, tally_local_statement *copy)
 {
 	for (int i = 0; i < COPY_TRIES; i++)
 	{
-		uint64		seq = copy_begin(&place->seq);
+		uint64		seq = copy_begin(&local->seq);
 		uint32		low,
 					end;
 
-		memcpy(copy, place, offsetof(tally_local_statement, hist));
+		memcpy(copy, local, offsetof(tally_local_statement, hist));
 		hist_range(&copy->counts.exec, &low, &end);
-		memcpy(&copy->hist[low], &place->hist[low], (end - low) * sizeof(uint32));
-		if (copy_end(&place->seq, seq))
+		memcpy(&copy->hist[low], &local->hist[low], (end - low) * sizeof(uint32));
+		if (copy_end(&local->seq, seq))
 			break;
 		copy_pause(i);
 	}
@@ -326,9 +326,9 @@ copy_place(const tally_local_statement *place, tally_local_statement *copy)
 }
 
 static void
-keep_place(reading *r, uint32 slot, uint32 index, const tally_local_statement *place)
+keep_local(reading *r, uint32 slot, uint32 index, const tally_local_statement *local)
 {
-	uint64		item = place->generation << 24 | (uint64) index << 16 | slot;
+	uint64		item = local->generation << 24 | (uint64) index << 16 | slot;
 	cached_copy *copy;
 	bool		found;
 	uint32		low,
@@ -337,21 +337,21 @@ keep_place(reading *r, uint32 slot, uint32 index, const tally_local_statement *p
 	copy = hash_search(r->cached, &item, HASH_ENTER, &found);
 	if (found && copy->figures.hist != NULL)
 		pfree(copy->figures.hist);
-	copy->laid_down = false;
-	copy->key = place->key;
+	copy->flushed = false;
+	copy->key = local->key;
 	copy->key.pad = 0;
-	copy->figures.counts = place->counts;
-	memcpy(copy->figures.parts, place->parts, sizeof(place->parts));
+	copy->figures.counts = local->counts;
+	memcpy(copy->figures.parts, local->parts, sizeof(local->parts));
 	copy->figures.hist = NULL;
-	hist_range(&place->counts.exec, &low, &end);
+	hist_range(&local->counts.exec, &low, &end);
 	if (low == end)
 		return;
 	widen(r->context, &copy->figures, low, end);
-	if (place->counts.exec.count == 1)
+	if (local->counts.exec.count == 1)
 		copy->figures.hist[end - 1 - low] = 1;
 	else
 		for (uint32 b = low; b < end; b++)
-			copy->figures.hist[b - low] = place->hist[b];
+			copy->figures.hist[b - low] = local->hist[b];
 }
 
 /*
@@ -362,7 +362,7 @@ static void
 read_slot(reading *r, uint32 slot)
 {
 	uint32		limit = cached_limit(r->segment, slot);
-	const tally_local_statement *places = (const tally_local_statement *) (current_at(r->segment, slot) + 1);
+	const tally_local_statement *local = (const tally_local_statement *) (current_at(r->segment, slot) + 1);
 	flight_copy *flown = &r->flights[r->flight_count];
 	tally_local_statement copy;
 
@@ -373,16 +373,16 @@ read_slot(reading *r, uint32 slot)
 		bool		flew = copy_flight(r->segment, slot, &before, &flown->flight);
 
 		for (uint32 p = 0; p < limit; p++)
-			if (__atomic_load_n(&places[p].state, __ATOMIC_ACQUIRE) == 1 &&
-				copy_place(&places[p], &copy))
-				keep_place(r, slot, p, &copy);
+			if (__atomic_load_n(&local[p].state, __ATOMIC_ACQUIRE) == 1 &&
+				copy_local(&local[p], &copy))
+				keep_local(r, slot, p, &copy);
 		if (copy_flight(r->segment, slot, &after, &flown->flight) == flew &&
 			(!flew || (after.begun == before.begun && after.since == before.since &&
 					   after.used >= before.used)))
 		{
 			flown->slot = slot;
 			flown->seq = after.seq;
-			flown->laid_down = false;
+			flown->flushed = false;
 			r->flight_count += flew;
 			return;
 		}
@@ -507,7 +507,7 @@ add_statement(reading *r, const statement_copy *copy, const statement_text *text
 
 /* What a set's log names is in the table already. */
 static void
-drop_laid_down(reading *r, uint64 item)
+drop_flushed(reading *r, uint64 item)
 {
 	uint32		slot = (uint32) item & 0xFFFF;
 	uint32		index = (uint32) (item >> 16) & 0xFF;
@@ -517,13 +517,13 @@ drop_laid_down(reading *r, uint64 item)
 		cached_copy *copy = hash_search(r->cached, &item, HASH_FIND, NULL);
 
 		if (copy != NULL)
-			copy->laid_down = true;
+			copy->flushed = true;
 		return;
 	}
 	/* of a process that died; it may have gone on between the copy and its death */
 	for (uint32 i = 0; i < r->flight_count; i++)
 		if (r->flights[i].slot == slot && item >> 24 >= (r->flights[i].seq << 24) >> 24)
-			r->flights[i].laid_down = true;
+			r->flights[i].flushed = true;
 }
 
 /* False: a set was changed more often than its log remembers. */
@@ -544,7 +544,7 @@ read_sets(reading *r)
 		whole = whole && set.flushes - r->flushes[s] <= TALLY_SET_LOG;
 		for (uint32 i = 0; i < TALLY_SET_LOG; i++)
 			if (set.log[i] != 0)
-				drop_laid_down(r, set.log[i]);
+				drop_flushed(r, set.log[i]);
 		for (uint32 i = 0; i < count; i++)
 			add_statement(r, &copies[i], &texts[i]);
 	}
@@ -583,10 +583,10 @@ add_cached(reading *r)
 
 	hash_seq_init(&scan, r->cached);
 	while ((copy = hash_seq_search(&scan)) != NULL)
-		if (!copy->laid_down)
+		if (!copy->flushed)
 			add_figures(r->context, &row_of(r, &copy->key)->figures, &copy->figures);
 	for (uint32 i = 0; i < r->flight_count; i++)
-		if (!r->flights[i].laid_down)
+		if (!r->flights[i].flushed)
 			tally_parts_add_all(row_of(r, &r->flights[i].flight.key)->figures.parts,
 					  r->flights[i].flight.parts);
 }

@@ -3,7 +3,7 @@
  * statement_text.c
  *	  Texts of statements, normalised.
  *
- * The server tells where the constants of a statement begin, not where they end: the parser's
+ * The server knows where the constants of a statement begin, not where they end: the parser's
  * own scanner finds that. A constant is one token, or a minus sign and one token. The numbers of
  * the replacements go on after the highest parameter that the statement itself has.
  */

@@ -95,15 +95,15 @@ append_checked(StringInfo to, const char *bytes, int length, int encoding)
 static void
 append_converted(StringInfo to, const char *bytes, int length, int encoding, Oid conversion)
 {
-	int			room = length * MAX_CONVERSION_GROWTH + 1;
-	unsigned char *converted = palloc(room);
+	int			size = length * MAX_CONVERSION_GROWTH + 1;
+	unsigned char *converted = palloc(size);
 
 	while (length > 0)
 	{
 		int			good = pg_do_encoding_conversion_buf(conversion, encoding,
 														 GetDatabaseEncoding(),
 														 (unsigned char *) bytes, length,
-														 converted, room, true);
+														 converted, size, true);
 
 		appendStringInfoString(to, (char *) converted);
 		if (good < length)

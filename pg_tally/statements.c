@@ -7,7 +7,7 @@
  * (so one that fails is none, and a cursor is one however often it is fetched from), the time
  * and the blocks within ExecutorRun and ExecutorFinish; a utility statement when it is done.
  *
- * All of this runs at every statement, each time after other code has taken its place in the
+ * All of this runs at every statement, each time after other code has evicted it from the
  * caches: what is common is short and straight, and what is not stands apart.
  */
 #include "compat.h"
@@ -28,14 +28,14 @@
 #include "utils/queryjumble.h"
 
 #include "commits.h"
-#include "entry.h"
-#include "nesting.h"
+#include "detour.h"
+#include "statement_nesting.h"
 #include "pg_tally.h"
-#include "split.h"
+#include "statement_time.h"
 #include "statement_text.h"
 #include "statements.h"
 #include "temp_files.h"
-#include "usage.h"
+#include "statement_usage.h"
 
 statements_settings statements_settings_now HOT_DATA = {
 	.track = STATEMENTS_TOP,
@@ -52,7 +52,7 @@ static ExecutorFinish_hook_type previous_finish HOT_DATA = NULL;
 static ExecutorEnd_hook_type previous_end HOT_DATA = NULL;
 static ProcessUtility_hook_type previous_utility HOT_DATA = NULL;
 
-/* Workers of a parallel query count for their leader (split.h), not by themselves. */
+/* Workers of a parallel query count for their leader (statement_time.h), not by themselves. */
 static pg_attribute_always_inline bool
 enabled(int depth)
 {
@@ -78,11 +78,11 @@ key_of(uint64 id)
  * would raise another, so a jump within a jump does not ask.
  */
 void
-statements_jump(sigjmp_buf target)
+statements_jump(sigjmp_buf target, uint64 now)
 {
 	uintptr_t	stack = 0;
-	bool		top = (void *) target == split.top;
-	bool		known = entry_jump_target(target, &stack);
+	bool		top = (void *) target == statement_time.top;
+	bool		known = detour_jump_target(target, &stack);
 	bool		cancelled;
 
 	if (nesting.jumping || (nesting.depth == 0 && !top))
@@ -93,7 +93,7 @@ statements_jump(sigjmp_buf target)
 	if (top || known)
 		nesting_leave(top, stack, cancelled);
 	if (top)
-		split_error(cancelled);
+		statement_time_error(cancelled);
 }
 
 void
@@ -110,7 +110,7 @@ statements_begin(void)
 {
 	statements_message();
 	nesting.open = 0;
-	split_begin_process();
+	statement_time_begin_process();
 }
 
 void
@@ -120,16 +120,16 @@ statements_follow(uint32 before, uint32 word, uint64 now)
 	{
 		if (TALLY_RESETS_OF(before) != TALLY_RESETS_OF(word))
 		{
-			split_reset(now);
+			statement_time_reset(now);
 			nesting_reset();
 		}
 		return;
 	}
 	nesting.open = 0;
-	split_drop();
+	statement_time_drop();
 }
 
-/* At its end no executor of a transaction is left; those that an error took told nobody. */
+/* At its end no executor of a transaction is left; those that an error took are not reported. */
 static void
 transaction_ends(XactEvent event, void *arg)
 {
@@ -139,37 +139,37 @@ transaction_ends(XactEvent event, void *arg)
 
 /* ---------------------------------------------------------------- names */
 
-/* A statement that is not cached: its place, and its text where the table does not have it. */
+/* A statement without a local entry: create one, and its text where the table does not have it. */
 static pg_noinline tally_local_statement *
 meet(const tally_statement_key *key, const char *source, int location, int length,
 	 const JumbleState *jumble)
 {
 	uint32		known = tally_statement_known(tally.slot.segment, key);
 	tally_statement_text text;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	MemoryContext mine;
 	MemoryContext theirs;
 
 	if (likely(source == NULL || known != TALLY_NONE))
-		return split_enter(key, NULL, known);
+		return statement_time_enter(key, NULL, known);
 	mine = AllocSetContextCreate(CurrentMemoryContext, "pg_tally statement text",
 								 ALLOCSET_START_SMALL_SIZES);
 	theirs = MemoryContextSwitchTo(mine);
 	statement_text_make(source, location, length, jumble,
 						(uint32) statements_settings_now.text_limit, &text);
-	place = split_enter(key, &text, TALLY_NONE);
+	local = statement_time_enter(key, &text, TALLY_NONE);
 	MemoryContextSwitchTo(theirs);
 	MemoryContextDelete(mine);
-	return place;
+	return local;
 }
 
 static pg_attribute_always_inline tally_local_statement *
-place_of(const tally_statement_key *key, const char *source, int location, int length,
+local_entry(const tally_statement_key *key, const char *source, int location, int length,
 		 const JumbleState *jumble)
 {
-	tally_local_statement *place = split_find(key);
+	tally_local_statement *local = statement_time_find(key);
 
-	return likely(place != NULL) ? place : meet(key, source, location, length, jumble);
+	return likely(local != NULL) ? local : meet(key, source, location, length, jumble);
 }
 
 /* The client asked for this one: the message's time is its. */
@@ -177,10 +177,10 @@ static pg_attribute_always_inline void
 name_message(const tally_statement_key *key)
 {
 	if (nesting.executors == 0 && nesting.planners == 0)
-		split_name(key);
+		statement_time_name(key);
 }
 
-/* ---------------------------------------------------------------- laying down in the cache */
+/* ---------------------------------------------------------------- adding to local entries */
 
 static pg_attribute_always_inline int64
 now_us(void)
@@ -190,41 +190,41 @@ now_us(void)
 }
 
 static pg_attribute_always_inline void
-add_execution(tally_local_statement *place, const used *from, uint64 rows)
+add_execution(tally_local_statement *local, const used *from, uint64 rows)
 {
-	tally_local_statement_count(place, from->ticks, now_us());
-	place->counts.rows += rows;
-	usage_add(place, from);
+	tally_local_statement_count(local, from->ticks, now_us());
+	local->counts.rows += rows;
+	usage_add(local, from);
 }
 
 void
 statements_count_error(const tally_statement_key *key, bool cancelled)
 {
-	tally_local_statement *place = split_place(key);
+	tally_local_statement *local = statement_time_local(key);
 
-	if (place == NULL)
+	if (local == NULL)
 		return;
-	tally_local_statement_begin(place);
-	place->more = 1;
+	tally_local_statement_begin(local);
+	local->more = 1;
 	if (cancelled)
-		place->counts.cancels++;
+		local->counts.cancels++;
 	else
-		place->counts.errors++;
-	tally_local_statement_end(place);
+		local->counts.errors++;
+	tally_local_statement_end(local);
 }
 
 void
 statements_count_worker(const tally_statement_key *key, uint64 ticks)
 {
-	tally_local_statement *place = split_place(key);
+	tally_local_statement *local = statement_time_local(key);
 
-	if (place == NULL)
+	if (local == NULL)
 		return;
-	tally_local_statement_begin(place);
-	place->more = 1;
-	place->counts.workers++;
-	place->counts.worker_ticks += ticks;
-	tally_local_statement_end(place);
+	tally_local_statement_begin(local);
+	local->more = 1;
+	local->counts.workers++;
+	local->counts.worker_ticks += ticks;
+	tally_local_statement_end(local);
 }
 
 /* ---------------------------------------------------------------- hooks */
@@ -254,7 +254,7 @@ analyze(ParseState *pstate, Query *query, JumbleState *jumble)
 	}
 	/* its text must be there before its time is, or it would stay without */
 	key = key_of(id);
-	(void) place_of(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
+	(void) local_entry(&key, pstate->p_sourcetext, query->stmt_location, query->stmt_len, jumble);
 	name_message(&key);
 }
 
@@ -272,7 +272,7 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	int			length = parse->stmt_len;
 	PlannedStmt *result;
 	tally_statement_key key;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	used		taken;
 	usage		before;
 	int			level;
@@ -285,14 +285,14 @@ plan_counted(Query *parse, const char *source, int options, ParamListInfo params
 	result = call_planner(parse, source, options, params);
 	level_pop(level);
 	usage_end(&before, &taken);
-	place = place_of(&key, source, location, length, NULL);
-	if (place != NULL)
+	local = local_entry(&key, source, location, length, NULL);
+	if (local != NULL)
 	{
-		tally_local_statement_begin(place);
-		place->more = 1;
-		tally_moments_add(&place->counts.plan, taken.ticks);
-		usage_add(place, &taken);
-		tally_local_statement_end(place);
+		tally_local_statement_begin(local);
+		local->more = 1;
+		tally_moments_add(&local->counts.plan, taken.ticks);
+		usage_add(local, &taken);
+		tally_local_statement_end(local);
 	}
 	return result;
 }
@@ -315,16 +315,16 @@ executor_start(QueryDesc *query, int flags)
 		previous_start(query, flags);
 	else
 		standard_ExecutorStart(query, flags);
-	/* one of before, of the same address, is gone */
+	/* an earlier one at the same address has ended */
 	if (unlikely(nesting.open > 0) && (o = open_find(query)) != NULL)
 		open_forget(o);
 	if (query->plannedstmt->queryId != 0 && enabled(nesting.executors))
 	{
-		if (nesting.executors == 0 && nesting.planners == 0 && !split_is_for(query->plannedstmt->queryId))
+		if (nesting.executors == 0 && nesting.planners == 0 && !statement_time_is_for(query->plannedstmt->queryId))
 		{
 			tally_statement_key key = key_of(query->plannedstmt->queryId);
 
-			split_name(&key);
+			statement_time_name(&key);
 		}
 		o = open_add(query);
 		if (o != NULL)
@@ -334,7 +334,7 @@ executor_start(QueryDesc *query, int flags)
 		}
 	}
 	else if (IsParallelWorker())
-		split_name_worker();
+		statement_time_name_worker();
 }
 
 static pg_attribute_always_inline void
@@ -377,7 +377,7 @@ step_uncounted(QueryDesc *query, bool finish, ScanDirection direction, uint64 co
 	level_pop(level);
 }
 
-/* What has been used since, by a query whose executor may be gone meanwhile. */
+/* What has been used since, by a query whose executor may have ended meanwhile. */
 static pg_attribute_always_inline open_query *
 add_step(const QueryDesc *query, const usage *before, uint64 *ticks)
 {
@@ -399,22 +399,22 @@ step_within(QueryDesc *query, bool finish, ScanDirection direction, uint64 count
 	tally_statement_key key = key_of(query->plannedstmt->queryId);
 	open_query *o;
 	usage		before;
-	split_nested parts;
+	statement_time_nested parts;
 	bool		split_it;
 	uint64		ticks;
 	int			level;
 
 	name_message(&key);
 	usage_begin(&before);
-	split_it = !key.toplevel && split.ready;
+	split_it = !key.toplevel && statement_time.ready;
 	if (split_it)
-		split_nested_begin(&parts);
+		statement_time_nested_begin(&parts);
 	level = level_push(LEVEL_EXECUTOR, &key, &key);
 	call_step(query, finish, direction, count, once);
 	level_pop(level);
 	o = add_step(query, &before, &ticks);
 	if (o != NULL && split_it && nesting_split(o))
-		split_nested_end(&parts, before.tick + ticks, ticks, o->parts);
+		statement_time_nested_end(&parts, before.tick + ticks, ticks, o->parts);
 }
 
 static pg_attribute_always_inline void
@@ -426,14 +426,14 @@ executor_step(QueryDesc *query, bool finish, ScanDirection direction, uint64 cou
 
 	if (unlikely(open_find(query) == NULL))
 		step_uncounted(query, finish, direction, count, once);
-	else if (unlikely(nesting.executors != 0 || split.since == 0 ||
-					  !split_is_for(query->plannedstmt->queryId)))
+	else if (unlikely(nesting.executors != 0 || statement_time.since == 0 ||
+					  !statement_time_is_for(query->plannedstmt->queryId)))
 		step_within(query, finish, direction, count, once);
 	else
 	{
 		/* the commonest: the message is for it already */
 		usage_begin(&before);
-		level = level_push(LEVEL_EXECUTOR, &split.owner, &before);
+		level = level_push(LEVEL_EXECUTOR, &statement_time.owner, &before);
 		call_step(query, finish, direction, count, once);
 		level_pop(level);
 		(void) add_step(query, &before, &ticks);
@@ -492,9 +492,9 @@ executor_finish(QueryDesc *query)
 }
 
 static pg_noinline void
-add_jit(tally_local_statement *place, const JitInstrumentation *jit)
+add_jit(tally_local_statement *local, const JitInstrumentation *jit)
 {
-	uint64	   *to = place->counts.jit;
+	uint64	   *to = local->counts.jit;
 	static const instr_time zero;
 	uint64		ns[4] = {
 		usage_nanoseconds(&zero, &jit->generation_counter),
@@ -503,7 +503,7 @@ add_jit(tally_local_statement *place, const JitInstrumentation *jit)
 		usage_nanoseconds(&zero, &jit->emission_counter),
 	};
 
-	place->more = 1;
+	local->more = 1;
 	to[0] += jit->created_functions;
 	to[1] += ns[0];
 	for (int i = 1; i < 4; i++)
@@ -517,15 +517,15 @@ add_jit(tally_local_statement *place, const JitInstrumentation *jit)
 static pg_noinline void
 add_temp_files(const tally_statement_key *key, uint64 files, uint64 bytes)
 {
-	tally_local_statement *place = split_place(key);
+	tally_local_statement *local = statement_time_local(key);
 
-	if (place == NULL)
+	if (local == NULL)
 		return;
-	tally_local_statement_begin(place);
-	place->more = 1;
-	place->counts.temp_files += temp_files_ever - files;
-	place->counts.temp_bytes += temp_bytes_ever - bytes;
-	tally_local_statement_end(place);
+	tally_local_statement_begin(local);
+	local->more = 1;
+	local->counts.temp_files += temp_files_ever - files;
+	local->counts.temp_bytes += temp_bytes_ever - bytes;
+	tally_local_statement_end(local);
 }
 
 static pg_attribute_always_inline void
@@ -542,7 +542,7 @@ executor_end(QueryDesc *query)
 {
 	open_query *o = open_find(query);
 	tally_statement_key key;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	uint64		temp_files;
 	uint64		temp_bytes;
 
@@ -555,21 +555,21 @@ executor_end(QueryDesc *query)
 	}
 	key = key_of(query->plannedstmt->queryId);
 	name_message(&key);
-	place = place_of(&key, query->sourceText, query->plannedstmt->stmt_location,
+	local = local_entry(&key, query->sourceText, query->plannedstmt->stmt_location,
 					 query->plannedstmt->stmt_len, NULL);
 	if (unlikely(!o->ran))
 		used_nothing(&o->used);
 	temp_files = o->temp_files;
 	temp_bytes = o->temp_bytes;
-	if (likely(place != NULL))
+	if (likely(local != NULL))
 	{
-		tally_local_statement_begin(place);
-		add_execution(place, &o->used, query->estate->es_processed);
+		tally_local_statement_begin(local);
+		add_execution(local, &o->used, query->estate->es_processed);
 		if (unlikely(query->estate->es_jit != NULL))
-			add_jit(place, &query->estate->es_jit->instr);
+			add_jit(local, &query->estate->es_jit->instr);
 		if (unlikely(o->split))
-			tally_parts_add_all(place->parts, o->parts);
-		tally_local_statement_end(place);
+			tally_parts_add_all(local->parts, o->parts);
+		tally_local_statement_end(local);
 	}
 	open_forget(o);
 	call_end(query);
@@ -577,7 +577,7 @@ executor_end(QueryDesc *query)
 		add_temp_files(&key, temp_files, temp_bytes);
 }
 
-/* No callback tells of it (commits.h). */
+/* No callback reports it (commits.h). */
 static pg_attribute_always_inline bool
 is_commit_prepared(const Node *statement)
 {
@@ -621,13 +621,13 @@ tells_rows(const QueryCompletion *completion)
 	}
 }
 
-/* SET ROLE is told of the role that it leads to, as pg_stat_statements does. */
+/* SET ROLE is counted for the role that it leads to, as pg_stat_statements does. */
 static pg_noinline void
 follow_role(tally_statement_key *key, const char *source, int location, int length)
 {
 	key->user_id = GetUserId();
-	(void) place_of(key, source, location, length, NULL);
-	split_rename(key);
+	(void) local_entry(key, source, location, length, NULL);
+	statement_time_rename(key);
 }
 
 HOT_CODE static void
@@ -640,10 +640,10 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	int			location = pstmt->stmt_location;
 	int			length = pstmt->stmt_len;
 	tally_statement_key key;
-	tally_local_statement *place;
+	tally_local_statement *local;
 	used		taken;
 	usage		before;
-	split_nested parts;
+	statement_time_nested parts;
 	bool		split_it;
 	uint64		temp_files = temp_files_ever;
 	uint64		temp_bytes = temp_bytes_ever;
@@ -662,13 +662,13 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	if (unlikely(id == 0))
 		id = statement_text_utility_id(source, location, length);
 	key = key_of(id);
-	(void) place_of(&key, source, location, length, NULL);
+	(void) local_entry(&key, source, location, length, NULL);
 	name_message(&key);
 	used_nothing(&taken);
 	usage_begin(&before);
-	split_it = !key.toplevel && split.ready;
+	split_it = !key.toplevel && statement_time.ready;
 	if (unlikely(split_it))
-		split_nested_begin(&parts);
+		statement_time_nested_begin(&parts);
 	level = level_push(LEVEL_EXECUTOR, &key, &key);
 	call_utility(pstmt, source, read_only, context, params, environment, dest, completion);
 	level_pop(level);
@@ -676,20 +676,20 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 
 	if (unlikely(GetUserId() != key.user_id))
 		follow_role(&key, source, location, length);
-	place = split_place(&key);
-	if (unlikely(place == NULL))
+	local = statement_time_local(&key);
+	if (unlikely(local == NULL))
 		return;
-	tally_local_statement_begin(place);
-	add_execution(place, &taken, tells_rows(completion) ? completion->nprocessed : 0);
+	tally_local_statement_begin(local);
+	add_execution(local, &taken, tells_rows(completion) ? completion->nprocessed : 0);
 	if (unlikely(temp_files_ever != temp_files))
 	{
-		place->more = 1;
-		place->counts.temp_files += temp_files_ever - temp_files;
-		place->counts.temp_bytes += temp_bytes_ever - temp_bytes;
+		local->more = 1;
+		local->counts.temp_files += temp_files_ever - temp_files;
+		local->counts.temp_bytes += temp_bytes_ever - temp_bytes;
 	}
 	if (unlikely(split_it))
-		split_nested_end(&parts, before.tick + taken.ticks, taken.ticks, place->parts);
-	tally_local_statement_end(place);
+		statement_time_nested_end(&parts, before.tick + taken.ticks, taken.ticks, local->parts);
+	tally_local_statement_end(local);
 }
 
 void

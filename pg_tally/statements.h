@@ -4,7 +4,7 @@
  *	  What the server's own hooks tell of statements: calls, rows, blocks, times.
  *
  * The figures are those of pg_stat_statements, taken at the same places, so that both agree;
- * they go to this slot's cache (tally_statements.h). The time by account is split.h's.
+ * they go to this slot's cache (tally_statements.h). The time by account is statement_time.h's.
  */
 #ifndef PG_TALLY_STATEMENTS_H
 #define PG_TALLY_STATEMENTS_H
@@ -42,7 +42,7 @@ extern void statements_follow(uint32 before, uint32 word, uint64 now);
 /* The main loop is about to handle a message: no statement is going on. */
 extern void statements_message(void);
 /* siglongjmp: what lies deeper than its target ends by an error. */
-extern void statements_jump(sigjmp_buf target);
+extern void statements_jump(sigjmp_buf target, uint64 now);
 
 extern void statements_count_error(const tally_statement_key *key, bool cancelled);
 extern void statements_count_worker(const tally_statement_key *key, uint64 ticks);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * views.c
- *	  The SQL face: what is in the segment, as rows.
+ *	  The SQL functions that show the ledger, sessions, probes and status.
  *
- * Reads the mapping under the protocol of format/FORMAT.md. Slots end while we read, and a
- * fold moves their totals into a group: if one happened meanwhile the whole reading is made
- * anew, so nothing is counted twice or missed.
+ * Reads the mapping by tally_read.h. Slots end meanwhile, and a merge moves their totals into a
+ * group: if one happened, everything is read again, so nothing is counted twice or missed.
  */
 #include "compat.h"
 
@@ -19,13 +18,15 @@
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 
-#include "look.h"
+#include "view_session.h"
+#include "modules.h"
 #include "pg_tally.h"
 #include "probe.h"
 #include "relation_views.h"
 #include "settings.h"
 #include "statement_read.h"
 #include "statement_views.h"
+#include "tally_read.h"
 #include "views.h"
 
 extern PGDLLEXPORT Datum pg_tally_totals(PG_FUNCTION_ARGS);
@@ -35,7 +36,6 @@ extern PGDLLEXPORT Datum pg_tally_probes(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum pg_tally_reset(PG_FUNCTION_ARGS);
 
 #define READ_TRIES 200				/* readings of the whole segment */
-#define BOOK_TRIES 1000				/* copies of one book */
 
 /* What totals are grouped by: one such for the whole server. */
 typedef struct total_key
@@ -65,19 +65,11 @@ typedef struct total
 #define SESSION_STATEMENT 12		/* from here on, of the statement in flight */
 #define SESSION_COLUMNS (SESSION_STATEMENT + STATEMENT_SESSION_COLUMNS)
 
-/* A copy of one book, made between two equal readings of its seq. */
-typedef struct book_copy
-{
-	tally_book	book;
-	tally_head *heads;				/* stats_per_book of them */
-	bool		lags_reset;
-} book_copy;
-
 /* The segment of this session, or the one that it looks at; or NULL and why. */
 static tally_segment *
 any_segment(const char **reason)
 {
-	return pg_tally_only_looks() != NULL ? look_segment(reason) : pg_tally_segment();
+	return pg_tally_view_only() != NULL ? view_session_segment(reason) : pg_tally_segment();
 }
 
 tally_segment *
@@ -90,46 +82,10 @@ views_segment(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("pg_tally is not active in this %s",
-						pg_tally_only_looks() != NULL ? "server" : "session"),
+						pg_tally_view_only() != NULL ? "server" : "session"),
 				 errdetail("%s", reason),
 				 errhint("Run \"tally enable\", or LOAD 'pg_tally' as a superuser.")));
 	return segment;
-}
-
-static tally_head *
-heads_of(tally_book *book)
-{
-	return (tally_head *) (book + 1);
-}
-
-static uint64 *
-hist_of(tally_segment *segment, tally_book *book, uint32 head)
-{
-	return (uint64 *) (heads_of(book) + segment->cold.stats_per_book) +
-		(size_t) head * TALLY_HIST_BUCKETS;
-}
-
-/*
- * Copy a book's words and heads. C pairs with B (tally.h): the seq read first is not older
- * than the stores it covers; D pairs with A: the copy is complete before seq is read again.
- */
-static void
-copy_book(tally_segment *segment, tally_book *book, book_copy *copy)
-{
-	for (int i = 0; i < BOOK_TRIES; i++)
-	{
-		uint64		seq = __atomic_load_n(&book->seq, __ATOMIC_ACQUIRE);	/* C */
-
-		memcpy(&copy->book, book, sizeof(tally_book));
-		if (copy->book.used > segment->cold.stats_per_book)
-			copy->book.used = segment->cold.stats_per_book;
-		memcpy(copy->heads, heads_of(book), copy->book.used * sizeof(tally_head));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);	/* D */
-		if ((seq & 1) == 0 && __atomic_load_n(&book->seq, __ATOMIC_RELAXED) == seq)
-			break;
-	}
-	copy->lags_reset =
-		copy->book.resets != TALLY_RESETS_OF(*(volatile uint32 *) &segment->header->level_word);
 }
 
 static total *
@@ -172,18 +128,10 @@ total_add(total *t, uint64 ticks, bool ended)
 	t->hist[tally_bucket(ticks)]++;
 }
 
-/* Does this head of the copy stand for a statistic? What others can write is believed within bounds. */
-static bool
-is_head(tally_segment *segment, const book_copy *copy, uint32 head)
-{
-	return head < copy->book.used && copy->heads[head].stat != 0 &&
-		copy->heads[head].stat <= segment->cold.directory.count;
-}
-
 /* Add a book to the totals, what is running included up to `now`. */
 static void
-add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tally_book *book,
-		 const book_copy *copy, bool by_group, uint64 now)
+add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uint32 slot,
+		 const tally_book_copy *copy, bool by_group, uint64 now)
 {
 	uint64		from = copy->book.run_start;
 
@@ -194,10 +142,10 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tal
 		for (uint32 i = 0; i < copy->book.used; i++)
 		{
 			const tally_head *head = &copy->heads[i];
-			const uint64 *hist = hist_of(segment, book, i);
+			const uint64 *hist = tally_read_hist(segment, slot, i);
 			total	   *t;
 
-			if (!is_head(segment, copy, i) || head->count == 0)
+			if (!tally_read_is_head(segment, copy, i) || head->count == 0)
 				continue;
 			t = total_of(table, entry, by_group, head->stat - 1);
 			t->count += head->count;
@@ -207,13 +155,13 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, tal
 			t->amount += head->amount;
 			t->follows += head->follows;
 			for (uint32 b = tally_bucket(head->min); b <= tally_bucket(head->max); b++)
-				t->hist[b] += hist[b];
+				t->hist[b] += tally_read_word(&hist[b]);
 		}
-		if (is_head(segment, copy, copy->book.pend))
+		if (tally_read_is_head(segment, copy, copy->book.pend))
 			total_add(total_of(table, entry, by_group, copy->heads[copy->book.pend].stat - 1),
 					  copy->book.pend_ticks, true);
 	}
-	if (is_head(segment, copy, copy->book.run))
+	if (tally_read_is_head(segment, copy, copy->book.run))
 		total_add(total_of(table, entry, by_group, copy->heads[copy->book.run].stat - 1),
 				  now > from ? now - from : 0, false);
 }
@@ -254,50 +202,39 @@ views_quantile(const histogram *h, double q, bool *isnull)
 static HTAB *
 read_totals(tally_segment *segment, bool by_group)
 {
-	tally_header *header = segment->header;
-	book_copy	copy;
+	tally_book_copy copy;
 
 	copy.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
 	for (int i = 0; i < READ_TRIES; i++)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(total_key), .entrysize = sizeof(total)};
+		HASHCTL		ctl = {.keysize = sizeof(total_key),.entrysize = sizeof(total),
+		.hcxt = CurrentMemoryContext};
 		HTAB	   *table;
-		uint64		merges = __atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE);
-		uint32		resets = TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word);
-		bool		active = __atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) != 0;
+		tally_books_mark mark;
 
-		if (active)
+		if (!tally_read_books_begin(segment, &mark))
 		{
 			pg_usleep(50);
 			continue;
 		}
-		ctl.hcxt = CurrentMemoryContext;
 		table = hash_create("tally totals", 256, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 		for (uint32 s = 0; s < segment->cold.slots + segment->cold.groups; s++)
 		{
-			tally_slot_entry entry = *pg_tally_entry(segment, s);
+			tally_slot_entry entry;
 
-			if (entry.state != TALLY_SLOT_LIVE && entry.state != TALLY_SLOT_RETIRED &&
-				entry.state != TALLY_SLOT_MERGING && entry.state != TALLY_SLOT_GROUP)
+			if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
+				tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT)
 				continue;
-			entry.kind[TALLY_TEXT_MAX - 1] = '\0';
-			entry.database[TALLY_TEXT_MAX - 1] = '\0';
-			entry.user[TALLY_TEXT_MAX - 1] = '\0';
-			copy_book(segment, pg_tally_book(segment, s), &copy);
-			add_book(segment, table, &entry, pg_tally_book(segment, s), &copy, by_group,
-					 tally_now(segment->clock));
+			add_book(segment, table, &entry, s, &copy, by_group, tally_now(segment->clock));
 		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&header->merge_active, __ATOMIC_ACQUIRE) == 0 &&
-			__atomic_load_n(&header->merge_count, __ATOMIC_ACQUIRE) == merges &&
-			TALLY_RESETS_OF(*(volatile uint32 *) &header->level_word) == resets)
+		if (tally_read_books_end(segment, &mark))
 			return table;
 		hash_destroy(table);
 		CHECK_FOR_INTERRUPTS();
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("the segment changed throughout %d readings", READ_TRIES),
+			 errmsg("could not read the segment: it changed during each of %d attempts", READ_TRIES),
 			 errhint("Sessions end too fast for a consistent reading; try again.")));
 }
 
@@ -328,18 +265,17 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 	hash_seq_init(&scan, table);
 	while ((t = hash_seq_search(&scan)) != NULL)
 	{
-		tally_dir_entry *dir = pg_tally_directory(segment, t->key.stat);
-		char		name[TALLY_NAME_MAX];
+		tally_dir_entry dir;
 		Datum		values[17];
 		bool		nulls[17] = {false};
 		bool		updated = t->count > 0;
-		bool		timed = dir->kind != TALLY_VALUE;
+		bool		timed;
 		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->count,
 		.min = t->min,.max = t->max};
 
-		if (__atomic_load_n(&dir->state, __ATOMIC_ACQUIRE) != 2)
+		if (tally_read_name(segment, t->key.stat, &dir) == TALLY_READ_ABSENT)
 			continue;
-		strlcpy(name, dir->name, sizeof(name));
+		timed = dir.kind != TALLY_VALUE;
 		values[0] = views_text_or_null(t->key.kind, &nulls[0]);
 		nulls[1] = !OidIsValid(t->key.database_id);
 		values[1] = ObjectIdGetDatum(t->key.database_id);
@@ -347,9 +283,9 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 		nulls[3] = !OidIsValid(t->key.user_id);
 		values[3] = ObjectIdGetDatum(t->key.user_id);
 		values[4] = views_text_or_null(t->user, &nulls[4]);
-		values[5] = CStringGetTextDatum(name);
-		values[6] = CStringGetTextDatum(dir->kind == TALLY_ACCOUNT ? "account" :
-										dir->kind == TALLY_TIMER ? "timer" : "value");
+		values[5] = CStringGetTextDatum(dir.name);
+		values[6] = CStringGetTextDatum(dir.kind == TALLY_ACCOUNT ? "account" :
+										dir.kind == TALLY_TIMER ? "timer" : "value");
 		values[7] = Int64GetDatum((int64) t->count);
 		values[8] = Float8GetDatum((double) t->ticks * tick);
 		nulls[8] = !timed;
@@ -381,34 +317,29 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	double		tick = tally_seconds_per_tick(segment);
 	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-	book_copy	copy;
+	tally_book_copy copy;
 
 	InitMaterializedSRF(fcinfo, 0);
 	copy.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
 	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
-		tally_slot_entry *live = pg_tally_entry(segment, s);
 		tally_slot_entry entry;
+		tally_dir_entry account = {.name = ""};
+		char	   *name = account.name;
 		Datum		values[SESSION_COLUMNS];
 		bool		nulls[SESSION_COLUMNS] = {false};
-		char		name[TALLY_NAME_MAX] = "";
 		char	   *activity;
 		uint64		now;
 
-		if (__atomic_load_n(&live->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE)
+		if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
+			entry.state != TALLY_SLOT_LIVE || tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT)
 			continue;
-		entry = *live;
-		copy_book(segment, pg_tally_book(segment, s), &copy);
 		now = tally_now(segment->clock);
-		/* Gone, or another's by now? Then it is not shown this time. */
-		if (__atomic_load_n(&live->state, __ATOMIC_ACQUIRE) != TALLY_SLOT_LIVE ||
-			live->generation != entry.generation)
+		/* it has ended, or the slot is another process's: not shown this time */
+		if (!tally_read_is_same(segment, s, &entry))
 			continue;
-		entry.kind[TALLY_TEXT_MAX - 1] = entry.database[TALLY_TEXT_MAX - 1] =
-			entry.user[TALLY_TEXT_MAX - 1] = entry.application[TALLY_TEXT_MAX - 1] = '\0';
-		if (is_head(segment, &copy, copy.book.run))
-			strlcpy(name, pg_tally_directory(segment, copy.heads[copy.book.run].stat - 1)->name,
-					sizeof(name));
+		if (tally_read_is_head(segment, &copy, copy.book.run))
+			(void) tally_read_name(segment, copy.heads[copy.book.run].stat - 1, &account);
 
 		values[0] = Int32GetDatum(entry.pid);
 		nulls[1] = entry.leader_pid == 0;
@@ -469,7 +400,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const char *reason = pg_tally_failure();
-	const char *looks = pg_tally_only_looks();
+	const char *looks = pg_tally_view_only();
 	tally_segment *segment = any_segment(&reason);
 	tally_header *header;
 	uint32		word;
@@ -486,7 +417,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	}
 	header = segment->header;
 	word = *(volatile uint32 *) &header->level_word;
-	views_status_row(rsinfo, "segment", looks != NULL ? look_path() : pg_tally_segment_path());
+	views_status_row(rsinfo, "segment", looks != NULL ? view_session_path() : pg_tally_segment_path());
 	views_status_row(rsinfo, "segment format", psprintf("%u", header->version));
 	views_status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
@@ -502,9 +433,9 @@ pg_tally_status(PG_FUNCTION_ARGS)
 	views_status_row(rsinfo, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
 	views_status_row(rsinfo, "processes without a slot",
 			   psprintf(UINT64_FORMAT, header->overflow_slots));
-	views_status_row(rsinfo, "statistics without room",
+	views_status_row(rsinfo, "statistics overflow",
 			   psprintf(UINT64_FORMAT, header->overflow_stats));
-	views_status_row(rsinfo, "names without room",
+	views_status_row(rsinfo, "names overflow",
 			   psprintf(UINT64_FORMAT, header->overflow_directory));
 	views_status_row(rsinfo, "merges into the last group",
 			   psprintf(UINT64_FORMAT, header->overflow_groups));
@@ -512,8 +443,7 @@ pg_tally_status(PG_FUNCTION_ARGS)
 			   psprintf(UINT64_FORMAT, header->overflow_memory));
 	views_status_row(rsinfo, "slots found damaged",
 			   psprintf(UINT64_FORMAT, header->lost_merges));
-	relation_status(rsinfo, segment);
-	statement_status(rsinfo, segment);
+	MODULES_CALL(status, rsinfo, segment);
 	return (Datum) 0;
 }
 
@@ -528,15 +458,14 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	for (uint32 i = 0; i < segment->cold.probes.count; i++)
 	{
-		tally_probe probe = *pg_tally_probe(segment, i);
+		tally_probe probe;
 		uint64		calls = 0;
 		Datum		values[4];
 		bool		nulls[4] = {false};
 
-		if (probe.state == TALLY_PROBE_EMPTY)
+		if (tally_read_probe(segment, i, &probe) == TALLY_READ_ABSENT ||
+			probe.state == TALLY_PROBE_EMPTY)
 			continue;
-		probe.name[sizeof(probe.name) - 1] = '\0';
-		probe.reason[sizeof(probe.reason) - 1] = '\0';
 		for (uint32 s = 0; s < segment->cold.slots && i < TALLY_CALLS; s++)
 			if (pg_tally_entry(segment, s)->state == TALLY_SLOT_LIVE)
 				calls += *(volatile uint64 *) &pg_tally_book(segment, s)->calls[i];

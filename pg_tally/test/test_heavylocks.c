@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../entry_selftest.h"
+#include "../detour_selftest.h"
 
 /* ---------------------------------------------------------------- what the server and the rest have */
 
@@ -49,7 +49,7 @@ SHMQueueNext(const SHM_QUEUE *queue, const SHM_QUEUE *curElem, Size linkOffset)
 }
 
 void
-blockers_tell_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
+blockers_report_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, uint32 count)
 {
 }
 
@@ -127,7 +127,7 @@ a_clock_that_is_behind_gives_the_least_time(void **state)
 	handler_monotonic_now -= 7;
 	(void) after_check(&process, 0, 0);
 	assert_int_equal(heavy.checked, 1);
-	heavylocks_jump(handler_monotonic_now);
+	heavylocks_jump(NULL, handler_monotonic_now);
 	assert_int_equal(heavy.waited, 1);
 	(void) before_sleep(&lock, 0);
 	handler_monotonic_now -= 7;
@@ -148,6 +148,6 @@ main(void)
 		cmocka_unit_test(a_clock_that_is_behind_gives_the_least_time),
 	};
 
-	entry_prepare_aside();
+	detour_prepare_aside();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

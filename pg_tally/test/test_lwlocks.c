@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "../entry_selftest.h"
+#include "../detour_selftest.h"
 
 /* ---------------------------------------------------------------- what the server and the rest have */
 
@@ -33,7 +33,7 @@ probe_name(const char *name)
 }
 
 void
-blockers_tell_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 ticks)
+blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 ticks)
 {
 	told++;
 }
@@ -43,7 +43,7 @@ tally_end_level(tally_segment *segment, uint64 now)
 {
 }
 
-ENTRY_HANDLER void
+DETOUR_HANDLER void
 heavylocks_settle(void)
 {
 }
@@ -138,6 +138,6 @@ main(void)
 		cmocka_unit_test(a_wait_is_not_lost_when_its_lock_is_released_first),
 	};
 
-	entry_prepare_aside();
+	detour_prepare_aside();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

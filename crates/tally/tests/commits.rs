@@ -56,7 +56,7 @@ impl Figures {
     /// So far. What processes keep to themselves for a while, they have told by then.
     fn read(client: &mut Client) -> Self {
         let sql =
-            "select led, carried, asynchronous, c.seconds, queue_seconds, delays, delay_seconds, \
+            "select leader, group_committed, asynchronous, c.seconds, queue_seconds, delays, delay_seconds, \
                           coalesce(f.syncs, 0) as syncs, coalesce(f.seconds, 0) as sync_seconds, \
                           wal_sync, wal_sync_time / 1000 as wal_sync_seconds \
                    from tally.commits c, pg_stat_wal, \
@@ -66,8 +66,8 @@ impl Figures {
         std::thread::sleep(Duration::from_millis(1200));
         let row = client.query_one(sql, &[]).unwrap();
         Self {
-            led: row.get("led"),
-            carried: row.get("carried"),
+            led: row.get("leader"),
+            carried: row.get("group_committed"),
             asynchronous: row.get("asynchronous"),
             seconds: row.get("seconds"),
             queue_seconds: row.get("queue_seconds"),
@@ -201,7 +201,7 @@ fn commits_that_do_not_wait_and_transactions_that_write_nothing_are_told_apart()
 
 /// Led or carried, asynchronous; and the seconds of all.
 fn quick(client: &mut Client) -> ([i64; 2], f64) {
-    let sql = "select led + carried, asynchronous, seconds from tally.commits";
+    let sql = "select leader + group_committed, asynchronous, seconds from tally.commits";
     let row = client.query_one(sql, &[]).unwrap();
     ([row.get(0), row.get(1)], row.get(2))
 }
@@ -281,7 +281,7 @@ fn what_is_prepared_what_ends_so_and_what_only_notifies_count_as_the_log_has_the
 #[test]
 fn where_writes_are_syncs_who_writes_has_led() {
     let (cluster, mut client) = server();
-    let led = "select led, carried, write_seconds from tally.commits";
+    let led = "select leader, group_committed, write_seconds from tally.commits";
     for method in ["open_datasync", "open_sync"] {
         set(&cluster, &mut client, "wal_sync_method", method);
         // One after the other: each finds its own WAL unwritten.

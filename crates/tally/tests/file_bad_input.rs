@@ -106,7 +106,7 @@ fn a_thousand_tablespaces_and_more_relations_than_there_is_room_for_are_counted_
         }
     }
     client.batch_execute("checkpoint").unwrap();
-    let status = "select value::bigint from tally.status where name = 'relations without room'";
+    let status = "select value::bigint from tally.status where name = 'relations overflow'";
     assert!(number(&mut client, status) > 500);
     let rows = number(&mut client, "select count(*) from tally.relations");
     assert!((270..=301).contains(&rows), "{rows}");

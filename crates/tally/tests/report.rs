@@ -62,7 +62,7 @@ fn close(a: f64, b: f64, within: f64) {
 /// Commits in a recording: of clients, and of all others.
 fn commits(directory: &Path) -> (u64, u64) {
     let frame = Recording::open(directory, None).unwrap().sum(Range::ALL).unwrap();
-    let whole = ["commit::led", "commit::carried", "commit::asynchronous"];
+    let whole = ["commit::leader", "commit::group_committed", "commit::asynchronous"];
     let commits = frame.statistics.iter().filter(|it| whole.contains(&it.stat.name.as_str()));
     commits.fold((0, 0), |(clients, others), it| {
         let count = it.total.change.count;

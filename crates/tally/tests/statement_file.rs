@@ -154,8 +154,8 @@ fn a_damaged_file_is_set_aside_and_the_server_starts() {
         assert_eq!(figures(&cluster), Vec::<String>::new(), "damage {i}");
         assert_eq!(fs::read(aside(&cluster)).unwrap(), *bytes, "damage {i}");
         let log = cluster.log();
-        assert_eq!(log.matches("statements of the last run are lost").count(), i + 1, "{log}");
-        assert!(log.contains("It is kept as \"pg_stat/pg_tally.statements.damaged\""), "{log}");
+        assert_eq!(log.matches("could not restore statements").count(), i + 1, "{log}");
+        assert!(log.contains("It was renamed to \"pg_stat/pg_tally.statements.damaged\""), "{log}");
         cluster.stop(StopMode::Fast).unwrap();
     }
     write(&cluster, &good);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * client_totals.c
+ *	  Sums over the books of all processes (client_totals.h), read under the protocol of format/FORMAT.md.
+ *
+ * Sessions end while we read, and their figures move into a group: then the reading is made anew.
+ * Where they end faster than it takes, there is none.
+ */
+#include "compat.h"
+
+#include <string.h>
+
+#include "client_totals.h"
+#include "pg_tally.h"
+#include "probe.h"
+#include "tally_read.h"
+
+#define READ_TRIES 50				/* readings of all books */
+
+typedef struct book_sum
+{
+	uint64		commands;
+	uint64		ticks;
+	uint64		off_stretches;
+} book_sum;
+
+static bool
+is_handle(const char *name)
+{
+	size_t		length = strnlen(name, TALLY_NAME_MAX);
+
+	return length > strlen("::handle") && strncmp(name, "command::", strlen("command::")) == 0 &&
+		strcmp(name + length - strlen("::handle"), "::handle") == 0;
+}
+
+static book_sum
+sum_heads(tally_segment *segment, const tally_book_copy *copy)
+{
+	book_sum	sum = {0};
+
+	for (uint32 i = 0; i < copy->book.used; i++)
+	{
+		const tally_head *head = &copy->heads[i];
+		const char *name;
+
+		if (!tally_read_is_head(segment, copy, i))
+			continue;
+		name = pg_tally_stat_name(segment, head->stat);
+		if (is_handle(name))
+		{
+			sum.commands += head->count;
+			sum.ticks += head->total;
+		}
+		else if (strcmp(name, "off::uninstrumented") == 0)
+			sum.off_stretches += head->count;
+	}
+	return sum;
+}
+
+void
+client_totals_read(tally_segment *segment, client_totals *sum)
+{
+	static tally_head heads[BOOK_INDEXES];
+	tally_book_copy copy = {.heads = heads};
+
+	sum->known = false;
+	if (segment->cold.stats_per_book > BOOK_INDEXES)
+		return;
+	for (int i = 0; i < READ_TRIES && !sum->known; i++)
+	{
+		tally_books_mark mark;
+		bool		begun = tally_read_books_begin(segment, &mark);
+
+		*sum = (client_totals) {.resets = mark.resets,.tick = tally_now(segment->clock)};
+		for (uint32 s = 0; s < segment->cold.slots + segment->cold.groups && begun; s++)
+		{
+			tally_slot_entry entry;
+			book_sum	of;
+
+			/* a slot whose owner has not followed the last reset has figures from before it */
+			if (tally_read_entry(segment, s, &entry) == TALLY_READ_ABSENT ||
+				tally_read_book(segment, s, &copy) == TALLY_READ_ABSENT || copy.lags_reset)
+				continue;
+			of = sum_heads(segment, &copy);
+			sum->commands += of.commands;
+			sum->ticks += of.ticks;
+			sum->off_stretches += of.off_stretches;
+		}
+		sum->known = begun && tally_read_books_end(segment, &mark);
+	}
+}
+
+bool
+client_totals_whole(const client_totals *from, const client_totals *to)
+{
+	return from->known && to->known && from->resets == to->resets &&
+		from->off_stretches == to->off_stretches && to->commands >= from->commands &&
+		to->ticks >= from->ticks && to->tick > from->tick;
+}

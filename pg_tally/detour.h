@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * detour.h
+ *	  Redirecting functions of the server at their start.
+ *
+ * The first instructions of a function are moved to a stub within reach of it, and a jump to
+ * the stub is written in their place; the stub calls our handlers and does what the function
+ * did. An detour is prepared once, which changes nothing in the function, and may then be
+ * switched on and off any number of times: its stub stays, so frames of the function that
+ * are on the stack return as they should. A stub can be released when nothing on the stack
+ * leads to it any more. Everything that depends on the processor is in
+ * detour_<processor>.c.
+ *
+ * No page is ever writable and executable at once. Call from the process's one thread.
+ */
+#ifndef PG_TALLY_DETOUR_H
+#define PG_TALLY_DETOUR_H
+
+#include "postgres.h"
+
+#include <setjmp.h>
+
+/*
+ * Marks what a stub calls. Callers in the original's own source file may count on registers
+ * that it leaves alone (gcc -fipa-ra), so a handler leaves all of them alone. It must be
+ * compiled without vector registers and without a red zone (DETOUR_CFLAGS in the Makefile),
+ * and may call nothing but other handlers, inlined functions, and detour_call_aside.
+ */
+#if defined(__x86_64__)
+#define DETOUR_HANDLER __attribute__((no_caller_saved_registers))
+#else
+#define DETOUR_HANDLER
+#endif
+
+/* How the handlers are called. */
+typedef enum detour_way
+{
+	/*
+	 * `before` is called in place of the function, with its arguments, and may call
+	 * detour.original.
+	 */
+	DETOUR_REPLACE,
+
+	/*
+	 * bool before(arg1, arg2), then the function; and if it returned true, or there is no
+	 * `before`, int after(arg1, arg2, int result), which gives the result. For functions whose
+	 * arguments are all in registers and that have a fixed number of them.
+	 */
+	DETOUR_WRAP,
+
+	/*
+	 * For any function. bool before(number, stack_slot): `stack_slot` is where its return address lies.
+	 * True: the handler has kept that address; the function is called so that it returns to
+	 * the stub (detour.exit), which calls void after(stack_slot), which must put the address back.
+	 * False: nothing more is seen of this call.
+	 */
+	DETOUR_AROUND
+} detour_way;
+
+typedef struct detour_hook
+{
+	detour_way	way;
+	void	   *before;				/* DETOUR_WRAP: may be NULL */
+	void	   *after;
+	uint32		number;
+} detour_hook;
+
+/* A function as it lies in memory. */
+typedef struct detour_function
+{
+	const char *name;
+	uint8	   *code;
+	size_t		size;
+	const uint8 *module;			/* what it is part of, all of it readable */
+	size_t		module_size;
+} detour_function;
+
+typedef struct detour
+{
+	uint8	   *target;				/* where the jump is written */
+	uint8		saved[5];			/* what is there without it */
+	uint8		jump[5];
+	bool		prepared;
+	bool		on;
+	void	   *original;			/* does what the function does */
+	uintptr_t	exit;				/* DETOUR_AROUND: where it returns to */
+	const uint8 *function;
+	struct detour *next;				/* of those that are prepared */
+} detour;
+
+/* The executable's exported function of that name; false, with a reason, if there is none. */
+extern bool detour_find(const char *name, detour_function *function, char *reason, size_t size);
+
+/*
+ * Could it be redirected? False, with a reason, when its instructions cannot be moved safely.
+ */
+extern bool detour_can(const detour_function *function, char *reason, size_t size);
+
+/*
+ * Make the stub. False, with a reason, when it cannot be redirected, is redirected already,
+ * or the machine forbids new code. `e` must stay where it is from then on. After a failure
+ * errno is what the machine refused (too many open files: this may pass), or 0 when the reason
+ * is the function's.
+ */
+extern bool detour_prepare(const detour_function *function, const detour_hook *hook, detour *e,
+						  char *reason, size_t size);
+
+/*
+ * Switch prepared detours on or off in this process; those that are so already are ignored
+ * On, it is all or none; off, as many as can be: each says itself whether it is `on`.
+ * Returns 0 or the first failure's errno value. Changes errno.
+ */
+#define DETOUR_SWITCH_MAX 1024
+extern int	detour_switch(detour *const *detours, int count, bool on);
+
+/*
+ * Give the stub of a detour back; the detour may then be prepared for another function. False,
+ * and nothing is done, while it is on, or this process may be running in the stub or return
+ * through it, or that cannot be told. What the caller keeps of its calls is the caller's matter.
+ */
+extern bool detour_release(detour *e);
+
+/*
+ * Call fn(arg), an ordinary function, from a handler: every register is kept, the vector
+ * registers included. Some hundred nanoseconds.
+ */
+#if defined(__x86_64__)
+static inline void
+detour_call_aside(void (*fn) (void *), void *arg)
+{
+	__asm__ volatile ("call detour_aside" : : "D"(fn), "S"(arg) : "memory", "cc");
+}
+#else
+static inline void
+detour_call_aside(void (*fn) (void *), void *arg)
+{
+	fn(arg);
+}
+#endif
+
+/*
+ * Where the stack will be after a siglongjmp to `target`. False if that cannot be told here.
+ */
+extern bool detour_jump_target(const sigjmp_buf target, uintptr_t *stack);
+
+#endif							/* PG_TALLY_DETOUR_H */

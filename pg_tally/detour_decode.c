@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * detour_decode.c
+ *	  Making a detour_plan by decoding a function with Zydis.
+ *
+ * Knows nothing of PostgreSQL; shared by the extension and by detour_prove.c. The decoder's
+ * library is opened when it is first needed: its relocation and its tables cost more than
+ * half a millisecond, and most sessions have a plan that was proven at build time.
+ */
+#include "detour_plan.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <Zydis/Zydis.h>
+
+#define FUNCTION_MAX 65536
+
+static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+/* The functions of Zydis that we use. */
+static struct
+{
+	__typeof__(ZydisDecoderInit) *init;
+	__typeof__(ZydisDecoderDecodeFull) *decode;
+	__typeof__(ZydisCalcAbsoluteAddress) *address;
+	__typeof__(ZydisRegisterGetLargestEnclosing) *enclosing;
+}			zydis;
+
+static bool
+open_decoder(ZydisDecoder *decoder)
+{
+	static bool opened = false;
+
+	/* Once: each time would count it as opened once more, under a lock of the loader's. */
+	if (!opened)
+	{
+		void	   *library = dlopen("libZydis.so.4.0", RTLD_NOW | RTLD_LOCAL);
+
+		if (library == NULL)
+			return false;
+		*(void **) &zydis.init = dlsym(library, "ZydisDecoderInit");
+		*(void **) &zydis.decode = dlsym(library, "ZydisDecoderDecodeFull");
+		*(void **) &zydis.address = dlsym(library, "ZydisCalcAbsoluteAddress");
+		*(void **) &zydis.enclosing = dlsym(library, "ZydisRegisterGetLargestEnclosing");
+		opened = true;
+	}
+	return zydis.enclosing != NULL && zydis.init != NULL && zydis.decode != NULL && zydis.address != NULL &&
+		ZYAN_SUCCESS(zydis.init(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64));
+}
+
+/* Where a relative branch at `at` goes, from the start of the function. */
+static bool
+branch_target(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, size_t at,
+			  int64_t *target)
+{
+	/* As if the function lay far from both ends of the address space. */
+	const ZyanU64 base = (ZyanU64) 1 << 40;
+	ZyanU64		address;
+
+	if (!ZYAN_SUCCESS(zydis.address(ins, &operands[0], base + at, &address)))
+		return false;
+	*target = (int64_t) (address - base);
+	return *target >= INT32_MIN && *target <= INT32_MAX;
+}
+
+static bool
+plan_step(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, size_t at,
+		  detour_step *step)
+{
+	int64_t		target;
+
+	memset(step, 0, sizeof(*step));
+	step->length = ins->length;
+	if ((ins->attributes & ZYDIS_ATTRIB_IS_RELATIVE) == 0)
+	{
+		step->kind = DETOUR_COPY;
+		return true;
+	}
+	if (!ins->raw.imm[0].is_relative)
+	{
+		/* An operand in memory, addressed from the instruction pointer. */
+		if (ins->raw.disp.size != 32)
+			return false;
+		step->kind = DETOUR_RIP;
+		step->field = ins->raw.disp.offset;
+		return true;
+	}
+	if (!branch_target(ins, operands, at, &target))
+		return false;
+	step->target = (int32_t) target;
+	if (ins->mnemonic == ZYDIS_MNEMONIC_JMP)
+	{
+		step->kind = DETOUR_JMP;
+		return true;
+	}
+	if ((ins->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (ins->opcode & 0xf0) == 0x70) ||
+		(ins->opcode_map == ZYDIS_OPCODE_MAP_0F && (ins->opcode & 0xf0) == 0x80))
+	{
+		step->kind = DETOUR_JCC;
+		step->condition = ins->opcode & 0x0f;
+		return true;
+	}
+	return false;					/* call, loop, jrcxz */
+}
+
+/* Does the instruction read that register, other than as the value that it is to become? */
+static bool
+reads(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, ZydisRegister whole)
+{
+	for (int i = 0; i < ins->operand_count; i++)
+	{
+		const ZydisDecodedOperand *o = &operands[i];
+
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			(zydis.enclosing(ZYDIS_MACHINE_MODE_LONG_64, o->mem.base) == whole ||
+			 zydis.enclosing(ZYDIS_MACHINE_MODE_LONG_64, o->mem.index) == whole))
+			return true;
+		if (o->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			(o->actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0 &&
+			zydis.enclosing(ZYDIS_MACHINE_MODE_LONG_64, o->reg.value) == whole)
+			return true;
+	}
+	return false;
+}
+
+/* Does doing it twice to one register do no more than doing it once? */
+static bool
+may_read_its_own(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands)
+{
+	switch (ins->mnemonic)
+	{
+		case ZYDIS_MNEMONIC_MOV:
+		case ZYDIS_MNEMONIC_MOVSX:
+		case ZYDIS_MNEMONIC_MOVSXD:
+		case ZYDIS_MNEMONIC_MOVZX:
+			return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+		case ZYDIS_MNEMONIC_AND:
+		case ZYDIS_MNEMONIC_OR:
+			return operands[1].type != ZYDIS_OPERAND_TYPE_MEMORY;
+		case ZYDIS_MNEMONIC_XOR:
+		case ZYDIS_MNEMONIC_PXOR:
+		case ZYDIS_MNEMONIC_XORPS:
+			return operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+				operands[0].reg.value == operands[1].reg.value;
+		default:
+			return false;
+	}
+}
+
+/*
+ * May the first instruction stay in front of the jump and be done once more by the
+ * trampoline? What moves the stack must be undone in between; anything else must be one that
+ * makes no difference the second time.
+ */
+static bool
+may_stay(const ZydisDecodedInstruction *ins, const ZydisDecodedOperand *operands, detour_plan *plan)
+{
+	if (ins->length > DETOUR_KEPT_MAX || ins->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
+		return false;
+	if (ins->mnemonic == ZYDIS_MNEMONIC_PUSH)
+	{
+		plan->push = (ins->opcode & 0xf8) == 0x50 && ins->length <= 2 && operands[0].size == 64;
+		return plan->push;
+	}
+	if (ins->mnemonic == ZYDIS_MNEMONIC_SUB && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		operands[0].reg.value == ZYDIS_REGISTER_RSP &&
+		operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+	{
+		plan->stack = (int32_t) operands[1].imm.value.s;
+		return operands[1].imm.value.s > 0 && operands[1].imm.value.s < 65536;
+	}
+	for (int i = 0; i < ins->operand_count; i++)
+	{
+		ZydisRegister whole;
+
+		if ((operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) == 0)
+			continue;
+		if (operands[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
+			return false;
+		if (operands[i].reg.value == ZYDIS_REGISTER_FLAGS ||
+			operands[i].reg.value == ZYDIS_REGISTER_EFLAGS ||
+			operands[i].reg.value == ZYDIS_REGISTER_RFLAGS)
+			continue;
+		whole = zydis.enclosing(ZYDIS_MACHINE_MODE_LONG_64, operands[i].reg.value);
+		if (whole == ZYDIS_REGISTER_RSP ||
+			(reads(ins, operands, whole) && !may_read_its_own(ins, operands)))
+			return false;
+		if (whole == ZYDIS_REGISTER_RDI || whole == ZYDIS_REGISTER_RSI ||
+			whole == ZYDIS_REGISTER_RDX)
+			plan->argument = true;
+	}
+	return true;
+}
+
+/* Addresses that a function takes: each may be the table of a switch. */
+#define TABLES 64
+#define TABLE_ENTRIES 4096
+
+typedef struct bounds
+{
+	const uint8_t *function;
+	size_t		size;
+	const uint8_t *module;			/* readable; NULL: the function alone is */
+	size_t		module_size;
+	int64_t		from;				/* nothing may branch into (from, to) */
+	int64_t		to;
+} bounds;
+
+/*
+ * The table of a switch holds distances from itself to its cases (gcc and clang for position-
+ * independent code). Read as one, does it lead into the bytes that would be moved? It ends
+ * where a detour leads out of the module's code, or the module does; what is read beyond its
+ * true end does no harm but to refuse a function too many.
+ */
+static bool
+table_leads_into(const bounds *b, int64_t table)
+{
+	for (int i = 0; i < TABLE_ENTRIES; i++)
+	{
+		const uint8_t *at = b->function + table + 4 * i;
+		int32_t		distance;
+		int64_t		target;
+
+		if (at < b->module || at + sizeof(distance) > b->module + b->module_size)
+			return false;
+		memcpy(&distance, at, sizeof(distance));
+		target = table + distance;
+		if (target > b->from && target < b->to)
+			return true;
+		if (b->function + target < b->module || b->function + target >= b->module + b->module_size)
+			return false;
+	}
+	return false;
+}
+
+/*
+ * Does any instruction branch into (from, to)? What cannot be read counts as yes. A jump
+ * through a register is a switch, whose table's address is taken somewhere in the function,
+ * or the call of another function in the last place, which begins at its own detour. The cold
+ * part that a compiler may have split off is not searched: it does not return to a prologue.
+ */
+static bool
+branches_into(const ZydisDecoder *decoder, const bounds *b)
+{
+	ZydisDecodedInstruction ins;
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	int64_t		tables[TABLES];
+	int			table_count = 0;
+	bool		indirect = false;
+	int64_t		target;
+
+	for (size_t at = 0; at < b->size; at += ins.length)
+	{
+		if (!ZYAN_SUCCESS(zydis.decode(decoder, b->function + at, b->size - at, &ins, operands)))
+			return true;
+		if (ins.raw.imm[0].is_relative)
+		{
+			if (branch_target(&ins, operands, at, &target) && target > b->from && target < b->to)
+				return true;
+		}
+		else if (ins.mnemonic == ZYDIS_MNEMONIC_JMP)
+		{
+			/* A table of addresses rather than distances: not position-independent. */
+			if (operands[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				operands[0].mem.index != ZYDIS_REGISTER_NONE)
+				return true;
+			indirect = true;
+		}
+		else if (ins.mnemonic == ZYDIS_MNEMONIC_LEA &&
+				 operands[1].mem.base == ZYDIS_REGISTER_RIP)
+		{
+			if (table_count == TABLES)
+				return true;
+			tables[table_count++] = (int64_t) (at + ins.length) + operands[1].mem.disp.value;
+		}
+	}
+	if (!indirect || table_count == 0)
+		return false;
+	if (b->module == NULL)
+		return true;
+	for (int i = 0; i < table_count; i++)
+		if (table_leads_into(b, tables[i]))
+			return true;
+	return false;
+}
+
+bool
+detour_plan_make(const uint8_t *function, size_t size, const uint8_t *module, size_t module_size,
+				detour_plan *plan, char *reason, size_t reason_size)
+{
+	ZydisDecoder decoder;
+	bounds		b = {function, size, module, module_size, 0, 0};
+
+	memset(plan, 0, sizeof(*plan));
+	if (size >= sizeof(endbr64) && memcmp(function, endbr64, sizeof(endbr64)) == 0)
+		plan->skip = sizeof(endbr64);
+	if (size > FUNCTION_MAX || size < (size_t) plan->skip + DETOUR_JUMP_SIZE)
+	{
+		snprintf(reason, reason_size, "the function is too %s (%zu bytes)",
+				 size > FUNCTION_MAX ? "long" : "short", size);
+		return false;
+	}
+	if (!open_decoder(&decoder))
+	{
+		snprintf(reason, reason_size, "the decoder is missing: install libzydis4.0");
+		return false;
+	}
+	while (plan->moved < plan->kept + DETOUR_JUMP_SIZE)
+	{
+		ZydisDecodedInstruction ins;
+		ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+		size_t		at = (size_t) plan->skip + plan->moved;
+
+		if (!ZYAN_SUCCESS(zydis.decode(&decoder, function + at, size - at, &ins, operands)))
+		{
+			snprintf(reason, reason_size, at < size ? "an instruction at its start cannot be read"
+					 : "the function is too short (%zu bytes)", size);
+			return false;
+		}
+		if (ins.mnemonic == ZYDIS_MNEMONIC_INT3)
+		{
+			snprintf(reason, reason_size, "another tool has a breakpoint at its start");
+			return false;
+		}
+		if (!plan_step(&ins, operands, at, &plan->step[plan->steps]))
+		{
+			snprintf(reason, reason_size, "an instruction at its start cannot be moved");
+			return false;
+		}
+		if (plan->steps == 0)
+		{
+			if (!may_stay(&ins, operands, plan))
+			{
+				snprintf(reason, reason_size,
+						 "its first instruction cannot stay in place for other tools");
+				return false;
+			}
+			plan->kept = ins.length;
+		}
+		plan->moved = (uint8_t) (plan->moved + ins.length);
+		plan->steps++;
+	}
+	b.from = plan->skip;
+	b.to = (int64_t) plan->skip + plan->moved;
+	if (branches_into(&decoder, &b))
+	{
+		snprintf(reason, reason_size, "the function may branch into its first instructions");
+		return false;
+	}
+	return true;
+}

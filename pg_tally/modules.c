@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * modules.c
+ *	  The modules and their callbacks (modules.h).
+ */
+#include "compat.h"
+
+#include "commits.h"
+#include "failed_names.h"
+#include "files.h"
+#include "functions.h"
+#include "locks.h"
+#include "modules.h"
+#include "pending_wait.h"
+#include "probe.h"
+#include "relation_views.h"
+#include "statement_views.h"
+#include "statements.h"
+#include "wal_usage.h"
+
+const module modules[] = {
+	/* first: the others may register names when they try again */
+	{.name = "failed names",.begin = failed_names_begin,.retry_names = failed_names_begin},
+	{.name = "messages",.claimed = messages_begin,.retry_names = messages_retry_names},
+	{.name = "files",.begin = files_begin,.retry_names = files_retry_names,.status = relation_status},
+	{.name = "statements",.begin = statements_begin,.follow = statements_follow,
+	.jump = statements_jump,.status = statement_status},
+	{.name = "locks",.begin = locks_begin,.follow = lwlocks_follow,.apply_level = locks_follow,
+	.retry_names = lwlocks_retry_names,.jump = heavylocks_jump,.process_exit = locks_process_exit},
+	{.name = "functions",.begin = functions_begin,.follow = functions_follow,
+	.retry_names = functions_retry_names,.jump = functions_jump,.process_exit = functions_end},
+	{.name = "pending wait",.begin = pending_begin},
+	{.name = "commits",.begin = commits_begin},
+	{.name = "WAL",.begin = wal_begin,.retry_names = wal_retry_names},
+};
+
+const int	modules_count = lengthof(modules);

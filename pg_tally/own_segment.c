@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * own_segment.c
+ *	  The segment that this process has open, and where its file is (own_segment.h).
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "access/xlog.h"
+#include "common/file_perm.h"
+#include "postmaster/postmaster.h"
+
+#include "own_segment.h"
+#include "settings.h"
+
+own_segment_state own;
+
+tally_segment *
+pg_tally_opened(void)
+{
+	return own.opener != 0 ? &own.segment : NULL;
+}
+
+tally_segment *
+pg_tally_segment(void)
+{
+	return own.opener != 0 && own.segment.header != NULL ? &own.segment : NULL;
+}
+
+const char *
+pg_tally_segment_path(void)
+{
+	return own.path;
+}
+
+const char *
+pg_tally_failure(void)
+{
+	return own.failure;
+}
+
+const char *
+pg_tally_view_only(void)
+{
+	return own.view_only;
+}
+
+bool
+pg_tally_is_shared(void)
+{
+	return own.shared;
+}
+
+bool
+pg_tally_reads_messages(void)
+{
+	return own.messages_installed;
+}
+
+/*
+ * One process speaks for the server: the postmaster, or, where only sessions are
+ * instrumented, any session.
+ */
+bool
+pg_tally_reports(void)
+{
+	return own.opener != 0 && (!own.shared || own.opener == MyProcPid);
+}
+
+static const char *
+hint_for(int error)
+{
+	switch (error)
+	{
+		case ENOSPC:
+		case ENOMEM:
+			return "Free space there (a quarter of the file system, at most 256 MB, is left to others), set pg_tally.directory to another directory, or lower pg_tally.max_slots.";
+		case EMEDIUMTYPE:
+			return "The directory is not on tmpfs, so its pages would be written to a disk. Set pg_tally.directory to a directory on tmpfs, such as /dev/shm, or set pg_tally.directory_on_disk = on.";
+		case EPERM:
+			return "A file of another owner has that name. Find out whose it is, and have it removed.";
+		default:
+			return "See tally.status.";
+	}
+}
+
+void
+segment_failed(int level, const char *what, int error)
+{
+	snprintf(own.failure, sizeof(own.failure), "%s: %s", what, strerror(error));
+	ereport(level,
+			(errmsg("pg_tally is not active: %s", own.failure), errhint("%s", hint_for(error))));
+}
+
+int
+pg_tally_path_in(const char *directory, char *path, size_t size)
+{
+	struct stat st;
+
+	if (stat(DataDir, &st) != 0)
+		return errno;
+	snprintf(path, size, "%s/pg_tally.%llx.%llx", directory,
+			 (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+	return 0;
+}
+
+/* False: there can be none, which has been reported at elevel. */
+bool
+segment_name(int elevel)
+{
+	int			error = pg_tally_path_in(settings->directory, own.path, sizeof(own.path));
+
+	if (error != 0)
+		segment_failed(elevel, DataDir, error);
+	return error == 0;
+}
+
+/* Open the segment or make one. 0 or an errno value. */
+int
+segment_open(tally_segment *opened)
+{
+	tally_options options;
+	char		socket_dir[MAXPGPATH] = "";
+
+	tally_options_init(&options);
+	options.slots = settings_slots();
+	options.groups = (uint32) settings->groups;
+	options.stats_per_book = (uint32) settings->statistics;
+	options.directory = (uint32) settings->names;
+	options.events = (uint32) settings->events;
+	options.statements = settings->statements == 0 ? 0 : (uint32) Max(settings->statements, 100);
+	options.files = (uint32) settings->files;
+	options.relations = (uint32) settings->relations;
+	options.mode = (uint32) pg_file_create_mode;
+	options.level = (tally_level) settings->level;
+	options.host = DataDir;
+	options.producer = "pg_tally " PG_TALLY_VERSION;
+	options.server = "PostgreSQL " PG_VERSION;
+	options.server_pid = (uint32) PostmasterPid;
+	options.server_port = (uint32) PostPortNumber;
+	options.system_id = GetSystemIdentifier();
+	options.flags = own.shared ? TALLY_SEGMENT_SERVER : 0;
+	/* a session takes what is there: others live in it */
+	options.any_capacities = !own.shared;
+	options.any_file_system = settings->directory_on_disk;
+	if (Unix_socket_directories != NULL)
+	{
+		/* The first of the list, without its quotes or blanks. */
+		strlcpy(socket_dir, Unix_socket_directories, sizeof(socket_dir));
+		socket_dir[strcspn(socket_dir, ",")] = '\0';
+	}
+	options.socket_dir = socket_dir;
+	return tally_open(own.path, &options, opened);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * pending_wait.c
+ *	  Running sums of the waits that statements and commits want to know of.
+ */
+#include "compat.h"
+
+#include <string.h>
+
+#include "pending_wait.h"
+#include "pg_tally.h"
+
+wait_sums	pending_sums HOT_DATA;
+uint8		pending_classes[BOOK_INDEXES];
+
+/* A new slot: indexes stand for other statistics. */
+void
+pending_begin(void)
+{
+	memset(pending_classes, 0, sizeof(pending_classes));
+}
+
+/* Which class a wait is of, the first time that it is met. */
+pg_noinline wait_class
+pending_learn(uint32 index)
+{
+	static const struct
+	{
+		const char *event;
+		wait_class	class;
+	}			events[] = {
+		{"IO:DataFileRead", WAITS_BLOCK_READ},
+		{"IO:DataFileWrite", WAITS_BLOCK_WRITE},
+		{"IO:BufFileRead", WAITS_TEMP_READ},
+		{"IO:BufFileWrite", WAITS_TEMP_WRITE},
+		{"LWLock:WALInsert", WAITS_WAL_INSERT},
+		{"LWLock:WALWrite", WAITS_WAL_QUEUE},
+		{"IO:WALWrite", WAITS_WAL_WRITE},
+		{"IO:WALSync", WAITS_WAL_SYNC},
+		{"Call:commit_delay", WAITS_COMMIT_DELAY},
+		{"IPC:SyncRep", WAITS_REPLICATION},
+	};
+	const char *name = pg_tally_stat_name(tally.slot.segment, tally.slot.heads[index].stat);
+	const char *event = strstr(name, "::wait::");
+	wait_class	class = WAITS_OTHER;
+
+	for (int i = 0; event != NULL && i < lengthof(events); i++)
+		if (strcmp(event + strlen("::wait::"), events[i].event) == 0)
+			class = events[i].class;
+	pending_classes[index & (BOOK_INDEXES - 1)] = (uint8) class;
+	return class;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * pending_wait.h
+ *	  The wait that has ended and is not recorded yet, and all that wants to know of it.
+ */
+#ifndef PG_TALLY_PENDING_WAIT_H
+#define PG_TALLY_PENDING_WAIT_H
+
+#include "postgres.h"
+
+#include "commits.h"
+#include "files.h"
+#include "slow_waits.h"
+#include "statement_time.h"
+
+/* Waits of which a running sum is kept, whatever the phase. Their events in pending_wait.c. */
+typedef enum wait_class
+{
+	WAITS_UNKNOWN = 0,				/* not looked at yet */
+	WAITS_OTHER,
+	WAITS_BLOCK_READ,				/* the first four as tally_counts.io_ticks has them */
+	WAITS_BLOCK_WRITE,
+	WAITS_TEMP_READ,
+	WAITS_TEMP_WRITE,
+	WAITS_WAL_INSERT,				/* for a place to insert WAL */
+	WAITS_WAL_QUEUE,				/* for another's write of WAL */
+	WAITS_WAL_WRITE,
+	WAITS_WAL_SYNC,
+	WAITS_COMMIT_DELAY,
+	WAITS_REPLICATION,
+	WAITS_CLASSES
+} wait_class;
+
+/* Ever, of this process. */
+typedef struct wait_sums
+{
+	uint64		ticks[WAITS_CLASSES];
+	uint64		counts[WAITS_CLASSES];
+} wait_sums;
+
+extern wait_sums pending_sums;
+
+/* By index in the book. */
+extern uint8 pending_classes[BOOK_INDEXES];
+
+extern void pending_begin(void);
+extern wait_class pending_learn(uint32 index);
+
+/*
+ * A wait of that many ticks has ended: report it if slow, record its operation on a file, and add it to
+ * the sums. The caller has cleared tally.on.
+ */
+static inline void
+pending_note(uint32 index, uint64 ticks)
+{
+	wait_class	class = (wait_class) pending_classes[index & (BOOK_INDEXES - 1)];
+
+	if (unlikely(class == WAITS_UNKNOWN))
+		class = pending_learn(index);
+	pending_sums.counts[class]++;
+	pending_sums.ticks[class] += ticks;
+	if (unlikely(ticks >= slow_min_ticks))
+		slow_check(index, ticks);
+	if (files_note.pending)
+	{
+		if (unlikely(files_note.error != 0))
+			slow_check_failed();
+		files_record(ticks);
+	}
+}
+
+/*
+ * Before any switch of the running account, which records the pending wait: whose statement it
+ * was for, and was it a commit's last? The caller has cleared tally.on.
+ */
+static inline void
+pending_settle(void)
+{
+	uint32		index = tally.slot.book->pend;
+	uint64		ticks = tally.slot.book->pend_ticks;
+
+	/* as in tally_switch: believed within bounds */
+	if (index < tally.slot.limit)
+	{
+		statement_time_note(index, ticks);
+		pending_note(index, ticks);
+	}
+	if (unlikely(commits_pending))
+		commits_record();
+}
+
+#endif							/* PG_TALLY_PENDING_WAIT_H */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * postmaster.c
+ *	  Start, restart after a crash, and stop of the postmaster, or of a standalone backend.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "postmaster/postmaster.h"
+#include "storage/ipc.h"
+
+#include "helper_process.h"
+#include "own_segment.h"
+#include "probe.h"
+#include "probe_table.h"
+#include "settings.h"
+#include "statement_file.h"
+
+/*
+ * The postmaster must survive whatever is written into the segment, so it never maps it. It holds
+ * the file open for its children, and has what is to be done to the content done by helpers.
+ */
+#define START_SECONDS 10
+#define STOP_SECONDS 10
+
+/* What the helper at the start reports. */
+typedef struct start_report
+{
+	int			error;				/* errno of what failed, 0 */
+	bool		created;
+} start_report;
+
+/* Found rather than made, it has the last run's level, dead slots and half-done work. */
+static void
+take_over(tally_segment *found)
+{
+	tally_take_over(found);
+	tally_statements_repair(found);
+}
+
+static void
+begin_run(tally_segment *opened)
+{
+	tally_configure_level(opened, (tally_level) settings->level);
+	/* though the configuration says what it said before: `tally level` may have set another since */
+	tally_set_level(opened, (tally_level) settings->level);
+	take_over(opened);
+	if (settings->statements > 0 && IsPostmasterEnvironment)
+		statement_file_load(opened);
+	if (settings_level_refused()[0] != '\0')
+		tally_event_add(opened, TALLY_EVENT_WARNING, settings_level_refused());
+}
+
+static bool
+helper_starts(void *argument)
+{
+	start_report *report = argument;
+	tally_segment opened;
+
+	report->error = segment_open(&opened);
+	if (report->error != 0)
+		return false;
+	report->created = opened.created;
+	begin_run(&opened);
+	return true;
+}
+
+static bool
+helper_recovers(void *argument)
+{
+	tally_segment found;
+
+	if (tally_attach(own.path, &found) != 0 || found.inode != own.segment.inode)
+		return false;
+	take_over(&found);
+	return true;
+}
+
+static bool
+helper_stops(void *argument)
+{
+	tally_segment found;
+
+	if (tally_attach(own.path, &found) != 0)
+		return false;
+	statement_file_save(&found);
+	return true;
+}
+
+/* Open the segment without mapping it; a damaged one is replaced. */
+static void
+open_for_children(void)
+{
+	char		what[MAXPGPATH + 32];
+	start_report *report = helper_shared_memory(sizeof(*report));
+	int			error;
+
+	if (report == NULL)
+	{
+		segment_failed(LOG, own.path, ENOMEM);
+		return;
+	}
+	snprintf(what, sizeof(what), "open segment \"%s\"", own.path);
+	if (!helper_run(what, START_SECONDS, helper_starts, report) && report->error == 0)
+	{
+		/* its content cannot be read: something overwrote it */
+		(void) unlink(own.path);
+		(void) helper_run(what, START_SECONDS, helper_starts, report);
+	}
+	error = report->error != 0 ? report->error : tally_attach_unmapped(own.path, &own.segment);
+	if (error == 0)
+	{
+		own.segment.created = report->created;
+		own.opener = MyProcPid;
+	}
+	else
+		segment_failed(LOG, own.path, error);
+	munmap(report, sizeof(*report));
+}
+
+/* At a clean stop, by the postmaster, whose children have ended. */
+static void
+save_statements(int code, Datum arg)
+{
+	if (code == 0 && settings->statements_save && settings->statements > 0 &&
+		own.opener == MyProcPid && !helper_is_one())
+		(void) helper_run("save the statements", STOP_SECONDS, helper_stops, NULL);
+}
+
+static void
+postmaster_starts(void)
+{
+	if (!segment_name(LOG))
+		return;
+	open_for_children();
+	if (own.opener == 0)
+		return;
+	if (settings->statements > 0)
+		on_proc_exit(save_statements, (Datum) 0);
+	install_probes();
+	settings_apply_functions(settings->functions);
+}
+
+/* A child has crashed, and all have been ended. */
+static void
+postmaster_restarts(void)
+{
+	char		what[MAXPGPATH + 32];
+
+	snprintf(what, sizeof(what), "recover segment \"%s\"", own.path);
+	if (helper_run(what, START_SECONDS, helper_recovers, NULL))
+		return;
+	ereport(LOG, (errmsg("pg_tally creates a new segment: \"%s\" is damaged or missing", own.path)));
+	(void) unlink(own.path);
+	tally_close(&own.segment);
+	own.opener = 0;
+	open_for_children();
+	if (own.opener != 0)
+		probe_table_publish(&own.segment);
+}
+
+/* A process without a postmaster instruments itself. */
+static void
+standalone_starts(void)
+{
+	int			error;
+
+	if (!segment_name(LOG))
+		return;
+	error = segment_open(&own.segment);
+	if (error != 0)
+	{
+		segment_failed(LOG, own.path, error);
+		return;
+	}
+	own.opener = MyProcPid;
+	tally_guard(&own.segment);
+	begin_run(&own.segment);
+	install_probes();
+	probe_claim(&own.segment, PHASE_BACKGROUND);
+	settings_apply_functions(settings->functions);
+}
+
+/* After the server has set up shared memory: at its start, and after a crash of a child. */
+void
+postmaster_shmem_startup(void)
+{
+	if (IsUnderPostmaster)
+		return;
+	if (!IsPostmasterEnvironment)
+		standalone_starts();
+	else if (own.opener == 0)
+		postmaster_starts();
+	else
+		postmaster_restarts();
+}

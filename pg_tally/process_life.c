@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * process_life.c
+ *	  Start and end of a process of the server.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "helper_process.h"
+#include "imports.h"
+#include "own_segment.h"
+#include "probe.h"
+#include "settings.h"
+
+/* In a child, first thing: the probes' state is its parent's. */
+void
+lifecycle_forked(void)
+{
+	int			error;
+
+	probe_forget();
+	if (!own.shared || own.opener == 0 || helper_is_one())
+		return;
+	error = tally_map(&own.segment);
+	if (error == 0)
+		error = tally_guard(&own.segment);
+	if (error == 0)
+		probe_claim(&own.segment, PHASE_STARTUP);
+	else
+		snprintf(own.failure, sizeof(own.failure), "%s: %s", own.path,
+				 error == EINVAL ? "the file was cut short" : strerror(error));
+}
+
+/* Remove the segment's file if it is still ours. */
+static void
+unlink_segment(void)
+{
+	struct stat st;
+
+	if (own.path[0] != '\0' && stat(own.path, &st) == 0 &&
+		(uint64) st.st_dev == own.segment.device && (uint64) st.st_ino == own.segment.inode)
+		unlink(own.path);
+}
+
+/* exit(3): the last thing a process of the server does. */
+void
+lifecycle_exit(void)
+{
+	if (own.opener == 0 || helper_is_one())
+		return;
+	probe_retire();
+	if (own.shared)
+	{
+		if (own.opener == getpid())
+			unlink_segment();
+	}
+	else if (!settings_preloaded() && own.segment.header != NULL && tally_claimed_slots(&own.segment) == 0)
+		unlink_segment();
+}

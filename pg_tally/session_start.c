@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * session_start.c
+ *	  A session that loads the library itself: whether it may be instrumented, and its start.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "access/parallel.h"
+#include "storage/proc.h"
+#include "tcop/pquery.h"
+#include "tcop/tcopprot.h"
+
+#include "miscadmin.h"
+#include "configuration.h"
+#include "own_segment.h"
+#include "probe.h"
+#include "settings.h"
+#include "view_session.h"
+
+/* Is it a superuser's LOAD that brings the library in? */
+static bool
+is_load_by_superuser(void)
+{
+	bool		load = false;
+	ListCell   *cell;
+
+	if (ActivePortal != NULL)
+		foreach(cell, ActivePortal->stmts)
+			load = load || (lfirst_node(PlannedStmt, cell)->utilityStmt != NULL &&
+							IsA(lfirst_node(PlannedStmt, cell)->utilityStmt, LoadStmt));
+	return load && superuser();
+}
+
+/*
+ * Did the configuration or a superuser ask for this session to be instrumented?
+ * Any role can bring the library in: by using a view, by local_preload_libraries, by
+ * LOAD '$libdir/plugins/pg_tally' where it has been put there. A parallel worker follows its leader.
+ */
+bool
+session_is_requested(void)
+{
+	if (IsParallelWorker())
+	{
+		bool		found = MyProc->lockGroupLeader != NULL &&
+			view_session_finds(MyProc->lockGroupLeader->pid);
+
+		view_session_end();
+		return found;
+	}
+	return settings_preloaded() || settings_preloaded_locally() || is_load_by_superuser();
+}
+
+/* Instrument this session, and no other. */
+void
+session_start(void)
+{
+	/* A LOAD warns its user; a preload in every session would fill the log. */
+	bool		load = debug_query_string != NULL;
+	int			elevel = load ? WARNING : DEBUG1;
+	const char *unknown = settings_define_in_session();
+	int			error;
+
+	own.view_only = NULL;
+	if (unknown != NULL)
+	{
+		snprintf(own.failure, sizeof(own.failure),
+				 "could not read the configured value of %s", unknown);
+		return;
+	}
+	if (!segment_name(elevel))
+		return;
+	error = segment_open(&own.segment);
+	if (error != 0)
+	{
+		segment_failed(elevel, own.path, error);
+		own.path[0] = '\0';
+		return;
+	}
+	own.opener = MyProcPid;
+	tally_guard(&own.segment);
+	if (settings_level_refused()[0] != '\0' && own.segment.created)
+		tally_event_add(&own.segment, TALLY_EVENT_WARNING, settings_level_refused());
+	if (!IsParallelWorker())
+		tally_configure_level(&own.segment, (tally_level) settings->level);
+	install_hooks(settings->statements > 0);
+	install_probes();
+	probe_claim(&own.segment, load ? PHASE_SIMPLE_QUERY : PHASE_STARTUP);
+	if (settings->functions[0] != '\0')
+		settings_apply_functions(settings->functions);
+}
+
+/* A session that has only viewed the segment runs a LOAD. */
+void
+session_load_statement(const char *filename)
+{
+	if (settings_is_library(filename) && superuser() && IsUnderPostmaster &&
+		!configuration_defined("pg_tally.level"))
+	{
+		view_session_end();
+		session_start();
+	}
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * slow_waits.c
+ *	  Reports slow waits, when the next one begins: a process that has waited may hold a lock.
+ *
+ * Not of those in which nothing is wrong: for a client, for work, for a time to pass.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "account_class.h"
+#include "files.h"
+#include "pg_tally.h"
+#include "slow_waits.h"
+
+uint64		slow_min_ticks = UINT64_MAX;
+
+static int	threshold_ms = -1;
+
+void
+slow_set_threshold(int ms)
+{
+	threshold_ms = ms;
+	/* no processor's counter is slower than 1 GHz; the rest is checked where it matters */
+	slow_min_ticks = ms < 0 ? UINT64_MAX : (uint64) ms * 1000000u;
+}
+
+/* "Lock:transactionid", or NULL where waiting is not being slow. */
+static const char *
+slow_event(uint32 stat)
+{
+	const char *event = strstr(pg_tally_stat_name(tally.slot.segment, stat), "::wait::");
+
+	if (event == NULL)
+		return NULL;
+	switch (account_class(tally.slot.segment, stat))
+	{
+		case TALLY_CLASS_ACTIVITY:
+		case TALLY_CLASS_CLIENT:
+		case TALLY_CLASS_EXTENSION:
+		case TALLY_CLASS_TIMEOUT:
+			return NULL;
+		default:
+			return event + strlen("::wait::");
+	}
+}
+
+/* "write: 1.503 s, 8192 bytes: base/5/16384" */
+static void
+operation_text(char *text, size_t size, double seconds)
+{
+	const file_note *n = &files_note;
+	char		path[140];
+	char		what[64] = "";
+
+	files_path(path, sizeof(path));
+	if (n->error != 0)
+		strlcpy(what, ", failed", sizeof(what));
+	else if (n->writes > 0)
+		snprintf(what, sizeof(what), ", after " UINT64_FORMAT " write%s of " UINT64_FORMAT " bytes", n->writes,
+				 n->writes == 1 ? "" : "s", n->bytes);
+	else if (n->bytes > 0)
+		snprintf(what, sizeof(what), ", " UINT64_FORMAT " bytes", n->bytes);
+	snprintf(text, size, "%s: %.3f s%s: %s", files_operation_name((file_operation) n->operation),
+			 seconds, what, path);
+}
+
+pg_noinline void
+slow_check(uint32 index, uint64 ticks)
+{
+	int			saved_errno = errno;
+	double		seconds = (double) ticks * tally_seconds_per_tick(tally.slot.segment);
+	const char *event = slow_event(tally.slot.heads[index].stat);
+	char		text[232];
+
+	if (event != NULL && seconds * 1000 >= threshold_ms)
+	{
+		if (files_note.pending)
+			operation_text(text, sizeof(text), seconds);
+		else
+			snprintf(text, sizeof(text), "%s: %.3f s", event, seconds);
+		tally_event_add(tally.slot.segment, TALLY_EVENT_SLOW, text);
+	}
+	errno = saved_errno;
+}
+
+/*
+ * Not that a file is missing or there already, which the server tries out. All are counted, and one a
+ * second is reported: a full disk fails at every write.
+ */
+pg_noinline void
+slow_check_failed(void)
+{
+	static uint64 reported = 0;
+	int			saved_errno = errno;
+	int			error = files_note.error;
+	uint64		now = probe_now();
+	char		path[140];
+	char		text[232];
+
+	if (error == ENOENT || error == EEXIST || error == EINTR || error == EAGAIN)
+		return;
+	if (reported == 0 || (double) (now - reported) * tally_seconds_per_tick(tally.slot.segment) >= 1)
+	{
+		reported = now;
+		files_path(path, sizeof(path));
+		snprintf(text, sizeof(text), "%s failed: %s: %s",
+				 files_operation_name((file_operation) files_note.operation), strerror(error), path);
+		tally_event_add(tally.slot.segment, TALLY_EVENT_WARNING, text);
+	}
+	errno = saved_errno;
+}

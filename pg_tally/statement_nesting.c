@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_nesting.c
+ *	  Memory for levels and open queries, and what an error leaves behind (statement_nesting.h).
+ */
+#include "compat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "statement_nesting.h"
+#include "pg_tally.h"
+#include "statements.h"
+
+nesting_state nesting HOT_DATA = {
+	.size = NESTING_FIRST,
+	.query_capacity = NESTING_FIRST,
+	.levels = nesting.first_levels,
+	.queries = nesting.first_queries,
+};
+
+/* Twice as many of that size as there are; those of the beginning stay where they are, unused. */
+static void *
+twice(void *items, const void *first, int count, size_t size)
+{
+	void	   *more = items == first ? malloc(size * count * 2) : realloc(items, size * count * 2);
+
+	if (more != NULL && items == first)
+		memcpy(more, first, size * count);
+	if (more != NULL)
+		memset((char *) more + size * count, 0, size * count);
+	return more;
+}
+
+bool
+nesting_more_levels(void)
+{
+	level	   *levels = twice(nesting.levels, nesting.first_levels, nesting.size, sizeof(level));
+
+	if (levels == NULL)
+		return false;
+	nesting.levels = levels;
+	nesting.size *= 2;
+	return true;
+}
+
+bool
+nesting_more_queries(void)
+{
+	open_query *queries = twice(nesting.queries, nesting.first_queries, nesting.query_capacity,
+								sizeof(open_query));
+
+	if (queries == NULL)
+		return false;
+	nesting.queries = queries;
+	nesting.query_capacity *= 2;
+	return true;
+}
+
+bool
+nesting_split(open_query *o)
+{
+	if (o->split)
+		return true;
+	if (o->parts == NULL)
+		o->parts = malloc(TALLY_PARTS * sizeof(tally_part));
+	if (o->parts == NULL)
+		return false;
+	memset(o->parts, 0, TALLY_PARTS * sizeof(tally_part));
+	o->split = true;
+	return true;
+}
+
+void
+nesting_reset(void)
+{
+	for (int i = 0; i < nesting.open; i++)
+		if (nesting.queries[i].split)
+			memset(nesting.queries[i].parts, 0, TALLY_PARTS * sizeof(tally_part));
+}
+
+open_query *
+nesting_search(const QueryDesc *query)
+{
+	for (int i = nesting.open; i-- > 0;)
+		if (nesting.queries[i].query == query)
+			return &nesting.queries[i];
+	return NULL;
+}
+
+/* The two items are exchanged, so that each keeps its memory for parts. */
+void
+nesting_forget_other(open_query *ended, open_query *last)
+{
+	open_query	kept = *ended;
+
+	*ended = *last;
+	*last = kept;
+}
+
+void
+nesting_leave(bool all, uintptr_t stack, bool cancelled)
+{
+	while (nesting.depth > 0 &&
+		   (all || (uintptr_t) nesting.levels[nesting.depth - 1].frame < stack))
+	{
+		level	   *left = &nesting.levels[nesting.depth - 1];
+
+		/* one that the client asked for is counted once the error reaches the client */
+		if (left->key.id != 0 && left->key.toplevel == 0)
+			statements_count_error(&left->key, cancelled);
+		level_forget();
+	}
+}

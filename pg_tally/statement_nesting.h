@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_nesting.h
+ *	  Which statements run within which, and whose executors are open.
+ *
+ * Nesting is kept without setjmp: each level remembers the address of its frame on the stack, and
+ * an error takes away those that lie deeper than where it jumps to.
+ */
+#ifndef PG_TALLY_STATEMENT_NESTING_H
+#define PG_TALLY_STATEMENT_NESTING_H
+
+#include "postgres.h"
+
+#include "executor/execdesc.h"
+
+#include "tally_statements.h"
+#include "statement_usage.h"
+
+/* A query whose executor has started and not ended. */
+typedef struct open_query
+{
+	const QueryDesc *query;
+	bool		ran;				/* `used` means something */
+	bool		split;				/* nested: has parts of its own */
+	tally_part *parts;				/* memory for them; stays with the item of queries[] */
+	uint64		temp_files;			/* running sums at its start */
+	uint64		temp_bytes;
+	used		used;				/* of its runs so far */
+} open_query;
+
+typedef enum level_kind
+{
+	LEVEL_EXECUTOR,
+	LEVEL_PLANNER
+} level_kind;
+
+/* A level of nesting: an executor, utility or planner that is running. */
+typedef struct level
+{
+	void	   *frame;				/* on the stack */
+	level_kind	kind;
+	tally_statement_key key;		/* id 0: not one that is counted */
+} level;
+
+/* Most sessions nest no deeper: these lie with the rest, and not on a page of their own. */
+#define NESTING_FIRST 4
+
+typedef struct nesting_state
+{
+	int			executors;			/* of the levels */
+	int			planners;
+	int			depth;
+	int			open;
+	int			size;				/* capacity of levels ... */
+	int			query_capacity;				/* ... and of queries */
+	bool		jumping;
+	level	   *levels;
+	open_query *queries;
+	level		first_levels[NESTING_FIRST];
+	open_query	first_queries[NESTING_FIRST];
+} nesting_state;
+
+extern nesting_state nesting;
+
+extern bool nesting_more_levels(void);
+extern bool nesting_more_queries(void);
+/* Memory for the parts of a nested query, empty; false: there is no memory. */
+extern bool nesting_split(open_query *o);
+/* All totals have begun again at zero: so do the parts of nested queries. */
+extern void nesting_reset(void);
+/* An error jumps: take away what is deeper than `stack`, or everything. */
+extern void nesting_leave(bool all, uintptr_t stack, bool cancelled);
+extern void nesting_forget_other(open_query *ended, open_query *last);
+
+/* `frame`: something in the caller's frame. -1: no memory for it; the level is then not counted. */
+static pg_attribute_always_inline int
+level_push(level_kind kind, const tally_statement_key *key, void *frame)
+{
+	level	   *here;
+
+	if (unlikely(nesting.depth == nesting.size) && !nesting_more_levels())
+		return -1;
+	here = &nesting.levels[nesting.depth];
+	here->frame = frame;
+	here->kind = kind;
+	here->key = *key;
+	if (kind == LEVEL_EXECUTOR)
+		nesting.executors++;
+	else
+		nesting.planners++;
+	return nesting.depth++;
+}
+
+static inline void
+level_forget(void)
+{
+	if (nesting.levels[--nesting.depth].kind == LEVEL_EXECUTOR)
+		nesting.executors--;
+	else
+		nesting.planners--;
+}
+
+static pg_attribute_always_inline void
+level_pop(int level)
+{
+	if (level < 0)
+		return;
+	/* what an error has left above it */
+	while (unlikely(nesting.depth > level + 1))
+		level_forget();
+	if (nesting.depth > level)
+		level_forget();
+}
+
+extern open_query *nesting_search(const QueryDesc *query);
+
+static pg_attribute_always_inline open_query *
+open_find(const QueryDesc *query)
+{
+	open_query *o = &nesting.queries[nesting.open - 1];
+
+	if (nesting.open == 0)
+		return NULL;
+	return likely(o->query == query) ? o : nesting_search(query);
+}
+
+/* NULL: there is no memory. */
+static pg_attribute_always_inline open_query *
+open_add(const QueryDesc *query)
+{
+	open_query *o;
+
+	if (unlikely(nesting.open == nesting.query_capacity) && !nesting_more_queries())
+		return NULL;
+	o = &nesting.queries[nesting.open++];
+	o->query = query;
+	o->ran = false;
+	o->split = false;
+	return o;
+}
+
+static pg_attribute_always_inline void
+open_forget(open_query *ended)
+{
+	open_query *last = &nesting.queries[--nesting.open];
+
+	if (unlikely(ended != last))
+		nesting_forget_other(ended, last);
+}
+
+#endif							/* PG_TALLY_STATEMENT_NESTING_H */

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_time.c
+ *	  Gathers a message's time by account and charges it to a statement (statement_time.h).
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "access/parallel.h"
+#include "storage/proc.h"
+
+#include "pending_wait.h"
+#include "pg_tally.h"
+#include "statement_time.h"
+#include "statements.h"
+
+statement_time_state statement_time HOT_DATA;
+
+void
+statement_time_begin_process(void)
+{
+	memset(&statement_time, 0, sizeof(statement_time));
+}
+
+/* The slot's cache, at the first message that is looked at. */
+static bool
+get_ready(void)
+{
+	if (!statement_time.tried)
+	{
+		int			saved_errno = errno;
+
+		statement_time.tried = true;
+		statement_time.ready = tally_cache_open(&tally.slot, &statement_time.cache) == 0;
+		errno = saved_errno;
+	}
+	return statement_time.ready;
+}
+
+/* The first time of an account in this gathering: its part, counted from 1. */
+pg_noinline uint8
+statement_time_take(uint32 index)
+{
+	tally_current *current = statement_time.cache.current;
+	uint32		n = current->used;
+
+	/* the last part takes the rest, under the name of the ledger's overflow */
+	if (n >= TALLY_PARTS - 1)
+		n = TALLY_PARTS - 1;
+	tally_current_begin(current);
+	current->parts[n].stat = n < TALLY_PARTS - 1 ? tally.slot.heads[index].stat : 1;
+	if (current->used <= n)
+	{
+		current->parts[n].count = 0;
+		current->parts[n].ticks = 0;
+		current->used = n + 1;
+	}
+	tally_current_end(current);
+	statement_time.index[n] = index;
+	if (n < TALLY_PARTS - 1)
+		statement_time.part[index] = (uint8) (n + 1);
+	return (uint8) (n + 1);
+}
+
+/* Forget what is gathered; current's seq is odd. */
+static void
+forget(tally_current *current)
+{
+	for (uint32 i = 0; i < current->used; i++)
+		statement_time.part[statement_time.index[i]] = 0;
+	current->used = 0;
+	statement_time.deferred = false;
+}
+
+static void
+clear(void)
+{
+	tally_current_begin(statement_time.cache.current);
+	forget(statement_time.cache.current);
+	tally_current_end(statement_time.cache.current);
+}
+
+/* Nothing is worked for any more. */
+static void
+end_current(void)
+{
+	tally_current_begin(statement_time.cache.current);
+	statement_time.cache.current->begun = 0;
+	statement_time.cache.current->since = 0;
+	tally_current_end(statement_time.cache.current);
+}
+
+/* From now on the message is for that statement, and readers see it. */
+static void
+set_owner(const tally_statement_key *key)
+{
+	statement_time.owner = *key;
+	statement_time.named = true;
+	tally_current_begin(statement_time.cache.current);
+	statement_time.cache.current->key = *key;
+	tally_current_end(statement_time.cache.current);
+}
+
+void
+statement_time_drop(void)
+{
+	if (!statement_time.ready)
+		return;
+	clear();
+	end_current();
+	statement_time.since = 0;
+	statement_time.named = false;
+}
+
+void
+statement_time_reset(uint64 now)
+{
+	tally_current *current = statement_time.cache.current;
+
+	if (statement_time.since == 0)
+		return;
+	tally_current_begin(current);
+	forget(current);
+	current->begun = now;
+	current->since = now;
+	current->waits = 0;
+	tally_current_end(current);
+	statement_time.since = now;
+	statement_time.resets++;
+	/* nothing is pending any more */
+	statement_time.skip = false;
+}
+
+/* What is not a wait since the last cut was processor time of the phase that ends. */
+void
+statement_time_cut(uint64 now)
+{
+	uint64		elapsed;
+	uint32		cpu = tally.cpu;
+	uint8		part;
+
+	if (statement_time.since == 0)
+		return;
+	elapsed = now > statement_time.since ? now - statement_time.since : 0;
+	part = statement_time.part[cpu & (BOOK_INDEXES - 1)];
+	if (part == 0)
+		part = statement_time_take(cpu & (BOOK_INDEXES - 1));
+	tally_current_begin(statement_time.cache.current);
+	statement_time.cache.current->parts[part - 1].count++;
+	statement_time.cache.current->parts[part - 1].ticks +=
+		elapsed > statement_time.cache.current->waits ? elapsed - statement_time.cache.current->waits : 0;
+	statement_time.cache.current->since = now;
+	statement_time.cache.current->waits = 0;
+	tally_current_end(statement_time.cache.current);
+	statement_time.since = now;
+}
+
+HOT_CODE tally_local_statement *
+statement_time_search(const tally_statement_key *key)
+{
+	tally_local_statement *local = tally_cache_find(&statement_time.cache, key);
+
+	if (local != NULL)
+		statement_time.latest = local;
+	return local;
+}
+
+tally_local_statement *
+statement_time_enter(const tally_statement_key *key, const tally_statement_text *text, uint32 known)
+{
+	tally_local_statement *local;
+	int			saved_errno = errno;
+
+	if (unlikely(!get_ready()))
+		return NULL;
+	local = tally_cache_enter(&statement_time.cache, key, text, known);
+	errno = saved_errno;
+	statement_time.latest = local;
+	return local;
+}
+
+tally_local_statement *
+statement_time_local(const tally_statement_key *key)
+{
+	tally_local_statement *local;
+
+	if (unlikely(!get_ready()))
+		return NULL;
+	local = statement_time_find(key);
+	return likely(local != NULL) ? local : statement_time_enter(key, NULL, TALLY_NONE);
+}
+
+void
+statement_time_nested_begin(statement_time_nested *before)
+{
+	statement_time_settle();
+	before->resets = statement_time.resets;
+	before->used = statement_time.since != 0 ? statement_time.cache.current->used : 0;
+	memcpy(before->parts, statement_time.since != 0 ? statement_time.cache.current->parts : before->parts,
+		   sizeof(tally_part) * before->used);
+}
+
+void
+statement_time_nested_end(const statement_time_nested *before, uint64 now, uint64 elapsed, tally_part *parts)
+{
+	const tally_current *current = statement_time.cache.current;
+	bool		reset = before->resets != statement_time.resets;
+	uint32		used = reset ? 0 : before->used;
+	uint64		waits = 0;
+
+	if (statement_time.since == 0)
+		return;
+	statement_time_settle();
+	if (unlikely(reset))
+		elapsed = Min(elapsed, now > current->begun ? now - current->begun : 0);
+	for (uint32 i = 0; i < current->used; i++)
+	{
+		bool		old = i < used && before->parts[i].stat == current->parts[i].stat;
+		uint64		count = current->parts[i].count - (old ? before->parts[i].count : 0);
+		uint64		ticks = current->parts[i].ticks - (old ? before->parts[i].ticks : 0);
+
+		if (count == 0)
+			continue;
+		tally_parts_add(parts, current->parts[i].stat, count, ticks);
+		waits += ticks;
+	}
+	tally_parts_add(parts, tally.slot.heads[tally.cpu].stat, 1, elapsed > waits ? elapsed - waits : 0);
+}
+
+/*
+ * What is gathered goes to that local entry. The caller has begun both: a reader sees the time here or
+ * there, but not in both.
+ */
+static inline void
+hand_over(tally_current *current, tally_local_statement *local)
+{
+	for (uint32 i = 0; i < current->used; i++)
+	{
+		const tally_part *part = &current->parts[i];
+
+		tally_parts_add(local->parts, part->stat, part->count, part->ticks);
+		statement_time.part[statement_time.index[i]] = 0;
+	}
+	current->used = 0;
+	statement_time.deferred = false;
+}
+
+/* All that is gathered goes to that statement. */
+static void
+charge(const tally_statement_key *key)
+{
+	tally_current *current = statement_time.cache.current;
+	tally_local_statement *local;
+
+	if (current->used == 0)
+		return;
+	local = statement_time_local(key);
+	tally_current_begin(current);
+	if (local != NULL)
+	{
+		tally_local_statement_begin(local);
+		hand_over(current, local);
+		tally_local_statement_end(local);
+	}
+	else
+		forget(current);
+	tally_current_end(current);
+}
+
+/* A statement of this session that the client itself asks for. */
+static tally_statement_key
+toplevel_key(uint64 id)
+{
+	tally_statement_key key;
+	int			context;
+
+	key.id = id;
+	key.database_id = MyDatabaseId;
+	key.toplevel = 1;
+	key.pad = 0;
+
+	/* unlike GetUserId, this does not insist that there is one yet */
+	GetUserIdAndSecContext(&key.user_id, &context);
+	return key;
+}
+
+static void
+charge_unknown(void)
+{
+	tally_statement_key key = toplevel_key(0);
+
+	charge(&key);
+}
+
+static void
+charge_owner(void)
+{
+	if (statement_time.owner.toplevel != 0)
+		charge(&statement_time.owner);
+	else
+		charge_unknown();
+}
+
+HOT_CODE void
+statement_time_message_begin(tally_message message, uint64 arrival)
+{
+	tally_current *current;
+
+	if (!statements_wanted() || !get_ready())
+	{
+		statement_time.since = 0;
+		return;
+	}
+	if (statement_time.deferred && message != MESSAGE_BIND && message != MESSAGE_DESCRIBE &&
+		message != MESSAGE_EXECUTE)
+		charge_unknown();
+	current = statement_time.cache.current;
+	tally_current_begin(current);
+	current->begun = arrival;
+	if (current->used == 0)
+		current->key = (tally_statement_key) {.toplevel = 1};
+	current->since = arrival;
+	current->waits = 0;
+	tally_current_end(current);
+	statement_time.since = arrival;
+	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
+	statement_time.named = false;
+	statement_time.failed = false;
+	statement_time.top = PG_exception_stack;
+}
+
+static void end_message(tally_message message, uint64 now);
+
+/* The commonest message, for one statement, ends here. */
+HOT_CODE void
+statement_time_message_end(tally_message message, uint64 now)
+{
+	tally_current *current = statement_time.cache.current;
+	tally_local_statement *local;
+	tally_part *part;
+	uint64		ticks;
+	uint32		stat;
+
+	if (statement_time.since == 0)
+		return;
+	if (unlikely(!statement_time.named || (local = statement_time_find(&statement_time.owner)) == NULL))
+	{
+		end_message(message, now);
+		return;
+	}
+	stat = tally.slot.heads[tally.cpu].stat;
+	part = local->parts;
+	tally_current_begin(current);
+	tally_local_statement_begin(local);
+	ticks = now > statement_time.since ? now - statement_time.since : 0;
+	ticks = ticks > current->waits ? ticks - current->waits : 0;
+	if (likely(part->stat == stat))
+	{
+		part->count++;
+		part->ticks += ticks;
+	}
+	else
+		tally_parts_add(part, stat, 1, ticks);
+	if (current->used != 0)
+		hand_over(current, local);
+	tally_local_statement_end(local);
+	current->begun = 0;
+	current->since = 0;
+	tally_current_end(current);
+	statement_time.since = 0;
+	tally_cache_settle(&statement_time.cache);
+}
+
+HOT_CODE static pg_noinline void
+end_message(tally_message message, uint64 now)
+{
+	statement_time_cut(now);
+	statement_time.since = 0;
+	if (statement_time.named)
+		charge_owner();
+	else
+		switch (message)
+		{
+			case MESSAGE_BIND:
+				statement_time.deferred = true;
+				break;
+			case MESSAGE_DESCRIBE:
+				if (!statement_time.deferred)
+					charge_owner();
+				break;
+			case MESSAGE_QUERY:
+			case MESSAGE_PARSE:
+			case MESSAGE_EXECUTE:
+			case MESSAGE_FUNCTION_CALL:
+				charge_unknown();
+				statement_time.owner.toplevel = 0;
+				break;
+			default:
+				charge_owner();
+		}
+	end_current();
+	tally_cache_settle(&statement_time.cache);
+}
+
+HOT_CODE void
+statement_time_settle_now(void)
+{
+	uint64		now;
+
+	if (!tally.on)
+		return;
+	tally.on = false;
+	now = probe_now();
+	pending_settle();
+	tally_switch_plain(&tally.slot, tally.cpu, now);
+	tally.on = true;
+}
+
+/* Another statement in the same message: the time up to here is the first one's. */
+static pg_noinline void
+end_named(void)
+{
+	uint64		now;
+
+	statement_time_settle();
+	now = probe_now();
+	statement_time_cut(now);
+	charge_owner();
+	tally_current_begin(statement_time.cache.current);
+	statement_time.cache.current->begun = now;
+	tally_current_end(statement_time.cache.current);
+	statement_time.failed = false;
+}
+
+HOT_CODE void
+statement_time_name_new(const tally_statement_key *key)
+{
+	if (unlikely(statement_time.named))
+	{
+		if (!tally.on)
+			return;
+		end_named();
+	}
+	statement_time.deferred = false;
+	set_owner(key);
+}
+
+void
+statement_time_rename(const tally_statement_key *key)
+{
+	if (statement_time.since != 0 && statement_time.named && key->toplevel != 0 && statement_time.owner.id == key->id)
+		set_owner(key);
+}
+
+void
+statement_time_error(bool cancelled)
+{
+	tally_statement_key key;
+
+	if (statement_time.since == 0 || statement_time.failed)
+		return;
+	statement_time.failed = true;
+	key = statement_time.named ? statement_time.owner : toplevel_key(0);
+	statements_count_error(&key, cancelled);
+}
+
+/* ---------------------------------------------------------------- parallel workers */
+
+/* The slot of that process, or NULL. */
+static const tally_current *
+current_of(tally_segment *segment, int32 pid)
+{
+	for (uint32 i = 0; i < segment->cold.slots; i++)
+	{
+		tally_slot_entry *entry = pg_tally_entry(segment, i);
+
+		if (entry->pid == pid && entry->state == TALLY_SLOT_LIVE)
+			return entry->local_statements == 0 ? NULL : (const tally_current *)
+				((char *) segment->header + segment->cold.caches.offset +
+				 (uint64) i * segment->cold.caches.stride);
+	}
+	return NULL;
+}
+
+/* Take the statement that the leader works for: its time is that one's. */
+void
+statement_time_name_worker(void)
+{
+	const tally_current *leader;
+	tally_statement_key key;
+	int32		pid = MyProc != NULL && MyProc->lockGroupLeader != NULL
+		? MyProc->lockGroupLeader->pid : tally.slot.entry->leader_pid;
+
+	if (statement_time.since == 0 || statement_time.named || pid == 0)
+		return;
+	leader = current_of(tally.slot.segment, pid);
+	if (leader == NULL || leader->begun == 0 || leader->key.id == 0)
+		return;
+	key = leader->key;
+	set_owner(&key);
+}
+
+void
+statement_time_begin_worker(uint64 now)
+{
+	statement_time.begins = false;
+	if (!statements_asked() || !get_ready())
+		return;
+	tally_current_begin(statement_time.cache.current);
+	statement_time.cache.current->key = (tally_statement_key) {.toplevel = 1};
+	statement_time.cache.current->begun = now;
+	statement_time.cache.current->since = now;
+	statement_time.cache.current->waits = 0;
+	tally_current_end(statement_time.cache.current);
+	statement_time.since = now;
+	statement_time.skip = tally.slot.book->pend != TALLY_NONE;
+}
+
+void
+statement_time_end_process(uint64 now)
+{
+	uint64		begun;
+
+	if (statement_time.ready && statement_time.since != 0)
+	{
+		begun = statement_time.cache.current->begun;
+		statement_time_cut(now);
+		if (IsParallelWorker())
+			statement_time_name_worker();
+		if (IsParallelWorker() && statement_time.named)
+			statements_count_worker(&statement_time.owner, now > begun ? now - begun : 0);
+		if (statement_time.named)
+			charge_owner();
+		else
+			charge_unknown();
+	}
+	statement_time_drop();
+	statement_time.ready = false;
+	statement_time.since = 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * statement_time.h
+ *	  Attribution of time: each message's time goes to the statement it was handled for.
+ *
+ * From a message's arrival to its end the stretches of the ledger are gathered, by account, at
+ * the head of this slot's cache of statements (tally_current), where readers see them grow.
+ * When the message ends they are charged to the statement that a hook named meanwhile. So the
+ * sum over all statements is the ledger's, by construction: no stretch is left out and none is
+ * counted twice.
+ *
+ * What no hook names: a Bind waits for the Execute after it; a Sync, a Close and the like
+ * belong to the statement before; all else goes to the statement of id 0.
+ *
+ * No clock is read for it, but where one message holds several statements.
+ */
+#ifndef PG_TALLY_STATEMENT_TIME_H
+#define PG_TALLY_STATEMENT_TIME_H
+
+#include "postgres.h"
+
+#include "probe.h"
+#include "tally_statements.h"
+
+typedef struct statement_time_state
+{
+	uint64		since;				/* gathered up to this tick; 0: no message is being handled */
+	uint32		resets;				/* times that what was gathered began anew with all totals */
+	bool		ready;				/* the slot has a cache */
+	bool		tried;				/* to get it */
+	bool		skip;				/* the pending wait is the read's, before the message */
+	bool		named;				/* a hook has named the message's statement */
+	bool		failed;				/* its error has been counted */
+	bool		deferred;			/* a Bind's time waits for its statement */
+	bool		begins;				/* a parallel worker: from the next wait on */
+	tally_local_statement *latest;			/* the local entry found last */
+	tally_statement_key owner;		/* of this message, or else of the one before */
+	void	   *top;				/* PG_exception_stack of the main loop */
+	uint32		index[TALLY_PARTS]; /* in the book, of each part */
+	tally_cache cache;
+	uint8		part[BOOK_INDEXES];	/* 1 + part of current, by index in the book */
+} statement_time_state;
+
+extern statement_time_state statement_time;
+
+/* A new slot, or none: nothing is gathered. */
+extern void statement_time_begin_process(void);
+/* The process ends; the pending wait has been settled. */
+extern void statement_time_end_process(uint64 now);
+/* The level has changed: what was gathered is not whole. */
+extern void statement_time_drop(void);
+/* All totals have begun again at zero, and so has what is gathered. */
+extern void statement_time_reset(uint64 now);
+
+extern void statement_time_message_begin(tally_message message, uint64 arrival);
+extern void statement_time_message_end(tally_message message, uint64 now);
+/* The phase changes within a message. */
+extern void statement_time_cut(uint64 now);
+/* What this message is for: another statement than before, or the first (statement_time_name). */
+extern void statement_time_name_new(const tally_statement_key *key);
+/* It was named, and is another role's now. */
+extern void statement_time_rename(const tally_statement_key *key);
+/* An error leaves the message. */
+extern void statement_time_error(bool cancelled);
+extern void statement_time_settle_now(void);
+/* The local entry of a statement, created if need be; NULL: there is none free. */
+extern tally_local_statement *statement_time_local(const tally_statement_key *key);
+/* The same for one that is not cached (tally_cache_enter). */
+extern tally_local_statement *statement_time_enter(const tally_statement_key *key, const tally_statement_text *text,
+								 uint32 known);
+/* The local entry of a statement that has one and is not the latest, or NULL. The slot has a cache. */
+extern tally_local_statement *statement_time_search(const tally_statement_key *key);
+/* A parallel worker: its life is one message, for its leader's statement. */
+extern void statement_time_begin_worker(uint64 now);
+extern void statement_time_name_worker(void);
+extern uint8 statement_time_take(uint32 index);
+
+/*
+ * What a nested statement finds in the message's parts when it begins: its own are the growth, or after
+ * a reset all that there is.
+ */
+typedef struct statement_time_nested
+{
+	uint32		resets;
+	uint32		used;
+	tally_part	parts[TALLY_PARTS];
+} statement_time_nested;
+
+extern void statement_time_nested_begin(statement_time_nested *before);
+/* It ended at `now`, after `elapsed` ticks. */
+extern void statement_time_nested_end(const statement_time_nested *before, uint64 now, uint64 elapsed, tally_part *parts);
+
+/* The local entry of a statement, or NULL. The slot has a cache, or no latest entry. */
+static pg_attribute_always_inline tally_local_statement *
+statement_time_find(const tally_statement_key *key)
+{
+	tally_local_statement *local = statement_time.latest;
+
+	if (likely(local != NULL && tally_local_statement_is(local, key) && local->state == 1))
+		return local;
+	return statement_time.ready ? statement_time_search(key) : NULL;
+}
+
+/* Is a wait of this message over and not recorded yet? */
+static pg_attribute_always_inline bool
+statement_time_owes(void)
+{
+	return statement_time.since != 0 && !statement_time.skip && tally.slot.book->pend != TALLY_NONE;
+}
+
+/* Record it now rather than at the next one: before the parts, or sums of waits, are read. */
+static pg_attribute_always_inline void
+statement_time_settle(void)
+{
+	if (unlikely(statement_time_owes()))
+		statement_time_settle_now();
+}
+
+/* Is the message attributed to that statement, or is there no message? */
+static pg_attribute_always_inline bool
+statement_time_is_for(uint64 id)
+{
+	return statement_time.since == 0 || (statement_time.named && statement_time.owner.id == id);
+}
+
+/* What this message is for. From hooks, outside any other statement. */
+static pg_attribute_always_inline void
+statement_time_name(const tally_statement_key *key)
+{
+	if (!statement_time_is_for(key->id))
+		statement_time_name_new(key);
+}
+
+/* A wait of the message is over and is about to be recorded. */
+static pg_attribute_always_inline void
+statement_time_note(uint32 index, uint64 ticks)
+{
+	tally_current *current = statement_time.cache.current;
+	uint8		part;
+
+	if (statement_time.since == 0)
+		return;
+	if (statement_time.skip)
+	{
+		statement_time.skip = false;
+		return;
+	}
+	part = statement_time.part[index & (BOOK_INDEXES - 1)];
+	if (unlikely(part == 0))
+		part = statement_time_take(index & (BOOK_INDEXES - 1));
+	tally_current_begin(current);
+	current->parts[part - 1].count++;
+	current->parts[part - 1].ticks += ticks;
+	current->waits += ticks;
+	tally_current_end(current);
+}
+
+#endif							/* PG_TALLY_STATEMENT_TIME_H */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * test_entry.c
+ *	  Redirecting our own functions: what happens when some cannot be switched, and when a stub
+ *	  may be released.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "detour.h"
+
+#define PROBED PGDLLEXPORT __attribute__((noinline, noclone))
+
+static volatile int zero = 0;
+static void (*volatile within) (void);
+
+/* Each calls through a pointer, so each has a frame. */
+#define FUNCTION(name, result) \
+	PROBED int name(void); \
+	PROBED int \
+	name(void) \
+	{ \
+		if (within != NULL) \
+			within(); \
+		return result + zero; \
+	}
+
+FUNCTION(first_function, 1)
+FUNCTION(second_function, 2)
+FUNCTION(third_function, 3)
+FUNCTION(fourth_function, 4)
+
+#define COUNT 3
+static detour detours[COUNT];
+static detour *all[COUNT] = {&detours[0], &detours[1], &detours[2]};
+static int	(*const functions[COUNT]) (void) = {first_function, second_function, third_function};
+static const char *const names[COUNT] = {"first_function", "second_function", "third_function"};
+
+static int
+replaced(void)
+{
+	return 100;
+}
+
+static void
+prepare(detour *e, const char *name, const detour_hook *hook)
+{
+	detour_function function;
+	char		reason[120] = "";
+
+	assert_true(detour_find(name, &function, reason, sizeof(reason)));
+	if (!detour_prepare(&function, hook, e, reason, sizeof(reason)))
+		fail_msg("%s: %s", name, reason);
+}
+
+static int
+prepare_all(void **state)
+{
+	detour_hook	hook = {DETOUR_REPLACE, (void *) replaced, NULL, 0};
+
+	for (int i = 0; i < COUNT; i++)
+		prepare(&detours[i], names[i], &hook);
+	return 0;
+}
+
+static int
+release_all(void **state)
+{
+	assert_int_equal(detour_switch(all, COUNT, false), 0);
+	for (int i = 0; i < COUNT; i++)
+		assert_true(detour_release(&detours[i]));
+	return 0;
+}
+
+/* Another tool changes what lies there. */
+static void
+meddle(uint8 *at)
+{
+	int			fd = open("/proc/self/mem", O_RDWR);
+	uint8		changed = *at ^ 0xff;
+
+	assert_int_equal(pwrite(fd, &changed, 1, (off_t) (uintptr_t) at), 1);
+	close(fd);
+}
+
+static void
+as_many_as_can_be_are_switched_off(void **state)
+{
+	assert_int_equal(detour_switch(all, COUNT, true), 0);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(functions[i] (), 100);
+	meddle(detours[0].target + 2);
+	assert_int_equal(detour_switch(all, COUNT, false), EBUSY);
+	assert_true(detours[0].on);
+	assert_false(detour_release(&detours[0]));
+	for (int i = 1; i < COUNT; i++)
+	{
+		assert_false(detours[i].on);
+		assert_int_equal(functions[i] (), i + 1);
+	}
+	meddle(detours[0].target + 2);
+	assert_int_equal(detour_switch(all, COUNT, false), 0);
+	assert_int_equal(functions[0] (), 1);
+}
+
+static void
+all_or_none_are_switched_on_and_what_was_on_stays(void **state)
+{
+	assert_int_equal(detour_switch(all, 1, true), 0);
+	meddle(detours[2].target + 2);
+	assert_int_equal(detour_switch(all, COUNT, true), EBUSY);
+	meddle(detours[2].target + 2);
+	assert_int_equal(functions[0] (), 100);
+	assert_int_equal(functions[1] (), 2);
+	assert_int_equal(functions[2] (), 3);
+	assert_false(detours[1].on || detours[2].on);
+}
+
+/* ---------------------------------------------------------------- releasing stubs */
+
+static uintptr_t backs[4];
+static int	depth = 0;
+
+DETOUR_HANDLER static bool
+enter(uint32 number, uintptr_t *stack_slot)
+{
+	backs[depth++] = *stack_slot;
+	return true;
+}
+
+DETOUR_HANDLER static void
+leave(uintptr_t *stack_slot)
+{
+	*stack_slot = backs[--depth];
+}
+
+static detour around;
+
+static void
+try_to_release(void)
+{
+	detour	   *one = &around;
+
+	within = NULL;
+	assert_int_equal(detour_switch(&one, 1, false), 0);
+	assert_false(detour_release(one));
+	assert_true(one->prepared);
+}
+
+static void
+a_stub_is_given_back_when_its_calls_have_returned(void **state)
+{
+	detour_hook	hook = {DETOUR_AROUND, (void *) enter, (void *) leave, 0};
+	detour	   *one = &around;
+	void	   *stub;
+
+	prepare(one, "first_function", &hook);
+	stub = one->original;
+	assert_int_equal(detour_switch(&one, 1, true), 0);
+	assert_false(detour_release(one));
+	within = try_to_release;
+	assert_int_equal(first_function(), 1);
+	assert_int_equal(depth, 0);
+
+	/* Now nothing leads to it, and another function gets it. */
+	assert_true(detour_release(one));
+	prepare(one, "fourth_function", &hook);
+	assert_ptr_equal(one->original, stub);
+	assert_int_equal(detour_switch(&one, 1, true), 0);
+	assert_int_equal(first_function(), 1);
+	assert_int_equal(fourth_function(), 4);
+	assert_int_equal(detour_switch(&one, 1, false), 0);
+	assert_true(detour_release(one));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(as_many_as_can_be_are_switched_off, prepare_all,
+										release_all),
+		cmocka_unit_test_setup_teardown(all_or_none_are_switched_on_and_what_was_on_stays,
+										prepare_all, release_all),
+		cmocka_unit_test(a_stub_is_given_back_when_its_calls_have_returned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * view_session.c
+ *	  A session that views the segment without being instrumented.
+ *
+ * Calling one of the views' functions loads the library, in any session and by anybody. Nobody has
+ * asked for that session to be instrumented: it maps the segment that others have made, takes no
+ * slot and installs no probe.
+ */
+#include "compat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "view_session.h"
+#include "pg_tally.h"
+#include "settings.h"
+
+static tally_segment seen;
+static char path[MAXPGPATH];
+static char why_not[160];
+
+/* The sessions may all have ended since, and others have made another segment. */
+static bool
+still_there(void)
+{
+	struct stat st;
+
+	/* cut short, it has been laid over with zeros (libtally's guard.c) */
+	return seen.header != NULL && seen.fd >= 0 && stat(path, &st) == 0 &&
+		(uint64) st.st_dev == seen.device && (uint64) st.st_ino == seen.inode;
+}
+
+tally_segment *
+view_session_segment(const char **reason)
+{
+	int			error;
+
+	if (still_there())
+		return &seen;
+	view_session_end();
+	error = pg_tally_path_in(settings_directory_of_session(), path, sizeof(path));
+	if (error == 0)
+		error = tally_attach(path, &seen);
+	if (error == 0)
+		error = tally_guard(&seen);
+	if (error == 0)
+		return &seen;
+	if (error == ENOENT)
+		snprintf(why_not, sizeof(why_not), "no session of this server is instrumented");
+	else
+		snprintf(why_not, sizeof(why_not), "the segment cannot be opened: %s", strerror(error));
+	*reason = why_not;
+	return NULL;
+}
+
+const char *
+view_session_path(void)
+{
+	return path;
+}
+
+bool
+view_session_finds(pid_t pid)
+{
+	const char *reason;
+	tally_segment *segment = view_session_segment(&reason);
+
+	for (uint32 s = 0; segment != NULL && s < segment->cold.slots; s++)
+	{
+		tally_slot_entry *entry = pg_tally_entry(segment, s);
+
+		if (__atomic_load_n(&entry->state, __ATOMIC_ACQUIRE) == TALLY_SLOT_LIVE &&
+			entry->pid == (int32) pid)
+			return true;
+	}
+	return false;
+}
+
+void
+view_session_end(void)
+{
+	if (seen.header != NULL)
+		tally_close(&seen);
+}

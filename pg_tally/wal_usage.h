@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * wal_usage.h
+ *	  The WAL that a process inserts: wal::records, wal::full_page_images, wal::bytes, wal::buffers_full.
+ *
+ * The server counts for itself, and we look at its counts where it has just inserted: when a
+ * transaction ends, before a write of WAL, and in background processes at every wait.
+ */
+#ifndef PG_TALLY_WAL_USAGE_H
+#define PG_TALLY_WAL_USAGE_H
+
+#include "postgres.h"
+
+#include "compat.h"
+#include "executor/instrument.h"
+
+/* What had been inserted when we last looked. */
+typedef struct wal_seen
+{
+	WalUsage	usage;
+	int64		buffers_full;
+} wal_seen;
+
+extern wal_seen wal_last;
+
+/* A new slot: no statistic is touched yet. */
+extern void wal_begin(void);
+/* Try again to register names that could not be registered. */
+extern void wal_retry_names(void);
+/* What was inserted up to now is not to be counted: the level was off. */
+extern void wal_skip(void);
+extern void wal_record(void);
+
+/* Has anything been inserted? The caller has cleared tally.on. */
+static inline void
+wal_check(void)
+{
+	if (pgWalUsage.wal_records != wal_last.usage.wal_records ||
+		compat_wal_buffers_full() != wal_last.buffers_full)
+		wal_record();
+}
+
+#endif							/* PG_TALLY_WAL_USAGE_H */
