@@ -1,157 +1,189 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Metrics as Prometheus' protocol buffers: messages `io.prometheus.client.MetricFamily`, each
-//! with its length before it. It is the form that has native histograms.
+//! Metrics in Prometheus' protocol buffers: length-delimited messages `io.prometheus.client.MetricFamily`
+//! (metrics.proto of prometheus/client_model). Of the three forms only this one has native histograms.
+
+use prost::Message;
 
 use super::buckets::{classic, native, BOUNDS, SCHEMA, ZERO};
 use super::family::{Family, Kind, Sample, Spread, Value};
 
-/// All of them; `created` is when the counters began, seconds since 1970.
+/// All families; `created` is when the counters began, seconds since 1970.
 pub fn write(families: &[Family], created: Option<f64>) -> Vec<u8> {
-    let mut out = Message::default();
-    for family in families {
-        out.delimited(&of_family(family, created));
-    }
-    out.0
+    families
+        .iter()
+        .flat_map(|family| family_of(family, created).encode_length_delimited_to_vec())
+        .collect()
 }
 
-fn of_family(family: &Family, created: Option<f64>) -> Message {
-    let mut message = Message::default();
-    message.text(1, family.name);
-    message.text(2, family.help);
-    message.number(
-        3,
-        match family.kind {
-            Kind::Counter => 0,
-            Kind::Gauge => 1,
-            Kind::Summary => 2,
-            Kind::Histogram => 4,
-        },
-    );
-    for sample in &family.samples {
-        message.message(4, &of_sample(sample, family.kind, created));
+fn family_of(family: &Family, created: Option<f64>) -> MetricFamily {
+    let kind = match family.kind {
+        Kind::Counter => 0,
+        Kind::Gauge => 1,
+        Kind::Summary => 2,
+        Kind::Histogram => 4,
+    };
+    MetricFamily {
+        name: Some(family.name.to_string()),
+        help: Some(family.help.to_string()),
+        kind: Some(kind),
+        metric: family.samples.iter().map(|it| metric_of(it, family.kind, created)).collect(),
     }
-    message
 }
 
-fn of_sample(sample: &Sample, kind: Kind, created: Option<f64>) -> Message {
-    let mut message = Message::default();
-    for (name, value) in &sample.labels {
-        let mut label = Message::default();
-        label.text(1, name);
-        label.text(2, value);
-        message.message(1, &label);
-    }
-    let mut value = Message::default();
-    let field = match &sample.value {
-        Value::Number(number) => {
-            value.double(1, *number);
-            if kind == Kind::Counter {
-                value.time(3, created);
-                3
-            } else {
-                2
-            }
+fn metric_of(sample: &Sample, kind: Kind, created: Option<f64>) -> Metric {
+    let label = |(name, value): &(&str, String)| LabelPair {
+        name: Some(name.to_string()),
+        value: Some(value.clone()),
+    };
+    let mut metric =
+        Metric { label: sample.labels.iter().map(label).collect(), ..Metric::default() };
+    let created = created.map(timestamp);
+    match &sample.value {
+        Value::Number(number) if kind == Kind::Counter => {
+            metric.counter = Some(Counter { value: Some(*number), created });
         }
+        Value::Number(number) => metric.gauge = Some(Gauge { value: Some(*number) }),
         Value::Timed { count, sum } => {
-            value.number(1, *count);
-            value.double(2, *sum);
-            value.time(4, created);
-            4
+            metric.summary = Some(Summary { count: Some(*count), sum: Some(*sum), created });
         }
         Value::Spread(spread) => {
-            of_spread(spread, &mut value);
-            value.time(15, created);
-            7
+            metric.histogram = Some(Histogram { created, ..histogram_of(spread) });
         }
-    };
-    message.message(field, &value);
-    message
+    }
+    metric
 }
 
-fn of_spread(spread: &Spread, value: &mut Message) {
-    value.number(1, spread.count);
-    value.double(2, spread.sum);
+fn histogram_of(spread: &Spread) -> Histogram {
     // For a scraper that does not keep native ones.
-    for (bound, count) in BOUNDS.iter().zip(classic(spread)) {
-        let mut bucket = Message::default();
-        bucket.number(1, count);
-        bucket.double(2, *bound);
-        value.message(3, &bucket);
+    let bucket = BOUNDS
+        .iter()
+        .zip(classic(spread))
+        .map(|(bound, count)| Bucket { cumulative_count: Some(count), upper_bound: Some(*bound) });
+    let mut histogram = Histogram {
+        sample_count: Some(spread.count),
+        sample_sum: Some(spread.sum),
+        bucket: bucket.collect(),
+        ..Histogram::default()
+    };
+    if let Some(native) = native(spread) {
+        histogram.schema = Some(SCHEMA);
+        histogram.zero_threshold = Some(ZERO);
+        histogram.zero_count = Some(native.zero);
+        let span = |(offset, length)| BucketSpan { offset: Some(offset), length: Some(length) };
+        histogram.positive_span = native.spans.into_iter().map(span).collect();
+        histogram.positive_delta = native.deltas;
     }
-    let Some(native) = native(spread) else { return };
-    value.number(5, zigzag(i64::from(SCHEMA)));
-    value.double(6, ZERO);
-    value.number(7, native.zero);
-    for (offset, length) in native.spans {
-        let mut span = Message::default();
-        span.number(1, zigzag(i64::from(offset)));
-        span.number(2, u64::from(length));
-        value.message(12, &span);
-    }
-    let mut deltas = Message::default();
-    for delta in native.deltas {
-        deltas.varint(zigzag(delta));
-    }
-    value.message(13, &deltas);
+    histogram
 }
 
-fn zigzag(number: i64) -> u64 {
-    ((number << 1) ^ (number >> 63)) as u64
+fn timestamp(seconds: f64) -> Timestamp {
+    let seconds = seconds.max(0.0);
+    Timestamp { seconds: Some(seconds as i64), nanos: Some((seconds.fract() * 1e9) as i32) }
 }
 
-/// A message as it is written.
-#[derive(Debug, Default)]
-struct Message(Vec<u8>);
+#[derive(Message)]
+struct MetricFamily {
+    #[prost(string, optional, tag = "1")]
+    name: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    help: Option<String>,
+    /// Of the enumeration MetricType.
+    #[prost(int32, optional, tag = "3")]
+    kind: Option<i32>,
+    #[prost(message, repeated, tag = "4")]
+    metric: Vec<Metric>,
+}
 
-impl Message {
-    fn varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
-    }
+#[derive(Message)]
+struct Metric {
+    #[prost(message, repeated, tag = "1")]
+    label: Vec<LabelPair>,
+    #[prost(message, optional, tag = "2")]
+    gauge: Option<Gauge>,
+    #[prost(message, optional, tag = "3")]
+    counter: Option<Counter>,
+    #[prost(message, optional, tag = "4")]
+    summary: Option<Summary>,
+    #[prost(message, optional, tag = "7")]
+    histogram: Option<Histogram>,
+}
 
-    fn key(&mut self, field: u64, wire: u64) {
-        self.varint(field << 3 | wire);
-    }
+#[derive(Message)]
+struct LabelPair {
+    #[prost(string, optional, tag = "1")]
+    name: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    value: Option<String>,
+}
 
-    fn number(&mut self, field: u64, number: u64) {
-        self.key(field, 0);
-        self.varint(number);
-    }
+#[derive(Message)]
+struct Gauge {
+    #[prost(double, optional, tag = "1")]
+    value: Option<f64>,
+}
 
-    fn double(&mut self, field: u64, number: f64) {
-        self.key(field, 1);
-        self.0.extend_from_slice(&number.to_le_bytes());
-    }
+#[derive(Message)]
+struct Counter {
+    #[prost(double, optional, tag = "1")]
+    value: Option<f64>,
+    #[prost(message, optional, tag = "3")]
+    created: Option<Timestamp>,
+}
 
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.key(field, 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
+#[derive(Message)]
+struct Summary {
+    #[prost(uint64, optional, tag = "1")]
+    count: Option<u64>,
+    #[prost(double, optional, tag = "2")]
+    sum: Option<f64>,
+    #[prost(message, optional, tag = "4")]
+    created: Option<Timestamp>,
+}
 
-    fn text(&mut self, field: u64, text: &str) {
-        self.bytes(field, text.as_bytes());
-    }
+#[derive(Message)]
+struct Histogram {
+    #[prost(uint64, optional, tag = "1")]
+    sample_count: Option<u64>,
+    #[prost(double, optional, tag = "2")]
+    sample_sum: Option<f64>,
+    #[prost(message, repeated, tag = "3")]
+    bucket: Vec<Bucket>,
+    #[prost(sint32, optional, tag = "5")]
+    schema: Option<i32>,
+    #[prost(double, optional, tag = "6")]
+    zero_threshold: Option<f64>,
+    #[prost(uint64, optional, tag = "7")]
+    zero_count: Option<u64>,
+    #[prost(message, repeated, tag = "12")]
+    positive_span: Vec<BucketSpan>,
+    #[prost(sint64, repeated, tag = "13")]
+    positive_delta: Vec<i64>,
+    #[prost(message, optional, tag = "15")]
+    created: Option<Timestamp>,
+}
 
-    fn message(&mut self, field: u64, message: &Message) {
-        self.bytes(field, &message.0);
-    }
+#[derive(Message)]
+struct Bucket {
+    #[prost(uint64, optional, tag = "1")]
+    cumulative_count: Option<u64>,
+    #[prost(double, optional, tag = "2")]
+    upper_bound: Option<f64>,
+}
 
-    fn delimited(&mut self, message: &Message) {
-        self.varint(message.0.len() as u64);
-        self.0.extend_from_slice(&message.0);
-    }
+#[derive(Message)]
+struct BucketSpan {
+    #[prost(sint32, optional, tag = "1")]
+    offset: Option<i32>,
+    #[prost(uint32, optional, tag = "2")]
+    length: Option<u32>,
+}
 
-    fn time(&mut self, field: u64, seconds: Option<f64>) {
-        let Some(seconds) = seconds else { return };
-        let mut time = Message::default();
-        time.number(1, seconds.max(0.0) as u64);
-        time.number(2, (seconds.max(0.0).fract() * 1e9) as u64);
-        self.message(field, &time);
-    }
+#[derive(Message)]
+struct Timestamp {
+    #[prost(int64, optional, tag = "1")]
+    seconds: Option<i64>,
+    #[prost(int32, optional, tag = "2")]
+    nanos: Option<i32>,
 }
 
 #[cfg(test)]
@@ -159,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_written_as_the_wire_format_has_it() {
+    fn a_family_is_encoded_as_the_wire_format_defines() {
         let mut family = Family::new("a", Kind::Counter, "b");
         family.number([("l", "v")], 1.0);
         let expected: Vec<u8> = [
@@ -172,13 +204,5 @@ mod tests {
         ]
         .concat();
         assert_eq!(write(&[family], Some(7.0)), expected);
-    }
-
-    #[test]
-    fn numbers_of_either_sign_are_zigzagged() {
-        assert_eq!([0, -1, 1, -2, i64::MIN].map(zigzag), [0, 1, 2, 3, u64::MAX]);
-        let mut message = Message::default();
-        message.varint(300);
-        assert_eq!(message.0, [0xac, 0x02]);
     }
 }
