@@ -73,14 +73,14 @@ pub struct DevicesUnder {
 
 /// What the events have told so far of checkpoints, and of what was slow.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct StorageEvents {
     begun: Option<Begun>,
     /// The last one that has ended, and its process.
     last: Option<(i32, Checkpoint)>,
     slow: Vec<Row>,
 }
 
-impl Told {
+impl StorageEvents {
     /// Take note of an event; `row` is the same for people.
     pub fn note(&mut self, event: &Event, row: Row) {
         match event.kind {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    fn note(told: &mut Told, number: u64, pid: i32, kind: EventKind, text: &str) {
+    fn note(told: &mut StorageEvents, number: u64, pid: i32, kind: EventKind, text: &str) {
         let event = Event { number, tick: number, pid, kind, text: text.to_string() };
         let row = Row {
             number,
@@ -163,7 +163,7 @@ mod tests {
     fn a_checkpoint_runs_from_its_begin_to_its_end_or_that_of_its_process() {
         let interval = sample::interval();
         let checkpointer = 4210;
-        let mut told = Told::default();
+        let mut told = StorageEvents::default();
         assert_eq!(told.io(&interval, &ClientTotals::default()).checkpoint_running, None);
         note(&mut told, 1, 1, EventKind::Checkpoint, "checkpoint begins: reason=time");
         assert_eq!(
@@ -194,7 +194,7 @@ mod tests {
     fn what_the_clients_did_after_a_checkpoint_is_what_they_did_before_the_next() {
         let interval = sample::interval();
         let clients = ClientTotals { resets: 1, commands: 700, seconds: 3.0, off_stretches: 0 };
-        let mut told = Told::default();
+        let mut told = StorageEvents::default();
         let mut checkpointer =
             |number, pid, text: &str| note(&mut told, number, pid, EventKind::Checkpoint, text);
         checkpointer(1, 4210, "checkpoint ends: reason=wal total=1.0 buffers=3");
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_latest_slow_operations_are_kept() {
-        let mut told = Told::default();
+        let mut told = StorageEvents::default();
         for number in 1..=20 {
             note(&mut told, number, 1, EventKind::Slow, "sync: 1.000 s: pg_xact/0000");
             note(&mut told, 100 + number, 1, EventKind::Blocked, "waiting for 1 s");

@@ -19,7 +19,7 @@ use crate::top::View;
 use error::Error;
 use report::Edge;
 use view::events::Row;
-use view::io::{Device, RecordedIo, Server, Told};
+use view::io::{Device, RecordedIo, Server, StorageEvents};
 use view::statements::Statements;
 use view::{Reading, Recorded};
 
@@ -249,7 +249,7 @@ impl RecordingSource {
         let asked = self.ask()?;
         let until = |row: &Row| row.time.is_none_or(|time| time <= reading.interval.time);
         let seen = asked.events.partition_point(until);
-        let mut told = Told::default();
+        let mut told = StorageEvents::default();
         for row in &asked.events[seen.saturating_sub(EVENTS)..seen] {
             let (number, pid, kind, text) = (row.number, row.pid, row.kind, row.text.clone());
             told.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
