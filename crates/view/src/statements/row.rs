@@ -20,7 +20,7 @@ pub struct StatementRow {
     /// read numbers as floating point.
     #[serde(serialize_with = "as_text")]
     pub queryid: Option<i64>,
-    /// Whether the client sent it itself, rather than a statement that contains it.
+    /// Whether the client sent it, rather than another statement that executed it.
     pub toplevel: bool,
     /// The database's name, or its OID if the name is not known.
     pub database: String,
@@ -86,13 +86,13 @@ pub struct StatementRow {
 /// Executions or plannings: count and times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Moments {
-    /// How many.
+    /// Number of them.
     pub count: u64,
     /// Total time.
     pub seconds: f64,
-    /// Mean time; `None` without any.
+    /// Mean time; `None`: there were none.
     pub mean_seconds: Option<f64>,
-    /// Standard deviation; `None` without any.
+    /// Standard deviation; `None`: there were none.
     pub stddev_seconds: Option<f64>,
     /// Shortest time; `None`: not known.
     pub min_seconds: Option<f64>,

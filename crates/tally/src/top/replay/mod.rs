@@ -218,7 +218,7 @@ mod tests {
     use view::sample;
     use view::Recorded;
 
-    /// A recording of so many seconds, all like the sample, with a gap before the fifth.
+    /// A recording of this many seconds, all like the sample, with a gap before the fifth.
     struct Seconds(usize, Vec<Range<usize>>, segment::Interval);
 
     impl Frames for Seconds {
