@@ -15,7 +15,7 @@ use super::{relation_names, tablespaces};
 use crate::events::{Item, Tail};
 use error::Error;
 use view::events::rows;
-use view::io::{DevicesUnder, Io, Told};
+use view::io::{DevicesUnder, Io, StorageEvents};
 
 /// How long the devices are waited for: a network's file system may take for ever.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -28,7 +28,7 @@ const ANEW_AT_ONCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Watch {
     tail: Tail,
-    told: Told,
+    told: StorageEvents,
     relations: Option<Relations>,
     devices: Result<DeviceWatch, String>,
     tablespaces: tablespaces::Asker,
@@ -49,7 +49,7 @@ impl Watch {
         let relations = segment.relations().ok().flatten();
         let tablespaces = tablespaces::Asker::start(segment);
         let names = relation_names::Asker::start(segment);
-        let (tail, told) = (Tail::after(0), Told::default());
+        let (tail, told) = (Tail::after(0), StorageEvents::default());
         Watch { tail, told, relations, devices, tablespaces, names }
     }
 

@@ -12,18 +12,18 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// With a first row of headings.
+    /// A table with these headings.
     pub fn with_headings(headings: &[&str]) -> Self {
         Self { rows: vec![headings.iter().map(|text| text.to_string()).collect()] }
     }
 
-    /// One more row.
+    /// Adds a row.
     pub fn push(&mut self, row: Vec<String>) {
         self.rows.push(row.iter().map(|cell| visible(cell).into_owned()).collect());
     }
 
-    /// Write the rows, two blanks between columns. The columns in `right` are set flush right,
-    /// as figures are.
+    /// Writes the rows with two blanks between columns. The columns in `right` are aligned right, as
+    /// numbers are.
     pub fn write(&self, out: &mut impl Write, right: std::ops::Range<usize>) -> io::Result<()> {
         let width = |at: usize| {
             self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max()
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_figures_stand_right() {
+    fn columns_are_aligned_and_numbers_are_aligned_right() {
         let mut columns = Columns::with_headings(&["NAME", "N", "TEXT"]);
         columns.push(vec!["a".into(), "12345".into(), "x".into()]);
         let mut out = Vec::new();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Lengths of time as people type them.
+//! Durations as people type them.
 
 use std::time::Duration;
 
-/// A time as written on a command line: a number with ms, s, min (or m), h or d; seconds without.
+/// Parses a duration from the command line: a number with ms, s, min (or m), h or d; seconds if no unit.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
@@ -15,14 +15,14 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         unit => return Err(format!("\"{unit}\" is not a unit; use ms, s, min, h or d")),
     };
     let number: f64 = digits.parse().map_err(|_| "not a number with a unit, as in 500ms")?;
-    Duration::try_from_secs_f64(number * factor).map_err(|_| "not a length of time".into())
+    Duration::try_from_secs_f64(number * factor).map_err(|_| "not a duration".into())
 }
 
-/// The same within bounds, which the error names.
-pub fn within(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
+/// As [`parse`], but within bounds; the error names them.
+pub fn within(text: &str, min: Duration, max: Duration) -> Result<Duration, String> {
     let value = parse(text)?;
-    if value < least || value > most {
-        return Err(format!("must be from {least:?} to {most:?}"));
+    if value < min || value > max {
+        return Err(format!("must be from {min:?} to {max:?}"));
     }
     Ok(value)
 }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_read_with_and_without_a_unit() {
+    fn a_duration_is_parsed_with_and_without_a_unit() {
         assert_eq!(parse("2"), Ok(Duration::from_secs(2)));
         assert_eq!(parse("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(parse("20ms"), Ok(Duration::from_millis(20)));

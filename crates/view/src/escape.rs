@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Characters that are not seen, or that change how others are seen.
+//! Characters that are invisible, or that change how others appear.
 //!
-//! Statements, names and paths may hold any character. Some steer a terminal; others turn the
-//! order of the text around (U+202E), or are not seen at all (U+200B), so that a text looks like
-//! another one. In all that is written for people they become \uXXXX, as psql writes them. In JSON
-//! the same form is an escape, so that whoever reads it gets the very text.
+//! Statements, names and paths may contain any character. Some control a terminal; others reverse the
+//! text's direction (U+202E) or are invisible (U+200B), so that one text looks like
+//! another. In output for people they become \uXXXX, as in psql. In JSON
+//! the same form is an escape, so a parser gets the original text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, StdoutLock, Write};
 
-/// Format characters (Unicode's general category Cf), separators of lines and paragraphs, and
-/// what else is drawn as nothing (Default_Ignorable_Code_Point), first and last of each range.
+/// First and last of each range of format characters (Unicode's general category Cf), line and paragraph
+/// separators, and others drawn as nothing (Default_Ignorable_Code_Point).
 const UNSEEN: [(u32, u32); 25] = [
     (0xAD, 0xAD),
     (0x034F, 0x034F),
@@ -40,10 +40,10 @@ const UNSEEN: [(u32, u32); 25] = [
     (0xE0000, 0xE0FFF),
 ];
 
-/// Whether a character other than a control character is not seen as itself.
+/// Whether a character other than a control character is not visible as itself.
 fn is_unseen(letter: char) -> bool {
     let code = u32::from(letter);
-    // Most are ASCII.
+    // Fast path: most characters are ASCII.
     code >= UNSEEN[0].0
         && UNSEEN
             .binary_search_by(|(first, last)| {
@@ -80,41 +80,41 @@ fn replaced(text: &str, is_bad: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Text for people: what is not seen, and what steers a terminal, in sight. Line feeds and tabs
-/// stay.
+/// Text for people: invisible and control characters become visible. Line feeds and tabs
+/// are kept.
 pub fn visible(text: &str) -> Cow<'_, str> {
     replaced(text, |c| is_unseen(c) || c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-/// The same of JSON, where these characters stand in strings only: for who reads it, it is the
-/// same JSON.
+/// Escapes the same characters in JSON, where they occur within strings only. The JSON's meaning does not
+/// change.
 pub fn json(text: &str) -> Cow<'_, str> {
     replaced(text, is_unseen)
 }
 
-/// Standard output, for text and for JSON: whatever is written to it is [`json`]'s. Control
-/// characters stay, since colours are made of them; they are taken out of what comes from elsewhere
-/// where that is read or put into lines.
+/// Standard output for text and JSON: escapes everything as [`json`] does. Control
+/// characters are kept, since colours need them; input is cleaned of them where it is read or
+/// put into lines.
 pub fn stdout() -> Escaping<StdoutLock<'static>> {
     Escaping::new(io::stdout().lock())
 }
 
-/// Tell the user something on standard error, where nobody may be listening.
+/// Writes a message to standard error and ignores errors: it may be closed.
 pub fn say(text: &str) {
     let line = format!("tally: {}\n", visible(text));
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
-/// A writer of UTF-8 that escapes on the way.
+/// A writer of UTF-8 that escapes what it writes.
 #[derive(Debug)]
 pub struct Escaping<W> {
     inner: W,
-    /// The first bytes of a character whose others are still to come.
+    /// The first bytes of a character that is not complete yet.
     begun: Vec<u8>,
 }
 
 impl<W: Write> Escaping<W> {
-    /// In front of another writer.
+    /// Wraps another writer.
     pub fn new(inner: W) -> Escaping<W> {
         Escaping { inner, begun: Vec::new() }
     }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_seen_is_put_in_sight_and_all_else_stays() {
+    fn invisible_characters_are_escaped_and_others_are_kept() {
         for (text, shown) in [
             ("select 1 -- Grüße, שלום, 日本, 😀", "select 1 -- Grüße, שלום, 日本, 😀"),
             ("a\u{202e}b\u{2066}c\u{2069}", "a\\u202Eb\\u2066c\\u2069"),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn json_means_the_same() {
+    fn escaped_json_has_the_same_meaning() {
         let text = "a\u{202e}\u{e0041}\"\\ü";
         let json = serde_json::to_string(text).unwrap();
         let escaped = super::json(&json);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_escapes_however_the_text_is_cut() {
+    fn a_writer_escapes_wherever_the_text_is_split() {
         let text = "ab\u{202e}ü\u{e0041}😀\u{1b}[0m".as_bytes();
         let broken = [text, &[0xff, b'x', 0xe2, 0x80]].concat();
         for cut in 0..text.len() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The pane of probed functions, and the tree of who calls whom.
+//! The functions pane, and the tree of callers and callees.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -11,10 +11,10 @@ use super::table::{Row, Table, Tone};
 use super::units::{count, duration, maybe_duration};
 use crate::columns::Columns;
 
-/// Calls are followed so far down.
-const DEEPEST: usize = 100;
+/// Maximum depth of the call tree.
+const MAX_DEPTH: usize = 100;
 
-/// Why there are no functions to be seen.
+/// Why there are no functions to show.
 pub fn note(interval: &Interval) -> Option<String> {
     if !interval.functions.is_empty() {
         return None;
@@ -53,7 +53,7 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
         .map(|rows| (FunctionRow::sum(&rows, interval.clock.ticks_per_second), rows))
         .collect();
     let order = |a: (&FunctionRow, &str), b: (&FunctionRow, &str)| {
-        // Calls that are only counted count as calls.
+        // Functions that are only counted have calls but no times.
         let timing = |row: &FunctionRow| Timing { count: row.calls, ..row.inclusive };
         by(&wish.sort, (&timing(a.0), a.1), (&timing(b.0), b.1))
     };
@@ -100,13 +100,13 @@ pub fn functions(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: None }
 }
 
-/// Who calls whom: every function that no probed function calls, and below it, further in,
-/// those that it calls. What is called from several places stands below each, with the calls
-/// from there; what it calls in turn is only told the first time.
+/// The call tree: every function that no probed function calls, and below it, indented,
+/// those that it calls. A function with several callers appears below each, with the calls
+/// from there; its own callees appear only the first time.
 pub fn tree(interval: &Interval) -> Columns {
     let mut tree = Tree {
         callees: BTreeMap::new(),
-        told: HashSet::new(),
+        printed: HashSet::new(),
         rows: Columns::with_headings(&["NAME", "COUNT", "TOTAL", "AVERAGE", "MAX"]),
     };
     for edge in &interval.edges {
@@ -126,15 +126,15 @@ pub fn tree(interval: &Interval) -> Columns {
     let names: BTreeSet<&str> =
         functions.keys().copied().chain(tree.callees.keys().copied()).collect();
     let mut names: Vec<(&str, Timing)> = names.into_iter().map(|n| (n, timing(n))).collect();
-    // Roots first; in a ring of calls nobody is one, so whoever takes most time is.
+    // Roots first. A cycle of calls has no root, so it starts at the function with most time.
     names.sort_by(|a, b| {
         (called.contains(a.0).cmp(&called.contains(b.0)))
             .then_with(|| b.1.seconds.total_cmp(&a.1.seconds))
             .then_with(|| a.0.cmp(b.0))
     });
     for (name, timing) in names {
-        if !tree.told.contains(name) {
-            tree.tell(name, &timing, 0);
+        if !tree.printed.contains(name) {
+            tree.print(name, &timing, 0);
         }
     }
     tree.rows
@@ -142,15 +142,15 @@ pub fn tree(interval: &Interval) -> Columns {
 
 struct Tree<'i> {
     callees: BTreeMap<&'i str, Vec<&'i EdgeRow>>,
-    told: HashSet<&'i str>,
+    printed: HashSet<&'i str>,
     rows: Columns,
 }
 
 impl<'i> Tree<'i> {
-    fn tell(&mut self, name: &'i str, timing: &Timing, depth: usize) {
-        let again = !self.told.insert(name);
+    fn print(&mut self, name: &'i str, timing: &Timing, depth: usize) {
+        let again = !self.printed.insert(name);
         let callees = self.callees.get(name).cloned().unwrap_or_default();
-        let again = again || depth == DEEPEST;
+        let again = again || depth == MAX_DEPTH;
         let more = if again && !callees.is_empty() { " ..." } else { "" };
         self.rows.push(vec![
             format!("{}{name}{more}", "  ".repeat(depth)),
@@ -161,7 +161,7 @@ impl<'i> Tree<'i> {
         ]);
         if !again {
             for edge in callees {
-                self.tell(&edge.callee, &edge.timing, depth + 1);
+                self.print(&edge.callee, &edge.timing, depth + 1);
             }
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn the_tree_goes_from_callers_to_callees_and_ends_in_rings() {
+    fn the_tree_goes_from_callers_to_callees_and_ends_at_cycles() {
         let mut interval = sample::interval();
         let mut ring = interval.edges[1].clone();
         (ring.caller, ring.callee) = ("issue_xlog_fsync".into(), "XLogFlush".into());

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The lines above the tables: the server, its sessions, and whether the figures hold.
+//! The lines above the tables: the server, its sessions, and whether the figures are complete.
 
 use segment::interval::Interval;
 use segment::Level;
 
 use crate::units::{count, duration, percent, two, whole};
 
-/// How much a line should stand out.
+/// How much a line stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// It may be passed over.
+    /// Background information.
     Plain,
-    /// The figures below are not the whole truth.
+    /// The figures below are incomplete.
     Warning,
 }
 
-/// A line.
+/// A line above the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// How loud.
+    /// Its severity.
     pub weight: Weight,
 }
 
@@ -32,7 +32,7 @@ fn warning(text: String) -> Line {
     Line { text, weight: Weight::Warning }
 }
 
-/// All of them, in order.
+/// All lines, in order.
 pub fn lines(interval: &Interval) -> Vec<Line> {
     let mut lines = vec![
         plain(server(interval)),
@@ -57,7 +57,7 @@ fn server(interval: &Interval) -> String {
     )
 }
 
-/// The level, and how it ends.
+/// The level, and when it reverts.
 fn level(interval: &Interval) -> String {
     match (interval.level_left_seconds, interval.level_then) {
         (Some(left), Some(then)) => {
@@ -68,7 +68,7 @@ fn level(interval: &Interval) -> String {
 }
 
 fn sessions(interval: &Interval) -> String {
-    // Of a recorded interval only their number is known.
+    // For a recorded interval only the number of processes is known.
     let recorded = |state: &str| -> usize {
         let those = interval.population.iter().filter(|p| p.state == state);
         those.map(|p| p.sessions as usize).sum()
@@ -142,7 +142,7 @@ fn kernel(interval: &Interval) -> Line {
             whole(kernel.samples),
         )),
     }
-    // Beyond the error of sampling, one per cent is what the ledger promises.
+    // Beyond the sampling error, the ledger promises to be exact within 1 %.
     if kernel.unexplained_share - kernel.unexplained_error > 0.01 {
         warning(text)
     } else {
@@ -150,7 +150,7 @@ fn kernel(interval: &Interval) -> Line {
     }
 }
 
-/// What keeps the figures from being the whole.
+/// Reasons why the figures are incomplete.
 pub fn warnings(interval: &Interval) -> Vec<String> {
     let mut warnings = Vec::new();
     if interval.level == Level::Off {

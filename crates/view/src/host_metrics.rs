@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel counts of the whole machine.
+//! The kernel's figures for the whole machine.
 
-/// The machine over an interval, from /proc/stat: all processes, not only the server's.
+/// The machine during an interval, from /proc/stat: all processes, not only the server's.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostMetrics {
-    /// Processors at work, on average.
+    /// Average number of busy CPUs.
     pub busy: f64,
-    /// Processors idle while something waited for storage, on average.
+    /// Average number of CPUs idle while some process waited for storage.
     pub iowait: f64,
-    /// Processes that ran or were ready to, on average; `None`: not known.
+    /// Average number of processes running or ready to run; `None`: not known.
     pub runnable: Option<f64>,
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A report as HTML: everything that is words and figures, so that it can be read, searched and
-//! printed where no script runs. The page's script draws the charts into the figures and
-//! enhances the tables; docs/reference-json.md describes the marks by which it finds them.
+//! A report as HTML. All text and figures are there, so that it can be read, searched and
+//! printed without scripts. The page's script draws the charts into the figures and
+//! enhances the tables; docs/reference-json.md describes the attributes by which it finds them.
 //!
-//! All text is untrusted: a statement may hold anything. It is written by [`escape`] alone, and
-//! only between tags or within double quotes; what would not be seen, or turn the order of the text
-//! around, is put in sight.
+//! All text is untrusted: a statement may contain anything. [`escape`] is the only way in, and the text
+//! goes only between tags or within double quotes. Characters that are invisible or change the text's
+//! direction are made visible.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::escape::visible;
 
 use super::document::{Cell, Column, Document, Section, Table, Unit, Weight};
 
-/// Text for the page, between tags or in quotes.
+/// Escapes text for use between tags or in quotes.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     push(&mut safe, text);
@@ -36,7 +36,7 @@ fn push(page: &mut String, text: &str) {
     }
 }
 
-/// The content of the page.
+/// The body of the page.
 pub fn body(document: &Document) -> String {
     let mut page = String::new();
     // Writing to a string cannot fail.
@@ -125,12 +125,12 @@ fn figure(
     kind: &str,
     id: &str,
     title: &str,
-    said: Option<&String>,
+    text: Option<&String>,
 ) -> std::fmt::Result {
     write!(page, "<figure class=\"{kind}\" id=\"{kind}-{id}\" data-{kind}=\"{id}\"><figcaption>")?;
     push(page, title);
     page.push_str("</figcaption>\n");
-    note(page, said);
+    note(page, text);
     page.push_str(
         "<p class=\"without-script\">This is drawn by a script, which has not run here; the tables \
          hold the sums.</p></figure>\n",
@@ -138,7 +138,7 @@ fn figure(
     Ok(())
 }
 
-/// A table; row i is row i of the JSON's.
+/// A table; its row i is row i in the JSON.
 pub fn table(page: &mut String, table: &Table) -> std::fmt::Result {
     write!(
         page,
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_can_leave_its_place() {
+    fn no_text_can_escape_its_element() {
         let hostile = "</td><script>alert(1)</script>\" onx='1' & \u{0}\u{1b}[2J";
         let safe = escape(hostile);
         assert!(!safe.contains(['<', '>', '"', '\'', '\u{0}', '\u{1b}']), "{safe}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What every view shows of an interval, whatever draws it: rows, columns with units, order and filter;
+//! The views of an interval, independent of the output: rows, columns with units, order and filter;
 //! and the renderers for terminal, text, HTML and JSON.
 
 pub mod columns;

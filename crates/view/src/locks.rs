@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The panes of locks, and the table of lightweight locks per second.
+//! The lock panes, and the table of lightweight locks per second.
 //!
 //! Rates are per second of the time in which the level was `locks`.
 
@@ -15,7 +15,7 @@ use super::units::{count, duration, maybe_duration, two};
 use crate::columns::Columns;
 use crate::Sort;
 
-/// Why there are no locks to be seen, or not those of the whole interval.
+/// Why there are no locks to show, or not those of the whole interval.
 pub fn note(interval: &Interval) -> Option<String> {
     let whole = interval.interval_seconds;
     if interval.locks_seconds <= 0.0 {
@@ -36,7 +36,7 @@ fn rate(n: f64, interval: &Interval) -> f64 {
     n / interval.locks_seconds.max(1e-9)
 }
 
-/// By waiting, and where nobody waits by holding.
+/// Order by waiting time, then by hold time.
 fn order(sort: &Sort, a: &LwlockRow, b: &LwlockRow) -> Ordering {
     let name = |row: &LwlockRow| format!("{} {} {}", row.lock, row.mode, row.phase);
     let (x, y) = (name(a), name(b));
@@ -52,7 +52,7 @@ fn order(sort: &Sort, a: &LwlockRow, b: &LwlockRow) -> Ordering {
     key(&b.wait).total_cmp(&key(&a.wait)).then_with(held)
 }
 
-/// What a row is about: "exclusive execute".
+/// Mode and phase of a row: "exclusive execute".
 fn context(row: &LwlockRow) -> String {
     format!("{} {}", row.mode, row.phase)
 }
@@ -138,8 +138,8 @@ pub fn lwlocks(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: None }
 }
 
-/// Heavyweight locks waited for, by type, mode and phase; deadlock checks, spin delays, and
-/// buffers waited for until nobody else had a pin, which level waits has as well.
+/// Waits for heavyweight locks by type, mode and phase; deadlock checks, spin delays, and
+/// waits for buffer pins, which level waits has as well.
 pub fn locks(interval: &Interval, wish: &Wish) -> Table {
     let columns = vec![
         left("LOCK", 0),
@@ -203,7 +203,7 @@ pub fn locks(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: None }
 }
 
-/// Count, time and average, per second of so many seconds; times in milliseconds.
+/// Count, time and mean per second, over `seconds`; times in milliseconds.
 fn triple(timing: &Timing, seconds: f64) -> [String; 3] {
     let seconds = seconds.max(1e-9);
     [
@@ -213,8 +213,8 @@ fn triple(timing: &Timing, seconds: f64) -> [String; 3] {
     ]
 }
 
-/// The table of the first studies: what each lock in each context was held, acquired and
-/// waited for, per second; then what reading and handling the commands took.
+/// The per-second table: how long each lock was held, acquired and
+/// waited for, by mode and phase; then the times to read and handle commands.
 pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
     let mut out = format!(
         "Per second of {:.2} s at level locks (total {:.2} s); TIME and AVG in milliseconds. \
@@ -270,12 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_the_first_studies() {
+    fn the_per_second_table() {
         insta::assert_snapshot!(per_second(&sample::interval(), &wish()).unwrap());
     }
 
     #[test]
-    fn rates_of_locks_are_per_second_of_level_locks() {
+    fn lock_rates_are_per_second_at_level_locks() {
         let mut interval = sample::interval();
         let of =
             |interval: &Interval| -> String { lwlocks(interval, &wish()).rows[0].cells[2].clone() };
@@ -287,19 +287,19 @@ mod tests {
     }
 
     #[test]
-    fn a_level_below_locks_is_said_with_the_way_up() {
+    fn below_level_locks_the_note_says_how_to_raise_it() {
         let mut interval = sample::interval();
         (interval.locks_seconds, interval.level) = (0.0, Level::Waits);
         interval.lwlocks.clear();
-        let said = note(&interval).unwrap();
-        assert!(said.contains("level is waits") && said.contains("tally level locks"), "{said}");
+        let text = note(&interval).unwrap();
+        assert!(text.contains("level is waits") && text.contains("tally level locks"), "{text}");
         assert!(per_second(&interval, &wish()).unwrap().contains("tally level locks"));
         (interval.locks_seconds, interval.level) = (1.0, Level::Locks);
         assert_eq!(note(&interval), None);
     }
 
     #[test]
-    fn orders_are_by_waiting_and_then_by_holding() {
+    fn rows_are_ordered_by_waiting_then_holding() {
         let interval = sample::interval();
         let first = |sort| {
             let table = lwlocks(&interval, &Wish { sort, ..wish() });

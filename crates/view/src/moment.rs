@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A time as people type it: a time of day, a date, both, an instant, or so long before another.
+//! A time as people type it: a time of day, a date, both, an instant, or an offset from another time.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 
-/// What was typed.
+/// A parsed time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Moment {
-    /// This instant, seconds since 1970.
+    /// An instant, seconds since 1970.
     At(f64),
-    /// This time of a day.
+    /// A time of day.
     Clock(Time),
-    /// So many seconds after something; below zero: before it.
+    /// An offset in seconds; negative: before.
     Off(f64),
 }
 
 impl Moment {
-    /// What the words say, dates and times being of this zone; `None` where they are no time.
+    /// Parses a time; dates and times of day are in `zone`. `None`: not a time.
     pub fn parse(text: &str, zone: &TimeZone) -> Option<Moment> {
         let text = text.trim();
         for (sign, factor) in [('-', -1.0), ('+', 1.0)] {
@@ -30,7 +30,7 @@ impl Moment {
             return Some(Moment::At(seconds(at)));
         }
         let at = |local| instant(local, zone).map(Moment::At);
-        // A date and time is read as a date, too: that would be its midnight.
+        // A date and time would also parse as a date, that is, its midnight.
         if let Some(date) = text.parse::<Date>().ok().filter(|_| text.len() <= 10) {
             return at(date.at(0, 0, 0, 0));
         }
@@ -40,9 +40,9 @@ impl Moment {
         clock(text).map(Moment::Clock)
     }
 
-    /// As an instant, seconds since 1970: what is before or after something is so of `around`; a
-    /// time of day is that of the day on which `around` lies, or of the day before where that is
-    /// later than `last`. `None` where there is no such time.
+    /// The instant, seconds since 1970. An offset is from `around`. A
+    /// time of day is on the day of `around`, or on the day before if it would be
+    /// later than `last`. `None`: no such time.
     pub fn resolve(self, around: f64, last: f64, zone: &TimeZone) -> Option<f64> {
         let time = match self {
             Moment::At(at) => return Some(at),
@@ -66,7 +66,7 @@ fn instant(local: DateTime, zone: &TimeZone) -> Option<f64> {
     Some(seconds(local.to_zoned(zone.clone()).ok()?.timestamp()))
 }
 
-/// "14:30" or "14:30:05", hours from 0 to 23.
+/// "14:30" or "14:30:05", with hours from 0 to 23.
 fn clock(text: &str) -> Option<Time> {
     let parts: Vec<i8> = text.split(':').map(|p| p.parse().ok()).collect::<Option<_>>()?;
     match parts[..] {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_read_in_all_of_its_forms() {
+    fn a_time_is_parsed_in_all_its_forms() {
         // 2023-11-14 22:13:20 UTC.
         let (around, last) = (1_700_000_000.0, 1_700_000_100.0);
         let parse =
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_day_is_of_the_zone() {
+    fn a_time_of_day_is_in_the_zone() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let time = Moment::parse("00:13:20", &zone).unwrap();
         assert_eq!(time.resolve(1_700_000_000.0, 1_700_000_000.0, &zone), Some(1_700_000_000.0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where a report goes: to standard output, or into a file, which is there whole or not at all.
+//! Writes a report to standard output, or to a file, which is then complete or unchanged.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use error::Error;
 
-/// Write `text` into the file at `path`: beside it first, then in its place. What is no plain
-/// file, such as a pipe, is written to as it is.
+/// Writes `text` to a temporary file next to `path` and renames it to `path`. A pipe or another special
+/// file is written directly.
 pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
     let failed = |error: io::Error| {
         Error::Failed(format!(
@@ -27,20 +27,20 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Error> {
             name.display()
         )));
     }
-    let beside = beside(path);
-    let written = File::create_new(&beside).and_then(|mut file| {
+    let temporary = temporary(path);
+    let written = File::create_new(&temporary).and_then(|mut file| {
         file.write_all(text)?;
         file.sync_all()?;
-        fs::rename(&beside, path)
+        fs::rename(&temporary, path)
     });
     written.map_err(|error| {
-        // It may not have been made at all.
-        let _ = fs::remove_file(&beside);
+        // It may not exist.
+        let _ = fs::remove_file(&temporary);
         failed(error)
     })
 }
 
-fn beside(path: &Path) -> PathBuf {
+fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
@@ -50,21 +50,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("report.html");
+    fn a_file_is_replaced_at_once_and_no_temporary_file_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
         write(&path, b"one").unwrap();
         write(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
-    fn what_cannot_be_written_is_said_with_what_to_do() {
-        let place = tempfile::tempdir().unwrap();
-        let error = write(&place.path().join("none/report.html"), b"").unwrap_err().to_string();
+    fn a_write_error_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = write(&folder.path().join("none/report.html"), b"").unwrap_err().to_string();
         assert!(error.contains("none/report.html") && error.contains("-o"), "{error}");
-        let error = write(place.path(), b"").unwrap_err().to_string();
+        let error = write(folder.path(), b"").unwrap_err().to_string();
         assert!(error.contains("is a directory"), "{error}");
     }
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The page: the template that web/ builds, with the report in it, as one file that needs
-//! nothing else.
+//! The page: the template that web/ builds, with the report in it, as one self-contained
+//! file.
 //!
-//! The template brings script, style and a content security policy that names both by their
-//! hashes and allows nothing besides. The report goes in as data: HTML that is escaped, and
-//! JSON in which no tag can begin.
+//! The template has script, style and a content security policy that names the hashes of both
+//! and allows nothing else. The report goes in as data: escaped HTML, and
+//! JSON in which no tag can start.
 
 use super::document::Document;
 use super::html;
 use crate::escape;
 use error::Error;
 
-/// Made by the build script: web's page, or a bare one where that was not built.
+/// From the build script: the page of web/, or a bare one if that was not built.
 const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/report.html"));
 
 const TITLE: &str = "<!--pgtally:title-->";
@@ -25,20 +25,20 @@ pub fn page(document: &Document) -> Result<String, Error> {
     fill(TEMPLATE, &[(TITLE, &html::escape(&document.title)), (BODY, &body), (DATA, &json)])
 }
 
-/// The report as JSON in which no tag begins.
+/// The report as JSON in which no tag can start.
 fn data(document: &Document) -> Result<String, Error> {
     Ok(escape::json(&serde_json::to_string(document)?).replace('<', "\\u003c"))
 }
 
-/// The template with something in each of its places, which come in this order. What is put in
-/// is not looked at again: it may hold the name of a place.
-fn fill(template: &str, places: &[(&str, &str)]) -> Result<String, Error> {
-    let size = places.iter().map(|(_, text)| text.len()).sum::<usize>();
+/// Fills the template's markers, which come in this order. Inserted text
+/// is not searched again: it may contain a marker's name.
+fn fill(template: &str, markers: &[(&str, &str)]) -> Result<String, Error> {
+    let size = markers.iter().map(|(_, text)| text.len()).sum::<usize>();
     let mut page = String::with_capacity(template.len() + size);
     let mut rest = template;
-    for (place, text) in places {
-        let Some((before, after)) = rest.split_once(place) else {
-            return Err(Error::Failed(format!("the page's template lacks {place}; build it anew")));
+    for (marker, text) in markers {
+        let Some((before, after)) = rest.split_once(marker) else {
+            return Err(Error::Failed(format!("the page's template lacks {marker}; rebuild it")));
         };
         page.push_str(before);
         page.push_str(text);
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_cannot_be_a_place_itself() {
+    fn inserted_text_is_not_searched_for_markers() {
         let page = fill("<a>1<b>2<c>3", &[("<a>", "x<b>"), ("<b>", "y<c>"), ("<c>", "z<a>")]);
         assert_eq!(page.unwrap(), "x<b>1y<c>2z<a>3");
         assert!(fill("<a>", &[("<b>", "")]).is_err());

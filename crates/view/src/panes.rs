@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The panes ledger, waits, commands and sessions, each as a table of an interval, and what
-//! all panes share.
+//! The panes ledger, waits, commands and sessions, each as a table of an interval, and
+//! code that all panes share.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
@@ -12,27 +12,27 @@ use crate::table::{Column, Row, Table, Tone};
 use crate::units::{count, duration, maybe_duration, percent, two};
 use crate::Sort;
 
-/// What is asked of a pane.
+/// How to choose and order a pane's rows.
 #[derive(Debug, Clone)]
 pub struct Wish {
     /// Order of the rows.
     pub sort: Sort,
-    /// The other way round.
+    /// Whether to reverse the order.
     pub reverse: bool,
-    /// Only rows that contain this, in small letters.
+    /// Only rows that contain this text, in lower case.
     pub filter: String,
-    /// The idle accounts as well.
+    /// Whether to show idle accounts too.
     pub idle: bool,
-    /// Which rows are opened, such as activities into their phases.
+    /// Which rows are open, such as activities with their phases.
     pub open: Open,
 }
 
-/// Which rows that are sums show what they are made of.
+/// Which rows with details are open.
 #[derive(Debug, Clone)]
 pub enum Open {
-    /// All with more than one.
+    /// All that have more than one detail row.
     All,
-    /// These.
+    /// These keys.
     These(HashSet<String>),
 }
 
@@ -57,7 +57,7 @@ pub(super) const fn text(head: &'static str) -> Column {
     Column { head, right: false, expendable: 0, elastic: true }
 }
 
-/// Compare two rows' timings by the wish; most first.
+/// Compares two rows' timings by the chosen order; largest first.
 pub(super) fn by(sort: &Sort, a: (&Timing, &str), b: (&Timing, &str)) -> Ordering {
     let largest = |f: fn(&Timing) -> f64| f(b.0).total_cmp(&f(a.0));
     let order = match sort {
@@ -87,7 +87,7 @@ pub(super) fn accepts(wish: &Wish, texts: &[&str]) -> bool {
     wish.filter.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wish.filter))
 }
 
-/// The share of the time in which sessions were not idle.
+/// The share of busy time.
 fn share(seconds: f64, interval: &Interval) -> f64 {
     if interval.busy_seconds > 0.0 {
         seconds / interval.busy_seconds
@@ -96,13 +96,13 @@ fn share(seconds: f64, interval: &Interval) -> f64 {
     }
 }
 
-/// A rate: by the time in which the level was not off.
+/// A rate per second of the time in which the level was not off.
 fn per_second(n: u64, interval: &Interval) -> String {
     count(n as f64 / interval.instrumented_seconds.max(1e-9))
 }
 
-/// Seconds per second of the time in which the level was not off; what fell while it was
-/// `off` itself goes by all of the time.
+/// Seconds per second of the time in which the level was not off; for the activity
+/// `off`, per second of the whole interval.
 fn concurrency(seconds: f64, off: bool, interval: &Interval) -> String {
     let length = if off { interval.interval_seconds } else { interval.instrumented_seconds };
     two(seconds / length.max(1e-9))
@@ -130,7 +130,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         right("P99", 5),
         right("MAX", 7),
     ];
-    // By activity, idle and not idle apart: idling is no part of the whole that bars show.
+    // Idle and busy accounts of an activity are separate: idle time has no bar.
     let mut groups: BTreeMap<(bool, &str), Vec<&AccountRow>> = BTreeMap::new();
     for account in &interval.ledger {
         if (wish.idle || !account.idle) && accepts(wish, &[&account.phase, &account.activity]) {
@@ -145,7 +145,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         })
         .collect();
     let mut summed = sorted(summed, wish, |a, b| by(&wish.sort, (&a.2, a.1), (&b.2, b.1)));
-    // What is idle is never what one came for.
+    // Idle accounts come last.
     summed.sort_by_key(|(idle, ..)| *idle);
 
     let mut rows = Vec::new();
@@ -182,7 +182,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
         } else {
             accounts.first().map_or(String::new(), |a| a.phase.to_string())
         };
-        // All are of one activity, so of one class.
+        // All accounts of a row have one activity and so one class.
         let class = accounts.first().filter(|_| !idle).map(|a| a.class);
         let tone = class.map_or(Tone::Quiet, Tone::of);
         rows.push(line(key.clone(), [activity.to_string(), phase], timing, tone, many));
@@ -200,7 +200,7 @@ pub fn ledger(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: Some(2) }
 }
 
-/// The waits, all phases together.
+/// The waits, over all phases.
 pub fn waits(interval: &Interval, wish: &Wish) -> Table {
     let columns = vec![
         left("WAIT", 0),
@@ -256,7 +256,7 @@ pub fn waits(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: None }
 }
 
-/// The commands: reading and handling, as in the tables of the first studies.
+/// The commands: times to read and to handle them.
 pub fn commands(interval: &Interval, wish: &Wish) -> Table {
     let columns = vec![
         left("COMMAND", 0),
@@ -304,7 +304,7 @@ pub fn commands(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: None }
 }
 
-/// The lightweight lock that a session has held longest, and how many more.
+/// The lightweight lock held longest by a session, and how many more it holds.
 fn holds(session: &SessionRow) -> String {
     let longest = session.holding.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     longest.map_or_else(String::new, |held| {
@@ -316,7 +316,7 @@ fn holds(session: &SessionRow) -> String {
     })
 }
 
-/// What a session works for: for how long, where that went, its id and its text.
+/// The statement a session works for: how long, on what, query ID and text.
 fn query(current: &CurrentRow) -> [String; 4] {
     [
         duration(current.seconds),
@@ -326,7 +326,7 @@ fn query(current: &CurrentRow) -> [String; 4] {
     ]
 }
 
-/// The sessions and what each is in the middle of.
+/// The sessions and their current activities.
 pub fn sessions(interval: &Interval, statements: Option<&Statements>, wish: &Wish) -> Table {
     let mut columns = vec![
         right("PID", 0),

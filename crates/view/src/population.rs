@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How many sessions there are, by kind and state: all that is known of a recorded interval's.
+//! The number of sessions by kind and state: all that is known about a recorded interval's sessions.
 
 use segment::Interval;
 
 use super::panes::{accepts, left, right, Wish};
 use super::table::{Row, Table, Tone};
 
-/// The table; what is idle, or the server's own, only where it is wished for.
+/// The table; idle sessions and background processes only if asked for.
 pub fn population(interval: &Interval, wish: &Wish) -> Table {
     let shown = interval.population.iter().filter(|it| {
         let busy = it.state != "idle" && it.state != "background";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One interval with everything that a view may show of it.
+//! One interval with everything that views may show.
 
 use segment::Interval;
 use serde::Serialize;
@@ -7,20 +7,20 @@ use serde::Serialize;
 use crate::io::Io;
 use crate::statements::Statements;
 
-/// What happened since the reading before.
+/// An interval, as the views get it.
 #[derive(Debug, Serialize)]
 pub struct Reading {
-    /// Everything but the statements.
+    /// All but statements and storage.
     #[serde(flatten)]
     pub interval: Interval,
-    /// The statements; `None`: the segment keeps none, or nobody has asked for them.
+    /// The statements; `None`: the segment has none, or nobody asked for them.
     pub statements: Option<Statements>,
-    /// The storage side; `None`: nobody has asked for it.
+    /// The storage side; `None`: nobody asked for it.
     pub io: Option<Io>,
-    /// Whether somebody has asked for the statements.
+    /// Whether somebody asked for the statements.
     #[serde(skip)]
     pub asked: bool,
-    /// Of a recorded interval, what is to be known beside it.
+    /// For a recorded interval, facts that a live one does not have.
     #[serde(skip)]
     pub recorded: Option<Recorded>,
 }
@@ -28,9 +28,9 @@ pub struct Reading {
 /// What distinguishes a recorded interval from a live one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Its number, from 0 on.
+    /// Its number, from 0.
     pub index: usize,
-    /// Minima, maxima and percentiles are kept of intervals of this length, seconds, and not of
-    /// this shorter one.
+    /// Length in seconds of the detail interval to which minima, maxima and percentiles belong, if
+    /// longer than this interval.
     pub spread_from_seconds: Option<f64>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An interval that never was, for tests of the views.
+//! Made-up intervals for tests of the views.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -122,7 +122,7 @@ pub fn reading() -> Reading {
     }
 }
 
-/// Of so many operations: microseconds of each, bytes in all, sequential ones.
+/// One file operation: microseconds of each, total bytes, sequential operations.
 fn file(names: [&str; 3], count: u64, us: u64, bytes: u64, sequential: u64) -> FileRow {
     let mut all = total((0..count).map(move |n| (us + n % 7) * 1_000));
     (all.change.amount, all.change.follows) = (bytes, sequential);
@@ -169,7 +169,7 @@ fn file_processes() -> Vec<ProcessFileRow> {
     rows
 }
 
-/// A checkpoint that runs, one that has ended, and two slow operations; no device is known.
+/// A running checkpoint, a completed one, and two slow operations; no device is known.
 pub fn io() -> Io {
     let row = |kind, ago: f64, process: &str, text: &str| Row {
         number: 1,
@@ -207,7 +207,7 @@ pub fn io() -> Io {
     }
 }
 
-/// A table, its index in another tablespace, and what found no room.
+/// A table, its index in another tablespace, and the row of those that did not fit.
 fn relations() -> Vec<RelationRow> {
     let timing = |count: u64, bytes: u64, max_seconds: Option<f64>| RelationTiming {
         count,
@@ -287,7 +287,7 @@ fn statement(id: u64, query: &str, calls: &[u64], activities: Vec<ActivityRow>) 
     }
 }
 
-/// Three statements, one nested in another, and what is not identified.
+/// Three statements, one nested in another, and the unidentified ones.
 pub fn statements() -> Statements {
     let us = 1_000;
     let calls: Vec<u64> = (0..2000u64).map(|n| 90 * us + n * n * 20).collect();

@@ -4,7 +4,7 @@
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::ValueEnum;
 
-/// An order of rows; what a pane does not have counts as time.
+/// An order of rows. A pane without the column in question orders by time.
 #[derive(Debug, Clone, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
     /// Most time first
@@ -40,7 +40,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// As it is said on the command line.
+    /// Its name on the command line.
     pub fn name(&self) -> String {
         match (self, self.to_possible_value()) {
             (Self::Activity(name), _) => name.clone(),
@@ -48,7 +48,7 @@ impl Sort {
         }
     }
 
-    /// What is said so on the command line.
+    /// Parses a name from the command line.
     pub fn named(text: &str) -> Result<Self, String> {
         match text.contains(':') {
             true => Ok(Self::Activity(text.to_lowercase())),
@@ -57,7 +57,7 @@ impl Sort {
     }
 }
 
-/// One of the orders, or an activity.
+/// Parses one of the orders, or an activity.
 #[derive(Debug, Clone, Copy)]
 pub struct SortParser;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A table that fits the width it is given: what matters least goes first.
+//! A table that fits the given width: columns of low priority are dropped first.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use segment::WaitClass;
 /// A column.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Its heading; units stand here.
+    /// Its heading, with the unit.
     pub head: &'static str,
-    /// Figures stand right, words left.
+    /// Whether it is aligned right, as numbers are.
     pub right: bool,
-    /// When there is no room, the column with the highest number goes; 0 stays.
+    /// Where space is short, the column with the highest number is dropped first; 0 is kept.
     pub expendable: u8,
-    /// It takes the room that the others leave: running text.
+    /// Whether it takes the remaining width: running text.
     pub elastic: bool,
 }
 
-/// What a row is about, for its colour.
+/// The class of a row, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// On a processor.
+    /// On a CPU.
     Cpu,
     /// Waiting for storage.
     Io,
@@ -36,14 +36,14 @@ pub enum Tone {
     Ipc,
     /// Sleeping.
     Timeout,
-    /// Idle, or anything that is not the matter.
+    /// Idle, or not of interest.
     Quiet,
     /// Anything else.
     Other,
 }
 
 impl Tone {
-    /// Of an activity of that class.
+    /// The tone of a class of activity.
     pub fn of(class: WaitClass) -> Tone {
         match class {
             WaitClass::Cpu => Tone::Cpu,
@@ -62,55 +62,55 @@ impl Tone {
 /// A row.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Names it from one interval to the next.
+    /// Its key, stable from one interval to the next.
     pub key: String,
     /// One text for each column.
     pub cells: Vec<String>,
-    /// Length of its bar, 0 to 1; `None`: it has none.
+    /// Length of its bar, 0 to 1; `None`: no bar.
     pub bar: Option<f64>,
     /// Its colour.
     pub tone: Tone,
-    /// It can be opened and shut.
+    /// Whether it has detail rows to open.
     pub branches: bool,
 }
 
 /// Rows under headings.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// The columns; a column of bars is drawn after the one that has no cells of its own.
+    /// The columns; the bars have none of their own here.
     pub columns: Vec<Column>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// After which column the bars stand, if there are any.
+    /// After which column the bars are drawn; `None`: no bars.
     pub bars_after: Option<usize>,
 }
 
 /// Blanks between columns.
 const GAP: usize = 2;
-/// A bar is at least and at most so wide.
+/// Minimum and maximum width of a bar.
 const BAR: std::ops::RangeInclusive<usize> = 8..=30;
-/// Other columns go before running text becomes shorter than this.
+/// Other columns are dropped before running text becomes shorter than this.
 const ELASTIC: usize = 24;
 
-/// How a table is laid out in a given width.
+/// A table's layout for a given width.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Index and width of each column that is shown, in order.
+    /// Index and width of each visible column, in order.
     pub shown: Vec<(usize, usize)>,
-    /// Width of the bars, 0: none.
+    /// Width of the bars; 0: none.
     pub bar: usize,
 }
 
 impl Table {
-    /// How wide a column wants to be.
+    /// The natural width of a column.
     fn widest(&self, at: usize) -> usize {
         let cells = self.rows.iter().filter_map(|r| r.cells.get(at));
         let widest = cells.map(|c| visible(c).chars().count()).max().unwrap_or(0);
         widest.max(self.columns[at].head.len())
     }
 
-    /// Lay it out in `width` characters. Running text shrinks when nothing else can go, then the
-    /// first column.
+    /// Fits the table into `width` characters. When no more columns can be dropped, running text shrinks, then
+    /// the first column.
     pub fn layout(&self, width: usize) -> Layout {
         let mut shown: Vec<(usize, usize)> = (0..self.columns.len())
             .map(|at| {
@@ -145,9 +145,9 @@ impl Table {
                 }
             }
         }
-        let room = width.saturating_sub(needed(&shown, bar));
+        let spare = width.saturating_sub(needed(&shown, bar));
         if let Some(elastic) = shown.iter_mut().find(|s| self.columns[s.0].elastic) {
-            elastic.1 = (elastic.1 + room).min(self.widest(elastic.0));
+            elastic.1 = (elastic.1 + spare).min(self.widest(elastic.0));
         }
         if bar > 0 {
             bar = (bar + width - needed(&shown, bar)).min(*BAR.end());
@@ -155,7 +155,7 @@ impl Table {
         Layout { shown, bar }
     }
 
-    /// The headings in that layout.
+    /// The line of headings in this layout.
     pub fn heading(&self, layout: &Layout) -> String {
         let cells = layout
             .shown
@@ -164,14 +164,14 @@ impl Table {
         self.join(cells, layout, &" ".repeat(layout.bar)).concat()
     }
 
-    /// How wide its lines are in that layout.
+    /// The width of a line in this layout.
     pub fn width(&self, layout: &Layout) -> usize {
         let last = self.spans(layout).last().map_or(0, |(_, span)| span.end);
         let bars_last = layout.shown.last().map(|shown| shown.0) == self.bars_after;
         last + if layout.bar > 0 && bars_last { GAP + layout.bar } else { 0 }
     }
 
-    /// Where each column that is shown stands in its lines, in characters.
+    /// The range of characters of each visible column in a line.
     pub fn spans(&self, layout: &Layout) -> Vec<(usize, Range<usize>)> {
         let mut at = 0;
         let mut spans = Vec::with_capacity(layout.shown.len());
@@ -185,12 +185,12 @@ impl Table {
         spans
     }
 
-    /// All of it as lines of text, `width` characters wide, bars in ASCII.
+    /// The whole table as lines of text, `width` characters wide, with ASCII bars.
     pub fn text(&self, width: usize) -> String {
         self.drawn(width, true)
     }
 
-    /// The same, with bars of block characters unless `ascii`.
+    /// As [`Self::lines`], with bars of block characters unless `ascii`.
     pub fn drawn(&self, width: usize, ascii: bool) -> String {
         let layout = self.layout(width);
         let mut text = String::from(self.heading(&layout).trim_end());
@@ -203,12 +203,12 @@ impl Table {
         text
     }
 
-    /// A row in that layout, with `bar` where the bars are.
+    /// A row in this layout, with `bar` between the columns.
     pub fn line(&self, row: &Row, layout: &Layout, bar: &str) -> String {
         self.parts(row, layout, bar).concat()
     }
 
-    /// The same in three parts: what stands before the bar, the bar, and what follows it.
+    /// As [`Self::line`], in three parts: before the bar, the bar, and after it.
     pub fn parts(&self, row: &Row, layout: &Layout, bar: &str) -> [String; 3] {
         let cells = layout.shown.iter().map(|&(at, width)| {
             let cell = row.cells.get(at).map_or("", |c| c.as_str());
@@ -240,7 +240,7 @@ impl Table {
     }
 }
 
-/// `text` cut into lines of at most `width` characters, at blanks where there are any.
+/// Wraps `text` into lines of at most `width` characters, at blanks if possible.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
@@ -266,7 +266,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// `text` in exactly `width` characters; what is too long ends in a tilde.
+/// `text` in exactly `width` characters; longer text is cut and ends in a tilde.
 pub fn fit(text: &str, width: usize, right: bool) -> String {
     let length = text.chars().count();
     if length > width {
@@ -301,7 +301,7 @@ pub fn bar(share: f64, width: usize, ascii: bool) -> String {
     text
 }
 
-/// Whether the terminal can be expected to know block characters.
+/// Whether the locale suggests that the terminal can show block characters.
 pub fn speaks_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_least_goes_first() {
+    fn the_lowest_priority_columns_are_dropped_first() {
         let table = table();
         let columns = |width| -> (Vec<usize>, usize) {
             let layout = table.layout(width);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn running_text_takes_the_room_that_is_left() {
+    fn running_text_takes_the_remaining_width() {
         let mut table = table();
         table.columns.push(Column { head: "QUERY", right: false, expendable: 0, elastic: true });
         table.rows[0].cells.push("select ".repeat(20));
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_has_its_width_whatever_the_share() {
+    fn a_bar_has_its_width_for_any_share() {
         for share in [-1.0, 0.0, 0.001, 0.33, 0.5, 0.999, 1.0, 7.0, f64::NAN] {
             for ascii in [false, true] {
                 assert_eq!(bar(share, 9, ascii).chars().count(), 9);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A report as text: head, findings, charts as lines of small bars, tables cut to the width.
+//! A report as text: header, findings, charts as lines of small bars, and tables fitted to the width.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -11,37 +11,37 @@ use crate::escape::visible;
 use crate::statements::one_line;
 use crate::table::{self, speaks_utf8, wrap};
 
-/// Rows of a table, at most.
+/// Maximum number of rows of a table.
 const ROWS: usize = 20;
-/// Points of a chart.
+/// Maximum number of points of a chart.
 const POINTS: usize = 48;
 /// Heights of a bar, lowest first.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Rows of a heat map, at most.
+/// Maximum number of rows of a heat map.
 const HEIGHT: usize = 16;
-/// Of the cells of a heat map that hold anything, faintest first.
+/// Shades of non-empty cells of a heat map, lightest first.
 const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 const SHADES_ASCII: [char; 4] = ['.', ':', '+', '#'];
 const ASCII: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
-/// How it is to be drawn.
+/// How to draw the text.
 #[derive(Debug, Clone)]
 pub struct Style {
-    /// Characters in a line.
+    /// Line width in characters.
     pub width: usize,
-    /// Bars in ASCII.
+    /// Whether bars are ASCII.
     pub ascii: bool,
-    /// Headings and warnings stand out.
+    /// Whether headings and warnings are highlighted.
     pub color: bool,
-    /// Of the times.
+    /// The zone for times of day.
     pub zone: TimeZone,
 }
 
-/// Characters in a line where there is no terminal.
+/// Line width without a terminal.
 pub const WIDTH: usize = 132;
 
 impl Style {
-    /// As standard output can show it.
+    /// The style that suits standard output.
     pub fn of_terminal(color: bool) -> Style {
         let stdout = io::stdout();
         let on_terminal = stdout.is_terminal();
@@ -55,7 +55,7 @@ impl Style {
     }
 }
 
-/// All of it.
+/// Writes the whole report.
 pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let strong = |text: &str| match style.color {
         true => format!("\x1b[1m{text}\x1b[0m"),
@@ -89,7 +89,7 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
             heatmap(out, it, style)?;
         }
         for it in section.tables.iter().filter_map(|id| document.table(id)) {
-            // One table needs no heading beside the section's.
+            // A single table needs no heading in addition to the section's.
             if it.title != section.title {
                 writeln!(out, "\n{}", it.title)?;
             }
@@ -105,7 +105,7 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
     out.flush()
 }
 
-/// Without what could steer a terminal or is not seen.
+/// Removes control characters and makes invisible ones visible.
 fn clean(text: &str) -> String {
     visible(text).replace('\t', " ")
 }
@@ -114,9 +114,9 @@ fn paragraph(out: &mut impl Write, text: &str, width: usize) -> io::Result<()> {
     wrap(&clean(text), width).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// A text whose lines after the first begin below its first word.
+/// A text whose continuation lines are indented to its first word.
 fn hanging(out: &mut impl Write, head: &str, text: &str, width: usize) -> io::Result<()> {
-    // What colours the head takes no room.
+    // Colour codes have no width.
     let indent = if head.contains('\x1b') { 2 } else { head.chars().count() };
     for (at, line) in wrap(text, width.saturating_sub(indent).max(20)).iter().enumerate() {
         match at {
@@ -135,7 +135,7 @@ fn plain(out: &mut impl Write, text: &Plain, width: usize) -> io::Result<()> {
     text.text.lines().try_for_each(|line| writeln!(out, "{}", clean(line)))
 }
 
-/// Mean, least and greatest of each series, and its way over time.
+/// Mean, minimum and maximum of each series, and its course.
 fn chart(
     out: &mut impl Write,
     chart: &Chart,
@@ -145,13 +145,13 @@ fn chart(
     writeln!(out, "\n{}", clean(chart.title))?;
     let seconds = &document.axis(chart.axis).seconds;
     let mut columns = Columns::with_headings(&["", "MEAN", "MIN", "MAX", "OVER TIME"]);
-    // The parts of a whole have one scale, so that they can be compared.
+    // The series of a stack share one scale, so that they can be compared.
     let most = |values: &[Option<f64>]| values.iter().flatten().copied().fold(0.0, f64::max);
     let common = chart.series.iter().map(|s| most(&s.values)).fold(0.0, f64::max);
     for series in &chart.series {
         let values = &series.values;
         let scale = if chart.kind == ChartKind::Stack { common } else { most(values) };
-        let least = values.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let min = values.iter().flatten().copied().fold(f64::INFINITY, f64::min);
         let shown = |n: f64| match n.is_finite() {
             true => number(n, chart.unit),
             false => "-".to_string(),
@@ -159,7 +159,7 @@ fn chart(
         columns.push(vec![
             clean(&series.name),
             shown(mean(values, seconds)),
-            shown(least),
+            shown(min),
             shown(most(values)),
             bars(values, seconds, scale, style.ascii),
         ]);
@@ -171,7 +171,7 @@ fn chart(
     columns.write(out, 1..4)
 }
 
-/// A heat map in shades, the longest times on top; a slash: nothing was measured.
+/// A heat map in shades, the longest times on top; a slash: not measured.
 fn heatmap(out: &mut impl Write, map: &Heatmap, style: &Style) -> io::Result<()> {
     let shades = if style.ascii { SHADES_ASCII } else { SHADES };
     let rows = map.bounds.len().saturating_sub(1);
@@ -201,7 +201,7 @@ fn heatmap(out: &mut impl Write, map: &Heatmap, style: &Style) -> io::Result<()>
             .map(|(count, measured)| match (count, measured) {
                 (_, false) => '/',
                 (0, true) => ' ',
-                // A single one must be seen beside a million.
+                // A single count must be visible next to a million.
                 (n, true) => {
                     let share = (*n as f64).ln_1p() / most.ln_1p();
                     shades[((share * shades.len() as f64) as usize).min(shades.len() - 1)]
@@ -213,14 +213,14 @@ fn heatmap(out: &mut impl Write, map: &Heatmap, style: &Style) -> io::Result<()>
     Ok(())
 }
 
-/// By the seconds that were measured.
+/// Averages weighted by measured time.
 fn mean(values: &[Option<f64>], seconds: &[f64]) -> f64 {
     let known = values.iter().zip(seconds).filter_map(|(v, s)| Some(((*v)?, *s)));
     let (sum, all) = known.fold((0.0, 0.0), |(sum, all), (v, s)| (sum + v * s, all + s));
     sum / all
 }
 
-/// Values as a line of bars; a blank is a gap.
+/// Values as a line of bars; a gap is a blank.
 fn bars(values: &[Option<f64>], seconds: &[f64], most: f64, ascii: bool) -> String {
     let shapes = if ascii { ASCII } else { BARS };
     let number = values.len().min(POINTS);
@@ -238,7 +238,7 @@ fn bars(values: &[Option<f64>], seconds: &[f64], most: f64, ascii: bool) -> Stri
 }
 
 fn rows(out: &mut impl Write, of: &Table, style: &Style) -> io::Result<()> {
-    // Events and the like: the latest matter most.
+    // Of rows ordered by time, the latest matter most.
     let by_time = of.columns.iter().any(|c| Some(c.key) == of.sort && c.unit == Unit::Time);
     let skipped = if by_time { of.rows.len().saturating_sub(ROWS) } else { 0 };
     let drawn = table::Table {

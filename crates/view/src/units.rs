@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Figures for people: three digits that matter, and a unit.
+//! Figures for people: three significant digits and a unit.
 
 /// A duration: "312 ns", "4.31 us", "12.3 ms", "1.24 s", "3.1 min", "5.2 h".
 pub fn duration(seconds: f64) -> String {
@@ -19,12 +19,12 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// The same, or a dash.
+/// As [`duration`]; "-" without a value.
 pub fn maybe_duration(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "-".to_string(), duration)
 }
 
-/// A number of things: "7", "0.25", "12.3k", "4.5M".
+/// A count: "7", "0.25", "12.3k", "4.5M".
 pub fn count(n: f64) -> String {
     let a = n.abs();
     match a {
@@ -36,7 +36,7 @@ pub fn count(n: f64) -> String {
     }
 }
 
-/// An amount of memory: "512 B", "1.5 kB", "12.3 MB"; a kB has 1024 bytes, as PostgreSQL's has.
+/// An amount of memory: "512 B", "1.5 kB", "12.3 MB"; a kB has 1024 bytes, as in PostgreSQL.
 pub fn bytes(n: f64) -> String {
     let mut n = n;
     for unit in ["B", "kB", "MB", "GB"] {
@@ -48,7 +48,7 @@ pub fn bytes(n: f64) -> String {
     format!("{} TB", digits(n))
 }
 
-/// A whole number with its thousands apart: "12,345".
+/// A whole number with thousands separators: "12,345".
 pub fn whole(n: u64) -> String {
     let plain = n.to_string();
     let mut apart = String::with_capacity(plain.len() + plain.len() / 3);
@@ -66,12 +66,12 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
-/// A small figure with two decimals.
+/// A small number with two decimals.
 pub fn two(n: f64) -> String {
     format!("{n:.2}")
 }
 
-/// Three digits that matter, without an exponent; whole numbers stay whole.
+/// Three significant digits, without an exponent; whole numbers stay whole.
 fn digits(n: f64) -> String {
     let a = n.abs();
     if n.fract() == 0.0 && a < 1000.0 {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_three_digits_and_their_unit() {
+    fn durations_have_three_digits_and_a_unit() {
         for (seconds, text) in [
             (0.0, "0"),
             (3.12e-7, "312 ns"),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_short_and_whole_ones_stay_whole() {
+    fn counts_are_short_and_whole_numbers_stay_whole() {
         for (n, text) in [
             (0.0, "0"),
             (7.0, "7"),

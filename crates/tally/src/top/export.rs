@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is shown, written into a file of its own.
+//! Writes the current interval to a new file.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -11,17 +11,17 @@ use super::keys::Form;
 use super::screen::Screen;
 use super::{moment, text};
 
-/// So many names are tried.
+/// Maximum number of names tried.
 const NAMES: u32 = 1000;
 /// Wide enough for most columns.
 const WIDTH: usize = 160;
 
-/// Write what the screen shows into a new file in this folder: "tally-top-ledger-20260301-140330",
-/// with "-2" and so on where there is one already. Returns its path.
+/// Writes what the screen shows to a new file in this directory: "tally-top-ledger-20260301-140330",
+/// with "-2" and so on if it exists. Returns its path.
 ///
 /// # Errors
 ///
-/// What could not be written and why, in words.
+/// Which file could not be written, and why.
 pub fn export(screen: &Screen, form: Form, folder: &Path) -> Result<PathBuf, String> {
     let reading = screen.reading().ok_or("there is no interval to write yet")?;
     let text = match form {
@@ -41,7 +41,7 @@ pub fn export(screen: &Screen, form: Form, folder: &Path) -> Result<PathBuf, Str
     write_new(folder, &name, ending, view::escape::json(&text).as_bytes())
 }
 
-/// What is seen, with all rows and wide enough for them.
+/// What the screen shows, with all rows, and wide enough for them.
 fn shown(screen: &Screen) -> String {
     let Some(reading) = screen.reading() else { return String::new() };
     let time = moment::full(reading.interval.time, &screen.zone);
@@ -62,7 +62,7 @@ fn shown(screen: &Screen) -> String {
     out
 }
 
-/// A file that was not there before: written aside, and then given the first name that is free.
+/// Writes a temporary file, then links it to the first free name.
 fn write_new(folder: &Path, name: &str, ending: &str, bytes: &[u8]) -> Result<PathBuf, String> {
     let problem = |path: &Path, error: std::io::Error| {
         format!(
@@ -81,7 +81,7 @@ fn write_new(folder: &Path, name: &str, ending: &str, bytes: &[u8]) -> Result<Pa
         for number in 1..=NAMES {
             let more = if number > 1 { format!("-{number}") } else { String::new() };
             let path = folder.join(format!("{name}{more}.{ending}"));
-            // Unlike a renaming, a link never takes the place of what is there.
+            // Unlike a rename, a link never replaces an existing file.
             match fs::hard_link(&aside, &path) {
                 Ok(()) => return Ok(path),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -91,7 +91,7 @@ fn write_new(folder: &Path, name: &str, ending: &str, bytes: &[u8]) -> Result<Pa
         Err(format!("{name}.{ending}: there are {NAMES} of that name; nothing is written"))
     };
     let result = named();
-    // It has its name, or is of no use.
+    // It is linked now, or useless.
     let _ = fs::remove_file(&aside);
     result
 }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_there_is_left_alone() {
+    fn an_existing_file_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let write = |text: &str| write_new(folder.path(), "a", "txt", text.as_bytes());
         assert!(write("one").unwrap().ends_with("a.txt"));
@@ -109,12 +109,12 @@ mod tests {
         fs::create_dir(folder.path().join("a-3.txt")).unwrap();
         assert!(write("three").unwrap().ends_with("a-4.txt"));
         assert_eq!(fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing is left aside");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "no temporary file is left");
     }
 
     #[test]
-    fn a_folder_that_takes_no_file_is_said() {
-        let said = write_new(Path::new("/proc/nowhere"), "a", "txt", b"").unwrap_err();
-        assert!(said.contains("/proc/nowhere") && said.contains("nothing is written"), "{said}");
+    fn an_error_names_the_directory() {
+        let error = write_new(Path::new("/proc/nowhere"), "a", "txt", b"").unwrap_err();
+        assert!(error.contains("/proc/nowhere") && error.contains("nothing is written"), "{error}");
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The intervals that were seen, as far back as they are kept, and which of them is looked at.
+//! The intervals of the recent past, and which of them is shown.
 //!
-//! Bounded twice: by time and by memory. What is kept of an interval is what the panes show of
-//! it, of statements those with most time; the accounts of each session and the whole table of
-//! statements are of the newest only.
+//! Limited by time and by memory. An interval keeps what the panes show, with a limited number of
+//! statements, those with most time. Each session's accounts and the whole statement table are kept for
+//! the newest interval only.
 
 use std::collections::VecDeque;
 use std::mem::{size_of, size_of_val};
@@ -17,63 +17,63 @@ use segment::locks::LwlockRow;
 use view::statements::StatementRow;
 use view::Reading;
 
-/// Intervals are kept for so long, seconds, ...
+/// Intervals are kept for this time, seconds, ...
 const SECONDS: f64 = 3600.0;
-/// ... unless they take more memory than this, bytes, by our own reckoning.
+/// ... or less, if they take more memory than this, bytes, as estimated.
 const BYTES: usize = 256 << 20;
-/// So many statements are kept of an interval that is not the newest.
+/// How many statements are kept for an interval that is not the newest.
 pub const STATEMENTS: usize = 100;
-/// What a row holds beside itself: names, and where it has one, a histogram.
+/// Estimated memory of a row beyond its own size: names, and perhaps a histogram.
 const PLAIN: usize = 64;
 const TIMED: usize = 512;
 
-/// The intervals that are kept, oldest first; they are numbered from 1 on.
+/// The kept intervals, oldest first, numbered from 1.
 #[derive(Debug)]
 pub struct History {
     kept: VecDeque<Kept>,
-    /// Number of the oldest that is kept.
+    /// Number of the oldest kept interval.
     first: u64,
-    /// What all of them take, and how long they were together.
+    /// Total memory and total time of all of them.
     bytes: usize,
     seconds: f64,
-    /// The one that is looked at; `None`: always the newest.
+    /// The selected interval; `None`: always the newest.
     at: Option<u64>,
-    /// Why what comes next does not follow on what was last.
+    /// Why the next interval does not follow directly on the last one.
     gap: Option<String>,
-    most_seconds: f64,
-    most_bytes: usize,
+    max_seconds: f64,
+    max_bytes: usize,
 }
 
 #[derive(Debug)]
 struct Kept {
     reading: Box<Reading>,
     bytes: usize,
-    /// Why it does not follow on the one before.
+    /// Why it does not follow directly on the one before.
     gap: Option<String>,
 }
 
-/// Where in the history one looks.
+/// The position in the history.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
-    /// Number of the interval, from 1 on.
+pub struct Position {
+    /// Number of the interval, from 1.
     pub number: u64,
-    /// Numbers of the oldest and the newest that there are.
+    /// Numbers of the oldest and the newest kept interval.
     pub kept: (u64, u64),
     /// When it ended, seconds since 1970.
     pub time: f64,
-    /// How long before the newest one that was.
+    /// How long before the end of the newest one.
     pub ago_seconds: f64,
 }
 
 impl Default for History {
     fn default() -> History {
-        History::with_room(SECONDS, BYTES)
+        History::with_limits(SECONDS, BYTES)
     }
 }
 
 impl History {
-    /// An empty one for so many seconds and bytes.
-    pub fn with_room(most_seconds: f64, most_bytes: usize) -> History {
+    /// An empty history with limits in seconds and bytes.
+    pub fn with_limits(max_seconds: f64, max_bytes: usize) -> History {
         History {
             kept: VecDeque::new(),
             first: 1,
@@ -81,12 +81,12 @@ impl History {
             seconds: 0.0,
             at: None,
             gap: None,
-            most_seconds,
-            most_bytes,
+            max_seconds,
+            max_bytes,
         }
     }
 
-    /// Take the next interval; what is too old or too much goes.
+    /// Adds the next interval; drops old ones beyond the limits.
     pub fn push(&mut self, reading: Box<Reading>) {
         if let Some(last) = self.kept.back_mut() {
             slim(&mut last.reading);
@@ -96,11 +96,11 @@ impl History {
         }
         let bytes = weight(&reading);
         self.bytes += bytes;
-        // By their lengths: a clock that is set must neither empty it nor keep them for ever.
+        // By their lengths: after the system's clock was set, times of day would empty it or keep everything.
         self.seconds += reading.interval.interval_seconds;
         let gap = self.gap.take();
         self.kept.push_back(Kept { reading, bytes, gap });
-        let too_much = |it: &History| it.bytes > it.most_bytes || it.seconds > it.most_seconds;
+        let too_much = |it: &History| it.bytes > it.max_bytes || it.seconds > it.max_seconds;
         while self.kept.len() > 1 && too_much(self) {
             if let Some(oldest) = self.kept.pop_front() {
                 self.bytes -= oldest.bytes;
@@ -108,22 +108,22 @@ impl History {
                 self.first += 1;
             }
         }
-        // Who looks at what has gone looks at the oldest that there is.
+        // If the selected interval was dropped, the oldest is shown.
         self.at = self.at.map(|at| at.max(self.first));
     }
 
-    /// What comes next does not follow on what was last, for this reason. Of several reasons the
-    /// first counts.
+    /// Marks a gap: the next interval does not follow directly on the last one, for this reason. The
+    /// first of several reasons is kept.
     pub fn gap(&mut self, reason: String) {
         self.gap.get_or_insert(reason);
     }
 
-    /// Why the interval that is looked at does not follow on the one before.
+    /// Why the shown interval does not follow directly on the one before.
     pub fn gap_before(&self) -> Option<&str> {
         self.kept.get(self.index()?)?.gap.as_deref()
     }
 
-    /// Forget all of it.
+    /// Forgets all intervals.
     pub fn clear(&mut self) {
         let next = self.last() + 1;
         self.kept.clear();
@@ -131,7 +131,7 @@ impl History {
         (self.at, self.gap, self.first) = (None, None, next);
     }
 
-    /// Number of the newest.
+    /// Number of the newest interval.
     fn last(&self) -> u64 {
         (self.first + self.kept.len() as u64).saturating_sub(1)
     }
@@ -144,38 +144,38 @@ impl History {
         self.number().checked_sub(self.first).map(|index| index as usize)
     }
 
-    /// The interval that is looked at.
+    /// The shown interval.
     pub fn shown(&self) -> Option<&Reading> {
         self.kept.get(self.index()?).map(|kept| &*kept.reading)
     }
 
-    /// The same, to add to it.
+    /// The shown interval, mutable.
     pub fn shown_mut(&mut self) -> Option<&mut Reading> {
         let index = self.index()?;
         self.kept.get_mut(index).map(|kept| &mut *kept.reading)
     }
 
-    /// Whether the newest is looked at, now and when there will be a newer one.
+    /// Whether the newest interval is shown, and newer ones will be.
     pub fn is_live(&self) -> bool {
         self.at.is_none()
     }
 
-    /// Whether there is a newer one than that which is looked at.
+    /// Whether there is a newer interval than the one shown.
     pub fn is_past(&self) -> bool {
         self.number() < self.last()
     }
 
-    /// Look at the one that is looked at now, whatever comes.
+    /// Keeps showing the current interval.
     pub fn hold(&mut self) {
         self.at = (!self.kept.is_empty()).then(|| self.number());
     }
 
-    /// Look at the newest again.
+    /// Shows the newest again.
     pub fn live(&mut self) {
         self.at = None;
     }
 
-    /// Look at another, by so many on. Returns by how many that went too far.
+    /// Moves by a number of intervals. Returns by how many that was beyond the kept ones.
     pub fn step(&mut self, by: i64) -> i64 {
         if self.kept.is_empty() {
             return by;
@@ -186,8 +186,8 @@ impl History {
         (wanted - number) as i64
     }
 
-    /// Look at the first that ended at this time or later, seconds since 1970. Returns whether
-    /// the time lies within what is kept.
+    /// Shows the first interval that ended at this time or later, seconds since 1970. Returns whether
+    /// the time is within the kept intervals.
     pub fn seek(&mut self, time: f64) -> bool {
         let index = self.kept.partition_point(|kept| kept.reading.interval.time < time);
         let begun =
@@ -200,10 +200,10 @@ impl History {
         within
     }
 
-    /// Where one looks; `None`: there is nothing.
-    pub fn place(&self) -> Option<Place> {
+    /// The current position; `None`: no interval yet.
+    pub fn position(&self) -> Option<Position> {
         let (shown, newest) = (self.shown()?, self.kept.back()?);
-        Some(Place {
+        Some(Position {
             number: self.number(),
             kept: (self.first, self.last()),
             time: shown.interval.time,
@@ -211,7 +211,7 @@ impl History {
         })
     }
 
-    /// The interval that is looked at and those before it, newest first, at most `n`; a gap is
+    /// The shown interval and those before it, newest first, at most `n`; a gap is
     /// `None` and counts as one.
     pub fn back(&self, n: usize) -> impl Iterator<Item = Option<&Reading>> {
         let end = self.index().map_or(0, |index| (index + 1).min(self.kept.len()));
@@ -226,20 +226,20 @@ impl History {
     }
 }
 
-/// Leave what the panes show.
+/// Drops what no pane shows.
 fn slim(reading: &mut Reading) {
     for session in &mut reading.interval.sessions {
         session.accounts = Vec::new();
     }
     if let Some(statements) = &mut reading.statements {
         statements.forget_source();
-        // Most time first.
+        // They are ordered by time, longest first.
         statements.rows.truncate(STATEMENTS);
         statements.rows.shrink_to_fit();
     }
 }
 
-/// About how much memory it takes.
+/// Estimated memory, bytes.
 fn weight(reading: &Reading) -> usize {
     let interval = &reading.interval;
     let rows = |n: usize, row: usize, more: usize| n * (row + more);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_looked_at_until_somebody_steps_back() {
+    fn the_newest_is_shown_until_the_user_steps_back() {
         let mut history = filled(5, History::default());
         assert!(history.is_live() && !history.is_past());
         assert_eq!(history.shown().unwrap().interval.time, 5.0);
@@ -302,8 +302,8 @@ mod tests {
         assert!(!history.is_live() && history.is_past());
         history.push(reading(6.0));
         assert_eq!(history.shown().unwrap().interval.time, 3.0);
-        let place = history.place().unwrap();
-        assert_eq!((place.number, place.kept, place.ago_seconds), (3, (1, 6), 3.0));
+        let position = history.position().unwrap();
+        assert_eq!((position.number, position.kept, position.ago_seconds), (3, (1, 6), 3.0));
         assert_eq!(times(&history, 2), [Some(3.0), Some(2.0)]);
         assert_eq!(history.step(-9), -7, "it ends at the oldest");
         assert_eq!(history.shown().unwrap().interval.time, 1.0);
@@ -315,35 +315,35 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_by_time_and_by_memory() {
-        let history = filled(200, History::with_room(60.0, BYTES));
-        assert_eq!(history.place().unwrap().kept, (141, 200));
+    fn it_is_limited_by_time_and_by_memory() {
+        let history = filled(200, History::with_limits(60.0, BYTES));
+        assert_eq!(history.position().unwrap().kept, (141, 200));
         let one = weight(filled(1, History::default()).shown().unwrap());
-        let mut history = filled(200, History::with_room(SECONDS, 10 * one));
-        let (first, last) = history.place().unwrap().kept;
+        let mut history = filled(200, History::with_limits(SECONDS, 10 * one));
+        let (first, last) = history.position().unwrap().kept;
         assert!((9..=40).contains(&(last - first)), "{first} {last}");
         assert!(history.bytes <= 10 * one);
-        // The one that is looked at goes as well, and the oldest takes its place.
+        // The selected interval is dropped too, and the oldest takes its place.
         history.step(i64::MIN);
         history.push(reading(201.0));
         history.push(reading(202.0));
-        assert_eq!(history.place().unwrap().number, history.first);
+        assert_eq!(history.position().unwrap().number, history.first);
     }
 
     #[test]
-    fn a_clock_that_is_set_neither_empties_it_nor_makes_it_grow() {
-        let mut history = filled(50, History::with_room(60.0, BYTES));
+    fn setting_the_clock_neither_empties_it_nor_makes_it_grow() {
+        let mut history = filled(50, History::with_limits(60.0, BYTES));
         history.push(reading(86_400.0));
         history.push(reading(-86_400.0));
-        assert_eq!(history.place().unwrap().kept, (1, 52));
+        assert_eq!(history.position().unwrap().kept, (1, 52));
         (0..20).for_each(|_| history.push(reading(40.0)));
-        assert_eq!(history.place().unwrap().kept, (13, 72));
+        assert_eq!(history.position().unwrap().kept, (13, 72));
     }
 
     #[test]
-    fn a_gap_is_seen_from_behind_it() {
+    fn a_gap_is_shown_after_it() {
         let mut history = filled(2, History::default());
-        history.gap("gone".into());
+        history.gap("no server".into());
         history.push(reading(9.0));
         assert_eq!(times(&history, 9), [Some(9.0), None, Some(2.0), Some(1.0)]);
         assert_eq!(times(&history, 2), [Some(9.0), None]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_found_and_one_outside_is_said() {
+    fn a_time_is_found_and_one_outside_is_reported() {
         let mut history = filled(9, History::default());
         for (time, there, shown) in [
             (3.0, true, 3.0),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_keeps_what_no_pane_shows() {
+    fn only_the_newest_keeps_data_that_no_pane_shows() {
         let mut history = History::default();
         for time in [1.0, 2.0] {
             let mut reading = reading(time);

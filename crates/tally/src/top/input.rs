@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the user does at the terminal, and that the terminal has gone.
+//! Input from the terminal, and detection that the terminal was closed.
 //!
-//! The library that reads keys goes round for ever at a terminal that has gone and of which no
-//! signal tells, as when it was never the session's own. So the waiting is done here, where a
-//! terminal that hangs up is seen, and the library is asked only for what there is.
+//! The library that reads keys loops forever after the terminal was closed if no
+//! signal reports it, for example if it was never the session's controlling terminal. So this module waits itself,
+//! notices a hangup, and asks the library only for input that is there.
 
 use std::fs::File;
 use std::io;
@@ -16,13 +16,13 @@ use rustix::termios::isatty;
 
 use live::hangup;
 
-/// The terminal from which keys come.
+/// The terminal from which keys are read.
 pub struct Input {
     terminal: OwnedFd,
 }
 
 impl Input {
-    /// Standard input where that is a terminal, else the session's own, as the library does.
+    /// Standard input if that is a terminal, else the controlling terminal, as the library does.
     pub fn open() -> io::Result<Input> {
         let standard = io::stdin();
         let terminal = match isatty(&standard) {
@@ -32,10 +32,10 @@ impl Input {
         Ok(Input { terminal })
     }
 
-    /// What comes next, or `None` where nothing comes within `wait`, which a signal may cut
-    /// short. A terminal that has gone is a broken pipe.
+    /// The next event, or `None` after `wait`, or earlier because of a
+    /// signal. A closed terminal is a broken pipe.
     pub fn next(&self, wait: Duration) -> io::Result<Option<Event>> {
-        // What was read together with the key before is in the terminal no more.
+        // The library may have read several keys at once; poll does not see those.
         for wait in [Duration::ZERO, wait] {
             if !hangup::wait(&self.terminal, PollFlags::IN, wait)? {
                 return Err(io::ErrorKind::BrokenPipe.into());

@@ -1,76 +1,76 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a key does.
+//! Which key does what.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use view::Sort;
 
-/// What the user wants.
+/// An action of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Leave.
+    /// Quit.
     Quit,
     /// Show this pane, counted from 0.
     Pane(usize),
     /// Show the next pane, or the one before.
     NextPane(isize),
-    /// Move the cursor by so many rows.
+    /// Move the cursor by a number of rows.
     Move(isize),
-    /// Move the cursor by so many pages.
+    /// Move the cursor by a number of pages.
     Page(isize),
-    /// Put the cursor on this row; where it is already, open or shut the row.
+    /// Put the cursor on this row; if it is there already, open or close the row.
     Point(usize),
-    /// Open or shut the row under the cursor.
+    /// Open or close the row under the cursor.
     Toggle,
-    /// Open or shut all.
+    /// Open or close all rows.
     ToggleAll,
-    /// The next order of rows, or the one before.
+    /// The next sort order, or the one before.
     Sort(isize),
-    /// This order; where it is already, the other way round.
+    /// This sort order; if it is set already, reverse it.
     Order(Sort),
-    /// The other way round.
+    /// Reverse the sort order.
     Reverse,
     /// Type a filter.
     Filter,
-    /// Take the filter off.
+    /// Remove the filter.
     Clear,
     /// Type another interval.
     Interval,
-    /// Show or hide what is idle.
+    /// Show or hide idle accounts.
     Idle,
-    /// Stand still, or go on.
+    /// Pause or resume.
     Pause,
-    /// Look at an earlier or later interval, by so many.
+    /// Go to an earlier or later interval, by a number of intervals.
     Step(i64),
-    /// Type a time to look at.
+    /// Type a time to go to.
     Jump,
-    /// Look at the newest again.
+    /// Return to the newest interval.
     Live,
-    /// Twice or half as fast through a recording.
+    /// Double or halve the speed of the replay.
     Speed(i32),
-    /// Write what is shown into a file.
+    /// Write the interval to a file.
     Export(Form),
-    /// Begin like this the next time.
+    /// Save the view for the next start.
     Save,
-    /// Listen to the mouse, or leave it to the terminal.
+    /// Turn the mouse on or off.
     Mouse,
-    /// The page of help.
+    /// The help page.
     Help,
 }
 
-/// What is written of a screen.
+/// The format of a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// What is seen, with all rows.
+    /// Text: what the screen shows, with all rows.
     Text,
-    /// The interval, as `--json` prints it.
+    /// JSON: the interval as `--json` prints it.
     Json,
 }
 
-/// So many intervals go by with a larger step.
+/// How many intervals a larger step moves.
 const STRIDE: i64 = 10;
 
-/// The action of a key, if it has one.
+/// The action of a key, if any.
 pub fn action(key: KeyEvent) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match key.code {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn shift_makes_a_step_larger() {
+    fn shift_makes_a_larger_step() {
         let left = |modifiers| action(KeyEvent::new(KeyCode::Left, modifiers));
         assert_eq!(left(KeyModifiers::NONE), Some(Action::Step(-1)));
         assert_eq!(left(KeyModifiers::SHIFT), Some(Action::Step(-10)));

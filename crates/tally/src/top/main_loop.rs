@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The loop of the full-screen view: intervals and keys into the screen's state, the state onto
-//! the terminal, and what the screen asks for.
+//! The loop of the full-screen view: passes intervals and keys to the screen's state, draws the state,
+//! and does what the screen requests.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use super::TopArgs;
 use super::{draw, export, NAP};
 use error::Error;
 
-/// Show it until the user has seen enough. `until`: or until then.
+/// Runs the view until the user quits, or until `until`.
 pub fn run(
     screen: &mut Screen,
     source: &mut dyn Source,
@@ -65,7 +65,7 @@ pub fn run(
     }
 }
 
-/// The screen as the command line and what was saved want it.
+/// The screen as the command line and the saved view want it.
 pub fn screen(args: &TopArgs, color: bool) -> Screen {
     let path = saved::path().filter(|_| !args.no_config);
     match path.map_or(Ok(Saved::default()), |path| saved::load(&path)) {
@@ -78,14 +78,14 @@ pub fn screen(args: &TopArgs, color: bool) -> Screen {
     }
 }
 
-/// Do what the screen cannot.
+/// Does what the screen cannot do itself.
 fn answer(
     ask: Ask,
     screen: &mut Screen,
     source: &mut dyn Source,
     terminal: &mut Terminal,
 ) -> Result<(), Error> {
-    let said = match ask {
+    let notice = match ask {
         Ask::Export(form) => match export::export(screen, form, Path::new(".")) {
             Ok(path) => format!("written: {}", path.display()),
             Err(problem) => problem,
@@ -110,6 +110,6 @@ fn answer(
             return Ok(());
         }
     };
-    screen.notice = Some(said);
+    screen.notice = Some(notice);
     Ok(())
 }

@@ -2,8 +2,8 @@
 //! `tally top`: where the time goes, interval by interval; full-screen on a terminal, else as
 //! text or JSON.
 //!
-//! The way of the full-screen view: `input` waits for the user, `keys` and `mouse` turn what the user does into actions,
-//! `screen` is the state that they change, `draw` shows it, and `live` is the loop around them.
+//! The full-screen view: `input` waits for the user, `keys` and `mouse` turn input into actions,
+//! `screen` is the state that actions change, `draw` draws it, and `main_loop` connects them.
 
 mod args;
 mod draw;
@@ -40,12 +40,12 @@ pub use args::{TopArgs, View};
 
 pub use screen::SPEEDS;
 
-/// How often a sleeping `top` looks whether it should end.
+/// How often a sleeping `top` checks whether it should end.
 const NAP: Duration = Duration::from_millis(100);
-/// Length of an interval where nothing else is said.
+/// Default length of an interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Show it.
+/// Runs `tally top`.
 pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if args.per_second && args.view != Some(View::Lwlocks) {
         return Err(Error::Usage("--per-second requires --view lwlocks".into()));
@@ -70,7 +70,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     plain::print(args, feed, color)
 }
 
-/// The same of a recording.
+/// Runs `tally top --replay`.
 fn replay(args: &TopArgs, directory: &Path, plain: bool, color: bool) -> Result<(), Error> {
     let (from, to) = (args.from, args.to);
     let recording =

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Times as the view has them: typed, and in words.
+//! Times as the view parses and prints them.
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 
 use view::moment::Moment;
 
-/// What a time may look like.
+/// The accepted forms of a time.
 pub const FORMS: &str = "14:03, 14:03:30, 2026-03-01 14:03 or -5min";
 
-/// Seconds since 1970 of what was typed: a time of day on the day of `shown`, or on the day before
-/// where that is later than `last`; a date with a time; or so long before or after `shown`.
+/// Parses a time to seconds since 1970: a time of day on the day of `shown`, or on the day before
+/// if it would be later than `last`; a date with a time; or an offset from `shown`.
 ///
 /// # Errors
 ///
-/// In words, where it is none of these.
+/// What was typed, if it is none of these.
 pub fn parse(text: &str, shown: f64, last: f64, zone: &TimeZone) -> Result<f64, String> {
     Moment::parse(text, zone)
         .and_then(|moment| moment.resolve(shown, last, zone))
         .ok_or_else(|| format!("{}: not a time; type {FORMS}", text.trim()))
 }
 
-/// The time of day, "14:03:30"; of what is no time at all, "-".
+/// The time of day, "14:03:30"; "-" if out of range.
 pub fn of_day(seconds: f64, zone: &TimeZone) -> String {
     formatted(seconds, zone, "%H:%M:%S")
 }
 
-/// With its date and zone, "2026-03-01 14:03:30 CET".
+/// With date and zone, "2026-03-01 14:03:30 CET".
 pub fn full(seconds: f64, zone: &TimeZone) -> String {
     formatted(seconds, zone, "%Y-%m-%d %H:%M:%S %Z")
 }
 
-/// As a part of a file's name, "20260301-140330".
+/// For a file name, "20260301-140330".
 pub fn stamp(seconds: f64, zone: &TimeZone) -> String {
     formatted(seconds, zone, "%Y%m%d-%H%M%S")
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_time_is_said_with_examples() {
+    fn a_wrong_time_is_reported_with_examples() {
         // 2023-11-14 22:13:20 UTC.
         let shown = 1_700_000_000.0;
         assert_eq!(parse("22:13", shown, shown, &TimeZone::UTC), Ok(shown - 20.0));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_in_words_is_of_the_zone() {
+    fn a_time_is_printed_in_the_zone() {
         let shown = 1_700_000_000.0;
         assert_eq!(of_day(shown, &TimeZone::UTC), "22:13:20");
         assert_eq!(full(shown, &TimeZone::UTC), "2023-11-14 22:13:20 UTC");

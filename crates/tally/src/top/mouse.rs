@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a click means: where the panes' names, the columns and the rows were drawn.
+//! What a click means, by where the panes' names, the columns and the rows were drawn.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use super::keys::Action;
 use view::Sort;
 
-/// Rows by which the wheel moves.
+/// Number of rows for one step of the wheel.
 const WHEEL: isize = 3;
 
 /// What was drawn where, in cells from the upper left corner.
@@ -16,19 +16,19 @@ const WHEEL: isize = 3;
 pub struct Spots {
     /// The line with the panes' names.
     pub tabs_line: u16,
-    /// And their columns on it.
+    /// The columns of the names on that line.
     pub tabs: Vec<Range<u16>>,
-    /// The line with the headings, where there is a table.
+    /// The line with the headings, if there is a table.
     pub heading_line: Option<u16>,
-    /// The columns that stand for an order.
+    /// The columns with a sort order.
     pub orders: Vec<(Range<u16>, Sort)>,
     /// The lines with rows.
     pub rows: Range<u16>,
-    /// Which row the first of them is.
+    /// The row on the first of these lines.
     pub first: usize,
 }
 
-/// What this event wants, if anything.
+/// The action of a mouse event, if any.
 pub fn action(spots: &Spots, event: MouseEvent) -> Option<Action> {
     let (x, y) = (event.column, event.row);
     match event.kind {
@@ -53,7 +53,7 @@ mod tests {
     use ratatui::crossterm::event::KeyModifiers;
 
     #[test]
-    fn a_click_goes_to_what_was_drawn_there() {
+    fn a_click_acts_on_what_was_drawn_there() {
         let spots = Spots {
             tabs_line: 4,
             tabs: vec![0..9, 9..12],

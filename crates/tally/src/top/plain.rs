@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Intervals as text or JSON, one after the other.
+//! Prints intervals as text or JSON, one after the other.
 
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
@@ -13,13 +13,13 @@ use view::locks;
 use view::panes::{Open, Wish};
 use view::Reading;
 
-/// Print as many as asked for, or until nobody reads them.
+/// Prints the requested number of intervals, or until the reader closes the pipe.
 pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
     let mut left = if args.once { Some(1) } else { args.count };
     let wish = views::wish(args, Open::All);
     let length = args.interval.unwrap_or(INTERVAL);
     let mut due = Instant::now();
-    let mut told = None;
+    let mut last = None;
     while left != Some(0) {
         due = (due + length).max(Instant::now());
         while let Some(wait) = due.checked_duration_since(Instant::now()) {
@@ -32,20 +32,20 @@ pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
             Step::Interval(reading) => {
                 write(args, &reading, &wish, color)?;
                 left = left.map(|n| n - 1);
-                told = None;
+                last = None;
             }
-            Step::Attached => note(args, "the server was restarted", &mut told),
+            Step::Attached => note(args, "the server was restarted", &mut last),
             Step::Gone(reason) if args.once => return Err(Error::Failed(reason)),
-            Step::Gone(reason) => note(args, &reason, &mut told),
+            Step::Gone(reason) => note(args, &reason, &mut last),
         }
     }
     Ok(())
 }
 
-/// So many intervals of a recording are read together.
-const TOGETHER: usize = 600;
+/// How many intervals of a recording are read at once.
+const BATCH: usize = 600;
 
-/// The same of a recording: its intervals without waiting, or all of it as one.
+/// The same for a recording: its intervals without waiting, or all merged into one.
 pub fn print_recording(
     args: &TopArgs,
     mut recording: RecordingSource,
@@ -57,12 +57,11 @@ pub fn print_recording(
     } else {
         let most = args.count.and_then(|count| usize::try_from(count).ok());
         let end = most.map_or(recording.len(), |most| most.min(recording.len()));
-        for begin in (0..end).step_by(TOGETHER) {
-            let scenes =
-                recording.read(begin..(begin + TOGETHER).min(end)).map_err(Error::Failed)?;
+        for begin in (0..end).step_by(BATCH) {
+            let scenes = recording.read(begin..(begin + BATCH).min(end)).map_err(Error::Failed)?;
             for mut scene in scenes {
-                let told = &mut None;
-                scene.gap.iter().for_each(|gap| note(args, &format!("a gap: {gap}"), told));
+                let last = &mut None;
+                scene.gap.iter().for_each(|gap| note(args, &format!("a gap: {gap}"), last));
                 let views = if args.json { View::All } else { args.view.unwrap_or(View::All) };
                 recording.fill(&mut scene.reading, views).map_err(Error::Failed)?;
                 write(args, &scene.reading, &wish, color)?;
@@ -73,13 +72,13 @@ pub fn print_recording(
     Ok(())
 }
 
-/// Say it on standard error, once.
-fn note(args: &TopArgs, text: &str, told: &mut Option<String>) {
-    if told.as_deref() != Some(text) {
+/// Writes a message to standard error, unless it is the same as the last.
+fn note(args: &TopArgs, text: &str, last: &mut Option<String>) {
+    if last.as_deref() != Some(text) {
         let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
-        // Nobody may be listening there; the intervals matter.
+        // Standard error may be closed; the intervals matter more.
         view::escape::say(&format!("{target}{text}"));
-        *told = Some(text.to_string());
+        *last = Some(text.to_string());
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How the full-screen view begins: what its key W saved the last time.
+//! The saved view: how the full-screen view starts, as key W saved it.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::View;
 
-/// The file, in the folder of the user's settings.
+/// The file, in the user's configuration directory.
 const FILE: &str = "pgtally/top.toml";
 
 /// What is saved.
@@ -20,21 +20,21 @@ const FILE: &str = "pgtally/top.toml";
 pub struct Saved {
     /// The pane.
     pub view: Option<View>,
-    /// The order of its rows.
+    /// The sort order.
     pub sort: Option<Sort>,
-    /// The other way round.
+    /// Whether the order is reversed.
     pub reverse: bool,
-    /// The idle accounts as well.
+    /// Whether idle accounts are shown.
     pub idle: bool,
-    /// All rows are open.
+    /// Whether all rows are open.
     pub open: bool,
     /// Length of an interval.
     pub interval: Option<Duration>,
-    /// The mouse is listened to.
+    /// Whether the mouse is on.
     pub mouse: bool,
 }
 
-/// The same as the file has it. What a later version adds is passed over.
+/// The same as the file has it. Fields of later versions are ignored.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct File {
@@ -47,18 +47,18 @@ struct File {
     mouse: bool,
 }
 
-/// Where it is kept; `None`: the environment names no place for settings.
+/// The file's path; `None`: the environment names no configuration directory.
 pub fn path() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let settings = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
     Some(settings.join(FILE))
 }
 
-/// What was saved there; nothing where there is no such file.
+/// Reads it; a missing file gives the defaults.
 ///
 /// # Errors
 ///
-/// What is wrong with the file, in words.
+/// What is wrong with the file.
 pub fn load(path: &Path) -> Result<Saved, String> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -90,11 +90,11 @@ fn read(text: &str) -> Result<Saved, String> {
     })
 }
 
-/// Write it: aside, and then in the place of what was there.
+/// Writes a temporary file and renames it.
 ///
 /// # Errors
 ///
-/// Which file could not be written and why, in words.
+/// Which file could not be written, and why.
 pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
     let file = File {
         view: saved.view.and_then(|v| v.to_possible_value()).map(|v| v.get_name().to_string()),
@@ -119,7 +119,7 @@ pub fn save(saved: &Saved, path: &Path) -> Result<(), String> {
         fs::rename(&aside, path)
     };
     written().map_err(|error| {
-        // What is there of it is of no use.
+        // A partial file is useless.
         let _ = fs::remove_file(&aside);
         format!("{}: {error}; the view is not saved", path.display())
     })
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_saved_is_read_again() {
+    fn a_saved_view_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/top.toml");
         assert_eq!(load(&path), Ok(Saved::default()));
@@ -149,11 +149,11 @@ mod tests {
         save(&less, &path).unwrap();
         assert_eq!(load(&path), Ok(less));
         let files = fs::read_dir(path.parent().unwrap()).unwrap().count();
-        assert_eq!(files, 1, "nothing is left aside");
+        assert_eq!(files, 1, "no temporary file is left");
     }
 
     #[test]
-    fn what_is_damaged_is_said() {
+    fn errors_in_the_file_are_reported() {
         for (text, problem) in [
             ("view = ledger", "string"),
             ("view = \"all\"", "\"all\" is not a pane"),
@@ -163,23 +163,23 @@ mod tests {
             ("idle = 3", "expected a boolean"),
             ("view", "expected"),
         ] {
-            let said = read(text).unwrap_err();
-            assert!(said.contains(problem), "{text}: {said}");
+            let error = read(text).unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
         }
         assert_eq!(read("of_later = 1\n"), Ok(Saved::default()));
         let folder = tempfile::tempdir().unwrap();
-        let said = load(folder.path()).unwrap_err();
-        assert!(said.contains("ignored"), "{said}");
+        let error = load(folder.path()).unwrap_err();
+        assert!(error.contains("ignored"), "{error}");
         fs::write(folder.path().join("top.toml"), b"\xff\xfe").unwrap();
         assert!(load(&folder.path().join("top.toml")).is_err());
     }
 
     #[test]
-    fn what_cannot_be_written_is_said_with_its_name() {
+    fn a_failed_save_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file/top.toml");
         fs::write(folder.path().join("file"), "").unwrap();
-        let said = save(&Saved::default(), &path).unwrap_err();
-        assert!(said.contains("file/top.toml") && said.contains("not saved"), "{said}");
+        let error = save(&Saved::default(), &path).unwrap_err();
+        assert!(error.contains("file/top.toml") && error.contains("not saved"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where the full-screen view's intervals come from: a server that runs, or a recording.
+//! Sources of the full-screen view's intervals: a running server, or a recording.
 
 use std::time::{Duration, Instant};
 
@@ -7,22 +7,22 @@ use super::screen::{Ask, Screen};
 use super::views;
 use live::feed::Feed;
 
-/// The first interval is short, so that there is soon something to see.
+/// The first interval is short, so that something appears soon.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// A source of intervals. What goes wrong is said on the screen.
+/// A source of intervals. Errors appear on the screen.
 pub trait Source {
-    /// When the next interval is to come; `None`: not by itself.
+    /// When the next interval is due; `None`: none is coming.
     fn due(&self, screen: &Screen) -> Option<Instant>;
-    /// It is due.
+    /// Called when it is due.
     fn turn(&mut self, screen: &mut Screen);
-    /// Do what the screen asks for, where that is of intervals.
+    /// Does what the screen requests, if it concerns intervals.
     fn answer(&mut self, ask: Ask, screen: &mut Screen);
-    /// The user has done something: see what is wanted now.
+    /// Called after user input: checks what is needed now.
     fn wanted(&mut self, screen: &mut Screen);
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Live {
     feed: Feed,
@@ -32,7 +32,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// From now on.
+    /// Starts now.
     pub fn new(feed: Feed, screen: &Screen) -> Live {
         let due = Instant::now() + FIRST.min(screen.length);
         let mut live = Live { feed, due, length: screen.length };
@@ -40,7 +40,7 @@ impl Live {
         live
     }
 
-    /// Ask the feed for what this pane shows. Returns whether that is new.
+    /// Asks the feed for what this pane shows. Returns whether that changed.
     fn ask_for_more(&mut self, screen: &Screen) -> bool {
         let view = screen.view();
         (views::of_statements(view) && self.feed.ask_for_statements())
@@ -55,7 +55,7 @@ impl Source for Live {
 
     fn turn(&mut self, screen: &mut Screen) {
         screen.step(self.feed.next());
-        // What was late is not made up for.
+        // Missed intervals are not caught up.
         self.due = (self.due + self.length).max(Instant::now());
     }
 

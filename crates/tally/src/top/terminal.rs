@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The terminal: taken over, drawn on, given back.
+//! The terminal: set up, drawn on, restored.
 //!
-//! A refresh is one write: the cells that differ from what is there, between the marks of a
-//! synchronized update, so that a terminal which knows them shows all of it at once. A slow line
-//! carries the difference only.
+//! A refresh is one write: only the changed cells, in a
+//! synchronized update, so that a terminal that supports it shows all changes at once. A slow line
+//! carries the changes only.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -21,7 +21,7 @@ use ratatui::crossterm::terminal::{
 use ratatui::crossterm::{cursor, execute, queue};
 use ratatui::Frame;
 
-/// What is drawn until it is sent.
+/// Output that is not sent yet.
 #[derive(Debug, Clone, Default)]
 struct Batch(Rc<RefCell<Vec<u8>>>);
 
@@ -36,7 +36,7 @@ impl Write for Batch {
     }
 }
 
-/// The terminal of standard output, as long as it is ours.
+/// The terminal of standard output, in full-screen mode.
 pub struct Terminal {
     drawn: Batch,
     out: File,
@@ -45,7 +45,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Take it over. It is given back when this is dropped, and before the message of a panic.
+    /// Sets it up. It is restored on drop, and before a panic's message.
     pub fn take(mouse: bool) -> io::Result<Terminal> {
         give_back_on_panic();
         let drawn = Batch::default();
@@ -60,7 +60,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Listen to the mouse, or leave it to the terminal, which then marks text with it.
+    /// Turns the mouse on or off. When off, the terminal uses it to select text.
     pub fn listen(&mut self, mouse: bool) -> io::Result<()> {
         if mouse && !self.mouse {
             execute!(self.out, EnableMouseCapture)?;
@@ -71,7 +71,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Draw, and send what has changed.
+    /// Draws, and sends what has changed.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         queue!(self.drawn, BeginSynchronizedUpdate)?;
         self.inner.draw(draw)?;
@@ -83,19 +83,19 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Where the terminal has gone there is nothing to give back.
+        // If the terminal was closed, there is nothing to restore.
         let _ = self.listen(false);
         give_back(&mut io::stdout());
     }
 }
 
 fn give_back(out: &mut Stdout) {
-    // Each of them, whatever became of the others.
+    // Each step, even if another failed.
     let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show);
     let _ = disable_raw_mode();
 }
 
-/// Else a panic's message would be drawn over, and the shell behind it deaf.
+/// Otherwise the message of a panic would be overdrawn, and the shell would get no echo.
 fn give_back_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

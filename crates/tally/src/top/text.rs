@@ -10,9 +10,9 @@ use view::table::{wrap, Table};
 use view::Reading;
 
 /// Wide enough for every column when the output is no terminal.
-const ROOM: usize = 160;
+const DEFAULT_WIDTH: usize = 160;
 
-/// The interval, `width` characters wide (`None`: as wide as it wants to be).
+/// The interval, `width` characters wide (`None`: natural width).
 pub fn render(
     reading: &Reading,
     wish: &Wish,
@@ -20,10 +20,10 @@ pub fn render(
     width: Option<usize>,
     color: bool,
 ) -> String {
-    let room = width.unwrap_or(ROOM);
+    let width = width.unwrap_or(DEFAULT_WIDTH);
     let interval = &reading.interval;
     let seconds = interval.interval_seconds;
-    let mut out = head(reading, room, color);
+    let mut out = head(reading, width, color);
     for (at, title) in [
         (View::Ledger, format!("Ledger: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)),
         (View::Waits, "Waits".to_string()),
@@ -36,25 +36,25 @@ pub fn render(
     ] {
         let table = views::table(at, reading, wish);
         let note = views::remark(at, reading);
-        // Of what is not looked at, only who asks for it is told so.
+        // Data that was not collected: the reason is printed only if asked for.
         let unasked = view == View::All && !(table.rows.is_empty() && note.is_some());
         if view == at || unasked {
-            section(&mut out, &title, note.as_deref(), &table, room, color);
+            section(&mut out, &title, note.as_deref(), &table, width, color);
         }
     }
     for view in [View::Io].into_iter().filter(|at| view == *at || view == View::All) {
         let page = views::page(view, reading, wish).unwrap_or_default();
-        out.push_str(&sections(&page, room, color));
+        out.push_str(&sections(&page, width, color));
     }
     out.push('\n');
     out
 }
 
 /// The lines above the tables.
-pub fn head(reading: &Reading, room: usize, color: bool) -> String {
+pub fn head(reading: &Reading, width: usize, color: bool) -> String {
     let mut out = String::new();
     for line in headline::lines(&reading.interval) {
-        for part in wrap(&line.text, room) {
+        for part in wrap(&line.text, width) {
             match line.weight {
                 Weight::Warning if color => out.push_str(&format!("\x1b[1;33m{part}\x1b[0m\n")),
                 Weight::Warning => out.push_str(&format!("! {part}\n")),
@@ -66,15 +66,15 @@ pub fn head(reading: &Reading, room: usize, color: bool) -> String {
 }
 
 /// A page of several tables.
-pub fn sections(page: &[Section], room: usize, color: bool) -> String {
+pub fn sections(page: &[Section], width: usize, color: bool) -> String {
     let mut out = String::new();
     for part in page {
         out.push_str(&heading(&part.title, color));
-        for line in part.lines.iter().flat_map(|line| wrap(line, room.saturating_sub(2))) {
+        for line in part.lines.iter().flat_map(|line| wrap(line, width.saturating_sub(2))) {
             out.push_str(&format!("  {line}\n"));
         }
         if let Some(table) = &part.table {
-            out.push_str(&table.text(room));
+            out.push_str(&table.text(width));
         }
     }
     out
@@ -94,15 +94,15 @@ fn section(
     title: &str,
     note: Option<&str>,
     table: &Table,
-    room: usize,
+    width: usize,
     color: bool,
 ) {
     out.push_str(&heading(title, color));
-    for line in note.map_or_else(Vec::new, |note| wrap(note, room.saturating_sub(2))) {
+    for line in note.map_or_else(Vec::new, |note| wrap(note, width.saturating_sub(2))) {
         out.push_str(&format!("  {line}\n"));
     }
     if !table.rows.is_empty() {
-        out.push_str(&table.text(room));
+        out.push_str(&table.text(width));
     } else if note.is_none() {
         out.push_str("  nothing\n");
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_seen_without_colour() {
+    fn warnings_are_visible_without_colour() {
         let mut reading = sample::reading();
         reading.interval.overflow.slots = 12;
         reading.interval.uninstrumented_seconds = 0.5;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_sorted_filtered_and_opened_as_wished() {
+    fn rows_are_sorted_filtered_and_opened_on_request() {
         let reading = sample::reading();
         let shown = |change: &dyn Fn(&mut Wish)| {
             let mut wish = Wish { open: Open::These(HashSet::new()), ..wish() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How the figures of a row went, interval by interval, up to the one that is looked at.
+//! The history of a row's figures, interval by interval, up to the one shown.
 
 use segment::interval::{AccountRow, Interval};
 
@@ -7,10 +7,10 @@ use super::history::History;
 use super::View;
 use view::Reading;
 
-/// One figure an interval, oldest first; `None` where there was no interval.
+/// One value per interval, oldest first; `None`: no interval.
 pub type Series = Vec<Option<f64>>;
 
-/// Whether the rows of a view have a trend.
+/// Whether the rows of a view have a history.
 pub fn has(view: View) -> bool {
     matches!(view, View::Ledger | View::Waits | View::Commands | View::Sessions | View::Statements)
 }
@@ -25,7 +25,7 @@ fn instrumented(interval: &Interval) -> f64 {
     interval.instrumented_seconds.max(1e-9)
 }
 
-/// Sessions active on average.
+/// Average number of active sessions.
 pub fn active(history: &History, n: usize) -> Series {
     series(history, n, |it| it.interval.busy_seconds / instrumented(&it.interval))
 }
@@ -35,8 +35,8 @@ pub fn commands(history: &History, n: usize) -> Series {
     series(history, n, |it| it.interval.commands_handled as f64 / instrumented(&it.interval))
 }
 
-/// Of the row with this key: of accounts and waits seconds per second, of commands how many were
-/// handled per second, of sessions the busy share of their time, of statements seconds per second.
+/// The row with this key. Accounts, waits and statements: seconds per second; commands: number
+/// handled per second; sessions: busy share of their time.
 pub fn of_row(history: &History, view: View, key: &str, n: usize) -> Series {
     match view {
         View::Ledger => series(history, n, |it| {
@@ -63,11 +63,11 @@ pub fn of_row(history: &History, view: View, key: &str, n: usize) -> Series {
             })
         }
         View::Statements => {
-            // Names are long: the one is looked up once, and then its key.
+            // Comparing names is slow: the first match gives the key.
             let shown = history.shown().and_then(|reading| reading.statements.as_ref());
             let row = shown.and_then(|it| it.rows.iter().find(|row| row.name() == key));
             let Some(wanted) = row.map(|row| row.key) else { return Series::new() };
-            // Where nobody asked for the statements nothing is known; a recording has them by detail.
+            // Without statements, nothing is known; a recording has them by detail interval.
             let figure = |reading: &Reading| {
                 let statements = reading.statements.as_ref()?;
                 let length = statements.interval_seconds.unwrap_or(0.0).max(1e-9);
@@ -82,8 +82,8 @@ pub fn of_row(history: &History, view: View, key: &str, n: usize) -> Series {
     }
 }
 
-/// Whether the ledger's row with this key stands for the account, alone or with others: the key is
-/// the activity, "idle" for what is, and of an opened row the phase.
+/// Whether the account belongs to the ledger's row with this key. The key is
+/// the activity, "idle" if it is idle, and for a detail row the phase.
 fn is_of(account: &AccountRow, key: &str) -> bool {
     let rest = key.strip_prefix(&*account.activity);
     let rest = if account.idle { rest.and_then(|rest| rest.strip_prefix(" idle")) } else { rest };
@@ -94,14 +94,14 @@ fn is_of(account: &AccountRow, key: &str) -> bool {
     }
 }
 
-/// The series as a line of `width` characters, the newest at its right end: from nothing to the
-/// greatest of them. A gap is a blank.
+/// The series as a line of `width` characters, newest on the right, from zero to the
+/// maximum. A gap is a blank.
 pub fn spark(series: &[Option<f64>], width: usize, ascii: bool) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const ASCII: [char; 8] = ['_', '.', ',', '-', '~', '=', '*', '#'];
     let levels = if ascii { ASCII } else { LEVELS };
     let seen = &series[series.len().saturating_sub(width)..];
-    let most = greatest(seen);
+    let most = max(seen);
     let level = |figure: f64| match most > 0.0 && figure > 0.0 {
         true => ((figure / most * 8.0).ceil() as usize).clamp(1, 8) - 1,
         false => 0,
@@ -110,8 +110,8 @@ pub fn spark(series: &[Option<f64>], width: usize, ascii: bool) -> String {
     blanks.chain(seen.iter().map(|it| it.map_or(' ', |figure| levels[level(figure)]))).collect()
 }
 
-/// The greatest of them; 0 of none.
-pub fn greatest(series: &[Option<f64>]) -> f64 {
+/// The maximum; 0 if empty.
+pub fn max(series: &[Option<f64>]) -> f64 {
     series.iter().flatten().fold(0.0, |most, &figure| if figure > most { figure } else { most })
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use view::sample;
 
-    /// Three seconds; in the second one there was nothing to do, and a gap came after it.
+    /// Three seconds; the second was idle, and a gap follows it.
     fn history() -> History {
         let mut history = History::default();
         for second in 0..3 {
@@ -136,7 +136,7 @@ mod tests {
                 reading.statements = None;
             }
             if second == 2 {
-                history.gap("gone".into());
+                history.gap("no server".into());
             }
             history.push(reading);
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_of_the_panes_has_its_figures_of_every_interval() {
+    fn every_row_has_figures_for_every_interval() {
         let history = history();
         let seen = |view, key: &str| of_row(&history, view, key, 99);
         let close = |series: Series, wanted: f64| {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_goes_from_nothing_to_the_greatest() {
+    fn a_line_is_scaled_from_zero_to_the_maximum() {
         let series = [Some(0.0), Some(0.1), None, Some(4.0), Some(8.0)];
         assert_eq!(spark(&series, 7, false), "  ▁▁ ▄█");
         assert_eq!(spark(&series, 7, true), "  __ -#");

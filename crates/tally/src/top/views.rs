@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What each view is made of: a table, a page of several, and what is to be said beside it.
+//! The contents of each view: a table, a page of several, and a note.
 
 use segment::Interval;
 use view::Sort;
@@ -12,7 +12,7 @@ use view::units::duration;
 use view::{functions, io, locks, population, statements};
 use view::{Reading, Recorded};
 
-/// Whether a view shows anything of the statements.
+/// Whether a view shows statements.
 pub fn of_statements(view: View) -> bool {
     matches!(view, View::Statements | View::Sessions | View::All)
 }
@@ -22,12 +22,12 @@ pub fn of_io(view: View) -> bool {
     matches!(view, View::Io | View::All)
 }
 
-/// A view that is no table but a page of several.
+/// The page of a view that has several tables.
 pub fn page(view: View, reading: &Reading, wish: &Wish) -> Option<Vec<Section>> {
     (view == View::Io).then(|| io::page(&reading.interval, reading.io.as_ref(), wish))
 }
 
-/// What is to be said of a view beside its figures.
+/// A note about a view's figures.
 pub fn remark(view: View, reading: &Reading) -> Option<String> {
     let interval = &reading.interval;
     let of_view = of_view(view, reading);
@@ -35,7 +35,7 @@ pub fn remark(view: View, reading: &Reading) -> Option<String> {
         .or_else(|| reading.recorded.as_ref().and_then(|recorded| kept(view, interval, recorded)))
 }
 
-/// What a recording does not keep of what the view shows.
+/// What the view shows but a recording does not have.
 fn kept(view: View, interval: &Interval, recorded: &Recorded) -> Option<String> {
     let few = interval.sessions.is_empty();
     match (view, recorded.spread_from_seconds) {
@@ -83,7 +83,7 @@ pub fn table(view: View, reading: &Reading, wish: &Wish) -> Table {
     }
 }
 
-/// What the command line wishes for, with these rows open.
+/// The row selection of the command line, with these rows open.
 pub fn wish(args: &TopArgs, open: Open) -> Wish {
     Wish {
         sort: args.sort.clone().unwrap_or(Sort::Time),

@@ -10,36 +10,36 @@ use serde::{Serialize, Serializer};
 
 use crate::units::{bytes, count, duration, percent, two, whole};
 
-/// What a figure is of.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// No figure but words.
+    /// Text.
     Text,
-    /// The same, to be read character by character.
+    /// Text shown in a fixed-width font.
     Id,
-    /// Things, whole.
+    /// A whole number.
     Count,
     /// Seconds.
     Seconds,
-    /// A part of a whole, 0 to 1.
+    /// A fraction of a whole, 0 to 1.
     Share,
-    /// Things per second.
+    /// Events per second.
     PerSecond,
     /// Bytes.
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
-    /// Sessions on average: seconds per second.
+    /// Average number of sessions: seconds per second.
     Sessions,
     /// Any other figure.
     Number,
-    /// Seconds since 1970.
+    /// A time of day: seconds since 1970.
     Time,
 }
 
 impl Unit {
-    /// Whether its values stand flush right.
+    /// Whether values of this unit are aligned right.
     pub fn is_figure(self) -> bool {
         !matches!(self, Unit::Text | Unit::Id | Unit::Time)
     }
@@ -49,13 +49,13 @@ impl Unit {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Cell {
-    /// There is none.
+    /// No value.
     Empty,
-    /// Words.
+    /// Text.
     Text(Arc<str>),
     /// A whole number.
     Whole(u64),
-    /// A figure.
+    /// A number.
     Number(f64),
 }
 
@@ -100,7 +100,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl Cell {
-    /// As people read it; times are of this zone.
+    /// The value for people; times of day are in `zone`.
     pub fn shown(&self, unit: Unit, zone: &TimeZone) -> String {
         match self {
             Cell::Empty => String::new(),
@@ -112,7 +112,7 @@ impl Cell {
     }
 }
 
-/// A figure as people read it.
+/// A number for people.
 pub fn number(n: f64, unit: Unit) -> String {
     shown(n, unit, &TimeZone::UTC)
 }
@@ -130,7 +130,7 @@ fn shown(n: f64, unit: Unit, zone: &TimeZone) -> String {
     }
 }
 
-/// "2026-03-01 17:30:00 CET"; what is no time at all is a dash.
+/// "2026-03-01 17:30:00 CET"; "-" if out of range.
 pub fn time(seconds: f64, zone: &TimeZone) -> String {
     match Timestamp::from_millisecond((seconds * 1e3).floor() as i64) {
         Ok(at) => at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
@@ -138,7 +138,7 @@ pub fn time(seconds: f64, zone: &TimeZone) -> String {
     }
 }
 
-/// "2026-03-01 17:30:00 to 18:00:00 CET": what both have in common stands once.
+/// "2026-03-01 17:30:00 to 18:00:00 CET": date and zone appear once if both times share them.
 pub fn span(from: f64, to: f64, zone: &TimeZone) -> String {
     let (from, to) = (time(from, zone), time(to, zone));
     let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
@@ -151,7 +151,7 @@ pub fn span(from: f64, to: f64, zone: &TimeZone) -> String {
     }
 }
 
-/// Six digits: more than any chart can show, and a third of the bytes.
+/// Six digits: more than any chart can show, at a third of the bytes.
 fn rounded(n: f64) -> Option<f64> {
     format!("{n:.5e}").parse().ok().filter(|n: &f64| n.is_finite())
 }
@@ -172,21 +172,21 @@ enum Number {
     Figure(f64),
 }
 
-/// Figures in few digits.
+/// Serialises numbers with few digits.
 pub fn short<S: Serializer>(values: &[Option<f64>], to: S) -> Result<S::Ok, S::Error> {
     let mut list = to.serialize_seq(Some(values.len()))?;
     values.iter().try_for_each(|n| list.serialize_element(&write_short(*n)))?;
     list.end()
 }
 
-/// The same of figures that are all there.
+/// As [`short`], for series without gaps.
 pub fn short_all<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
     let mut list = to.serialize_seq(Some(values.len()))?;
     values.iter().try_for_each(|n| list.serialize_element(&write_short(Some(*n))))?;
     list.end()
 }
 
-/// Times to the millisecond.
+/// Serialises times to the millisecond.
 pub fn times<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
     let mut list = to.serialize_seq(Some(values.len()))?;
     values.iter().try_for_each(|n| list.serialize_element(&((n * 1e3).round() / 1e3)))?;
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_written_with_its_unit() {
+    fn a_value_is_printed_with_its_unit() {
         let zone = &TimeZone::UTC;
         for (cell, unit, text) in [
             (Cell::Empty, Unit::Seconds, ""),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_is_written_in_six_digits() {
+    fn a_chart_is_serialised_with_six_digits() {
         #[derive(Serialize)]
         struct It(#[serde(serialize_with = "short")] Vec<Option<f64>>);
         let all = It(vec![Some(1.0 / 3.0), None, Some(2.0), Some(f64::NAN), Some(123_456_789.0)]);

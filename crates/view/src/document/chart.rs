@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a report says over time.
+//! What a report shows over time.
 
 use serde::Serialize;
 
 use super::{cell, Unit};
 
-/// The times of the charts.
+/// The time axes of the charts.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Axes {
     /// Few enough points for a page.
     pub main: Axis,
-    /// Every interval as it was recorded, as far as that is few enough.
+    /// Every recorded interval, or as many points as a page can hold.
     pub fine: Axis,
 }
 
-/// Points in time.
+/// Points on a time axis.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Axis {
-    /// When each begins.
+    /// When each point begins.
     #[serde(serialize_with = "cell::times")]
     pub time: Vec<f64>,
-    /// How much of it was measured: 0 in a gap.
+    /// Which fraction of each point was measured: 0 in a gap.
     #[serde(serialize_with = "cell::short_all")]
     pub seconds: Vec<f64>,
 }
 
-/// Which axis a chart has.
+/// Which axis a chart uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisName {
@@ -35,104 +35,104 @@ pub enum AxisName {
     Fine,
 }
 
-/// Figures over time.
+/// A chart of series over time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Chart {
-    /// Names it.
+    /// Its key, unique in the report.
     pub id: &'static str,
-    /// Where it stands.
+    /// The section that shows it.
     pub section: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What has to be known to read it.
+    /// A note for the reader.
     pub note: Option<String>,
-    /// Whether the series are parts of a whole.
+    /// How the series are drawn.
     pub kind: ChartKind,
-    /// Its times.
+    /// The time axis.
     pub axis: AxisName,
-    /// Of all its figures.
+    /// The unit of all its figures.
     pub unit: Unit,
-    /// A line across it.
+    /// A horizontal line across it.
     pub reference: Option<Reference>,
-    /// Its series; of a stack, from the bottom up.
+    /// Its series; in a stack, from the bottom up.
     pub series: Vec<Series>,
 }
 
-/// How a chart is to be drawn.
+/// How the series of a chart are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChartKind {
-    /// One on the other: their sum is the whole.
+    /// Stacked: their sum is the whole.
     Stack,
-    /// Each for itself.
+    /// Separate lines.
     Lines,
 }
 
-/// A line across a chart.
+/// A horizontal line across a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Reference {
-    /// What it says.
+    /// Its label.
     pub name: &'static str,
-    /// How high.
+    /// Its height, in the chart's unit.
     pub value: f64,
 }
 
-/// A figure over time.
+/// One series of a chart.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
-    /// What it is.
+    /// Its label.
     pub name: String,
-    /// The class of activity, for its colour; `None`: it is no activity.
+    /// The class of activity, for its colour; `None`: not an activity.
     pub class: Option<&'static str>,
-    /// How manieth of its class in the chart.
+    /// Its ordinal within its class in the chart, for its shade.
     pub shade: usize,
-    /// One a point of the axis; `None`: not measured.
+    /// One value for each point of the axis; `None`: not measured.
     #[serde(serialize_with = "cell::short")]
     pub values: Vec<Option<f64>>,
 }
 
-/// A distribution over time.
+/// A heat map: a distribution over time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Heatmap {
-    /// Names it.
+    /// Its key, unique in the report.
     pub id: &'static str,
-    /// Where it stands.
+    /// The section that shows it.
     pub section: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What has to be known to read it.
+    /// A note for the reader.
     pub note: Option<String>,
-    /// Of the bounds.
+    /// The unit of the bounds.
     pub unit: Unit,
     /// When each column begins.
     pub time: Vec<f64>,
-    /// How long a column is.
+    /// How long a column lasts, in seconds.
     pub step_seconds: f64,
-    /// The edges of the rows, rising; one more than rows.
+    /// The edges of the rows, ascending; one more than there are rows.
     #[serde(serialize_with = "cell::short_all")]
     pub bounds: Vec<f64>,
-    /// Of each column the first row that holds something, and the counts from there on.
-    /// Empty: nothing happened; `None`: nothing was measured.
+    /// For each column, the first row with a count, and the counts from there on.
+    /// Empty: nothing happened; `None`: not measured.
     pub columns: Vec<Option<Vec<u64>>>,
 }
 
-/// An instant or a stretch that is marked in the charts.
+/// An instant or a period that is marked in the charts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mark {
-    /// When it is, or begins.
+    /// When it happened or began.
     pub time: f64,
-    /// When it ends; `None`: an instant.
+    /// When it ended; `None`: an instant.
     pub until: Option<f64>,
     /// "checkpoint", "slow", "start", ...
     pub kind: String,
-    /// What it is.
+    /// A description.
     pub text: String,
 }
 
-/// A stretch in which nothing was measured.
+/// A period in which nothing was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gap {
-    /// Its begin.
+    /// Its start.
     pub from: f64,
     /// Its end.
     pub to: f64,

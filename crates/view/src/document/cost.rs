@@ -3,24 +3,24 @@
 
 use serde::Serialize;
 
-/// What is known of the cost.
+/// The cost of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
-    /// How it is known.
+    /// How it was determined.
     pub how: How,
-    /// So much more processor time, per cent: of a transaction where it is measured, of all where it
-    /// is reckoned.
+    /// CPU time added, per cent: of a transaction if measured, of all CPU time if
+    /// estimated.
     pub percent: f64,
-    /// Half the width of its 95 % interval, percentage points; `None`: reckoned.
+    /// Half-width of the 95 % confidence interval, percentage points; `None`: estimated.
     pub half_width: Option<f64>,
 }
 
-/// How a cost is known.
+/// How a cost was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// By `tally cost`.
+    /// Measured by `tally cost`.
     Measured,
-    /// From the readings of the clock alone.
+    /// Estimated from the number of clock readings.
     Estimated,
 }

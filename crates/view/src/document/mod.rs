@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a report says, before it is drawn: docs/reference-json.md describes it field by field, as its
-//! JSON form has them. The text and the page are made from this and from nothing else.
+//! The content of a report before it is drawn. docs/reference-json.md describes its JSON form field by
+//! field. The text and the page are made from this alone.
 //!
-//! Figures are raw: seconds, bytes, numbers of things; times are seconds since 1970.
+//! Figures are raw: seconds, bytes, counts; times are seconds since 1970.
 
 mod cell;
 mod chart;
@@ -21,42 +21,42 @@ pub use table::{Column, Details, Table};
 pub struct Document {
     /// Always "pgtally report".
     pub format: &'static str,
-    /// Of the format; fields may be added without a new one.
+    /// Version of the format. Adding fields does not change it.
     pub version: u32,
-    /// In one line: which server, from when to when.
+    /// One line: which server, from when to when.
     pub title: String,
-    /// Who made it, and when.
+    /// What made it, and when.
     pub made: Made,
-    /// Where a page that goes on gets its figures; `None` in a report.
+    /// Where a live page gets its figures; `None` in a report.
     pub live: Option<Live>,
     /// What was measured.
     pub measured: Measured,
-    /// Sums over all of it.
+    /// Sums over the whole time.
     pub totals: Totals,
-    /// What is worth saying, a sentence each.
+    /// Notable findings, a sentence each.
     pub findings: Vec<Finding>,
-    /// The times of the charts.
+    /// The time axes of the charts.
     pub axes: Axes,
-    /// Figures over time.
+    /// Charts: figures over time.
     pub charts: Vec<Chart>,
-    /// Distributions over time.
+    /// Heat maps: distributions over time.
     pub heatmaps: Vec<Heatmap>,
-    /// Instants and stretches that are marked in all charts.
+    /// Instants and periods that are marked in all charts.
     pub marks: Vec<Mark>,
     /// Where nothing was measured.
     pub gaps: Vec<Gap>,
-    /// The order of the page, after the findings.
+    /// The page's sections in order, after the findings.
     pub sections: Vec<Section>,
-    /// Tables, in no order.
+    /// All tables; the sections give their order.
     pub tables: Vec<Table>,
-    /// Texts that stand as they are.
+    /// Preformatted texts.
     pub texts: Vec<Plain>,
 }
 
-/// Who made a report.
+/// What made a report.
 #[derive(Debug, Clone, Serialize)]
 pub struct Made {
-    /// When.
+    /// When it was made.
     pub time: f64,
     /// "pgtally 0.1.0".
     pub by: String,
@@ -65,7 +65,7 @@ pub struct Made {
 /// Where a live page gets its figures.
 #[derive(Debug, Clone, Serialize)]
 pub struct Live {
-    /// To be asked for more.
+    /// The address to ask for updates.
     pub url: String,
 }
 
@@ -74,133 +74,133 @@ pub struct Live {
 pub struct Measured {
     /// The recording's directory.
     pub recording: String,
-    /// The host that it was made on.
+    /// The host that was recorded.
     pub host: String,
-    /// Begin of what is told of.
+    /// Start of the reported time.
     pub from: f64,
     /// Its end.
     pub to: f64,
-    /// The shortest interval at which was recorded.
+    /// The shortest recorded interval, seconds.
     pub interval_seconds: f64,
-    /// The same of histograms and statements; `None` where there are none.
+    /// The same for histograms and statements; `None` if there are none.
     pub detail_seconds: Option<f64>,
-    /// Intervals.
+    /// Number of intervals.
     pub intervals: u64,
-    /// Their lengths together.
+    /// Their total length.
     pub covered_seconds: f64,
-    /// The lengths of the gaps together.
+    /// Total length of the gaps.
     pub gap_seconds: f64,
-    /// Whether nothing is missing within the intervals.
+    /// Whether no figures are missing within the intervals.
     pub exact: bool,
-    /// What the level cost; `None` where that is not known.
+    /// What the level cost; `None`: not known.
     pub cost: Option<Cost>,
-    /// All this in words, and the server, the machine, the level.
+    /// The same in words, with the server, the machine and the level.
     pub facts: Vec<Fact>,
 }
 
-/// Something of the server or of the recording, in words.
+/// A fact about the server or the recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
     /// "Server", "Machine", ...
     pub name: &'static str,
-    /// What there is to say of it.
+    /// The fact in words.
     pub text: String,
 }
 
-/// Sums over all of the report.
+/// Sums over the report's time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Totals {
-    /// Time that all sessions lived.
+    /// Total time of all sessions.
     pub wall_seconds: f64,
-    /// Of that, what is not idle.
+    /// Of that, the time that was not idle.
     pub busy_seconds: f64,
-    /// Of that, what they did not wait.
+    /// Of that, the time without a wait.
     pub cpu_seconds: f64,
-    /// Time of sessions while the level was off.
+    /// Session time while the level was off.
     pub uninstrumented_seconds: f64,
-    /// Commands of clients that were handled.
+    /// Client commands handled.
     pub commands: u64,
     /// Commits that wrote WAL.
     pub commits: u64,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub cores: usize,
 }
 
-/// A sentence.
+/// A finding: one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The section that has its figures.
+    /// The section that has the figures.
     pub section: &'static str,
-    /// How loud.
+    /// Its severity.
     pub weight: Weight,
     /// The sentence.
     pub text: String,
 }
 
-/// How much a finding should stand out.
+/// How much a finding stands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// Worth knowing.
+    /// Of interest.
     Note,
-    /// Something is wrong, or the figures are not the whole truth.
+    /// Something is wrong, or the figures are incomplete.
     Warning,
 }
 
-/// A part of the page.
+/// A section of the page.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Section {
-    /// Names it, also in the page's address.
+    /// Its key, also in the page's address.
     pub id: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What has to be known to read it.
+    /// A note for the reader.
     pub note: Option<String>,
-    /// Its charts,
+    /// Its charts, heat maps, tables and texts, shown in this order.
     pub charts: Vec<&'static str>,
-    /// heat maps,
+    /// Its heat maps.
     pub heatmaps: Vec<&'static str>,
-    /// tables,
+    /// Its tables.
     pub tables: Vec<&'static str>,
-    /// and texts, in this order.
+    /// Its texts.
     pub texts: Vec<String>,
 }
 
-/// A text that stands as it is.
+/// A preformatted text.
 #[derive(Debug, Clone, Serialize)]
 pub struct Plain {
-    /// Names it.
+    /// Its key, unique in the report.
     pub id: String,
     /// Its heading.
     pub title: String,
-    /// What has to be known to read it.
+    /// A note for the reader.
     pub note: Option<String>,
-    /// Its lines, each character as wide as any other.
+    /// Its lines, in a fixed-width font.
     pub text: String,
 }
 
 impl Document {
-    /// A table by its name.
+    /// The table with this key.
     pub fn table(&self, id: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.id == id)
     }
 
-    /// A chart by its name.
+    /// The chart with this key.
     pub fn chart(&self, id: &str) -> Option<&Chart> {
         self.charts.iter().find(|chart| chart.id == id)
     }
 
-    /// A heat map by its name.
+    /// The heat map with this key.
     pub fn heatmap(&self, id: &str) -> Option<&Heatmap> {
         self.heatmaps.iter().find(|map| map.id == id)
     }
 
-    /// A text by its name.
+    /// The text with this key.
     pub fn text(&self, id: &str) -> Option<&Plain> {
         self.texts.iter().find(|text| text.id == id)
     }
 
-    /// The times of a chart.
+    /// The time axis of a chart.
     pub fn axis(&self, name: AxisName) -> &Axis {
         match name {
             AxisName::Main => &self.axes.main,
@@ -208,7 +208,7 @@ impl Document {
         }
     }
 
-    /// Leave out tables without rows, and sections in which nothing is left.
+    /// Removes tables without rows, and sections that are then empty.
     pub fn tidy(&mut self) {
         self.tables.retain(|table| !table.rows.is_empty());
         let there = |id: &&'static str| self.tables.iter().any(|table| table.id == *id);

@@ -8,89 +8,89 @@ use super::{Cell, Unit};
 /// Rows under headings.
 #[derive(Debug, Clone, Serialize)]
 pub struct Table {
-    /// Names it.
+    /// Its key, unique in the report.
     pub id: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What has to be known to read it.
+    /// A note for the reader.
     pub note: Option<String>,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// The column that the rows are ordered by: figures from the greatest, words and times
-    /// from the first; `None`: in an order of its own.
+    /// The column by which the rows are ordered: numbers descending, text and times
+    /// ascending; `None`: another order.
     pub sort: Option<&'static str>,
-    /// The rows, a cell for each column.
+    /// The rows, with one cell for each column.
     pub rows: Vec<Vec<Cell>>,
-    /// Of each row its class of activity, for its colour.
+    /// The class of activity of each row, for its colour.
     pub classes: Option<Vec<&'static str>>,
-    /// Of each row what there is to open.
+    /// The details of each row that can be opened.
     pub details: Option<Vec<Details>>,
 }
 
 /// A column.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Column {
-    /// Names it.
+    /// Its key, unique in the table.
     pub key: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// Of its cells.
+    /// The unit of its cells.
     pub unit: Unit,
-    /// What has to be known to read it.
+    /// A note for the reader.
     pub help: Option<&'static str>,
-    /// In a text too narrow for all columns the one with the highest number goes; 0 stays.
+    /// Where a text is too narrow, the column with the highest number is dropped first; 0 is kept.
     #[serde(skip)]
     pub expendable: u8,
 }
 
 impl Column {
-    /// One that stays.
+    /// A column that is never dropped.
     pub const fn new(key: &'static str, title: &'static str, unit: Unit) -> Column {
         Column { key, title, unit, help: None, expendable: 0 }
     }
 
-    /// The same, with what has to be known to read it.
+    /// Adds a note for the reader.
     pub const fn help(self, help: &'static str) -> Column {
         Column { help: Some(help), ..self }
     }
 
-    /// The same, to go where there is no room.
+    /// Sets when to drop it in a narrow text.
     pub const fn expendable(self, rank: u8) -> Column {
         Column { expendable: rank, ..self }
     }
 }
 
-/// What can be opened of a statement.
+/// Details of a statement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Details {
-    /// Its text; `None` where it is not known.
+    /// Its text; `None`: not known.
     pub text: Option<std::sync::Arc<str>>,
-    /// Whether that is only the beginning.
+    /// Whether the text is cut.
     pub cut: bool,
-    /// Executions: from, to, how many.
+    /// Execution times: from, to, count.
     pub histogram: Vec<(Cell, Cell, u64)>,
-    /// Phase, activity, seconds, count; most first.
+    /// Phase, activity, seconds, count; longest first.
     pub activities: Vec<(std::sync::Arc<str>, std::sync::Arc<str>, Cell, u64)>,
 }
 
 impl Table {
-    /// One without rows.
+    /// A table without rows.
     pub fn new(id: &'static str, title: &'static str, columns: Vec<Column>) -> Table {
         let (note, sort, rows, classes, details) = (None, None, Vec::new(), None, None);
         Table { id, title, note, columns, sort, rows, classes, details }
     }
 
-    /// The same, ordered by that column.
+    /// Orders the rows by this column.
     pub fn sorted(self, key: &'static str) -> Table {
         Table { sort: Some(key), ..self }
     }
 
-    /// The same with a note.
+    /// Adds a note.
     pub fn noted(self, note: Option<String>) -> Table {
         Table { note, ..self }
     }
 
-    /// One more row of this class.
+    /// Adds a row of this class.
     pub fn push(&mut self, class: Option<&'static str>, row: Vec<Cell>) {
         debug_assert_eq!(row.len(), self.columns.len(), "{}", self.id);
         self.rows.push(row);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_known_by_the_name_that_it_is_written_with() {
+    fn a_kind_is_parsed_from_its_printed_name() {
         use EventKind::{Blocked, Checkpoint, Note, Other, Slow, Warning};
         for known in [Note, Warning, Blocked, Slow, Checkpoint, Other(77)] {
             assert_eq!(kind(&known.to_string()), known);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One event, with its time and who it was, as text and as JSON.
+//! One event, with its time and process, as text and as JSON.
 
 use jiff::tz::TimeZone;
 use segment::book::Identity;
@@ -9,27 +9,27 @@ use serde::{Serialize, Serializer};
 use super::when::{local, When};
 use error::Error;
 
-/// An event as it is told.
+/// An event as it is printed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Its number in the segment, counted from 1.
+    /// Its number in the segment, from 1.
     pub number: u64,
-    /// When, seconds since 1970; `None` where the segment's clock cannot be told.
+    /// When it happened, seconds since 1970; `None`: the segment's clock is not known.
     pub time: Option<f64>,
-    /// The process.
+    /// The process ID.
     pub pid: i32,
-    /// What kind of process that is; `None` when it has gone.
+    /// The kind of process; `None`: it has ended.
     pub process: Option<String>,
-    /// Its database, where it has one.
+    /// Its database, if any.
     pub database: Option<String>,
-    /// Its user, where it has one.
+    /// Its user, if any.
     pub user: Option<String>,
-    /// What it is about.
+    /// The kind of event.
     #[serde(serialize_with = "in_words")]
     pub kind: EventKind,
     /// What happened.
     pub text: String,
-    /// So many before it, since the one told before, were written over and are lost.
+    /// Number of events lost (overwritten) between the one printed before and this one.
     pub lost: u64,
 }
 
@@ -37,7 +37,7 @@ fn in_words<S: Serializer>(kind: &EventKind, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(kind)
 }
 
-/// Events with what is to be known of their processes now.
+/// Events with what is now known of their processes.
 pub fn rows(segment: &Segment, events: Vec<Event>) -> Result<Vec<Row>, Error> {
     let pids: Vec<i32> = events.iter().map(|event| event.pid).collect();
     let owners = if pids.is_empty() { Vec::new() } else { segment.owners(&pids)? };
@@ -88,7 +88,7 @@ impl Row {
     }
 }
 
-/// The colour of a kind.
+/// The colour of an event kind.
 fn tint(kind: EventKind) -> &'static str {
     match kind {
         EventKind::Warning => "\x1b[33m",
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_a_line_like_those_of_the_servers_log() {
+    fn an_event_is_a_line_like_those_of_the_server_log() {
         assert_eq!(
             row().line(&TimeZone::UTC, false),
             "2026-07-01 12:00:00.123 UTC [4711] client backend app@shop SLOW: \
@@ -135,12 +135,12 @@ mod tests {
         assert!(background
             .line(&TimeZone::UTC, false)
             .ends_with(" [4711] checkpointer CHECKPOINT: start: time"));
-        let gone = Row { process: None, kind: EventKind::Other(9), time: None, ..background };
-        assert_eq!(gone.line(&TimeZone::UTC, false), "- [4711] EVENT 9: start: time");
+        let ended = Row { process: None, kind: EventKind::Other(9), time: None, ..background };
+        assert_eq!(ended.line(&TimeZone::UTC, false), "- [4711] EVENT 9: start: time");
     }
 
     #[test]
-    fn colour_is_only_where_it_is_wanted() {
+    fn colour_is_used_only_on_request() {
         assert!(row().line(&TimeZone::UTC, true).contains("\x1b[31mSLOW:\x1b[0m"));
         assert!(!row().line(&TimeZone::UTC, false).contains('\x1b'));
     }

@@ -5,34 +5,34 @@ use jiff::tz::TimeZone;
 use jiff::Timestamp;
 use segment::{Clock, ClockKind, Segment};
 
-/// What ticks are measured against.
+/// The reference for a conversion of ticks.
 #[derive(Debug)]
 pub struct When {
     clock: Clock,
-    /// One instant in ticks ...
+    /// One instant in ticks.
     tick: u64,
-    /// ... and in seconds since 1970.
+    /// The same instant in seconds since 1970.
     seconds: f64,
 }
 
 impl When {
-    /// The times of a segment's events. `None`: it is of another boot, whose clock cannot be told.
+    /// The clock of a segment's events. `None`: the segment is from another boot, so its clock is not known.
     pub fn of(segment: &Segment) -> Option<When> {
         let mut clock = *segment.clock();
         let header = segment.header();
         if segment.is_of_this_boot() {
-            // From now on backwards: that is right for what is fresh, however long ago the segment
-            // was made and whatever the system's time has been set to since.
+            // Counted backwards from now. Recent events are then right, however old the segment
+            // is and even if the system's time was changed since.
             clock.measure();
             let seconds = segment::clock::realtime_ns() as f64 / 1e9;
             return Some(When { tick: clock.now(), clock, seconds });
         }
         let seconds = header.created_realtime_ns as f64 / 1e9;
-        let told = clock.kind() == ClockKind::Monotonic;
-        told.then_some(When { clock, tick: header.clock_tick0, seconds })
+        let known = clock.kind() == ClockKind::Monotonic;
+        known.then_some(When { clock, tick: header.clock_tick0, seconds })
     }
 
-    /// A tick in seconds since 1970.
+    /// Converts ticks to seconds since 1970.
     pub fn seconds(&self, tick: u64) -> f64 {
         if tick >= self.tick {
             self.seconds + self.clock.seconds(tick - self.tick)
@@ -42,11 +42,11 @@ impl When {
     }
 }
 
-/// Seconds since 1970 as the server's log has them: "2026-03-01 17:30:00.123 CET". What is no time
-/// at all, as in a damaged segment, is "-".
+/// Seconds since 1970 in the format of the server's log: "2026-03-01 17:30:00.123 CET". A value out of
+/// range, as in a damaged segment, is "-".
 pub fn local(seconds: f64, zone: &TimeZone) -> String {
     let milliseconds = (seconds * 1e3).floor();
-    // A conversion of what is out of range gives the last number, which is out of it too.
+    // An out-of-range conversion saturates, and the result is out of jiff's range too.
     match Timestamp::from_millisecond(milliseconds as i64) {
         Ok(at) => at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S%.3f %Z").to_string(),
         Err(_) => "-".to_string(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The checkpoint under way and the last one in a few lines, and who writes beside them.
+//! The running and the last checkpoint in a few lines, and which processes write meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::tablespaces::Tablespaces;
 use super::Io;
 use crate::units::{count, duration, maybe_duration, percent, whole};
 
-/// What to call the reason.
+/// The name of a checkpoint's reason.
 fn why(reason: &str) -> &str {
     match reason {
         "time" => "scheduled",
@@ -22,7 +22,7 @@ fn why(reason: &str) -> &str {
     }
 }
 
-/// Of the one under way and of the last one.
+/// The running checkpoint and the last one.
 pub fn lines(io: &Io, interval: &Interval) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(running) = &io.checkpoint_running {
@@ -106,7 +106,7 @@ fn written(last: &Checkpoint, names: &Tablespaces) -> Option<String> {
 
 /// "clients' commands: before 1k/s of 500 us each, during 500/s of 1 ms each"
 fn clients(parts: &[(&str, Option<Meanwhile>)]) -> Option<String> {
-    let told: Vec<String> = parts
+    let parts: Vec<String> = parts
         .iter()
         .filter_map(|(when, meanwhile)| {
             let meanwhile = meanwhile.as_ref()?;
@@ -115,10 +115,10 @@ fn clients(parts: &[(&str, Option<Meanwhile>)]) -> Option<String> {
             Some(format!("{when} {per_second}/s of {mean} each"))
         })
         .collect();
-    (!told.is_empty()).then(|| format!("  clients' commands: {}", told.join(", ")))
+    (!parts.is_empty()).then(|| format!("  clients' commands: {}", parts.join(", ")))
 }
 
-/// Who writes relations, of this interval.
+/// Which kinds of process write relations' blocks in this interval.
 fn writers(interval: &Interval) -> Option<String> {
     let mut by: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let relations = |row: &&segment::files::ProcessFileRow| {
@@ -134,7 +134,7 @@ fn writers(interval: &Interval) -> Option<String> {
     }
     let mut by: Vec<_> = by.into_iter().filter(|(_, (w, e))| w + e > 0).collect();
     by.sort_by_key(|(_, (written, extended))| std::cmp::Reverse(written + extended));
-    let told: Vec<String> = by
+    let parts: Vec<String> = by
         .into_iter()
         .map(|(process, (written, extended))| {
             let per_second = |n: u64| count(rate(n as f64, interval));
@@ -145,7 +145,7 @@ fn writers(interval: &Interval) -> Option<String> {
             }
         })
         .collect();
-    (!told.is_empty()).then(|| format!("blocks written per second: {}", told.join(", ")))
+    (!parts.is_empty()).then(|| format!("blocks written per second: {}", parts.join(", ")))
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn the_last_one_is_told_in_a_few_lines() {
+    fn the_last_checkpoint_is_printed_in_a_few_lines() {
         let mut last = Checkpoint::of(&row(ENDED)).unwrap();
         assert_eq!(
             ended(&last, 1012.0),

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Checkpoints, from the events that the checkpointer puts down: one at the begin, and three at the
-//! end, of which the first makes it known and the others add to it.
+//! Checkpoints, parsed from the checkpointer's events: one at the start, and three at the
+//! end. The first of the three creates a [`Checkpoint`], the others add to it.
 
 use segment::clients::ClientTotals;
 use serde::Serialize;
 
 use crate::events::Row;
 
-/// How the events begin.
+/// How each kind of event begins.
 const BEGINS: &str = "checkpoint begins: ";
 const ENDS: &str = "checkpoint ends: ";
 const FAILED: &str = "checkpoint failed: ";
 const WROTE: &str = "checkpoint wrote: ";
 const CLIENTS: &str = "checkpoint clients: ";
 
-/// What all clients did in some time.
+/// What all clients did during some time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Meanwhile {
-    /// Its length.
+    /// Length of the time, seconds.
     pub seconds: f64,
     /// Messages handled.
     pub commands: u64,
     /// The same per second.
     pub commands_per_second: Option<f64>,
-    /// Time of handling one on average.
+    /// Mean time to handle one, seconds.
     pub mean_handle_seconds: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Meanwhile {
     }
 }
 
-/// Sums at an instant, from which it can be reckoned what has come since.
+/// Sums at an instant. Their difference gives the activity since then.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mark {
     clients: ClientTotals,
@@ -46,87 +46,87 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// What has come since, up to `time`, when the sums were `now`.
+    /// The activity since then, up to `time`, when the sums were `now`.
     pub fn until(&self, now: &ClientTotals, time: f64) -> Option<Meanwhile> {
         let (commands, handle) = now.since(&self.clients)?;
         Some(Meanwhile::of((time - self.time).max(0.0), commands, handle))
     }
 }
 
-/// One that is under way.
+/// A running checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Running {
     /// When it began, seconds since 1970.
     pub begun: Option<f64>,
     /// Why: "time", "wal", "request" or "shutdown".
     pub reason: String,
-    /// For how long it has been running.
+    /// How long it has been running, seconds.
     pub seconds: Option<f64>,
-    /// What the clients did from the end of the one before to its begin.
+    /// Client activity from the end of the checkpoint before to the start of this one.
     pub before: Option<Meanwhile>,
-    /// What they have done since.
+    /// Client activity since the start.
     pub during: Option<Meanwhile>,
 }
 
-/// Buffers that were written to one place.
+/// Buffers that were written to one tablespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Written {
-    /// "pg_default", "pg_global", the number of another tablespace, "slru", or "others" for those
-    /// that found no room.
+    /// "pg_default", "pg_global", the OID of another tablespace, "slru", or "others" for those
+    /// that did not fit.
     pub tablespace: String,
-    /// How many.
+    /// Number of buffers.
     pub buffers: u64,
 }
 
-/// One that has ended.
+/// A completed checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Checkpoint {
     /// When it ended, seconds since 1970.
     pub ended: Option<f64>,
-    /// Why it was made: "time", "wal", "request" or "shutdown".
+    /// Its reason: "time", "wal", "request" or "shutdown".
     pub reason: String,
-    /// How long it took.
+    /// How long it took, seconds.
     pub seconds: f64,
     /// Of that, operations on the files of SLRUs.
     pub slru_seconds: f64,
-    /// Of that, writing buffers, the pauses between them included.
+    /// Of that, writing buffers, including the pauses between writes.
     pub write_seconds: f64,
     /// Of that, syncing files.
     pub sync_seconds: f64,
     /// Buffers written.
     pub buffers: u64,
-    /// The same by tablespace, most first.
+    /// The same by tablespace, most buffers first.
     pub buffers_by_tablespace: Vec<Written>,
-    /// Since the one before began.
+    /// Time since the start of the checkpoint before, seconds.
     pub interval_seconds: Option<f64>,
-    /// `write_seconds` as a part of checkpoint_timeout.
+    /// `write_seconds` as a fraction of checkpoint_timeout.
     pub spread: Option<f64>,
-    /// The part that it is to take unless it is hurried: checkpoint_completion_target.
+    /// The fraction that writing should take: checkpoint_completion_target.
     pub target: Option<f64>,
     /// Files synced.
     pub files_synced: u64,
-    /// The longest sync.
+    /// The longest sync, seconds.
     pub longest_sync_seconds: f64,
-    /// The file that it was of.
+    /// The file of the longest sync.
     pub longest_sync_file: Option<String>,
-    /// WAL files made.
+    /// WAL files added.
     pub wal_added: u64,
     /// WAL files removed.
     pub wal_removed: u64,
-    /// WAL files kept for later.
+    /// WAL files recycled.
     pub wal_recycled: u64,
-    /// What the clients did from the end of the one before to its begin.
+    /// Client activity from the end of the checkpoint before to the start of this one.
     pub before: Option<Meanwhile>,
-    /// What they did while it ran.
+    /// Client activity while it ran.
     pub during: Option<Meanwhile>,
-    /// What they did from then to the begin of the next one, or have done so far.
+    /// Client activity from its end to the start of the next, or until now.
     pub after: Option<Meanwhile>,
     /// The sums at its end.
     #[serde(skip)]
     pub mark: Option<Mark>,
 }
 
-/// `name=value` pairs.
+/// Parses `name=value` pairs.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split(' ').filter_map(|pair| pair.split_once('='))
 }
@@ -139,7 +139,7 @@ fn seconds(text: &str, name: &str) -> Option<f64> {
     find(text, name)?.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0)
 }
 
-/// `before=1.5 before_commands=2 before_handle=0.1`.
+/// Parses `before=1.5 before_commands=2 before_handle=0.1`.
 fn meanwhile(text: &str, when: &str) -> Option<Meanwhile> {
     let commands = find(text, &format!("{when}_commands"))?.parse().ok()?;
     let handle = seconds(text, &format!("{when}_handle"))?;
@@ -157,12 +157,12 @@ fn mark(text: &str, time: Option<f64>) -> Option<Mark> {
     Some(Mark { clients, time: time? })
 }
 
-/// Whether the server has given one up with this event.
+/// Whether this event reports a failed checkpoint.
 pub fn has_failed(row: &Row) -> bool {
     row.text.starts_with(FAILED)
 }
 
-/// A checkpoint that has begun with an event.
+/// A checkpoint of which only the start is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Begun {
     pub pid: i32,
@@ -173,7 +173,7 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// The one that begins with this event.
+    /// Parses the event at a checkpoint's start.
     pub fn of(row: &Row) -> Option<Begun> {
         let text = row.text.strip_prefix(BEGINS)?;
         Some(Begun {
@@ -185,7 +185,7 @@ impl Begun {
         })
     }
 
-    /// It runs still, at `time`, when the clients' sums were `now`.
+    /// The running checkpoint at `time`, when the clients' sums were `now`.
     pub fn running(&self, now: &ClientTotals, time: f64) -> Running {
         Running {
             begun: self.time,
@@ -198,9 +198,9 @@ impl Begun {
 }
 
 impl Checkpoint {
-    /// The one that ended with this event.
+    /// Parses the first event at a checkpoint's end.
     pub fn of(row: &Row) -> Option<Checkpoint> {
-        // The name of a file may hold anything; it is the last.
+        // The file name comes last, since it may contain anything.
         let text = row.text.strip_prefix(ENDS)?;
         let (figures, file) = text.split_once(" file=").unwrap_or((text, ""));
         let mut checkpoint = Checkpoint {
@@ -229,7 +229,7 @@ impl Checkpoint {
         Some(checkpoint)
     }
 
-    /// What a further event of its process adds to it.
+    /// Adds what a further event of the same process reports.
     pub fn add(&mut self, row: &Row) {
         if let Some(text) = row.text.strip_prefix(WROTE) {
             self.target = seconds(text, "target");
@@ -278,7 +278,7 @@ pub(super) mod tests {
         mark=1:20000:20.5:2";
 
     #[test]
-    fn what_the_events_say_is_read() {
+    fn events_are_parsed() {
         let begun = Begun::of(&row("checkpoint begins: reason=request")).unwrap();
         assert_eq!((begun.reason.as_str(), begun.before), ("request", None));
         assert_eq!(Begun::of(&row(ENDED)), None);
@@ -303,7 +303,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_came_after_is_reckoned_from_the_sums_unless_they_began_again_or_were_not_all_seen() {
+    fn activity_since_the_start_is_computed_unless_the_sums_were_reset_or_incomplete() {
         let begun =
             Begun::of(&row("checkpoint begins: reason=wal mark=1:20000:20.500000:2")).unwrap();
         let now = ClientTotals { resets: 1, commands: 21000, seconds: 22.5, off_stretches: 2 };
@@ -325,7 +325,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_such_event_is_none() {
+    fn other_events_are_not_checkpoints() {
         for text in [
             "",
             "checkpoint",
@@ -336,7 +336,7 @@ pub(super) mod tests {
         ] {
             assert_eq!(Checkpoint::of(&row(text)), None, "{text}");
         }
-        // A later writer may leave something out, or add to it.
+        // A later version may omit or add fields.
         let short = Checkpoint::of(&row("checkpoint ends: reason=time total=1.5 new=7")).unwrap();
         assert_eq!((short.seconds, short.longest_sync_file), (1.5, None));
     }

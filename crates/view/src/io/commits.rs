@@ -6,7 +6,7 @@ use segment::interval::{Interval, Timing};
 use super::files::rate;
 use crate::units::{count, duration, maybe_duration, two};
 
-/// How many, who flushed, and where their time went.
+/// How many, which processes flushed, and where their time went.
 pub fn lines(interval: &Interval) -> Vec<String> {
     let commits = &interval.commits;
     let per_second = |n: u64| count(rate(n as f64, interval));

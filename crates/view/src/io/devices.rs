@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The devices under the server as a table, and in words what has none.
+//! The table of devices under the server, and notes on paths without a device.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::panes::{accepts, left, right, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, percent};
 
-/// What is kept in a place, in a word.
+/// What a location holds, in a word.
 fn what(place: &Location, names: &Tablespaces) -> String {
     match &place.kind {
         LocationKind::Data => "data".to_string(),
@@ -24,12 +24,12 @@ fn what(place: &Location, names: &Tablespaces) -> String {
     }
 }
 
-/// Names of files may hold anything.
+/// Makes a file name printable; it may contain anything.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Some of the names, and how many more there are.
+/// The first `most` names, and how many more there are.
 fn some(names: &[String], most: usize, between: &str) -> String {
     let mut text = names[..names.len().min(most)].join(between);
     if names.len() > most {
@@ -38,14 +38,14 @@ fn some(names: &[String], most: usize, between: &str) -> String {
     text
 }
 
-/// A device, and how deep it lies below one that holds files.
+/// A device and its depth below a device that holds files.
 struct Line<'d> {
     device: &'d BlockDevice,
     depth: usize,
     holds: Vec<String>,
 }
 
-/// The devices that hold files, each followed by those that it is made of.
+/// The devices that hold files, each followed by its component devices.
 fn lines<'d>(found: &'d Devices, names: &Tablespaces) -> Vec<Line<'d>> {
     let mut holds: BTreeMap<DeviceNumber, Vec<String>> = BTreeMap::new();
     for place in &found.locations {
@@ -85,7 +85,7 @@ fn figures(under: &DevicesUnder, number: DeviceNumber) -> Option<&DeviceFigures>
     rows.iter().find(|row| row.number == number)?.figures.as_ref()
 }
 
-/// What a device is, for people.
+/// Describes a device for people.
 fn kind(device: &BlockDevice, found: &Devices) -> String {
     let mut text = match device.kind {
         DeviceKind::Disk => "disk",
@@ -116,12 +116,12 @@ fn kind(device: &BlockDevice, found: &Devices) -> String {
     text
 }
 
-/// Milliseconds, two figures that matter.
+/// Milliseconds with two decimals.
 fn milliseconds(ms: Option<f64>) -> String {
     ms.map_or_else(|| "-".to_string(), |ms| format!("{ms:.2}"))
 }
 
-/// The devices and their figures; `None` where there is none to show.
+/// The devices and their figures; `None`: no device to show.
 pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
     let under = io.devices.as_ref()?;
     let columns = vec![
@@ -175,7 +175,7 @@ pub fn table(io: &Io, wish: &Wish) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
 }
 
-/// What has no device and why, what cannot be read, and what the server itself read and wrote.
+/// Paths without a device and the reason, unreadable figures, and what the server itself read and wrote.
 pub fn notes(io: &Io) -> Vec<String> {
     let mut notes: Vec<String> = io.devices_problem.iter().cloned().collect();
     let Some(under) = &io.devices else {
@@ -268,7 +268,7 @@ mod tests {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A data directory on a partition, its WAL and a log on a volume that is made of it, and
+    /// A data directory on a partition, its WAL and a log on a volume made of it, and
     /// a tablespace in memory, as /proc and /sys would show them.
     fn machine() -> (TempDir, Devices) {
         let folder = tempfile::tempdir().unwrap();
@@ -334,7 +334,7 @@ mod tests {
             let is_it = |f: &&device::FileSystem| f.mount_point.ends_with(point);
             found.file_systems.iter().find(is_it).unwrap().mount_id
         };
-        let room = Space {
+        let free = Space {
             total_bytes: 4 << 30,
             free_bytes: 3 << 30,
             available_bytes: 2 << 30,
@@ -357,7 +357,7 @@ mod tests {
                 row("253:0", Ok(busy())),
             ],
             file_systems: vec![
-                space(mount("/"), Ok(room)),
+                space(mount("/"), Ok(free)),
                 space(mount("data/pg_wal"), Err(Problem::NoAnswer)),
             ],
             server: Some(ServerIo {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_have_their_figures_and_what_has_none_its_reason() {
+    fn devices_have_figures_and_other_paths_a_reason() {
         let (folder, io) = io();
         let table = table(&io, &wish("")).unwrap();
         let mut text = format!("{}\n{}\n", table.text(160), table.text(80));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_yet_is_a_dash_and_a_filter_keeps_its_own() {
+    fn unknown_figures_are_dashes_and_the_filter_applies() {
         let (_folder, mut io) = io();
         assert_eq!(table(&io, &wish("pg_wal")).map(|table| table.rows.len()), None);
         assert_eq!(table(&io, &wish("dm-0")).unwrap().rows.len(), 1);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_names_the_first_are_shown() {
+    fn the_first_of_many_names_are_shown() {
         let names: Vec<String> = (1..=5).map(|n| n.to_string()).collect();
         assert_eq!(some(&names, 3, " "), "1 2 3 +2");
         assert_eq!(some(&names, 5, ", "), "1, 2, 3, 4, 5");

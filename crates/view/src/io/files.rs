@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Operations on files as tables: by kind of file, and by kind of process.
+//! File operations as tables: by kind of file, and by kind of process.
 //!
 //! Rates are per second of the time in which the level was not off.
 
@@ -14,17 +14,17 @@ use crate::units::{count, maybe_duration, percent, two};
 
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-/// Per second.
+/// A rate per second.
 pub fn rate(n: f64, interval: &Interval) -> f64 {
     n / interval.instrumented_seconds.max(1e-9)
 }
 
-/// Megabytes per second, of 1,048,576 bytes each.
+/// MB/s; a MB has 1,048,576 bytes.
 pub fn megabytes(bytes_per_second: f64) -> String {
     two(bytes_per_second / MEGABYTE)
 }
 
-/// Which columns an operation counts in.
+/// The group of columns in which an operation counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Read,
@@ -53,7 +53,7 @@ fn name(file: &str, tablespace: Option<&str>) -> String {
     }
 }
 
-/// The cells of some operations, each class in its columns.
+/// The cells of some operations: each class in its columns.
 fn cells(rows: &[&FileRow], interval: &Interval) -> Vec<String> {
     let of = |class: Class| {
         let rows: Vec<&FileRow> =
@@ -75,7 +75,7 @@ fn cells(rows: &[&FileRow], interval: &Interval) -> Vec<String> {
             Class::Sync => of_class.extend([mean, p95]),
             Class::Other => of_class.push(mean),
         }
-        // What there was nothing of stays empty: so one sees what a file is used for.
+        // Cells without operations stay empty, so that a file's use stands out.
         if sum.timing.count == 0 {
             of_class.iter_mut().for_each(String::clear);
         }
@@ -84,7 +84,7 @@ fn cells(rows: &[&FileRow], interval: &Interval) -> Vec<String> {
     cells
 }
 
-/// Kinds of file and, opened, the operations on them.
+/// Kinds of file and, opened, their operations.
 pub fn files(interval: &Interval, wish: &Wish) -> Table {
     let columns = vec![
         left("FILES", 0),
@@ -153,7 +153,7 @@ pub fn files(interval: &Interval, wish: &Wish) -> Table {
     Table { columns, rows, bars_after: None }
 }
 
-/// What processes of one kind did of one class.
+/// The operations of one class by processes of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     count: u64,
@@ -173,7 +173,7 @@ impl Sum {
     }
 }
 
-/// The same by kind of process; the WAL's writes have columns of their own.
+/// File operations by kind of process; WAL writes have their own columns.
 pub fn processes(interval: &Interval, wish: &Wish) -> Table {
     let columns = vec![
         left("PROCESSES", 0),

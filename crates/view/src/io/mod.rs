@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The storage side of an interval: operations on files, commits, checkpoints, the devices
-//! below, and what was slow; for every view, and for `--json` (docs/reference-json.md).
+//! The storage side of an interval: file operations, commits, checkpoints, devices,
+//! and slow operations; for every view and for `--json` (docs/reference-json.md).
 
 mod checkpoint_text;
 mod checkpoints;
@@ -32,56 +32,56 @@ pub use relation_names::{RelationFile, RelationNames};
 pub use relations::{name as relation_name, timing as relation_timing};
 pub use tablespaces::{Tablespace, Tablespaces};
 
-/// How many slow events are kept to be shown.
+/// How many slow operations are kept.
 pub const SLOW: usize = 8;
 
-/// What the storage side shows beyond the interval's own figures.
+/// The storage side beyond the interval's own figures.
 #[derive(Debug, Default, Serialize)]
 pub struct Io {
-    /// The checkpoint that is under way.
+    /// The running checkpoint.
     pub checkpoint_running: Option<Running>,
-    /// The last one that ended.
+    /// The last completed checkpoint.
     pub checkpoint: Option<Checkpoint>,
-    /// The latest slow operations, oldest first, as `tally events` has them.
+    /// The latest slow operations, oldest first, as `tally events` prints them.
     pub slow: Vec<Row>,
-    /// Operations on the files of each relation, most time first; `None`: none are kept.
+    /// Operations on each relation's files, most time first; `None`: not recorded.
     pub relations: Option<Vec<RelationRow>>,
-    /// What the relations are of, where that is longer than the interval: a recording has them
-    /// by details, of seconds.
+    /// The time that `relations` covers, if longer than the interval: a recording has them
+    /// by detail interval. Seconds.
     pub relations_seconds: Option<f64>,
-    /// What they are called, as far as the server could be asked.
+    /// Names of relations, if the server could be asked.
     pub relation_names: RelationNames,
-    /// Tablespaces by number.
+    /// Tablespaces by OID.
     pub tablespaces: Tablespaces,
     /// The devices under the server.
     pub devices: Option<DevicesUnder>,
-    /// Why nothing is known of them, or not of this interval.
+    /// Why the devices are not known, or not for this interval.
     pub devices_problem: Option<String>,
-    /// Of a recorded interval, what was recorded of them instead.
+    /// The recorded figures of devices, for a recorded interval.
     pub recorded: Option<RecordedIo>,
 }
 
-/// Where the server's files lie, and what happened there.
+/// Where the server's files are, and the figures of those devices.
 #[derive(Debug, Serialize)]
 pub struct DevicesUnder {
-    /// Places, file systems and devices.
+    /// Paths, file systems and devices.
     #[serde(flatten)]
     pub found: Arc<device::Devices>,
     /// Their figures; `None` until there are two readings.
     pub figures: Option<device::Interval>,
 }
 
-/// What the events have told so far of checkpoints, and of what was slow.
+/// Collects checkpoints and slow operations from events.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct StorageEvents {
     begun: Option<Begun>,
-    /// The last one that has ended, and its process.
+    /// The last completed checkpoint, and its process.
     last: Option<(i32, Checkpoint)>,
     slow: Vec<Row>,
 }
 
-impl Told {
-    /// Take note of an event; `row` is the same for people.
+impl StorageEvents {
+    /// Adds an event; `row` is the same event for people.
     pub fn note(&mut self, event: &Event, row: Row) {
         match event.kind {
             EventKind::Slow => {
@@ -110,7 +110,7 @@ impl Told {
         }
     }
 
-    /// What there is to show at the end of `interval`, when `clients` had been done. A checkpoint runs no longer than its
+    /// The storage side at the end of `interval`, when the clients' sums were `clients`. A checkpoint ends with its
     /// process.
     pub fn io(&self, interval: &Interval, clients: &ClientTotals) -> Io {
         let lives = |pid: i32| {
@@ -119,7 +119,7 @@ impl Told {
         };
         let running = self.begun.as_ref().filter(|begun| lives(begun.pid));
         let mut checkpoint = self.last.as_ref().map(|(_, last)| last.clone());
-        // What came after the last one is told when the next begins; so far, it is reckoned.
+        // Activity after the last checkpoint is reported when the next one starts; until then it is computed.
         if let Some(last) = checkpoint.as_mut().filter(|_| self.begun.is_none()) {
             last.after = last.mark.and_then(|mark| mark.until(clients, interval.time));
         }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    fn note(told: &mut Told, number: u64, pid: i32, kind: EventKind, text: &str) {
+    fn note(events: &mut StorageEvents, number: u64, pid: i32, kind: EventKind, text: &str) {
         let event = Event { number, tick: number, pid, kind, text: text.to_string() };
         let row = Row {
             number,
@@ -156,47 +156,47 @@ mod tests {
             text: text.to_string(),
             lost: 0,
         };
-        told.note(&event, row);
+        events.note(&event, row);
     }
 
     #[test]
-    fn a_checkpoint_runs_from_its_begin_to_its_end_or_that_of_its_process() {
+    fn a_checkpoint_runs_until_it_or_its_process_ends() {
         let interval = sample::interval();
         let checkpointer = 4210;
-        let mut told = Told::default();
-        assert_eq!(told.io(&interval, &ClientTotals::default()).checkpoint_running, None);
-        note(&mut told, 1, 1, EventKind::Checkpoint, "checkpoint begins: reason=time");
+        let mut events = StorageEvents::default();
+        assert_eq!(events.io(&interval, &ClientTotals::default()).checkpoint_running, None);
+        note(&mut events, 1, 1, EventKind::Checkpoint, "checkpoint begins: reason=time");
         assert_eq!(
-            told.io(&interval, &ClientTotals::default()).checkpoint_running,
+            events.io(&interval, &ClientTotals::default()).checkpoint_running,
             None,
-            "its process is not there"
+            "its process does not exist"
         );
         note(
-            &mut told,
+            &mut events,
             2,
             checkpointer,
             EventKind::Checkpoint,
             "checkpoint begins: reason=request",
         );
-        let running = told.io(&interval, &ClientTotals::default()).checkpoint_running.unwrap();
+        let running = events.io(&interval, &ClientTotals::default()).checkpoint_running.unwrap();
         assert_eq!((running.reason.as_str(), running.seconds), ("request", Some(8.0)));
-        note(&mut told, 3, 7, EventKind::Note, "checkpoint ends: total=1");
+        note(&mut events, 3, 7, EventKind::Note, "checkpoint ends: total=1");
         assert!(
-            told.io(&interval, &ClientTotals::default()).checkpoint.is_none(),
-            "that is no event of checkpoints"
+            events.io(&interval, &ClientTotals::default()).checkpoint.is_none(),
+            "not a checkpoint event"
         );
-        note(&mut told, 4, checkpointer, EventKind::Checkpoint, "checkpoint ends: total=1.5");
-        let io = told.io(&interval, &ClientTotals::default());
+        note(&mut events, 4, checkpointer, EventKind::Checkpoint, "checkpoint ends: total=1.5");
+        let io = events.io(&interval, &ClientTotals::default());
         assert_eq!((io.checkpoint_running, io.checkpoint.unwrap().seconds), (None, 1.5));
     }
 
     #[test]
-    fn what_the_clients_did_after_a_checkpoint_is_what_they_did_before_the_next() {
+    fn client_activity_after_a_checkpoint_is_that_before_the_next() {
         let interval = sample::interval();
         let clients = ClientTotals { resets: 1, commands: 700, seconds: 3.0, off_stretches: 0 };
-        let mut told = Told::default();
+        let mut events = StorageEvents::default();
         let mut checkpointer =
-            |number, pid, text: &str| note(&mut told, number, pid, EventKind::Checkpoint, text);
+            |number, pid, text: &str| note(&mut events, number, pid, EventKind::Checkpoint, text);
         checkpointer(1, 4210, "checkpoint ends: reason=wal total=1.0 buffers=3");
         checkpointer(2, 4210, "checkpoint wrote: target=0.9 spread=0.1 pg_default=3");
         checkpointer(3, 7, "checkpoint wrote: target=0.9 spread=0.1 pg_default=9");
@@ -205,20 +205,23 @@ mod tests {
             4210,
             "checkpoint clients: during=1.0 during_commands=20 during_handle=0.2 mark=1:100:1.0:0",
         );
-        let last = told.io(&interval, &clients).checkpoint.unwrap();
-        assert_eq!(last.buffers_by_tablespace[0].buffers, 3, "another process's is not its own");
+        let last = events.io(&interval, &clients).checkpoint.unwrap();
+        assert_eq!(
+            last.buffers_by_tablespace[0].buffers, 3,
+            "another process's figures are ignored"
+        );
         assert_eq!((last.before, last.during.unwrap().commands), (None, 20));
         let after = last.after.unwrap();
         assert_eq!((after.commands, after.seconds), (600, 6.0), "up to now");
         note(
-            &mut told,
+            &mut events,
             9,
             4210,
             EventKind::Checkpoint,
             "checkpoint begins: reason=time before=5.0 before_commands=500 before_handle=1 \
              mark=1:600:2.0:0",
         );
-        let io = told.io(&interval, &clients);
+        let io = events.io(&interval, &clients);
         assert_eq!(io.checkpoint.unwrap().after.unwrap().commands, 500);
         let running = io.checkpoint_running.unwrap();
         assert_eq!(
@@ -229,12 +232,12 @@ mod tests {
 
     #[test]
     fn the_latest_slow_operations_are_kept() {
-        let mut told = Told::default();
+        let mut events = StorageEvents::default();
         for number in 1..=20 {
-            note(&mut told, number, 1, EventKind::Slow, "sync: 1.000 s: pg_xact/0000");
-            note(&mut told, 100 + number, 1, EventKind::Blocked, "waiting for 1 s");
+            note(&mut events, number, 1, EventKind::Slow, "sync: 1.000 s: pg_xact/0000");
+            note(&mut events, 100 + number, 1, EventKind::Blocked, "waiting for 1 s");
         }
-        let slow = told.io(&sample::interval(), &ClientTotals::default()).slow;
+        let slow = events.io(&sample::interval(), &ClientTotals::default()).slow;
         assert_eq!(
             slow.iter().map(|row| row.number).collect::<Vec<_>>(),
             [13, 14, 15, 16, 17, 18, 19, 20]

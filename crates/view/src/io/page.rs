@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The pane of the storage side: files on top, then commits and checkpoints, the devices below,
-//! and slow operations at the foot.
+//! The storage pane: files, commits, checkpoints, devices,
+//! and slow operations.
 
 use segment::interval::Interval;
 
@@ -10,7 +10,7 @@ use crate::panes::{accepts, Wish};
 use crate::statements::Section;
 use crate::units::duration;
 
-/// All of it; `io` is `None` until it has been read.
+/// All sections; `io` is `None` until it has been read.
 pub fn page(interval: &Interval, io: Option<&Io>, wish: &Wish) -> Vec<Section> {
     let section =
         |title: &str, lines: Vec<String>, table| Section { title: title.to_string(), lines, table };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the kernel says of the server's processes: what they read and wrote, and what of it devices
-//! had to do with.
+//! What the kernel reports about the server's processes: bytes they read and wrote, and bytes that reached
+//! devices.
 
 use device::IoFigures;
 use segment::interval::Interval;
@@ -11,10 +11,10 @@ use crate::panes::{accepts, left, right, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, percent};
 
-/// Processes that are shown.
+/// How many processes are shown.
 const MOST: usize = 8;
 
-/// The server, the devices under it, and its busiest processes; `None` where the kernel was not asked.
+/// The server, the devices under it, and its busiest processes; `None`: the kernel was not asked.
 pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     let figures = io.devices.as_ref()?.figures.as_ref()?;
     let server = figures.server.as_ref()?;
@@ -50,7 +50,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<Table> {
     Some(Table { columns, rows, bars_after: None })
 }
 
-/// What the devices themselves did, for whomever.
+/// The devices' own figures, for all processes.
 fn devices(read: f64, written: f64) -> Row {
     let name = "devices, all processes".to_string();
     let mut cells = vec![String::new(); 9];

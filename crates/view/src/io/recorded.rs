@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Devices and the server's reads and writes as a recording has them: sums, without what only a
-//! living machine tells.
+//! Devices and the server's reads and writes from a recording: sums, without the details that only a
+//! running machine has.
 
 use recording::{DeviceRow, ServerIoRow};
 use serde::Serialize;
@@ -10,10 +10,10 @@ use crate::panes::{accepts, left, right, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, two};
 
-/// What is shown of the devices of a recorded interval.
+/// The recorded figures of devices during an interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RecordedIo {
-    /// Where the server's files lie, in words.
+    /// Where the server's files are, in words.
     pub places: Vec<String>,
     /// The devices.
     pub devices: Vec<Device>,
@@ -21,51 +21,51 @@ pub struct RecordedIo {
     pub server: Option<Server>,
 }
 
-/// A block device over some time.
+/// A block device during some time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Device {
     /// "nvme0n1".
     pub name: String,
-    /// Whether the server's files lie directly on it, rather than on what it is a part of.
+    /// Whether the server's files are directly on it, rather than on a volume of which it is a part.
     pub direct: bool,
     /// Reads per second.
     pub reads: f64,
     /// Bytes read per second.
     pub read_bytes: f64,
-    /// Mean length of a read, seconds.
+    /// Mean time of a read, seconds.
     pub read_seconds: Option<f64>,
     /// Writes per second.
     pub writes: f64,
     /// Bytes written per second.
     pub written_bytes: f64,
-    /// Mean length of a write, seconds.
+    /// Mean time of a write, seconds.
     pub write_seconds: Option<f64>,
-    /// Flushes per second, where they are counted.
+    /// Flushes per second, if counted.
     pub flushes: Option<f64>,
-    /// Mean length of a flush, seconds.
+    /// Mean time of a flush, seconds.
     pub flush_seconds: Option<f64>,
-    /// Requests there, on average.
+    /// Average number of requests in progress.
     pub queue: f64,
-    /// The part of the time in which there were any.
+    /// Fraction of the time with at least one request.
     pub utilisation: f64,
 }
 
-/// What the server's processes read and wrote over some time, by the kernel's account.
+/// Reads and writes of the server's processes during some time, from the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Server {
-    /// Of so many seconds.
+    /// Length of that time, seconds.
     pub seconds: f64,
-    /// Processes there at the end.
+    /// Number of processes at the end.
     pub processes: u64,
-    /// Of these, that could not be read.
+    /// How many of these could not be read.
     pub refused: u64,
-    /// Bytes that reads returned, per second.
+    /// Bytes returned by reads, per second.
     pub read_bytes: f64,
-    /// Bytes handed to writes, per second.
+    /// Bytes passed to writes, per second.
     pub written_bytes: f64,
-    /// Bytes that devices were made to read, per second.
+    /// Bytes read from devices, per second.
     pub device_read_bytes: f64,
-    /// Bytes of pages made dirty, per second.
+    /// Bytes of pages dirtied, per second.
     pub device_written_bytes: f64,
 }
 
@@ -74,7 +74,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 impl Device {
-    /// What its rows, added up, come to.
+    /// Sums up the rows of one device.
     pub fn of(sum: &DeviceRow) -> Device {
         let length = seconds(sum.interval_ns).max(1e-9);
         let mean = |ns: u64, of: u64| (of > 0).then(|| seconds(ns) / of as f64);
@@ -96,7 +96,7 @@ impl Device {
 }
 
 impl Server {
-    /// What its rows, added up, come to.
+    /// Sums up rows.
     pub fn of(sum: &ServerIoRow) -> Server {
         let length = seconds(sum.interval_ns).max(1e-9);
         let rate = |n: u64| n as f64 / length;
@@ -112,7 +112,7 @@ impl Server {
     }
 }
 
-/// The devices and their figures; `None` where there is none to show.
+/// The devices and their figures; `None`: no device to show.
 pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
     let columns = vec![
         left("DEVICE", 0),
@@ -129,7 +129,7 @@ pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
     ];
     let mean = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_string(), duration);
     let row = |device: &Device| {
-        // What others are made of stands below them, as in the live view.
+        // Component devices are indented below, as in the live view.
         let name = format!("{}{}", if device.direct { "" } else { "  " }, device.name);
         Row {
             key: format!("device {}", device.name),
@@ -158,7 +158,7 @@ pub fn table(recorded: &RecordedIo, wish: &Wish) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { columns, rows, bars_after: None })
 }
 
-/// Where the files lie, what the server read and wrote, and what a recording does not have.
+/// Where the files are, what the server read and wrote, and what a recording does not have.
 pub fn notes(recorded: &RecordedIo) -> Vec<String> {
     let mut notes = recorded.places.clone();
     if recorded.devices.is_empty() {

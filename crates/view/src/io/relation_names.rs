@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names of relations by the numbers in their files' names, where the server could be asked.
+//! Names of relations by the file numbers in their file names, if the server could be asked.
 
 use std::collections::BTreeMap;
 
 use segment::RelationRow;
 use serde::{Serialize, Serializer};
 
-/// What names a relation's file: database (`None`: all share it), tablespace, number.
+/// Identifies a relation's file: database (`None`: shared), tablespace, file number.
 pub type RelationFile = (Option<u32>, u32, u32);
 
-/// Those that are known.
+/// The known names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RelationNames(pub BTreeMap<RelationFile, String>);
 
 impl RelationNames {
-    /// The file of a row; `None` of the others together.
+    /// The file of a row; `None`: the row of all others.
     pub fn file(row: &RelationRow) -> Option<RelationFile> {
         Some((row.database_id, row.tablespace?, row.relfilenode?))
     }
@@ -25,7 +25,7 @@ impl RelationNames {
     }
 }
 
-/// One, as JSON has it.
+/// A name as JSON has it.
 #[derive(Serialize)]
 struct Named<'n> {
     database_id: Option<u32>,

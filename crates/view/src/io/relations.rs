@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Operations on the files of single relations, as a table of the busiest.
+//! Operations on the files of each relation, as a table of the busiest.
 
 use segment::interval::{Interval, Timing};
 use segment::relations::RelationTiming;
@@ -11,7 +11,7 @@ use crate::panes::{accepts, by, left, right, sorted, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, duration, maybe_duration, two};
 
-/// How many are shown where nothing is filtered.
+/// How many are shown without a filter.
 const BUSIEST: usize = 12;
 
 /// The tablespaces that every server has.
@@ -39,7 +39,7 @@ pub fn name(row: &RelationRow, names: &RelationNames) -> String {
     }
 }
 
-/// What the names do not say, where some are only numbers.
+/// A hint where some names are only numbers.
 fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec<String> {
     let unnamed = |row: &RelationRow| row.relfilenode.is_some() && names.get(row).is_none();
     match shown.iter().any(|(_, _, row)| unnamed(row)) {
@@ -51,7 +51,7 @@ fn notes(shown: &[(String, Timing, &RelationRow)], names: &RelationNames) -> Vec
     }
 }
 
-/// Notes, and the busiest of those that contain the filter; `None`: there is none.
+/// Notes, and the busiest relations that contain the filter; `None`: no relation to show.
 pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, Table)> {
     let (rows, names) = (io.relations.as_deref()?, &io.relation_names);
     let seconds = io.relations_seconds.unwrap_or(interval.instrumented_seconds);
@@ -127,7 +127,7 @@ pub fn table(io: &Io, interval: &Interval, wish: &Wish) -> Option<(Vec<String>, 
     (!rows.is_empty()).then_some((notes, Table { columns, rows, bars_after: None }))
 }
 
-/// All operations together, as far as their order wants it.
+/// All operations of a relation together.
 pub fn timing(row: &RelationRow) -> Timing {
     let all = [&row.read, &row.write, &row.extend, &row.sync, &row.truncate];
     let count = all.iter().fold(0u64, |sum, timing| sum.saturating_add(timing.count));

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Tablespaces by their numbers: where each lies, and its name where the server could be asked.
+//! Tablespaces by OID: their directories, and their names if the server could be asked.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-/// One.
+/// A tablespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Tablespace {
-    /// Its number in pg_tablespace.
+    /// Its OID.
     pub oid: u32,
-    /// Its name; `None` where it is not known.
+    /// Its name; `None`: not known.
     pub name: Option<String>,
-    /// Its folder, where that is known.
+    /// Its directory, if known.
     pub location: Option<String>,
 }
 
-/// All but the two that every server has, in the order of their numbers.
+/// All but the two default tablespaces, by OID.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Tablespaces(pub Vec<Tablespace>);
@@ -26,13 +26,13 @@ impl Tablespaces {
         self.0.iter().find(|tablespace| tablespace.oid == oid)
     }
 
-    /// What to call the one of this number.
+    /// The name to print for the tablespace with this OID.
     pub fn name<'n>(&'n self, number: &'n str) -> &'n str {
         let known = number.parse().ok().and_then(|oid| self.get(oid));
         known.and_then(|tablespace| tablespace.name.as_deref()).unwrap_or(number)
     }
 
-    /// "@16385: fast, in /mnt/fast", of some of those that are `used`.
+    /// "@16385: fast, in /mnt/fast", for each that is `used`.
     pub fn legend<'n>(&self, used: impl Iterator<Item = &'n str>) -> Vec<String> {
         const MOST: usize = 6;
         let used: BTreeSet<u32> = used.filter_map(|number| number.parse().ok()).collect();
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tablespaces_are_called_by_what_is_known_of_them() {
+    fn tablespaces_are_named_by_what_is_known() {
         let of = |oid, name: Option<&str>, location: Option<&str>| Tablespace {
             oid,
             name: name.map(String::from),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The WAL by kind of process as a table.
+//! WAL insertion by kind of process, as a table.
 
 use segment::interval::Interval;
 use segment::wal::WalRow;
@@ -9,7 +9,7 @@ use crate::panes::{accepts, left, right, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, percent};
 
-/// What each kind inserted, most first.
+/// What each kind of process inserted, most first.
 pub fn table(interval: &Interval, wish: &Wish) -> Table {
     let columns = vec![
         left("INSERTED BY", 0),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the sessions are in the middle of. It counts up to this instant, so that a statement
-//! of eight seconds shows in each of them.
+//! The statements that sessions are executing. Their time counts up to this instant, so that a statement
+//! of eight seconds appears in each second.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use super::row::{as_text, StatementRow};
 use super::{ActivityRow, Split};
 use crate::units::percent;
 
-/// What a session works for now.
+/// The statement a session works for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CurrentRow {
-    /// Its process.
+    /// The process ID.
     pub pid: i32,
-    /// Its slot.
+    /// The session's slot.
     pub slot: u32,
-    /// The how manieth owner of the slot it is.
+    /// The slot's generation: how many processes have owned it.
     pub generation: u32,
-    /// As PostgreSQL prints it; `None`: not known yet, or not identified.
+    /// The query ID as PostgreSQL prints it; `None`: not known yet, or not identified.
     #[serde(serialize_with = "as_text")]
     pub queryid: Option<i64>,
-    /// Its text; `None` where it is not known.
+    /// Its text; `None`: not known.
     pub query: Option<Arc<str>>,
-    /// Since it was asked for.
+    /// Time since the client asked for it, seconds.
     pub seconds: f64,
-    /// Where that went.
+    /// That time by class of activity.
     pub split: Split,
-    /// Where that went, by phase and activity, most first.
+    /// That time by phase and activity, longest first.
     pub activities: Vec<ActivityRow>,
 }
 
@@ -51,7 +51,7 @@ impl CurrentRow {
         }
     }
 
-    /// The classes in which it spent most: "io 62.1 cpu 37.9", in percent.
+    /// The two classes with most time: "io 62.1 cpu 37.9", in per cent.
     pub fn shares(&self) -> String {
         let whole: f64 = WaitClass::ALL.iter().map(|class| self.split.class(*class)).sum();
         let mut parts: Vec<_> = WaitClass::ALL
@@ -65,8 +65,8 @@ impl CurrentRow {
     }
 }
 
-/// Add to the rows what is unfinished in the later reading, and take away what was in the
-/// earlier one: since then it has been counted, or is in the later one again.
+/// Adds unfinished statements of the later reading to the rows, and subtracts those of the
+/// earlier one: they have been counted since, or are in the later reading again.
 pub(super) fn add_unfinished(
     rows: &mut Vec<StatementRow>,
     earlier: Option<&segment::Statements>,
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shares_of_what_runs_are_the_two_greatest() {
+    fn the_shares_are_the_two_largest() {
         let split =
             Split { cpu_seconds: 1.0, io_seconds: 6.0, lock_seconds: 3.0, ..Split::default() };
         let row = CurrentRow { split, ..CurrentRow::default() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A histogram of execution times, and its drawing in few enough rows.
+//! A histogram of execution times, and how to draw it in a few rows.
 
 use segment::layout::{bucket_low, HIST_BUCKETS};
 use segment::{Clock, Histogram};
@@ -9,25 +9,25 @@ use crate::panes::right;
 use crate::table::{Row, Table, Tone};
 use crate::units::{duration, percent, whole};
 
-/// Rows of a drawn one, at most.
+/// Maximum number of rows of a drawn histogram.
 const ROWS: usize = 20;
 
-/// How many took so long.
+/// One bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bucket {
-    /// At least so long ...
+    /// Lower bound, inclusive, seconds.
     pub from_seconds: f64,
-    /// ... and less than this; `None`: the last of all buckets, which holds what is longer too.
+    /// Upper bound, exclusive, seconds; `None`: the last bucket, which has no upper bound.
     pub to_seconds: Option<f64>,
-    /// How many.
+    /// Number of executions.
     pub count: u64,
-    /// Its number in the segment.
+    /// The bucket's number in the segment.
     #[serde(skip)]
     number: usize,
 }
 
 impl Bucket {
-    /// Those that hold something.
+    /// The buckets that are not empty.
     pub fn all(histogram: &Histogram, clock: &Clock) -> Vec<Bucket> {
         let bucket = |(number, count)| Bucket {
             from_seconds: clock.seconds(bucket_low(number)),
@@ -39,8 +39,8 @@ impl Bucket {
     }
 }
 
-/// The buckets as bars. Neighbours are put together, as many as it takes, so that each row is
-/// as many times longer than the one above it as that is than its own.
+/// Draws the buckets as bars. Neighbouring buckets are merged, always the same number, so that rows
+/// keep a constant ratio of bounds.
 pub fn drawing(buckets: &[Bucket], seconds_per_tick: f64) -> Table {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else {
         return Table { columns: Vec::new(), rows: Vec::new(), bars_after: None };
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn few_buckets_are_drawn_each() {
+    fn few_buckets_are_drawn_separately() {
         let rows = drawn(&[(1000, 3), (1300, 1)]);
         assert_eq!(rows[0], ["960 ns", "1.02 us", "3", "75.0", "75.0"]);
         assert_eq!(rows[1], ["1.02 us", "1.15 us", "0", "0.0", "75.0"]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_put_together_and_none_is_lost() {
+    fn many_buckets_are_merged_and_none_is_lost() {
         for spread in 1..43 {
             let values: Vec<_> = (0..=spread).map(|octave| (1u64 << octave, 7)).collect();
             let rows = drawn(&values);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bucket_has_no_end() {
+    fn the_last_bucket_has_no_upper_bound() {
         let rows = drawn(&[(u64::MAX, 1)]);
         assert_eq!(rows.last().unwrap()[1], "and longer");
         assert_eq!(buckets(&[(u64::MAX, 1)])[0].to_seconds, None);

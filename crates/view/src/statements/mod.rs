@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements in words and numbers: the figures of one reading or of one interval, as every
-//! view and `--json` have them (docs/reference-json.md), the table of them and the page of one.
+//! Statements: the figures of one reading or of one interval, as all
+//! views and `--json` have them (docs/reference-json.md), their table, and the page of one.
 
 mod current;
 mod histogram;
@@ -27,17 +27,17 @@ pub struct Statements {
     pub time: f64,
     /// Length of the interval; `None`: since the last reset.
     pub interval_seconds: Option<f64>,
-    /// Time worked for what the clients themselves asked for, the not identified included.
+    /// Time worked for clients' own statements, unidentified ones included.
     pub seconds: f64,
     /// The table that all sessions share.
     pub table: TableRow,
-    /// Statements are not counted for the moment: `tally cost` measures what that costs.
+    /// Statements are not counted at the moment: `tally cost` measures their cost.
     pub paused: bool,
-    /// The statements that did something, most time first.
+    /// The statements that were active, most time first.
     pub rows: Vec<StatementRow>,
-    /// What the sessions work for now, by slot.
+    /// The statements that sessions work for now, by slot.
     pub current: Vec<CurrentRow>,
-    /// What all this was made from.
+    /// The readings from which these were computed.
     #[serde(skip)]
     pub source: Option<Arc<segment::Statements>>,
 }
@@ -47,20 +47,20 @@ pub struct Statements {
 pub struct TableRow {
     /// Statements in it.
     pub used: u32,
-    /// Statements for which it has room.
+    /// Its capacity.
     pub capacity: u32,
-    /// Taken out for others, ever.
+    /// Statements evicted, ever.
     pub evicted: u64,
-    /// Counts that found no room, ever.
+    /// Counts that did not fit, ever.
     pub dropped: u64,
-    /// Left half changed by a process that died, ever.
+    /// Statements left inconsistent by a process that died, ever.
     pub lost: u64,
-    /// Texts that were cut because there was no room for more, ever.
+    /// Texts cut for lack of space, ever.
     pub texts_cut: u64,
 }
 
 impl TableRow {
-    /// As a reading found it.
+    /// The figures of one reading.
     pub fn of(source: &segment::Statements) -> TableRow {
         TableRow {
             used: source.entries(),
@@ -74,7 +74,7 @@ impl TableRow {
 }
 
 impl Statements {
-    /// What happened between two readings; without an earlier one, since the last reset.
+    /// The difference of two readings; without an earlier one, since the last reset.
     pub fn between(
         earlier: Option<&segment::Statements>,
         later: &Arc<segment::Statements>,
@@ -101,12 +101,12 @@ impl Statements {
         }
     }
 
-    /// The statement of this key, where it did something.
+    /// The statement with this key, if active.
     pub fn row(&self, key: &StatementKey) -> Option<&StatementRow> {
         self.rows.iter().find(|row| row.key == *key)
     }
 
-    /// The same since the last reset.
+    /// The same statement since the last reset.
     pub fn whole(&self, key: &StatementKey) -> Option<StatementRow> {
         let source = self.source.as_ref()?;
         let mut row = StatementRow::of(source.get(key)?, source);
@@ -116,12 +116,12 @@ impl Statements {
         Some(row)
     }
 
-    /// From now on `whole` knows of nothing; what all this was made from is large.
+    /// Drops the readings, which are large; [`Self::whole`] then finds nothing.
     pub fn forget_source(&mut self) {
         self.source = None;
     }
 
-    /// What a session works for.
+    /// The statement that a session works for.
     pub fn current_of(&self, slot: u32, generation: u32) -> Option<&CurrentRow> {
         self.current.iter().find(|row| (row.slot, row.generation) == (slot, generation))
     }
@@ -130,17 +130,24 @@ impl Statements {
 /// Time by class of activity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Split {
+    /// On CPU.
     pub cpu_seconds: f64,
+    /// Waiting for I/O.
     pub io_seconds: f64,
+    /// Waiting for heavyweight locks.
     pub lock_seconds: f64,
+    /// Waiting for lightweight locks.
     pub lwlock_seconds: f64,
+    /// Waiting for the client.
     pub client_seconds: f64,
+    /// Waiting for other processes.
     pub ipc_seconds: f64,
+    /// All other waits.
     pub other_seconds: f64,
 }
 
 impl Split {
-    /// Of these activities.
+    /// Sums these activities by class.
     pub fn of(activities: &[ActivityRow]) -> Split {
         let mut split = Split::default();
         for row in activities {
@@ -157,7 +164,7 @@ impl Split {
         split
     }
 
-    /// Of one class.
+    /// The time of one class, seconds.
     pub fn class(&self, class: WaitClass) -> f64 {
         match class.shown_as() {
             WaitClass::Cpu => self.cpu_seconds,
@@ -174,16 +181,16 @@ impl Split {
 /// Time in one account of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ActivityRow {
-    /// What was done for the client.
+    /// The phase.
     pub phase: Arc<str>,
     /// "cpu", or the wait event as `Type:Event`.
     pub activity: Arc<str>,
-    /// The class of that.
+    /// The activity's class.
     #[serde(skip)]
     pub class: WaitClass,
-    /// Stretches.
+    /// How many times it occurred.
     pub count: u64,
-    /// Their time.
+    /// Total time, seconds.
     pub seconds: f64,
 }
 

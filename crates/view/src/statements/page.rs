@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The page of one statement: its text, its figures, how long it took and on what.
+//! The page of one statement: its text, its figures, and its time by duration and by activity.
 
 use segment::statements::WaitClass;
 
@@ -9,19 +9,19 @@ use crate::panes::{left, right};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, whole};
 
-/// A part of the page; whoever draws it wraps the lines and lays out the table.
+/// A section of a page; the renderer wraps the lines and lays out the table.
 #[derive(Debug)]
 pub struct Section {
-    /// What stands above it.
+    /// Its title.
     pub title: String,
-    /// Running text.
+    /// Paragraphs.
     pub lines: Vec<String>,
-    /// Figures.
+    /// A table, if any.
     pub table: Option<Table>,
 }
 
-/// The page of a statement: of the interval, since the last reset, or both. What there is one
-/// of is of the interval, but for the execution times, of which there is never enough.
+/// The page of a statement: for the interval, since the last reset, or both. Sections that appear once
+/// are about the interval, except for execution times, of which the interval has too few.
 pub fn page(
     statements: &Statements,
     interval: Option<&StatementRow>,
@@ -107,7 +107,7 @@ fn text(row: &StatementRow) -> Section {
     }
 }
 
-/// A column of figures: its heading, how soon it goes, and what it is of a row; empty: nothing.
+/// A column of figures: heading, priority for dropping it, and its value for a row; empty: no value.
 type Figure = (&'static str, u8, fn(&StatementRow) -> String);
 
 const WORK: [Figure; 12] = [
@@ -149,7 +149,7 @@ fn some(n: u64) -> String {
     }
 }
 
-/// A line for each span of time. Columns in which there is nothing are left out.
+/// A row for each time span. Columns without values are left out.
 fn figures(spans: &[(&str, &StatementRow)], all: &[Figure]) -> Table {
     let any = |figure: &&Figure| spans.iter().any(|(_, row)| !figure.2(row).is_empty());
     let shown: Vec<&Figure> = all.iter().filter(any).collect();
@@ -270,7 +270,7 @@ fn blocks(row: &StatementRow) -> Table {
             whole(b.temp_written),
         ]));
     }
-    // The server does not tell shared blocks from local ones here.
+    // Here PostgreSQL does not distinguish shared from local blocks.
     for (name, read, write) in [
         ("time, shared and local", io.read_seconds, io.write_seconds),
         ("time, temporary", io.temp_read_seconds, io.temp_write_seconds),
@@ -301,7 +301,7 @@ fn blocks(row: &StatementRow) -> Table {
     }
 }
 
-/// What most statements have none of.
+/// Figures that most statements do not have.
 fn more(row: &StatementRow) -> Vec<String> {
     let mut lines = Vec::new();
     let wal = &row.wal;
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_none_of_is_not_shown() {
+    fn absent_figures_are_not_shown() {
         let statements = sample::statements();
         let of = |at: usize| drawn(&page(&statements, Some(&statements.rows[at]), None));
         let nested = of(2);

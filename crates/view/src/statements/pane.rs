@@ -11,7 +11,7 @@ use crate::table::{Row, Table, Tone};
 use crate::units::{count, duration, maybe_duration, percent};
 use crate::Sort;
 
-/// What is to be said beside the table, or in its place.
+/// A note above the table, or the reason why it is empty.
 pub fn note(statements: Option<&Statements>) -> Option<String> {
     let Some(statements) = statements else {
         return Some(
@@ -40,7 +40,7 @@ pub fn note(statements: Option<&Statements>) -> Option<String> {
     })
 }
 
-/// Most first.
+/// Compares rows by the chosen order; largest first.
 fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
     let largest = |f: &dyn Fn(&StatementRow) -> f64| f(b).total_cmp(&f(a));
     let class = |class: WaitClass| largest(&|row| row.split.class(class));
@@ -63,7 +63,7 @@ fn order(sort: &Sort, a: &StatementRow, b: &StatementRow) -> Ordering {
     order.then_with(|| b.seconds.total_cmp(&a.seconds)).then_with(|| a.key.cmp(&b.key))
 }
 
-/// The classes with a column each, their headings, and how soon the column goes.
+/// The classes with a column each: heading, and priority for dropping the column.
 const SHARES: [(WaitClass, &str, u8); 7] = [
     (WaitClass::Cpu, "%CPU", 3),
     (WaitClass::Io, "%IO", 3),
@@ -74,8 +74,8 @@ const SHARES: [(WaitClass, &str, u8); 7] = [
     (WaitClass::Other, "%OTHER", 13),
 ];
 
-/// The statements that are wished for, in order: those that clients asked for, and with the
-/// idle accounts those within others.
+/// The chosen statements in order: those that clients sent; with idle
+/// accounts, nested ones too.
 pub fn ordered<'s>(statements: &'s Statements, wish: &Wish) -> Vec<&'s StatementRow> {
     let shown = |row: &&StatementRow| {
         let id = row.queryid.map(|id| id.to_string()).unwrap_or_default();
@@ -85,12 +85,12 @@ pub fn ordered<'s>(statements: &'s Statements, wish: &Wish) -> Vec<&'s Statement
     sorted(rows, wish, |a, b| order(&wish.sort, a, b))
 }
 
-/// All of them as a table.
+/// The table of all chosen statements.
 pub fn statements(statements: &Statements, wish: &Wish) -> Table {
     table(statements, &ordered(statements, wish), wish)
 }
 
-/// These as a table. An activity by which they are sorted has a column.
+/// A table of these. If they are sorted by an activity, it has a column.
 pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Table {
     let activity = match &wish.sort {
         Sort::Activity(name) => Some(name),
@@ -156,7 +156,7 @@ pub fn table(statements: &Statements, rows: &[&StatementRow], wish: &Wish) -> Ta
     Table { columns, rows, bars_after: None }
 }
 
-/// The class in which a statement spends most.
+/// The class with most of a statement's time.
 fn tone(row: &StatementRow) -> Tone {
     let most = |a: &WaitClass, b: &WaitClass| row.split.class(*a).total_cmp(&row.split.class(*b));
     match WaitClass::ALL.into_iter().max_by(|a, b| most(a, b)) {
@@ -165,10 +165,10 @@ fn tone(row: &StatementRow) -> Tone {
     }
 }
 
-/// Enough of a text for any terminal.
+/// Longer than any terminal is wide.
 const BEGINNING: usize = 500;
 
-/// The beginning of a text, its lines put together.
+/// The start of a text, on one line.
 pub fn one_line(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_puts_its_own_first() {
+    fn every_order_puts_its_largest_first() {
         let all = sample::statements();
         let first = |sort| ordered(&all, &wish(sort))[0].key.id;
         let (update, select) = (0xC0FF_EE00_C0FF_EE00, 4242);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_all() {
+    fn the_table_of_all_statements() {
         let all = sample::statements();
         let mut with_nested = wish(Sort::Time);
         with_nested.idle = true;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_by_what_is_seen_of_them() {
+    fn the_filter_matches_visible_text() {
         let all = sample::statements();
         for (filter, found) in [("orders", 1), ("4242", 1), ("shop", 3), ("bob", 0)] {
             let wish = Wish { filter: filter.into(), ..wish(Sort::Time) };
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_given_where_there_is_nothing() {
+    fn an_empty_table_has_a_reason() {
         assert!(note(None).unwrap().contains("pg_tally.max_statements"));
         let mut all = sample::statements();
         assert_eq!(note(Some(&all)), None);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_many_lines_becomes_one() {
+    fn a_text_is_joined_into_one_line() {
         assert_eq!(one_line("select\n\t1,\n  2  "), "select 1, 2");
         assert_eq!(one_line(&"x ".repeat(5000)).len(), BEGINNING);
         assert_eq!(one_line(&"é".repeat(5000)).chars().count(), BEGINNING);

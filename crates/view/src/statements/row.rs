@@ -13,84 +13,90 @@ use super::{ActivityRow, Split};
 /// One statement.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StatementRow {
-    /// Which; names it from one reading to the next.
+    /// Its key, stable from one reading to the next.
     #[serde(skip)]
     pub key: StatementKey,
-    /// As PostgreSQL prints it; `None`: not identified. A string in JSON, where many a reader
-    /// takes numbers for floating-point ones.
+    /// The query ID as PostgreSQL prints it; `None`: not identified. A string in JSON, because many parsers
+    /// read numbers as floating point.
     #[serde(serialize_with = "as_text")]
     pub queryid: Option<i64>,
-    /// Asked for by the client itself, not within another statement.
+    /// Whether the client sent it, rather than another statement that executed it.
     pub toplevel: bool,
-    /// The database's name, or its number where no name is known.
+    /// The database's name, or its OID if the name is not known.
     pub database: String,
-    /// The user's, likewise.
+    /// The user's name, or its OID if the name is not known.
     pub user: String,
-    /// Its text; `None` where it is not known.
+    /// Its text; `None`: not known.
     pub query: Option<Arc<str>>,
-    /// Whether that is only the beginning.
+    /// Whether the text is cut.
     pub query_cut: bool,
-    /// Bytes of the whole text.
+    /// Length of the whole text, bytes.
     pub query_bytes: u32,
-    /// Executions that ended well.
+    /// Executions that succeeded.
     pub calls: u64,
-    /// Time server time: parse, plan, execute, commit ...
+    /// Server time: parse, plan, execute, commit ...
     pub seconds: f64,
-    /// That as a share of all statements'; a nested one's is a part of its callers'.
+    /// Its share of all statements' time; a nested statement's is part of its callers'.
     pub share: f64,
     /// `seconds` by class of activity.
     pub split: Split,
-    /// `seconds` by phase and activity, most first.
+    /// `seconds` by phase and activity, longest first.
     pub activities: Vec<ActivityRow>,
-    /// Executing it.
+    /// Executions.
     pub execution: Moments,
-    /// How long executions took, within 6.25 %.
+    /// Distribution of execution times, accurate to 6.25 %.
     pub quantiles: Quantiles,
-    /// Planning it.
+    /// Plannings.
     pub planning: Moments,
     /// Rows returned or changed.
     pub rows: u64,
     /// Blocks of 8 kB.
     pub blocks: Blocks,
-    /// Reading and writing them.
+    /// Time of reading and writing blocks.
     pub io: Io,
-    /// Write-ahead log.
+    /// WAL generated.
     pub wal: Wal,
-    /// Compilation to machine code.
+    /// JIT compilation.
     pub jit: Jit,
-    /// Temporary files made.
+    /// Temporary files created.
     pub temp_files: u64,
-    /// And their size.
+    /// Total size of the temporary files.
     pub temp_bytes: u64,
-    /// Executions that an error ended.
+    /// Executions that ended in an error.
     pub errors: u64,
-    /// Executions that were cancelled, or timed out.
+    /// Executions that were cancelled or timed out.
     pub cancels: u64,
     /// Parallel workers that took part.
     pub workers: u64,
-    /// How long they lived for it.
+    /// Total lifetime of these workers, seconds.
     pub worker_seconds: f64,
-    /// When the first execution that is counted began, seconds since 1970.
+    /// Start of the first counted execution, seconds since 1970.
     pub first_seen: Option<f64>,
-    /// And the last.
+    /// Start of the last one.
     pub last_seen: Option<f64>,
-    /// Execution times.
+    /// Histogram of execution times.
     pub histogram: Vec<Bucket>,
     /// Sessions that work for it now.
     pub running: u64,
-    /// The histogram's buckets are of ticks.
+    /// Ticks per second, for the histogram's buckets.
     #[serde(skip)]
     pub seconds_per_tick: f64,
 }
 
-/// Executions or plannings.
+/// Executions or plannings: count and times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Moments {
+    /// Number of them.
     pub count: u64,
+    /// Total time.
     pub seconds: f64,
+    /// Mean time; `None`: there were none.
     pub mean_seconds: Option<f64>,
+    /// Standard deviation; `None`: there were none.
     pub stddev_seconds: Option<f64>,
+    /// Shortest time; `None`: not known.
     pub min_seconds: Option<f64>,
+    /// Longest time; `None`: not known.
     pub max_seconds: Option<f64>,
 }
 
@@ -107,35 +113,52 @@ impl From<segment::statements::Moments> for Moments {
     }
 }
 
-/// How long executions took.
+/// Percentiles of execution times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Quantiles {
+    /// Median.
     pub p50_seconds: Option<f64>,
+    /// 90th percentile.
     pub p90_seconds: Option<f64>,
+    /// 95th percentile.
     pub p95_seconds: Option<f64>,
+    /// 99th percentile.
     pub p99_seconds: Option<f64>,
+    /// 99.9th percentile.
     pub p999_seconds: Option<f64>,
 }
 
 /// Time of reading and writing blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Io {
+    /// Reading shared and local blocks.
     pub read_seconds: f64,
+    /// Writing shared and local blocks.
     pub write_seconds: f64,
+    /// Reading temporary files.
     pub temp_read_seconds: f64,
+    /// Writing temporary files.
     pub temp_write_seconds: f64,
 }
 
-/// Compilation to machine code.
+/// JIT compilation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Jit {
+    /// Functions compiled.
     pub functions: u64,
+    /// Time of generating code.
     pub generation_seconds: f64,
+    /// Inlining passes.
     pub inlinings: u64,
+    /// Time of inlining.
     pub inlining_seconds: f64,
+    /// Optimization passes.
     pub optimizations: u64,
+    /// Time of optimizing.
     pub optimization_seconds: f64,
+    /// Emission passes.
     pub emissions: u64,
+    /// Time of emitting machine code.
     pub emission_seconds: f64,
 }
 
@@ -146,7 +169,7 @@ pub(super) fn as_text<S: Serializer>(id: &Option<i64>, serializer: S) -> Result<
     }
 }
 
-/// A name, or the number where none is known.
+/// A name, or the OID if the name is not known.
 fn name(known: Option<&str>, id: u32) -> String {
     known.map_or_else(|| id.to_string(), String::from)
 }
@@ -167,7 +190,7 @@ impl StatementRow {
         }
     }
 
-    /// As it stands in a reading, or in the difference of two.
+    /// The figures of a reading, or of the difference of two.
     pub(super) fn of(it: &Statement, source: &segment::Statements) -> StatementRow {
         let activities = ActivityRow::all(it.split(source.directory()));
         let io = it.io();
@@ -218,12 +241,12 @@ impl StatementRow {
         }
     }
 
-    /// One that nothing has been counted of in the interval: it is being worked for.
+    /// A statement in progress for which nothing has been counted in the interval.
     pub(super) fn unfinished(key: StatementKey, source: &segment::Statements) -> StatementRow {
         StatementRow::empty(key, source.get(&key).and_then(|it| it.text.as_ref()), source)
     }
 
-    /// What follows from the activities, once they are complete.
+    /// Computes the figures that depend on the complete activities.
     pub(super) fn settle(&mut self) {
         self.activities.retain(|a| a.seconds > 0.0 || a.count > 0);
         self.activities.iter_mut().for_each(|a| a.seconds = a.seconds.max(0.0));
@@ -232,18 +255,18 @@ impl StatementRow {
         self.split = Split::of(&self.activities);
     }
 
-    /// Names it from one reading to the next.
+    /// Its key, stable from one reading to the next.
     pub fn name(&self) -> String {
         let StatementKey { id, database_id, user_id, toplevel } = self.key;
         format!("{id} {database_id} {user_id} {toplevel}")
     }
 
-    /// Rows of one execution.
+    /// Rows per execution.
     pub fn rows_per_call(&self) -> Option<f64> {
         (self.calls > 0).then(|| self.rows as f64 / self.calls as f64)
     }
 
-    /// Its text, or what stands for it.
+    /// Its text, or a placeholder.
     pub fn text(&self) -> &str {
         match &self.query {
             Some(query) => query,
@@ -252,7 +275,7 @@ impl StatementRow {
         }
     }
 
-    /// Time in the activity of this name, "cpu" or `Type:Event` in small letters.
+    /// Time in the activity of this name: "cpu" or `Type:Event` in lower case.
     pub fn seconds_in(&self, activity: &str) -> f64 {
         let wanted = self.activities.iter().filter(|a| a.activity.to_lowercase() == activity);
         wanted.map(|a| a.seconds).fold(0.0, |sum, s| sum + s)

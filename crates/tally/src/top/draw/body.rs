@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The pane itself: a table, or a page of several.
+//! The pane's content: a table, or a page of several.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use crate::top::trend;
 use view::statements::Section;
 use view::table::{bar, fit, wrap, Column, Layout, Row, Table, Tone};
 
-/// A history is so wide at least; the room that is left makes it wider.
-const NARROWEST: usize = 10;
-const WIDEST: usize = 60;
+/// Minimum width of a history; free space widens it.
+const MIN_WIDTH: usize = 10;
+const MAX_WIDTH: usize = 60;
 
 fn tone_color(tone: Tone) -> Color {
     match tone {
@@ -32,7 +32,7 @@ fn tone_color(tone: Tone) -> Color {
     }
 }
 
-/// The table of the pane. The cursor is kept on the screen, and the screen full.
+/// Draws the pane's table. The cursor stays visible, and the screen is filled.
 pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let Some(mut table) = screen.table() else { return };
     let mut area = area;
@@ -49,7 +49,7 @@ pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     screen.top = screen.top.min(table.rows.len().saturating_sub(rows));
     let shown = screen.top..(screen.top + rows).min(table.rows.len());
     let layout = with_history(screen, &mut table, shown.clone(), usize::from(area.width));
-    note_spots(screen, &table, &layout, area, shown.len());
+    record_spots(screen, &table, &layout, area, shown.len());
     let mut lines = Vec::with_capacity(rows + 1);
     let heading = fit(&table.heading(&layout), usize::from(area.width), false);
     lines.push(Line::styled(
@@ -66,7 +66,7 @@ pub fn table(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Give the rows that are shown a history, where there is room for it, and lay the table out.
+/// Adds a history to the visible rows, if there is space, and lays out the table.
 fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: usize) -> Layout {
     let view = screen.view();
     if !trend::has(view) || table.rows.is_empty() {
@@ -78,14 +78,14 @@ fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: 
     let column = Column { head: "HISTORY", right: false, expendable: 3, elastic: false };
     table.columns.insert(at, column);
     for row in &mut table.rows {
-        row.cells.insert(at, " ".repeat(NARROWEST));
+        row.cells.insert(at, " ".repeat(MIN_WIDTH));
     }
     let mut layout = table.layout(width);
-    let room = width.saturating_sub(table.width(&layout));
+    let spare = width.saturating_sub(table.width(&layout));
     let Some((_, wide)) = layout.shown.iter_mut().find(|(column, _)| *column == at) else {
         return layout;
     };
-    *wide = (*wide + room).min(WIDEST);
+    *wide = (*wide + spare).min(MAX_WIDTH);
     let wide = *wide;
     for row in &mut table.rows[shown] {
         let series = trend::of_row(&screen.history, view, &row.key, wide);
@@ -94,8 +94,8 @@ fn with_history(screen: &Screen, table: &mut Table, shown: Range<usize>, width: 
     layout
 }
 
-/// Note what can be clicked.
-fn note_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect, rows: usize) {
+/// Records what can be clicked.
+fn record_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect, rows: usize) {
     let heads: Vec<&str> = table.columns.iter().map(|column| column.head).collect();
     let view = screen.view();
     let spots = &mut screen.spots;
@@ -106,13 +106,13 @@ fn note_spots(screen: &mut Screen, table: &Table, layout: &Layout, area: Rect, r
         .spans(layout)
         .into_iter()
         .filter_map(|(column, span)| {
-            let place = area.x + span.start as u16..area.x + span.end as u16;
-            of_column(view, &heads, column).map(|sort| (place, sort))
+            let columns = area.x + span.start as u16..area.x + span.end as u16;
+            of_column(view, &heads, column).map(|sort| (columns, sort))
         })
         .collect();
 }
 
-/// A page of several tables. The cursor is the first line that is drawn.
+/// Draws a page of several tables. The cursor is the first visible line.
 pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], area: Rect) {
     let width = usize::from(area.width);
     let title = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
@@ -130,7 +130,7 @@ pub fn sections(frame: &mut Frame<'_>, screen: &mut Screen, page: &[Section], ar
         lines.push(Line::raw(""));
     }
     if page.is_empty() {
-        // Of the past nothing is kept of what did nothing.
+        // Past intervals do not keep inactive statements.
         lines.push(Line::raw(match screen.history.is_past() {
             true => "not active in this interval; Esc goes back to the table",
             false => "no longer in the table; Esc goes back",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The last line: the keys that matter now, or what is being typed.
+//! The last line: the keys that apply now, or the text being typed.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
@@ -8,7 +8,7 @@ use crate::top::moment;
 use crate::top::screen::{Mode, Screen};
 use view::table::fit;
 
-/// The line.
+/// The last line.
 pub fn line<'a>(screen: &Screen, width: usize) -> Line<'a> {
     let typing = match &screen.mode {
         Mode::Filter(typed) => Some(format!("filter: {typed}_   Enter keeps it, Esc drops it")),

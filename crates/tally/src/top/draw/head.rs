@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What stands above the table: where one looks, the server, and the names of the panes.
+//! The lines above the table: which interval is shown, the server, and the names of the panes.
 
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -12,22 +12,22 @@ use view::headline::{self, Weight};
 use view::table::{fit, wrap};
 use view::units::{count, duration, two, whole};
 
-/// The line with the load of the server, of those that are no warnings.
+/// Index of the line with the server's load, among the lines that are not warnings.
 const LOAD: usize = 2;
-/// From this height on the history of it stands below.
+/// Screens of this height or more show the load's history below it.
 const TALL: u16 = 20;
-/// A history is at most so wide.
+/// Maximum width of a history.
 const WIDEST: usize = 60;
 
 fn loud(screen: &Screen) -> Style {
     styled(screen, Color::Yellow, Style::new().add_modifier(Modifier::BOLD))
 }
 
-/// The lines, most important first: on a low screen the last are cut off.
+/// The lines, most important first: a low screen cuts the last ones off.
 pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
     let mut lines = Vec::new();
     let loud = loud(screen);
-    if let Some(place) = place(screen) {
+    if let Some(place) = which_interval(screen) {
         let style = loud.add_modifier(Modifier::REVERSED);
         lines.push(Line::styled(fit(&place, width, false), style));
     }
@@ -57,29 +57,29 @@ pub fn lines<'a>(screen: &Screen, width: usize, height: u16) -> Vec<Line<'a>> {
     lines
 }
 
-/// Which interval is shown, where it need not be the newest.
-fn place(screen: &Screen) -> Option<String> {
+/// Which interval is shown, if it may not be the newest.
+fn which_interval(screen: &Screen) -> Option<String> {
     if let Some(play) = &screen.play {
         return replayed(screen, play);
     }
-    let place = screen.history.place().filter(|_| !screen.history.is_live())?;
-    let time = moment::of_day(place.time, &screen.zone);
-    let (first, last) = place.kept;
+    let position = screen.history.position().filter(|_| !screen.history.is_live())?;
+    let time = moment::of_day(position.time, &screen.zone);
+    let (first, last) = position.kept;
     if !screen.history.is_past() {
         return Some(format!("PAUSED at {time}, the newest interval; Left goes back, p resumes"));
     }
     let number = |n: u64| whole(n + 1 - first);
     Some(format!(
         "PAST {time}, {} ago: interval {} of {}; Left Right t go elsewhere, l resumes",
-        duration(place.ago_seconds.max(0.0).round()),
-        number(place.number),
+        duration(position.ago_seconds.max(0.0).round()),
+        number(position.number),
         number(last),
     ))
 }
 
-/// Where in a recording one is.
+/// The position in a recording.
 fn replayed(screen: &Screen, play: &Play) -> Option<String> {
-    let time = moment::full(screen.history.place()?.time, &screen.zone);
+    let time = moment::full(screen.history.position()?.time, &screen.zone);
     let index = screen.shown_index().map_or(0, |index| index as u64);
     Some(format!(
         "REPLAY of {}, x{}{}: {time}, interval {} of {}",
@@ -99,27 +99,27 @@ fn speed(times: f64) -> String {
     }
 }
 
-/// How the load of the server went.
+/// The history of the server's load.
 fn history(screen: &Screen, width: usize) -> String {
-    // Room for the words, and for both lines alike.
-    let room = (width.saturating_sub(46) / 2).min(WIDEST);
-    let active = trend::active(&screen.history, room);
-    let commands = trend::commands(&screen.history, room);
-    let most = trend::greatest;
+    // Space for the words; both histories are equally wide.
+    let width = (width.saturating_sub(46) / 2).min(WIDEST);
+    let active = trend::active(&screen.history, width);
+    let commands = trend::commands(&screen.history, width);
+    let max = trend::max;
     format!(
         "active {} max {}  commands/s {} max {}",
-        trend::spark(&active, room, screen.ascii),
-        two(most(&active)),
-        trend::spark(&commands, room, screen.ascii),
-        count(most(&commands)),
+        trend::spark(&active, width, screen.ascii),
+        two(max(&active)),
+        trend::spark(&commands, width, screen.ascii),
+        count(max(&commands)),
     )
 }
 
-/// The names of the panes, and how the figures are chosen.
+/// The names of the panes, and the choice of rows.
 pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
     let width = usize::from(area.width);
     let state = state(screen);
-    // Where there is no room for all names, only the shown pane has one.
+    // Without space for all names, only the current pane has one.
     let all: usize = PANES.iter().map(|(name, _)| name.len() + 3).sum();
     let short = all + 2 + state.chars().count() > width;
     let mut spans = Vec::new();
@@ -138,12 +138,12 @@ pub fn tabs<'a>(screen: &mut Screen, area: Rect) -> Line<'a> {
         used = end;
         spans.push(Span::styled(text, style));
     }
-    let style = if place(screen).is_none() { Style::new() } else { loud(screen) };
+    let style = if which_interval(screen).is_none() { Style::new() } else { loud(screen) };
     spans.push(Span::styled(fit(&state, width.saturating_sub(used), true), style));
     Line::from(spans)
 }
 
-/// How the figures are chosen, and how often.
+/// Filter, order and interval.
 fn state(screen: &Screen) -> String {
     let mut state = String::new();
     if !screen.wish.filter.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Draws the full-screen view from its state, and notes in it what was drawn where.
+//! Draws the full-screen view from its state, and records in the state what was drawn where.
 
 mod body;
 mod foot;
@@ -16,18 +16,18 @@ use super::mouse::Spots;
 use super::screen::{Mode, Screen};
 use view::table::wrap;
 
-/// With less there is nothing to be seen.
-const LEAST: (u16, u16) = (40, 8);
+/// Minimum width and height of the terminal.
+const MIN_SIZE: (u16, u16) = (40, 8);
 
-/// Draw everything.
+/// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, screen: &mut Screen) {
     let area = frame.area();
     screen.spots = Spots::default();
-    if area.width < LEAST.0 || area.height < LEAST.1 {
+    if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
         return too_small(frame, area);
     }
     let head = head::lines(screen, usize::from(area.width), area.height);
-    // The tables are what one came for: the head gets a third at most.
+    // The tables matter most: the head gets at most a third.
     let rows = (head.len() as u16).min((area.height / 3).max(1));
     let [top, tabs, body, foot] = Layout::vertical([
         Constraint::Length(rows),
@@ -58,7 +58,7 @@ fn styled(screen: &Screen, color: Color, style: Style) -> Style {
 }
 
 fn too_small(frame: &mut Frame<'_>, area: Rect) {
-    let (width, height) = LEAST;
+    let (width, height) = MIN_SIZE;
     let text = format!(
         "{} x {} is too small: {width} x {height} or more is needed. q quits.",
         area.width, area.height
@@ -68,8 +68,8 @@ fn too_small(frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// The page of help from this line on, or from an earlier one where it would not be full.
-/// Returns from which.
+/// Draws the help page from line `first`, or from an earlier one if the page would not be filled.
+/// Returns the first line drawn.
 fn help(frame: &mut Frame<'_>, area: Rect, first: usize) -> usize {
     let lines: Vec<&str> = HELP.lines().collect();
     let wide = lines.iter().map(|l| l.chars().count()).max().unwrap_or(0) as u16 + 4;

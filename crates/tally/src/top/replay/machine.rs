@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a recording has of the machine beside its intervals, as the panes know it.
+//! Figures of the machine from a recording, in the form that the panes use.
 
 use recording::{KernelRow, SettingRow};
 use segment::kernel::KernelView;
 
-/// The kernel's view of some details, in which sessions were busy so long.
+/// The kernel's view from some detail intervals, in which sessions were busy for `busy_seconds`.
 pub fn witness<'r>(
     rows: impl Iterator<Item = &'r KernelRow>,
     busy_ns: u64,
@@ -34,7 +34,7 @@ pub fn witness<'r>(
     }
 }
 
-/// Where the server's files lie, in words, from what was noted of the machine.
+/// Where the server's files are, in words, from the recorded facts.
 pub fn places(settings: &[SettingRow]) -> Vec<String> {
     let is_place = |name: &str| {
         matches!(name, "data directory" | "write-ahead log" | "server log")
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_and_other_settings_are_not() {
+    fn paths_are_listed_and_other_settings_are_not() {
         let row = |group: &str, name: &str| SettingRow {
             group: group.into(),
             name: name.into(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording, played: interval after interval at some speed, and anywhere at once.
+//! Replays a recording: one interval after another at some speed, or any interval on request.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,64 +15,64 @@ mod recording_source;
 
 pub use recording_source::RecordingSource;
 
-/// So many intervals are read together.
+/// How many intervals are read at once.
 const AHEAD: usize = 120;
-/// And so many before the one that somebody jumps to, for the histories.
+/// How many intervals before the requested one are read for the histories.
 const BEFORE: usize = 60;
-/// A faster refresh nobody sees; then several intervals pass at each.
+/// Shortest time between refreshes; at higher speeds a refresh skips intervals.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Intervals that can be read in any order, numbered from 0 on.
+/// Intervals that can be read in any order, numbered from 0.
 pub trait Frames {
-    /// How many there are.
+    /// Their number.
     fn len(&self) -> usize;
-    /// When one of them ended, seconds since 1970.
+    /// When an interval ended, seconds since 1970.
     fn end(&self, index: usize) -> f64;
-    /// How long one of them was.
+    /// The length of an interval.
     fn seconds(&self, index: usize) -> f64;
-    /// Read these; what cannot be read is missing.
+    /// Reads these; unreadable intervals are missing.
     fn read(&mut self, intervals: Range<usize>) -> Result<Vec<Scene>, String>;
-    /// What could not be read until now, in words.
+    /// Messages about what could not be read so far.
     fn problems(&self) -> Vec<String>;
-    /// Put intervals together to this length; that numbers them anew.
+    /// Merges intervals to this length and renumbers them.
     fn regroup(&mut self, length: Option<Duration>);
-    /// Add to a reading what this view shows beside the interval.
+    /// Adds to a reading what this view shows in addition to the interval.
     fn fill(&mut self, reading: &mut Reading, view: View) -> Result<(), String>;
 }
 
 /// An interval of a recording.
 #[derive(Debug)]
 pub struct Scene {
-    /// Itself.
+    /// The interval.
     pub reading: Box<Reading>,
-    /// Why it does not follow on the one before, where it does not.
+    /// Why it does not follow directly on the one before; `None`: it does.
     pub gap: Option<String>,
 }
 
-/// Plays a recording. How it plays is kept by the screen.
+/// Replays a recording. The screen holds the state: speed, position and pause.
 #[derive(Debug)]
 pub struct Player<F> {
     recording: F,
-    /// Read already, and comes next.
+    /// The intervals that were read ahead.
     ahead: VecDeque<Scene>,
-    /// When the last was shown.
+    /// When the last one was shown.
     shown: Instant,
     /// Length of an interval.
     length: Duration,
-    /// So many problems have been told.
-    told: usize,
+    /// Number of problems already reported.
+    reported: usize,
 }
 
 impl<F: Frames> Player<F> {
-    /// Begin with its first interval.
+    /// Starts with the first interval.
     pub fn new(recording: F, screen: &mut Screen) -> Player<F> {
         let (shown, length) = (Instant::now(), screen.length);
-        let mut player = Player { recording, ahead: VecDeque::new(), shown, length, told: 0 };
+        let mut player = Player { recording, ahead: VecDeque::new(), shown, length, reported: 0 };
         player.go(0, screen);
         player
     }
 
-    /// Show the interval of this number, and keep some before it.
+    /// Shows the interval with this number, and keeps some before it.
     fn go(&mut self, index: usize, screen: &mut Screen) {
         let index = index.min(self.recording.len().saturating_sub(1));
         self.ahead.clear();
@@ -86,7 +86,7 @@ impl<F: Frames> Player<F> {
         }
     }
 
-    /// Read what comes next, if that is not done yet. Returns false where there is nothing more.
+    /// Reads ahead if needed. Returns false at the end.
     fn read(&mut self, next: usize) -> Result<bool, String> {
         let mut next = next;
         while self.ahead.is_empty() && next < self.recording.len() {
@@ -97,7 +97,7 @@ impl<F: Frames> Player<F> {
         Ok(!self.ahead.is_empty())
     }
 
-    /// Show the next interval. Returns false where there is none.
+    /// Shows the next interval. Returns false at the end.
     fn next(&mut self, screen: &mut Screen) -> bool {
         self.shown = Instant::now();
         let Some(next) = screen.play.as_ref().map(|play| play.next) else { return false };
@@ -107,8 +107,8 @@ impl<F: Frames> Player<F> {
             Err(problem) => Some(problem),
         };
         let problems = self.recording.problems();
-        if problems.len() > self.told {
-            self.told = problems.len();
+        if problems.len() > self.reported {
+            self.reported = problems.len();
             screen.notice = problems.last().cloned();
         }
         let (Some(play), Some(scene)) = (&mut screen.play, self.ahead.pop_front()) else {
@@ -138,7 +138,7 @@ impl<F: Frames> Player<F> {
         low
     }
 
-    /// For how long the interval that is shown is to be looked at.
+    /// How long the current interval stays on the screen.
     fn pace(&self, screen: &Screen) -> Option<Duration> {
         let play = screen.play.as_ref().filter(|play| play.on)?;
         let index = play.next.saturating_sub(1).min(self.recording.len().saturating_sub(1));
@@ -218,7 +218,7 @@ mod tests {
     use view::sample;
     use view::Recorded;
 
-    /// So many seconds, the sample over and over; before the fifth nothing was recorded.
+    /// A recording of this many seconds, all like the sample, with a gap before the fifth.
     struct Seconds(usize, Vec<Range<usize>>, segment::Interval);
 
     impl Frames for Seconds {
@@ -237,7 +237,7 @@ mod tests {
         fn read(&mut self, intervals: Range<usize>) -> Result<Vec<Scene>, String> {
             self.1.push(intervals.clone());
             if intervals.start >= 900 {
-                return Err("part 7 is damaged".to_string());
+                return Err("file 7 is damaged".to_string());
             }
             let scene = |index| {
                 let mut interval = self.2.clone();
@@ -245,10 +245,10 @@ mod tests {
                 let recorded = Some(Recorded { index, spread_from_seconds: None });
                 let (statements, io, asked) = (None, None, false);
                 let reading = Box::new(Reading { interval, statements, io, asked, recorded });
-                let gap = (index == 5).then(|| "the server was gone".to_string());
+                let gap = (index == 5).then(|| "the server was stopped".to_string());
                 Scene { reading, gap }
             };
-            // Three of them are lost.
+            // Three intervals are unreadable.
             Ok(intervals.filter(|index| !(700..703).contains(index)).map(scene).collect())
         }
 
@@ -275,7 +275,7 @@ mod tests {
         (Player::new(Seconds(n, Vec::new(), sample::interval()), &mut screen), screen)
     }
 
-    /// Press, and do what is then asked for.
+    /// Presses a key and does what the screen then requests.
     fn act(player: &mut Player<Seconds>, screen: &mut Screen, keys: &str) {
         for key in keys.chars() {
             if let Some(ask) = press(screen, &key.to_string()) {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn it_plays_to_the_end_and_stops_there() {
+    fn it_plays_to_the_end_and_stops() {
         let (mut player, mut screen) = player(300);
         assert_eq!(shown(&screen), 0);
         for n in 1..300 {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn one_goes_anywhere_in_it() {
+    fn the_user_can_go_anywhere_in_it() {
         let (mut player, mut screen) = player(800);
         act(&mut player, &mut screen, "p]]→");
         assert_eq!(shown(&screen), 21);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn playing_goes_on_from_where_one_looks() {
+    fn playing_resumes_from_the_interval_shown() {
         let (mut player, mut screen) = player(100);
         act(&mut player, &mut screen, "p]]]");
         assert_eq!(shown(&screen), 30);
@@ -365,21 +365,21 @@ mod tests {
     }
 
     #[test]
-    fn gaps_statements_and_damage_are_seen() {
+    fn gaps_statements_and_damage_are_shown() {
         let (mut player, mut screen) = player(1000);
         act(&mut player, &mut screen, "8");
         assert!(drawn(&mut screen, 120, 30).contains("UPDATE accounts"));
         act(&mut player, &mut screen, "1p]");
         act(&mut player, &mut screen, "←←←←←");
         assert_eq!(shown(&screen), 5);
-        assert!(drawn(&mut screen, 120, 30).contains("before it: the server was gone"));
+        assert!(drawn(&mut screen, 120, 30).contains("before it: the server was stopped"));
         act(&mut player, &mut screen, "t22:26:43\n");
         assert_eq!(shown(&screen), 703);
         act(&mut player, &mut screen, "p");
         assert!(drawn(&mut screen, 120, 30).contains("before it: 3 intervals cannot be read"));
         assert_eq!(screen.shown_index(), Some(703));
         act(&mut player, &mut screen, "l");
-        assert!(drawn(&mut screen, 120, 30).contains("part 7 is damaged"));
+        assert!(drawn(&mut screen, 120, 30).contains("file 7 is damaged"));
         let (mut nothing, mut screen) = self::player(0);
         act(&mut nothing, &mut screen, "pl→←");
         nothing.turn(&mut screen);

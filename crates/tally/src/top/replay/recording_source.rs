@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording as a recording: its intervals, or steps of several of them, and what is known beside
-//! each.
+//! A recording as a source of intervals, or of steps of several intervals, with the figures that
+//! belong to each.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,52 +19,52 @@ use crate::top::View;
 use error::Error;
 use report::Edge;
 use view::events::Row;
-use view::io::{Device, RecordedIo, Server, Told};
+use view::io::{Device, RecordedIo, Server, StorageEvents};
 use view::statements::Statements;
 use view::{Reading, Recorded};
 
-/// Two intervals with less between them than this part of the later one follow each other.
+/// Two intervals are consecutive if the time between them is below this fraction of the later one.
 const SLACK: f64 = 0.5;
-/// What ends the continuity of figures, of all that is marked.
+/// The kinds of marks that end the continuity of figures.
 const BREAKS: [&str; 5] = ["server start", "reset", "clock step", "segment replaced", "suspend"];
-/// So many of the latest events are looked at for what is slow and for the checkpoint.
+/// How many of the latest events are searched for slow operations and the checkpoint.
 const EVENTS: usize = 5000;
 
-/// A recording, or a part of it.
+/// A recording, or a time range of one.
 #[derive(Debug)]
 pub struct RecordingSource {
     recording: Recording,
     range: recording::Range,
-    /// Its intervals in the order of their ends.
+    /// Its intervals, ordered by their ends.
     heads: Vec<Head>,
-    /// Those that are shown as one.
+    /// The intervals merged into each step.
     steps: Vec<Range<usize>>,
     step: Option<Duration>,
     gaps: Vec<GapRow>,
     marks: Vec<MarkRow>,
-    /// All events, and where the server's files lie, once somebody has asked for them.
+    /// All events, and where the server's files are; read on demand.
     asked: Option<Asked>,
 }
 
-/// What is read once.
+/// Read once, on demand.
 #[derive(Debug)]
 struct Asked {
     events: Vec<Row>,
     places: Vec<String>,
 }
 
-/// Of what happened before the range: the checkpoint may have begun then.
+/// How far before the range events are read: the running checkpoint may have started then.
 const EARLIER_US: i64 = 3_600_000_000;
 
-/// What is recorded by details, of an interval.
+/// The details of an interval.
 #[derive(Debug, Clone, Copy)]
 struct Details {
     range: recording::Range,
-    /// How long it is, where that is longer than the interval.
+    /// Their length, if longer than the interval.
     of_seconds: Option<f64>,
 }
 
-/// Begin and end of an interval, microseconds since 1970, and its busy time.
+/// Start and end of an interval, microseconds since 1970, and its busy time.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     begin_us: i64,
@@ -77,7 +77,7 @@ fn seconds(us: i64) -> f64 {
 }
 
 impl RecordingSource {
-    /// What a directory holds of this time. `step`: intervals are put together to this length.
+    /// Opens a time range of a recording directory. `step`: merge intervals to this length.
     pub fn open(
         directory: &Path,
         host: Option<&str>,
@@ -95,7 +95,7 @@ impl RecordingSource {
             busy_ns: row.busy_ns,
         };
         let mut heads: Vec<Head> = recording.frame_rows(range)?.into_iter().map(head).collect();
-        // A clock that was set back lets them come in another order.
+        // A clock that was set back puts them out of order.
         heads.sort_by_key(|head| head.end_us);
         heads.dedup_by_key(|head| head.end_us);
         let (gaps, marks) = (recording.gaps(range)?, recording.marks(range)?);
@@ -114,12 +114,12 @@ impl RecordingSource {
         Ok(recording)
     }
 
-    /// Length of an interval as it was recorded.
+    /// Length of an interval as recorded.
     pub fn interval(&self) -> Duration {
         Duration::from_nanos(self.recording.about().interval_ns)
     }
 
-    /// All of it as one interval.
+    /// The whole range as one interval.
     pub fn whole(&mut self) -> Result<Reading, Error> {
         let frame = self.recording.sum(self.range)?;
         let kernel = self.recording.kernel(self.range)?;
@@ -132,7 +132,7 @@ impl RecordingSource {
         Ok(reading)
     }
 
-    /// The range of some steps.
+    /// The time range of some steps.
     fn range_of(&self, steps: Range<usize>) -> Option<recording::Range> {
         let steps = self.steps.get(steps)?;
         let (first, last) = (steps.first()?.start, steps.last()?.end.checked_sub(1)?);
@@ -140,7 +140,7 @@ impl RecordingSource {
         Some(recording::Range { from_us: first.end_us - 1, to_us: last.end_us })
     }
 
-    /// Whether percentiles are known of intervals as they are shown.
+    /// Whether percentiles are known for intervals of the shown length.
     fn has_spread(&self) -> bool {
         let detail = Duration::from_nanos(self.recording.about().detail_ns);
         self.step.is_some_and(|step| step >= detail)
@@ -162,7 +162,7 @@ impl RecordingSource {
         Reading { interval, statements: None, io: None, asked: false, recorded }
     }
 
-    /// Why a step does not follow on the one before.
+    /// Why a step does not follow directly on the one before.
     fn gap_before(&self, step: usize) -> Option<String> {
         let first = self.steps.get(step)?.start;
         let (before, this) = (self.heads.get(first.checked_sub(1)?)?, self.heads.get(first)?);
@@ -184,19 +184,19 @@ impl RecordingSource {
         })
     }
 
-    /// The statements of a range.
+    /// The statements of a time range.
     fn fill_statements(&self, reading: &mut Reading, range: recording::Range) -> Result<(), Error> {
         reading.asked = true;
         let Some(found) = self.recording.statements(range)? else { return Ok(()) };
         let mut statements = Statements::between(None, &Arc::new(found));
         statements.interval_seconds = Some(range.seconds());
-        // What it was made from begins with the range: it knows of nothing before.
+        // Its readings start with the range: totals since the last reset are not known.
         statements.forget_source();
         reading.statements = Some(statements);
         Ok(())
     }
 
-    /// The details that ended within an interval, or of a shorter one within the last one's
+    /// The details that ended within an interval, or for a shorter interval, those within the last detail's
     /// length.
     fn details(&self, interval: &Interval) -> Details {
         let to_us = (interval.time * 1e6).round() as i64;
@@ -209,7 +209,7 @@ impl RecordingSource {
         }
     }
 
-    /// What the kernel said in these details, of which the rows are given.
+    /// The kernel's figures in these details, whose rows are given.
     fn witness(&self, rows: &[KernelRow], details: Details) -> KernelView {
         let mut busy_ns = 0u64;
         let of_them = |row: &&KernelRow| details.range.contains(row.time_us);
@@ -239,7 +239,7 @@ impl RecordingSource {
         Ok(&*self.asked.insert(asked))
     }
 
-    /// What was slow until then, the checkpoint, and in a range relations and devices.
+    /// Adds slow operations until then, the checkpoint, and the range's relations and devices.
     fn fill_io(
         &mut self,
         reading: &mut Reading,
@@ -249,14 +249,14 @@ impl RecordingSource {
         let asked = self.ask()?;
         let until = |row: &Row| row.time.is_none_or(|time| time <= reading.interval.time);
         let seen = asked.events.partition_point(until);
-        let mut told = Told::default();
+        let mut events = StorageEvents::default();
         for row in &asked.events[seen.saturating_sub(EVENTS)..seen] {
             let (number, pid, kind, text) = (row.number, row.pid, row.kind, row.text.clone());
-            told.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
+            events.note(&Event { number, tick: 0, pid, kind, text }, row.clone());
         }
-        // A recording does not know their sums: a number of resets that never was says so.
+        // A recording does not have their sums: an impossible number of resets marks them as unknown.
         let unknown = ClientTotals { resets: u32::MAX, ..ClientTotals::default() };
-        let mut io = told.io(&reading.interval, &unknown);
+        let mut io = events.io(&reading.interval, &unknown);
         let places = asked.places.clone();
         io.relations = self.recording.relations(details.range)?;
         io.relations_seconds = details.of_seconds;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What keys and clicks make of the state.
+//! How keys and clicks change the state.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::top::{moment, mouse};
 use view::panes::Open;
 
 impl Screen {
-    /// What a key changes, and what is to be done for it.
+    /// Handles a key. Returns what the owner must do.
     pub fn key(&mut self, key: KeyEvent) -> Option<Ask> {
         self.notice = None;
         match std::mem::replace(&mut self.mode, Mode::Normal) {
@@ -59,7 +59,7 @@ impl Screen {
         None
     }
 
-    /// What the mouse changes, and what is to be done for it.
+    /// Handles a mouse event. Returns what the owner must do.
     pub fn mouse(&mut self, event: MouseEvent) -> Option<Ask> {
         let action = mouse::action(&self.spots, event)?;
         self.notice = None;
@@ -72,7 +72,7 @@ impl Screen {
         self.act(action)
     }
 
-    /// What a wish changes, and what is to be done for it.
+    /// Handles an action. Returns what the owner must do.
     pub fn act(&mut self, action: Action) -> Option<Ask> {
         let turn =
             |at: usize, by: isize, n: usize| (at as isize + by).rem_euclid(n as isize) as usize;
@@ -136,21 +136,21 @@ impl Screen {
                 play.speed = (play.speed * 2f64.powi(by)).clamp(*SPEEDS.start(), *SPEEDS.end());
             }
             None => {
-                let said = "+ and - are for recordings (--replay); d sets the interval";
-                self.notice = Some(said.to_string());
+                let notice = "+ and - are for recordings (--replay); d sets the interval";
+                self.notice = Some(notice.to_string());
             }
         }
     }
 
-    /// Look at a time that was typed.
+    /// Goes to a time that was typed.
     fn jump(&mut self, typed: &str) -> Option<Ask> {
-        let place = self.history.place()?;
-        // A recording may go on for days: there the time is of the day that is shown.
+        let position = self.history.position()?;
+        // A recording may cover days: there a time of day is on the day shown.
         let last = match self.play {
             Some(_) => f64::INFINITY,
-            None => place.time + place.ago_seconds,
+            None => position.time + position.ago_seconds,
         };
-        match moment::parse(typed, place.time, last, &self.zone) {
+        match moment::parse(typed, position.time, last, &self.zone) {
             Ok(time) if self.history.seek(time) => None,
             Ok(time) => Some(Ask::Seek(time)),
             Err(problem) => {
@@ -167,7 +167,7 @@ impl Screen {
         self.statement = None;
     }
 
-    /// Back to the table, with the cursor on the statement where it is still there.
+    /// Back to the table, with the cursor on the statement if it is still there.
     fn leave_statement(&mut self) {
         let key = self.statement.take();
         let statements = self.reading().and_then(|reading| reading.statements.as_ref());
@@ -183,7 +183,7 @@ impl Screen {
             return self.leave_statement();
         }
         if self.view() == View::Io {
-            // It has no cursor: its rows are opened together.
+            // A page has no cursor: its rows open together.
             self.act(Action::ToggleAll);
             return;
         }

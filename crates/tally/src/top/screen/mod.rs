@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The state of the full-screen view, and what keys, clicks and intervals make of it. It knows
-//! no terminal and touches no file: what only its owner can do, it asks for.
+//! The state of the full-screen view, and how keys, clicks and intervals change it. It uses
+//! no terminal and no files: its owner does that on request.
 
 mod act;
 mod orders;
@@ -49,55 +49,55 @@ pub const PANES: [(&str, View); 9] = [
     ("IO", View::Io),
 ];
 
-/// What keys go to.
+/// What keys act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     /// The panes.
     Normal,
-    /// The filter that is being typed.
+    /// A filter being typed.
     Filter(String),
-    /// The interval that is being typed.
+    /// An interval being typed.
     Interval(String),
-    /// The time that is being typed.
+    /// A time being typed.
     Time(String),
-    /// The page of help, and its first line that is seen.
+    /// The help page, and its first visible line.
     Help(usize),
 }
 
 /// What only the owner of the screen can do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ask {
-    /// Leave.
+    /// Quit.
     Quit,
-    /// Write what is shown into a file.
+    /// Write the interval to a file.
     Export(Form),
     /// Save the view.
     Save,
-    /// Listen to the mouse, or leave it to the terminal.
+    /// Turn the mouse on or off.
     Mouse,
-    /// Show an interval that lies by so many beyond those that are kept.
+    /// Show an interval beyond the kept ones, by this number of intervals.
     Further(i64),
-    /// Show a time that is not among them, seconds since 1970.
+    /// Show a time beyond the kept intervals, seconds since 1970.
     Seek(f64),
 }
 
-/// How a recording is played.
+/// The state of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Play {
-    /// What is played.
+    /// The recording's name.
     pub what: String,
-    /// It goes on by itself.
+    /// Whether it is playing rather than stopped.
     pub on: bool,
-    /// Times as fast as it was.
+    /// Speed, relative to the original.
     pub speed: f64,
-    /// Number of the interval that comes next, from 0 on.
+    /// Number of the next interval, from 0.
     pub next: usize,
-    /// How many there are.
+    /// Number of intervals.
     pub of: usize,
 }
 
 impl Play {
-    /// From the first interval on.
+    /// Starts at the first interval.
     pub fn new(what: String, of: usize, speed: f64) -> Play {
         Play { what, on: true, speed, next: 0, of }
     }
@@ -108,47 +108,47 @@ impl Play {
 pub struct Screen {
     /// The intervals, and which of them is shown.
     pub history: History,
-    /// Where these are a recording's, how it is played.
+    /// The state of the replay; `None`: live.
     pub play: Option<Play>,
-    /// Of `PANES`.
+    /// Index into `PANES`.
     pub pane: usize,
     /// Order, filter and the like.
     pub wish: Wish,
     /// Row under the cursor.
     pub cursor: usize,
-    /// First row that is drawn.
+    /// First visible row.
     pub top: usize,
-    /// Rows that were drawn last time.
+    /// Number of rows drawn last time.
     pub page: usize,
     /// What was drawn where last time.
     pub spots: Spots,
-    /// The statement whose page is shown in place of the pane.
+    /// The statement whose page is shown instead of the pane.
     pub statement: Option<StatementKey>,
-    /// What keys go to.
+    /// What keys act on.
     pub mode: Mode,
-    /// What became of the server, until there is an interval again.
+    /// What happened to the server, until the next interval.
     pub message: Option<String>,
-    /// What became of a key, until the next one.
+    /// The result of a key, until the next one.
     pub notice: Option<String>,
     /// Length of an interval.
     pub length: Duration,
-    /// The mouse is listened to.
+    /// Whether the mouse is on.
     pub mouse: bool,
-    /// Use colour.
+    /// Whether to use colour.
     pub color: bool,
-    /// Draw bars in ASCII.
+    /// Whether to draw bars in ASCII.
     pub ascii: bool,
-    /// Times of day are of this zone.
+    /// The zone for times of day.
     pub zone: TimeZone,
 }
 
 impl Screen {
-    /// As the command line wants it, and for the rest as it was saved.
+    /// The start state: options of the command line, then the saved view.
     pub fn new(args: &TopArgs, saved: &Saved, color: bool) -> Screen {
         let view = args.view.or(saved.view).unwrap_or(View::Ledger);
         let open = if saved.open { Open::All } else { Open::These(HashSet::new()) };
         let wish = views::wish(args, open);
-        // An order that was asked for is not turned round by what was saved.
+        // A saved reversal applies only to a saved order.
         let (sort, reverse) = match &args.sort {
             Some(sort) => (sort.clone(), args.reverse),
             None => (saved.sort.clone().unwrap_or(Sort::Time), args.reverse ^ saved.reverse),
@@ -174,7 +174,7 @@ impl Screen {
         }
     }
 
-    /// What `W` saves of it.
+    /// What `W` saves.
     pub fn saved(&self) -> Saved {
         Saved {
             view: Some(self.view()),
@@ -192,13 +192,13 @@ impl Screen {
         self.history.shown()
     }
 
-    /// The table of the pane that is shown.
+    /// The table of the current pane.
     pub fn table(&self) -> Option<Table> {
         let reading = self.reading()?;
         Some(views::table(self.view(), reading, &self.wish()))
     }
 
-    /// How rows are chosen, with the filter that is being typed.
+    /// The choice of rows, with the filter being typed.
     pub fn wish(&self) -> Wish {
         let mut wish = self.wish.clone();
         if let Mode::Filter(typed) = &self.mode {
@@ -207,12 +207,12 @@ impl Screen {
         wish
     }
 
-    /// The pane that is shown.
+    /// The current pane.
     pub fn view(&self) -> View {
         PANES[self.pane].1
     }
 
-    /// What is to be said of it.
+    /// A note about the current pane.
     pub fn note(&self) -> Option<String> {
         let reading = self.reading()?;
         let statements = reading.statements.as_ref().map_or(0, |it| it.rows.len());
@@ -222,7 +222,7 @@ impl Screen {
         views::remark(self.view(), reading)
     }
 
-    /// The page that is shown in place of a table, if one is.
+    /// The page that replaces the table, if any.
     pub fn sections(&self) -> Option<Vec<Section>> {
         let reading = self.reading()?;
         match self.statement {
@@ -231,14 +231,14 @@ impl Screen {
         }
     }
 
-    /// What a statement did in the interval; if nothing, since the last reset.
+    /// A statement's figures in the interval; if it was not active, since the last reset.
     fn statement_page(&self, key: &StatementKey) -> Option<Vec<Section>> {
         let statements = self.reading()?.statements.as_ref()?;
         let whole = statements.whole(key);
         Some(page(statements, statements.row(key), whole.as_ref()))
     }
 
-    /// What an interval, or the lack of one, changes.
+    /// Takes an interval, or the reason why there is none.
     pub fn step(&mut self, step: Step) {
         match step {
             Step::Interval(reading) => {
@@ -256,7 +256,7 @@ impl Screen {
         }
     }
 
-    /// Number of the interval of a recording that is shown, from 0 on.
+    /// Number of the shown interval of a recording, from 0.
     pub fn shown_index(&self) -> Option<usize> {
         Some(self.reading()?.recorded.as_ref()?.index)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The orders of rows: which a pane has, and which a click on a heading means.
+//! Sort orders: which each pane has, and which a click on a heading selects.
 
 use crate::top::View;
 use view::Sort;
@@ -21,7 +21,7 @@ const STATEMENTS: [Sort; 13] = [
     Sort::Name,
 ];
 
-/// Those of a pane, in order.
+/// The orders of a pane.
 fn all(view: View) -> &'static [Sort] {
     match view {
         View::Statements => &STATEMENTS,
@@ -29,16 +29,16 @@ fn all(view: View) -> &'static [Sort] {
     }
 }
 
-/// The order that comes so many after this one.
+/// The order this many positions after the current one.
 pub fn next(view: View, sort: &Sort, by: isize) -> Sort {
     let all = all(view);
     let at = all.iter().position(|it| it == sort).unwrap_or(0);
     all[(at as isize + by).rem_euclid(all.len() as isize) as usize].clone()
 }
 
-/// The order that a column stands for, by the headings of all.
+/// The order that a column stands for, given all headings.
 pub fn of_column(view: View, heads: &[&str], at: usize) -> Option<Sort> {
-    // Headings may come twice. Commands go by how they are handled, functions by all they take.
+    // Some headings occur twice. Commands are ordered by handling, functions by inclusive time.
     let first = |head| heads.iter().position(|it| *it == head);
     let aside = match view {
         View::Commands => at > 0 && first("HANDLE COUNT").is_some_and(|first| at < first),
@@ -67,7 +67,7 @@ fn of_heading(view: View, head: &str) -> Option<Sort> {
         "ACTIVITY" | "WAIT" | "COMMAND" | "KIND" | "LOCK" | "NAME" | "QUERY" => Sort::Name,
         _ => return None,
     };
-    // A pane takes what it does not have for time.
+    // Panes without this order use time.
     let has = match (view, &sort) {
         (View::Sessions, Sort::Mean | Sort::P99) => false,
         (View::Sessions, Sort::Cpu) | (_, Sort::P99) => true,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_go_round() {
+    fn orders_repeat_in_a_cycle() {
         assert_eq!(next(View::Ledger, &Sort::Time, -1), Sort::Name);
         assert_eq!(next(View::Ledger, &Sort::Name, 1), Sort::Time);
         assert_eq!(next(View::Statements, &Sort::Mean, 1), Sort::P99);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_stands_for_an_order_of_its_pane() {
+    fn a_heading_selects_an_order_of_its_pane() {
         assert_eq!(of_heading(View::Ledger, "COUNT/S"), Some(Sort::Count));
         assert_eq!(of_heading(View::Ledger, "PHASE"), None);
         assert_eq!(of_heading(View::Ledger, "%CPU"), None);

@@ -12,7 +12,7 @@ use crate::top::draw;
 use crate::top::keys::Action;
 use view::sample;
 
-/// As without any option.
+/// As without options.
 pub fn args() -> TopArgs {
     TopArgs {
         target: None,
@@ -46,7 +46,7 @@ fn screen() -> Screen {
     screen
 }
 
-/// Press keys; what the last of them asks for.
+/// Presses keys; returns what the last one requests.
 pub fn press(screen: &mut Screen, keys: &str) -> Option<Ask> {
     let press = |c| {
         let code = match c {
@@ -62,7 +62,7 @@ pub fn press(screen: &mut Screen, keys: &str) -> Option<Ask> {
     keys.chars().map(press).last().flatten()
 }
 
-/// What is seen on a terminal of this size.
+/// What a terminal of this size shows.
 pub fn drawn(screen: &mut Screen, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw::draw(frame, screen)).unwrap();
@@ -90,7 +90,7 @@ fn the_panes_on_eighty_columns() {
 }
 
 #[test]
-fn no_size_of_the_terminal_is_too_small() {
+fn every_size_of_the_terminal_can_be_drawn() {
     let mut screen = screen();
     screen.message = Some("the server has ended; waiting for it to come back".to_string());
     for mode in ["", "?", "x/wal"] {
@@ -110,7 +110,7 @@ fn no_size_of_the_terminal_is_too_small() {
 }
 
 #[test]
-fn nothing_yet_and_nothing_left_are_said() {
+fn missing_intervals_and_missing_servers_are_reported() {
     let mut screen = Screen::new(&args(), &Saved::default(), false);
     assert!(drawn(&mut screen, 80, 24).contains("being measured"));
     screen.step(Step::Gone("the server has ended".to_string()));
@@ -123,7 +123,7 @@ fn nothing_yet_and_nothing_left_are_said() {
     assert!(drawn(&mut screen, 80, 24).contains("nothing contains the filter"));
 }
 
-/// Another interval, so many seconds after the first, with so many commands.
+/// Another interval, this many seconds after the first, with this many commands.
 fn later(screen: &mut Screen, seconds: f64, commands: u64) {
     let mut reading = Box::new(sample::reading());
     reading.interval.time += seconds;
@@ -132,7 +132,7 @@ fn later(screen: &mut Screen, seconds: f64, commands: u64) {
 }
 
 #[test]
-fn a_paused_screen_stands_still_and_what_comes_is_kept() {
+fn a_paused_screen_does_not_change_and_new_intervals_are_kept() {
     let mut screen = screen();
     press(&mut screen, "p");
     let still = drawn(&mut screen, 120, 30);
@@ -152,7 +152,7 @@ fn a_paused_screen_stands_still_and_what_comes_is_kept() {
 }
 
 #[test]
-fn one_walks_through_the_past_and_back() {
+fn the_user_steps_through_past_intervals_and_back() {
     let mut screen = screen();
     (1..40).for_each(|n| later(&mut screen, f64::from(n), 100 * n as u64));
     press(&mut screen, "←←,");
@@ -174,7 +174,7 @@ fn one_walks_through_the_past_and_back() {
 }
 
 #[test]
-fn one_goes_to_a_time() {
+fn the_user_goes_to_a_time() {
     let mut screen = screen();
     (1..40).for_each(|n| later(&mut screen, f64::from(n), 0));
     press(&mut screen, "t22:13:3");
@@ -193,21 +193,21 @@ fn one_goes_to_a_time() {
 }
 
 #[test]
-fn every_row_and_the_load_have_their_history() {
+fn every_row_and_the_load_have_a_history() {
     let mut screen = screen();
     (1..9).for_each(|n| later(&mut screen, f64::from(n), 600 * n as u64));
-    screen.step(Step::Gone("gone".to_string()));
+    screen.step(Step::Gone("no server".to_string()));
     later(&mut screen, 20.0, 600);
     let wide = drawn(&mut screen, 200, 30);
     assert!(wide.contains("HISTORY"), "{wide}");
     assert!(wide.contains("commands/s") && wide.contains(" ▆▁▂▃▄▅▆▇█ ▁ max 4.80k"), "{wide}");
     let of_cpu = wide.lines().find(|line| line.starts_with("cpu   ")).unwrap();
     assert!(of_cpu.ends_with("█████████ █"), "{of_cpu}");
-    // The past has its own; on a low screen there is no line for it.
+    // A past interval has its own; a low screen has no line for it.
     press(&mut screen, "←");
     assert!(!drawn(&mut screen, 200, 30).contains("before it"));
     press(&mut screen, "→");
-    assert!(drawn(&mut screen, 200, 30).contains("before it: gone"));
+    assert!(drawn(&mut screen, 200, 30).contains("before it: no server"));
     press(&mut screen, "[");
     assert!(!drawn(&mut screen, 200, 30).contains("▆▇█"));
     assert!(!drawn(&mut screen, 200, 19).contains("commands/s ▁"));
@@ -237,7 +237,7 @@ fn typing_a_filter_and_an_interval() {
 }
 
 #[test]
-fn enter_opens_the_activity_under_the_cursor_and_shuts_it_again() {
+fn enter_opens_the_activity_under_the_cursor_and_closes_it_again() {
     let mut screen = screen();
     assert_eq!(screen.table().unwrap().rows.len(), 4);
     press(&mut screen, "jj\n");
@@ -264,7 +264,7 @@ fn enter_shows_one_statement_and_escape_goes_back_to_it() {
     assert_eq!(screen.statement.map(|key| key.id), Some(4242));
     press(&mut screen, "GG");
     assert!(drawn(&mut screen, 100, 30).contains("temporary files: 1, 4 MB"));
-    // In an interval without it there is nothing of it, and it comes back.
+    // An interval in which it was not active shows nothing, and then it comes back.
     let mut later = sample::reading();
     later.statements.iter_mut().for_each(|it| it.rows.clear());
     screen.step(Step::Interval(Box::new(later)));
@@ -275,7 +275,7 @@ fn enter_shows_one_statement_and_escape_goes_back_to_it() {
 }
 
 #[test]
-fn the_storage_side_is_a_page_that_scrolls_and_opens_as_a_whole() {
+fn the_storage_page_scrolls_and_all_its_rows_open_together() {
     let mut screen = screen();
     press(&mut screen, "9");
     let top = drawn(&mut screen, 100, 24);
@@ -288,7 +288,7 @@ fn the_storage_side_is_a_page_that_scrolls_and_opens_as_a_whole() {
     screen.key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
     let foot = drawn(&mut screen, 100, 24);
     assert!(foot.contains("pg_xact/000C") && !foot.contains("FILES"), "{foot}");
-    // Before it is read the rest is there.
+    // Before the storage side is read, the rest is shown.
     let mut later = sample::reading();
     later.io = None;
     screen.step(Step::Interval(Box::new(later)));
@@ -296,7 +296,7 @@ fn the_storage_side_is_a_page_that_scrolls_and_opens_as_a_whole() {
 }
 
 #[test]
-fn statements_have_orders_of_their_own() {
+fn statements_have_their_own_orders() {
     let mut screen = screen();
     press(&mut screen, "8sss");
     assert_eq!(screen.wish.sort, Sort::P99);
@@ -315,7 +315,7 @@ fn statements_have_orders_of_their_own() {
 }
 
 #[test]
-fn q_leaves_but_not_from_a_line_being_typed() {
+fn q_quits_unless_a_line_is_being_typed() {
     let mut screen = screen();
     assert_eq!(press(&mut screen, "/q"), None);
     assert_eq!(press(&mut screen, "\n?q"), None);
@@ -342,7 +342,7 @@ fn without_colour_there_is_none() {
 }
 
 #[test]
-fn too_small_a_terminal_is_told_so() {
+fn a_terminal_that_is_too_small_shows_a_message() {
     let mut screen = screen();
     assert_eq!(
         drawn(&mut screen, 20, 4),
@@ -369,7 +369,7 @@ fn a_click_shows_a_pane_sorts_by_a_column_and_opens_a_row() {
     click(&mut screen, "MEAN");
     assert_eq!((&screen.wish.sort, screen.wish.reverse), (&Sort::Mean, false));
     click(&mut screen, "MEAN");
-    assert!(screen.wish.reverse, "the same again turns it round");
+    assert!(screen.wish.reverse, "the same again reverses it");
     click(&mut screen, "%TIME");
     assert_eq!((&screen.wish.sort, screen.wish.reverse), (&Sort::Time, false));
     click(&mut screen, "IO:WALSync");
@@ -390,7 +390,7 @@ fn a_click_shows_a_pane_sorts_by_a_column_and_opens_a_row() {
 }
 
 #[test]
-fn the_page_of_help_scrolls_where_it_does_not_fit() {
+fn the_help_page_scrolls_on_a_low_terminal() {
     let mut screen = screen();
     press(&mut screen, "?");
     insta::assert_snapshot!(drawn(&mut screen, 80, 60));
@@ -404,7 +404,7 @@ fn the_page_of_help_scrolls_where_it_does_not_fit() {
 }
 
 #[test]
-fn what_only_the_owner_can_do_is_asked_for() {
+fn the_screen_requests_what_only_its_owner_can_do() {
     let mut screen = screen();
     for (key, ask) in [
         ("x", Ask::Export(Form::Text)),
@@ -421,7 +421,7 @@ fn what_only_the_owner_can_do_is_asked_for() {
 }
 
 #[test]
-fn it_begins_as_it_was_saved_unless_the_command_line_says_otherwise() {
+fn it_starts_as_saved_unless_options_differ() {
     let mut screen = screen();
     press(&mut screen, "8ssrie");
     let saved = screen.saved();
@@ -432,6 +432,6 @@ fn it_begins_as_it_was_saved_unless_the_command_line_says_otherwise() {
     let other = TopArgs { view: Some(View::Waits), sort: Some(Sort::Name), interval, ..args() };
     let begun = Screen::new(&other, &saved, true);
     assert_eq!((begun.view(), &begun.wish.sort), (View::Waits, &Sort::Name));
-    assert!(!begun.wish.reverse, "an order that is asked for is as it is asked for");
+    assert!(!begun.wish.reverse, "a saved reversal does not apply to an order option");
     assert_eq!(begun.length, Duration::from_secs(5));
 }

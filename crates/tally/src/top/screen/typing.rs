@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A line that is being typed.
+//! A line being typed.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
 use crate::top::keys::{action, Action};
 
-/// What a key made of it.
+/// The effect of a key.
 pub enum Edit {
-    /// It goes on.
+    /// Typing continues.
     Going(String),
-    /// It is meant.
+    /// Enter: the line is complete.
     Done(String),
-    /// It is not.
+    /// Escape: the line is discarded.
     Dropped,
 }
 
-/// What this key makes of what has been typed.
+/// Applies this key to the typed text.
 pub fn edit(mut typed: String, key: KeyEvent) -> Edit {
     match key.code {
         KeyCode::Enter => return Edit::Done(typed),
