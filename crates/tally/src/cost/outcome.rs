@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::runner::Record;
 use error::Error;
 use stats::{Estimate, FEWEST_ROUNDS};
-use study::cost::contrast::{percent, Said};
+use study::cost::contrast::{percent, RoundContrast};
 use study::cost::CostOf;
 
 /// The placebo may seem to differ from zero once in 100 runs; more is a fault.
@@ -64,7 +64,7 @@ pub struct Outcome {
 impl Outcome {
     /// `margin` in per cent.
     pub fn of(record: &Record, margin: f64) -> Self {
-        let estimate = |what: fn(&Said) -> f64| {
+        let estimate = |what: fn(&RoundContrast) -> f64| {
             Estimate::of(&record.rounds.iter().map(what).collect::<Vec<f64>>())
         };
         let cpu = estimate(|said| said.real.cpu);
@@ -177,9 +177,9 @@ mod tests {
         Contrast { cpu, throughput: -cpu }
     }
 
-    fn rounds(n: usize, mean: f64, placebo: f64) -> Vec<Said> {
+    fn rounds(n: usize, mean: f64, placebo: f64) -> Vec<RoundContrast> {
         (0..n)
-            .map(|i| Said { real: scattered(i, mean, 4.0), placebo: scattered(i, placebo, 4.0) })
+            .map(|i| RoundContrast { real: scattered(i, mean, 4.0), placebo: scattered(i, placebo, 4.0) })
             .collect()
     }
 

@@ -15,7 +15,7 @@ use segment::Level;
 
 use super::toggle::Toggle;
 use error::Error;
-use study::cost::contrast::{contrast, Said, Slice};
+use study::cost::contrast::{contrast, RoundContrast, Slice};
 use study::cost::design::{Design, Round, Side};
 use study::cost::meter::Meter;
 use study::cost::CostOf;
@@ -58,7 +58,7 @@ pub struct Discarded {
 /// What came out, in the order in which it came.
 #[derive(Debug, Clone, Default)]
 pub struct Record {
-    pub rounds: Vec<Said>,
+    pub rounds: Vec<RoundContrast>,
     /// All slices of the side off, added up.
     pub off: Slice,
     /// And of the side on.

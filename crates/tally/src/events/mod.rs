@@ -52,7 +52,7 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
     while args.follow && !stop.load(Ordering::Relaxed) && nap()? {
         match feed.next() {
             Ok(found) => {
-                if let Some(text) = found.told {
+                if let Some(text) = found.notice {
                     teller.note(&text);
                 }
                 teller.rows(found.rows, feed.capacity())?;
