@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Metrics as Prometheus' protocol buffers: messages `io.prometheus.client.MetricFamily`, each
-//! with its length before it. It is the form that has native histograms.
+//! Metrics as Prometheus' protocol buffers: length-delimited messages
+//! `io.prometheus.client.MetricFamily`. Only this format has native histograms.
 
 use super::buckets::{classic, native, BOUNDS, SCHEMA, ZERO};
 use super::family::{Family, Kind, Sample, Spread, Value};
 
-/// All of them; `created` is when the counters began, seconds since 1970.
+/// Writes all families; `created` is when the counters started, seconds since 1970.
 pub fn write(families: &[Family], created: Option<f64>) -> Vec<u8> {
     let mut out = Message::default();
     for family in families {
@@ -71,7 +71,7 @@ fn of_sample(sample: &Sample, kind: Kind, created: Option<f64>) -> Message {
 fn of_spread(spread: &Spread, value: &mut Message) {
     value.number(1, spread.count);
     value.double(2, spread.sum);
-    // For a scraper that does not keep native ones.
+    // For a scraper without native histograms.
     for (bound, count) in BOUNDS.iter().zip(classic(spread)) {
         let mut bucket = Message::default();
         bucket.number(1, count);
@@ -99,7 +99,7 @@ fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64
 }
 
-/// A message as it is written.
+/// An encoded message.
 #[derive(Debug, Default)]
 struct Message(Vec<u8>);
 
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_written_as_the_wire_format_has_it() {
+    fn a_family_is_encoded_in_the_wire_format() {
         let mut family = Family::new("a", Kind::Counter, "b");
         family.number([("l", "v")], 1.0);
         let expected: Vec<u8> = [
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_either_sign_are_zigzagged() {
+    fn signed_numbers_are_zigzag_encoded() {
         assert_eq!([0, -1, 1, -2, i64::MIN].map(zigzag), [0, 1, 2, 3, u64::MAX]);
         let mut message = Message::default();
         message.varint(300);
