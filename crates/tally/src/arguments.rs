@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use view::duration::within;
 
-/// How much is looked at.
+/// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Level {
     /// Nothing; a probe is one load and one branch
@@ -19,7 +19,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// As the setting and the segment call it.
+    /// The value of pg_tally.level.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -39,27 +39,27 @@ impl From<Level> for segment::Level {
     }
 }
 
-/// A load for pgbench.
+/// A workload for pgbench.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Workload {
     /// pgbench's select-only
     Select,
     /// pgbench's TPC-B-like transaction
     TpcB,
-    /// Nothing but the assignment of transaction ids, which all want the same lock for
+    /// Assigns transaction ids only: one contended lock
     Txid,
-    /// 5,000 distinct statements at random, which all find room
+    /// 5,000 distinct statements at random, which all fit into the table
     Distinct,
-    /// 10,000, of which 5,000 do
+    /// 10,000, of which 5,000 fit
     Evicting,
-    /// The select-only one, with next to no buffers: the kernel has the table
+    /// Select-only with almost no shared buffers: pages come from the kernel's cache
     Misses,
-    /// A script of the user's
+    /// The user's pgbench script
     File(PathBuf),
 }
 
 impl Workload {
-    /// As it was written on the command line.
+    /// As written on the command line.
     pub fn name(&self) -> String {
         match self {
             Self::Select => "select".into(),
@@ -72,7 +72,7 @@ impl Workload {
         }
     }
 
-    /// For how many statements there is to be room, where that is part of the workload.
+    /// pg_tally.max_statements, if the workload requires a value.
     pub fn max_statements(&self) -> Option<u32> {
         match self {
             Self::Distinct => Some(6_000),
@@ -113,15 +113,15 @@ impl From<&Workload> for scratch::Load {
     }
 }
 
-/// An interval's length: 100 ms to an hour.
+/// Parses the length of an interval: 100 ms to an hour.
 pub fn interval(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_millis(100), Duration::from_secs(3600))
 }
 
-/// A number above 0, up to a limit.
-pub fn positive(text: &str, most: f64) -> Result<f64, String> {
+/// Parses a number above 0 and up to `max`.
+pub fn positive(text: &str, max: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(number) if number > 0.0 && number <= most => Ok(number),
-        _ => Err(format!("must be a number above 0 and up to {most}")),
+        Ok(number) if number > 0.0 && number <= max => Ok(number),
+        _ => Err(format!("must be a number above 0 and up to {max}")),
     }
 }

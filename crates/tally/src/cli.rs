@@ -24,7 +24,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Whether to colour what goes to standard output. `NO_COLOR` is honoured.
+    /// Whether to colour standard output. `NO_COLOR` is honoured.
     pub fn use_color(&self) -> bool {
         match self.color {
             ColorChoice::Always => true,
@@ -110,12 +110,12 @@ mod tests {
     use view::Sort;
 
     #[test]
-    fn the_definition_holds_together() {
+    fn the_command_line_definition_is_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn rows_are_ordered_by_figures_and_by_activities() {
+    fn statements_can_be_sorted_by_figures_and_activities() {
         let sort = |text: &str| {
             let cli = Cli::try_parse_from(["tally", "statements", "--sort", text]);
             cli.ok().map(|cli| match cli.verb {

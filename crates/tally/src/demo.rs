@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally demo`: a scratch server, a load, the live view, a summary and a report; then all but the
-//! report is gone.
+//! `tally demo`: runs a load on a scratch server, shows the live view and a summary, and writes a
+//! report. All but the report is removed at the end.
 
 mod args;
 mod recorder;
@@ -24,31 +24,31 @@ use view::columns::Columns;
 
 pub use args::DemoArgs;
 
-/// Of pgbench's tables: 15 MB each. With fewer branches than clients, TPC-B would show
-/// little but row locks.
+/// Scale of pgbench's tables, 15 MB each. With fewer branches than clients, TPC-B would mostly wait
+/// for row locks.
 const SCALE: u32 = 10;
-/// What a printed interval holds, unless the whole is shorter.
+/// Length of a printed interval, unless the demo is shorter.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How much longer the load runs than it is watched, so that its sessions are seen to the end.
+/// How much longer the load runs than the view, so that its sessions do not end within it.
 const TAIL: Duration = Duration::from_secs(2);
-/// How long its connections may take.
+/// How long the load's connections may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Lines of the summary's ledger.
+/// Ledger lines in the summary.
 const LINES: usize = 12;
 
-/// Show it.
+/// Run the demo.
 pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     progress.set_message("starting a scratch server with pg_tally");
-    let (cluster, place) = server(args)?;
+    let (cluster, segment_path) = server(args)?;
     if !matches!(args.workload, Workload::File(_)) {
         progress.set_message(format!("creating tables, scale {SCALE}"));
         cluster.fill(&Load::from(&args.workload), SCALE)?;
     }
     progress.finish_and_clear();
 
-    let mut segment = Segment::open(&place)?;
+    let mut segment = Segment::open(&segment_path)?;
     let mut load = cluster
         .pgbench()
         .load(Load::from(&args.workload))
@@ -57,16 +57,16 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
         .duration(args.seconds + TAIL)
         .spawn()?;
     wait_for_load(&cluster, &mut load, args.clients)?;
-    let recorder = (!args.once).then(|| Recorder::start(place.path()));
+    let recorder = (!args.once).then(|| Recorder::start(segment_path.path()));
     let end = Instant::now() + args.seconds;
     let first = segment.snapshot(None)?;
     let mut watch = Watch::start(&segment);
     watch.observe(None, &first, 0.0);
-    top::run(&view(args, place.path(), end), color)?;
+    top::run(&view(args, segment_path.path(), end), color)?;
     let last = segment.snapshot(Some(&first))?;
     let mut interval = Interval::between(&segment, Some(&first), &last);
     interval.kernel = watch.observe(Some(&first), &last, interval.busy_seconds);
-    // Left early, by a key or after one interval, the load has no closing lines.
+    // If the user left early, or after one interval, pgbench prints no result.
     let result = if end.saturating_duration_since(Instant::now()) < TAIL {
         Some(load.wait()?)
     } else {
@@ -80,7 +80,7 @@ pub fn run(args: &DemoArgs, color: bool) -> Result<(), Error> {
     }
 }
 
-/// Until all connections are there; a load that has ended shows why.
+/// Waits until all clients are connected, or the load has ended.
 fn wait_for_load(cluster: &Cluster, load: &mut RunningPgbench, clients: u32) -> Result<(), Error> {
     let began = Instant::now();
     while began.elapsed() < PATIENCE && load.running() {
@@ -92,7 +92,7 @@ fn wait_for_load(cluster: &Cluster, load: &mut RunningPgbench, clients: u32) -> 
     Ok(())
 }
 
-/// A server whose commits reach the disk, as a real one's do, and the place of its segment.
+/// A server with fsync on, as in production, and the path of its segment.
 fn server(args: &DemoArgs) -> Result<(Cluster, SegmentPath), Error> {
     instrumented::start(
         Cluster::builder()
@@ -104,7 +104,7 @@ fn server(args: &DemoArgs) -> Result<(Cluster, SegmentPath), Error> {
     )
 }
 
-/// On a terminal the full-screen view until the load ends; else intervals as text.
+/// Full-screen view on a terminal until the load ends; otherwise intervals as text.
 fn view(args: &DemoArgs, path: &Path, end: Instant) -> TopArgs {
     let live = std::io::stdout().is_terminal() && !args.once;
     let interval = if live { Duration::from_secs(1) } else { INTERVAL.min(args.seconds) };
@@ -213,7 +213,7 @@ fn commands(interval: &Interval, out: &mut impl Write) -> Result<(), Error> {
     Ok(columns.write(out, 1..5)?)
 }
 
-/// Seconds with three figures in the unit that suits.
+/// A duration in the largest unit that keeps it at 1 or more.
 fn duration(seconds: Option<f64>) -> String {
     match seconds {
         None => "-".into(),

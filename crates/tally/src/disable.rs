@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally disable`: out of the settings, off at once, and nothing left behind that pg_tally or
-//! `tally enable` has made; what has to be left is named, with the way to remove it.
+//! `tally disable`: removes pg_tally from the settings, switches it off at once, and removes what
+//! pg_tally or `tally enable` created. It names what it cannot remove, with the way to do so.
 
 use std::io::Write;
 use std::path::Path;
@@ -26,29 +26,30 @@ pub struct DisableArgs {
     pub target: Option<String>,
 }
 
-/// The server reads its files again, and our own session ends, within this time.
+/// How long sessions that keep the library may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the server may take to reload its configuration.
 const RELOAD: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(50);
-/// Where a server that stops in good order keeps its statements, in the data directory.
+/// Where a clean shutdown stores the statements, within the data directory.
 const KEPT_IN: &str = "pg_stat";
 
-/// Disable it. Where it is not enabled, nothing happens.
+/// Disable pg_tally. Does nothing if it is not enabled.
 pub fn run(args: &DisableArgs) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
     let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
     let session = LibraryList::read(&mut client, "session_preload_libraries")?;
-    let place = server::segment_place(&mut client)?.filter(SegmentPath::is_owners);
+    let segment_path = server::segment_place(&mut client)?.filter(SegmentPath::is_owners);
     let changes = [
         ("shared_preload_libraries", shared.remove(&mut client)?),
         ("session_preload_libraries", session.remove(&mut client)?),
     ];
-    // Settings of ours in the files would be remainders; the segment's own word is enough.
+    // Our settings in the files must not stay behind; the level in the segment is enough.
     let settings = settings_in_files(&mut client)?;
     let had_level = settings.iter().any(|name| name == "pg_tally.level");
     if !settings.is_empty() {
-        // So that the server knows the settings.
+        // Without it the server rejects the settings' names.
         client.batch_execute("LOAD 'pg_tally'")?;
     }
     for name in &settings {
@@ -58,10 +59,10 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
     let data: String = client.query_one("select current_setting('data_directory')", &[])?.get(0);
     let databases = extension::databases(&mut client)?;
     let kept = kept_statements(&mut client)?;
-    // Our session may be instrumented itself, by the setting that is gone now.
+    // Our own session may be instrumented, by the setting that has just been removed.
     drop(client);
     if had_level {
-        // The reload sets the level to the default; ours must come after that.
+        // The reload sets the level to the default; set ours after that.
         std::thread::sleep(RELOAD);
     }
 
@@ -71,13 +72,17 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
         match change {
             Change::None => {}
             Change::Made => writeln!(out, "{name} no longer names pg_tally")?,
-            Change::ByHand(place) => {
+            Change::ByHand(segment_path) => {
                 by_hand = true;
-                writeln!(out, "{name} still names pg_tally: remove it from {place}, then reload")?;
+                writeln!(
+                    out,
+                    "{name} still names pg_tally: remove it from {segment_path}, then reload"
+                )?;
             }
         }
     }
-    let mut found = changes.iter().any(|(_, change)| *change != Change::None) || place.is_some();
+    let mut found =
+        changes.iter().any(|(_, change)| *change != Change::None) || segment_path.is_some();
     found |= drop_extensions(args, &databases, &mut out)?;
     for name in &kept {
         found = true;
@@ -87,13 +92,13 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
         writeln!(out, "pg_tally is not enabled on {data}; nothing to do")?;
         return Ok(());
     }
-    if let Some(place) = &place {
-        finish(place, &data, shared.is_running(), by_hand, &mut out)?;
+    if let Some(segment_path) = &segment_path {
+        finish(segment_path, &data, shared.is_running(), by_hand, &mut out)?;
     }
     Ok(())
 }
 
-/// In each database where `enable` has created the extension. Returns whether any has one.
+/// Drops the extension in each database where `enable` created it. Returns whether it found any.
 fn drop_extensions(
     args: &DisableArgs,
     databases: &[String],
@@ -123,8 +128,8 @@ fn drop_extensions(
     Ok(found)
 }
 
-/// Names of the files in which the last run of the server has kept its statements. A server that
-/// has the library takes them at its start, so that there is none while it runs.
+/// Names of the files in which the server's last run stored its statements. A server with the library
+/// reads and removes them at its start.
 fn kept_statements(client: &mut Client) -> Result<Vec<String>, Error> {
     let rows = client.query(
         "select name from pg_ls_dir('pg_stat') as name \
@@ -146,7 +151,7 @@ fn remove(path: &Path, out: &mut impl Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// What `enable`, `functions` or somebody's ALTER SYSTEM has put there, sound names only.
+/// Settings of pg_tally that ALTER SYSTEM has set; plain names only.
 fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
     let rows = client.query(
         "select distinct name from pg_file_settings \
@@ -156,16 +161,16 @@ fn settings_in_files(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Switch off what still runs, and remove the segment when nothing does.
+/// Switch measuring off, and remove the segment once no session uses it.
 fn finish(
-    place: &SegmentPath,
+    segment_path: &SegmentPath,
     data: &str,
     shared: bool,
     by_hand: bool,
     out: &mut impl Write,
 ) -> Result<(), Error> {
-    let path = place.path();
-    let switched = LevelSwitch::open(place).map(|switch| {
+    let path = segment_path.path();
+    let switched = LevelSwitch::open(segment_path).map(|switch| {
         switch.keep_statements(false);
         switch.set(Level::Off);
     });
@@ -187,13 +192,13 @@ fn finish(
     }
     let began = Instant::now();
     loop {
-        let Ok(segment) = Segment::open(place) else {
+        let Ok(segment) = Segment::open(segment_path) else {
             writeln!(out, "the segment is removed")?;
             return Ok(());
         };
         let left = segment.claims()?.iter().filter(|claim| alive(claim.pid)).count();
         if left == 0 && !by_hand {
-            // The last session removes it; one that was killed could not.
+            // The last session removes it, unless it was killed.
             match std::fs::remove_file(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::Failed(format!("{}: {error}", path.display())));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally enable`: load the extension into a server, and say what that covers.
+//! `tally enable`: loads the extension into a server, and prints which processes it covers.
 
 use std::io::Write;
 
@@ -46,12 +46,12 @@ pub enum Mode {
     Shared,
 }
 
-/// Enable it. Doing so twice changes nothing.
+/// Enable pg_tally. Repeating it changes nothing.
 pub fn run(args: &EnableArgs) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
     load_here(&mut client)?;
-    // First of all: where a schema stands in the way, nothing else is done either.
+    // First, so that nothing else changes if a schema of that name exists.
     for database in &args.database {
         let mut client = server::connect_database(args.target.as_deref(), database)?;
         extension::create(&mut client, database)?;
@@ -61,7 +61,7 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
     let session = LibraryList::read(&mut client, "session_preload_libraries")?;
     let change = match args.mode {
         Mode::Shared => shared.add(&mut client)?,
-        // Loaded into all processes already, sessions need nothing more.
+        // It is already loaded into all processes.
         Mode::Session if shared.is_running() && shared.has() => Change::None,
         Mode::Session => session.add(&mut client)?,
     };
@@ -86,8 +86,8 @@ pub fn run(args: &EnableArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// LOAD is the proof that the server finds the library and that it fits. In a server that
-/// has it already it does nothing.
+/// LOAD proves that the server finds the library and that it fits. It does nothing if the library is
+/// already loaded.
 fn load_here(client: &mut Client) -> Result<(), Error> {
     let Err(error) = client.batch_execute("LOAD 'pg_tally'") else { return Ok(()) };
     let row = client.query_one(
@@ -96,24 +96,25 @@ fn load_here(client: &mut Client) -> Result<(), Error> {
         &[],
     )?;
     let (folder, bin): (&str, &str) = (row.get(0), row.get(1));
-    let said = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_string());
+    let reason =
+        error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_string());
     Err(Error::Failed(format!(
-        "the server cannot load pg_tally: {said}\nIt belongs into {folder}. In pgtally's source \
+        "the server cannot load pg_tally: {reason}\nIt belongs into {folder}. In pgtally's source \
          directory run: sudo make install PG_CONFIG={bin}/pg_config"
     )))
 }
 
-/// Only where it is not so already: the default needs no line in the files.
+/// Sets the level, only if it differs: the default needs no line in the files.
 fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     let wanted = args.level.name();
     let current: String = client.query_one("select current_setting('pg_tally.level')", &[])?.get(0);
     if current != wanted {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
     }
-    // The word in the segment may differ from the setting, after `disable` or `cost`.
-    if let Some(place) = server::segment_place(client)?.filter(SegmentPath::is_owners) {
-        // Not permitted to other users than the server's: then the setting decides.
-        if let Ok(switch) = LevelSwitch::open(&place) {
+    // The level in the segment may differ from the setting, after `disable` or `cost`.
+    if let Some(path) = server::segment_place(client)?.filter(SegmentPath::is_owners) {
+        // Only the server's user may do this; for others the setting decides.
+        if let Ok(switch) = LevelSwitch::open(&path) {
             switch.set(args.level.into());
             switch.keep_statements(true);
         }
@@ -175,7 +176,7 @@ fn report(
     Ok(())
 }
 
-/// Debian's clusters are services by version and name.
+/// On Debian each cluster is a service, named by version and cluster.
 fn restart_command(data: &str) -> String {
     match data.strip_prefix("/var/lib/postgresql/").and_then(|rest| rest.split_once('/')) {
         Some((version, name)) => format!("sudo systemctl restart postgresql@{version}-{name}"),
@@ -183,7 +184,7 @@ fn restart_command(data: &str) -> String {
     }
 }
 
-/// Roles and databases with a session_preload_libraries of their own, which hides ours.
+/// Roles and databases with their own session_preload_libraries, which overrides ours.
 fn own_lists(client: &mut Client) -> Result<Vec<String>, Error> {
     let rows = client.query(
         "select coalesce('database ' || d.datname, 'all databases') || ', ' || \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How a verb ends: its error on standard error, and the exit status.
+//! The end of a verb: prints its error and returns the exit status.
 
 use std::process::ExitCode;
 
 use error::Error;
 use view::escape;
 
-/// Print the error, if any, and turn it into an exit code.
+/// Print the error, if any, and return the exit code.
 pub fn code(result: Result<(), Error>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -19,7 +19,7 @@ pub fn code(result: Result<(), Error>) -> ExitCode {
     }
 }
 
-/// clap's own message, help included; its exit code is 0 for help and 2 for a mistake.
+/// Print clap's message or help; the exit code is 0 for help and 2 for a usage error.
 pub fn usage(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally functions`: what probed functions took, who calls whom, what can be probed, and which
-//! functions are.
+//! `tally functions`: prints times of probed functions and their calls of each other, lists functions
+//! that can be probed, and sets which are.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -52,15 +52,15 @@ pub struct FunctionsArgs {
     pub json: bool,
 }
 
-/// How long new probes may take to appear after the server has been told.
+/// How long new probes may take to appear after the reload.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The server reads its files again within this time.
+/// How long the server may take to reload its configuration.
 const RELOAD: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(50);
-/// Wide enough for every column when the output is no terminal.
-const ROOM: usize = 160;
+/// Width if the output is not a terminal: enough for every column.
+const WIDTH: usize = 160;
 
-/// Show or change them.
+/// Show, list or set probed functions.
 pub fn run(args: &FunctionsArgs) -> Result<(), Error> {
     match (&args.list, &args.set) {
         (Some(glob), _) => list(args, glob),
@@ -119,7 +119,7 @@ fn show(args: &FunctionsArgs) -> Result<(), Error> {
     };
     let terminal = std::io::stdout().is_terminal();
     let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    let width = size.map_or(ROOM, |(width, _)| usize::from(width));
+    let width = size.map_or(WIDTH, |(width, _)| usize::from(width));
     Ok(out.write_all(functions::functions(&interval, &wish).text(width).as_bytes())?)
 }
 
@@ -130,7 +130,7 @@ struct Candidate {
     module: String,
     bytes: i32,
     probeable: bool,
-    /// Why not; empty when it can.
+    /// Why it cannot be probed; empty if it can.
     reason: String,
 }
 
@@ -170,8 +170,8 @@ fn list(args: &FunctionsArgs, glob: &str) -> Result<(), Error> {
     Ok(columns.write(&mut out, 2..3)?)
 }
 
-/// The SQL function that knows: the extension's, or where the extension is not created in this
-/// database, one that goes with the session.
+/// The SQL function that lists candidates: the extension's, or a temporary one if the extension does
+/// not exist in this database.
 fn probeable(client: &mut Client) -> Result<&'static str, Error> {
     let row =
         client.query_one("select to_regprocedure('tally.probeable(text)') is not null", &[])?;
@@ -187,7 +187,7 @@ fn probeable(client: &mut Client) -> Result<&'static str, Error> {
     Ok("pg_temp.probeable")
 }
 
-/// What became of the list.
+/// The result of `--set`, as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Setting<'l> {
     functions: &'l str,
@@ -205,7 +205,7 @@ struct ProbeRow {
 fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
     let mut client = server::connect_target(args.target.as_deref())?;
     server::require_superuser(&mut client)?;
-    // So that the server knows the setting.
+    // Without it the server rejects the setting's name.
     client.batch_execute("LOAD 'pg_tally'")?;
     if list.trim().is_empty() {
         client.batch_execute("ALTER SYSTEM RESET pg_tally.functions")?;
@@ -214,9 +214,9 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.functions = '{quoted}'"))?;
     }
     client.batch_execute("select pg_reload_conf()")?;
-    let place = server::segment_place(&mut client)?.filter(SegmentPath::is_owners);
-    let probes = match place {
-        Some(place) => settled(&Segment::open(&place)?, &globs(list))?,
+    let path = server::segment_place(&mut client)?.filter(SegmentPath::is_owners);
+    let probes = match path {
+        Some(path) => settled(&Segment::open(&path)?, &globs(list))?,
         None => Vec::new(),
     };
     let mut out = view::escape::stdout();
@@ -247,9 +247,9 @@ fn globs(list: &str) -> Vec<&str> {
     list.split(',').map(str::trim).filter(|glob| !glob.is_empty()).collect()
 }
 
-/// The probes of these functions, once every name without a wildcard has one, or time is up.
+/// The probes of these functions, once each glob has one or the time is up.
 fn settled(segment: &Segment, globs: &[&str]) -> Result<Vec<ProbeRow>, Error> {
-    // What is there now may be of the former list.
+    // Probes that exist now may belong to the former list.
     std::thread::sleep(RELOAD);
     let began = Instant::now();
     loop {

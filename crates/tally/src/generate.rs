@@ -2,15 +2,12 @@
 //! Man pages and shell completions, from the definition of the command line.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 
-use crate::cli::Cli;
-use clap::Args;
 use error::Error;
-use std::path::PathBuf;
 
 /// Arguments of `tally man`.
 #[derive(Debug, Args)]
@@ -26,9 +23,9 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// `tally man`: the main page on standard output, or all pages into a folder.
-pub fn man(args: &ManArgs) -> Result<(), Error> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+/// `tally man`: prints the main page of `command`, or writes all pages into a directory.
+pub fn man(args: &ManArgs, command: Command) -> Result<(), Error> {
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     let Some(folder) = &args.folder else {
         return Ok(io::stdout().write_all(&page(&command)?)?);
@@ -51,7 +48,7 @@ fn name(command: &Command) -> String {
     command.get_display_name().unwrap_or(command.get_name()).to_string()
 }
 
-/// A page; what follows the options in `--help` keeps its line breaks here.
+/// A man page. The text after the options in `--help` keeps its line breaks.
 fn page(command: &Command) -> io::Result<Vec<u8>> {
     let notes = command.get_after_help().map(|text| text.to_string()).unwrap_or_default();
     let man = Man::new(command.clone());
@@ -67,7 +64,7 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     if !notes.is_empty() {
         writeln!(page, ".SH NOTES\n.nf")?;
         for line in notes.lines() {
-            // A full stop or an apostrophe at the start of a line would be a request.
+            // roff takes a line that starts with a full stop or an apostrophe as a request.
             let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
             writeln!(page, "{guard}{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
         }
@@ -79,9 +76,9 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// `tally completions`.
-pub fn completions(args: &CompletionsArgs) -> Result<(), Error> {
+/// `tally completions`: prints the completions of `command` for a shell.
+pub fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Error> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tally", &mut script);
+    clap_complete::generate(args.shell, &mut command, "tally", &mut script);
     Ok(io::stdout().write_all(&script)?)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally level`: how much is looked at, for good, for a while, or now and then.
+//! `tally level`: shows or sets how much is measured: permanently, for a time, or periodically.
 //!
-//! A level with an end is written with it into the segment, so that the server's processes end
-//! it themselves if this command cannot.
+//! The end of a level is stored in the segment, so that the server's processes end it if this command
+//! cannot.
 
 use std::io::Write;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn period(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_millis(100), Duration::from_secs(86_400))
 }
 
-/// How often to look at signals and at the server.
+/// How often to check for signals and for the server.
 const NAP: Duration = Duration::from_millis(100);
 
 /// What `--json` prints.
@@ -73,18 +73,18 @@ struct Row {
     level_then: Option<Level>,
 }
 
-/// Say it or set it.
+/// Print or set the level.
 pub fn run(args: &LevelArgs) -> Result<(), Error> {
-    let (level, target) = meant(args)?;
+    let (level, target) = level_and_target(args)?;
     let segment = target::open(target)?;
     let Some(level) = level else {
-        return say(&segment, args.json);
+        return print(&segment, args.json);
     };
     if segment.server_runs() == Some(false) {
-        return Err(gone(&segment));
+        return Err(not_running(&segment));
     }
     let switch = segment.level_switch()?;
-    // A `tally cost` that was killed may have left them paused.
+    // A killed `tally cost` may have left statements paused.
     switch.pause_statements(false);
     let mut out = view::escape::stdout();
     if let Some(length) = args.length {
@@ -92,7 +92,7 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
     }
     let before = switch.set(level);
     if args.json {
-        return say(&segment, true);
+        return print(&segment, true);
     }
     writeln!(
         out,
@@ -102,8 +102,8 @@ pub fn run(args: &LevelArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Level and target, told apart: a first argument that is neither is a misspelt level.
-fn meant(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
+/// Level and target. A first argument that is neither is taken for a misspelt level.
+fn level_and_target(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
     let target = args.target.as_deref();
     let (level, target) = match args.level.as_deref() {
         None => (None, None),
@@ -125,7 +125,7 @@ fn meant(args: &LevelArgs) -> Result<(Option<Level>, Option<&str>), Error> {
     Err(Error::Usage(format!("--for {length:?} needs a level: off, waits or locks")))
 }
 
-fn say(segment: &Segment, json: bool) -> Result<(), Error> {
+fn print(segment: &Segment, json: bool) -> Result<(), Error> {
     let LevelSetting { level, end } = segment.level_setting()?;
     let now = segment.clock().now();
     let left = end.map(|end| segment.clock().seconds(end.tick.saturating_sub(now)));
@@ -146,7 +146,7 @@ fn say(segment: &Segment, json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-fn gone(segment: &Segment) -> Error {
+fn not_running(segment: &Segment) -> Error {
     Error::Failed(format!(
         "{}: its server ({}) is not running any more",
         segment.path().display(),
@@ -154,11 +154,11 @@ fn gone(segment: &Segment) -> Error {
     ))
 }
 
-/// How a stretch at the level ended.
+/// How a period at the level ended.
 enum End {
-    /// By us, or by the server's processes, in time; the level now.
+    /// We or the server's processes restored this level.
     Restored(Level),
-    /// Somebody else has set another level, which stays.
+    /// Another process set this level, which stays.
     Taken(Level),
 }
 
@@ -173,7 +173,7 @@ fn for_a_while(
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let said = |text: String| -> Result<(), Error> {
+    let line = |text: String| -> Result<(), Error> {
         let mut out = view::escape::stdout();
         writeln!(out, "{text}")?;
         Ok(out.flush()?)
@@ -188,7 +188,7 @@ fn for_a_while(
                 format!(", every {}, until interrupted", duration(every.as_secs_f64()))
             });
             let length = duration(length.as_secs_f64());
-            said(format!("level {level} for {length}, then {then}{again}"))?;
+            line(format!("level {level} for {length}, then {then}{again}"))?;
         }
         let waited = wait(segment, turn + length, &format!("level {level}, then {then}"), &stop);
         let end = held.end();
@@ -201,27 +201,27 @@ fn for_a_while(
                     duration(turn.elapsed().as_secs_f64())
                 )));
             }
-            (End::Restored(now), None) => return said(format!("level {now} again")),
+            (End::Restored(now), None) => return line(format!("level {now} again")),
             (End::Taken(now), None) => {
                 return Err(Error::Failed(format!(
                     "another process has set the level to {now}; it is left so"
                 )));
             }
             (End::Restored(now) | End::Taken(now), Some(_)) if interrupted => {
-                return said(format!("interrupted; level {now}"));
+                return line(format!("interrupted; level {now}"));
             }
             (_, Some(every)) => {
                 let text = format!("level {then}, then {level} again");
                 wait(segment, turn + every, &text, &stop)?;
                 if stop.load(Ordering::Relaxed) {
-                    return said(format!("interrupted; level {}", switch.level()));
+                    return line(format!("interrupted; level {}", switch.level()));
                 }
             }
         }
     }
 }
 
-/// A level that is ours until it is put back; a panic puts it back as well.
+/// A temporary level. The former one is restored on drop, also after a panic.
 struct Held<'s> {
     switch: &'s LevelSwitch,
     mine: LevelSetting,
@@ -236,7 +236,7 @@ impl<'s> Held<'s> {
         let found = switch.level_setting();
         let clock = segment.clock();
         let tick = clock.now().saturating_add(clock.ticks(length.as_secs_f64()));
-        // If what is found has an end of its own, it is the level after that.
+        // If the former level is temporary too, the level after its end counts.
         let then = found.end.map_or(found.level, |end| end.then);
         let mine = LevelSetting { level, end: Some(LevelEnd { tick, then }) };
         switch.apply(mine);
@@ -250,14 +250,14 @@ impl<'s> Held<'s> {
     fn restore(&mut self) -> End {
         self.ended = true;
         let mut setting = self.switch.level_setting();
-        // A process of the server takes the end away before it sets the level that follows.
+        // A server process clears the end before it sets the next level.
         let began = Instant::now();
         while setting == (LevelSetting { end: None, ..self.mine }) && began.elapsed() < NAP {
             std::thread::sleep(Duration::from_millis(1));
             setting = self.switch.level_setting();
         }
         if setting == self.mine {
-            // What was found may have had an end, and that may be still to come.
+            // The former level may have an end that is still to come.
             let over = self.found.end.is_some_and(|end| end.tick <= self.segment.clock().now());
             let back = if over { LevelSetting { level: self.then, end: None } } else { self.found };
             self.switch.apply(back);
@@ -278,11 +278,11 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Wait until then, or until a signal comes. An error when the server has ended meanwhile.
+/// Waits until `until`, or until a signal arrives. An error if the server ends meanwhile.
 fn wait(segment: &Segment, until: Instant, text: &str, stop: &AtomicBool) -> Result<(), Error> {
     let began = Instant::now();
     let length = until.saturating_duration_since(began);
-    // On standard error, and only where that is a terminal.
+    // Shown on standard error, if that is a terminal.
     let bar = ProgressBar::new(length.as_millis() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {eta:>4} left  {msg}") {
         bar.set_style(style);

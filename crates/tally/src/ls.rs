@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally ls`: the segments on this machine, the unreadable and damaged ones included.
+//! `tally ls`: lists the segments on this machine, including unreadable and damaged ones.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,7 @@ pub struct LsArgs {
 #[derive(Debug, Serialize)]
 struct Row {
     segment: String,
-    /// Why it cannot be read; then there is nothing else to say of it.
+    /// Why it cannot be read; then the other fields are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     #[serde(flatten)]
@@ -49,13 +49,13 @@ struct Readable {
     level: String,
     sessions: u32,
     slots: u32,
-    /// Memory in use; most of the file is a hole.
+    /// Memory in use; most of the file is sparse.
     resident_bytes: u64,
     file_bytes: u64,
     age_seconds: f64,
 }
 
-/// List them.
+/// List the segments.
 pub fn run(args: &LsArgs) -> Result<(), Error> {
     let mut rows = Vec::new();
     for folder in std::iter::once(Path::new(DEFAULT_FOLDER))
@@ -156,12 +156,12 @@ fn print(rows: &[Row], out: &mut impl Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes as MiB, since the smallest segment has half of one.
+/// Bytes as MiB.
 pub fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// A time in the largest unit that leaves at least two of it.
+/// A time in the largest unit of which there are at least two.
 pub fn age(seconds: f64) -> String {
     let (number, unit) = match seconds {
         s if s < 120.0 => (s, "s"),
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_told_in_its_largest_unit() {
+    fn an_age_is_shown_in_its_largest_unit() {
         for (seconds, text) in [(3.0, "3 s"), (600.0, "10 min"), (7200.0, "2 h"), (864e3, "10 d")] {
             assert_eq!(age(seconds), text);
         }

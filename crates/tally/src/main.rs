@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally`: where the time of a PostgreSQL server goes, exactly, and what the telling costs.
+//! `tally`: shows where a PostgreSQL server's time goes, and what measuring costs.
 //!
-//! One module per verb; what several verbs mean by a thing is in the modules they share:
-//! `target` (which segment), `server` (a connection to it), `model` (an interval in words
-//! and numbers), `error` (what failed and how the process ends).
+//! One module per verb. What verbs share is in crates: `live` (finding and reading a server), `view`
+//! (tables, units, output), `report`, `study`, `error`.
 
 mod arguments;
 mod cli;
@@ -29,7 +28,7 @@ mod top;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Verb};
 
@@ -57,7 +56,7 @@ fn main() -> ExitCode {
         Verb::Study(args) => study::run(args),
         Verb::Level(args) => level::run(args),
         Verb::Functions(args) => functions::run(args),
-        Verb::Man(args) => generate::man(args),
-        Verb::Completions(args) => generate::completions(args),
+        Verb::Man(args) => generate::man(args, Cli::command()),
+        Verb::Completions(args) => generate::completions(args, Cli::command()),
     })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally statements`: which statements the time went to, since the last reset or in an
-//! interval; and everything of one of them.
+//! `tally statements`: lists the statements that took most time since the last reset or in an
+//! interval, or shows everything about one statement.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -61,19 +61,19 @@ pub struct StatementsArgs {
     pub json: bool,
 }
 
-/// Rows of the table, unless more are asked for.
+/// Default number of rows.
 const ROWS: u32 = 20;
-/// Wide enough for every column, and a good part of the text, when the output is no terminal.
-const ROOM: usize = 300;
-/// A page needs less.
+/// Width of the table if the output is not a terminal: every column, and much of the text.
+const WIDTH: usize = 300;
+/// Width of a statement's page if the output is not a terminal.
 const PAGE: usize = 120;
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
 struct Json<'s> {
-    /// "PostgreSQL 15.20"; the producer where it is no server.
+    /// "PostgreSQL 15.20", or the producer if it is not a server.
     server: &'s str,
-    /// The data directory, or what else is measured.
+    /// The data directory, or another name of what is measured.
     host: &'s str,
     /// The segment's file.
     segment: String,
@@ -81,7 +81,7 @@ struct Json<'s> {
     statements: &'s Statements,
 }
 
-/// Show them.
+/// Print the statements.
 pub fn run(args: &StatementsArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
     let Some(mut all) = read(&mut segment, args)? else {
@@ -156,7 +156,7 @@ fn json(args: &StatementsArgs, all: &mut Statements, segment: &Segment) -> Resul
     Ok(writeln!(out)?)
 }
 
-/// The terminal's width, or so much.
+/// The terminal's width, or `otherwise` if the output is not a terminal.
 fn width(otherwise: usize) -> usize {
     let terminal = std::io::stdout().is_terminal();
     let size = terminal.then(|| ratatui::crossterm::terminal::size().ok()).flatten();
@@ -168,7 +168,7 @@ fn table(args: &StatementsArgs, all: &Statements) -> Result<(), Error> {
     let ordered = statements::ordered(all, &wish);
     let limit = args.limit.unwrap_or(ROWS) as usize;
     let shown = &ordered[..limit.min(ordered.len())];
-    let width = width(ROOM);
+    let width = width(WIDTH);
     let mut out = view::escape::stdout();
     if let Some(note) = statements::note(Some(all)) {
         for line in wrap(&note, width) {
@@ -182,7 +182,7 @@ fn table(args: &StatementsArgs, all: &Statements) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the rows are of: "20 of 312 statements, 93.1 % of 4.31 s; ...".
+/// The line below the table: "20 of 312 statements, 93.1 % of 4.31 s; ...".
 fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
     let share: f64 = shown.iter().filter(|row| row.toplevel).map(|row| row.share).sum();
     let when = match all.interval_seconds {
@@ -212,7 +212,7 @@ fn closing(all: &Statements, shown: &[&StatementRow], of: usize) -> String {
     text
 }
 
-/// Everything of each: the same query id may stand in several databases, and be several users'.
+/// A page per row: several databases and users may have the same query id.
 fn pages(all: &Statements, color: bool) -> Result<(), Error> {
     let mut out = view::escape::stdout();
     let width = width(PAGE);

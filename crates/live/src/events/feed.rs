@@ -15,7 +15,7 @@ pub struct Found {
     /// New events, oldest first.
     pub rows: Vec<Row>,
     /// That the server has ended, or is there again.
-    pub told: Option<String>,
+    pub notice: Option<String>,
 }
 
 /// Where events come from.
@@ -58,9 +58,9 @@ impl Feed {
     /// What is new.
     pub fn next(&mut self) -> Result<Found, Error> {
         let Some(segment) = self.segment.take() else {
-            let told = self.attach();
+            let notice = self.attach();
             let rows = if self.segment.is_some() { self.next()?.rows } else { Vec::new() };
-            return Ok(Found { rows, told: Some(told) });
+            return Ok(Found { rows, notice: Some(notice) });
         };
         // Looked at first, so that nothing is missed of what was written before the end.
         let gone = segment.server_runs() == Some(false) || segment.replaced();
@@ -69,7 +69,7 @@ impl Feed {
         if !gone && !other {
             self.segment = Some(segment);
         }
-        Ok(Found { rows, told: None })
+        Ok(Found { rows, notice: None })
     }
 
     fn read(&mut self, segment: &Segment, gone: bool) -> Result<Vec<Row>, Error> {

@@ -53,7 +53,7 @@ pub struct Contrast {
 
 /// What a round says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Said {
+pub struct RoundContrast {
     /// Of the level.
     pub real: Contrast,
     /// Of nothing.
@@ -63,10 +63,10 @@ pub struct Said {
 /// Compare the sides, and those of the placebo; none when any did too little to be compared.
 /// Each quad is compared by itself, so that it does not matter if conditions change between
 /// the two.
-pub fn contrast(round: Round, slices: &[[Slice; 4]; 2]) -> Option<Said> {
+pub fn contrast(round: Round, slices: &[[Slice; 4]; 2]) -> Option<RoundContrast> {
     let placebo = round.placebo_sides();
     let real = round.quads.map(|quad| quad.sides());
-    Some(Said {
+    Some(RoundContrast {
         real: mean(compare(real[0], &slices[0])?, compare(real[1], &slices[1])?),
         placebo: mean(compare(placebo[0], &slices[0])?, compare(placebo[1], &slices[1])?),
     })

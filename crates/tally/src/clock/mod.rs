@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally clock`: whether the clocks that times are taken with can be relied on, and what timing
-//! costs on this machine.
+//! `tally clock`: tests whether this machine's clocks are reliable, and what timing costs.
 //!
-//! The tests are the crate `clock`'s; [`forecast`] makes of a reading's cost what the server's
-//! settings and our levels cost, [`verify`] holds that against a scratch server, [`render`] says
-//! it all. docs/clock.md gives the reasons.
+//! The crate `clock` runs the tests. [`forecast`] estimates what the server's settings and pgtally's
+//! levels cost, [`verify`] checks these estimates on a scratch server, [`render`] prints all.
+//! docs/clock.md gives the reasons.
 
 mod args;
 mod forecast;
@@ -22,7 +21,7 @@ use verify::{Verdict, Verified};
 
 pub use args::ClockArgs;
 
-/// All there is to say.
+/// The result, as `--json` prints it.
 #[derive(Serialize)]
 struct Outcome {
     #[serde(flatten)]
@@ -31,7 +30,7 @@ struct Outcome {
     verified: Option<Verified>,
 }
 
-/// Test, and print what was found.
+/// Test the clocks and print the result.
 pub fn run(args: &ClockArgs) -> Result<(), Error> {
     let bar = progress_bar();
     let report = ::clock::test_clocks(args.seconds, &mut |what, done| show(&bar, what, done));
@@ -59,7 +58,7 @@ pub fn run(args: &ClockArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// On standard error, and only where that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::new(1000);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {

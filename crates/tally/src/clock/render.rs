@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What was found, as text.
+//! The result as text.
 
 use std::io::{self, Write};
 
@@ -12,10 +12,10 @@ use super::Outcome;
 use view::columns::Columns;
 use view::units::{duration, maybe_duration, whole};
 
-/// So many pairs of processors are shown one by one.
+/// Max. number of CPU pairs to list.
 const PAIRS_SHOWN: usize = 10;
 
-/// Everything, the verdict last.
+/// Writes the whole result, the verdict last.
 pub fn text(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let report = &outcome.report;
     writeln!(out, "{}\n", machine(report))?;
@@ -60,7 +60,7 @@ fn machine(report: &Report) -> String {
     if system.virtual_machine {
         line += "; a virtual machine";
     }
-    // A counter's rate was found, a kernel clock's tick is a nanosecond by definition.
+    // A counter's rate is measured; a tick of a kernel clock is a nanosecond by definition.
     let counter = report.sources.iter().find(|clock| clock.ticks_per_second != 1e9);
     if let Some((clock, rate)) = counter.and_then(|clock| Some((clock, clock.rate.as_ref()?))) {
         let mhz = clock.ticks_per_second / 1e6;
@@ -75,7 +75,7 @@ fn machine(report: &Report) -> String {
     format!("{line}\n{tested} tested in {}", duration(report.elapsed_seconds))
 }
 
-/// What a reading takes.
+/// What a clock reading costs.
 fn readings(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let mut table = Columns::with_headings(&[
         "CLOCK", "USED BY", "READING", "MEAN", "p50", "p90", "p99", "p99.9", "MAX", "STEP", "EQUAL",
@@ -109,7 +109,7 @@ fn users(clock: &ClockReport) -> String {
     clock.used_by.join(", ")
 }
 
-/// Whether it goes back, whether processors agree on it, how fast it goes.
+/// Steps back, differences between CPUs, and rates.
 fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let mut table = Columns::with_headings(&[
         "CLOCK",
@@ -122,8 +122,8 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
     ]);
     for clock in &report.sources {
         let pairs = &clock.pairs;
-        let least = pairs.iter().filter_map(|pair| pair.min_offset_seconds).reduce(f64::min);
-        let most = pairs.iter().filter_map(|pair| pair.max_offset_seconds).reduce(f64::max);
+        let min = pairs.iter().filter_map(|pair| pair.min_offset_seconds).reduce(f64::min);
+        let max = pairs.iter().filter_map(|pair| pair.max_offset_seconds).reduce(f64::max);
         let rate = clock.rate.as_ref().map(|rate| match rate.ppm {
             Some(ppm) => format!("{ppm:+.3} ± {:.3}", rate.error_ppm),
             None => format!("? ± {:.3}", rate.error_ppm),
@@ -137,7 +137,7 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
                 0 => dash(),
                 _ => pairs.iter().map(|pair| pair.warps.count).sum::<u64>().to_string(),
             },
-            least.zip(most).map_or_else(dash, |(least, most)| bounds(least, most)),
+            min.zip(max).map_or_else(dash, |(min, max)| bounds(min, max)),
             rate.unwrap_or_else(dash),
             clock.faults.iter().map(|fault| fault.kind.word()).collect::<Vec<_>>().join(", "),
         ]);
@@ -145,8 +145,8 @@ fn agreement(report: &Report, out: &mut impl Write) -> io::Result<()> {
     table.write(out, 1..6)
 }
 
-fn bounds(least: f64, most: f64) -> String {
-    format!("{} .. {}", signed(least), signed(most))
+fn bounds(min: f64, max: f64) -> String {
+    format!("{} .. {}", signed(min), signed(max))
 }
 
 fn signed(seconds: f64) -> String {
@@ -154,7 +154,7 @@ fn signed(seconds: f64) -> String {
     format!("{sign}{}", duration(seconds))
 }
 
-/// The clocks that matter, by powers of two.
+/// Reading costs of the clocks in use, by powers of two.
 fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let mut clocks: Vec<&ClockReport> = Vec::new();
     for clock in ["server", "pgtally"].into_iter().filter_map(|user| report.used_by(user)) {
@@ -187,15 +187,15 @@ fn histogram(report: &Report, out: &mut impl Write) -> io::Result<()> {
     table.write(out, 0..headings.len())
 }
 
-/// Two by two, by the server's clock; where there are many, those that are known least well.
+/// CPU pairs, by the server's clock; if there are many, the worst ones.
 fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let Some(clock) = report.used_by("server").filter(|clock| clock.pairs.len() > 1) else {
         return Ok(());
     };
     let reach = |pair: &Pair| {
-        let [least, most] =
+        let [min, max] =
             [pair.min_offset_seconds, pair.max_offset_seconds].map(|s| s.unwrap_or(0.0).abs());
-        least.max(most)
+        min.max(max)
     };
     let mut pairs: Vec<&Pair> = clock.pairs.iter().collect();
     if pairs.len() > PAIRS_SHOWN {
@@ -219,7 +219,7 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
         let differ = pair.min_offset_seconds.zip(pair.max_offset_seconds);
         table.push(vec![
             format!("{one} - {other}"),
-            differ.map_or("-".into(), |(least, most)| bounds(least, most)),
+            differ.map_or("-".into(), |(min, max)| bounds(min, max)),
             whole(pair.rounds),
             pair.warps.count.to_string(),
             whole(pair.readings),
@@ -237,7 +237,7 @@ fn pairs(report: &Report, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Who took the processor.
+/// Times in which this process did not run, by cause.
 fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let gaps = &report.gaps;
     if gaps.watched_seconds == 0.0 {
@@ -246,9 +246,9 @@ fn gaps(report: &Report, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
     let heading = format!("GAPS IN {}", duration(gaps.watched_seconds));
     let mut table = Columns::with_headings(&[&heading, "COUNT", "TOTAL", "SHARE", "LONGEST"]);
-    let mut add = |who: &str, gap: GapSum| {
+    let mut add = |cause: &str, gap: GapSum| {
         table.push(vec![
-            who.into(),
+            cause.into(),
             whole(gap.count),
             duration(gap.seconds),
             format!("{:.2} %", 100.0 * gap.seconds / gaps.watched_seconds),
@@ -269,9 +269,9 @@ fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
         "TIMING COSTS HERE",
         "CLOCK",
         "READINGS",
-        "THEY TAKE",
-        "BESIDES",
-        "TOGETHER",
+        "READING TIME",
+        "OTHER",
+        "TOTAL",
     ]);
     for forecast in forecasts {
         table.push(vec![
@@ -286,7 +286,7 @@ fn forecasts(forecasts: &[Forecast], out: &mut impl Write) -> io::Result<()> {
     table.write(out, 2..6)
 }
 
-/// The estimates beside what a server said.
+/// The estimates compared with measurements on a server.
 fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
     let mut table =
         Columns::with_headings(&["ON A SCRATCH SERVER", "ESTIMATED", "MEASURED", "RATIO", ""]);
@@ -300,7 +300,7 @@ fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
                 duration(check.half_width_seconds)
             ),
             format!("{:.2}", check.measured_seconds / check.estimated_seconds),
-            said(check).into(),
+            verdict(check).into(),
         ]);
     }
     table.write(out, 1..4)?;
@@ -321,7 +321,7 @@ fn checks(verified: &Verified, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn said(check: &Check) -> &'static str {
+fn verdict(check: &Check) -> &'static str {
     match check.verdict {
         Verdict::Holds => "holds",
         Verdict::Fails => "does not hold",

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally clock --verify`: what timing costs a real server, beside what was estimated.
+//! `tally clock --verify`: compares the estimated cost of timing with that on a real server.
 //!
-//! A scratch server runs the same work with and without its clock, in random order, and its
-//! processor time is compared (/proc/PID/schedstat, as in `tally cost`). The clock's loop cost is
-//! taken again in every round, for a machine that others use changes its pace from minute to
-//! minute.
+//! A scratch server runs the same work with and without timing, in random order, and its CPU time
+//! is compared (/proc/PID/schedstat, as in `tally cost`). The cost of a clock reading is measured
+//! again in every round, because a shared machine changes its speed from minute to minute.
 
 use std::fs::File;
 
@@ -17,58 +16,58 @@ use error::Error;
 use stats::Estimate;
 use study::cost::meter::on_cpu_ns;
 
-/// Rows of the counted table, as in the study that first asked (docs/clock.md).
+/// Rows of the counted table (docs/clock.md).
 pub const ROWS: u32 = 900_000;
-/// Readings in EXPLAIN ANALYZE of that count: the scan is asked for each row and once more, the
-/// aggregate once; before and after.
+/// Clock readings in EXPLAIN ANALYZE of that count: one before and one after each call of a node;
+/// the scan is called once per row and once more, the aggregate once.
 pub const COUNT_READINGS: f64 = 2.0 * (ROWS + 2) as f64;
-/// An estimate holds when what is measured is no more than so many times as much, or as little.
+/// An estimate holds if the measured value is at most this factor above or below it.
 pub const TOLERANCE: f64 = 1.5;
 
 const EXPLAIN_ROUNDS: u32 = 60;
 const IO_ROUNDS: u32 = 500;
-/// Blocks of readings of the clock in each round, some milliseconds' worth.
+/// Blocks of clock readings in each round; they take some milliseconds.
 const BLOCKS: u32 = 99;
 
-/// One estimate beside its measurement.
+/// One estimate and its measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
-    /// What costs it.
+    /// What is timed.
     pub what: &'static str,
-    /// Readings of the clock in it.
+    /// Number of clock readings.
     pub readings: f64,
-    /// Readings times their cost in a loop, meanwhile.
+    /// Number of readings times their cost in a loop, measured in the same rounds.
     pub estimated_seconds: f64,
-    /// Processor time that it took more with them.
+    /// Additional CPU time with timing on.
     pub measured_seconds: f64,
-    /// Half the width of that figure's 95 % interval.
+    /// Half-width of its 95 % confidence interval.
     pub half_width_seconds: f64,
-    /// What the estimate comes to.
+    /// Whether the estimate holds.
     pub verdict: Verdict,
 }
 
-/// What a check says.
+/// The verdict of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The interval lies within the tolerance.
     Holds,
-    /// It lies outside.
+    /// The interval lies outside.
     Fails,
-    /// Neither can be said.
+    /// Neither.
     Inconclusive,
 }
 
-/// All of them.
+/// All checks.
 #[derive(Debug, Serialize)]
 pub struct Verified {
     /// PostgreSQL's version.
     pub server: String,
-    /// How many times as much, or as little, still counts.
+    /// [`TOLERANCE`].
     pub tolerance: f64,
     /// The checks.
     pub checks: Vec<Check>,
-    /// What EXPLAIN ANALYZE adds to the count in all, without and with the clock.
+    /// What EXPLAIN ANALYZE adds to the count, without and with timing.
     pub explain: Explain,
     /// What could not be checked, and why.
     pub notes: Vec<String>,
@@ -77,7 +76,7 @@ pub struct Verified {
 /// The count of 900,000 rows.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Explain {
-    /// Processor time of the count itself.
+    /// CPU time of the count itself.
     pub plain_seconds: f64,
     /// What EXPLAIN (ANALYZE, TIMING OFF) adds to it.
     pub counting_seconds: f64,
@@ -85,7 +84,7 @@ pub struct Explain {
     pub analyze_seconds: f64,
 }
 
-/// Make a server and measure; `progress` is told what is under way and which share is done.
+/// Start a scratch server and measure. `progress` gets the current step and the share done.
 pub fn run(mut progress: impl FnMut(&'static str, f64)) -> Result<Verified, Error> {
     progress("starting a scratch server", 0.0);
     let mut cluster = Cluster::builder()
@@ -133,7 +132,7 @@ pub fn run(mut progress: impl FnMut(&'static str, f64)) -> Result<Verified, Erro
     })
 }
 
-/// A session whose processor time can be read.
+/// A session whose CPU time can be read.
 struct Session {
     client: Client,
     schedstat: File,
@@ -148,8 +147,8 @@ impl Session {
         Ok(Self { client, schedstat })
     }
 
-    /// Processor time that this takes, seconds. A session that has answered is soon off its
-    /// processor, which brings its figure up to date.
+    /// CPU time of `sql`, seconds. The kernel updates the figure when the session leaves its CPU,
+    /// soon after it has answered.
     fn cpu(&mut self, sql: &str) -> Result<f64, Error> {
         self.client.simple_query("")?;
         let before = self.now()?;
@@ -158,8 +157,8 @@ impl Session {
     }
 
     fn now(&self) -> Result<u64, Error> {
-        let gone = || Error::Failed("the scratch server's session has ended".into());
-        on_cpu_ns(&self.schedstat).ok_or_else(gone)
+        let ended = || Error::Failed("the scratch server's session has ended".into());
+        on_cpu_ns(&self.schedstat).ok_or_else(ended)
     }
 }
 
@@ -168,7 +167,7 @@ fn reading() -> Result<f64, Error> {
         .ok_or_else(|| Error::Failed("the server's clock, CLOCK_MONOTONIC, cannot be read".into()))
 }
 
-/// The count plainly, with its rows counted, and with its nodes timed.
+/// Runs the count plainly, with rows counted, and with nodes timed.
 fn explain(client: Client, mut progress: impl FnMut(f64)) -> Result<(Check, Explain), Error> {
     let mut session = Session::new(client)?;
     let arms = [
@@ -201,7 +200,7 @@ fn explain(client: Client, mut progress: impl FnMut(f64)) -> Result<(Check, Expl
     Ok((check, explain))
 }
 
-/// The table read block by block, from the kernel's cache.
+/// Reads the table block by block from the kernel's cache, with track_io_timing off and on.
 fn io(client: Client, mut progress: impl FnMut(f64)) -> Result<Check, Error> {
     let mut session = Session::new(client)?;
     let blocks: i64 =
@@ -213,7 +212,7 @@ fn io(client: Client, mut progress: impl FnMut(f64)) -> Result<Check, Error> {
     let mut clock = Vec::new();
     for round in 0..IO_ROUNDS {
         progress(f64::from(round) / f64::from(IO_ROUNDS));
-        // Off, on, on, off, or the reverse: a drift falls on both alike.
+        // Off, on, on, off, or the reverse: a drift affects both equally.
         let first = usize::from(rand::random::<bool>());
         let mut sum = [0.0; 2];
         for arm in [first, 1 - first, 1 - first, first] {
@@ -227,7 +226,7 @@ fn io(client: Client, mut progress: impl FnMut(f64)) -> Result<Check, Error> {
     check("track_io_timing, a block read", 2.0, &clock, off, on, blocks as f64)
 }
 
-/// What the work with its clock took more than without, for each of so many events in it.
+/// What timing added per event, for work with `events` timed events.
 fn check(
     what: &'static str,
     readings: f64,
@@ -244,18 +243,18 @@ fn check(
     Ok(Check { what, readings, estimated_seconds, measured_seconds, half_width_seconds, verdict })
 }
 
-/// Where the interval lies.
+/// Compares the confidence interval with the tolerance around the estimate.
 fn judge(estimated: f64, measured: f64, half_width: f64) -> Verdict {
-    let (least, most) = (estimated / TOLERANCE, estimated * TOLERANCE);
+    let (min, max) = (estimated / TOLERANCE, estimated * TOLERANCE);
     let (low, high) = (measured - half_width, measured + half_width);
     match () {
-        () if low >= least && high <= most => Verdict::Holds,
-        () if high < least || low > most => Verdict::Fails,
+        () if low >= min && high <= max => Verdict::Holds,
+        () if high < min || low > max => Verdict::Fails,
         () => Verdict::Inconclusive,
     }
 }
 
-/// Of the differences, round by round.
+/// Estimates the difference, round by round.
 fn estimate(without: &[f64], with: &[f64]) -> Result<Estimate, Error> {
     let differences: Vec<f64> =
         with.iter().zip(without).map(|(with, without)| with - without).collect();
@@ -273,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_estimate_holds_only_if_the_whole_interval_is_near_it() {
+    fn an_estimate_holds_only_if_the_whole_interval_is_within_the_tolerance() {
         assert_eq!(judge(100.0, 140.0, 5.0), Verdict::Holds);
         assert_eq!(judge(100.0, 71.0, 3.0), Verdict::Holds);
         assert_eq!(judge(100.0, 145.0, 10.0), Verdict::Inconclusive);

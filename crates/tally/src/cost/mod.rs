@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! `tally cost`: what a level costs, or the statements, by toggling it on live backends.
+//! `tally cost`: measures what a level, or statements, cost by toggling them on live backends.
 //!
-//! [`design`] draws the order of the slices, [`runner`] goes through them with [`toggle`] and
-//! [`meter`], [`contrast`] makes one number of each round and [`Estimate`] one figure of all
-//! of them, [`outcome`] judges and [`render`] says it. docs/cost.md gives the reasons.
+//! `study::cost::design` randomises the order of the slices, [`runner`] runs them with [`toggle`]
+//! and [`Meter`], `study::cost::contrast` turns each round into one number and [`Estimate`] all
+//! rounds into a figure, [`outcome`] gives the verdict and [`render`] prints it. docs/cost.md gives
+//! the reasons.
 
 mod args;
 mod outcome;
@@ -36,10 +37,10 @@ use toggle::Toggle;
 
 pub use args::CostArgs;
 
-/// How often the bar shows a new figure.
+/// How often the progress bar shows a new figure.
 const SHOW: Duration = Duration::from_secs(5);
 
-/// Measure what it costs and print it.
+/// Measure the cost and print it.
 pub fn run(args: &CostArgs) -> Result<(), Error> {
     if args.level == crate::arguments::Level::Off {
         return Err(Error::Usage("at --level off nothing is measured; try waits".into()));
@@ -69,8 +70,8 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     let mut meter = Meter::new(segment, plan.of)?;
     warm_up(&subject, &toggle, &stop);
 
-    // Slices end on time only if we run when our time has come; without the right to it
-    // they end a little later, on all sides alike.
+    // A higher priority lets slices end on time. Without that right they end a little later, on both
+    // sides alike.
     let _ = rustix::process::setpriority_process(None, -10);
     let watch = Watch::start();
     let mut shown = Instant::now();
@@ -117,7 +118,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// On standard error, and only where that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn progress_bar(length: Duration) -> ProgressBar {
     let bar = ProgressBar::new(length.as_millis() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {eta:>4} left  {msg}")
@@ -127,7 +128,7 @@ fn progress_bar(length: Duration) -> ProgressBar {
     bar
 }
 
-/// Let the load run with it on, so that every backend has touched its accounts.
+/// Let the load run with measuring on, so that every backend has touched its accounts.
 fn warm_up(subject: &Subject, toggle: &Toggle, stop: &AtomicBool) {
     toggle.set(true);
     let began = Instant::now();
@@ -136,9 +137,9 @@ fn warm_up(subject: &Subject, toggle: &Toggle, stop: &AtomicBool) {
     }
 }
 
-/// The figure as it stands in the middle of a run.
+/// The figure up to now.
 fn so_far(record: &Record) -> String {
-    let cpu: Vec<f64> = record.rounds.iter().map(|said| said.real.cpu).collect();
+    let cpu: Vec<f64> = record.rounds.iter().map(|round| round.real.cpu).collect();
     Estimate::of(&cpu).map_or_else(String::new, |estimate| {
         format!("{:+.2} % ± {:.2} so far", percent(estimate.mean), percent(estimate.half_width))
     })

@@ -1,76 +1,76 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! From the record of a run to figures and a verdict.
+//! Turns the record of a run into figures and a verdict.
 
 use serde::Serialize;
 
 use super::runner::Record;
 use error::Error;
 use stats::{Estimate, FEWEST_ROUNDS};
-use study::cost::contrast::{percent, Said};
+use study::cost::contrast::{percent, RoundContrast};
 use study::cost::CostOf;
 
-/// The placebo may seem to differ from zero once in 100 runs; more is a fault.
+/// The placebo may differ from zero by chance in 1 of 100 runs.
 const PLACEBO_CONFIDENCE: f64 = 0.99;
-/// A side that is off may change its books this much of what the other side does, per
-/// command: backends close their accounts at the first probe after the change.
+/// Max. share of the other side's changes per command that a side with measuring off may make to its
+/// books: backends close their accounts at the first probe after the toggle.
 const STRAGGLERS: f64 = 0.05;
 
-/// A change of side B against side A.
+/// The change from side A to side B.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
-    /// The change, %.
+    /// The change, percent.
     pub percent: f64,
-    /// Half the width of its 95 % interval, percentage points.
+    /// Half-width of its 95 % confidence interval, percentage points.
     pub half_width: f64,
-    /// Two-sided probability of Wilcoxon's signed ranks, were there no change.
+    /// Two-sided p-value of Wilcoxon's signed-rank test.
     pub rank_p: f64,
-    /// Rounds it rests on.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Adjacent rounds averaged into one because they were correlated; 1 when not.
+    /// Adjacent rounds that were averaged because they were correlated; 1 if they were not.
     pub block: usize,
-    /// Their lag-1 correlation.
+    /// Lag-1 correlation of the rounds.
     pub correlation: f64,
 }
 
-/// What is said about the cost.
+/// The verdict about the cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// More than the margin, and that is certain.
+    /// The whole confidence interval is above the margin.
     Exceeds,
-    /// No more than the margin, and that is certain.
+    /// The whole confidence interval is below the margin.
     Within,
     /// Neither.
     Inconclusive,
 }
 
-/// All that came out.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
-    /// CPU per command; none from too few rounds.
+    /// CPU time per command; `None` if there were too few rounds.
     pub cpu: Option<Figure>,
     /// Commands per second.
     pub throughput: Option<Figure>,
     pub placebo_cpu: Option<Figure>,
     pub placebo_throughput: Option<Figure>,
     pub verdict: Verdict,
-    /// Why it is not resolved; empty when it is.
+    /// Why the verdict is inconclusive; empty if it is not.
     pub reason: String,
-    /// Whether interval and ranks both say that there is a cost, or a gain, at all.
+    /// Whether both the interval and the signed ranks exclude zero.
     pub differs_from_zero: bool,
 }
 
 impl Outcome {
-    /// `margin` in per cent.
+    /// `margin` in percent.
     pub fn of(record: &Record, margin: f64) -> Self {
-        let estimate = |what: fn(&Said) -> f64| {
+        let estimate = |what: fn(&RoundContrast) -> f64| {
             Estimate::of(&record.rounds.iter().map(what).collect::<Vec<f64>>())
         };
-        let cpu = estimate(|said| said.real.cpu);
-        let placebo = estimate(|said| said.placebo.cpu);
-        let throughput = estimate(|said| said.real.throughput);
-        let placebo_throughput = estimate(|said| said.placebo.throughput);
+        let cpu = estimate(|round| round.real.cpu);
+        let placebo = estimate(|round| round.placebo.cpu);
+        let throughput = estimate(|round| round.real.throughput);
+        let placebo_throughput = estimate(|round| round.placebo.throughput);
         let (verdict, reason) = judge(cpu.as_ref(), placebo.as_ref(), margin, record);
         Self {
             differs_from_zero: cpu.as_ref().is_some_and(|e| e.above(0.0) || e.below(0.0)),
@@ -134,10 +134,9 @@ fn judge(
     })
 }
 
-/// An error unless the extension's data changed on the side that was on and stood still on the
-/// other.
+/// An error unless the extension's data changed while measuring was on, and only then.
 pub fn check_alive(record: &Record, of: CostOf) -> Result<(), Error> {
-    // What is outside pgtally does not show in its data.
+    // A cost outside pgtally does not show in its data.
     if record.rounds.is_empty() || of == CostOf::Outside {
         return Ok(());
     }
@@ -169,17 +168,20 @@ mod tests {
     use super::*;
     use study::cost::contrast::{Contrast, Slice};
 
-    /// A change of `mean` per cent, spread evenly over `spread` to either side.
+    /// A change of `mean` percent, uniformly distributed over `spread` to either side.
     fn scattered(i: usize, mean: f64, spread: f64) -> Contrast {
-        // The golden ratio scatters evenly, and neighbours far from each other.
+        // Multiples of the golden ratio are evenly distributed, and neighbours far apart.
         let u = (i as f64 * 0.618_033_988_749_895).fract() * 2.0 - 1.0;
         let cpu = ((mean + spread * u) / 100.0).ln_1p();
         Contrast { cpu, throughput: -cpu }
     }
 
-    fn rounds(n: usize, mean: f64, placebo: f64) -> Vec<Said> {
+    fn rounds(n: usize, mean: f64, placebo: f64) -> Vec<RoundContrast> {
         (0..n)
-            .map(|i| Said { real: scattered(i, mean, 4.0), placebo: scattered(i, placebo, 4.0) })
+            .map(|i| RoundContrast {
+                real: scattered(i, mean, 4.0),
+                placebo: scattered(i, placebo, 4.0),
+            })
             .collect()
     }
 
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_over_the_margin_is_told_from_one_within_and_from_one_that_is_not_known() {
+    fn costs_above_and_within_the_margin_and_inconclusive_ones_are_distinguished() {
         let over = outcome(5000, 1.0, 0.0, 0.3);
         assert_eq!((over.verdict, over.differs_from_zero), (Verdict::Exceeds, true));
         let within = outcome(5000, 0.1, 0.0, 0.3);
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placebo_off_zero_resolves_nothing() {
+    fn a_placebo_that_differs_from_zero_makes_the_result_inconclusive() {
         let spoilt = outcome(5000, 0.1, 0.5, 0.3);
         assert_eq!(spoilt.verdict, Verdict::Inconclusive);
         assert!(spoilt.reason.contains("placebo"), "{}", spoilt.reason);
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_in_per_cent() {
+    fn figures_are_in_percent() {
         let cpu = outcome(2000, 10.0, 0.0, 0.3).cpu.unwrap();
         assert!((cpu.percent - 10.0).abs() < 0.02, "{}", cpu.percent);
         // The winsorised values have a standard deviation of 4 % x 0.546, so the half-width is
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_nobody_follows_is_an_error() {
+    fn it_is_an_error_if_no_backend_follows_the_level() {
         let side = |changes| Slice { commands: 1000, changes, ..Slice::default() };
         let record = |off, on| Record {
             rounds: rounds(FEWEST_ROUNDS, 0.0, 0.0),

@@ -13,7 +13,7 @@ use live::host::Host;
 use study::cost::contrast::Slice;
 use study::cost::CostOf;
 
-/// All there is to say.
+/// The result, with everything that is printed with it.
 pub struct Result<'a> {
     pub plan: &'a Plan,
     pub record: &'a Record,
@@ -23,7 +23,7 @@ pub struct Result<'a> {
     pub load: &'a str,
     pub unit: &'a str,
     pub commands_per_unit: f64,
-    /// Per cent.
+    /// Percent.
     pub margin: f64,
 }
 
@@ -126,7 +126,7 @@ impl Result<'_> {
         }
     }
 
-    /// CPU per unit, microseconds.
+    /// CPU time per unit, microseconds.
     fn cpu_us(&self, slice: &Slice) -> Option<f64> {
         Some(slice.cpu_per_command()? * self.commands_per_unit / 1e3)
     }
@@ -194,7 +194,7 @@ impl Result<'_> {
         }
     }
 
-    /// How it was done and on what.
+    /// The method and the machine.
     fn method(&self) -> String {
         let (record, host) = (self.record, self.host);
         let mut out = String::new();
@@ -244,7 +244,7 @@ impl Result<'_> {
     }
 }
 
-/// A probability: two digits where that says something, else its size.
+/// A probability with three decimals, or its order of magnitude if it is below 0.001.
 fn probability(p: f64) -> String {
     if p < 0.001 {
         format!("{p:.0e}")

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The measurement itself: slice after slice, the switch set before each, the backends read
-//! at both ends.
+//! The measurement: sets the switch before each slice and reads the backends at both ends.
 //!
-//! The first moments after a change are not measured (`Plan::discard`): backends take notice
-//! at their next probe, and the code and data of the side that comes are no longer in the
-//! caches. That is the cost of toggling, which nobody pays who leaves the level alone. They
-//! are left out of every slice, also where the side stays.
+//! The start of each slice is not measured (`Plan::discard`): backends notice the change at their
+//! next probe, and the code and data of the new side are not in the caches yet. That is a cost of
+//! toggling, not of the level. It is left out of every slice, also if the side stays the same.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,31 +13,31 @@ use segment::Level;
 
 use super::toggle::Toggle;
 use error::Error;
-use study::cost::contrast::{contrast, Said, Slice};
+use study::cost::contrast::{contrast, RoundContrast, Slice};
 use study::cost::design::{Design, Round, Side};
 use study::cost::meter::Meter;
 use study::cost::CostOf;
 
-/// How often to look for backends that have come or gone.
+/// How often to look for backends that started or ended.
 const REFRESH: Duration = Duration::from_millis(500);
 /// Reading all backends may take at most this share of a slice.
 const EFFORT: u32 = 20;
-/// Longest sleep without a look at the signals.
+/// Longest sleep without checking for signals.
 const NAP: Duration = Duration::from_millis(100);
-/// So many rounds in a row spoilt by another hand on the level, and there is no point.
+/// Give up after this many consecutive rounds in which another process set the level.
 const SPOILT: u32 = 50;
 
-/// What is to be done.
+/// What to measure, and how.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub of: CostOf,
-    /// On side B; where the level is not what is toggled, on both.
+    /// The level on side B; on both sides if something else is toggled.
     pub level: Level,
-    /// Measured part of a slice.
+    /// Measured time of a slice.
     pub slice: Duration,
-    /// Unmeasured beginning of a slice.
+    /// Unmeasured time at the start of a slice.
     pub discard: Duration,
-    /// Of the whole run.
+    /// Length of the run.
     pub length: Duration,
     pub seed: u64,
 }
@@ -51,22 +49,22 @@ pub struct Discarded {
     pub idle: u64,
     /// A counter was reset, or a slot changed hands.
     pub reset: u64,
-    /// Somebody else set the level, or what is paused.
+    /// Another process set the level or paused statements.
     pub level: u64,
 }
 
-/// What came out, in the order in which it came.
+/// What was measured; rounds in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct Record {
-    pub rounds: Vec<Said>,
-    /// All slices of the side off, added up.
+    pub rounds: Vec<RoundContrast>,
+    /// Sum of all slices with measuring off.
     pub off: Slice,
-    /// And of the side on.
+    /// Sum of all slices with measuring on.
     pub on: Slice,
     pub discarded: Discarded,
-    /// Backends measured: fewest and most.
+    /// Min. and max. number of backends measured.
     pub backends: (usize, usize),
-    /// The slice that was used: longer than planned where reading takes long.
+    /// Actual length of a slice: longer than planned if reading the backends takes long.
     pub slice: Duration,
     /// How long reading all backends takes.
     pub effort: Duration,
@@ -74,15 +72,15 @@ pub struct Record {
     pub interrupted: bool,
 }
 
-/// Why a round came to nothing.
+/// Why a round was discarded.
 enum Spoilt {
     Reset,
     Level,
     Interrupted,
 }
 
-/// Toggle and measure until the time is over or `stop` is set. `progress` is called now and
-/// then, between rounds.
+/// Toggle and measure until the time is over or `stop` is set. Calls `progress` between rounds,
+/// every [`REFRESH`].
 pub fn run(
     plan: &Plan,
     meter: &mut Meter,
@@ -138,11 +136,11 @@ pub fn run(
 
 impl Record {
     fn take(&mut self, round: Round, slices: &[[Slice; 4]; 2]) {
-        let Some(said) = contrast(round, slices) else {
+        let Some(result) = contrast(round, slices) else {
             self.discarded.idle += 1;
             return;
         };
-        self.rounds.push(said);
+        self.rounds.push(result);
         for (quad, slices) in round.quads.into_iter().zip(slices) {
             for (side, slice) in quad.sides().into_iter().zip(slices) {
                 match side {
@@ -167,7 +165,7 @@ fn slices(
     let sides = round.quads.into_iter().flat_map(|quad| quad.sides());
     for (slice, side) in slices.iter_mut().flatten().zip(sides) {
         let on = side == Side::B;
-        // Written also where it stays, so that all slices begin alike.
+        // Set it also if the side stays the same, so that all slices start alike.
         toggle.set(on);
         sleep(plan.discard, stop);
         let before = meter.read()?;
@@ -187,7 +185,7 @@ fn slices(
     Ok(Ok(slices))
 }
 
-/// Sleep, but not through a signal.
+/// Sleep until `length` has passed or `stop` is set.
 fn sleep(length: Duration, stop: &AtomicBool) {
     let until = Instant::now() + length;
     loop {

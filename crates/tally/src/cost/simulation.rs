@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The whole way from slices to figures, on made-up servers whose truth is known.
+//! Tests the analysis from slices to figures on simulated servers with a known effect.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -8,8 +8,8 @@ use stats::Estimate;
 use study::cost::contrast::{contrast, Slice};
 use study::cost::design::{Design, Side};
 
-/// A server as noisy as one finds them: the CPU of a command follows a random walk, has
-/// long bursts, and every slice has heavy-tailed noise of its own.
+/// A realistically noisy server: the CPU time of a command follows a random walk with long bursts,
+/// and every slice has its own heavy-tailed noise.
 struct Noise {
     rng: StdRng,
     walk: f64,
@@ -48,7 +48,7 @@ impl Noise {
     }
 }
 
-/// What a run of so many rounds says on that server: of the level, and of nothing.
+/// Contrasts of a simulated run: of the effect, and of the placebo.
 fn run(seed: u64, rounds: usize, effect: f64) -> (Vec<f64>, Vec<f64>) {
     let mut noise = Noise::new(seed);
     Design::new(seed ^ 0x5eed)
@@ -57,14 +57,14 @@ fn run(seed: u64, rounds: usize, effect: f64) -> (Vec<f64>, Vec<f64>) {
             let slices = round.quads.map(|quad| {
                 quad.sides().map(|side| noise.slice(if side == Side::B { effect } else { 0.0 }))
             });
-            let said = contrast(round, &slices).unwrap();
-            (said.real.cpu, said.placebo.cpu)
+            let result = contrast(round, &slices).unwrap();
+            (result.real.cpu, result.placebo.cpu)
         })
         .unzip()
 }
 
 #[test]
-fn the_interval_covers_the_truth_95_times_in_100_under_heavy_tails_and_drift() {
+fn the_interval_covers_the_true_effect_in_95_percent_of_runs_under_heavy_tails_and_drift() {
     let (runs, effect) = (1500, 0.004);
     let (mut real, mut nothing) = (0, 0);
     for seed in 0..runs {
@@ -80,7 +80,7 @@ fn the_interval_covers_the_truth_95_times_in_100_under_heavy_tails_and_drift() {
 }
 
 #[test]
-fn no_effect_is_called_one_at_most_5_times_in_100() {
+fn at_most_5_percent_of_runs_without_an_effect_find_one() {
     let runs = 1500;
     let wrong = (0..runs)
         .filter(|seed| {
@@ -93,7 +93,7 @@ fn no_effect_is_called_one_at_most_5_times_in_100() {
 }
 
 #[test]
-fn the_placebo_is_known_as_well_as_the_figure_that_it_stands_beside() {
+fn the_placebo_is_as_precise_as_the_figure() {
     let (level, placebo) = run(9, 4000, 0.01);
     let (level, placebo) = (Estimate::of(&level).unwrap(), Estimate::of(&placebo).unwrap());
     let ratio = placebo.half_width / level.half_width;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The server that is measured: a scratch one under pgbench, or the user's own.
+//! The measured server: a scratch server under pgbench, or the user's.
 
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,14 @@ use study::cost::CostOf;
 /// Scale of pgbench's tables: 150 MB, which fit into [`SHARED_BUFFERS`].
 const SCALE: u32 = 10;
 const SHARED_BUFFERS: &str = "256MB";
-/// Or hardly at all: of the rows that are asked for at random nearly every page is read anew, from
-/// the kernel's page cache.
+/// Too small for the tables: nearly every page of a random row is read from the kernel's page cache.
 const FEW_BUFFERS: &str = "2MB";
 /// How long the load runs before the first slice.
 const WARM_UP: Duration = Duration::from_secs(5);
-/// How long its connections may take to come up.
+/// How long the connections of the load may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is measured, and what CPU is stated per.
+/// The measured server, and the unit that CPU time is divided by.
 pub struct Subject {
     pub segment: SegmentPath,
     pub load: String,
@@ -33,7 +32,7 @@ pub struct Subject {
     /// Commands in one unit.
     pub commands_per_unit: f64,
     pgbench: Option<RunningPgbench>,
-    /// After its load: fields are dropped in this order.
+    /// Dropped after its load: fields are dropped in this order.
     _cluster: Option<Cluster>,
 }
 
@@ -50,8 +49,7 @@ impl Subject {
         })
     }
 
-    /// A scratch server under a load that outlasts the measurement. `say` is told what is
-    /// being waited for.
+    /// A scratch server under a load that outlasts the measurement. Calls `say` with each step.
     pub fn scratch(args: &CostArgs, say: impl Fn(&str)) -> Result<Self, Error> {
         say("starting a scratch server");
         let connections = args.clients + 20;
@@ -61,11 +59,11 @@ impl Subject {
             .setting("shared_buffers", buffers)
             .setting("max_connections", &connections.to_string());
         if args.of == CostOf::Statements {
-            // On both sides, so that it is not part of the figure.
+            // On both sides, so that its cost is not part of the figure.
             builder = builder.setting("compute_query_id", "on");
         }
-        if let Some(most) = args.workload.max_statements() {
-            builder = builder.setting("pg_tally.max_statements", &most.to_string());
+        if let Some(max) = args.workload.max_statements() {
+            builder = builder.setting("pg_tally.max_statements", &max.to_string());
         }
         for (name, value) in &args.settings {
             builder = builder.setting(name, value);
@@ -96,7 +94,7 @@ impl Subject {
         let began = Instant::now();
         while began.elapsed() < PATIENCE {
             if !pgbench.running() {
-                return Err(ended(pgbench));
+                return Err(why_ended(pgbench));
             }
             if cluster.backend_pids()?.len() >= args.clients as usize {
                 break;
@@ -117,7 +115,7 @@ impl Subject {
         })
     }
 
-    /// How long to let the load run before it is measured.
+    /// How long to let the load run before measuring.
     pub fn warm_up(&self) -> Duration {
         if self.pgbench.is_some() {
             WARM_UP
@@ -126,23 +124,23 @@ impl Subject {
         }
     }
 
-    /// An error if the load of a scratch server has ended.
+    /// An error if the scratch server's load has ended.
     pub fn check(&mut self) -> Result<(), Error> {
         match self.pgbench.as_mut().is_some_and(|load| !load.running()) {
-            true => Err(self.pgbench.take().map_or_else(gone, ended)),
+            true => Err(self.pgbench.take().map_or_else(ended_early, why_ended)),
             false => Ok(()),
         }
     }
 }
 
-fn gone() -> Error {
+fn ended_early() -> Error {
     Error::Failed("the load ended early".into())
 }
 
 /// Why the load ended.
-fn ended(pgbench: RunningPgbench) -> Error {
+fn why_ended(pgbench: RunningPgbench) -> Error {
     match pgbench.wait() {
         Err(error) => error.into(),
-        Ok(_) => gone(),
+        Ok(_) => ended_early(),
     }
 }

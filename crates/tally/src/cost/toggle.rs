@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! What is toggled, changed for the time being: the level that was found is put back on every
-//! way out, and statements go on.
+//! The switch of the level or of statements. The former level is restored and statements resume
+//! however the run ends.
 
 use segment::{Level, LevelSetting, LevelSwitch, Segment};
 
 use error::Error;
 use study::cost::CostOf;
 
-/// A switch that remembers what it found.
+/// A switch that restores the former level when it is dropped.
 pub struct Toggle {
     switch: LevelSwitch,
     of: CostOf,
@@ -17,13 +17,13 @@ pub struct Toggle {
 }
 
 impl Toggle {
-    /// For this segment; needs the right to write it. `level` is the one whose cost is asked,
-    /// or the one that stays in force while something else is toggled.
+    /// Opens the switch of a segment, which needs the right to write it. `level` is the measured
+    /// level, or the fixed one while something else is toggled.
     pub fn new(segment: &Segment, of: CostOf, level: Level) -> Result<Self, Error> {
         let switch = segment.level_switch()?;
         let toggle = Self { found: switch.level_setting(), switch, of, level };
         toggle.switch.set(level);
-        // A run that was killed may have left them paused.
+        // A run that was killed may have left statements paused.
         toggle.switch.pause_statements(false);
         Ok(toggle)
     }
@@ -37,14 +37,14 @@ impl Toggle {
         }
     }
 
-    /// Whether all still is as we have set it, and not as somebody else has.
+    /// Whether level and pause are still as set by [`Toggle::set`].
     pub fn is(&self, on: bool) -> bool {
         let level = if on || self.of != CostOf::Level { self.level } else { Level::Off };
         let paused = !on && self.of != CostOf::Level;
         self.switch.level() == level && self.switch.statements_paused() == paused
     }
 
-    /// The level that was found.
+    /// The former level.
     pub fn found(&self) -> Level {
         self.found.level
     }
@@ -52,7 +52,7 @@ impl Toggle {
 
 impl Drop for Toggle {
     fn drop(&mut self) {
-        // A panic comes by here as well.
+        // Runs after a panic as well.
         self.switch.pause_statements(false);
         self.switch.apply(self.found);
     }

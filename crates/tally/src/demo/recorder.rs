@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the demo keeps: a recorder of its own beside the view, and the report made of it.
+//! Records while the demo's view runs, and writes the report.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use rustix::process::{kill_process, Pid, Signal};
 use crate::report;
 use error::Error;
 
-/// A recorder that runs; the recording goes with it.
+/// A running recorder. Dropping it removes the recording.
 #[derive(Debug)]
 pub struct Recorder {
     child: Child,
@@ -19,7 +19,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Record the segment at `path`.
+    /// Starts to record the segment at `path`.
     pub fn start(path: &Path) -> Result<Recorder, Error> {
         let directory = std::env::temp_dir().join(format!("pgtally-demo-{}", std::process::id()));
         let child = Command::new(std::env::current_exe()?)
@@ -33,18 +33,18 @@ impl Recorder {
         Ok(Recorder { child, directory })
     }
 
-    /// End it, and write the report into `file`; without one, beside where the recording was.
+    /// Ends the recording and writes the report into `file`, or into the temporary directory.
     pub fn report(mut self, file: Option<&Path>) -> Result<(), Error> {
         self.end();
-        let beside = self.directory.with_extension("html");
-        let file = file.unwrap_or(&beside);
+        let default = self.directory.with_extension("html");
+        let file = file.unwrap_or(&default);
         report::write_page(&self.directory, file)?;
         writeln!(std::io::stdout(), "The report, for any browser: {}", file.display())?;
         Ok(())
     }
 
     fn end(&mut self) {
-        // A child that has ended and was not waited for keeps its number.
+        // Until we wait for it, an ended child keeps its PID.
         if let (Ok(None), Some(pid)) =
             (self.child.try_wait(), Pid::from_raw(self.child.id() as i32))
         {

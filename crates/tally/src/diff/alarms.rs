@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How often what is the same is called different, by simulation.
+//! Simulates how often a comparison of equal recordings finds a change.
 
 use super::compare::{change, Rows};
 use super::comparison::{Per, Row, Total, What};
 use stats::simulation::Normal;
 use stats::Ratio;
 
-/// A thing's time in each of so many blocks.
+/// Simulates a row's time in `n` blocks.
 type Course = fn(&mut Normal, usize) -> Vec<f64>;
 
-/// Things that are compared, beside their total.
+/// Rows that are compared, in addition to their total.
 const ROWS: usize = 20;
 
 fn independent(dice: &mut Normal, n: usize) -> Vec<f64> {
     (0..n).map(|_| 10.0 + dice.next()).collect()
 }
 
-/// A checkpoint now and then.
+/// Rare and large, as checkpoints.
 fn rare(dice: &mut Normal, n: usize) -> Vec<f64> {
     let one = |dice: &mut Normal| match dice.uniform() < 0.1 {
         true => (2.0 * dice.next()).exp(),
@@ -25,7 +25,7 @@ fn rare(dice: &mut Normal, n: usize) -> Vec<f64> {
     (0..n).map(|_| one(dice)).collect()
 }
 
-/// What is kept of a block's deviation in the next one.
+/// Autocorrelated: `kept` is the share of a block's deviation that remains in the next block.
 fn lasting(kept: f64, dice: &mut Normal, n: usize) -> Vec<f64> {
     let (mut level, new) = (dice.next(), (1.0 - kept * kept).sqrt());
     (0..n)
@@ -44,18 +44,18 @@ fn lasting_20(dice: &mut Normal, n: usize) -> Vec<f64> {
     lasting(0.95, dice, n)
 }
 
-/// Something slow under something fast.
+/// Slow variation and independent noise together.
 fn both(dice: &mut Normal, n: usize) -> Vec<f64> {
     let slow = lasting(0.95, dice, n);
     slow.iter().map(|level| level + dice.next()).collect()
 }
 
-/// It goes up and up.
+/// A steady rise.
 fn drift(dice: &mut Normal, n: usize) -> Vec<f64> {
     (0..n).map(|i| 10.0 + 3.0 * i as f64 / n as f64 + dice.next()).collect()
 }
 
-/// Another program that runs, stops and runs again.
+/// Another program that runs, stops and runs again on the same machine.
 fn neighbour(dice: &mut Normal, n: usize) -> Vec<f64> {
     let mut there = dice.uniform() < 0.3;
     (0..n)
@@ -76,19 +76,19 @@ const KINDS: [(&str, Course); 7] = [
     ("drift", drift),
 ];
 
-/// Where the two sides of a comparison are from.
+/// Where the two sides of a comparison come from.
 #[derive(Clone, Copy, PartialEq)]
 enum Sides {
-    /// A course each.
+    /// Two separate courses.
     Two,
-    /// The halves of one: these do differ where it drifts.
+    /// The halves of one course, which do differ if it drifts.
     One,
 }
 
-/// Whether a comparison of the same, by so many blocks of each side, finds anything.
+/// Whether a comparison of equal sides with `blocks` blocks each finds a change.
 fn alarms(dice: &mut Normal, course: Course, blocks: usize, from: Sides) -> bool {
     let by = [(); 2].map(|()| (0..blocks).map(|_| 1000.0 + 50.0 * dice.next()).collect::<Vec<_>>());
-    let mut all = [vec![0.0; blocks], vec![0.0; blocks]];
+    let mut total = [vec![0.0; blocks], vec![0.0; blocks]];
     let mut rows = Rows::default();
     let compare = |what: &[Vec<f64>; 2]| {
         let ratio = |side: usize| Ratio::of(&what[side], &by[side]).unwrap();
@@ -103,8 +103,8 @@ fn alarms(dice: &mut Normal, course: Course, blocks: usize, from: Sides) -> bool
             each[at * blocks..].iter().zip(&by[at]).map(|(each, number)| each * number).collect()
         };
         let sides = [side(0), side(1)];
-        for (all, side) in all.iter_mut().zip(&sides) {
-            all.iter_mut().zip(side).for_each(|(all, one)| *all += one);
+        for (total, side) in total.iter_mut().zip(&sides) {
+            total.iter_mut().zip(side).for_each(|(total, one)| *total += one);
         }
         let what = What::Account { phase: "execute".into(), activity: "cpu".into() };
         let change = compare(&sides);
@@ -118,7 +118,7 @@ fn alarms(dice: &mut Normal, course: Course, blocks: usize, from: Sides) -> bool
             b_bytes: 0.0,
         });
     }
-    let change = compare(&all);
+    let change = compare(&total);
     rows.totals.push(Total { per: Per::Commit, change, a_per_second: 1.0, b_per_second: 1.0 });
     rows.judge();
     let verdicts = rows.accounts.iter().map(|row| row.change.verdict);
@@ -132,17 +132,17 @@ fn share(course: Course, blocks: usize, from: Sides, runs: usize) -> f64 {
 }
 
 #[test]
-fn what_is_the_same_is_rarely_called_different() {
+fn equal_sides_are_rarely_called_different() {
     for (name, course) in KINDS.into_iter().filter(|(name, _)| !name.contains("20")) {
         let share = share(course, 40, Sides::Two, 100);
         assert!(share <= 0.04, "{name}: {share}");
     }
 }
 
-/// Not a test but a measurement (docs/results.md).
+/// A measurement rather than a test (docs/results.md).
 #[test]
 #[ignore = "takes a minute in a release build"]
-fn alarms_measured() {
+fn measure_false_alarms() {
     const RUNS: usize = 1000;
     for (name, course) in KINDS {
         for blocks in [20, 40, 128] {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::comparison::Per;
-use super::place::Place;
+use super::selection::Selection;
 use clap::Args;
 
 /// Arguments of `tally diff`.
@@ -21,11 +21,11 @@ Examples:
   tally diff before after --per command --json | jq '.accounts[0]'")]
 pub struct DiffArgs {
     /// Recording to compare with (before)
-    #[arg(value_name = "A", value_parser = Place::parse)]
-    pub a: Place,
+    #[arg(value_name = "A", value_parser = Selection::parse)]
+    pub a: Selection,
     /// Recording to compare (after)
-    #[arg(value_name = "B", value_parser = Place::parse)]
-    pub b: Place,
+    #[arg(value_name = "B", value_parser = Selection::parse)]
+    pub b: Selection,
     /// Express time per commit or per command [default: commits if there are enough, else commands]
     #[arg(long, value_enum)]
     pub per: Option<Per>,

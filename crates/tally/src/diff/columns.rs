@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A recording's time in columns: short enough to tell its noise, long enough to be few; and
-//! which of them can be compared.
+//! Divides a recording's time into columns, short enough to estimate its noise and long enough to be
+//! few, and selects those that can be compared.
 
 use recording::{FrameRow, Range};
 
-/// Columns of a short recording, at least: blocks from which its noise is estimated.
+/// Min. number of columns: blocks from which the noise is estimated.
 const FEW: u64 = 32;
-/// Columns of a long one, at most.
+/// Max. number of columns.
 const MANY: u64 = 1024;
-/// Beyond this age statements are kept once a minute.
+/// Older statements are kept once a minute.
 const ROLLED_UP_US: u64 = 3_600_000_000;
 const MINUTE_US: u64 = 60_000_000;
 
-/// Where columns begin and end, and what is known of each.
+/// Bounds and states of the columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
-    /// One more than columns; microseconds since 1970, rising.
+    /// One more than there are columns; microseconds since 1970, rising.
     pub bounds_us: Vec<i64>,
-    /// How many columns hold the intervals that have their own statements.
+    /// Columns between two readings of statements.
     pub per_detail: usize,
-    /// One a column.
+    /// One per column.
     pub states: Vec<State>,
 }
 
-/// What is known of a column.
+/// The state of a column.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct State {
-    /// How much of it was recorded, ns.
+    /// Recorded time, ns.
     pub covered_ns: u64,
-    /// Of that, with lightweight locks.
+    /// Recorded time at level locks, ns.
     pub locks_ns: u64,
-    /// Of that, with functions that had a probe.
+    /// Recorded time with probed functions, ns.
     pub functions_ns: u64,
-    /// What sessions lived in it while the level was off, ns.
+    /// Session time while the level was off, ns.
     pub off_ns: u64,
-    /// Whether an interval of it is not exact.
+    /// Whether one of its intervals is not exact.
     pub torn: bool,
 }
 
 impl State {
-    /// Whether all that was recorded of it is exact.
+    /// Whether it was recorded, and exactly.
     pub fn is_whole(&self) -> bool {
         self.covered_ns > 0 && !self.torn
     }
 }
 
 impl Columns {
-    /// For intervals of a recording that has a row of statements every `detail_ns`.
+    /// Columns for the intervals of a recording with statements every `detail_ns`.
     pub fn of(range: Range, heads: &[FrameRow], detail_ns: u64) -> Columns {
         let us = |ns: u64| (ns / 1000).max(1);
         let length = range.to_us.abs_diff(range.from_us);
@@ -56,7 +56,7 @@ impl Columns {
         };
         let detail = us(detail_ns).max(oldest).max(interval);
         let step = step(length, interval, detail);
-        // Half an interval late, so that one that ends a little late is still in its column.
+        // Half an interval later, so that an interval that ends a little late is still in its column.
         let late = (interval / 2) as i64;
         let mut bounds_us = vec![range.from_us];
         let mut bound = range.from_us.saturating_add(step as i64 + late);
@@ -79,8 +79,8 @@ impl Columns {
         Columns { bounds_us, per_detail, states }
     }
 
-    /// The columns that are compared, and whether these are exact: all that are whole, or, if
-    /// none is, all in which anything was recorded.
+    /// The columns to compare, and whether they are exact: all exact ones or, if there are none, all
+    /// in which anything was recorded.
     pub fn kept(&self) -> (Vec<usize>, bool) {
         let those = |wanted: fn(&State) -> bool| -> Vec<usize> {
             (0..self.states.len()).filter(|at| wanted(&self.states[*at])).collect()
@@ -97,16 +97,16 @@ fn longest(heads: &[FrameRow]) -> u64 {
     heads.iter().map(|head| head.interval_ns).max().unwrap_or(0)
 }
 
-/// The length that an interval mostly has; few may be longer, for the recorder was late.
+/// The median length of an interval; a late recorder makes a few longer ones.
 fn usual(heads: &[FrameRow]) -> u64 {
     let mut lengths: Vec<u64> = heads.iter().map(|head| head.interval_ns).collect();
     lengths.sort_unstable();
     let length = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
-    // To the millisecond, so that columns do not wander off.
+    // Rounded to a millisecond, so that columns do not drift.
     (length + 500_000) / 1_000_000 * 1_000_000
 }
 
-/// The length of a column, microseconds: a part of a detail, or some of them.
+/// The length of a column, microseconds: a fraction or a multiple of `detail`.
 fn step(length: u64, interval: u64, detail: u64) -> u64 {
     if length / FEW >= detail {
         return detail * length.div_ceil(MANY * detail).max(1);
@@ -134,13 +134,13 @@ mod tests {
     }
 
     fn of_seconds(n: i64) -> (Range, Vec<FrameRow>) {
-        // The recorder is a little early or late.
+        // Intervals end a little early or late.
         let heads = (1..=n).map(|at| head(at * SECOND + at * 7_919 % 9_000 - 4_500)).collect();
         (Range { from_us: 0, to_us: n * SECOND + 4_500 }, heads)
     }
 
     #[test]
-    fn columns_are_of_so_many_intervals_each() {
+    fn each_column_has_the_same_number_of_intervals() {
         for (seconds, step) in [(20, 1), (64, 2), (200, 5), (600, 10), (20_000, 20)] {
             let (range, heads) = of_seconds(seconds);
             let detail = if seconds > 3600 { 60 } else { 10 };
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_is_left_out_as_long_as_anything_is() {
+    fn inexact_columns_are_left_out_unless_all_are_inexact() {
         let (range, mut heads) = of_seconds(20);
         heads[3].exact = false;
         heads[7].partial = true;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_no_columns() {
+    fn columns_within_gaps_are_not_compared() {
         let (range, mut heads) = of_seconds(40);
         heads.drain(10..25);
         assert_eq!(Columns::of(range, &heads, 10_000_000_000).kept().0.len(), 25);

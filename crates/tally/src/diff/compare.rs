@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From two sides to what has changed from one to the other, and what of that is noise.
+//! Compares two sides and separates changes from noise.
 //!
-//! A side's noise is that of its own blocks ([`stats::Ratio`]). The totals are tested by
-//! themselves, all rows of a comparison as one family, each at half of [`FALSE`]: where nothing has
-//! changed it says so 99 times in a hundred, and of the rows that it calls changed, on average fewer
-//! than one in a hundred is not.
+//! Each side's noise is estimated from its own blocks ([`stats::Ratio`]). The totals are tested by
+//! themselves and all rows as one family, each at half of [`FALSE`]: if nothing has changed, the
+//! comparison finds nothing in 99 of 100 cases, and on average fewer than 1 % of the rows called
+//! changed are so by chance.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ use super::side::Side;
 use super::statements::{Line, Statement};
 use stats::{discoveries, Difference, Ratio};
 
-/// The probability at which a comparison of the same may find anything; and, at most, the share of
-/// rows called changed that are so by chance.
+/// Probability that a comparison of equal sides finds a change, and max. share of rows called changed
+/// that are so by chance.
 pub const FALSE: f64 = 0.01;
 
-/// A commit is taken for a transaction where there is at least one in so many commands.
+/// Time is counted by commits if there is at least one in this many commands.
 const COMMANDS_A_COMMIT: u64 = 50;
 
 /// The rows of all tables.
@@ -35,14 +35,14 @@ pub struct Rows {
     pub statements: Vec<Row>,
 }
 
-/// What both sides looked at, beyond what every level looks at.
+/// What both sides measured in addition to what every level measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Looked {
     pub locks: bool,
     pub functions: bool,
 }
 
-/// Two sides, and by what their time is counted.
+/// Two sides, and the unit that their time is counted by.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'s> {
     pub a: &'s Side,
@@ -50,7 +50,7 @@ pub struct Pair<'s> {
     pub per: Per,
 }
 
-/// What both can be counted by, the one that comes nearest to a transaction first.
+/// The units that both sides can be counted by, the one closest to a transaction first.
 pub fn units(a: &Side, b: &Side) -> Vec<Per> {
     let count = |side: &Side, key: Key| side.count(&key);
     let both = |key: fn() -> Key| [a, b].iter().all(|side| count(side, key()) > 0);
@@ -67,7 +67,7 @@ pub fn units(a: &Side, b: &Side) -> Vec<Per> {
     units
 }
 
-/// In each column that is compared.
+/// Number of units in each compared column.
 fn number(side: &Side, per: Per) -> Vec<f64> {
     let key = match per {
         Per::Commit => Key::Commit,
@@ -80,8 +80,8 @@ fn number(side: &Side, per: Per) -> Vec<f64> {
 type Sum<'k> = Vec<&'k Key>;
 
 impl Pair<'_> {
-    /// All rows, each table with its greatest changes first. `units` are what the total is
-    /// counted by; `looked` says what can be compared.
+    /// The rows of all tables, largest changes first. There is a total for each of `units`; `looked`
+    /// says what can be compared.
     pub fn rows(&self, units: &[Per], looked: Looked) -> Rows {
         let keys: BTreeSet<&Key> = self.a.lines.keys().chain(self.b.lines.keys()).collect();
         let mut rows = Rows::default();
@@ -132,8 +132,8 @@ impl Pair<'_> {
         rows
     }
 
-    /// Whether this is an exclusive time that is the inclusive one once more: the function called
-    /// none that has a probe.
+    /// Whether this exclusive time equals the inclusive one, because the function called no probed
+    /// function.
     fn repeats(&self, key: &Key) -> bool {
         let Key::Function { process, function, part: EXCLUSIVE } = key else { return false };
         let (process, function) = (process.clone(), function.clone());
@@ -146,12 +146,12 @@ impl Pair<'_> {
 
     fn total(&self, accounts: &Sum<'_>, per: Per) -> Option<Total> {
         let sum = |side: &Side| {
-            let mut all = vec![0.0; side.kept.len()];
+            let mut total = vec![0.0; side.kept.len()];
             for key in accounts {
                 let line = side.line(key, |amount| amount.total);
-                all.iter_mut().zip(line).for_each(|(sum, ns)| *sum += ns * 1e-9);
+                total.iter_mut().zip(line).for_each(|(sum, ns)| *sum += ns * 1e-9);
             }
-            all
+            total
         };
         let rate = |side: &Side| number(side, per).iter().sum::<f64>() / side.seconds().max(1e-9);
         Some(Total {
@@ -165,7 +165,7 @@ impl Pair<'_> {
         })
     }
 
-    /// A row of this series; `None` where nothing happened on either side.
+    /// The row of a series; `None` if nothing happened on either side.
     fn row(&self, what: What, key: &Key) -> Option<Row> {
         let by = [number(self.a, self.per), number(self.b, self.per)];
         let seconds = |side: &Side| -> Vec<f64> {
@@ -221,7 +221,7 @@ impl Pair<'_> {
     }
 }
 
-/// How a ratio differs; what that means is judged with all others.
+/// The difference of two ratios, still without a verdict: all rows are judged together.
 pub fn change(a: &Ratio, b: &Ratio) -> Change {
     let difference = Difference::of(a, b);
     Change {
@@ -260,7 +260,7 @@ impl Rows {
         [accounts, processes, locks, files, functions, statements]
     }
 
-    /// Tell what is chance, and order by what is not.
+    /// Set the verdicts, and sort changes beyond the noise first.
     pub fn judge(&mut self) {
         let each = FALSE / 2.0 / self.totals.len().max(1) as f64;
         for total in &mut self.totals {
@@ -279,7 +279,7 @@ impl Rows {
             for row in table.iter_mut() {
                 let is_found = row.change.p.is_some() && found.next().unwrap_or(false);
                 row.change.judge(is_found);
-                // Accounts are all of the total.
+                // The accounts add up to the total.
                 let part = at == 0 && whole.verdict.is_real();
                 row.share = part.then(|| row.change.change_seconds / whole.change_seconds);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a comparison says: docs/reference-json.md describes it field by field, as its JSON form has them.
+//! The result of a comparison. Its JSON form is described in docs/reference-json.md.
 
 use std::sync::Arc;
 
@@ -8,45 +8,44 @@ use serde::Serialize;
 use super::machine::Processors;
 use view::document::{Finding, Made};
 
-/// All of it.
+/// The result of a comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// Always "pgtally diff".
     pub format: &'static str,
-    /// Of the format; fields may be added without a new one.
+    /// Version of the format; fields may be added without a new version.
     pub version: u32,
-    /// Who made it, and when.
+    /// The program that made it, and when.
     pub made: Made,
-    /// What time is counted by.
+    /// The unit that time is counted by.
     pub per: Per,
     /// What B is compared with.
     pub a: Compared,
     /// What is compared.
     pub b: Compared,
-    /// What is to be said, a sentence each.
+    /// Findings, a sentence each.
     pub findings: Vec<Finding>,
-    /// How the two were set up differently.
+    /// Differences of settings, versions and hardware.
     pub configuration: Vec<Setting>,
     /// What could not be compared, a sentence each.
     pub left_out: Vec<String>,
-    /// Time of clients' sessions that was not idle, for each of what they are counted by; that
-    /// of `per` first.
+    /// Busy time of client sessions per unit, for each unit; `per` first.
     pub totals: Vec<Total>,
-    /// The same by account, the greatest change first. The changes add up to the total's.
+    /// The same by account, largest change first. The changes add up to the total's.
     pub accounts: Vec<Row>,
-    /// Time of the server's own processes that was not idle.
+    /// Busy time of the server's own processes.
     pub processes: Vec<Row>,
-    /// Locks of clients' sessions.
+    /// Locks of client sessions.
     pub locks: Vec<Row>,
     /// Operations on files.
     pub files: Vec<Row>,
     /// Probed functions.
     pub functions: Vec<Row>,
-    /// Time worked for statements.
+    /// Server time of statements.
     pub statements: Vec<Row>,
 }
 
-/// What time is counted by: a transaction, as well as it is known.
+/// The unit that time is counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Per {
@@ -75,73 +74,73 @@ pub struct Compared {
     pub host: String,
     /// "PostgreSQL 15.20".
     pub server: String,
-    /// Begin of what is compared, seconds since 1970.
+    /// Start of the compared time, seconds since 1970.
     pub from: f64,
     /// Its end.
     pub to: f64,
-    /// How much of it was recorded.
+    /// Recorded time.
     pub recorded_seconds: f64,
-    /// How much of that is compared.
+    /// Compared time.
     pub compared_seconds: f64,
-    /// Whether nothing is missing in what is compared.
+    /// Whether nothing is missing in the compared time.
     pub exact: bool,
     /// Blocks from which the noise is estimated.
     pub blocks: usize,
-    /// The machine's processors; `None` where they were not recorded.
+    /// CPUs of the machine; `None` if they were not recorded.
     pub processors: Option<Processors>,
-    /// Commits of clients that wrote WAL.
+    /// Client commits that wrote WAL.
     pub commits: u64,
-    /// Commands of clients.
+    /// Client commands.
     pub commands: u64,
 }
 
-/// What is set, or is, otherwise.
+/// A setting, version or hardware property that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Setting {
     /// "server", "machine" or "recording".
     pub group: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
-    /// What it is in A; `None`: it is not known there.
+    /// Its value in A; `None` if unknown.
     pub a: Option<String>,
-    /// What it is in B, likewise.
+    /// Its value in B; `None` if unknown.
     pub b: Option<String>,
-    /// Whether it only tells where something lies or when it was started.
+    /// Whether it is only a location (path, port, host) or a start time.
     pub place: bool,
 }
 
-/// Time for each of what it is counted by.
+/// Time per unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Total {
-    /// Of what.
+    /// The unit.
     pub per: Per,
     /// How it changed.
     #[serde(flatten)]
     pub change: Change,
-    /// So many a second in A.
+    /// Units per second in A.
     pub a_per_second: f64,
-    /// So many a second in B.
+    /// Units per second in B.
     pub b_per_second: f64,
 }
 
-/// How something changed; times are seconds for each of what they are counted by.
+/// A change; times are seconds per unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Change {
-    /// In A.
+    /// Time in A.
     pub a_seconds: f64,
-    /// In B.
+    /// Time in B.
     pub b_seconds: f64,
-    /// In B more than in A.
+    /// B minus A.
     pub change_seconds: f64,
-    /// Half the width of the change's 95 % interval; `None`: there is too little to tell.
+    /// Half-width of the change's 95 % confidence interval; `None` if there are too few blocks.
     pub half_width_seconds: Option<f64>,
-    /// Probability of such a change by chance alone; `None` likewise.
+    /// The p-value of the change; `None` if there are too few blocks.
     pub p: Option<f64>,
-    /// What that means.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What a change means.
+/// The verdict about a change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -153,15 +152,15 @@ pub enum Verdict {
     New,
     /// Only A has it.
     Absent,
-    /// It may be chance.
+    /// Chance could explain it.
     #[default]
     Noise,
-    /// There is too little to tell.
+    /// There are too few blocks to tell.
     Unknown,
 }
 
 impl Verdict {
-    /// Whether it is more than chance.
+    /// Whether the change is beyond the noise.
     pub fn is_real(self) -> bool {
         !matches!(self, Verdict::Noise | Verdict::Unknown)
     }
@@ -179,34 +178,35 @@ impl Verdict {
     }
 }
 
-/// A part of the time.
+/// A row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Which.
+    /// What the row is about.
     #[serde(flatten)]
     pub what: What,
     /// How it changed.
     #[serde(flatten)]
     pub change: Change,
-    /// Of the total's change; `None` where that may be chance, and of what is no part of it.
+    /// Share of the total's change; `None` if that is inconclusive, and for rows that are not part of
+    /// the total.
     pub share: Option<f64>,
-    /// How often in A, for each of what is counted by.
+    /// Count per unit in A.
     pub a_count: f64,
-    /// How often in B.
+    /// Count per unit in B.
     pub b_count: f64,
-    /// Bytes in A, of what moves any.
+    /// Bytes per unit in A.
     pub a_bytes: f64,
-    /// Bytes in B.
+    /// Bytes per unit in B.
     pub b_bytes: f64,
 }
 
-/// What a row is of.
+/// What a row is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum What {
     /// An account of the ledger.
     Account {
-        /// What was done for the client.
+        /// The phase of the client's command.
         phase: Arc<str>,
         /// "cpu", or the wait event as `Type:Event`.
         activity: Arc<str>,
@@ -242,19 +242,19 @@ pub enum What {
         process: Arc<str>,
         /// Its symbol.
         function: Arc<str>,
-        /// "inclusive": including what it called; "exclusive": less what functions with a probe
-        /// took that it called.
+        /// "inclusive": including what it called; "exclusive": without other probed functions that it
+        /// called.
         part: &'static str,
     },
     /// A statement.
     Statement {
-        /// Its text, or its number.
+        /// Its text, or its query id.
         query: Arc<str>,
         /// Its database.
         database: String,
         /// Its user.
         user: String,
-        /// Asked for by the client itself.
+        /// Whether the client sent it.
         toplevel: bool,
     },
 }

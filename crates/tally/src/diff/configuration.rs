@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! How two sides were set up differently: settings, versions, hardware, level, clock.
+//! Differences between two sides in settings, versions, hardware, level and clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::side::Side;
 use error::Error;
 use view::units::bytes;
 
-/// What only tells where something lies, or when it was started.
-const PLACES: [&str; 14] = [
+/// Settings that are only locations or start times.
+const LOCATIONS: [&str; 14] = [
     "archive_command",
     "boot",
     "cluster_name",
@@ -31,13 +31,13 @@ const PLACES: [&str; 14] = [
 
 type Known = BTreeMap<(Arc<str>, Arc<str>), String>;
 
-/// What differs: versions and hardware, then the settings, then places.
+/// All differences: versions and hardware first, then settings, then locations.
 pub fn differences(a: &Side, b: &Side) -> Result<Vec<Setting>, Error> {
     Ok(between(&known(a)?, &known(b)?))
 }
 
 fn between(a: &Known, b: &Known) -> Vec<Setting> {
-    // Where none of a group is known there is nothing to compare it with.
+    // A group that is unknown on one side cannot be compared.
     let groups = |known: &Known| known.keys().map(|(group, _)| group.clone()).collect();
     let (of_a, of_b): (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) = (groups(a), groups(b));
     let names: BTreeSet<_> = a.keys().chain(b.keys()).collect();
@@ -50,7 +50,7 @@ fn between(a: &Known, b: &Known) -> Vec<Setting> {
             name: name.1.clone(),
             a: a.get(name).cloned(),
             b: b.get(name).cloned(),
-            place: PLACES.contains(&&*name.1) || same_but_for_path(a.get(name), b.get(name)),
+            place: LOCATIONS.contains(&&*name.1) || same_but_for_path(a.get(name), b.get(name)),
         })
         .collect();
     settings.sort_by_key(|it| {
@@ -60,8 +60,7 @@ fn between(a: &Known, b: &Known) -> Vec<Setting> {
     settings
 }
 
-/// "/srv/a on ext4 (rw) on vda" and "/srv/b on ext4 (rw) on vda": files that lie elsewhere, but on
-/// the same.
+/// Whether only the path differs, as in "/srv/a on ext4 (rw) on vda" and "/srv/b on ext4 (rw) on vda".
 fn same_but_for_path(a: Option<&String>, b: Option<&String>) -> bool {
     let on = |value: Option<&String>| {
         let value = value.filter(|value| value.starts_with('/'))?;
@@ -70,7 +69,7 @@ fn same_but_for_path(a: Option<&String>, b: Option<&String>) -> bool {
     on(a).is_some_and(|a| Some(a) == on(b))
 }
 
-/// The groups of which nothing is known on a side, though it is on the other.
+/// Sentences about sides whose server settings are unknown.
 pub fn unknown(a: &Side, b: &Side) -> Result<Vec<String>, Error> {
     let has = |side: &Side| -> Result<bool, Error> {
         Ok(known(side)?.keys().any(|(group, _)| &**group == "server"))
@@ -90,7 +89,7 @@ fn known(side: &Side) -> Result<Known, Error> {
     let mut known = Known::new();
     for row in side.recording.settings(side.range)? {
         if ["server", "machine"].contains(&&*row.group) {
-            known.insert((row.group.clone(), row.name.clone()), said(&row));
+            known.insert((row.group.clone(), row.name.clone()), with_unit(&row));
         }
     }
     let mut add = |name: &str, value: String| {
@@ -113,7 +112,7 @@ fn known(side: &Side) -> Result<Known, Error> {
 }
 
 /// "16 MB" for 2048 times 8 kB.
-fn said(row: &SettingRow) -> String {
+fn with_unit(row: &SettingRow) -> String {
     let kilobytes = match &*row.unit {
         "" => return row.value.to_string(),
         "B" => 1.0 / 1024.0,
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_hardware_come_first_and_places_last() {
+    fn versions_and_hardware_come_first_and_locations_last() {
         let a = known(&[
             ("server", "work_mem", "4 MB"),
             ("server", "port", "1"),
@@ -160,31 +159,31 @@ mod tests {
     }
 
     #[test]
-    fn another_directory_of_the_same_file_system_is_a_place() {
+    fn another_directory_on_the_same_file_system_is_only_a_location() {
         let at = |text| known(&[("machine", "write-ahead log", text)]);
-        let place = |a, b| between(&at(a), &at(b))[0].place;
-        assert!(place("/a/pg_wal on ext4 (rw) on vda", "/b/pg_wal on ext4 (rw) on vda"));
-        assert!(!place("/a/pg_wal on ext4 (rw) on vda", "/a/pg_wal on xfs (rw) on vdb"));
+        let is_location = |a, b| between(&at(a), &at(b))[0].place;
+        assert!(is_location("/a/pg_wal on ext4 (rw) on vda", "/b/pg_wal on ext4 (rw) on vda"));
+        assert!(!is_location("/a/pg_wal on ext4 (rw) on vda", "/a/pg_wal on xfs (rw) on vdb"));
     }
 
     #[test]
-    fn what_is_not_known_at_all_does_not_differ() {
+    fn groups_unknown_on_one_side_are_not_compared() {
         let a = known(&[("server", "work_mem", "4 MB"), ("machine", "memory", "8 GB")]);
         let b = known(&[("machine", "memory", "8 GB")]);
         assert!(between(&a, &b).is_empty());
     }
 
     #[test]
-    fn amounts_of_memory_are_said_as_such() {
+    fn amounts_of_memory_are_shown_in_readable_units() {
         let row = |value: &str, unit: &str| SettingRow {
             value: value.into(),
             unit: unit.into(),
             ..SettingRow::default()
         };
-        assert_eq!(said(&row("2048", "8kB")), "16 MB");
-        assert_eq!(said(&row("4096", "kB")), "4 MB");
-        assert_eq!(said(&row("-1", "kB")), "-1");
-        assert_eq!(said(&row("60", "s")), "60 s");
-        assert_eq!(said(&row("on", "")), "on");
+        assert_eq!(with_unit(&row("2048", "8kB")), "16 MB");
+        assert_eq!(with_unit(&row("4096", "kB")), "4 MB");
+        assert_eq!(with_unit(&row("-1", "kB")), "-1");
+        assert_eq!(with_unit(&row("60", "s")), "60 s");
+        assert_eq!(with_unit(&row("on", "")), "on");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A comparison as a report's document, from which its text and its page are made.
+//! A comparison as a [`Document`], from which the text and the page are made.
 
 use jiff::tz::TimeZone;
 use segment::statements::WaitClass;
@@ -10,7 +10,7 @@ use view::document::{
 };
 use view::units::{count, duration, whole};
 
-/// The sections: what they are called, their tables, and those of what is below the noise.
+/// The sections: id, title and tables.
 const SECTIONS: [(&str, &str, &[&str]); 9] = [
     ("configuration", "Set up differently", &["configuration"]),
     ("totals", "Total time", &["totals"]),
@@ -32,14 +32,14 @@ const NOISE: [&str; 6] = [
     "processes_noise",
 ];
 
-/// What is below the noise, and where files lie: a page has room for it, a text has not.
+/// Whether to list the rows below the noise and the locations: a page does, a text only sums them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noise {
     Shown,
-    Folded,
+    Summed,
 }
 
-/// The document; times in words are of this zone.
+/// Builds the document, with times in this time zone.
 pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
     let mut tables = vec![configuration(it, noise), totals(it)];
     let all: [(_, _, &[Row]); 6] = [
@@ -51,10 +51,10 @@ pub fn document(it: &Comparison, noise: Noise, zone: &TimeZone) -> Document {
         ("processes", "processes_noise", &it.processes),
     ];
     for (id, id_noise, rows) in all {
-        let folded: Vec<&Row> = rows.iter().filter(|row| is_folded(row)).collect();
-        tables.push(table(id, it, rows, &folded));
+        let noisy: Vec<&Row> = rows.iter().filter(|row| is_noise(row)).collect();
+        tables.push(table(id, it, rows, &noisy));
         if noise == Noise::Shown {
-            tables.push(below(id_noise, id, it, &folded));
+            tables.push(below(id_noise, id, it, &noisy));
         }
     }
     let section = |&(id, title, tables): &(&'static str, &'static str, &[&'static str])| Section {
@@ -133,10 +133,10 @@ fn side(side: &Compared, zone: &TimeZone) -> String {
     )
 }
 
-/// Characters of a setting's value in a text, at most.
+/// Max. characters of a setting's value in a text.
 const VALUE: usize = 48;
 
-/// In a text without what only tells where something lies.
+/// Different settings; a text leaves out those that are only locations.
 fn configuration(it: &Comparison, noise: Noise) -> Table {
     let columns = vec![
         Column::new("group", "Of", Unit::Text).expendable(1),
@@ -205,8 +205,8 @@ fn cells(change: &Change) -> [Cell; 6] {
     ]
 }
 
-/// What cannot be told from chance is not folded where nothing can.
-fn is_folded(row: &Row) -> bool {
+/// Rows of unknown significance are not summed up.
+fn is_noise(row: &Row) -> bool {
     row.change.verdict == Verdict::Noise
 }
 
@@ -231,8 +231,8 @@ fn names(id: &str) -> Vec<Column> {
     }
 }
 
-/// What a row is, in those columns.
-fn said(what: &What) -> Vec<Cell> {
+/// The cells of those columns.
+fn name_cells(what: &What) -> Vec<Cell> {
     match what {
         What::Account { phase, activity } => vec![activity.into(), phase.into()],
         What::Process { process, activity } => vec![activity.into(), process.into()],
@@ -321,28 +321,28 @@ fn title(id: &str) -> (&'static str, &'static str) {
     }
 }
 
-fn table(id: &'static str, it: &Comparison, rows: &[Row], folded: &[&Row]) -> Table {
+fn table(id: &'static str, it: &Comparison, rows: &[Row], noisy: &[&Row]) -> Table {
     let (title, note) = title(id);
     let note = format!("Per {}. {note}", it.per.name());
     let mut table = Table::new(id, title, columns(id)).noted(Some(note));
-    for shown in rows.iter().filter(|row| !is_folded(row)) {
-        table.push(class(&shown.what), row(id, said(&shown.what), shown));
+    for shown in rows.iter().filter(|row| !is_noise(row)) {
+        table.push(class(&shown.what), row(id, name_cells(&shown.what), shown));
     }
-    if let Some(sum) = sum(folded) {
-        let number = match folded.len() {
+    if let Some(sum) = sum(noisy) {
+        let number = match noisy.len() {
             1 => "one below the noise".to_string(),
             n => format!("{} below the noise", count(n as f64)),
         };
         let mut names: Vec<Cell> = vec![number.into()];
         names.resize(self::names(id).len(), Cell::Empty);
-        // Where rows have a class, all have one.
+        // In a table with classes every row has one.
         let of_class = class(&sum.what).map(|_| WaitClass::Other.name());
         table.push(of_class, row(id, names, &sum));
     }
     table
 }
 
-/// What is below the noise, together.
+/// The sum of the rows below the noise.
 fn sum(rows: &[&Row]) -> Option<Row> {
     let (first, rest) = rows.split_first()?;
     let mut sum = (*first).clone();
@@ -357,7 +357,7 @@ fn sum(rows: &[&Row]) -> Option<Row> {
         sum.b_bytes += row.b_bytes;
         sum.share = sum.share.zip(row.share).map(|(all, one)| all + one);
     }
-    // Of a sum the noise is not that of its parts.
+    // The noise of a sum is unknown.
     if !rest.is_empty() {
         sum.change.half_width_seconds = None;
     }
@@ -368,7 +368,7 @@ fn below(id: &'static str, of: &str, it: &Comparison, rows: &[&Row]) -> Table {
     let mut table = Table::new(id, title(of).0, columns(of))
         .noted(Some(format!("Per {}. All of these changes are inconclusive.", it.per.name())));
     for below in rows {
-        table.push(class(&below.what), row(of, said(&below.what), below));
+        table.push(class(&below.what), row(of, name_cells(&below.what), below));
     }
     table
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a comparison says in sentences.
+//! The findings of a comparison, in sentences.
 
 use super::comparison::{Change, Comparison, Per, Row, Total, Verdict, What};
 use super::machine;
@@ -7,17 +7,17 @@ use stats::FEWEST;
 use view::document::{Finding, Weight};
 use view::units::{count, duration};
 
-/// Reasons that are named, at most, and how much of the change they must explain together.
+/// Max. number of accounts that are named, and the share of the change after which to stop.
 const REASONS: usize = 3;
 const ENOUGH: f64 = 0.9;
-/// Settings that are named, at most.
+/// Max. number of settings that are named.
 const SETTINGS: usize = 6;
-/// A shorter recording, seconds, knows little of its noise.
+/// The noise of shorter recordings is underestimated; seconds.
 const SHORT: f64 = 120.0;
-/// Where commands a commit differ by more, the work is not the same.
+/// If commands per commit differ by more than this share, the work may not be the same.
 const OTHER_WORK: f64 = 0.1;
 
-/// All of them.
+/// All findings.
 pub fn findings(it: &Comparison) -> Vec<Finding> {
     let note = |section, text| Finding { section, weight: Weight::Note, text };
     let warning = |section, text| Finding { section, weight: Weight::Warning, text };
@@ -58,7 +58,7 @@ fn more(change: f64) -> &'static str {
     }
 }
 
-/// " +-1.2 us", where it is known.
+/// " +-1.2 us"; empty if unknown.
 fn half_width(change: &Change) -> String {
     change.half_width_seconds.map_or(String::new(), |width| format!(" +-{}", duration(width)))
 }
@@ -100,11 +100,11 @@ pub fn name(what: &What) -> String {
     }
 }
 
-/// What makes most of the change, and what works against it most.
+/// The accounts that explain most of the change, and the largest ones against it.
 fn reasons(it: &Comparison, total: &Total) -> Option<String> {
     let whole = total.change.change_seconds;
     if total.change.verdict == Verdict::Unknown {
-        let largest = said(it.accounts.iter().take(REASONS));
+        let largest = in_words(it.accounts.iter().take(REASONS));
         return (!largest.is_empty()).then(|| format!("Largest changes (not tested): {largest}."));
     }
     let real: Vec<&Row> = it.accounts.iter().filter(|row| row.change.verdict.is_real()).collect();
@@ -112,7 +112,7 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
         return Some("No account changed by more than the noise.".to_string());
     }
     if !total.change.verdict.is_real() {
-        let named = said(real.iter().take(REASONS).copied());
+        let named = in_words(real.iter().take(REASONS).copied());
         let others = real.len().saturating_sub(REASONS);
         let rest = if others > 0 { format!("; and {others} more") } else { String::new() };
         return Some(format!("These accounts changed: {named}{rest}."));
@@ -131,20 +131,20 @@ fn reasons(it: &Comparison, total: &Total) -> Option<String> {
         .collect();
     let mut text = match main.is_empty() {
         true => "No single account explains it".to_string(),
-        false if explained >= 0.5 => format!("Most of it: {}", said(main.into_iter())),
-        false => format!("Changes beyond the noise: {}", said(main.into_iter())),
+        false if explained >= 0.5 => format!("Most of it: {}", in_words(main.into_iter())),
+        false => format!("Changes beyond the noise: {}", in_words(main.into_iter())),
     };
-    // What is a tenth of the change or more.
+    // A tenth of the change or more.
     let large = |row: &&Row| (row.change.change_seconds / whole).abs() >= 1.0 - ENOUGH;
     let against: Vec<&Row> = against.into_iter().filter(large).take(REASONS).collect();
     if !against.is_empty() {
-        text.push_str(&format!("; against it: {}", said(against.into_iter())));
+        text.push_str(&format!("; against it: {}", in_words(against.into_iter())));
     }
     Some(text + ".")
 }
 
 /// "IO:DataFileRead in execute takes 11.8 us less, ...".
-fn said<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
+fn in_words<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
     let one = |row: &Row| {
         let change = &row.change;
         let size = duration(change.change_seconds.abs());
@@ -196,15 +196,15 @@ fn one_sided(it: &Comparison) -> Option<String> {
     }
 }
 
-/// Noise that lasts longer than a recording is in none of its blocks.
+/// Variation that is slower than a recording does not show in its blocks.
 fn short(it: &Comparison) -> Option<String> {
-    let least = it.a.compared_seconds.min(it.b.compared_seconds);
+    let shorter = it.a.compared_seconds.min(it.b.compared_seconds);
     let few = it.a.blocks.min(it.b.blocks) < FEWEST;
-    (least < SHORT && !few).then(|| {
+    (shorter < SHORT && !few).then(|| {
         format!(
             "Only {} are compared. Slower variation looks like a change in so short a recording; \
              record minutes.",
-            duration(least)
+            duration(shorter)
         )
     })
 }

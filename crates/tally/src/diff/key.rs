@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a series of a recording is in a comparison.
+//! Maps the series of a recording to what is compared.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use segment::directory::StatKind;
 use segment::locks::{LwlockFigure, Name};
 use segment::{commits, files, functions, interval, locks};
 
-/// Who works for clients in transactions; all others are processes of the server's own.
+/// Processes that work for clients; all others are the server's own.
 const CLIENTS: &str = "client backend";
 
-/// What of a function's calls.
+/// Figures of a function's calls.
 pub const INCLUSIVE: &str = "inclusive";
 pub const EXCLUSIVE: &str = "exclusive";
 pub const COUNTED: &str = "counted";
@@ -19,32 +19,32 @@ pub const COUNTED: &str = "counted";
 /// What is compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// Commands of clients that were handled.
+    /// Handled client commands.
     Command,
-    /// Commits of clients that wrote WAL.
+    /// Client commits that wrote WAL.
     Commit,
-    /// Time of clients' sessions that is not idle.
+    /// Busy time of client sessions.
     Account {
-        /// What was done for the client.
+        /// The phase of the client's command.
         phase: Arc<str>,
         /// "cpu", or the wait event as `Type:Event`.
         activity: Arc<str>,
     },
-    /// The same of other processes, all phases together.
+    /// Busy time of other processes, all phases together.
     Process {
         /// "checkpointer", ...
         process: Arc<str>,
         /// "cpu", or the wait event as `Type:Event`.
         activity: Arc<str>,
     },
-    /// Lightweight locks of clients' sessions.
+    /// Lightweight locks of client sessions.
     Lwlock {
         /// The tranche.
         lock: Arc<str>,
         /// "held", or "acquire": queueing for it.
         part: &'static str,
     },
-    /// Waits of clients' sessions for heavyweight locks.
+    /// Waits of client sessions for heavyweight locks.
     Lock {
         /// "relation", "transactionid", ...
         kind: Arc<str>,
@@ -72,7 +72,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// What a series is, if it is compared.
+    /// The key of a series; `None` if it is not compared.
     pub fn of(series: &Series) -> Option<Key> {
         let stat = &*series.stat;
         let clients = &*series.process == CLIENTS;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_of_clients_or_of_the_servers_own_processes() {
+    fn time_belongs_to_clients_or_to_the_servers_own_processes() {
         let account = |process, name| key(process, name, StatKind::Account);
         let (phase, activity) = ("execute".into(), "IO:DataFileRead".into());
         let name = "execute::wait::IO:DataFileRead";
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_are_the_clients() {
+    fn only_commits_and_commands_of_clients_are_counted() {
         let timer = |process, name| key(process, name, StatKind::Timer);
         assert_eq!(timer(CLIENTS, "commit::led"), Some(Key::Commit));
         assert_eq!(timer(CLIENTS, "commit::write"), None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_and_files_are_added_up_over_phases() {
+    fn locks_and_files_are_summed_over_phases() {
         let timer = |name| key(CLIENTS, name, StatKind::Timer);
         let lock: Arc<str> = "ProcArray".into();
         let held = Some(Key::Lwlock { lock, part: "held" });
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_added_up_over_phases_for_each_kind_of_process() {
+    fn functions_are_summed_over_phases_for_each_kind_of_process() {
         let timer = |process, name| key(process, name, StatKind::Timer);
         let function = |process: &str, part| {
             let (process, function) = (process.into(), "XLogFlush".into());

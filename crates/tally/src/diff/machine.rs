@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What else the machine did: time that differs may be due to others who wanted its processors.
+//! CPU demand of other processes, which may explain differences.
 
 use recording::{FrameRow, KernelRow};
 use serde::Serialize;
 
 use view::units::two;
 
-/// Others who keep so much more of the machine's processors busy are worth a word ...
+/// Report other processes if their CPU use differs by this share of the machine's CPUs,
 const OTHERS: f64 = 0.1;
-/// ... and so is a part of the sessions' time of being ready that they wait longer.
+/// or if the sessions' share of time waiting for a CPU differs by this much.
 const WAITING: f64 = 0.05;
 
-/// The processors of the machine while a side was recorded.
+/// The CPUs of the machine while a side was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Processors {
-    /// How many there are.
+    /// Number of CPUs.
     pub all: f64,
-    /// How many were kept busy by others than the server's sessions, on average.
+    /// Mean number of CPUs used by processes other than the server's sessions.
     pub others: f64,
-    /// The part of the time in which sessions wanted a processor that they waited for one.
+    /// Share of the sessions' CPU demand that was spent waiting for a CPU.
     pub waiting_share: f64,
 }
 
 impl Processors {
-    /// By the kernel's count; `None` where it was not recorded.
+    /// From the kernel's counters; `None` if they were not recorded.
     pub fn of(heads: &[FrameRow], kernel: &[KernelRow]) -> Option<Processors> {
         let sum = |figure: fn(&KernelRow) -> u64| kernel.iter().map(figure).sum::<u64>() as f64;
         let (on_cpu, queued) = (sum(|row| row.on_cpu_ns), sum(|row| row.run_queue_ns));
@@ -41,7 +41,7 @@ impl Processors {
     }
 }
 
-/// What is to be said of their difference, if anything is.
+/// A sentence about the difference, if it is large enough.
 pub fn finding(a: &Processors, b: &Processors) -> Option<String> {
     let others = (b.others - a.others).abs() >= OTHERS * a.all.min(b.all);
     let waiting = (b.waiting_share - a.waiting_share).abs() >= WAITING;
@@ -81,16 +81,16 @@ mod tests {
     }
 
     #[test]
-    fn what_others_did_is_what_the_machine_did_less_what_the_sessions_did() {
+    fn other_processes_cpu_time_is_the_machines_minus_the_sessions() {
         let quiet = recorded(2 * SECOND, 15 * SECOND, SECOND).unwrap();
         assert_eq!((quiet.all, quiet.others), (4.0, 0.5));
         assert!((quiet.waiting_share - 1.0 / 16.0).abs() < 1e-12);
         let same = recorded(2 * SECOND + 100_000_000, 15 * SECOND, SECOND).unwrap();
         assert_eq!(finding(&quiet, &same), None);
         let busy = recorded(4 * SECOND, 15 * SECOND, 5 * SECOND).unwrap();
-        let said = finding(&quiet, &busy).unwrap();
-        assert!(said.contains("0.50 CPUs in A and 2.50 in B"), "{said}");
-        assert!(said.contains("a CPU 6 and 25 % of"), "{said}");
+        let text = finding(&quiet, &busy).unwrap();
+        assert!(text.contains("0.50 CPUs in A and 2.50 in B"), "{text}");
+        assert!(text.contains("a CPU 6 and 25 % of"), "{text}");
         assert_eq!((recorded(0, SECOND, 0), recorded(SECOND, 0, 0)), (None, None));
     }
 }

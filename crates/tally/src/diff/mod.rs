@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally diff`: what differs between two recordings, and what of that is more than noise.
+//! `tally diff`: compares two recordings and separates changes from noise.
 //!
-//! [`side`] reads each of them in [`columns`] of time, [`compare`] tells the changes from the
-//! noise, [`configuration`] what was set otherwise, [`findings`] says it in sentences: that is the
-//! [`comparison`], which is printed as JSON or, by way of a report's [`document`], as text or a
-//! page.
+//! [`side`] reads each recording in [`columns`] of time, [`compare`] tests the changes,
+//! [`configuration`] lists different settings, [`findings`] sums up in sentences. The resulting
+//! [`comparison`] is printed as JSON or, through a [`document`], as text or a page.
 
 #[cfg(test)]
 mod alarms;
@@ -17,7 +16,7 @@ mod document;
 mod findings;
 mod key;
 mod machine;
-mod place;
+mod selection;
 mod side;
 mod statements;
 
@@ -39,7 +38,7 @@ use view::{output, page, text};
 
 pub use args::DiffArgs;
 
-/// Compare them, and print it or write it into a file.
+/// Compare two recordings, and print the result or write it into a file.
 pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     let comparison = make(args)?;
     let document = |noise| document::document(&comparison, noise, &TimeZone::system());
@@ -49,7 +48,7 @@ pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
             serde_json::to_writer(&mut out, &comparison)?;
             writeln!(out)?;
         } else {
-            text::write(&document(Noise::Folded), &text::Style::of_terminal(color), &mut out)?;
+            text::write(&document(Noise::Summed), &text::Style::of_terminal(color), &mut out)?;
         }
         return Ok(out.flush()?);
     };
@@ -60,14 +59,14 @@ pub fn run(args: &DiffArgs, color: bool) -> Result<(), Error> {
     } else if args.text {
         let style =
             text::Style { width: text::WIDTH, color: false, ..text::Style::of_terminal(color) };
-        text::write(&document(Noise::Folded), &style, &mut whole)?;
+        text::write(&document(Noise::Summed), &style, &mut whole)?;
     } else {
         whole = page::page(&document(Noise::Shown))?.into_bytes();
     }
     output::write(path, &whole)
 }
 
-/// Read both, and tell what has changed.
+/// Read both recordings and compare them.
 fn make(args: &DiffArgs) -> Result<Comparison, Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
@@ -135,7 +134,7 @@ fn make(args: &DiffArgs) -> Result<Comparison, Error> {
         functions: rows.functions,
         statements: rows.statements,
     };
-    // What could not be read is known when all has been.
+    // Problems are complete once everything has been read.
     for side in [&a, &b] {
         let problems = side.recording.problems().into_iter();
         comparison.left_out.extend(problems.map(|text| format!("{}: {text}.", side.name)));
@@ -149,7 +148,7 @@ fn any(a: &Side, b: &Side, what: fn(&State) -> u64) -> bool {
     a.has_some(what) || b.has_some(what)
 }
 
-/// Functions of a side of which some calls have no time.
+/// Functions with calls that were counted but not timed.
 fn not_timed(side: &Side) -> Option<String> {
     let mut names: Vec<&str> = side
         .lines
@@ -190,7 +189,7 @@ fn compared(side: &Side) -> Compared {
     }
 }
 
-/// What both have in common, if they are of one recording: all of it is a mistake.
+/// A warning if both sides overlap in one recording; an error if they are the same.
 fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
     let same = |side: &Side| side.recording.directory().canonicalize().ok();
     let (path_a, path_b) = (same(a), same(b));
@@ -215,7 +214,7 @@ fn shared(a: &Side, b: &Side) -> Result<Option<String>, Error> {
     }))
 }
 
-/// What of a side is not compared, or not exact.
+/// A warning if part of a side is not compared, or not exact.
 fn partial(side: &Side) -> Option<String> {
     let (recorded, compared) = (side.recorded_seconds(), side.seconds());
     if !side.exact {

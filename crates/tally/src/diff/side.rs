@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One side of a comparison, read: what its sessions did, column by column.
+//! One side of a comparison: reads what its sessions did, column by column.
 
 use std::collections::HashMap;
 
@@ -8,50 +8,54 @@ use recording::{FrameRow, Range, Recording, StatTotals};
 use super::columns::{Columns, State};
 use super::key::Key;
 use super::machine::Processors;
-use super::place::Place;
+use super::selection::Selection;
 use super::statements::{self, Statements};
 use error::Error;
 
-/// All of it.
+/// One side of a comparison.
 #[derive(Debug)]
 pub struct Side {
     /// "A" or "B".
     pub name: &'static str,
-    /// Where it lies.
+    /// The recording.
     pub recording: Recording,
-    /// The time that is compared.
+    /// The selected time.
     pub range: Range,
     /// Its intervals.
     pub heads: Vec<FrameRow>,
-    /// Its time, cut.
+    /// The selected time in columns.
     pub columns: Columns,
-    /// Those columns that are compared.
+    /// Indexes of the compared columns.
     pub kept: Vec<usize>,
-    /// Whether these are exact.
+    /// Whether the compared columns are exact.
     pub exact: bool,
-    /// What else the machine did.
+    /// CPU use of the machine; `None` if it was not recorded.
     pub processors: Option<Processors>,
-    /// What was done in them.
+    /// Totals by key and compared column.
     pub lines: HashMap<Key, Vec<StatTotals>>,
-    /// The statements; `None`: none were recorded.
+    /// The statements; `None` if none were recorded.
     pub statements: Option<Statements>,
 }
 
 impl Side {
-    /// Read it.
-    pub fn read(name: &'static str, place: &Place, host: Option<&str>) -> Result<Side, Error> {
-        let recording = Recording::open(&place.directory, host)?;
+    /// Reads the selected part of a recording.
+    pub fn read(
+        name: &'static str,
+        selection: &Selection,
+        host: Option<&str>,
+    ) -> Result<Side, Error> {
+        let recording = Recording::open(&selection.directory, host)?;
         let end = recording.range().to_us as f64 * 1e-6;
         let us =
             |edge: Option<report::Edge>| edge.map(|edge| (edge.resolve(end) * 1e6).round() as i64);
-        let range = recording.clip(us(place.from), us(place.to))?;
+        let range = recording.clip(us(selection.from), us(selection.to))?;
         let heads = recording.frame_rows(range)?;
         let columns = Columns::of(range, &heads, recording.about().detail_ns);
         let (kept, exact) = columns.kept();
         if kept.is_empty() {
             return Err(Error::Failed(format!(
                 "{name}: nothing was recorded in {} from {} to {}; give another time",
-                place.directory.display(),
+                selection.directory.display(),
                 recording::format_utc(range.from_us),
                 recording::format_utc(range.to_us)
             )));
@@ -73,7 +77,7 @@ impl Side {
         })
     }
 
-    /// A line's figure in each column that is compared.
+    /// A figure in each compared column.
     pub fn line(&self, key: &Key, figure: fn(&StatTotals) -> u64) -> Vec<f64> {
         match self.lines.get(key) {
             Some(line) => line.iter().map(|amount| figure(amount) as f64).collect(),
@@ -81,25 +85,26 @@ impl Side {
         }
     }
 
-    /// How often it happened in all that is compared.
+    /// The count in all compared columns.
     pub fn count(&self, key: &Key) -> u64 {
         self.lines.get(key).map_or(0, |line| line.iter().map(|amount| amount.count).sum())
     }
 
-    /// The length of what is compared, seconds.
+    /// Compared time, seconds.
     pub fn seconds(&self) -> f64 {
         let ns = |at: &usize| self.columns.states[*at].covered_ns;
         self.kept.iter().map(ns).sum::<u64>() as f64 * 1e-9
     }
 
-    /// The length of what was recorded, seconds.
+    /// Recorded time, seconds.
     pub fn recorded_seconds(&self) -> f64 {
         self.columns.states.iter().map(|state| state.covered_ns).sum::<u64>() as f64 * 1e-9
     }
 
-    /// Whether this was looked at in all that is compared: `looked` tells for how long in a column.
+    /// Whether something was measured throughout the compared columns; `looked` returns for how long
+    /// it was measured in a column, ns.
     pub fn has(&self, looked: fn(&State) -> u64) -> bool {
-        // The level is told by two clock readings a little apart.
+        // The times come from two clock readings a little apart.
         let whole = |at: &usize| {
             let state = self.columns.states[*at];
             looked(&state) as f64 >= state.covered_ns as f64 * 0.999
@@ -107,7 +112,7 @@ impl Side {
         self.kept.iter().all(whole)
     }
 
-    /// Whether it was looked at in any of what is compared.
+    /// Whether something was measured in any compared column.
     pub fn has_some(&self, looked: fn(&State) -> u64) -> bool {
         self.kept.iter().any(|at| looked(&self.columns.states[*at]) > 0)
     }

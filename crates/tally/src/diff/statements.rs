@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The statements of one side, in blocks of its time.
+//! The statements of one side, in blocks of time.
 
 use std::collections::HashMap;
 use std::ops::Range as Span;
@@ -11,41 +11,41 @@ use super::columns::Columns;
 use error::Error;
 use view::statements as model;
 
-/// Each block is read by itself.
+/// Max. number of blocks; each is read separately.
 const BLOCKS: usize = 32;
 
-/// What names a statement on both sides, whose databases have other numbers.
+/// Identifies a statement on both sides, whose databases have different OIDs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Statement {
-    /// Its text, or its number where that is not known whole.
+    /// Its text, or its query id if the text is not complete.
     pub query: Arc<str>,
     /// Its database.
     pub database: String,
     /// Its user.
     pub user: String,
-    /// Asked for by the client itself, rather than within another statement.
+    /// Whether the client sent it, rather than another statement.
     pub toplevel: bool,
 }
 
-/// What a statement did in each block.
+/// The time of a statement in each block.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Line {
-    /// Time that the server worked for it, seconds.
+    /// Server time in each block, seconds.
     pub seconds: Vec<f64>,
-    /// Executions, in all.
+    /// Total executions.
     pub calls: u64,
 }
 
 /// The statements of a side.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Statements {
-    /// Which of the kept columns each block has.
+    /// The kept columns of each block.
     pub blocks: Vec<Span<usize>>,
-    /// They.
+    /// The statements.
     pub lines: HashMap<Statement, Line>,
 }
 
-/// Read them; `None` where none were recorded, or no block of them is whole.
+/// Reads the statements; `None` if none were recorded, or no block is complete.
 pub fn read(
     recording: &Recording,
     columns: &Columns,
@@ -72,16 +72,16 @@ pub fn read(
     Ok((!all.lines.is_empty()).then_some(all))
 }
 
-/// Runs of kept columns that lie together and begin and end with a detail, as blocks.
+/// Blocks: runs of adjacent kept columns that start and end with a reading of statements.
 fn spans(columns: &Columns, kept: &[usize]) -> Vec<Span<usize>> {
     let each = columns.per_detail;
-    // As many details a block as leave few enough blocks.
+    // As many details per block as needed for at most [`BLOCKS`] blocks.
     let details = columns.states.len().div_ceil(each).div_ceil(BLOCKS).max(1);
     let width = details * each;
     let mut spans = Vec::new();
     for first in (0..columns.states.len()).step_by(width) {
         let end = (first + width).min(columns.states.len());
-        // The last one may be shorter, but not than a detail.
+        // The last block may be shorter, but not shorter than a detail.
         if end - first < each && first > 0 {
             continue;
         }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_of_whole_details_and_of_nothing_that_was_left_out() {
+    fn blocks_consist_of_whole_details_without_left_out_columns() {
         let columns = |n: usize, per_detail| Columns {
             bounds_us: (0..=n as i64).collect(),
             per_detail,

@@ -38,12 +38,12 @@ pub struct EventsArgs {
     pub json: bool,
 }
 
-/// Where events begin.
+/// Where the list of events starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// After this one.
+    /// After the event with this number.
     Number(u64),
-    /// So long ago.
+    /// This long ago.
     Ago(Duration),
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_begin_after_a_number_or_some_time_ago() {
+    fn since_is_a_number_or_a_time() {
         let since = |text: &str| text.parse::<Since>();
         assert_eq!(since("42"), Ok(Since::Number(42)));
         assert_eq!(since("10min"), Ok(Since::Ago(Duration::from_secs(600))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally events`: the notable things that the server's processes have put down, oldest first,
-//! and with `--follow` each new one.
+//! `tally events`: lists notable events of the server's processes, oldest first, and with `--follow`
+//! each new one.
 
 mod args;
 
@@ -21,16 +21,16 @@ use view::events::Row;
 
 pub use args::{EventsArgs, Since};
 
-/// How often a follower looks.
+/// How often `--follow` looks for events.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Wait until it is time to look again. False: nobody reads what is told any more, which a
-/// follower of a quiet server would not find out by writing.
+/// Waits until it is time to look again. False if nobody reads our output any more: on a quiet server
+/// a failing write would not show it.
 fn nap() -> Result<bool, Error> {
     Ok(hangup::wait(std::io::stdout(), PollFlags::empty(), NAP)?)
 }
 
-/// Show them.
+/// Print the events.
 pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
     let stop = Arc::new(AtomicBool::new(false));
     if args.follow {
@@ -47,24 +47,24 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
     while feed.waits() && !stop.load(Ordering::Relaxed) && nap()? {
         rows.extend(feed.next()?.rows);
     }
-    let mut teller = Teller { args, color, zone: TimeZone::system(), lost: 0, told: None };
-    teller.rows(first(args, rows), feed.capacity())?;
+    let mut printer = Printer { args, color, zone: TimeZone::system(), lost: 0, noted: None };
+    printer.rows(first(args, rows), feed.capacity())?;
     while args.follow && !stop.load(Ordering::Relaxed) && nap()? {
         match feed.next() {
             Ok(found) => {
-                if let Some(text) = found.told {
-                    teller.note(&text);
+                if let Some(text) = found.notice {
+                    printer.note(&text);
                 }
-                teller.rows(found.rows, feed.capacity())?;
+                printer.rows(found.rows, feed.capacity())?;
             }
-            // The segment may have been cut short by who replaces it: it is looked for again.
-            Err(error) => teller.note(&error.to_string()),
+            // The segment may be incomplete while it is being replaced; try again.
+            Err(error) => printer.note(&error.to_string()),
         }
     }
     Ok(())
 }
 
-/// Of what there is at the beginning, what is asked for.
+/// Selects from the events that exist at the start.
 fn first(args: &EventsArgs, mut rows: Vec<Row>) -> Vec<Row> {
     if let Some(Since::Ago(length)) = args.since {
         let begin = segment::clock::realtime_ns() as f64 / 1e9 - length.as_secs_f64();
@@ -74,7 +74,7 @@ fn first(args: &EventsArgs, mut rows: Vec<Row>) -> Vec<Row> {
         rows.retain(|row| wanted(args, row));
         rows.drain(..rows.len().saturating_sub(last));
     }
-    // Who asks for the latest does not miss what was long before.
+    // Events lost before the requested ones do not matter.
     if args.last.is_some() || matches!(args.since, Some(Since::Ago(_))) {
         if let Some(row) = rows.first_mut() {
             row.lost = 0;
@@ -88,21 +88,22 @@ fn wanted(args: &EventsArgs, row: &Row) -> bool {
         && (args.pid.is_empty() || args.pid.contains(&row.pid))
 }
 
-/// Tells events, and what is to be said beside them.
-struct Teller<'a> {
+/// Prints events on standard output, and notes on standard error.
+struct Printer<'a> {
     args: &'a EventsArgs,
     color: bool,
     zone: TimeZone,
-    /// Lost before rows that were not wanted.
+    /// Events lost before rows that were not wanted.
     lost: u64,
-    told: Option<String>,
+    /// The last note, which is not repeated.
+    noted: Option<String>,
 }
 
-impl Teller<'_> {
+impl Printer<'_> {
     fn rows(&mut self, rows: Vec<Row>, capacity: u32) -> Result<(), Error> {
         let mut out = view::escape::stdout();
         for mut row in rows {
-            self.told = None;
+            self.noted = None;
             if row.lost > 0 {
                 out.flush()?;
                 self.note(&losses(row.lost, capacity));
@@ -122,13 +123,13 @@ impl Teller<'_> {
         Ok(out.flush()?)
     }
 
-    /// Say it on standard error, once.
+    /// Prints a note on standard error, unless it is the last one again.
     fn note(&mut self, text: &str) {
-        if self.told.as_deref() != Some(text) {
+        if self.noted.as_deref() != Some(text) {
             let target = self.args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
-            // Nobody may be listening there; the events matter.
+            // A closed standard error must not end the list of events.
             view::escape::say(&format!("{target}{text}"));
-            self.told = Some(text.to_string());
+            self.noted = Some(text.to_string());
         }
     }
 }
@@ -175,8 +176,8 @@ mod tests {
         kinds.into_iter().zip(1..).map(row).collect()
     }
 
-    /// Numbers of what is told at the beginning, and what the first says to be lost.
-    fn told(more: &[&str]) -> (Vec<u64>, Option<u64>) {
+    /// Numbers of the events printed at the start, and the first one's count of lost events.
+    fn printed(more: &[&str]) -> (Vec<u64>, Option<u64>) {
         let args = args(more);
         let rows = first(&args, rows());
         let lost = rows.first().map(|row| row.lost);
@@ -184,18 +185,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_told() {
-        assert_eq!(told(&[]), (vec![1, 2, 3, 4, 5], Some(3)));
-        assert_eq!(told(&["--kind", "slow"]), (vec![2, 4], Some(3)));
-        assert_eq!(told(&["--kind", "slow,note", "--last", "3"]), (vec![2, 4, 5], Some(0)));
-        assert_eq!(told(&["--pid", "12,15"]).0, [2, 5]);
-        assert_eq!(told(&["--since", "150s"]), (vec![4, 5], Some(0)));
-        assert_eq!(told(&["--last", "0"]), (vec![], None));
-        assert!(told(&["--kind", "warning"]).0.is_empty());
+    fn only_requested_events_are_printed() {
+        assert_eq!(printed(&[]), (vec![1, 2, 3, 4, 5], Some(3)));
+        assert_eq!(printed(&["--kind", "slow"]), (vec![2, 4], Some(3)));
+        assert_eq!(printed(&["--kind", "slow,note", "--last", "3"]), (vec![2, 4, 5], Some(0)));
+        assert_eq!(printed(&["--pid", "12,15"]).0, [2, 5]);
+        assert_eq!(printed(&["--since", "150s"]), (vec![4, 5], Some(0)));
+        assert_eq!(printed(&["--last", "0"]), (vec![], None));
+        assert!(printed(&["--kind", "warning"]).0.is_empty());
     }
 
     #[test]
-    fn losses_are_said_with_the_remedy() {
+    fn notes_about_lost_events_name_the_setting() {
         let one = "1 event is lost: the last 16 are kept (pg_tally.max_events)";
         assert_eq!(losses(1, 16), one);
         assert!(losses(40, 16).starts_with("40 events are lost"));

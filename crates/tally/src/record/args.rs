@@ -50,12 +50,12 @@ pub struct RecordArgs {
     pub command: Vec<std::ffi::OsString>,
 }
 
-/// A part of each period.
+/// How long the level is on in each period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Duty {
-    /// So long of it ...
+    /// Time with the level on.
     pub on: Duration,
-    /// ... of so long.
+    /// Length of a period.
     pub every: Duration,
 }
 

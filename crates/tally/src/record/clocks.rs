@@ -1,47 +1,49 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The machine's clocks, and what can be told from their going: that the clock was set, that
-//! the machine slept, that we did not get to run.
+//! Compares the machine's clocks to find out that the time of day was set, the machine slept, or this
+//! process did not run.
 //!
-//! Intervals are measured by CLOCK_MONOTONIC, which nobody sets; the time of day only names
-//! them. So a clock that is set changes no figure, and is marked.
+//! Intervals are measured by CLOCK_MONOTONIC, which cannot be set; the time of day only labels them.
+//! Setting the clock therefore changes no figure; it is recorded as a mark.
 
 use std::time::Duration;
 
 /// One reading of the clocks, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {
-    /// Time of day, since 1970.
+    /// Time of day, ns since 1970.
     pub realtime: u64,
-    /// Since boot, without the time that the machine slept.
+    /// Time since boot without sleep.
     pub monotonic: u64,
-    /// Since boot.
+    /// Time since boot.
     pub boottime: u64,
 }
 
 /// What happened between two readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
-    /// The time of day was set forward, or back, by so much.
+    /// The time of day was set.
     Set {
-        /// How far.
+        /// By how much.
         by: Duration,
-        /// Whether back.
+        /// Whether it was set back.
         back: bool,
     },
-    /// The machine slept so long.
+    /// The machine slept this long.
     Slept(Duration),
-    /// We did not get to run for so long.
+    /// This process did not run for this long.
     Late(Duration),
 }
 
-/// The clock may be slewed by 0.05 %, and two clocks are not read at the same instant.
-const LEAST_SET: u64 = 50_000_000;
+/// Smaller differences are not taken for a clock that was set, ns: the clocks are not read at the same
+/// instant.
+const MIN_SET: u64 = 50_000_000;
+/// A clock that is slewed differs by less than one in this many ns.
 const SLEWED: u64 = 1000;
-/// Time zones of the kernel's: the two clocks differ by less when the machine did not sleep.
-const LEAST_SLEEP: u64 = 20_000_000;
+/// Smaller differences are not taken for sleep, ns: the two clocks are not read at the same instant.
+const MIN_SLEEP: u64 = 20_000_000;
 
 impl Clocks {
-    /// Now.
+    /// Reads the clocks.
     pub fn now() -> Clocks {
         Clocks {
             realtime: segment::clock::realtime_ns(),
@@ -55,18 +57,18 @@ impl Clocks {
         recording::time_us(self.realtime)
     }
 
-    /// What happened since an earlier reading, after which the next was to follow in `interval`.
+    /// What happened since the reading `before`; this reading was due after `interval`.
     pub fn since(&self, before: &Clocks, interval: Duration) -> Vec<Happening> {
         let mut found = Vec::new();
         let ran = self.monotonic.saturating_sub(before.monotonic);
         let slept = self.boottime.saturating_sub(before.boottime).saturating_sub(ran);
-        let slept = if slept >= LEAST_SLEEP { slept } else { 0 };
+        let slept = if slept >= MIN_SLEEP { slept } else { 0 };
         if slept > 0 {
             found.push(Happening::Slept(Duration::from_nanos(slept)));
         }
         let expected = before.realtime.saturating_add(ran).saturating_add(slept);
         let by = self.realtime.abs_diff(expected);
-        if by > LEAST_SET.max(ran / SLEWED) {
+        if by > MIN_SET.max(ran / SLEWED) {
             let back = self.realtime < expected;
             found.push(Happening::Set { by: Duration::from_nanos(by), back });
         }
@@ -93,35 +95,35 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_a_sleeping_machine_and_a_late_reading_are_told_apart() {
+    fn a_set_clock_sleep_and_a_late_reading_are_distinguished() {
         let begin = Clocks {
             realtime: 1_700_000_000 * SECOND,
             monotonic: 9 * SECOND,
             boottime: 9 * SECOND,
         };
         let interval = Duration::from_secs(1);
-        let told = |ran, slept, set| after(begin, ran, slept, set).since(&begin, interval);
-        assert_eq!(told(SECOND, 0, 0), []);
-        assert_eq!(told(SECOND, 0, 400_000), [], "slewed");
+        let happened = |ran, slept, set| after(begin, ran, slept, set).since(&begin, interval);
+        assert_eq!(happened(SECOND, 0, 0), []);
+        assert_eq!(happened(SECOND, 0, 400_000), [], "slewed");
         let hour = Duration::from_secs(3600);
         assert_eq!(
-            told(SECOND, 0, -(3600 * SECOND as i64)),
+            happened(SECOND, 0, -(3600 * SECOND as i64)),
             [Happening::Set { by: hour, back: true }]
         );
         assert_eq!(
-            told(SECOND, 0, 3600 * SECOND as i64),
+            happened(SECOND, 0, 3600 * SECOND as i64),
             [Happening::Set { by: hour, back: false }]
         );
-        assert_eq!(told(SECOND, 3600 * SECOND, 0), [Happening::Slept(hour)]);
-        assert_eq!(told(6 * SECOND, 0, 0), [Happening::Late(Duration::from_secs(5))]);
+        assert_eq!(happened(SECOND, 3600 * SECOND, 0), [Happening::Slept(hour)]);
+        assert_eq!(happened(6 * SECOND, 0, 0), [Happening::Late(Duration::from_secs(5))]);
         assert_eq!(
-            told(SECOND, 3600 * SECOND, -(3600 * SECOND as i64)),
+            happened(SECOND, 3600 * SECOND, -(3600 * SECOND as i64)),
             [Happening::Slept(hour), Happening::Set { by: hour, back: true }]
         );
     }
 
     #[test]
-    fn the_clocks_of_this_machine_go_evenly() {
+    fn nothing_happens_to_the_clocks_of_this_machine_in_20_ms() {
         let before = Clocks::now();
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(Clocks::now().since(&before, Duration::from_secs(60)), []);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The command that is recorded: run, its output passed on and noted, its end told.
+//! Runs the command to record: forwards and records its output, and records its exit status.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -14,14 +14,14 @@ use rustix::process::{kill_process, Pid, Signal};
 
 use error::Error;
 
-/// How long the rest of the output is waited for after the end.
+/// How long to wait for the rest of the output after the command has ended.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// So much of the output is kept, bytes ...
-const MOST: usize = 1 << 20;
-/// ... and of one line.
-const LONGEST: usize = 4096;
+/// Max. recorded output, bytes.
+const MAX_OUTPUT: usize = 1 << 20;
+/// Max. recorded bytes of a line.
+const MAX_LINE: usize = 4096;
 
-/// A command that runs.
+/// A running command.
 #[derive(Debug)]
 pub struct Command {
     words: String,
@@ -30,7 +30,7 @@ pub struct Command {
     copiers: Vec<JoinHandle<()>>,
 }
 
-/// What it has printed.
+/// Recorded output.
 #[derive(Debug, Default)]
 struct Notes {
     rows: Vec<RunRow>,
@@ -40,12 +40,12 @@ struct Notes {
 
 impl Notes {
     fn line(&mut self, what: &'static str, line: &[u8]) {
-        if self.kept + line.len() > MOST {
+        if self.kept + line.len() > MAX_OUTPUT {
             self.dropped += 1;
             return;
         }
         self.kept += line.len();
-        let line = &line[..line.len().min(LONGEST)];
+        let line = &line[..line.len().min(MAX_LINE)];
         let text = String::from_utf8_lossy(line);
         self.rows.push(row(what, &text));
     }
@@ -56,7 +56,7 @@ fn row(what: &'static str, text: &str) -> RunRow {
 }
 
 impl Command {
-    /// Start it. Its standard input is ours.
+    /// Starts the command. It inherits our standard input.
     pub fn start(words: &[OsString]) -> Result<Command, Error> {
         let (program, args) =
             words.split_first().ok_or_else(|| Error::Usage("no command".into()))?;
@@ -82,7 +82,7 @@ impl Command {
         Ok(Command { words, child, notes, copiers })
     }
 
-    /// What it has printed since the last call.
+    /// Output since the last call.
     pub fn news(&self) -> Vec<RunRow> {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows = std::mem::take(&mut notes.rows);
@@ -90,12 +90,12 @@ impl Command {
         rows
     }
 
-    /// Whether it has ended, and how.
+    /// The exit status, if the command has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, Error> {
         Ok(self.child.try_wait()?)
     }
 
-    /// Pass a signal on.
+    /// Forwards a signal.
     pub fn signal(&self, signal: i32) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
@@ -104,10 +104,9 @@ impl Command {
         }
     }
 
-    /// The rest of what it printed, and its end.
+    /// The rest of the output, and a row for the end.
     pub fn finish(mut self, status: ExitStatus) -> Vec<RunRow> {
-        // What holds its output open after it, a server that it started for one, is not waited
-        // for longer than this.
+        // A process that it started, such as a server, may keep its output open.
         let until = Instant::now() + PATIENCE;
         while self.copiers.iter().any(|copier| !copier.is_finished()) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
@@ -130,13 +129,13 @@ impl Command {
     }
 }
 
-/// As a shell tells it: of a signal, 128 and its number.
+/// The exit code as in a shell: 128 plus the signal's number after a signal.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// Pass on what comes, and note it line by line.
+/// A thread that forwards output and records it line by line.
 fn copier(
     mut from: impl Read + Send + 'static,
     mut to: impl Write + Send + 'static,
@@ -154,14 +153,14 @@ fn copier(
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(_) => break,
             };
-            // Nobody may be listening; the command goes on all the same.
+            // The command continues even if nobody reads our output.
             let _ = to.write_all(&buffer[..read]).and_then(|()| to.flush());
             let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
             for &byte in &buffer[..read] {
                 if byte == b'\n' {
                     notes.line(what, &line);
                     line.clear();
-                } else if line.len() < LONGEST {
+                } else if line.len() < MAX_LINE {
                     line.push(byte);
                 }
             }
@@ -190,24 +189,24 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_prints_is_noted_and_its_end_told() {
+    fn a_commands_output_and_exit_status_are_recorded() {
         let (rows, code) = run("echo one; echo two; printf three; exit 7");
-        let told: Vec<_> = rows.iter().map(|row| (&*row.what, &*row.text)).collect();
-        assert_eq!(told[1..4], [("stdout", "one"), ("stdout", "two"), ("stdout", "three")]);
-        assert_eq!((told[0].0, told[4].0, rows[4].exit_code, code), ("begin", "end", Some(7), 7));
+        let lines: Vec<_> = rows.iter().map(|row| (&*row.what, &*row.text)).collect();
+        assert_eq!(lines[1..4], [("stdout", "one"), ("stdout", "two"), ("stdout", "three")]);
+        assert_eq!((lines[0].0, lines[4].0, rows[4].exit_code, code), ("begin", "end", Some(7), 7));
         let (rows, code) = run("kill -9 $$");
         assert_eq!((rows.last().unwrap().exit_code, code), (Some(137), 137));
     }
 
     #[test]
-    fn more_than_enough_is_counted_and_not_kept() {
+    fn output_beyond_the_limit_is_counted_but_not_recorded() {
         let (rows, _) = run("yes 0123456789012345678901234567890123456789 | head -n 60000");
-        assert!(rows.iter().map(|row| row.text.len()).sum::<usize>() <= MOST + LONGEST);
+        assert!(rows.iter().map(|row| row.text.len()).sum::<usize>() <= MAX_OUTPUT + MAX_LINE);
         assert!(rows.last().unwrap().text.contains("more lines were dropped"));
     }
 
     #[test]
-    fn a_command_that_is_not_there_is_said() {
+    fn the_error_names_a_command_that_does_not_exist() {
         let error = Command::start(&["/no/such/program".into()]).unwrap_err().to_string();
         assert!(error.contains("/no/such/program"), "{error}");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The devices under the server and its processes' own account of reads and writes, looked at
-//! in a thread of its own, which may stand still at a mount that does not answer.
+//! Reads the counters of the server's devices and the kernel's I/O counters of its processes, in a
+//! separate thread, because a mount that does not respond may block it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,22 +10,22 @@ use std::time::{Duration, Instant};
 use device::{DeviceNumber, Devices, DiskCounters, IoCounters, Reading, System};
 use recording::{DeviceRow, ServerIoRow, SettingRow};
 
-/// How long an answer is waited for.
+/// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How often places and devices are looked for anew; tablespaces come and go.
+/// How often to look for locations and devices; tablespaces may be created or dropped.
 const ANEW: Duration = Duration::from_secs(60);
 
-/// What is asked for: the devices' counters, and whether the processes' as well.
+/// Whether to read the processes' counters in addition to the devices'.
 type Question = bool;
 
-/// What was found.
+/// The counters of one reading.
 #[derive(Debug)]
 struct Answer {
     reading: Reading,
-    /// The devices on which places of the server lie directly.
+    /// The devices that directly hold files of the server.
     direct: Vec<DeviceNumber>,
-    /// What is to be told of places and devices, where they were looked for anew.
-    places: Option<Vec<SettingRow>>,
+    /// Descriptions of locations and devices, if they were looked for again.
+    locations: Option<Vec<SettingRow>>,
 }
 
 /// Watches the devices of one server.
@@ -39,19 +39,19 @@ pub struct Watch {
     server: Option<(IoCounters, u64, u64)>,
 }
 
-/// What happened since the look before.
+/// Changes since the previous reading.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// By device.
+    /// One row per device.
     pub devices: Vec<DeviceRow>,
-    /// Of the server's processes.
+    /// I/O of the server's processes.
     pub server: Option<ServerIoRow>,
-    /// Where the server's files lie, when that was looked for anew.
-    pub places: Vec<SettingRow>,
+    /// Descriptions of locations and devices, if they were looked for again.
+    pub locations: Vec<SettingRow>,
 }
 
 impl Watch {
-    /// Of the server in a data directory; `pid` is its first process.
+    /// Starts the thread for the server in a data directory; `pid` is its postmaster.
     pub fn start(directory: PathBuf, pid: Option<u32>) -> Option<Watch> {
         let (ask, questions) = channel();
         let (answer, answers) = channel();
@@ -63,11 +63,11 @@ impl Watch {
         Some(Watch { ask, answers, asked: false, disks, disks_ns: 0, server })
     }
 
-    /// What happened since the last look, if that can be told in time; `processes`: also of the
-    /// server's processes.
+    /// Changes since the previous reading, empty if the answer is late; with `processes` also those of
+    /// the server's processes.
     pub fn look(&mut self, processes: bool) -> Seen {
         if !self.asked {
-            // A thread that has ended gives no answer.
+            // Fails if the thread has ended.
             self.asked = self.ask.send(processes).is_ok();
         }
         match self.answers.recv_timeout(PATIENCE) {
@@ -80,13 +80,13 @@ impl Watch {
     }
 
     fn take(&mut self, answer: Answer) -> Seen {
-        let mut seen = Seen { places: answer.places.unwrap_or_default(), ..Seen::default() };
+        let mut seen = Seen { locations: answer.locations.unwrap_or_default(), ..Seen::default() };
         let reading = answer.reading;
         let interval_ns = reading.devices_ns.saturating_sub(self.disks_ns);
         let mut disks = BTreeMap::new();
         for (number, counters) in reading.devices {
             let Ok(now) = counters else { continue };
-            // Another device may have come under the same number.
+            // Another device may have taken the same number.
             let before = self.disks.get(&number).filter(|before| before.sequence == now.sequence);
             if let Some(before) = before {
                 let direct = answer.direct.contains(&number);
@@ -154,7 +154,7 @@ fn io_row(then: IoCounters, now: IoCounters, interval_ns: u64) -> ServerIoRow {
     }
 }
 
-/// Answer as long as somebody asks.
+/// Answers until the channel of questions is closed.
 fn work(
     directory: &std::path::Path,
     pid: Option<u32>,
@@ -172,18 +172,18 @@ fn work(
         let direct = devices
             .locations
             .iter()
-            .flat_map(|place| devices.under(place))
+            .flat_map(|location| devices.under(location))
             .map(|device| device.number)
             .collect();
-        let places = anew.then(|| describe(&devices));
+        let locations = anew.then(|| describe(&devices));
         found = Some((devices, looked));
-        if answers.send(Answer { reading, direct, places }).is_err() {
+        if answers.send(Answer { reading, direct, locations }).is_err() {
             return;
         }
     }
 }
 
-/// Where the server's files lie, in words.
+/// Locations of the server's files and their devices, as text.
 fn describe(devices: &Devices) -> Vec<SettingRow> {
     let mut rows = Vec::new();
     let mut add = |name: String, value: String| {
@@ -195,20 +195,20 @@ fn describe(devices: &Devices) -> Vec<SettingRow> {
             ..SettingRow::default()
         });
     };
-    for place in &devices.locations {
-        let name = match &place.kind {
+    for location in &devices.locations {
+        let name = match &location.kind {
             device::LocationKind::Data => "data directory".to_string(),
             device::LocationKind::Wal => "write-ahead log".to_string(),
             device::LocationKind::Tablespace { oid } => format!("tablespace {oid}"),
             device::LocationKind::Log => "server log".to_string(),
-            _ => place.path.display().to_string(),
+            _ => location.path.display().to_string(),
         };
-        let mut value = place.path.display().to_string();
-        if let Some(system) = place.file_system.and_then(|at| devices.file_systems.get(at)) {
+        let mut value = location.path.display().to_string();
+        if let Some(system) = location.file_system.and_then(|at| devices.file_systems.get(at)) {
             value.push_str(&format!(" on {} ({}", system.kind, system.options));
             value.push_str(&format!(",{})", system.super_options));
         }
-        let under: Vec<&str> = devices.under(place).iter().map(|d| d.name.as_str()).collect();
+        let under: Vec<&str> = devices.under(location).iter().map(|d| d.name.as_str()).collect();
         if !under.is_empty() {
             value.push_str(&format!(" on {}", under.join(", ")));
         }
@@ -233,13 +233,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_have_rows_from_the_second_look_on() {
+    fn devices_have_rows_from_the_second_reading_on() {
         let mut watch = Watch::start(std::env::temp_dir(), Some(std::process::id())).unwrap();
         let first = watch.look(true);
         assert!(first.devices.is_empty() && first.server.is_none());
-        assert!(!first.places.is_empty());
+        assert!(!first.locations.is_empty());
         let second = watch.look(true);
-        assert!(second.places.is_empty());
+        assert!(second.locations.is_empty());
         let server = second.server.unwrap();
         assert!(server.processes >= 1 && server.interval_ns > 0);
     }

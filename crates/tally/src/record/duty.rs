@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! `--duty 60s/300s`: the level is on for the first part of each period and off for the rest.
 //!
-//! Each time it is switched on with its end, so that a recorder that is killed leaves it off
-//! and not on. Who ends in good order restores what was in force before.
+//! The end of the level is stored in the segment, so that a killed recorder leaves it off. A clean
+//! end restores the former level.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ use error::Error;
 pub struct Duty {
     length: Period,
     switch: Option<LevelSwitch>,
-    /// What was in force, to be restored.
+    /// The former level, to be restored.
     before: Option<LevelSetting>,
     level: Level,
-    /// The period that it was switched on for, counted from 1970.
+    /// The period in which the level was last switched on, counted from 1970.
     period: Option<u128>,
 }
 
 impl Duty {
-    /// One that has not begun.
+    /// Not attached to a segment yet.
     pub fn new(length: Period) -> Duty {
         Duty { length, switch: None, before: None, level: Level::Waits, period: None }
     }
 
-    /// Take over a segment: from now on it is this one that is switched.
-    pub fn attach(&mut self, place: &SegmentPath) -> Result<(), Error> {
-        let switch = LevelSwitch::open(place)?;
+    /// Switches the level of this segment from now on.
+    pub fn attach(&mut self, path: &SegmentPath) -> Result<(), Error> {
+        let switch = LevelSwitch::open(path)?;
         let before = switch.level_setting();
         if before.level != Level::Off {
             self.level = before.level;
@@ -41,7 +41,7 @@ impl Duty {
         Ok(())
     }
 
-    /// Switch it on where it is time to. `Some`: whether it was.
+    /// Switches the level if it is time to; returns the new level if it did.
     pub fn turn(&mut self, since_1970: Duration) -> Option<Level> {
         let switch = self.switch.as_ref()?;
         let every = self.length.every.as_nanos().max(1);
@@ -57,7 +57,7 @@ impl Duty {
                 Some(self.level)
             }
             None if switch.level() != Level::Off => {
-                // Nobody has run into the end yet.
+                // No server process has noticed the end yet.
                 switch.set(Level::Off);
                 Some(Level::Off)
             }
@@ -67,7 +67,7 @@ impl Duty {
 }
 
 impl Drop for Duty {
-    /// Restore what was in force before.
+    /// Restores the former level.
     fn drop(&mut self) {
         if let (Some(switch), Some(before)) = (self.switch.take(), self.before.take()) {
             switch.apply(before);

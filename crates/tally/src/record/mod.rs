@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally record`: everything that a segment tells, interval by interval, on disk.
+//! `tally record`: records everything in a segment to disk, interval by interval.
 
 mod args;
 mod clocks;
@@ -27,22 +27,22 @@ use view::units;
 
 pub use args::RecordArgs;
 
-/// How long a signal or the command's end may go unseen.
+/// How often to check for signals and for the command's end.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Record.
+/// Record until a signal, the end of `--duration` or of the command.
 pub fn run(args: &RecordArgs) -> Result<(), Error> {
     if args.detail < args.interval {
         return Err(Error::Usage("--detail must not be shorter than --interval".into()));
     }
     use segment::Error::{Foreign, NotAFile};
     let mut signals = Signals::catch()?;
-    let place = target::place(args.target.as_deref())?;
-    // A server may come back; a file of somebody else does not become its segment.
-    if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(&place) {
+    let path = target::place(args.target.as_deref())?;
+    // A server may start later, but another user's file never becomes its segment.
+    if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(&path) {
         return Err(error.into());
     }
-    let mut recorder = Recorder::new(args, Source::new(place));
+    let mut recorder = Recorder::new(args, Source::new(path));
     recorder.look(false)?;
     if !recorder.has_begun() && !args.command.is_empty() {
         let why = recorder.waiting().unwrap_or("nothing to record").to_string();
@@ -52,14 +52,14 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
         [] => None,
         words => Some(Command::start(words)?),
     };
-    let teller = Teller::new(args);
-    let outcome = record(args, &mut recorder, &mut signals, &mut command, &teller);
-    teller.clear();
+    let messages = Messages::new(args);
+    let outcome = record(args, &mut recorder, &mut signals, &mut command, &messages);
+    messages.clear();
     if let Err(error) = outcome {
-        // What was recorded until now is there. A command that runs is not our business to end.
+        // Keep what was recorded, and let the command run to its end.
         drop(recorder);
         if let Some(mut command) = command {
-            teller.say(args, &error.to_string());
+            messages.say(args, &error.to_string());
             while command.ended()?.is_none() {
                 signals.stop(Some(&command));
                 std::thread::sleep(NAP);
@@ -74,7 +74,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
         serde_json::to_writer(&mut out, &summary)?;
         writeln!(out)?;
     } else {
-        teller.say(args, &summary.line());
+        messages.say(args, &summary.line());
     }
     match status {
         Some(status) if status != 0 => Err(Error::Command(status)),
@@ -82,13 +82,13 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     }
 }
 
-/// Interval by interval until the end. Returns the command's exit status.
+/// Records interval by interval until the end. Returns the command's exit status.
 fn record(
     args: &RecordArgs,
     recorder: &mut Recorder<'_>,
     signals: &mut Signals,
     command: &mut Option<Command>,
-    teller: &Teller,
+    messages: &Messages,
 ) -> Result<Option<u8>, Error> {
     let begun = Instant::now();
     let until = args.duration.map(|length| begun + length);
@@ -118,13 +118,13 @@ fn record(
         }
         let last = until.is_some_and(|until| Instant::now() >= until);
         recorder.look(last)?;
-        for text in recorder.told.drain(..) {
-            teller.say(args, &text);
+        for text in recorder.messages.drain(..) {
+            messages.say(args, &text);
         }
-        teller.progress(begun, recorder);
+        messages.progress(begun, recorder);
         if last {
             if let Some(command) = command {
-                // It goes on alone.
+                // The command continues without being recorded.
                 recorder.ran(command.news());
             }
             return Ok(None);
@@ -132,8 +132,8 @@ fn record(
     }
 }
 
-/// When the next interval ends: with a whole multiple of its length since 1970, so that
-/// recordings of several machines have the same intervals.
+/// The end of the next interval: a multiple of its length since 1970, so that recordings of several
+/// machines have the same intervals.
 fn next(interval: Duration, until: Option<Instant>) -> Instant {
     let (now, clocks) = (Instant::now(), Clocks::now());
     let length = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
@@ -141,16 +141,16 @@ fn next(interval: Duration, until: Option<Instant>) -> Instant {
     until.map_or(due, |until| due.min(until))
 }
 
-/// Tells the user what happens, on standard error.
-struct Teller {
+/// Messages and progress on standard error.
+struct Messages {
     bar: Option<ProgressBar>,
 }
 
-impl Teller {
-    fn new(args: &RecordArgs) -> Teller {
-        // A command's own output comes there.
+impl Messages {
+    fn new(args: &RecordArgs) -> Messages {
+        // Standard error belongs to the command's output, if there is one.
         let shown = args.command.is_empty() && std::io::stderr().is_terminal();
-        Teller { bar: shown.then(ProgressBar::new_spinner) }
+        Messages { bar: shown.then(ProgressBar::new_spinner) }
     }
 
     fn progress(&self, begun: Instant, recorder: &Recorder<'_>) {
@@ -175,7 +175,7 @@ impl Teller {
     fn say(&self, args: &RecordArgs, text: &str) {
         let target = args.target.as_deref().map_or(String::new(), |t| format!("{t}: "));
         let say = || {
-            // Nobody may be listening; the recording matters.
+            // A closed standard error must not end the recording.
             view::escape::say(&format!("{target}{text}"));
         };
         match &self.bar {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One interval after the other into a recording, with all that is noted beside it.
+//! Writes each interval into a recording, with marks, gaps, settings and events.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use live::source::{Found, Server, Source, Taken};
 use report::cost::READING;
 use view::events::Row;
 
-/// How often the files of the server's configuration are looked at.
+/// How often to check the server's configuration files.
 const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 
 /// Records one server.
@@ -31,25 +31,25 @@ pub struct Recorder<'a> {
     source: Source,
     writer: Option<Writer>,
     row_builder: RowBuilder,
-    /// The run of the server that is read, by number.
+    /// Number of the server's run that is being read.
     server: u32,
     clocks: Clocks,
     processors: Option<Processors>,
     level: Option<Level>,
-    /// Up to when there is something, and the clocks then.
+    /// Clocks at the end of the last interval.
     last: Option<Clocks>,
-    /// Since when there is nothing, and why.
+    /// Start of the current gap, and its reason.
     gap: Option<(Clocks, String)>,
     devices: Option<devices::Watch>,
     settings: Option<Settings>,
     settings_asked: u64,
     duty: Option<Duty>,
-    /// The details since 1970, at the last one.
+    /// Number of the last detail, counted from 1970.
     details: Option<u64>,
-    /// What goes with the next interval.
-    beside: Batch,
-    /// What is to be told the user, once.
-    pub told: Vec<String>,
+    /// Rows to write with the next interval.
+    pending: Batch,
+    /// Messages for the user.
+    pub messages: Vec<String>,
     /// What was recorded.
     pub summary: Summary,
 }
@@ -69,7 +69,7 @@ fn note(name: &str, value: &str) -> SettingRow {
 }
 
 impl<'a> Recorder<'a> {
-    /// Of the segment at the source's path.
+    /// A recorder of `source`.
     pub fn new(args: &'a RecordArgs, source: Source) -> Recorder<'a> {
         Recorder {
             args,
@@ -87,40 +87,40 @@ impl<'a> Recorder<'a> {
             settings_asked: 0,
             duty: args.duty.map(Duty::new),
             details: None,
-            beside: Batch::default(),
-            told: Vec::new(),
+            pending: Batch::default(),
+            messages: Vec::new(),
             summary: Summary::new(&args.output),
         }
     }
 
-    /// Whether the recording has begun: there was a server.
+    /// Whether the recording has begun, that is, a server was found.
     pub fn has_begun(&self) -> bool {
         self.writer.is_some()
     }
 
-    /// Bytes that have been written.
+    /// Bytes written.
     pub fn size(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::size)
     }
 
-    /// Why there is nothing to record for the moment.
+    /// Why there is nothing to record now.
     pub fn waiting(&self) -> Option<&str> {
         self.gap.as_ref().map(|(_, why)| why.as_str())
     }
 
-    /// What a command has printed goes with the next interval.
+    /// Adds output of the command to the next interval.
     pub fn ran(&mut self, rows: Vec<RunRow>) {
-        self.beside.runs.extend(rows);
+        self.pending.runs.extend(rows);
     }
 
-    /// Look at the server and put down what has happened since the last look.
+    /// Reads the server and records what has happened since the last call. `last` also records details.
     pub fn look(&mut self, last: bool) -> Result<(), Error> {
         let now = Clocks::now();
         for happening in now.since(&self.clocks, self.args.interval) {
             self.happened(&happening, now);
         }
         self.clocks = now;
-        // They end with whole multiples of their length, as intervals do.
+        // Details end at multiples of their length, as intervals do.
         let length = u64::try_from(self.args.detail.as_nanos()).unwrap_or(u64::MAX).max(1);
         let details = Some(now.realtime / length);
         let detail = last || details != self.details;
@@ -134,8 +134,8 @@ impl<'a> Recorder<'a> {
             }
         }
         self.turn_level();
-        if self.gap.is_some() && !self.beside.is_empty() {
-            // There is no interval to go with.
+        if self.gap.is_some() && !self.pending.is_empty() {
+            // There is no interval to write them with.
             self.push(Batch::default())?;
         }
         Ok(())
@@ -150,7 +150,7 @@ impl<'a> Recorder<'a> {
             Happening::Slept(length) => {
                 let text = format!("the machine slept for {:.3} s", length.as_secs_f64());
                 let length_us = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
-                self.beside.gaps.push(GapRow {
+                self.pending.gaps.push(GapRow {
                     time_us: now.micros(),
                     from_us: now.micros().saturating_sub(length_us),
                     length_ns: length.as_nanos() as u64,
@@ -167,10 +167,10 @@ impl<'a> Recorder<'a> {
                 ),
             ),
         };
-        self.beside.marks.push(mark(kind, text));
+        self.pending.marks.push(mark(kind, text));
     }
 
-    /// A run of the server begins to be read.
+    /// A run of the server was found.
     fn attached(&mut self, server: &Server) -> Result<(), Error> {
         if self.writer.is_none() {
             self.begin(server)?;
@@ -179,7 +179,7 @@ impl<'a> Recorder<'a> {
         let header = &server.header;
         let name = if header.server.is_empty() { &header.producer } else { &header.server };
         let made_us = i64::try_from(header.created_realtime_ns / 1000).unwrap_or(0);
-        self.beside.servers.push(ServerRow {
+        self.pending.servers.push(ServerRow {
             server: self.server,
             name: name.as_str().into(),
             data_directory: header.host.as_str().into(),
@@ -193,10 +193,10 @@ impl<'a> Recorder<'a> {
             ..ServerRow::default()
         });
         if self.server > 1 && self.last.is_some() {
-            self.beside.marks.push(mark("server start", format!("{name}, {}", header.host)));
+            self.pending.marks.push(mark("server start", format!("{name}, {}", header.host)));
         }
         self.row_builder.reset();
-        // What a fresh one did since its begin comes with its first interval.
+        // The first interval of a fresh run covers all since its start.
         let until = if server.fresh { made_us } else { Clocks::now().micros() };
         self.end_gap(until);
         let directory = std::path::PathBuf::from(&header.host);
@@ -231,7 +231,7 @@ impl<'a> Recorder<'a> {
         if let Some(last) = writer.resumed() {
             self.server = last.server;
             let now = self.clocks.micros();
-            self.beside.gaps.push(GapRow {
+            self.pending.gaps.push(GapRow {
                 time_us: now,
                 from_us: last.time_us.min(now),
                 reason: "nobody recorded".into(),
@@ -239,25 +239,25 @@ impl<'a> Recorder<'a> {
             });
         }
         self.writer = Some(writer);
-        self.beside.marks.push(mark("begin", format!("tally record, {}", header.host)));
-        self.beside.settings.extend(machine::settings());
+        self.pending.marks.push(mark("begin", format!("tally record, {}", header.host)));
+        self.pending.settings.extend(machine::settings());
         let every = |length: Duration| format!("{} s", length.as_secs_f64());
         for (name, value) in [
             ("version", env!("CARGO_PKG_VERSION").to_string()),
             ("interval", every(self.args.interval)),
             ("detail", every(self.args.detail)),
         ] {
-            self.beside.settings.push(note(name, &value));
+            self.pending.settings.push(note(name, &value));
         }
         if let Some(duty) = self.args.duty {
             let text = format!("{} of {}", every(duty.on), every(duty.every));
-            self.beside.settings.push(note("duty", &text));
+            self.pending.settings.push(note("duty", &text));
         }
         let clock = format!("{}, {} ticks per second", header.clock_kind.name(), self.rate());
-        self.beside.settings.push(note("clock of the segment", &clock));
+        self.pending.settings.push(note("clock of the segment", &clock));
         if let Some(seconds) = ::clock::pgtally_clock_cost() {
             let reading = note(READING.1, &format!("{:.1}", seconds * 1e9));
-            self.beside.settings.push(SettingRow { unit: "ns".into(), ..reading });
+            self.pending.settings.push(SettingRow { unit: "ns".into(), ..reading });
         }
         Ok(())
     }
@@ -268,10 +268,10 @@ impl<'a> Recorder<'a> {
         rate.map_or("unknown".to_string(), |rate| format!("{rate:.0}"))
     }
 
-    /// The run that was read has ended.
+    /// The run of the server has ended.
     fn ended(&mut self, why: &'static str) {
-        self.beside.marks.push(mark("server end", why.to_string()));
-        self.told.push(why.to_string());
+        self.pending.marks.push(mark("server end", why.to_string()));
+        self.messages.push(why.to_string());
         let begin = self.last.unwrap_or(self.clocks);
         self.gap = Some((begin, why.to_string()));
         self.level = None;
@@ -282,7 +282,7 @@ impl<'a> Recorder<'a> {
         match &mut self.gap {
             Some((_, known)) => *known = why,
             None => {
-                self.told.push(why.clone());
+                self.messages.push(why.clone());
                 self.gap = Some((self.last.unwrap_or(self.clocks), why));
             }
         }
@@ -291,12 +291,12 @@ impl<'a> Recorder<'a> {
     fn end_gap(&mut self, until_us: i64) {
         let Some((begin, reason)) = self.gap.take() else { return };
         if self.last.is_none() {
-            // Nothing has been recorded before it.
+            // Nothing was recorded before the gap.
             return;
         }
-        self.told.push("recording again".to_string());
+        self.messages.push("recording again".to_string());
         let length = Clocks::now().monotonic.saturating_sub(begin.monotonic);
-        self.beside.gaps.push(GapRow {
+        self.pending.gaps.push(GapRow {
             time_us: until_us,
             from_us: begin.micros().min(until_us),
             length_ns: length,
@@ -306,7 +306,7 @@ impl<'a> Recorder<'a> {
         self.summary.gaps += 1;
     }
 
-    /// Put an interval down.
+    /// Records an interval.
     fn take(&mut self, taken: Taken, detail: bool) -> Result<(), Error> {
         let Some(number) = self.writer.as_ref().map(Writer::next_frame) else { return Ok(()) };
         let frame = &taken.frame;
@@ -316,7 +316,7 @@ impl<'a> Recorder<'a> {
             self.reset(frame.ticks, frame.clock.ticks_per_second, time_us);
         }
         if self.level.is_some_and(|level| level != frame.level) {
-            self.beside.marks.push(mark("level", frame.level.to_string()));
+            self.pending.marks.push(mark("level", frame.level.to_string()));
         }
         self.level = Some(frame.level);
         let processors = Processors::now();
@@ -358,7 +358,7 @@ impl<'a> Recorder<'a> {
             let seen = devices.look(detail);
             batch.devices = seen.devices;
             batch.server_io = seen.server.into_iter().collect();
-            batch.settings = seen.places;
+            batch.settings = seen.locations;
         }
         self.ask_settings(&mut batch);
         self.push(batch)?;
@@ -368,11 +368,11 @@ impl<'a> Recorder<'a> {
 
     fn reset(&mut self, ticks: u64, rate: f64, time_us: i64) {
         let text = "totals were reset; counts since the previous interval are lost";
-        self.beside.marks.push(mark("reset", text.to_string()));
+        self.pending.marks.push(mark("reset", text.to_string()));
         let since_reset = (ticks as f64 / rate * 1e6) as i64;
         let at = time_us.saturating_sub(since_reset);
         let from_us = self.last.map_or(at, |last| last.micros());
-        self.beside.gaps.push(GapRow {
+        self.pending.gaps.push(GapRow {
             time_us: at,
             from_us: from_us.min(at),
             length_ns: u64::try_from(at.saturating_sub(from_us)).unwrap_or(0).saturating_mul(1000),
@@ -394,7 +394,7 @@ impl<'a> Recorder<'a> {
             if let Some(text) = answer.note {
                 batch.settings.push(note("settings of the server", &text));
                 if self.summary.note(&text) {
-                    self.told.push(text);
+                    self.messages.push(text);
                 }
             }
         }
@@ -406,14 +406,14 @@ impl<'a> Recorder<'a> {
             return;
         }
         if let Some(level) = duty.turn(Duration::from_nanos(self.clocks.realtime)) {
-            self.beside.marks.push(mark("duty", format!("level {level}")));
+            self.pending.marks.push(mark("duty", format!("level {level}")));
         }
     }
 
-    /// Put a batch down with what was to go beside it.
+    /// Writes a batch with the pending rows.
     fn push(&mut self, mut batch: Batch) -> Result<(), Error> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        batch.append(std::mem::take(&mut self.beside));
+        batch.append(std::mem::take(&mut self.pending));
         let (number, time_us) = batch
             .frames
             .last()
@@ -423,13 +423,13 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// End the recording in good order.
+    /// Ends the recording cleanly.
     pub fn close(mut self) -> Result<Summary, Error> {
-        // The level is as it was.
+        // Restore the former level.
         self.duty = None;
         let now = Clocks::now().micros();
         self.end_gap(now);
-        self.beside.marks.push(mark("end", "tally record ends".to_string()));
+        self.pending.marks.push(mark("end", "tally record ends".to_string()));
         self.push(Batch::default())?;
         if let Some(writer) = self.writer.take() {
             self.summary.bytes = writer.close()?;
@@ -462,7 +462,7 @@ mod tests {
     use clap::Parser;
 
     #[test]
-    fn what_befalls_the_clock_and_the_machine_is_marked() {
+    fn clock_steps_sleep_and_delays_are_recorded_as_marks() {
         let cli = Cli::try_parse_from(["tally", "record", "-o", "x"]).unwrap();
         let Verb::Record(args) = cli.verb else { panic!("another command") };
         let nowhere = segment::ToSegmentPath::to_segment_path(std::path::Path::new("/nowhere"));
@@ -473,11 +473,11 @@ mod tests {
         recorder.happened(&Happening::Slept(hour), now);
         recorder.happened(&Happening::Late(Duration::from_secs(5)), now);
         let marks: Vec<(&str, &str)> =
-            recorder.beside.marks.iter().map(|row| (&*row.kind, &*row.text)).collect();
+            recorder.pending.marks.iter().map(|row| (&*row.kind, &*row.text)).collect();
         assert_eq!(marks[0], ("clock step", "the time of day was set back by 3600.000 s"));
         assert_eq!(marks[1], ("suspend", "the machine slept for 3600.000 s"));
         assert_eq!(marks[2].0, "late");
-        let gap = &recorder.beside.gaps[0];
+        let gap = &recorder.pending.gaps[0];
         assert_eq!((gap.from_us, gap.time_us), (5_400_000_000, 9_000_000_000));
         assert_eq!((gap.length_ns, &*gap.reason), (3_600_000_000_000, "the machine slept"));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The settings of the server, in a thread of its own: a server that is busy or starting may
-//! let who asks it wait.
+//! Reads the server's settings in a separate thread, because a busy or starting server may respond
+//! late.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use segment::SegmentPath;
 use error::Error;
 use live::server;
 
-/// What was found out.
+/// The settings of one reading.
 #[derive(Debug)]
 pub struct Answer {
     /// The settings.
     pub rows: Vec<SettingRow>,
-    /// Why they are not the server's own answer, if they are not.
+    /// Why they were not read by SQL, if they were not.
     pub note: Option<String>,
 }
 
-/// Finds out the settings of a server.
+/// Reads the settings of a server.
 #[derive(Debug)]
 pub struct Settings {
     ask: Sender<()>,
     answers: Receiver<Answer>,
     data_directory: PathBuf,
-    /// When the files of the configuration were last changed.
+    /// When the configuration files were last changed.
     changed: Option<[Option<SystemTime>; 2]>,
-    /// What was told.
+    /// Settings reported so far, by name.
     known: HashMap<String, String>,
 }
 
@@ -48,7 +48,7 @@ fn row(name: &str, value: &str, unit: &str, source: &str) -> SettingRow {
 }
 
 impl Settings {
-    /// Of the server that `target` (or its segment) leads to.
+    /// Starts the thread for the server of `target`, or of the segment.
     pub fn start(
         target: Option<String>,
         segment: &SegmentPath,
@@ -71,18 +71,18 @@ impl Settings {
         Some(Settings { ask, answers, data_directory, changed: None, known: HashMap::new() })
     }
 
-    /// Ask if the configuration has changed since it was last asked, or `anyway`.
+    /// Requests the settings if the configuration has changed since the last request, or `anyway`.
     pub fn ask(&mut self, anyway: bool) {
         let time = |name| std::fs::metadata(self.data_directory.join(name)).ok()?.modified().ok();
         let changed = Some(FILES.map(time));
         if anyway || changed != self.changed {
             self.changed = changed;
-            // A thread that has ended gives no answers.
+            // Fails if the thread has ended.
             let _ = self.ask.send(());
         }
     }
 
-    /// What is new of what has been answered.
+    /// Answers since the last call; settings that changed.
     pub fn news(&mut self) -> Vec<Answer> {
         let mut news: Vec<Answer> = self.answers.try_iter().collect();
         for answer in &mut news {
@@ -132,7 +132,8 @@ fn by_sql(target: &str) -> Result<Vec<SettingRow>, Error> {
     Ok(settings)
 }
 
-/// What the files say, later lines and files over earlier; and which could be read.
+/// Settings from the files; later lines and files override earlier ones. Also the names of the files
+/// that could be read.
 fn from_files(data: &Path) -> (Vec<SettingRow>, Vec<&'static str>) {
     let mut found: HashMap<String, SettingRow> = HashMap::new();
     let mut read = Vec::new();
@@ -148,7 +149,7 @@ fn from_files(data: &Path) -> (Vec<SettingRow>, Vec<&'static str>) {
     (rows, read)
 }
 
-/// `name = value`, `name value`, the value in quotes or not.
+/// Parses `name = value` or `name value`; the value may be quoted.
 fn assignment(line: &str) -> Option<(&str, String)> {
     let line = line.trim_start();
     let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'))?;
@@ -186,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn later_files_count() {
+    fn later_files_override_earlier_ones() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILES[0]), "a = 1\nb = 2\na = 3\n").unwrap();
         std::fs::write(folder.path().join(FILES[1]), "b = '4'\n").unwrap();
         let (rows, read) = from_files(folder.path());
         assert_eq!(read, FILES);
-        let told: Vec<_> = rows.iter().map(|row| (&*row.name, &*row.value)).collect();
-        assert_eq!(told, [("a", "3"), ("b", "4")]);
+        let settings: Vec<_> = rows.iter().map(|row| (&*row.name, &*row.value)).collect();
+        assert_eq!(settings, [("a", "3"), ("b", "4")]);
     }
 }

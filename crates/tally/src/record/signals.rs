@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Signals: the recording ends in good order, and a command that runs gets them too.
+//! Signals end the recording cleanly, and are forwarded to a running command.
 
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -8,7 +8,7 @@ use signal_hook::iterator::Signals as Pending;
 use super::command::Command;
 use error::Error;
 
-/// Signals that have come.
+/// Caught signals.
 #[derive(Debug)]
 pub struct Signals {
     pending: Pending,
@@ -16,19 +16,19 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on none of them ends the process.
+    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from now on.
     pub fn catch() -> Result<Signals, Error> {
         Ok(Signals { pending: Pending::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?, count: 0 })
     }
 
-    /// Whether the recording is to end. A command gets what has come, and then it is the
-    /// command's end that is waited for.
+    /// Whether the recording must end. Signals are forwarded to the command, if there is one; then the
+    /// recording ends with the command.
     pub fn stop(&mut self, command: Option<&Command>) -> bool {
         for signal in self.pending.pending() {
             self.count += 1;
             if let Some(command) = command {
-                // What was typed at the terminal has gone to both of us already. Who comes a
-                // second time means it, wherever it is from.
+                // The terminal has sent a typed signal to both processes already. A second signal
+                // is always forwarded.
                 let typed = matches!(signal, SIGINT | SIGQUIT) && in_foreground();
                 if !typed || self.count > 1 {
                     command.signal(signal);
@@ -39,7 +39,7 @@ impl Signals {
     }
 }
 
-/// Whether the terminal is ours.
+/// Whether this process is in the terminal's foreground group.
 fn in_foreground() -> bool {
     tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }

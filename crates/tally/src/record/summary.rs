@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What was recorded, for who asks at the end.
+//! The summary at the end of a recording.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,33 +9,33 @@ use serde::Serialize;
 
 use view::units;
 
-/// What was recorded (docs/reference-json.md).
+/// The summary (docs/reference-json.md).
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// The directory.
     pub directory: PathBuf,
-    /// Begin of the first interval, seconds since 1970; `None` without any.
+    /// Start of the first interval, seconds since 1970; `None` without intervals.
     pub begin: Option<f64>,
-    /// End of the last.
+    /// End of the last interval.
     pub end: Option<f64>,
-    /// Intervals.
+    /// Number of intervals.
     pub intervals: u64,
-    /// Their length, together.
+    /// Total length of the intervals.
     pub seconds: f64,
-    /// Of them, those in which nothing is missing.
+    /// Intervals in which nothing is missing.
     pub exact_intervals: u64,
-    /// Times of which nothing is known.
+    /// Number of gaps.
     pub gaps: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// What could not be found out.
+    /// Problems, such as settings that could not be read.
     pub notes: Vec<String>,
     #[serde(skip)]
     known: HashSet<String>,
 }
 
 impl Summary {
-    /// Of nothing yet.
+    /// An empty summary.
     pub fn new(directory: &Path) -> Summary {
         Summary {
             directory: directory.to_path_buf(),
@@ -51,7 +51,7 @@ impl Summary {
         }
     }
 
-    /// One more.
+    /// Adds an interval.
     pub fn interval(&mut self, row: &FrameRow) {
         let (end, length) = (row.time_us as f64 * 1e-6, row.interval_ns as f64 * 1e-9);
         self.begin = self.begin.or(Some(end - length));
@@ -61,7 +61,7 @@ impl Summary {
         self.seconds += length;
     }
 
-    /// Something that could not be found out. Returns whether that is new.
+    /// Adds a problem. Returns whether it is new.
     pub fn note(&mut self, text: &str) -> bool {
         let new = self.known.insert(text.to_string());
         if new {
@@ -70,7 +70,7 @@ impl Summary {
         new
     }
 
-    /// In a line.
+    /// The summary in one line.
     pub fn line(&self) -> String {
         let s = |n: u64| if n == 1 { "" } else { "s" };
         let mut line = format!(
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_is_summed_up_in_a_line() {
+    fn the_summary_fits_into_one_line() {
         let mut summary = Summary::new(Path::new("run1"));
         for n in 1..=3 {
             summary.interval(&FrameRow {

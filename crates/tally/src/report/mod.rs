@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally report`: what a recording holds, as one page, as text or as JSON.
-//!
-//! [`source`] reads the recording into [`material`]; [`assemble`] makes the [`document`] of it,
-//! which says everything there is to say; [`html`] with [`page`], [`text`] and serde write it.
+//! `tally report`: reports what a recording contains, as a page, text or JSON. The crate `report`
+//! builds the document; `view` renders it.
 
 mod args;
 
@@ -19,7 +17,7 @@ use view::{escape, output, page, text};
 
 pub use args::ReportArgs;
 
-/// Make it, and print it or write it into a file.
+/// Make the report, and print it or write it into a file.
 pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     let wanted = Wanted {
         directory: &args.directory,
@@ -51,13 +49,13 @@ pub fn run(args: &ReportArgs, color: bool) -> Result<(), Error> {
     output::write(path, &whole)
 }
 
-/// Write the page of all of a recording into `file`.
+/// Write the page of a whole recording into `file`.
 pub fn write_page(directory: &Path, file: &Path) -> Result<(), Error> {
     let document = make(&Wanted { directory, host: None, from: None, to: None }, None)?;
     output::write(file, page::page(&document)?.as_bytes())
 }
 
-/// The report's document, with progress on a terminal.
+/// Builds the document, and shows progress on a terminal.
 fn make(wanted: &Wanted<'_>, cost: Option<&Path>) -> Result<Document, Error> {
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));

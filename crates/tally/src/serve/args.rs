@@ -29,7 +29,7 @@ pub struct ServeArgs {
     pub target: Option<String>,
     /// Address to listen on, or unix:PATH; port 0 chooses a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
-    pub listen: super::Place,
+    pub listen: super::Address,
     /// Use the token in this file instead of a random one
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The one thread that looks at the server: it takes an interval each time one is due, keeps the
-//! last minutes, and answers whoever asks. So many readers cost no more looks than one, and the
-//! server nothing.
+//! The only thread that reads the server: it takes an interval when one is due, keeps the last
+//! minutes, and answers requests. Many readers therefore cost no more than one.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::Arc;
@@ -20,30 +19,30 @@ use live::source::{Found, Source};
 use view::escape;
 use view::HostMetrics;
 
-/// Metrics are read anew for each scraper, but not more often than this.
+/// Min. time between two readings for metrics.
 const FRESH: Duration = Duration::from_millis(100);
-/// How often the statements are read while nobody looks.
+/// How often to read statements while nobody views the page.
 const STATEMENTS: Duration = Duration::from_secs(10);
-/// For how long somebody is taken to be looking after having asked.
+/// How long after a request the page counts as viewed.
 const WATCHED: Duration = Duration::from_secs(5);
 
-/// What can be asked for.
+/// What can be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The page.
     Page,
-    /// The report that it shows.
+    /// The page's report as JSON.
     Report,
-    /// The metrics, in a form.
+    /// The metrics, in a format.
     Metrics(Form),
 }
 
-/// A question, and where the answer goes.
+/// A request, and the channel for its answer.
 #[derive(Debug)]
-pub struct Question {
-    /// What is wanted.
+pub struct Request {
+    /// What is requested.
     pub what: What,
-    /// To whom.
+    /// Receives the answer, or why there is none.
     pub answer: oneshot::Sender<Result<Answer, String>>,
 }
 
@@ -52,40 +51,40 @@ pub struct Question {
 pub struct Answer {
     /// The content.
     pub body: Arc<[u8]>,
-    /// Changes with the content; metrics have none.
+    /// ETag, changes with the content; metrics have none.
     pub tag: Option<String>,
-    /// Of the page: its policy.
+    /// Content-Security-Policy of the page.
     pub policy: Option<Arc<str>>,
 }
 
-/// What the command line says.
+/// Settings from the command line.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Length of an interval.
     pub interval: Duration,
-    /// How long it is kept.
+    /// How long intervals are kept.
     pub history: Duration,
-    /// Statements that are named in the metrics; 0: none are told at all.
+    /// Number of named statements in the metrics; 0 for no statements.
     pub statements: usize,
 }
 
-/// Columns of the heat map, at least.
+/// Min. number of columns of the heat map.
 const COLUMNS: u32 = 60;
 
-/// Looks and answers.
+/// Reads the server and answers requests.
 #[derive(Debug)]
 pub struct Collector {
     source: Source,
-    place: SegmentPath,
+    path: SegmentPath,
     run: Option<Run>,
     history: History,
     named: Option<NamedStatements>,
     processors: Option<Processors>,
     pace: Pace,
     interval: Duration,
-    /// Tells the reports of one life of this command from another's.
-    life: u64,
-    /// How many looks there were.
+    /// Start of this process, ns; distinguishes its ETags from an earlier one's.
+    started: u64,
+    /// Number of readings.
     look: u64,
     kept: Vec<(What, u64, Answer)>,
     families: Option<(Instant, Option<f64>, Vec<Family>)>,
@@ -94,12 +93,12 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Of the segment at a place.
-    pub fn new(place: SegmentPath, settings: &Settings) -> Collector {
+    /// A collector for the segment at `path`.
+    pub fn new(path: SegmentPath, settings: &Settings) -> Collector {
         let detail = (settings.history / COLUMNS).max(settings.interval);
         Collector {
-            source: Source::new(place.clone()),
-            place,
+            source: Source::new(path.clone()),
+            path,
             run: None,
             history: History::new(settings.history, detail),
             named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
@@ -110,7 +109,7 @@ impl Collector {
                 reading: ::clock::pgtally_clock_cost(),
             },
             interval: settings.interval,
-            life: segment::clock::realtime_ns(),
+            started: segment::clock::realtime_ns(),
             look: 0,
             kept: Vec::new(),
             families: None,
@@ -119,17 +118,17 @@ impl Collector {
         }
     }
 
-    /// Until nobody can ask any more.
-    pub fn work(mut self, questions: &Receiver<Question>) {
-        // Who asks first is told of what is there already.
+    /// Reads and answers until the channel of requests is closed.
+    pub fn work(mut self, requests: &Receiver<Request>) {
+        // The first request needs a reading.
         self.look();
         let mut due = Instant::now() + self.interval;
         loop {
-            match questions.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(question) => {
-                    let answer = self.answer(question.what).map_err(|error| error.to_string());
-                    // Who has gone needs no answer.
-                    let _ = question.answer.send(answer);
+            match requests.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(request) => {
+                    let answer = self.answer(request.what).map_err(|error| error.to_string());
+                    // Fails if the client has disconnected.
+                    let _ = request.answer.send(answer);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -137,7 +136,7 @@ impl Collector {
             let now = Instant::now();
             if now >= due {
                 self.look();
-                // What was missed is not caught up with: the next interval is longer.
+                // Missed intervals are not made up for: the next one is longer.
                 due = (due + self.interval).max(now + self.interval / 2);
             }
         }
@@ -153,7 +152,7 @@ impl Collector {
         for found in self.source.look(false) {
             match found {
                 Found::Server(server) => {
-                    self.run = Run::open(&self.place).ok();
+                    self.run = Run::open(&self.path).ok();
                     let header = &server.header;
                     self.history.restarted(&format!("{}, {}", header.server, header.host));
                     self.history.forget_statements(self.run.as_ref().and_then(Run::statements));
@@ -168,13 +167,13 @@ impl Collector {
                         self.history.mark(time, "reset", "totals were reset");
                     }
                 }
-                Found::Ended(why) => self.gone(why),
-                Found::Nothing(why) => self.gone(&why),
+                Found::Ended(why) => self.ended(why),
+                Found::Nothing(why) => self.ended(&why),
             }
         }
     }
 
-    fn gone(&mut self, why: &str) {
+    fn ended(&mut self, why: &str) {
         self.run = None;
         self.families = None;
         self.history.silent(why);
@@ -183,7 +182,7 @@ impl Collector {
     fn read_statements(&mut self) {
         self.statements_read = Instant::now();
         if let Some(run) = &mut self.run {
-            // The look that follows tells why it could not be read.
+            // If it fails, the next reading reports why.
             let _ = run.read_statements();
         }
     }
@@ -217,7 +216,7 @@ impl Collector {
     fn make(&mut self, what: What) -> Result<Answer, Error> {
         let latest = self.run.as_ref().and_then(Run::statements);
         let document = page::document(&self.history, latest, self.pace)?;
-        let tag = Some(format!("\"{:x}-{}\"", self.life, self.look));
+        let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));
         let why = self.history.silence().unwrap_or("the first interval has not ended");
         match (what, document) {
             (What::Report, Some(document)) => {
@@ -237,7 +236,7 @@ impl Collector {
         }
     }
 
-    /// The metrics as of now, or of a moment ago.
+    /// The metrics, at most [`FRESH`] old.
     fn metrics(&mut self) -> Result<(Option<f64>, &[Family]), Error> {
         let stale = |read: &(Instant, Option<f64>, Vec<Family>)| read.0.elapsed() >= FRESH;
         if self.families.as_ref().is_none_or(stale) {

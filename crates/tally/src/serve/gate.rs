@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Who is let in, and with what: methods that change nothing, hosts that a browser of this
-//! machine would name, and a token where one is wanted.
+//! Decides which requests are accepted: only methods that change nothing, only host names of this
+//! machine, and only with the token if one is required.
 
 use hyper::header::{HeaderMap, HeaderValue, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST};
 use hyper::{Method, StatusCode, Uri, Version};
 
-/// A token is not guessed.
-const LEAST_TOKEN: usize = 16;
+/// Min. length of a token, so that it cannot be guessed.
+const MIN_TOKEN: usize = 16;
 
-/// What is asked of who comes.
+/// The conditions for requests.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// The name of a host must be one of this machine's own: else any page in a browser here
-    /// could read us under a name of its own that leads here (DNS rebinding).
+    /// Require a host name of this machine. Otherwise any page in a local browser could read us under
+    /// its own host name that resolves to this machine (DNS rebinding).
     pub own_names_only: bool,
     /// The cookie that holds the token ([`cookie_name`]).
     pub cookie: String,
-    /// What has to be known.
+    /// The required token.
     pub token: Option<String>,
 }
 
-/// How it is decided.
+/// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Come in.
+    /// Accepted.
     Pass,
-    /// Come in by this path, with this cookie.
+    /// Redirect to `location` and set the cookie.
     Welcome {
-        /// The same without the token.
+        /// The requested path without the token.
         location: String,
-        /// To be sent along from now on.
+        /// Set-Cookie header with the token.
         cookie: String,
     },
-    /// Not so.
+    /// Refused, with status and reason.
     Refuse(StatusCode, &'static str),
 }
 
-/// What is asked.
+/// The parts of a request that matter.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'r> {
-    /// How.
+    /// Method.
     pub method: &'r Method,
-    /// For what.
+    /// URI.
     pub uri: &'r Uri,
-    /// In which version.
+    /// HTTP version.
     pub version: Version,
-    /// With what besides.
+    /// Headers.
     pub headers: &'r HeaderMap<HeaderValue>,
 }
 
 impl Gate {
-    /// Decide.
+    /// Decides about a request.
     pub fn verdict(&self, request: Request<'_>) -> Verdict {
         let headers = request.headers;
         if !matches!(*request.method, Method::GET | Method::HEAD) {
@@ -105,8 +105,8 @@ fn identify(token: &str, cookie: &str, request: Request<'_>) -> Verdict {
     let query = request.uri.query().unwrap_or("");
     let given = query.split('&').find_map(|pair| pair.strip_prefix("token="));
     if given.is_some_and(|given| same(given, token)) {
-        // Out of the address, so that it stays in no list of pages that were visited. A path
-        // that begins with two slashes would lead to another host.
+        // Remove the token from the address, so that it does not stay in the browser's history. A
+        // path that starts with two slashes would lead to another host.
         let path = request.uri.path().trim_start_matches('/');
         return Verdict::Welcome {
             location: format!("/{path}"),
@@ -119,7 +119,7 @@ fn identify(token: &str, cookie: &str, request: Request<'_>) -> Verdict {
     )
 }
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
+/// Whether two texts are equal, in a time that does not depend on where they differ.
 fn same(given: &str, token: &str) -> bool {
     let (given, token) = (given.as_bytes(), token.as_bytes());
     let mut differ = u8::from(given.len() != token.len());
@@ -129,23 +129,23 @@ fn same(given: &str, token: &str) -> bool {
     std::hint::black_box(differ) == 0
 }
 
-/// A browser keeps cookies by host and not by port: with the port in its name, the cookie of one
-/// `tally serve` does not replace another's.
+/// The name of the cookie contains the port, because browsers do not separate cookies by port: so one
+/// `tally serve` does not replace the cookie of another.
 pub fn cookie_name(port: u16) -> String {
     format!("pgtally_token_{port}")
 }
 
-/// A token that nobody knows yet: 128 bits of the system's randomness.
+/// A random token of 128 bits.
 pub fn random_token() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
 
-/// The token in a file's text. It goes into headers and addresses as it is.
+/// The token in a file's text. It is used in headers and addresses without escaping.
 pub fn token(text: &str) -> Result<String, String> {
     let token = text.trim();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    if token.len() < LEAST_TOKEN {
-        return Err(format!("a token of {LEAST_TOKEN} characters or more is needed"));
+    if token.len() < MIN_TOKEN {
+        return Err(format!("a token of {MIN_TOKEN} characters or more is needed"));
     }
     if !token.bytes().all(plain) {
         return Err("a token is of letters, digits, and any of - . _ ~".to_string());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_reading_under_a_name_of_this_machine_is_let_in() {
+    fn only_read_requests_under_a_name_of_this_machine_are_accepted() {
         let gate = Gate { own_names_only: true, cookie: cookie_name(1), token: None };
         let get = |host| status(&ask(&gate, Method::GET, "/", &[("host", host)]));
         for host in ["localhost", "LOCALHOST:9188", "127.0.0.1:1", "[::1]", "[::1]:9188"] {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_taken_from_the_header_the_cookie_or_once_from_the_address() {
+    fn a_token_is_accepted_in_the_header_the_cookie_or_once_in_the_address() {
         let cookie = cookie_name(9188);
         let gate = Gate { own_names_only: false, cookie, token: Some(TOKEN.to_string()) };
         let get = |uri: &str, header: (&'static str, &str)| {

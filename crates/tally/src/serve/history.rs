@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The last minutes in memory: what the page shows.
+//! The last minutes in memory, for the page.
 //!
-//! Intervals are kept as points of the charts, and added up in blocks, of which the oldest goes
-//! when there are too many. So the tables are of the very time that the charts show, and what is
-//! kept does not grow.
+//! Intervals are kept as points of the charts and summed in blocks; the oldest block is dropped when
+//! there are too many. So tables and charts cover the same time, and memory is bounded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,46 +16,46 @@ use report::point::{Figures, Point};
 use view::document::{Gap, Mark};
 use view::events::Row;
 
-/// Blocks that are kept beside the running one.
+/// Blocks that are kept in addition to the current one.
 const BLOCKS: u32 = 10;
 /// Events that are kept.
 const EVENTS: usize = 500;
 /// Marks and gaps that are kept.
 const NOTES: usize = 200;
-/// A clock that goes back by more was set.
+/// A clock that goes back by more than this was set, seconds.
 const SET_BACK: f64 = 0.05;
-/// What lies between two intervals and is longer than this part of one is a gap.
+/// Time between two intervals is a gap if it is longer than this share of an interval.
 const SLACK: f64 = 0.5;
 
 /// The last minutes.
 #[derive(Debug)]
 pub struct History {
-    /// How long a block is.
+    /// Length of a block, seconds.
     block: f64,
-    /// How long a column of the heat map is.
+    /// Length of a column of the heat map, seconds.
     detail: f64,
     blocks: VecDeque<Block>,
-    /// Sum of all blocks but the running one.
+    /// Sum of all blocks but the current one.
     closed: Option<Frame>,
     latency: Option<Latency>,
     /// Events, oldest first.
     pub events: VecDeque<Row>,
-    /// What is to be marked.
+    /// Marks on the charts.
     pub marks: VecDeque<Mark>,
     /// Where nothing was measured.
     pub gaps: VecDeque<Gap>,
-    /// Since when there is nothing to read, and why.
+    /// Start of the current gap, and its reason.
     silence: Option<(f64, String)>,
     end: Option<f64>,
     level: Option<segment::Level>,
 }
 
-/// Some intervals that follow each other.
+/// Consecutive intervals.
 #[derive(Debug)]
 struct Block {
     begin: f64,
     sum: Option<Frame>,
-    /// The statements at its begin.
+    /// The statements at its start.
     statements: Option<Arc<Statements>>,
     points: Vec<Point>,
     moments: Vec<Moment>,
@@ -71,7 +70,7 @@ impl Block {
 }
 
 impl History {
-    /// Of so long at least, with a column of the heat map each `detail`.
+    /// A history of at least `length`, with heat map columns of `detail`.
     pub fn new(length: Duration, detail: Duration) -> History {
         History {
             block: length.as_secs_f64() / f64::from(BLOCKS),
@@ -88,8 +87,7 @@ impl History {
         }
     }
 
-    /// One more interval. `statements` is the latest reading of them, from which a block that
-    /// begins now counts.
+    /// Adds an interval. `statements` is the latest reading, from which a new block counts.
     pub fn push(
         &mut self,
         frame: &Frame,
@@ -140,7 +138,7 @@ impl History {
         self.end = Some(end);
     }
 
-    /// A new block; the oldest goes.
+    /// Starts a new block and drops the oldest.
     fn turn(&mut self, begin: f64, statements: Option<Arc<Statements>>) {
         self.blocks.push_back(Block::new(begin, statements));
         if self.blocks.len() > BLOCKS as usize + 1 {
@@ -159,7 +157,7 @@ impl History {
         }
     }
 
-    /// Add the commands' times to the running column of the heat map.
+    /// Adds the times of commands to the current column of the heat map.
     fn spread(&mut self, frame: &Frame, begin: f64, length: f64) {
         let seconds_per_tick = 1.0 / frame.clock.ticks_per_second;
         let done = |it: &mut Latency| {
@@ -184,7 +182,7 @@ impl History {
         }
     }
 
-    /// There is nothing to read, and why.
+    /// Starts a gap, or updates its reason.
     pub fn silent(&mut self, why: &str) {
         let now = segment::clock::realtime_ns() as f64 * 1e-9;
         match &mut self.silence {
@@ -193,12 +191,12 @@ impl History {
         }
     }
 
-    /// Why there is nothing to read for the moment.
+    /// Why there is nothing to read now.
     pub fn silence(&self) -> Option<&str> {
         self.silence.as_ref().map(|(_, why)| why.as_str())
     }
 
-    /// Another run of the server is read from now on.
+    /// Another run of the server is being read.
     pub fn restarted(&mut self, what: &str) {
         self.latency = None;
         if self.end.is_some() {
@@ -206,14 +204,14 @@ impl History {
         }
     }
 
-    /// The statements of blocks that are of an earlier run say nothing of this one.
+    /// Replaces the statements of an earlier run in all blocks.
     pub fn forget_statements(&mut self, now: Option<&Arc<Statements>>) {
         for block in &mut self.blocks {
             block.statements = now.cloned();
         }
     }
 
-    /// What the server's processes have noted.
+    /// Adds events.
     pub fn note(&mut self, events: Vec<Row>) {
         self.events.extend(events);
         while self.events.len() > EVENTS {
@@ -221,7 +219,7 @@ impl History {
         }
     }
 
-    /// Mark something.
+    /// Adds a mark.
     pub fn mark(&mut self, time: f64, kind: &str, text: &str) {
         let (kind, text) = (kind.to_string(), text.to_string());
         self.marks.push_back(Mark { time, until: None, kind, text });
@@ -230,7 +228,7 @@ impl History {
         }
     }
 
-    /// Nothing was measured from there to here.
+    /// Adds a gap: nothing was measured in this time.
     pub fn gap(&mut self, from: f64, to: f64, reason: String) {
         if let Some(block) = self.blocks.back_mut() {
             block.points.push(Point { start: from, seconds: 0.0, figures: None });
@@ -256,7 +254,7 @@ impl History {
         };
     }
 
-    /// Everything that is kept; `None`: there is nothing yet.
+    /// Everything that is kept; `None` if there is nothing yet.
     pub fn all(&self) -> Option<Kept<'_>> {
         let running = self.blocks.back()?.sum.as_ref()?;
         let sum = match &self.closed {
@@ -293,28 +291,28 @@ impl History {
     }
 }
 
-/// Everything that is kept, put together.
+/// Everything that is kept.
 #[derive(Debug)]
 pub struct Kept<'h> {
-    /// It begins, seconds since 1970,
+    /// Start, seconds since 1970.
     pub from: f64,
-    /// and ends.
+    /// End, seconds since 1970.
     pub to: f64,
-    /// All of it added up.
+    /// Sum of all intervals.
     pub sum: Frame,
     /// Where nothing was measured.
     pub gaps: Vec<Gap>,
-    /// Each interval.
+    /// Figures of each interval.
     pub points: Vec<Point>,
-    /// The same: commands and commits.
+    /// Commands and commits of each interval.
     pub moments: Vec<Moment>,
     /// Command latency.
     pub latency: Vec<Latency>,
-    /// The statements at its begin.
+    /// The statements at the start.
     pub statements: Option<&'h Statements>,
 }
 
-/// Processes by state, as recordings have them.
+/// Processes by state, as in recordings.
 fn sessions(frame: &Frame) -> Vec<(String, f64)> {
     let count = |state: &str| {
         let of = frame.population.iter().filter(|it| it.state == state);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! HTTP: connections, their limits, and what is answered.
+//! HTTP: connections, their limits, and responses.
 //!
-//! One thread drives all connections. Each has so long for the head of a request, so much room
-//! for it, and so long to live; who is cut off comes again.
+//! One thread drives all connections. The time and the size of a request's head and the life of a
+//! connection are limited; clients reconnect.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,64 +22,70 @@ use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::{oneshot, watch, Semaphore};
 use tokio::time::timeout;
 
-use super::collector::{Answer, Question, What};
+use super::collector::{self, Answer, What};
 use super::gate::{self, Gate, Verdict};
 use super::listen::Listener;
 use super::metrics::Form;
 use super::page::FIGURES;
 use error::Error;
 
-/// Connections at a time.
+/// Max. number of connections.
 const CONNECTIONS: usize = 64;
-/// For the head of a request, and for the next one to begin.
+/// Time for the head of a request, and for the next request to start.
 const HEAD: Duration = Duration::from_secs(10);
-/// Bytes of it.
-const ROOM: usize = 16 * 1024;
-/// How long a connection lives; a reader that does not read holds its place no longer.
+/// Max. size of the head, bytes.
+const HEAD_BYTES: usize = 16 * 1024;
+/// Max. life of a connection, so that a client that does not read does not block others.
 const LIFE: Duration = Duration::from_secs(60);
-/// How long it may take to end in good order.
+/// How long a clean end of a connection may take.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// How long an answer may take to be made.
+/// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where questions go, and who may ask.
+/// What answers need: the collector's channel and the gate.
 #[derive(Debug, Clone)]
-struct Desk {
-    questions: Sender<Question>,
+struct Service {
+    requests: Sender<collector::Request>,
     gate: Arc<Gate>,
 }
 
 /// Serve until a signal asks for the end.
-pub fn serve(listener: Listener, gate: Gate, questions: Sender<Question>) -> Result<(), Error> {
+pub fn serve(
+    listener: Listener,
+    gate: Gate,
+    requests: Sender<collector::Request>,
+) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let desk = Desk { questions, gate: Arc::new(gate) };
+    let service = Service { requests, gate: Arc::new(gate) };
     let served = runtime.block_on(async {
         match listener {
             Listener::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::TcpListener::from_std(listener)?;
-                accept(desk, || async { listener.accept().await.map(|(stream, _)| stream) }).await
+                accept(service, || async { listener.accept().await.map(|(stream, _)| stream) })
+                    .await
             }
             Listener::Unix(listener, _file) => {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::UnixListener::from_std(listener)?;
-                accept(desk, || async { listener.accept().await.map(|(stream, _)| stream) }).await
+                accept(service, || async { listener.accept().await.map(|(stream, _)| stream) })
+                    .await
             }
         }
     });
-    // Connections that are still there are of clients that do not read.
+    // The remaining connections belong to clients that do not read.
     runtime.shutdown_background();
     Ok(served?)
 }
 
-async fn accept<S, F>(desk: Desk, mut next: impl FnMut() -> F) -> std::io::Result<()>
+async fn accept<S, F>(service: Service, mut next: impl FnMut() -> F) -> std::io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Future<Output = std::io::Result<S>>,
 {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
     let (stop, stopped) = watch::channel(false);
     loop {
         let stream = tokio::select! {
@@ -88,42 +94,42 @@ where
             stream = next() => stream,
         };
         let Ok(stream) = stream else {
-            // Out of descriptors, perhaps: not for ever.
+            // Possibly out of file descriptors; try again later.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        // Who comes while there are too many is turned away.
-        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
-        let (desk, stopped) = (desk.clone(), stopped.clone());
+        // Close the connection if there are too many.
+        let Ok(permit) = permits.clone().try_acquire_owned() else { continue };
+        let (service, stopped) = (service.clone(), stopped.clone());
         tokio::spawn(async move {
-            talk(stream, desk, stopped).await;
+            talk(stream, service, stopped).await;
             drop(permit);
         });
     }
-    // The receivers are gone only if there are no connections.
+    // Fails if there are no connections.
     let _ = stop.send(true);
     let all = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
-    let _ = timeout(FAREWELL, room.acquire_many(all)).await;
+    let _ = timeout(FAREWELL, permits.acquire_many(all)).await;
     Ok(())
 }
 
-/// One connection, until its end.
-async fn talk<S>(stream: S, desk: Desk, mut stopped: watch::Receiver<bool>)
+/// Serves one connection until its end.
+async fn talk<S>(stream: S, service: Service, mut stopped: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request| {
-        let desk = desk.clone();
-        async move { Ok::<_, Infallible>(desk.respond(request).await) }
+    let respond = service_fn(move |request| {
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(service.respond(request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .max_buf_size(ROOM)
+        .max_buf_size(HEAD_BYTES)
         .max_headers(64)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), respond);
     let mut connection = std::pin::pin!(connection);
-    // A client that breaks off, or breaks the protocol, is its own affair.
+    // Errors of a client end its connection only.
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = tokio::time::sleep(LIFE) => {}
@@ -133,7 +139,7 @@ where
     let _ = timeout(FAREWELL, connection).await;
 }
 
-impl Desk {
+impl Service {
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let asked = gate::Request {
             method: request.method(),
@@ -160,7 +166,7 @@ impl Desk {
                     }
                     _ => {}
                 }
-                // What else it has sent is not read.
+                // The rest of the request is not read.
                 set(&mut response, header::CONNECTION, "close");
                 response
             }
@@ -213,7 +219,7 @@ impl Desk {
     async fn ask(&self, what: What) -> Result<Answer, String> {
         let (answer, answered) = oneshot::channel();
         let silent = || "the server is no longer read; restart `tally serve`".to_string();
-        self.questions.send(Question { what, answer }).map_err(|_| silent())?;
+        self.requests.send(collector::Request { what, answer }).map_err(|_| silent())?;
         match timeout(PATIENCE, answered).await {
             Ok(answer) => answer.map_err(|_| silent())?,
             Err(_) => Err("the answer takes too long".to_string()),
@@ -221,7 +227,7 @@ impl Desk {
     }
 }
 
-/// What every answer says, unless it says something else.
+/// Default headers of every response.
 const SAFETY: [(header::HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -238,7 +244,7 @@ fn text(status: StatusCode, words: &str) -> Response<Full<Bytes>> {
     response
 }
 
-/// What does not fit into a header is left out.
+/// Sets a header; a value that does not fit into a header is left out.
 fn set(response: &mut Response<Full<Bytes>>, name: header::HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where is listened.
+//! The address to listen on.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -11,16 +11,16 @@ use rustix::fs::Mode;
 
 use error::Error;
 
-/// What `--listen` names.
+/// The address in `--listen`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// An address and a port; port 0: any that is free.
+pub enum Address {
+    /// An IP address and a port; port 0 chooses a free one.
     Tcp(SocketAddr),
-    /// A socket in the file system, for its owner alone.
+    /// A Unix-domain socket that only its owner can access.
     Unix(PathBuf),
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -36,8 +36,8 @@ impl std::str::FromStr for Place {
     }
 }
 
-impl Place {
-    /// Whether only this machine can reach it.
+impl Address {
+    /// Whether it is reachable from this machine only.
     pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp(address) => match address.ip() {
@@ -51,34 +51,34 @@ impl Place {
     }
 }
 
-/// Where is listened, once it is.
+/// A listening socket.
 #[derive(Debug)]
 pub enum Listener {
-    /// On an address.
+    /// On an IP address.
     Tcp(TcpListener),
-    /// At a path; the file goes with this.
+    /// At a path; dropping it removes the file.
     Unix(UnixListener, Remove),
 }
 
-/// Removes a file at its end.
+/// Removes a file when dropped.
 #[derive(Debug)]
 pub struct Remove(PathBuf);
 
 impl Drop for Remove {
     fn drop(&mut self) {
-        // Somebody may have done so already.
+        // Another process may have removed it already.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
 impl Listener {
-    /// Listen there.
-    pub fn open(place: &Place) -> Result<Listener, Error> {
-        match place {
-            Place::Tcp(address) => TcpListener::bind(address)
+    /// Starts to listen.
+    pub fn open(address: &Address) -> Result<Listener, Error> {
+        match address {
+            Address::Tcp(address) => TcpListener::bind(address)
                 .map(Listener::Tcp)
                 .map_err(|error| Error::Failed(refused(*address, &error))),
-            Place::Unix(path) => unix(path),
+            Address::Unix(path) => unix(path),
         }
     }
 
@@ -90,7 +90,7 @@ impl Listener {
         }
     }
 
-    /// As a browser has to be told.
+    /// The URL for a browser, or unix:PATH.
     pub fn url(&self) -> std::io::Result<String> {
         Ok(match self {
             Self::Tcp(listener) => format!("http://{}/", listener.local_addr()?),
@@ -122,12 +122,12 @@ fn unix(path: &Path) -> Result<Listener, Error> {
         if UnixStream::connect(path).is_ok() {
             return Err(named(&"another program listens there; --listen names another path"));
         }
-        // Left by one that was killed.
+        // Left behind by a killed process.
         std::fs::remove_file(path).map_err(|error| named(&error))?;
     }
-    // Nobody may come in before the file is its owner's alone: it is made under another name.
+    // Create it under another name, so that nobody can connect before its permissions are set.
     let aside = path.with_extension(format!("new.{}", std::process::id()));
-    // From its first instant on, whatever the umask is: who has connected stays connected.
+    // Restrict it from the start, whatever the umask is: existing connections would stay.
     let umask = rustix::process::umask(Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(&aside);
     rustix::process::umask(umask);
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_this_machine_alone_reaches_is_local() {
-        let local = |text: &str| text.parse::<Place>().unwrap().is_local();
+    fn only_loopback_addresses_and_sockets_are_local() {
+        let local = |text: &str| text.parse::<Address>().unwrap().is_local();
         for text in ["127.0.0.1:0", "localhost:9188", "[::1]:1", "127.8.9.1:5", "unix:/tmp/x"] {
             assert!(local(text), "{text}");
         }
@@ -154,24 +154,24 @@ mod tests {
             assert!(!local(text), "{text}");
         }
         for text in ["9188", "127.0.0.1", "example.org:80", "unix:", ""] {
-            assert!(text.parse::<Place>().is_err(), "{text}");
+            assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_socket_that_was_left_behind_is_taken_over_and_one_in_use_is_not() {
+    fn a_stale_socket_is_replaced_and_one_in_use_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tally.sock");
         drop(UnixListener::bind(&path).unwrap());
-        let place = Place::Unix(path.clone());
-        let listener = Listener::open(&place).unwrap();
+        let address = Address::Unix(path.clone());
+        let listener = Listener::open(&address).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        let error = Listener::open(&place).unwrap_err().to_string();
+        let error = Listener::open(&address).unwrap_err().to_string();
         assert!(error.contains("another program"), "{error}");
         drop(listener);
         assert!(!path.exists());
         std::fs::write(&path, "not ours").unwrap();
-        assert!(Listener::open(&place).is_err());
+        assert!(Listener::open(&address).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "not ours");
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve`: the last minutes as a page that goes on, and everything since the segment was
-//! made as metrics. Nothing can be changed by it.
+//! `tally serve`: serves the last minutes as a live page, and everything since the segment was created
+//! as metrics. Clients can only read.
 //!
-//! [`collector`] is the one thread that looks at the server; [`http`] brings it questions.
+//! [`collector`] is the only thread that reads the server; [`http`] sends it requests.
 
 mod args;
 mod collector;
@@ -29,9 +29,9 @@ use live::target;
 
 pub use args::ServeArgs;
 
-pub use listen::Place;
+pub use listen::Address;
 
-/// Where it can be seen (docs/reference-json.md).
+/// The addresses, as `--json` prints them (docs/reference-json.md).
 #[derive(Debug, Serialize)]
 struct Serving {
     page: String,
@@ -51,11 +51,11 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 .into(),
         ));
     }
-    let place = target::place(args.target.as_deref())?;
-    // Said now, rather than on the page.
-    drop(segment::Segment::open(&place)?);
+    let path = target::place(args.target.as_deref())?;
+    // Report errors now, rather than on the page.
+    drop(segment::Segment::open(&path)?);
     let listener = Listener::open(&args.listen)?;
-    say(args, &listener.url()?, place.path(), &token)?;
+    print_addresses(args, &listener.url()?, path.path(), &token)?;
     let gate = Gate {
         own_names_only: is_tcp(&args.listen) && args.listen.is_local(),
         cookie: gate::cookie_name(listener.port()?),
@@ -66,30 +66,30 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
     };
-    let (questions, asked) = channel();
+    let (requests, received) = channel();
     let collector = std::thread::Builder::new()
         .name("collector".to_string())
-        .spawn(move || Collector::new(place, &settings).work(&asked))?;
-    let served = http::serve(listener, gate, questions);
-    // It has ended with the last who could ask.
+        .spawn(move || Collector::new(path, &settings).work(&received))?;
+    let served = http::serve(listener, gate, requests);
+    // The collector ends when the last sender of requests is dropped.
     if collector.join().is_err() {
         return Err(Error::Failed("the thread that reads the server has failed".into()));
     }
     served
 }
 
-fn is_tcp(place: &Place) -> bool {
-    matches!(place, Place::Tcp(_))
+fn is_tcp(address: &Address) -> bool {
+    matches!(address, Address::Tcp(_))
 }
 
-/// What has to be known to be let in.
+/// The secret that clients must send.
 #[derive(Debug)]
 enum Token {
-    /// Nothing: the socket is its owner's alone, or --no-token was given.
+    /// None: a Unix-domain socket, or --no-token.
     None,
-    /// Made for this run; told once, to who started it.
+    /// Random, printed once at the start.
     Random(String),
-    /// The user's own, who knows it.
+    /// From the user's file.
     File(String),
 }
 
@@ -110,11 +110,11 @@ fn token(args: &ServeArgs) -> Result<Token, Error> {
     })
 }
 
-fn say(args: &ServeArgs, url: &str, path: &Path, token: &Token) -> Result<(), Error> {
+fn print_addresses(args: &ServeArgs, url: &str, path: &Path, token: &Token) -> Result<(), Error> {
     let mut out = view::escape::stdout();
     let metrics = match &args.listen {
-        Place::Tcp(_) => format!("{url}metrics"),
-        Place::Unix(_) => url.to_string(),
+        Address::Tcp(_) => format!("{url}metrics"),
+        Address::Unix(_) => url.to_string(),
     };
     let secret = match token {
         Token::Random(secret) => format!("?token={secret}"),
@@ -128,8 +128,8 @@ fn say(args: &ServeArgs, url: &str, path: &Path, token: &Token) -> Result<(), Er
         return Ok(out.flush()?);
     }
     let (once, how) = match (token, &args.listen) {
-        (Token::None, Place::Tcp(_)) => ("", "; any user of this machine can read it"),
-        (Token::None, Place::Unix(_)) => ("", "; this user alone can read it"),
+        (Token::None, Address::Tcp(_)) => ("", "; any user of this machine can read it"),
+        (Token::None, Address::Unix(_)) => ("", "; this user alone can read it"),
         (Token::Random(_), _) => (&*secret, ", with Authorization: Bearer and that token"),
         (Token::File(_), _) => ("?token=...", ", with Authorization: Bearer and the file's token"),
     };

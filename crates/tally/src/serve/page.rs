@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The live page: the report of the last minutes, made anew as often as it is asked for.
+//! The live page: a report of the last minutes.
 
 use jiff::tz::TimeZone;
 use segment::Interval;
@@ -13,21 +13,21 @@ use view::page;
 use view::statements::Statements;
 use view::units::duration;
 
-/// Where the page asks for newer figures, on the server that it came from.
+/// Path from which the page loads newer figures.
 pub const FIGURES: &str = "report.json";
 
-/// What the command line says of the page.
+/// Time settings of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// Length of an interval, seconds.
     pub interval: f64,
     /// Length of a column of the heat map, seconds.
     pub detail: f64,
-    /// What a reading of the clock takes, seconds.
+    /// Cost of a clock reading, seconds; `None` if unknown.
     pub reading: Option<f64>,
 }
 
-/// The report of what is kept; `None`: there is nothing yet.
+/// The report of the history; `None` if it is empty.
 pub fn document(
     history: &History,
     latest: Option<&std::sync::Arc<segment::Statements>>,
@@ -95,13 +95,12 @@ fn material(
     }
 }
 
-/// A page that may ask the server that it came from, and no other, and its policy.
+/// A page that may connect only to the server that it came from, and its Content-Security-Policy.
 #[derive(Debug, Clone)]
 pub struct Page {
     /// HTML.
     pub html: String,
-    /// Of its own header; it also says that no other page may have this one in a frame, which
-    /// a policy within a page cannot say.
+    /// The policy for the header. It also forbids frames, which a policy within a page cannot.
     pub policy: String,
 }
 
@@ -120,7 +119,7 @@ impl Page {
         Ok(Page { html, policy })
     }
 
-    /// One that says why there is nothing to see yet, and looks again.
+    /// A page that says why there is nothing to show yet, and reloads.
     pub fn waiting(why: &str) -> Page {
         let html = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta \

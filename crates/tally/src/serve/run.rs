@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The run of the server that is read now, all of it since its begin: what the metrics and the
-//! table of statements are made from.
+//! The current run of the server since its start: the source of metrics and of the statements table.
 
 use std::sync::Arc;
 
 use segment::{Frame, Segment, SegmentPath, Statements};
 
-/// A segment of our own, beside the one that intervals are read from.
+/// A second reader of the segment, in addition to the one for intervals.
 #[derive(Debug)]
 pub struct Run {
     segment: Segment,
     previous: Option<segment::Snapshot>,
     statements: Option<Arc<Statements>>,
-    /// Of the clock, kept for as long as the segment is read.
+    /// Rate of the clock, constant while the segment is read.
     ticks_per_second: f64,
 }
 
-/// To so many digits the clock's rate is the same each time it is measured.
+/// Significant digits to which repeated measurements of the clock's rate agree.
 const DIGITS: i32 = 5;
 
-/// Counters must not fall: a rate that is measured again, and found a millionth higher, would let
-/// what does not grow fall a little, and a scraper take that for a new beginning.
+/// Rounds a rate. Counters must not fall: if a restarted `tally serve` measured the rate a millionth
+/// higher, constant counters would fall a little, and a scraper would take that for a reset.
 fn steady(rate: f64) -> f64 {
     if rate.is_finite() && rate > 0.0 {
         let unit = 10f64.powi(rate.log10().floor() as i32 - DIGITS + 1);
@@ -31,21 +30,21 @@ fn steady(rate: f64) -> f64 {
 }
 
 impl Run {
-    /// The segment at a place.
-    pub fn open(place: &SegmentPath) -> Result<Run, segment::Error> {
-        let segment = Segment::open(place)?;
+    /// Opens the segment at `path`.
+    pub fn open(path: &SegmentPath) -> Result<Run, segment::Error> {
+        let segment = Segment::open(path)?;
         let ticks_per_second = steady(segment.clock().ticks_per_second());
         let mut run = Run { segment, previous: None, statements: None, ticks_per_second };
         run.read_statements()?;
         Ok(run)
     }
 
-    /// When it was made, seconds since 1970.
+    /// When the segment was created, seconds since 1970.
     pub fn created(&self) -> f64 {
         self.segment.header().created_realtime_ns as f64 * 1e-9
     }
 
-    /// Everything until now.
+    /// Totals since the start.
     pub fn frame(&mut self) -> Result<Frame, segment::Error> {
         let snapshot = self.segment.snapshot(self.previous.as_ref())?;
         let mut frame = Frame::between(&self.segment, None, &snapshot);
@@ -54,19 +53,19 @@ impl Run {
         Ok(frame)
     }
 
-    /// Events that were ever noted.
+    /// Number of events since the start.
     pub fn events(&self) -> Result<u64, segment::Error> {
         self.segment.event_count()
     }
 
-    /// Read the statements anew.
+    /// Reads the statements again.
     pub fn read_statements(&mut self) -> Result<(), segment::Error> {
         self.statements = self.segment.statements()?.map(Arc::new);
         Ok(())
     }
 
-    /// The same since their figures began, their times by the steady rate, in whole nanoseconds:
-    /// what does not grow is the same number each time.
+    /// Totals of the statements. Times use the constant rate and are rounded to nanoseconds, so that a
+    /// constant total is always the same number.
     pub fn statements_so_far(&self) -> Option<view::statements::Statements> {
         let latest = self.statements.as_ref()?;
         let to_ns = latest.clock().ticks_per_second() / self.ticks_per_second * 1e9;
@@ -77,7 +76,7 @@ impl Run {
         Some(so_far)
     }
 
-    /// The statements as read last.
+    /// The latest reading of the statements.
     pub fn statements(&self) -> Option<&Arc<Statements>> {
         self.statements.as_ref()
     }
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_that_is_measured_again_is_the_same() {
+    fn repeated_measurements_of_a_rate_round_to_the_same_value() {
         assert_eq!(steady(1e9), 1e9);
         assert_eq!(steady(2_399_998_765.0), steady(2_400_001_234.0));
         assert!((steady(2_445_432_101.0) - 2.4454e9).abs() < 1.0);

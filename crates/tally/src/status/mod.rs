@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally status`: what is covered and what not, and whether the instrument is sound.
+//! `tally status`: shows what is measured, what is not, and whether anything is missing.
 
 mod args;
 mod render;
@@ -22,12 +22,12 @@ use view::statements::TableRow;
 
 pub use args::StatusArgs;
 
-/// How long the witness looks.
+/// Length of the interval that is compared with the kernel's figures.
 const WITNESS: Duration = Duration::from_secs(1);
-/// How many of the last events are shown.
+/// Number of events to show.
 const EVENTS: u64 = 10;
 
-/// All that is said, as `--json` says it.
+/// The status, as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Status {
     server: ServerInfo,
@@ -35,7 +35,7 @@ struct Status {
     running: Option<bool>,
     mode: Option<Mode>,
     level: Level,
-    /// For how much longer, if the level ends by itself; then `level_then`.
+    /// Time until the level changes to `level_then`; `null` if it does not end.
     level_left_seconds: Option<f64>,
     level_then: Option<Level>,
     clock: ClockInfo,
@@ -45,17 +45,17 @@ struct Status {
     statements: Option<TableRow>,
     /// `null` when the segment keeps no relations.
     relations: Option<RelationTable>,
-    /// Files that had to give way to others before their writes were synced.
+    /// Files that were evicted before their writes were synced.
     files_given_up: u64,
-    /// `tally cost` is at work, or was killed.
+    /// `tally cost` is running, or was killed.
     statements_paused: bool,
     /// `null` when the processes cannot be seen.
     processes: Option<Processes>,
     overflow: Overflows,
-    /// Nothing was missed in the interval that was looked at.
+    /// Nothing is missing in the interval.
     exact: bool,
     probes: Vec<ProbeRow>,
-    /// Busy time of the second in which the witness looked.
+    /// Busy time in the interval that is compared with the kernel's figures.
     busy_seconds: f64,
     witness: KernelView,
     events: Vec<EventRow>,
@@ -88,7 +88,7 @@ struct Slots {
 struct RelationTable {
     used: u32,
     capacity: u32,
-    /// How often one found no room and went with the others.
+    /// How often a relation did not fit and was counted with the others.
     overflow: u64,
 }
 
@@ -130,17 +130,17 @@ struct ProbeRow {
 
 #[derive(Debug, Serialize)]
 struct EventRow {
-    /// Seconds since 1970; `null` where the segment's clock cannot be told.
+    /// Seconds since 1970; `null` if the segment's clock cannot be read.
     time: Option<f64>,
     seconds_ago: Option<f64>,
     pid: i32,
     warning: bool,
-    /// As `tally events` has it.
+    /// As in `tally events`.
     kind: String,
     text: String,
 }
 
-/// Show it.
+/// Print the status.
 pub fn run(args: &StatusArgs, color: bool) -> Result<(), Error> {
     let mut segment = target::open(args.target.as_deref())?;
     let coverage = Coverage::of(&segment)?;
@@ -205,7 +205,8 @@ impl Status {
     }
 }
 
-/// One interval, of a second when there is anything to see, with the kernel as witness.
+/// Measures one interval and compares it with the kernel's figures. If the server has ended, it is the
+/// whole time of the segment.
 fn look(segment: &mut Segment, running: Option<bool>) -> Result<Interval, Error> {
     let before = segment.snapshot(None)?;
     if running == Some(false) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The status in words: one line a matter, the remedy beside what is amiss.
+//! The status as text: one line per subject; problems with their remedy.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use error::Error;
 use live::coverage::{self, Coverage};
 use view::statements::TableRow;
 
-/// Writes `label  text` lines; what is amiss in yellow.
+/// Writes `label  text` lines, problems in yellow.
 struct Sheet<'a, W: Write> {
     out: &'a mut W,
     color: bool,
@@ -22,13 +22,13 @@ impl<W: Write> Sheet<'_, W> {
         Ok(writeln!(self.out, "{label:<13}  {text}")?)
     }
 
-    fn amiss(&mut self, label: &str, text: impl std::fmt::Display) -> Result<(), Error> {
+    fn problem(&mut self, label: &str, text: impl std::fmt::Display) -> Result<(), Error> {
         let (on, off) = if self.color { ("\x1b[33m", "\x1b[0m") } else { ("", "") };
         Ok(writeln!(self.out, "{label:<13}  {on}{text}{off}")?)
     }
 }
 
-/// Print it.
+/// Print the status.
 pub(super) fn text(
     status: &Status,
     coverage: Option<&Coverage>,
@@ -45,7 +45,7 @@ pub(super) fn text(
         let ago = event.seconds_ago.map_or("long".to_string(), age);
         let text = format!("{ago} ago, pid {}: {}", event.pid, event.text);
         if event.warning {
-            sheet.amiss("event", text)?;
+            sheet.problem("event", text)?;
         } else {
             sheet.line("event", text)?;
         }
@@ -63,8 +63,8 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     sheet.line("measured", &server.host)?;
     match status.running {
         Some(true) => {}
-        Some(false) => sheet.amiss("state", "the server has ended; its last state")?,
-        None => sheet.amiss(
+        Some(false) => sheet.problem("state", "the server has ended; its last state")?,
+        None => sheet.problem(
             "state",
             "unknown: its processes cannot be seen from here (another container?)",
         )?,
@@ -84,7 +84,7 @@ fn server<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
     )?;
     match status.level {
         Level::Off => {
-            sheet.amiss("level", "off: nothing is measured; `tally level waits` sets it")?
+            sheet.problem("level", "off: nothing is measured; `tally level waits` sets it")?
         }
         level => match (status.level_left_seconds, status.level_then) {
             (Some(left), Some(then)) => {
@@ -107,7 +107,7 @@ fn covered<W: Write>(
     sheet.line("slots", format!("{} of {} in use", status.slots.used, status.slots.capacity))?;
     sheet.line("statements", statements(status.statements.as_ref()))?;
     if status.statements_paused {
-        sheet.amiss(
+        sheet.problem(
             "statements",
             "paused by `tally cost` (or by one that was killed); `tally level waits` resumes",
         )?;
@@ -125,9 +125,9 @@ fn covered<W: Write>(
     }
     let text =
         format!("{} processes: {}", coverage.uncovered.len(), coverage::list(&coverage.uncovered));
-    // In session mode this is how it is meant; in shared mode something is wrong.
+    // Expected in session mode; a problem in shared mode.
     match status.mode {
-        Some(Mode::Shared) => sheet.amiss("not covered", text),
+        Some(Mode::Shared) => sheet.problem("not covered", text),
         _ => sheet.line("not covered", text),
     }
 }
@@ -145,11 +145,11 @@ fn relations(status: &Status) -> String {
     let mut text = match &status.relations {
         None => "none are kept (pg_tally.max_relations)".to_string(),
         Some(table) => {
-            let room = match table.overflow {
+            let overflows = match table.overflow {
                 0 => String::new(),
                 n => format!(", {n} overflows (pg_tally.max_relations)"),
             };
-            format!("{} in a table of {}{room}", table.used, table.capacity)
+            format!("{} in a table of {}{overflows}", table.used, table.capacity)
         }
     };
     if status.files_given_up > 0 {
@@ -190,7 +190,7 @@ fn overflow<W: Write>(sheet: &mut Sheet<'_, W>, found: &Overflows) -> Result<(),
         ),
     ] {
         if count > 0 {
-            sheet.amiss("overflow", format!("{count} {what}: {remedy}"))?;
+            sheet.problem("overflow", format!("{count} {what}: {remedy}"))?;
         }
     }
     Ok(())
@@ -201,7 +201,7 @@ fn probes<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Err
         status.probes.iter().partition(|probe| probe.installed);
     sheet.line("probes", format!("{} installed, {} left out", installed.len(), left_out.len()))?;
     for probe in left_out {
-        sheet.amiss("left out", format!("{}: {}", probe.name, probe.reason))?;
+        sheet.problem("left out", format!("{}: {}", probe.name, probe.reason))?;
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ fn witness<W: Write>(sheet: &mut Sheet<'_, W>, status: &Status) -> Result<(), Er
     let witness = &status.witness;
     if !witness.available {
         let why = witness.reason.as_deref().unwrap_or("the kernel was not asked");
-        return sheet.amiss("unexplained", format!("unknown: {why}"));
+        return sheet.problem("unexplained", format!("unknown: {why}"));
     }
     if status.busy_seconds < 0.01 {
         return sheet.line("unexplained", "nothing to explain: all sessions are idle");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally study`: an experiment as a file, run in randomised order, and its answer. The crate `study` does it.
+//! `tally study`: runs an experiment that is defined in a file, in randomised order, and reports its
+//! results. The crate `study` does the work.
 
 mod args;
 
@@ -14,7 +15,7 @@ use view::columns::Columns;
 
 pub use args::{StudyArgs, StudyRunArgs, StudyVerb};
 
-/// List, show, run or report.
+/// List, show, run or report studies.
 pub fn run(args: &StudyArgs) -> Result<(), Error> {
     match &args.what {
         StudyVerb::List { json } => list(*json),
@@ -90,7 +91,7 @@ fn run_one(args: &StudyRunArgs) -> Result<(), Error> {
     report(&folder, args.json)
 }
 
-/// Write all files of a folder and print the tables.
+/// Write all result files of a run's directory and print the tables.
 fn report(folder: &Path, json: bool) -> Result<(), Error> {
     let (answer, tables) = write(folder)?;
     let mut out = view::escape::stdout();

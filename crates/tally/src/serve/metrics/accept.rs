@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
-//! In which form a scraper wants its metrics, by its Accept header.
+//! Chooses the format of metrics by the scraper's Accept header.
 
 use super::text::Dialect;
 
-/// A form.
+/// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// One of the two texts.
+    /// One of the two text formats.
     Text(Dialect),
     /// Protocol buffers.
     Protobuf,
 }
 
 impl Form {
-    /// What it is called.
+    /// The Content-Type.
     pub fn content_type(self) -> &'static str {
         match self {
             Form::Text(Dialect::Prometheus) => "text/plain; version=0.0.4; charset=utf-8",
@@ -27,7 +27,7 @@ impl Form {
         }
     }
 
-    /// The one that is wanted most; the first of several. What nobody asked for by name is text.
+    /// The format with the highest weight, the first of several; text by default.
     pub fn wanted(accept: &str) -> Form {
         let mut best = (Form::Text(Dialect::Prometheus), 0.0);
         for range in accept.split(',') {
@@ -46,7 +46,7 @@ impl Form {
                 {
                     Form::Protobuf
                 }
-                // Readers of 0.0.1 read this as well.
+                // Clients of 0.0.1 can read this as well.
                 "application/openmetrics-text" => Form::Text(Dialect::OpenMetrics),
                 "text/plain" | "text/*" | "*/*" => Form::Text(Dialect::Prometheus),
                 _ => continue,
@@ -68,7 +68,7 @@ mod tests {
         [Form::Text(Dialect::Prometheus), Form::Text(Dialect::OpenMetrics), Form::Protobuf];
 
     #[test]
-    fn each_scraper_gets_the_form_that_it_likes_best() {
+    fn each_scraper_gets_its_preferred_format() {
         let protobuf = "application/vnd.google.protobuf;\
                         proto=io.prometheus.client.MetricFamily;encoding=delimited";
         let open = "application/openmetrics-text;version=1.0.0";

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Histograms as Prometheus wants them: counts up to bounds, and its native buckets.
+//! Converts histograms to Prometheus' classic and native buckets.
 //!
-//! Ours are 1/16 wide. Each goes as a whole to where its middle lies, so that counts are exact
-//! and a bound is, by 6.25 % at most, not.
+//! Our buckets are 1/16 wide. Each is assigned as a whole by its middle, so counts are exact and
+//! bounds are off by at most 6.25 %.
 
 use std::collections::BTreeMap;
 
 use super::family::Spread;
 
-/// The upper bounds of the classic buckets, seconds; +Inf follows.
+/// Upper bounds of the classic buckets, seconds; +Inf follows.
 pub const BOUNDS: [f64; 25] = [
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1,
     0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
-/// Eight native buckets to a doubling: 9 % wide, wider than ours, so that none stays empty
-/// between two that are full.
+/// Eight native buckets per doubling: 9 % wide and so wider than ours, which leaves no empty bucket
+/// between two used ones.
 pub const SCHEMA: i32 = 3;
 const A_DOUBLING: f64 = 8.0;
-/// What is not above this counts as zero.
+/// Values up to this count as zero, seconds.
 pub const ZERO: f64 = 1e-12;
 
-/// How many are not above each of the bounds.
+/// Number of values up to each bound.
 pub fn classic(spread: &Spread) -> [u64; BOUNDS.len()] {
     let mut counts = [0u64; BOUNDS.len()];
     for (middle, n) in &spread.buckets {
@@ -37,19 +37,19 @@ pub fn classic(spread: &Spread) -> [u64; BOUNDS.len()] {
     })
 }
 
-/// Native buckets as they are sent: stretches of buckets that follow each other, and each
-/// bucket's difference from the one before.
+/// Native buckets as they are sent: spans of adjacent buckets, and each bucket's difference from the
+/// previous one.
 #[derive(Debug, Default, PartialEq)]
 pub struct Native {
-    /// Values not above [`ZERO`].
+    /// Number of values up to [`ZERO`].
     pub zero: u64,
-    /// Buckets left out before it, and how many it has; the first counts from bucket 0.
+    /// Buckets skipped before each span, and its length; the first offset counts from bucket 0.
     pub spans: Vec<(i32, u32)>,
-    /// Of every bucket.
+    /// Difference of each bucket's count from the previous one.
     pub deltas: Vec<i64>,
 }
 
-/// `None`: some values have no bucket, so that the sum would not be the count.
+/// Native buckets; `None` if some values have no bucket, so that the buckets would not add up.
 pub fn native(spread: &Spread) -> Option<Native> {
     if spread.placed() != spread.count {
         return None;
@@ -76,7 +76,7 @@ pub fn native(spread: &Spread) -> Option<Native> {
         (next, before) = (index + 1, count);
     }
     if native.spans.is_empty() {
-        // Without one it would be taken for a classic histogram.
+        // Without a span it would be taken for a classic histogram.
         native.spans.push((0, 0));
     }
     Some(native)
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn classic_counts_never_fall_and_what_is_above_all_bounds_is_left_to_infinity() {
+    fn classic_counts_never_fall_and_values_above_all_bounds_count_only_in_infinity() {
         let counts = classic(&of(&[(0.0, 1), (1e-6, 2), (1.1e-6, 4), (0.3, 8), (1_000.0, 16)]));
         assert_eq!((counts[0], counts[1], counts[24]), (3, 7, 15));
         assert_eq!(counts[17], 15, "0.3 s is within half a second");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn native_buckets_hold_what_lies_between_their_edges() {
+    fn native_buckets_contain_the_values_between_their_edges() {
         // 1 s is the upper edge of bucket 0; above it begins bucket 1, which ends at 2^(1/8).
         let one = native(&of(&[(0.0, 5), (1.0, 3), (1.05, 2), (2.0, 7)])).unwrap();
         assert_eq!(one.zero, 5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From everything since the segment was made to metrics. docs/reference-metrics.md describes each; labels
-//! are names of the server's own (activities, kinds of process, of file, of lock), bounded by
-//! the directory of the segment.
+//! Turns the totals since the segment was created into metrics (docs/reference-metrics.md). Labels are
+//! the server's names of activities, processes, files and locks; the segment's directory bounds
+//! their number.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use view::statements::Statements;
 
 use Kind::{Counter, Gauge, Histogram, Summary};
 
-/// What there is of a server that is read.
+/// The data of a server that can be read.
 #[derive(Debug)]
 pub struct Present<'p> {
-    /// Everything since the segment was made.
+    /// Totals since the segment was created.
     pub frame: &'p Frame,
-    /// Events that were ever noted.
+    /// Number of events since the segment was created.
     pub events: u64,
-    /// The statements since their last reset, if they are wanted and there are any.
+    /// The statements since their last reset, if requested and available.
     pub statements: Option<(&'p Statements, &'p NamedStatements)>,
 }
 
-/// All metrics; of a server that is not there, that it is not.
+/// All metrics; without a server only `pgtally_up` 0 and the build info.
 pub fn collect(present: Option<&Present<'_>>) -> Vec<Family> {
     let mut up = Family::new("pgtally_up", Gauge, "Whether the server's segment is read.");
     up.number([], if present.is_some() { 1.0 } else { 0.0 });
@@ -137,7 +137,7 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
     families.push(overflow);
 }
 
-/// Totals by labels, added up.
+/// Sums of totals by labels.
 type Totals<const N: usize> = BTreeMap<[String; N], Total>;
 
 fn add<const N: usize>(totals: &mut Totals<N>, labels: [&str; N], total: &Total) {
@@ -312,7 +312,7 @@ fn files(interval: &Interval, families: &mut Vec<Family>) {
     families.extend([time, bytes, failed]);
 }
 
-/// Counts and seconds by labels, added up.
+/// Sums of counts and seconds by labels.
 type Sums<const N: usize> = BTreeMap<[String; N], (u64, f64)>;
 
 fn sum<const N: usize>(sums: &mut Sums<N>, labels: [&str; N], timing: &Timing) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Metrics before they are written in one form or another.
+//! Metrics, independent of the format they are written in.
 
 use segment::layout::bucket_middle;
 use segment::Histogram;
@@ -8,91 +8,91 @@ use view::escape::visible;
 /// All samples of one name.
 #[derive(Debug, Clone)]
 pub struct Family {
-    /// Its name, with `_total` where it is a counter.
+    /// Its name; counters end in `_total`.
     pub name: &'static str,
-    /// What it says, in one line.
+    /// Help text, one line.
     pub help: &'static str,
-    /// What its samples are.
+    /// Type of its samples.
     pub kind: Kind,
     /// One for each combination of labels.
     pub samples: Vec<Sample>,
 }
 
-/// What samples are.
+/// Type of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Grows since the segment was made.
+    /// Grows since the segment was created.
     Counter,
-    /// Is so now.
+    /// Current value.
     Gauge,
     /// Count and sum; no quantiles.
     Summary,
-    /// Count, sum and how they are spread.
+    /// Count, sum and buckets.
     Histogram,
 }
 
-/// One of them.
+/// A sample.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// Names and values.
+    /// Label names and values.
     pub labels: Vec<(&'static str, String)>,
-    /// What it is.
+    /// Its value.
     pub value: Value,
 }
 
-/// What a sample is.
+/// The value of a sample.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A number.
     Number(f64),
-    /// Of a summary.
+    /// For a summary.
     Timed {
-        /// How many.
+        /// Count.
         count: u64,
-        /// Their sum.
+        /// Sum.
         sum: f64,
     },
-    /// Of a histogram.
+    /// For a histogram.
     Spread(Spread),
 }
 
-/// How some times are spread.
+/// The distribution of times.
 #[derive(Debug, Clone, Default)]
 pub struct Spread {
-    /// How many.
+    /// Count.
     pub count: u64,
-    /// Their sum, seconds.
+    /// Sum, seconds.
     pub sum: f64,
-    /// Middle of a bucket in seconds, and how many lie there; rising.
+    /// Middle of each bucket in seconds, rising, and its count.
     pub buckets: Vec<(f64, u64)>,
 }
 
 impl Spread {
-    /// Of `count` times whose histogram is of ticks.
+    /// The distribution of `count` times with a histogram in ticks.
     pub fn of(count: u64, sum: f64, histogram: &Histogram, ticks_per_second: f64) -> Spread {
         let middle = |bucket| bucket_middle(bucket) as f64 / ticks_per_second;
         let buckets = histogram.buckets().map(|(bucket, n)| (middle(bucket), n)).collect();
         Spread { count: count.max(histogram.count()), sum, buckets }
     }
 
-    /// Values that lie in a bucket.
+    /// Number of values in buckets.
     pub fn placed(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 }
 
 impl Family {
-    /// One without samples.
+    /// A family without samples.
     pub fn new(name: &'static str, kind: Kind, help: &'static str) -> Family {
         Family { name, help, kind, samples: Vec::new() }
     }
 
-    /// One more number.
+    /// Adds a number.
     pub fn number<const N: usize>(&mut self, labels: [(&'static str, &str); N], value: f64) {
         self.push(labels, Value::Number(value));
     }
 
-    /// One more count and sum.
+    /// Adds a count and a sum.
     pub fn timed<const N: usize>(
         &mut self,
         labels: [(&'static str, &str); N],
@@ -102,14 +102,14 @@ impl Family {
         self.push(labels, Value::Timed { count, sum });
     }
 
-    /// One more sample.
+    /// Adds a sample.
     pub fn push<const N: usize>(&mut self, labels: [(&'static str, &str); N], value: Value) {
         let labels =
             labels.into_iter().map(|(name, value)| (name, visible(value).into_owned())).collect();
         self.samples.push(Sample { labels, value });
     }
 
-    /// Its name without the counter's ending, as OpenMetrics has it.
+    /// Its name without `_total`, as OpenMetrics requires.
     pub fn base(&self) -> &'static str {
         match self.kind {
             Kind::Counter => self.name.strip_suffix("_total").unwrap_or(self.name),
@@ -117,7 +117,7 @@ impl Family {
         }
     }
 
-    /// Its unit, where the name tells one.
+    /// Its unit, if the name contains one.
     pub fn unit(&self) -> Option<&'static str> {
         ["seconds", "bytes"].into_iter().find(|unit| self.base().ends_with(unit))
     }

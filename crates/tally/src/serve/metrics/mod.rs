@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `/metrics`: everything since the segment was made, for Prometheus (docs/reference-metrics.md).
+//! `/metrics`: totals since the segment was created, for Prometheus (docs/reference-metrics.md).
 //!
-//! [`collect`] makes [`family`]s of the one model, [`text`] and [`protobuf`] write them.
+//! [`collect`] builds each [`family`] of metrics; [`text`] and [`protobuf`] write them.
 
 mod accept;
 mod buckets;
@@ -16,7 +16,7 @@ pub use collect::{collect, Present};
 pub use family::Family;
 pub use statements::NamedStatements;
 
-/// The families in a form; `created` is when the counters began, seconds since 1970.
+/// The families in a format; `created` is when the counters started, seconds since 1970.
 pub fn write(families: &[Family], form: Form, created: Option<f64>) -> Vec<u8> {
     match form {
         Form::Text(dialect) => text::write(families, dialect).into_bytes(),

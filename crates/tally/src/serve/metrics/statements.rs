@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements as metrics: some of them by name, all others together, so that the number of
-//! series is bounded.
+//! Statements as metrics: some by query id, all others summed, so that the number of series is
+//! bounded.
 //!
-//! The named ones have *named*. A seat is kept until a statement has clearly more time than the
-//! one that sits there: series that come and go are of little use. What stands under a name is
-//! since the statement was first counted. What all others do is added up from the begin of this
-//! command on, so that it never falls when a seat changes hands.
+//! A named statement is replaced only by one with clearly more time, because series that come and go
+//! are of little use. Its figures count from its first execution. Those of the others count from the
+//! start of this command, so that the sum never falls when a named statement is replaced.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,20 +13,20 @@ use segment::StatementKey;
 use super::family::{Family, Kind};
 use view::statements::{StatementRow, Statements};
 
-/// So much more time a statement needs to take another's seat.
+/// Factor by which a statement must exceed the time of a named one to replace it.
 const CLEARLY: f64 = 1.25;
 /// Calls, seconds, rows, errors.
 type Figures = [f64; 4];
 
-/// Who is named, and what the others did.
+/// The named statements, and the sum of the others.
 #[derive(Debug)]
 pub struct NamedStatements {
     number: usize,
-    seated: HashSet<StatementKey>,
-    /// What was read last of those without a seat.
+    named: HashSet<StatementKey>,
+    /// Last figures of the other statements.
     last: HashMap<StatementKey, Figures>,
     others: Figures,
-    /// Whether something has been read before.
+    /// Whether there was a reading before.
     begun: bool,
 }
 
@@ -36,66 +35,66 @@ fn figures(row: &StatementRow) -> Figures {
 }
 
 impl NamedStatements {
-    /// For so many statements.
+    /// For at most `number` named statements.
     pub fn new(number: usize) -> NamedStatements {
         NamedStatements {
             number,
-            seated: HashSet::new(),
+            named: HashSet::new(),
             last: HashMap::new(),
             others: Figures::default(),
             begun: false,
         }
     }
 
-    /// Note what statements have done until now.
+    /// Adds a reading.
     pub fn note(&mut self, statements: &Statements) {
-        // Most time first.
+        // Sorted by time, most first.
         let rows = &statements.rows;
         let there: HashSet<&StatementKey> = rows.iter().map(|row| &row.key).collect();
-        self.seated.retain(|key| there.contains(key));
-        for row in rows.iter().filter(|row| !self.seated.contains(&row.key)) {
+        self.named.retain(|key| there.contains(key));
+        for row in rows.iter().filter(|row| !self.named.contains(&row.key)) {
             let now = figures(row);
             let before = match self.last.get(&row.key) {
                 Some(before) => *before,
-                // What was there before the first reading is not from then on.
+                // Figures from before the first reading do not count.
                 None if !self.begun => now,
                 None => Figures::default(),
             };
             for ((sum, now), before) in self.others.iter_mut().zip(now).zip(before) {
-                // A reset lets them fall.
+                // Figures fall after a reset.
                 *sum += if now >= before { now - before } else { now };
             }
         }
         let seconds: HashMap<StatementKey, f64> =
             rows.iter().map(|row| (row.key, row.seconds)).collect();
         for row in rows {
-            if self.seated.contains(&row.key) {
+            if self.named.contains(&row.key) {
                 continue;
             }
-            if self.seated.len() < self.number {
-                self.seated.insert(row.key);
+            if self.named.len() < self.number {
+                self.named.insert(row.key);
                 continue;
             }
             let of = |key: &StatementKey| seconds.get(key).copied().unwrap_or(0.0);
-            let least = self.seated.iter().min_by(|a, b| of(a).total_cmp(&of(b))).copied();
-            match least.filter(|least| row.seconds > of(least) * CLEARLY) {
-                Some(least) => {
-                    self.seated.remove(&least);
-                    self.seated.insert(row.key);
+            let min = self.named.iter().min_by(|a, b| of(a).total_cmp(&of(b))).copied();
+            match min.filter(|min| row.seconds > of(min) * CLEARLY) {
+                Some(min) => {
+                    self.named.remove(&min);
+                    self.named.insert(row.key);
                 }
-                // Those that follow have less.
+                // The following ones have less time.
                 None => break,
             }
         }
         self.last = rows
             .iter()
-            .filter(|row| !self.seated.contains(&row.key))
+            .filter(|row| !self.named.contains(&row.key))
             .map(|row| (row.key, figures(row)))
             .collect();
         self.begun = true;
     }
 
-    /// What there is to say of them.
+    /// Adds the metrics of statements.
     pub fn metrics(&self, statements: &Statements, families: &mut Vec<Family>) {
         let mut own = [
             Family::new(
@@ -119,7 +118,7 @@ impl NamedStatements {
                 "Executions that an error or a cancellation ended.",
             ),
         ];
-        for row in statements.rows.iter().filter(|row| self.seated.contains(&row.key)) {
+        for row in statements.rows.iter().filter(|row| self.named.contains(&row.key)) {
             let id = row.queryid.map_or_else(|| "none".to_string(), |id| id.to_string());
             let labels = [
                 ("queryid", id.as_str()),
@@ -165,7 +164,7 @@ mod tests {
         Statements { rows, ..Statements::default() }
     }
 
-    fn told(named: &NamedStatements, reading: &Statements) -> Vec<(String, f64)> {
+    fn seconds_by_id(named: &NamedStatements, reading: &Statements) -> Vec<(String, f64)> {
         let mut families = Vec::new();
         named.metrics(reading, &mut families);
         let seconds = families.iter().find(|f| f.name == "pgtally_statement_seconds_total");
@@ -177,28 +176,34 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_named_and_the_others_add_up() {
+    fn the_top_statements_are_named_and_the_others_summed() {
         let mut named = NamedStatements::new(2);
         let first = reading(&[(1, 9.0), (2, 8.0), (3, 5.0), (4, 1.0)]);
         named.note(&first);
         let entry = |id: &str, seconds| (id.to_string(), seconds);
-        assert_eq!(told(&named, &first), [entry("1", 9.0), entry("2", 8.0), entry("other", 0.0)]);
+        assert_eq!(
+            seconds_by_id(&named, &first),
+            [entry("1", 9.0), entry("2", 8.0), entry("other", 0.0)]
+        );
         // 3 has more than 2 now, but not clearly; 5 is new.
         let second = reading(&[(1, 9.0), (2, 8.0), (3, 9.5), (4, 1.5), (5, 0.25)]);
         named.note(&second);
-        assert_eq!(told(&named, &second)[2], entry("other", 5.25));
-        assert_eq!(told(&named, &second)[1], entry("2", 8.0));
+        assert_eq!(seconds_by_id(&named, &second)[2], entry("other", 5.25));
+        assert_eq!(seconds_by_id(&named, &second)[1], entry("2", 8.0));
         let third = reading(&[(1, 9.0), (2, 8.0), (3, 10.5), (4, 1.5), (5, 0.25)]);
         named.note(&third);
-        let now = told(&named, &third);
+        let now = seconds_by_id(&named, &third);
         assert_eq!(now, [entry("3", 10.5), entry("1", 9.0), entry("other", 6.25)]);
-        // The one that lost its seat goes on among the others.
+        // The replaced statement counts among the others.
         let fourth = reading(&[(1, 9.0), (2, 8.5), (3, 10.5), (4, 1.5), (5, 0.25)]);
         named.note(&fourth);
-        assert_eq!(told(&named, &fourth)[2], entry("other", 6.75));
-        // After a reset everything begins anew; what others did is kept.
+        assert_eq!(seconds_by_id(&named, &fourth)[2], entry("other", 6.75));
+        // After a reset named statements start again; the sum of the others is kept.
         let fifth = reading(&[(1, 0.5), (4, 0.25)]);
         named.note(&fifth);
-        assert_eq!(told(&named, &fifth), [entry("1", 0.5), entry("4", 0.25), entry("other", 7.0)]);
+        assert_eq!(
+            seconds_by_id(&named, &fifth),
+            [entry("1", 0.5), entry("4", 0.25), entry("other", 7.0)]
+        );
     }
 }

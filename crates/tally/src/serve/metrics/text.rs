@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Metrics as text: Prometheus' own form, and OpenMetrics.
+//! Metrics as text, in Prometheus' format and OpenMetrics.
 
 use std::fmt::{Display, Write};
 
 use super::buckets::{classic, BOUNDS};
 use super::family::{Family, Kind, Sample, Value};
 
-/// Which of the two.
+/// A text format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Version 0.0.4 of Prometheus' text form.
+    /// Prometheus' text format 0.0.4.
     Prometheus,
     /// OpenMetrics 1.0.0.
     OpenMetrics,
 }
 
-/// All of them.
+/// Writes all families.
 pub fn write(families: &[Family], dialect: Dialect) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -62,8 +62,8 @@ fn write_family(family: &Family, dialect: Dialect, out: &mut String) -> std::fmt
     Ok(())
 }
 
-/// A bound as OpenMetrics wants it, "1.0" and "2e-06", in both: so a series keeps its name when
-/// the form changes.
+/// A bound as OpenMetrics requires, "1.0" and "2e-06". Both formats use it, so that a series keeps
+/// its labels when the format changes.
 fn canonical(bound: f64) -> String {
     if bound < 1e-4 {
         format!("{bound:e}").replace("e-", "e-0")
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_lose_their_ending_in_the_headings_of_openmetrics_only() {
+    fn only_openmetrics_headings_of_counters_omit_total() {
         let prometheus = write(&families(), Dialect::Prometheus);
         assert!(prometheus.contains("# TYPE pgtally_file_bytes_total counter\n"));
         assert!(!prometheus.contains("# EOF") && !prometheus.contains("# UNIT"));

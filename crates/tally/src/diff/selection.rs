@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is compared: a recording, or a part of its time.
+//! Which part of which recording to compare: DIR or DIR@FROM..TO.
 
 use std::path::{Path, PathBuf};
 
 use report::Edge;
 
-/// One side of a comparison, as it was asked for: DIR, or DIR@FROM..TO.
+/// One side of a comparison as named on the command line: DIR or DIR@FROM..TO.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
+pub struct Selection {
     /// The recording's directory.
     pub directory: PathBuf,
-    /// From here ...
+    /// Start; `None`: of the recording.
     pub from: Option<Edge>,
-    /// ... to there.
+    /// End; `None`: of the recording.
     pub to: Option<Edge>,
 }
 
-impl Place {
-    /// What the words say. A directory of that very name comes first.
-    pub fn parse(text: &str) -> Result<Place, String> {
-        let whole = || Place { directory: text.into(), from: None, to: None };
+impl Selection {
+    /// Parses the argument. An existing directory of that name takes precedence.
+    pub fn parse(text: &str) -> Result<Selection, String> {
+        let whole = || Selection { directory: text.into(), from: None, to: None };
         if Path::new(text).exists() {
             return Ok(whole());
         }
@@ -33,7 +33,7 @@ impl Place {
             ));
         };
         let edge = |text: &str| (!text.is_empty()).then(|| Edge::parse(text)).transpose();
-        Ok(Place { directory: directory.into(), from: edge(from)?, to: edge(to)? })
+        Ok(Selection { directory: directory.into(), from: edge(from)?, to: edge(to)? })
     }
 }
 
@@ -43,29 +43,29 @@ mod tests {
 
     #[test]
     fn a_range_follows_the_directory() {
-        let parse = |text| Place::parse(text).unwrap();
+        let parse = |text| Selection::parse(text).unwrap();
         let (from, to) = (Edge::parse("-20m").ok(), Edge::parse("-10m").ok());
         let directory: PathBuf = "/srv/a@b".into();
-        let place = |from, to| Place { directory: directory.clone(), from, to };
-        assert_eq!(parse("/srv/a@b@-20m..-10m"), place(from, to));
-        assert_eq!(parse("/srv/a@b@-20m.."), place(from, None));
-        assert_eq!(parse("/srv/a@b@..-10m"), place(None, to));
+        let selection = |from, to| Selection { directory: directory.clone(), from, to };
+        assert_eq!(parse("/srv/a@b@-20m..-10m"), selection(from, to));
+        assert_eq!(parse("/srv/a@b@-20m.."), selection(from, None));
+        assert_eq!(parse("/srv/a@b@..-10m"), selection(None, to));
         assert_eq!(parse("/srv/recording").directory, Path::new("/srv/recording"));
     }
 
     #[test]
-    fn what_is_no_range_is_said_with_examples() {
-        let error = Place::parse("/srv/recording@14:30").unwrap_err();
+    fn errors_about_ranges_show_examples() {
+        let error = Selection::parse("/srv/recording@14:30").unwrap_err();
         assert!(error.contains("@14:30..14:45"), "{error}");
-        assert!(Place::parse("/srv/recording@yesterday..").is_err());
+        assert!(Selection::parse("/srv/recording@yesterday..").is_err());
     }
 
     #[test]
-    fn a_directory_with_such_a_name_is_a_directory() {
+    fn an_existing_directory_takes_precedence_over_a_range() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run@1..2");
         std::fs::create_dir(&path).unwrap();
-        let place = Place::parse(path.to_str().unwrap()).unwrap();
-        assert_eq!(place, Place { directory: path, from: None, to: None });
+        let selection = Selection::parse(path.to_str().unwrap()).unwrap();
+        assert_eq!(selection, Selection { directory: path, from: None, to: None });
     }
 }
