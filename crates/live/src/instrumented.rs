@@ -32,7 +32,7 @@ pub fn create(builder: Builder, beside: &[String]) -> Result<(Cluster, SegmentPa
     .binaries(binaries)
     .setting("shared_preload_libraries", &libraries.join(", "))
     .create()?;
-    let place = target::place_in(Path::new(target::DEFAULT_FOLDER), cluster.data_dir())?;
+    let place = target::segment_path_in(Path::new(target::DEFAULT_FOLDER), cluster.data_dir())?;
     // A server that is killed cannot remove its segment itself.
     cluster.also_remove(place.path());
     Ok((cluster, place))

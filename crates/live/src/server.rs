@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use postgres::config::Host;
 use postgres::{Client, Config, NoTls};
-use segment::{Segment, SegmentPath};
+use segment::Segment;
 
 use crate::postmaster_file::PostmasterFile;
-use crate::target::{self, Spec};
+use crate::spec::Spec;
 use error::Error;
 
 /// Where sockets usually are: Debian's folder, then PostgreSQL's own default.
@@ -164,20 +164,6 @@ pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
          connect as one",
         row.get::<_, &str>(1)
     )))
-}
-
-/// The segment of the server at the other end, whether it exists or not: where the extension
-/// would put it. None when the role may not see the data directory.
-pub fn segment_place(client: &mut Client) -> Result<Option<SegmentPath>, Error> {
-    let row = client.query_one(
-        "select current_setting('pg_tally.directory', true), \
-                (select setting from pg_settings where name = 'data_directory')",
-        &[],
-    )?;
-    let text = |at: usize| row.get::<_, Option<&str>>(at).filter(|text| !text.is_empty());
-    let Some(data) = text(1) else { return Ok(None) };
-    let folder = Path::new(text(0).unwrap_or(target::DEFAULT_FOLDER));
-    Ok(Some(target::place_in(folder, Path::new(data))?))
 }
 
 /// From the environment. Returns whether it has a password that is not `meant` for this server.

@@ -10,66 +10,25 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use postgres::Client;
 use segment::segment_path::{name_of as named, NAME_PREFIX};
 use segment::{Segment, SegmentPath, ToSegmentPath};
 
 use crate::postmaster_file::PostmasterFile;
 use crate::server;
+pub use crate::spec::Spec;
 use error::Error;
 
 /// Where segments lie unless `pg_tally.directory` says otherwise.
 pub const DEFAULT_FOLDER: &str = "/dev/shm";
 
-/// What a TARGET was meant as.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spec {
-    /// Nothing was given.
-    Only,
-    /// A file.
-    Segment(PathBuf),
-    /// A directory.
-    DataDirectory(PathBuf),
-    /// A connection string or URI.
-    Connection(String),
-}
-
-impl Spec {
-    /// Tell the forms apart.
-    pub fn parse(target: Option<&str>) -> Result<Self, Error> {
-        let Some(text) = target else { return Ok(Self::Only) };
-        let path = Path::new(text);
-        // A file may have an equals sign in its name: what exists is a path.
-        if path.is_dir() {
-            return Ok(Self::DataDirectory(path.into()));
-        }
-        if path.exists() {
-            return Ok(Self::Segment(path.into()));
-        }
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Ok(Self::Connection(text.into()));
-        }
-        if !text.starts_with('/') && text.contains('=') {
-            return Ok(Self::Connection(text.into()));
-        }
-        Err(match std::fs::symlink_metadata(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Error::Failed(format!("{text}: {error}; run this as the server's user or as root"))
-            }
-            _ => Error::Usage(format!(
-                "{text}: no such file or directory, and not a connection string (\"host=... \
-                 user=...\" or postgresql://...)"
-            )),
-        })
-    }
-}
-
 /// Open the segment that TARGET leads to.
 pub fn open(target: Option<&str>) -> Result<Segment, Error> {
-    Ok(Segment::open(&place(target)?)?)
+    Ok(Segment::open(&segment_path(target)?)?)
 }
 
 /// Where the segment is that TARGET leads to, and whose it has to be.
-pub fn place(target: Option<&str>) -> Result<SegmentPath, Error> {
+pub fn segment_path(target: Option<&str>) -> Result<SegmentPath, Error> {
     match Spec::parse(target)? {
         Spec::Segment(path) => Ok(path.to_segment_path()),
         Spec::DataDirectory(data) => of_data_directory(&data),
@@ -81,15 +40,29 @@ pub fn place(target: Option<&str>) -> Result<SegmentPath, Error> {
 /// The place of a data directory's segment in this folder. Its name is by the directory's
 /// identity, not by its name, so that every way to write its path leads to the same file; its
 /// owner must be the directory's.
-pub fn place_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error> {
+pub fn segment_path_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error> {
     let meta = std::fs::metadata(data)
         .map_err(|error| Error::Failed(format!("data directory {}: {error}", data.display())))?;
     let name = format!("{NAME_PREFIX}{:x}.{:x}", meta.dev(), meta.ino());
     Ok(SegmentPath::of_owner(folder.join(name), meta.uid()))
 }
 
+/// Where the extension would put the segment of the connected server, whether it exists or not.
+/// `None` if the role may not see the data directory.
+pub fn segment_path_of(client: &mut Client) -> Result<Option<SegmentPath>, Error> {
+    let row = client.query_one(
+        "select current_setting('pg_tally.directory', true), \
+                (select setting from pg_settings where name = 'data_directory')",
+        &[],
+    )?;
+    let text = |at: usize| row.get::<_, Option<&str>>(at).filter(|text| !text.is_empty());
+    let Some(data) = text(1) else { return Ok(None) };
+    let folder = Path::new(text(0).unwrap_or(DEFAULT_FOLDER));
+    Ok(Some(segment_path_in(folder, Path::new(data))?))
+}
+
 fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
-    let usual = place_in(Path::new(DEFAULT_FOLDER), data)?;
+    let usual = segment_path_in(Path::new(DEFAULT_FOLDER), data)?;
     if usual.is_owners() {
         return Ok(usual);
     }
@@ -128,7 +101,7 @@ fn opened_by_server(data: &Path, usual: &SegmentPath) -> Option<SegmentPath> {
     mapped
         .chain(open)
         .filter(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(name)))
-        .find_map(|path| place_in(path.parent()?, data).ok().filter(SegmentPath::is_owners))
+        .find_map(|path| segment_path_in(path.parent()?, data).ok().filter(SegmentPath::is_owners))
 }
 
 fn readable(folder: &Path) -> bool {
@@ -137,7 +110,7 @@ fn readable(folder: &Path) -> bool {
 
 fn of_connection(string: &str) -> Result<SegmentPath, Error> {
     let mut client = server::connect(string)?;
-    match server::segment_place(&mut client)? {
+    match segment_path_of(&mut client)? {
         Some(place) if place.path().symlink_metadata().is_ok() => Ok(place),
         Some(place) => Err(Error::Failed(format!(
             "this server has no segment ({} does not exist); `tally enable` enables pg_tally",
@@ -215,18 +188,6 @@ fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn connection_strings_are_told_from_paths() {
-        let connection = |text: &str| Ok::<_, ()>(Spec::Connection(text.into()));
-        for text in ["host=/tmp user=me", "postgresql://localhost/db", "postgres://u@h:1/d"] {
-            assert_eq!(Spec::parse(Some(text)).map_err(drop), connection(text));
-        }
-        assert_eq!(Spec::parse(None).map_err(drop), Ok(Spec::Only));
-        assert_eq!(Spec::parse(Some("/tmp")).map_err(drop), Ok(Spec::DataDirectory("/tmp".into())));
-        assert!(matches!(Spec::parse(Some("nonsense")), Err(Error::Usage(_))));
-        assert!(matches!(Spec::parse(Some("/no/such=file")), Err(Error::Usage(_))));
-    }
 
     #[test]
     fn no_segment_at_all_is_said_with_the_remedy() {

@@ -12,6 +12,7 @@ mod findings;
 mod latency;
 mod marks;
 pub mod material;
+pub mod measured_cost;
 mod original_tables;
 pub mod point;
 mod range;
@@ -37,7 +38,7 @@ pub fn of_recording(
     cost: Option<&Path>,
     progress: &dyn Fn(&'static str),
 ) -> Result<Document, Error> {
-    let cost = cost.map(cost::Measured::read).transpose()?;
+    let cost = cost.map(measured_cost::MeasuredCost::read).transpose()?;
     let material = source::read(wanted, progress)?;
     assemble::document(material::Material { cost, ..material }, &TimeZone::system())
 }

@@ -4,7 +4,7 @@
 
 use segment::{Histogram, Interval, RelationRow};
 
-use super::cost::Measured;
+use super::measured_cost::MeasuredCost;
 use super::point::Point;
 use view::document::{Fact, Gap, Mark};
 use view::events::Row;
@@ -55,7 +55,7 @@ pub struct Material {
     /// What a reading of the clock takes on the machine, seconds; `None` where it is not known.
     pub reading_seconds: Option<f64>,
     /// The cost of the level, where it has been measured.
-    pub cost: Option<Measured>,
+    pub cost: Option<MeasuredCost>,
     /// The devices under the server.
     pub devices: Vec<Device>,
     /// What is wrong with the recording itself.

@@ -153,7 +153,7 @@ fn next(feed: &mut Feed) -> Result<Value, Error> {
     match feed.next() {
         Step::Interval(reading) => Ok(serde_json::to_value(&reading)?),
         Step::Attached => Err(Error::Failed("the server has a new segment".into())),
-        Step::Gone(why) => Err(Error::Failed(why)),
+        Step::Absent(why) => Err(Error::Failed(why)),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::arguments::Level;
 use clap::{Args, ValueEnum};
 use error::Error;
 use live::library_list::{Change, LibraryList};
-use live::{extension, server};
+use live::{extension, server, target};
 
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
@@ -111,7 +111,7 @@ fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
     }
     // The word in the segment may differ from the setting, after `disable` or `cost`.
-    if let Some(place) = server::segment_place(client)?.filter(SegmentPath::is_owners) {
+    if let Some(place) = target::segment_path_of(client)?.filter(SegmentPath::is_owners) {
         // Not permitted to other users than the server's: then the setting decides.
         if let Ok(switch) = LevelSwitch::open(&place) {
             switch.set(args.level.into());

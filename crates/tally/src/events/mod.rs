@@ -42,7 +42,7 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
         Some(Since::Number(number)) => number,
         _ => 0,
     };
-    let mut feed = Feed::open(target::place(args.target.as_deref())?, after)?;
+    let mut feed = Feed::open(target::segment_path(args.target.as_deref())?, after)?;
     let mut rows = feed.next()?.rows;
     while feed.waits() && !stop.load(Ordering::Relaxed) && nap()? {
         rows.extend(feed.next()?.rows);
@@ -52,7 +52,7 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
     while args.follow && !stop.load(Ordering::Relaxed) && nap()? {
         match feed.next() {
             Ok(found) => {
-                if let Some(text) = found.told {
+                if let Some(text) = found.notice {
                     teller.note(&text);
                 }
                 teller.rows(found.rows, feed.capacity())?;

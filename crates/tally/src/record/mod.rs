@@ -37,7 +37,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     }
     use segment::Error::{Foreign, NotAFile};
     let mut signals = Signals::catch()?;
-    let place = target::place(args.target.as_deref())?;
+    let place = target::segment_path(args.target.as_deref())?;
     // A server may come back; a file of somebody else does not become its segment.
     if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(&place) {
         return Err(error.into());

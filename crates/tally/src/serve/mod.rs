@@ -51,7 +51,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 .into(),
         ));
     }
-    let place = target::place(args.target.as_deref())?;
+    let place = target::segment_path(args.target.as_deref())?;
     // Said now, rather than on the page.
     drop(segment::Segment::open(&place)?);
     let listener = Listener::open(&args.listen)?;

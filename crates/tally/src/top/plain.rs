@@ -35,8 +35,8 @@ pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
                 told = None;
             }
             Step::Attached => note(args, "the server was restarted", &mut told),
-            Step::Gone(reason) if args.once => return Err(Error::Failed(reason)),
-            Step::Gone(reason) => note(args, &reason, &mut told),
+            Step::Absent(reason) if args.once => return Err(Error::Failed(reason)),
+            Step::Absent(reason) => note(args, &reason, &mut told),
         }
     }
     Ok(())
