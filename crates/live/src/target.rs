@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! TARGET: what the user names, and the segment it leads to.
+//! TARGET: what the user named, and the segment that it leads to.
 //!
 //! A segment's path, a server's data directory, a connection string or URI, or nothing when
 //! exactly one server with pg_tally runs on this machine.
 //!
-//! Whose the segment has to be follows from what was named: with a data directory (or a
-//! connection, which tells it) that directory's owner, else see [`segment::SegmentPath`].
+//! The segment's required owner follows from TARGET: for a data directory or a connection, the
+//! owner of the data directory, else see [`segment::SegmentPath`].
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::server;
 pub use crate::spec::Spec;
 use error::Error;
 
-/// Where segments lie unless `pg_tally.directory` says otherwise.
+/// The directory of segments unless `pg_tally.directory` is set.
 pub const DEFAULT_FOLDER: &str = "/dev/shm";
 
 /// Open the segment that TARGET leads to.
@@ -27,7 +27,7 @@ pub fn open(target: Option<&str>) -> Result<Segment, Error> {
     Ok(Segment::open(&segment_path(target)?)?)
 }
 
-/// Where the segment is that TARGET leads to, and whose it has to be.
+/// The path of the segment that TARGET leads to, with its required owner.
 pub fn segment_path(target: Option<&str>) -> Result<SegmentPath, Error> {
     match Spec::parse(target)? {
         Spec::Segment(path) => Ok(path.to_segment_path()),
@@ -37,9 +37,9 @@ pub fn segment_path(target: Option<&str>) -> Result<SegmentPath, Error> {
     }
 }
 
-/// The place of a data directory's segment in this folder. Its name is by the directory's
-/// identity, not by its name, so that every way to write its path leads to the same file; its
-/// owner must be the directory's.
+/// The path of a data directory's segment in this directory. Its name comes from the data
+/// directory's device and inode, so that every spelling of its path leads to the same file; its
+/// owner must be the data directory's.
 pub fn segment_path_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error> {
     let meta = std::fs::metadata(data)
         .map_err(|error| Error::Failed(format!("data directory {}: {error}", data.display())))?;
@@ -66,11 +66,11 @@ fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
     if usual.is_owners() {
         return Ok(usual);
     }
-    // The setting pg_tally.directory may have put it elsewhere.
+    // pg_tally.directory may name another directory.
     if let Some(place) = opened_by_server(data, &usual) {
         return Ok(place);
     }
-    // Not its owner's: opening it says so.
+    // It has another owner; opening it reports that.
     if usual.path().symlink_metadata().is_ok() {
         return Ok(usual);
     }
@@ -97,7 +97,7 @@ fn opened_by_server(data: &Path, usual: &SegmentPath) -> Option<SegmentPath> {
     let mapped = mapped.map(|path| PathBuf::from(path.trim_start()));
     let open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
     let open = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-    // The kernel may know it by the name under which it was written first.
+    // The kernel may know it by the name under which it was created.
     mapped
         .chain(open)
         .filter(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(name)))
@@ -129,7 +129,7 @@ fn of_connection(string: &str) -> Result<SegmentPath, Error> {
 pub struct Found {
     /// Where it is.
     pub path: PathBuf,
-    /// It, or why it cannot be read.
+    /// The segment, or why it cannot be read.
     pub segment: Result<Segment, segment::Error>,
 }
 
@@ -152,7 +152,7 @@ fn only() -> Result<SegmentPath, Error> {
 
 fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
     let mut running = Vec::new();
-    let mut passed_over = Vec::new();
+    let mut unreadable = Vec::new();
     for Found { path, segment } in found {
         match segment {
             // A server that cannot be seen (another pid namespace) may well run.
@@ -160,18 +160,18 @@ fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
                 running.push((path, segment.segment_path().clone(), segment.header().host.clone()));
             }
             Ok(_) => {}
-            Err(error) => passed_over.push(format!("\n  {error}")),
+            Err(error) => unreadable.push(format!("\n  {error}")),
         }
     }
     match running.as_slice() {
         [(_, place, _)] => Ok(place.clone()),
-        [] if passed_over.is_empty() => Err(Error::Failed(format!(
+        [] if unreadable.is_empty() => Err(Error::Failed(format!(
             "no server with pg_tally runs on this machine ({folder} holds no segment of a running \
              one); `tally enable` enables it, `tally demo` demonstrates it"
         ))),
         [] => Err(Error::Failed(format!(
             "no segment in {folder} can be read:{}",
-            passed_over.concat()
+            unreadable.concat()
         ))),
         several => {
             let list: String = several
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_segment_at_all_is_said_with_the_remedy() {
+    fn an_error_without_any_segment_names_the_remedy() {
         let empty = tempfile::tempdir().unwrap();
         let error = choose(in_folder(empty.path()), "there").unwrap_err().to_string();
         assert!(error.contains("tally enable"), "{error}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Makes a report's document of a recording, or of a server's last minutes.
+//! Makes a report's document from a recording, or from a server's last minutes.
 //!
-//! [`source`] reads a recording into [`material`]; [`assemble`] makes the document of it, which holds
+//! [`source`] reads a recording into [`material`]; [`assemble`] makes the document, which holds
 //! everything that text, page and JSON show.
 
 pub mod assemble;
@@ -13,7 +13,6 @@ mod latency;
 mod marks;
 pub mod material;
 pub mod measured_cost;
-mod original_tables;
 pub mod point;
 mod range;
 #[cfg(test)]
@@ -22,6 +21,7 @@ pub mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod text_tables;
 
 pub use range::Edge;
 
