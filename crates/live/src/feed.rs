@@ -126,7 +126,7 @@ impl Feed {
     }
 
     /// What has happened since the last call.
-    pub fn next(&mut self) -> Step {
+    pub fn step(&mut self) -> Step {
         if let Some(mut run) = self.run.take().filter(|run| End::of(&run.segment).is_none()) {
             return match run.next(self.statements) {
                 Ok(mut reading) => {

@@ -44,11 +44,11 @@ impl Feed {
         self.capacity
     }
 
-    /// Events since the last call. After the end of a run, the next call looks for the next run.
-    pub fn next(&mut self) -> Result<Found, Error> {
+    /// Events since the last call. After the end of a run, the next one looks for the next run.
+    pub fn look(&mut self) -> Result<Found, Error> {
         let Some(segment) = self.segment.take() else {
             let notice = Some(self.attach());
-            let rows = if self.segment.is_some() { self.next()?.rows } else { Vec::new() };
+            let rows = if self.segment.is_some() { self.look()?.rows } else { Vec::new() };
             return Ok(Found { rows, notice });
         };
         let end = End::of(&segment);

@@ -43,14 +43,14 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
         _ => 0,
     };
     let mut feed = Feed::open(target::segment_path(args.target.as_deref())?, after)?;
-    let mut rows = feed.next()?.rows;
+    let mut rows = feed.look()?.rows;
     while feed.waits() && !stop.load(Ordering::Relaxed) && nap()? {
-        rows.extend(feed.next()?.rows);
+        rows.extend(feed.look()?.rows);
     }
     let mut teller = Teller { args, color, zone: TimeZone::system(), lost: 0, told: None };
     teller.rows(first(args, rows), feed.capacity())?;
     while args.follow && !stop.load(Ordering::Relaxed) && nap()? {
-        match feed.next() {
+        match feed.look() {
             Ok(found) => {
                 if let Some(text) = found.notice {
                     teller.note(&text);

@@ -28,7 +28,7 @@ pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
             }
             std::thread::sleep(wait.min(NAP));
         }
-        match feed.next() {
+        match feed.step() {
             Step::Interval(reading) => {
                 write(args, &reading, &wish, color)?;
                 left = left.map(|n| n - 1);

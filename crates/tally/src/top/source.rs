@@ -54,7 +54,7 @@ impl Source for Live {
     }
 
     fn turn(&mut self, screen: &mut Screen) {
-        screen.step(self.feed.next());
+        screen.step(self.feed.step());
         // What was late is not made up for.
         self.due = (self.due + self.length).max(Instant::now());
     }
