@@ -67,7 +67,7 @@ fn the_places_of_a_server_lie_where_stat_says() {
 }
 
 #[test]
-fn the_device_counts_at_least_what_dd_writes_to_it() {
+fn the_device_counts_no_less_than_dd_writes_to_it() {
     let cluster = start();
     let devices = resolve(&cluster);
     let data = devices.location(&LocationKind::Data).expect("the data directory");
@@ -117,10 +117,10 @@ fn what_a_session_reads_and_writes_is_counted_after_it_has_ended_too() {
     let mut goes = cluster.connect().expect("a session");
     goes.query(read, &[]).expect("a result");
     goes.query(read, &[]).expect("a result");
-    let gone = format!("/proc/{}", pid(&mut goes));
+    let dead_process = format!("/proc/{}", pid(&mut goes));
     drop(goes);
     let until = Instant::now() + Duration::from_secs(30);
-    while std::path::Path::new(&gone).exists() {
+    while std::path::Path::new(&dead_process).exists() {
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -10,20 +10,20 @@ use segment::Segment;
 /// A process that has just begun takes its slot within this time.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// The processes of a server, apart.
+/// The processes of a server, with and without a slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// With a slot.
     pub covered: Vec<Process>,
     /// Without one.
     pub uncovered: Vec<Process>,
-    /// Whether all processes are to have one: loaded by shared_preload_libraries.
+    /// Whether every process should have one, since shared_preload_libraries loads pg_tally.
     pub shared: bool,
 }
 
 impl Coverage {
-    /// Look at the children of the server that this segment tells of; none when its processes
-    /// cannot be seen from here (another pid namespace, or the server is gone).
+    /// The children of this segment's server; `None` if its processes cannot be seen (another pid
+    /// namespace, or the server has ended).
     pub fn of(segment: &Segment) -> Result<Option<Self>, segment::Error> {
         if segment.server_runs() != Some(true) {
             return Ok(None);
@@ -33,7 +33,7 @@ impl Coverage {
         if first.uncovered.is_empty() {
             return Ok(Some(first));
         }
-        // What has begun in this instant has no slot yet: it must be found so twice.
+        // A process that has just started has no slot yet, so look twice.
         std::thread::sleep(SETTLE);
         let mut second = Self::look(segment, postmaster)?;
         let before: HashSet<u32> = first.uncovered.iter().map(|process| process.pid).collect();
@@ -43,7 +43,7 @@ impl Coverage {
 
     fn look(segment: &Segment, postmaster: u32) -> Result<Self, segment::Error> {
         let children = scratch::children(postmaster);
-        // After the children, so that a process with a slot is never counted without.
+        // Read after the children, so that a process with a slot is never counted without one.
         let pids: HashSet<u32> = segment
             .claims()?
             .into_iter()
@@ -60,7 +60,7 @@ pub fn role(process: &Process) -> &str {
     let title = process.title.trim();
     let title = title.strip_prefix("postgres: ").unwrap_or(title);
     match title.split_once(": ") {
-        // cluster_name, if any, stands first; a role is never followed by a colon.
+        // cluster_name, if set, comes first; no colon ever follows a role.
         Some((cluster, rest)) if !cluster.contains(' ') => rest,
         _ => title,
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The extension's SQL in a database: created by `enable --database`, dropped by `disable`.
 //!
-//! What `enable` has created bears a note in the extension's comment, which only the extension's
-//! owner can write, so that `disable` drops these and leaves those that somebody else wanted.
+//! `enable` leaves a note in the extension's comment, which only the extension's owner can write.
+//! `disable` drops the extensions with this note and keeps others.
 
 use postgres::Client;
 
@@ -11,21 +11,21 @@ use error::Error;
 /// At the end of the comment of an extension that `enable` has created.
 const NOTE: &str = " (created by \"tally enable\")";
 
-/// What `disable` has found in a database.
+/// What `disable` found in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dropped {
     /// No extension.
     None,
-    /// One that `enable` had created; it is dropped.
+    /// `enable` had created it; it was dropped.
     Done,
-    /// One that stays, and why.
+    /// It was kept; why.
     Kept(String),
 }
 
-/// Create it. Returns false where it was there already.
+/// Create the extension. Returns false if it exists already.
 ///
-/// A schema that is not the extension's own is refused: whoever owns it can put functions into it
-/// that others then call by mistake, with their own rights.
+/// An error if another owner's schema has the name: its functions would be called by mistake, with
+/// the caller's rights.
 pub fn create(client: &mut Client, database: &str) -> Result<bool, Error> {
     let row = client.query_one(
         "select exists (select from pg_extension where extname = 'pg_tally'), \
@@ -65,14 +65,14 @@ pub fn create(client: &mut Client, database: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// The databases that can be connected to.
+/// The databases that allow connections.
 pub fn databases(client: &mut Client) -> Result<Vec<String>, Error> {
     let rows = client
         .query("select datname::text from pg_database where datallowconn order by datname", &[])?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Drop what `enable` has created in this session's database.
+/// Drop the extension in this session's database if `enable` created it.
 pub fn drop(client: &mut Client) -> Result<Dropped, Error> {
     let found = client.query_opt(
         "select coalesce(obj_description(oid, 'pg_extension'), '') from pg_extension \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! One interval after the other from a server, across its restarts.
+//! The intervals of a server, one after the other, across its restarts.
 
 use std::sync::Arc;
 
@@ -7,35 +7,37 @@ use segment::clients::ClientTotals;
 use segment::kernel::{KernelView, Watch};
 use segment::{Interval, Segment, SegmentPath, Snapshot};
 
-use super::watch;
+use crate::attachment::{Attachment, End};
+use crate::watch;
 use error::Error;
 use view::statements::Statements;
 use view::Reading;
 
-/// What came of waiting for an interval.
+/// The result of one step.
 #[derive(Debug)]
 pub enum Step {
-    /// What happened since the step before.
+    /// What happened since the previous step.
     Interval(Box<Reading>),
-    /// The first reading of a segment that has replaced the one before; intervals follow.
+    /// Attached to the server again; intervals follow.
     Attached,
-    /// There is nothing to read; the reason. It may come back.
-    Gone(String),
+    /// There is nothing to read for now; why.
+    Absent(String),
 }
 
-/// Where intervals come from.
+/// Reads the intervals of one server.
 #[derive(Debug)]
 pub struct Feed {
-    place: SegmentPath,
+    attachment: Attachment,
     witness: bool,
     leaders: bool,
     statements: bool,
     io: bool,
-    source: Option<Source>,
+    run: Option<Run>,
 }
 
+/// A run of the server, and the previous reading of it.
 #[derive(Debug)]
-struct Source {
+struct Run {
     segment: Segment,
     previous: Snapshot,
     statements: Option<Arc<segment::Statements>>,
@@ -43,16 +45,15 @@ struct Source {
     io: Option<watch::Watch>,
 }
 
-impl Source {
-    fn open(place: &SegmentPath, witness: bool, asked: bool) -> Result<Source, Error> {
-        let mut segment = Segment::open(place)?;
+impl Run {
+    fn begin(mut segment: Segment, witness: bool, asked: bool) -> Result<Run, Error> {
         let mut watch = witness.then(|| Watch::start(&segment));
         let previous = segment.snapshot(None)?;
         if let Some(watch) = &mut watch {
             watch.observe(None, &previous, 0.0);
         }
         let statements = statements(&mut segment, asked)?;
-        Ok(Source { segment, previous, statements, watch, io: None })
+        Ok(Run { segment, previous, statements, watch, io: None })
     }
 
     fn next(&mut self, asked: bool) -> Result<Reading, Error> {
@@ -75,7 +76,7 @@ impl Source {
     }
 }
 
-/// Reading thousands of them takes longer than all the rest: only for who asks.
+/// Only read if asked for: reading thousands of statements takes longer than all the rest.
 fn statements(
     segment: &mut Segment,
     asked: bool,
@@ -84,32 +85,34 @@ fn statements(
 }
 
 impl Feed {
-    /// Attach to the segment at a place and take a first reading.
-    /// `leaders`: parallel workers are counted with their leaders. `statements`: they are read.
+    /// Attach to the segment at this path and take a first reading. An error if its server does
+    /// not run. `witness`: sample the kernel's view. `leaders`: count parallel workers with their
+    /// leaders. `statements`: read statements.
     pub fn open(
-        place: SegmentPath,
+        path: SegmentPath,
         witness: bool,
         leaders: bool,
         statements: bool,
     ) -> Result<Feed, Error> {
-        let source = Source::open(&place, witness, statements)?;
-        if source.segment.server_runs() == Some(false) {
+        let (attachment, segment) = Attachment::open(path)?;
+        if End::of(&segment) == Some(End::Stopped) {
             return Err(Error::Failed(format!(
                 "{}: its server ({}) is not running any more",
-                place.path().display(),
-                source.segment.header().host
+                segment.path().display(),
+                segment.header().host
             )));
         }
-        Ok(Feed { place, witness, leaders, statements, io: false, source: Some(source) })
+        let run = Some(Run::begin(segment, witness, statements)?);
+        Ok(Feed { attachment, witness, leaders, statements, io: false, run })
     }
 
-    /// Read the statements from now on; the first reading has them since the last reset.
-    /// Returns whether that is new.
+    /// Read the statements from now on; the first reading has their totals since the last reset.
+    /// Returns false if they were read already.
     pub fn ask_for_statements(&mut self) -> bool {
         !std::mem::replace(&mut self.statements, true)
     }
 
-    /// Watch the storage side from now on. Returns whether that is new.
+    /// Watch devices, relations and I/O events from now on. Returns false if they were already.
     pub fn ask_for_io(&mut self) -> bool {
         let before = std::mem::replace(&mut self.io, true);
         self.watch_io();
@@ -117,45 +120,33 @@ impl Feed {
     }
 
     fn watch_io(&mut self) {
-        if let Some(source) = self.source.as_mut().filter(|source| self.io && source.io.is_none()) {
-            source.io = Some(watch::Watch::start(&source.segment));
+        if let Some(run) = self.run.as_mut().filter(|run| self.io && run.io.is_none()) {
+            run.io = Some(watch::Watch::start(&run.segment));
         }
     }
 
     /// What has happened since the last call.
-    pub fn next(&mut self) -> Step {
-        if let Some(source) = &mut self.source {
-            let gone = source.segment.server_runs() == Some(false);
-            // A server that has restarted in between may go on in the same file.
-            if !gone && !source.segment.replaced() && !source.segment.server_changed() {
-                match source.next(self.statements) {
-                    Ok(mut reading) => {
-                        if self.leaders {
-                            reading.interval.roll_up_workers();
-                        }
-                        return Step::Interval(Box::new(reading));
+    pub fn step(&mut self) -> Step {
+        if let Some(mut run) = self.run.take().filter(|run| End::of(&run.segment).is_none()) {
+            return match run.next(self.statements) {
+                Ok(mut reading) => {
+                    if self.leaders {
+                        reading.interval.roll_up_workers();
                     }
-                    Err(error) => {
-                        self.source = None;
-                        return Step::Gone(error.to_string());
-                    }
+                    self.run = Some(run);
+                    Step::Interval(Box::new(reading))
                 }
-            }
-            self.source = None;
+                Err(error) => Step::Absent(error.to_string()),
+            };
         }
-        match Source::open(&self.place, self.witness, self.statements) {
-            Ok(source) if source.segment.server_runs() == Some(false) => {
-                Step::Gone("the server has stopped; waiting for it to come back".to_string())
-            }
-            Ok(source) => {
-                self.source = Some(source);
+        let (witness, statements) = (self.witness, self.statements);
+        match self.attachment.attach(|segment, _| Run::begin(segment, witness, statements)) {
+            Ok(run) => {
+                self.run = Some(run);
                 self.watch_io();
                 Step::Attached
             }
-            Err(Error::Segment(segment::Error::NotFound { .. })) => {
-                Step::Gone("the server has ended; waiting for it to come back".to_string())
-            }
-            Err(error) => Step::Gone(error.to_string()),
+            Err(absent) => Step::Absent(absent.waiting()),
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Waiting at a terminal or a pipe, and seeing that its other end has gone: who neither reads nor
-//! writes there meanwhile would not find out.
+//! Waits on a terminal or a pipe and notices when its other end closes. A program that neither
+//! reads nor writes would not find out otherwise.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-/// Wait for `events`, so long at most; a signal may cut it short. Whether the other end is still
-/// there.
+/// Wait for `events`, for at most `length`; a signal may cut it short. Returns whether the other
+/// end is still open.
 pub fn wait(end: impl AsFd, events: PollFlags, length: Duration) -> io::Result<bool> {
     let mut watched = [PollFd::new(&end, events)];
     let length =

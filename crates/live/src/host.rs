@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! The machine that the figure was taken on, and what disturbed it meanwhile.
+//! The machine of a measurement, and what disturbed it meanwhile.
 
 use std::time::Instant;
 
@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 /// Ticks of /proc/stat in a second (USER_HZ, part of the kernel's interface).
 pub const TICKS: f64 = 100.0;
 
-/// What a reader of the figure wants to know about the machine.
+/// The machine, and its disturbances.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Host {
-    /// As the processor calls itself.
+    /// The processor's model name.
     pub processor: String,
     /// Processors that this process may use.
     pub processors: usize,
+    /// The kernel's release.
     pub kernel: String,
     /// The kernel's clock source.
     pub clock_source: String,
@@ -35,20 +36,21 @@ pub struct Watch {
     stalled_us: Option<u64>,
 }
 
-/// What happened to the machine between two instants; none where the kernel does not tell.
+/// Disturbances between two instants; `None` where the kernel does not report them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// Share of all processor time that the hypervisor gave to others, %.
     pub steal_percent: Option<f64>,
     /// Share of the time in which some process waited for a processor (PSI), %.
     pub pressure_percent: Option<f64>,
-    /// Time that all processors worked, together.
+    /// Busy time of all processors, summed.
     pub busy_seconds: Option<f64>,
-    /// What the processors say their frequency is now, on average.
+    /// The processors' mean frequency now, MHz.
     pub mhz: Option<f64>,
 }
 
 impl Watch {
+    /// Start to watch now.
     pub fn start() -> Self {
         Self {
             began: Instant::now(),

@@ -10,8 +10,8 @@ use crate::library::Library;
 use crate::target;
 use error::Error;
 
-/// Finish the cluster, with pg_tally, and start it; returns it and the place of its segment,
-/// which goes when the cluster goes.
+/// Create the cluster with pg_tally and start it. Returns it and the path of its segment, which
+/// is removed with the cluster.
 pub fn start(builder: Builder) -> Result<(Cluster, SegmentPath), Error> {
     let (mut cluster, place) = create(builder, &[])?;
     cluster.start()?;
@@ -19,12 +19,15 @@ pub fn start(builder: Builder) -> Result<(Cluster, SegmentPath), Error> {
     Ok((cluster, place))
 }
 
-/// The same without starting it, with other libraries loaded beside pg_tally.
-pub fn create(builder: Builder, beside: &[String]) -> Result<(Cluster, SegmentPath), Error> {
+/// The same without starting it. `more_libraries` are loaded as well as pg_tally.
+pub fn create(
+    builder: Builder,
+    more_libraries: &[String],
+) -> Result<(Cluster, SegmentPath), Error> {
     let binaries = scratch::Binaries::find()?;
     let library = Library::find(&binaries)?;
     let mut libraries = vec!["pg_tally"];
-    libraries.extend(beside.iter().map(String::as_str));
+    libraries.extend(more_libraries.iter().map(String::as_str));
     let mut cluster = match library {
         Library::Built(file) => builder.library(file),
         Library::Installed(_) => builder,
@@ -32,13 +35,13 @@ pub fn create(builder: Builder, beside: &[String]) -> Result<(Cluster, SegmentPa
     .binaries(binaries)
     .setting("shared_preload_libraries", &libraries.join(", "))
     .create()?;
-    let place = target::place_in(Path::new(target::DEFAULT_FOLDER), cluster.data_dir())?;
+    let place = target::segment_path_in(Path::new(target::DEFAULT_FOLDER), cluster.data_dir())?;
     // A server that is killed cannot remove its segment itself.
     cluster.also_remove(place.path());
     Ok((cluster, place))
 }
 
-/// Whether the server that has started has the extension in it.
+/// An error unless the extension is active in the server.
 pub fn check(cluster: &Cluster, segment: &SegmentPath) -> Result<(), Error> {
     if segment.is_owners() {
         return Ok(());

@@ -2,6 +2,7 @@
 //! Follows a running server: finds its segment, connects to it, and gives one interval after the
 //! other, with events and host metrics, across its restarts.
 
+mod attachment;
 pub mod coverage;
 pub mod events;
 pub mod extension;
@@ -16,6 +17,7 @@ mod postmaster_file;
 mod relation_names;
 pub mod server;
 pub mod source;
+pub mod spec;
 mod tablespaces;
 pub mod target;
 mod watch;

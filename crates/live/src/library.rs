@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The extension's library: installed beside PostgreSQL, or fresh from the build.
+//! The extension's library: installed with PostgreSQL, or from the build.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,15 @@ const NAME: &str = "pg_tally.so";
 /// The library for a scratch server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Library {
-    /// This file, of which the server gets a copy that its user can read.
+    /// This file; the server gets a copy that its user can read.
     Built(PathBuf),
-    /// Where the server itself looks for it, with the extension's other files. A copy would be a
-    /// second file of the library in one server.
+    /// The installed one, which the server finds itself. A copy would load the library twice.
     Installed(PathBuf),
 }
 
 impl Library {
-    /// That of `PGTALLY_LIBRARY`, of the build this program comes from, or the installed one. The
-    /// build comes first, so that what was just built is what runs.
+    /// The library of `PGTALLY_LIBRARY`, else of the build that this program belongs to, else the
+    /// installed one.
     pub fn find(binaries: &Binaries) -> Result<Self, Error> {
         if let Some(path) = std::env::var_os("PGTALLY_LIBRARY") {
             let path = PathBuf::from(path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The settings that name libraries: read from the configuration files, changed by ALTER SYSTEM.
 //!
-//! What counts is what the files say (a change may wait for a restart), so it is taken from
-//! pg_file_settings rather than from the running value.
+//! A change may wait for a restart, so the value is read from pg_file_settings rather than from the
+//! running server.
 
 use postgres::Client;
 
@@ -13,7 +13,7 @@ pub const LIBRARY: &str = "pg_tally";
 /// ALTER SYSTEM writes this file.
 const AUTO_CONF: &str = "postgresql.auto.conf";
 
-/// One setting of the list kind, as the files have it.
+/// A setting that lists libraries, as the files have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryList {
     name: &'static str,
@@ -21,23 +21,23 @@ pub struct LibraryList {
     libraries: Vec<String>,
     /// Whether ALTER SYSTEM has set it.
     by_alter_system: bool,
-    /// What would be in force without that: libraries, and where they are written.
+    /// What would be in force without ALTER SYSTEM: libraries, and the file that lists them.
     below: Vec<String>,
     below_at: Option<String>,
-    /// On the command line of the server, where no file can change it.
+    /// Set on the server's command line, which no file overrides.
     fixed: bool,
     /// In force in the running server.
     running: Vec<String>,
 }
 
-/// What was done to a list.
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It was as wanted already.
+    /// No change was needed.
     None,
     /// ALTER SYSTEM has changed it.
     Made,
-    /// The library stands in this file, line included, which is not ours to edit.
+    /// The library is listed in this file and line, which `tally` does not edit.
     ByHand(String),
 }
 
@@ -99,7 +99,7 @@ impl LibraryList {
         Ok(Change::Made)
     }
 
-    /// Take the extension out, and leave the rest as it is.
+    /// Remove the extension and keep the other libraries.
     pub fn remove(&self, client: &mut Client) -> Result<Change, Error> {
         if !self.has() {
             return Ok(Change::None);
@@ -147,7 +147,7 @@ fn names(libraries: &[String]) -> bool {
     libraries.iter().any(|library| is_ours(library))
 }
 
-/// Each library is a literal of its own: one literal would be taken for one name.
+/// Each library is a literal of its own, since PostgreSQL takes one literal for one name.
 fn statement(name: &str, libraries: &[String]) -> String {
     let literals: Vec<String> =
         libraries.iter().map(|library| format!("'{}'", library.replace('\'', "''"))).collect();
@@ -171,7 +171,7 @@ fn split(text: &str) -> Vec<String> {
                 };
                 name.push_str(&rest[..end]);
                 rest = &rest[end + 1..];
-                // A doubled quote stands for one.
+                // Two quotes are one.
                 match rest.strip_prefix('"') {
                     Some(after) => {
                         name.push('"');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The machine: what its processors did, by the kernel's count, and what it is.
+//! The machine: its processor time as the kernel counts it, and its settings.
 
 use std::fs::read_to_string;
 
@@ -7,7 +7,7 @@ use recording::{FrameRow, SettingRow};
 
 use view::HostMetrics;
 
-/// The kernel's count of what all processors did, in its clock ticks.
+/// The kernel's counters of all processors, in clock ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Processors {
     user: u64,
@@ -19,7 +19,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// Now; `None` where the kernel does not tell.
+    /// Now; `None` if the kernel does not report them.
     pub fn now() -> Option<Processors> {
         Processors::parse(&read_to_string("/proc/stat").ok()?)
     }
@@ -40,7 +40,7 @@ impl Processors {
         })
     }
 
-    /// Put what they did since an earlier reading into an interval's row.
+    /// Fill an interval's row with the differences from an earlier reading.
     pub fn fill(&self, before: &Processors, row: &mut FrameRow) {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         let ns = |now: u64, then: u64| now.saturating_sub(then).saturating_mul(tick_ns);
@@ -52,7 +52,7 @@ impl Processors {
         row.host_runnable = self.runnable;
     }
 
-    /// The same as averages over so many seconds.
+    /// The same as averages over this many seconds.
     pub fn used(&self, before: &Processors, seconds: f64) -> HostMetrics {
         let mut row = FrameRow::default();
         self.fill(before, &mut row);
@@ -70,7 +70,7 @@ pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// What the machine is: names, values, units.
+/// Settings of the machine: names, values, units.
 pub fn settings() -> Vec<SettingRow> {
     let mut rows = Vec::new();
     let mut add = |name: &str, value: Option<String>, unit: &str, source: &str| {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_processors_did_is_the_growth_of_the_kernels_counts() {
+    fn processor_time_is_the_difference_of_the_kernels_counters() {
         let text = |user: u64| {
             format!("cpu  {user} 1 30 400 50 6 7 8 0 0\ncpu0 1 1 1 1\nprocs_running 3\n")
         };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_tells_what_it_is() {
+    fn the_machine_has_its_settings() {
         let rows = settings();
         for name in ["host", "kernel", "processors", "memory"] {
             assert!(rows.iter().any(|row| &*row.name == name), "{name}");

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a data directory's postmaster.pid says of the running server.
+//! The postmaster.pid of a running server's data directory.
 
 use std::path::Path;
 
 /// The first lines of a running server's postmaster.pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostmasterFile {
-    /// Its first process.
+    /// The postmaster's pid.
     pub pid: u32,
     /// Its port.
     pub port: u16,
-    /// The folder of its first socket; empty when it has none.
+    /// The directory of its first socket; empty if it has none.
     pub socket_dir: String,
 }
 
 impl PostmasterFile {
-    /// Of this data directory; none when no server runs there or it is not for us to read.
+    /// Of this data directory; `None` if no server runs there or the file may not be read.
     pub fn read(data: &Path) -> Option<Self> {
         let text = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
         let lines: Vec<&str> = text.lines().map(str::trim).collect();

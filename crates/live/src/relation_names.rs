@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Asks the server for the names of relations, database by database, in a thread of its own. A
-//! database that does not let us in is not asked again: of its relations there are only numbers.
+//! database that refuses the connection is not asked again; its relations are shown by number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
@@ -11,28 +11,28 @@ use segment::{RelationRow, Segment};
 use crate::server::Socket;
 use view::io::{RelationFile, RelationNames};
 
-/// How many of the busiest relations are asked for.
+/// How many of the busiest relations to ask for.
 const BUSIEST: usize = 32;
-/// How long the first answer is waited for.
+/// How long to wait for the first answer.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often is asked, at most: each time is a connection to each database that has new ones.
+/// The shortest time between questions: each connects to every database with new relations.
 const SELDOM: Duration = Duration::from_secs(10);
-/// Names that are kept.
+/// How many names are kept.
 const MOST: usize = 10_000;
-/// Where relations that all databases share are asked for.
+/// The database that is asked for shared relations.
 const SHARED: &str = "postgres";
 
 /// The question: files by database.
 type Files = BTreeMap<String, Vec<RelationFile>>;
 
-/// What is found in a database; `None`: it cannot be asked.
+/// The names found in a database; `None`: it refused the connection.
 type Answer = (String, Option<Vec<(RelationFile, String)>>);
 
-/// What has been found out.
+/// The names so far.
 #[derive(Debug)]
 pub struct Asker {
     socket: Option<Socket>,
-    /// Looked for, with an answer or without.
+    /// Asked for, with an answer or without.
     asked: BTreeSet<RelationFile>,
     names: RelationNames,
     closed: BTreeSet<String>,
@@ -42,7 +42,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Of the server that a segment tells of.
+    /// For the server of this segment.
     pub fn start(segment: &Segment) -> Asker {
         Asker {
             socket: Socket::open_to_us(segment),
@@ -55,10 +55,10 @@ impl Asker {
         }
     }
 
-    /// What is known of these.
+    /// The known names of these relations.
     pub fn next(&mut self, rows: &[RelationRow]) -> RelationNames {
         if self.asked.len() >= MOST {
-            // Numbers come and go: begin again.
+            // Drop names of relations that no longer exist.
             (self.asked, self.names) = (BTreeSet::new(), RelationNames::default());
         }
         let rested = self.last.is_none_or(|last| last.elapsed() >= SELDOM);
@@ -76,7 +76,7 @@ impl Asker {
         RelationNames(known.collect())
     }
 
-    /// The busiest that have not been asked for.
+    /// The busiest relations that have not been asked for.
     fn unknown(&self, rows: &[RelationRow]) -> Files {
         let mut files = Files::new();
         for row in rows.iter().take(BUSIEST).filter(|row| !row.temporary) {
@@ -86,7 +86,7 @@ impl Asker {
             let database = match (&row.database, row.database_id) {
                 (Some(name), _) => name.as_str(),
                 (None, None) => SHARED,
-                // No session has told its name.
+                // No session has reported its name.
                 (None, Some(_)) => continue,
             };
             if !self.closed.contains(database) {
@@ -121,7 +121,7 @@ fn ask(socket: Socket, files: Files) -> Option<Receiver<Answer>> {
     let work = move || {
         for (database, files) in files {
             let found = names(&socket, &database, &files);
-            // Nobody may be listening any more.
+            // The receiver may have ended.
             if answer.send((database, found)).is_err() {
                 return;
             }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A server, from outside: how to connect to it, and what its postmaster.pid says.
+//! Connects to a server, as libpq would by its environment (PGHOST, PGPORT, PGUSER, PGPASSWORD,
+//! PGDATABASE). Connections are not encrypted, since the server is on this machine.
 //!
-//! The environment of libpq counts (PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE);
-//! encrypted connections do not, since these are to servers of this machine.
-//!
-//! A server may also be found by what a file says: a data directory's postmaster.pid, or a
-//! segment. Such a file leads only to a socket of its own owner. PGPASSWORD is for a server that
-//! the user named, by a connection string, by its data directory or by PGHOST and PGPORT: it is not
-//! sent to one that only another user's segment names.
+//! A file may also name the server: a data directory's postmaster.pid, or a segment. Only a socket
+//! of that file's owner is used then. PGPASSWORD is sent to a server that the user named by a
+//! connection string, a data directory, or PGHOST and PGPORT; it is not sent to a server that only
+//! another user's segment names.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -15,17 +13,17 @@ use std::time::Duration;
 
 use postgres::config::Host;
 use postgres::{Client, Config, NoTls};
-use segment::{Segment, SegmentPath};
+use segment::Segment;
 
 use crate::postmaster_file::PostmasterFile;
-use crate::target::{self, Spec};
+use crate::spec::Spec;
 use error::Error;
 
-/// Where sockets usually are: Debian's folder, then PostgreSQL's own default.
+/// The usual socket directories: Debian's, then PostgreSQL's default.
 const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 const DEFAULT_PORT: u16 = 5432;
 
-/// The socket of a server that a file tells of, and who has to own it.
+/// The socket of a server that a file names, and its required owner.
 #[derive(Debug, Clone)]
 pub struct Socket {
     folder: PathBuf,
@@ -36,7 +34,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Of the server that a segment tells of, where it has one.
+    /// The socket of a segment's server, if it has one.
     pub fn of_segment(segment: &Segment) -> Option<Socket> {
         let header = segment.header();
         let folder = PathBuf::from(&header.socket_dir);
@@ -45,7 +43,7 @@ impl Socket {
         folder.is_absolute().then_some(Socket { folder, port, owner, named })
     }
 
-    /// The same where it may let us in, for what is asked beside the figures.
+    /// The same, for optional questions: `None` if the server would refuse us anyway.
     pub fn open_to_us(segment: &Segment) -> Option<Socket> {
         // Hardly any server knows a role "root": to try would only put a line into its log.
         let root = rustix::process::geteuid().is_root() && std::env::var_os("PGUSER").is_none();
@@ -61,8 +59,8 @@ impl Socket {
         connect_config(config, self.named)
     }
 
-    /// Once the socket is known to be the owner's. In a directory that anybody may write, such as
-    /// /tmp, nobody else can put one of his in its place as long as the owner's is there.
+    /// Checks the socket's owner first. In a directory that all may write, such as /tmp, nobody else
+    /// can replace the socket while the owner's exists.
     fn config(&self) -> Result<Config, Error> {
         let path = self.folder.join(format!(".s.PGSQL.{}", self.port));
         let named =
@@ -80,7 +78,7 @@ impl Socket {
     }
 }
 
-/// Connect to the server that TARGET means; for a segment, to the server it tells of.
+/// Connect to the server that TARGET names; for a segment, to its server.
 pub fn connect_target(target: Option<&str>) -> Result<Client, Error> {
     let (config, named) = config_of(target)?;
     connect_config(config, named)
@@ -141,8 +139,8 @@ pub fn socket_string(folder: &str, port: u16) -> String {
     format!("host='{}' port={port}", host.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Names without a schema are PostgreSQL's own in every session of ours: a database's owner may
-/// have set a search_path that leads to functions of his, and we may well be superuser.
+/// Resolves names without a schema in pg_catalog only: a database's owner may have set a
+/// search_path that leads to other functions, and we may be superuser.
 const SAFE_PATH: &str = "SET search_path = pg_catalog, pg_temp";
 
 fn connect_config(mut config: Config, named: bool) -> Result<Client, Error> {
@@ -152,7 +150,7 @@ fn connect_config(mut config: Config, named: bool) -> Result<Client, Error> {
     Ok(client)
 }
 
-/// Settings can only be changed by a superuser.
+/// An error unless the role is a superuser, who alone may change settings.
 pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
     let row =
         client.query_one("select current_setting('is_superuser'), current_user::text", &[])?;
@@ -166,21 +164,7 @@ pub fn require_superuser(client: &mut Client) -> Result<(), Error> {
     )))
 }
 
-/// The segment of the server at the other end, whether it exists or not: where the extension
-/// would put it. None when the role may not see the data directory.
-pub fn segment_place(client: &mut Client) -> Result<Option<SegmentPath>, Error> {
-    let row = client.query_one(
-        "select current_setting('pg_tally.directory', true), \
-                (select setting from pg_settings where name = 'data_directory')",
-        &[],
-    )?;
-    let text = |at: usize| row.get::<_, Option<&str>>(at).filter(|text| !text.is_empty());
-    let Some(data) = text(1) else { return Ok(None) };
-    let folder = Path::new(text(0).unwrap_or(target::DEFAULT_FOLDER));
-    Ok(Some(target::place_in(folder, Path::new(data))?))
-}
-
-/// From the environment. Returns whether it has a password that is not `meant` for this server.
+/// Complete from the environment. Returns whether it has a password not `meant` for this server.
 fn complete(config: &mut Config, meant: bool) -> bool {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     if config.get_ports().is_empty() {

@@ -1,65 +1,62 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The server that is recorded, across its restarts: one frame after the other, and when there
-//! is nothing to read, why.
-
-use std::time::Instant;
+//! The server that is recorded, across its restarts: one frame after the other, and if there is
+//! nothing to read, why.
 
 use segment::kernel::{KernelView, Watch};
 use segment::statements::StatementRecord;
 use segment::{Frame, Header, RelationRow, Relations, Segment, SegmentPath, Snapshot, Statements};
 
-use crate::events::{Item, Tail};
+use crate::attachment::{Attachment, End};
+use crate::events::Tail;
 use error::Error;
-use view::events::{rows, Row};
+use view::events::Row;
 
-/// What is found at one look.
+/// One result of a look.
 #[derive(Debug)]
 pub enum Found {
-    /// A run of a server begins to be read.
+    /// Reading of a run of a server begins.
     Server(Box<Server>),
     /// An interval.
     Taken(Box<Taken>),
-    /// The run that was read has ended; why.
+    /// The run has ended; why.
     Ended(&'static str),
     /// There is nothing to read; why.
     Nothing(String),
 }
 
-/// A run of a server, as its segment tells of it.
+/// A run of a server, as its segment describes it.
 #[derive(Debug, Clone)]
 pub struct Server {
     /// The header of its segment.
     pub header: Header,
-    /// Where its segment is.
-    pub place: SegmentPath,
-    /// Whether it began after what was read before: then its first interval has all of it.
+    /// The path of its segment.
+    pub path: SegmentPath,
+    /// Whether it started after the run read before: then the first interval covers all its time.
     pub fresh: bool,
 }
 
-/// An interval, and what was read beside it.
+/// An interval, and what was read with it.
 #[derive(Debug)]
 pub struct Taken {
     /// The interval.
     pub frame: Frame,
-    /// Whether totals were reset within it: what was before that is lost.
+    /// Whether totals were reset within it; the time before the reset is lost.
     pub reset: bool,
-    /// What the server's processes have noted.
+    /// New events of the server's processes.
     pub events: Vec<Row>,
-    /// At a detail: what the statements did since the last one, which was so many ns ago.
+    /// With details: statements since the previous details, and how long that was, ns.
     pub statements: Option<(Vec<StatementRecord>, u64)>,
-    /// At a detail: what was done to the files of relations, since as long.
+    /// With details: I/O on the files of relations, and over how many ns.
     pub relations: Option<(Vec<RelationRow>, u64)>,
-    /// At a detail: what the kernel says, since as long.
+    /// With details: the kernel's view, and over how many ns.
     pub kernel: Option<(KernelView, u64)>,
 }
 
-/// Where frames come from.
+/// Reads the frames of one server.
 #[derive(Debug)]
 pub struct Source {
-    place: SegmentPath,
+    attachment: Attachment,
     run: Option<Run>,
-    /// When the segment that was read last was made.
-    made: Option<u64>,
 }
 
 /// A run of a server that is being read.
@@ -71,34 +68,33 @@ struct Run {
     detail: Detail,
 }
 
-/// What is read at a detail only.
+/// What is read only with details, as it was last time.
 #[derive(Debug)]
 struct Detail {
     statements: Option<Statements>,
     relations: Option<Relations>,
     watch: Watch,
     snapshot: Option<Snapshot>,
-    /// When that was, ns of CLOCK_MONOTONIC.
+    /// When that was, CLOCK_MONOTONIC in ns.
     since: u64,
 }
 
 impl Source {
-    /// The segment at a place, whether it is there already or not.
-    pub fn new(place: SegmentPath) -> Source {
-        Source { place, run: None, made: None }
+    /// Of the segment at this path, which need not exist yet.
+    pub fn new(path: SegmentPath) -> Source {
+        Source { attachment: Attachment::new(path), run: None }
     }
 
-    /// The segment's place.
-    pub fn place(&self) -> &SegmentPath {
-        &self.place
+    /// The segment's path.
+    pub fn path(&self) -> &SegmentPath {
+        self.attachment.path()
     }
 
-    /// What has happened since the last look; with everything that is only read at a detail.
+    /// What has happened since the last look; with `detail`, also what only details have.
     pub fn look(&mut self, detail: bool) -> Vec<Found> {
         let mut found = Vec::new();
         if let Some(mut run) = self.run.take() {
-            // Looked at first, so that what was written before the end is read.
-            let end = run.end();
+            let end = End::of(&run.segment);
             match run.take(detail || end.is_some(), end.is_some()) {
                 Ok(taken) => found.push(Found::Taken(Box::new(taken))),
                 Err(error) => {
@@ -112,7 +108,7 @@ impl Source {
                     self.run = Some(run);
                     return found;
                 }
-                Some(why) => found.push(Found::Ended(why)),
+                Some(end) => found.push(Found::Ended(end.reason())),
             }
         }
         match self.attach() {
@@ -123,26 +119,18 @@ impl Source {
     }
 
     fn attach(&mut self) -> Result<Server, String> {
-        let segment = match Segment::open(&self.place) {
-            Ok(segment) if segment.server_runs() == Some(false) => {
-                return Err("the server has stopped".to_string())
-            }
-            Ok(segment) => segment,
-            Err(segment::Error::NotFound { .. }) => return Err("the server has ended".to_string()),
-            Err(error) => return Err(error.to_string()),
-        };
-        let made = segment.header().created_realtime_ns;
-        let fresh = self.made.is_some_and(|known| known != made);
-        let server = Server { header: segment.header().clone(), place: self.place.clone(), fresh };
-        let run = Run::begin(segment, fresh).map_err(|error| error.to_string())?;
-        self.made = Some(made);
+        let (run, fresh) = self
+            .attachment
+            .attach(|segment, fresh| Ok((Run::begin(segment, fresh)?, fresh)))
+            .map_err(|absent| absent.to_string())?;
+        let (header, path) = (run.segment.header().clone(), self.path().clone());
         self.run = Some(run);
-        Ok(server)
+        Ok(Server { header, path, fresh })
     }
 }
 
 impl Run {
-    /// A fresh one is read from its begin on, another one from now on.
+    /// A fresh run is read from its start, another one from now on.
     fn begin(mut segment: Segment, fresh: bool) -> Result<Run, Error> {
         let after = if fresh { 0 } else { segment.event_count()? };
         let mut watch = Watch::without_samples(&segment);
@@ -164,49 +152,18 @@ impl Run {
         Ok(Run { segment, previous, tail: Tail::after(after), detail })
     }
 
-    /// Why there will not be more of it.
-    fn end(&self) -> Option<&'static str> {
-        if self.segment.server_runs() == Some(false) {
-            Some("the server has stopped")
-        } else if self.segment.server_changed() {
-            Some("the server was restarted")
-        } else if self.segment.replaced() {
-            Some("the segment was replaced")
-        } else {
-            None
-        }
-    }
-
     fn take(&mut self, detail: bool, ends: bool) -> Result<Taken, Error> {
         let snapshot = self.segment.snapshot(self.previous.as_ref())?;
         let frame = Frame::between(&self.segment, self.previous.as_ref(), &snapshot);
         let reset = self.previous.as_ref().is_some_and(|p| p.resets != snapshot.resets);
         let (statements, relations, kernel) = (None, None, None);
-        let events = self.events(ends)?;
+        let events = self.tail.rows(&self.segment, ends)?;
         let mut taken = Taken { frame, reset, events, statements, relations, kernel };
         if detail {
             self.detail.take(&mut self.segment, &snapshot, &mut taken)?;
         }
         self.previous = Some(snapshot);
         Ok(taken)
-    }
-
-    fn events(&mut self, ends: bool) -> Result<Vec<Row>, Error> {
-        let (mut events, mut losses, mut lost) = (Vec::new(), Vec::new(), 0);
-        for item in self.tail.read(&self.segment, Instant::now(), ends)? {
-            match item {
-                Item::Lost(number) => lost += number,
-                Item::Event(event) => {
-                    losses.push(std::mem::take(&mut lost));
-                    events.push(event);
-                }
-            }
-        }
-        let mut rows = rows(&self.segment, events)?;
-        for (row, lost) in rows.iter_mut().zip(losses) {
-            row.lost = lost;
-        }
-        Ok(rows)
     }
 }
 

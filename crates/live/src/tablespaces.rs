@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Asks the server for the names of its tablespaces, once for each that turns up, in a thread of its
-//! own. A server that does not let us in is not asked again: then there are only numbers and places.
+//! Asks the server for the names of its tablespaces, once for each new one, in a thread of its own. A
+//! server that refuses the connection is not asked again; then only numbers and paths are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, Receiver};
@@ -12,16 +12,16 @@ use segment::{Interval, Segment};
 use crate::server::Socket;
 use view::io::{DevicesUnder, Tablespace, Tablespaces};
 
-/// How long the first answer is waited for.
+/// How long to wait for the first answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 type Names = BTreeMap<u32, String>;
 
-/// What has been found out.
+/// The names so far.
 #[derive(Debug)]
 pub struct Asker {
     socket: Option<Socket>,
-    /// Looked for, with an answer or without.
+    /// Asked for, with an answer or without.
     asked: BTreeSet<u32>,
     names: Names,
     answer: Option<Receiver<Names>>,
@@ -29,7 +29,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Of the server that a segment tells of.
+    /// For the server of this segment.
     pub fn start(segment: &Segment) -> Asker {
         Asker {
             socket: Socket::open_to_us(segment),
@@ -40,7 +40,7 @@ impl Asker {
         }
     }
 
-    /// What is known of those that the interval and the devices name.
+    /// The known names of the tablespaces in the interval and the devices.
     pub fn next(&mut self, interval: &Interval, devices: Option<&DevicesUnder>) -> Tablespaces {
         let mut all = BTreeMap::new();
         for row in &interval.files {
@@ -73,14 +73,14 @@ impl Asker {
     }
 }
 
-/// `None`, or no answer: it cannot be asked.
+/// `None`, or no answer, if the server refuses the connection.
 fn ask(socket: Socket) -> Option<Receiver<Names>> {
     let (answer, answers) = channel();
     let work = move || {
         let sql = "select oid, spcname::text from pg_tablespace";
         let rows = socket.connect(None).ok().and_then(|mut c| c.query(sql, &[]).ok());
         if let Some(rows) = rows {
-            // Nobody may be listening any more.
+            // The receiver may have ended.
             let _ = answer.send(rows.iter().map(|row| (row.get(0), row.get(1))).collect());
         }
     };

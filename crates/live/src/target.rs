@@ -1,75 +1,34 @@
 // SPDX-License-Identifier: PostgreSQL
-//! TARGET: what the user names, and the segment it leads to.
+//! TARGET: what the user named, and the segment that it leads to.
 //!
 //! A segment's path, a server's data directory, a connection string or URI, or nothing when
 //! exactly one server with pg_tally runs on this machine.
 //!
-//! Whose the segment has to be follows from what was named: with a data directory (or a
-//! connection, which tells it) that directory's owner, else see [`segment::SegmentPath`].
+//! The segment's required owner follows from TARGET: for a data directory or a connection, the
+//! owner of the data directory, else see [`segment::SegmentPath`].
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use postgres::Client;
 use segment::segment_path::{name_of as named, NAME_PREFIX};
 use segment::{Segment, SegmentPath, ToSegmentPath};
 
 use crate::postmaster_file::PostmasterFile;
 use crate::server;
+pub use crate::spec::Spec;
 use error::Error;
 
-/// Where segments lie unless `pg_tally.directory` says otherwise.
+/// The directory of segments unless `pg_tally.directory` is set.
 pub const DEFAULT_FOLDER: &str = "/dev/shm";
-
-/// What a TARGET was meant as.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spec {
-    /// Nothing was given.
-    Only,
-    /// A file.
-    Segment(PathBuf),
-    /// A directory.
-    DataDirectory(PathBuf),
-    /// A connection string or URI.
-    Connection(String),
-}
-
-impl Spec {
-    /// Tell the forms apart.
-    pub fn parse(target: Option<&str>) -> Result<Self, Error> {
-        let Some(text) = target else { return Ok(Self::Only) };
-        let path = Path::new(text);
-        // A file may have an equals sign in its name: what exists is a path.
-        if path.is_dir() {
-            return Ok(Self::DataDirectory(path.into()));
-        }
-        if path.exists() {
-            return Ok(Self::Segment(path.into()));
-        }
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Ok(Self::Connection(text.into()));
-        }
-        if !text.starts_with('/') && text.contains('=') {
-            return Ok(Self::Connection(text.into()));
-        }
-        Err(match std::fs::symlink_metadata(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                Error::Failed(format!("{text}: {error}; run this as the server's user or as root"))
-            }
-            _ => Error::Usage(format!(
-                "{text}: no such file or directory, and not a connection string (\"host=... \
-                 user=...\" or postgresql://...)"
-            )),
-        })
-    }
-}
 
 /// Open the segment that TARGET leads to.
 pub fn open(target: Option<&str>) -> Result<Segment, Error> {
-    Ok(Segment::open(&place(target)?)?)
+    Ok(Segment::open(&segment_path(target)?)?)
 }
 
-/// Where the segment is that TARGET leads to, and whose it has to be.
-pub fn place(target: Option<&str>) -> Result<SegmentPath, Error> {
+/// The path of the segment that TARGET leads to, with its required owner.
+pub fn segment_path(target: Option<&str>) -> Result<SegmentPath, Error> {
     match Spec::parse(target)? {
         Spec::Segment(path) => Ok(path.to_segment_path()),
         Spec::DataDirectory(data) => of_data_directory(&data),
@@ -78,26 +37,40 @@ pub fn place(target: Option<&str>) -> Result<SegmentPath, Error> {
     }
 }
 
-/// The place of a data directory's segment in this folder. Its name is by the directory's
-/// identity, not by its name, so that every way to write its path leads to the same file; its
-/// owner must be the directory's.
-pub fn place_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error> {
+/// The path of a data directory's segment in this directory. Its name comes from the data
+/// directory's device and inode, so that every spelling of its path leads to the same file; its
+/// owner must be the data directory's.
+pub fn segment_path_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error> {
     let meta = std::fs::metadata(data)
         .map_err(|error| Error::Failed(format!("data directory {}: {error}", data.display())))?;
     let name = format!("{NAME_PREFIX}{:x}.{:x}", meta.dev(), meta.ino());
     Ok(SegmentPath::of_owner(folder.join(name), meta.uid()))
 }
 
+/// Where the extension would put the segment of the connected server, whether it exists or not.
+/// `None` if the role may not see the data directory.
+pub fn segment_path_of(client: &mut Client) -> Result<Option<SegmentPath>, Error> {
+    let row = client.query_one(
+        "select current_setting('pg_tally.directory', true), \
+                (select setting from pg_settings where name = 'data_directory')",
+        &[],
+    )?;
+    let text = |at: usize| row.get::<_, Option<&str>>(at).filter(|text| !text.is_empty());
+    let Some(data) = text(1) else { return Ok(None) };
+    let folder = Path::new(text(0).unwrap_or(DEFAULT_FOLDER));
+    Ok(Some(segment_path_in(folder, Path::new(data))?))
+}
+
 fn of_data_directory(data: &Path) -> Result<SegmentPath, Error> {
-    let usual = place_in(Path::new(DEFAULT_FOLDER), data)?;
+    let usual = segment_path_in(Path::new(DEFAULT_FOLDER), data)?;
     if usual.is_owners() {
         return Ok(usual);
     }
-    // The setting pg_tally.directory may have put it elsewhere.
+    // pg_tally.directory may name another directory.
     if let Some(place) = opened_by_server(data, &usual) {
         return Ok(place);
     }
-    // Not its owner's: opening it says so.
+    // It has another owner; opening it reports that.
     if usual.path().symlink_metadata().is_ok() {
         return Ok(usual);
     }
@@ -124,11 +97,11 @@ fn opened_by_server(data: &Path, usual: &SegmentPath) -> Option<SegmentPath> {
     let mapped = mapped.map(|path| PathBuf::from(path.trim_start()));
     let open = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
     let open = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-    // The kernel may know it by the name under which it was written first.
+    // The kernel may know it by the name under which it was created.
     mapped
         .chain(open)
         .filter(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(name)))
-        .find_map(|path| place_in(path.parent()?, data).ok().filter(SegmentPath::is_owners))
+        .find_map(|path| segment_path_in(path.parent()?, data).ok().filter(SegmentPath::is_owners))
 }
 
 fn readable(folder: &Path) -> bool {
@@ -137,7 +110,7 @@ fn readable(folder: &Path) -> bool {
 
 fn of_connection(string: &str) -> Result<SegmentPath, Error> {
     let mut client = server::connect(string)?;
-    match server::segment_place(&mut client)? {
+    match segment_path_of(&mut client)? {
         Some(place) if place.path().symlink_metadata().is_ok() => Ok(place),
         Some(place) => Err(Error::Failed(format!(
             "this server has no segment ({} does not exist); `tally enable` enables pg_tally",
@@ -156,7 +129,7 @@ fn of_connection(string: &str) -> Result<SegmentPath, Error> {
 pub struct Found {
     /// Where it is.
     pub path: PathBuf,
-    /// It, or why it cannot be read.
+    /// The segment, or why it cannot be read.
     pub segment: Result<Segment, segment::Error>,
 }
 
@@ -179,7 +152,7 @@ fn only() -> Result<SegmentPath, Error> {
 
 fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
     let mut running = Vec::new();
-    let mut passed_over = Vec::new();
+    let mut unreadable = Vec::new();
     for Found { path, segment } in found {
         match segment {
             // A server that cannot be seen (another pid namespace) may well run.
@@ -187,18 +160,18 @@ fn choose(found: Vec<Found>, folder: &str) -> Result<SegmentPath, Error> {
                 running.push((path, segment.segment_path().clone(), segment.header().host.clone()));
             }
             Ok(_) => {}
-            Err(error) => passed_over.push(format!("\n  {error}")),
+            Err(error) => unreadable.push(format!("\n  {error}")),
         }
     }
     match running.as_slice() {
         [(_, place, _)] => Ok(place.clone()),
-        [] if passed_over.is_empty() => Err(Error::Failed(format!(
+        [] if unreadable.is_empty() => Err(Error::Failed(format!(
             "no server with pg_tally runs on this machine ({folder} holds no segment of a running \
              one); `tally enable` enables it, `tally demo` demonstrates it"
         ))),
         [] => Err(Error::Failed(format!(
             "no segment in {folder} can be read:{}",
-            passed_over.concat()
+            unreadable.concat()
         ))),
         several => {
             let list: String = several
@@ -217,19 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connection_strings_are_told_from_paths() {
-        let connection = |text: &str| Ok::<_, ()>(Spec::Connection(text.into()));
-        for text in ["host=/tmp user=me", "postgresql://localhost/db", "postgres://u@h:1/d"] {
-            assert_eq!(Spec::parse(Some(text)).map_err(drop), connection(text));
-        }
-        assert_eq!(Spec::parse(None).map_err(drop), Ok(Spec::Only));
-        assert_eq!(Spec::parse(Some("/tmp")).map_err(drop), Ok(Spec::DataDirectory("/tmp".into())));
-        assert!(matches!(Spec::parse(Some("nonsense")), Err(Error::Usage(_))));
-        assert!(matches!(Spec::parse(Some("/no/such=file")), Err(Error::Usage(_))));
-    }
-
-    #[test]
-    fn no_segment_at_all_is_said_with_the_remedy() {
+    fn an_error_without_any_segment_names_the_remedy() {
         let empty = tempfile::tempdir().unwrap();
         let error = choose(in_folder(empty.path()), "there").unwrap_err().to_string();
         assert!(error.contains("tally enable"), "{error}");

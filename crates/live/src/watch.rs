@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Watches what the pane of the storage side shows beside the interval: events, and the devices
-//! under the server.
+//! Reads what the storage pane shows with the interval: events, relations, and the devices under
+//! the server.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -17,11 +17,11 @@ use error::Error;
 use view::events::rows;
 use view::io::{DevicesUnder, Io, StorageEvents};
 
-/// How long the devices are waited for: a network's file system may take for ever.
+/// How long to wait for the devices: a network file system may not respond at all.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often they are looked for anew; tablespaces come and go.
+/// How often devices are resolved again; tablespaces come and go.
 const ANEW: Duration = Duration::from_secs(10);
-/// The same when one has gone or something else is mounted.
+/// The same after one was removed or something else was mounted.
 const ANEW_AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Watches the events of a segment and the devices of its server.
@@ -36,7 +36,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begin. Relations that cannot be read now are an error of the first interval.
+    /// Start. If relations cannot be read now, the first interval reports the error.
     pub fn start(segment: &Segment) -> Watch {
         let header = segment.header();
         let directory = PathBuf::from(&header.host);
@@ -53,7 +53,7 @@ impl Watch {
         Watch { tail, told, relations, devices, tablespaces, names }
     }
 
-    /// What there is to show at the end of this interval, when clients had done so much.
+    /// What to show for this interval; `clients` are their totals at its end.
     pub fn next(
         &mut self,
         segment: &Segment,
@@ -87,15 +87,15 @@ impl Watch {
 
 type Answer = (Arc<Devices>, Reading);
 
-/// Looks for the devices and reads their counters in a thread of its own, which may stand still
-/// at a mount that does not answer.
+/// Resolves the devices and reads their counters in a thread of its own, which may block on a
+/// mount that does not respond.
 #[derive(Debug)]
 struct DeviceWatch {
     ask: Sender<()>,
     answers: Receiver<Answer>,
     /// Asked and not answered yet.
     asked: bool,
-    /// It has been waited for in vain: from now on the answer is only looked for.
+    /// An answer did not come in time; from now on do not wait for it.
     late: bool,
     before: Option<Answer>,
 }
@@ -114,7 +114,7 @@ impl DeviceWatch {
     }
 
     fn question(&mut self) {
-        // A thread that has ended is told of when the answer is waited for.
+        // If the thread has ended, waiting for the answer reports it.
         self.asked = self.asked || self.ask.send(()).is_ok();
     }
 
@@ -137,7 +137,7 @@ impl DeviceWatch {
     /// The devices and their figures since the last call.
     fn next(&mut self) -> (Option<DevicesUnder>, Option<String>) {
         if self.asked {
-            // Of an earlier moment: the one that figures begin from.
+            // An answer from before: figures start from it.
             match self.answer() {
                 Ok(answer) => self.before = Some(answer),
                 Err(problem) => return (None, Some(problem)),
@@ -156,7 +156,7 @@ impl DeviceWatch {
     }
 }
 
-/// Answer as long as somebody asks.
+/// Answer until the questions end.
 fn work(
     directory: &std::path::Path,
     pid: Option<u32>,
@@ -180,7 +180,7 @@ fn work(
     }
 }
 
-/// Whether something is not where it was.
+/// Whether something was moved.
 fn is_stale(reading: &Reading) -> bool {
     let moved = |problem: &Problem| matches!(problem, Problem::MountChanged | Problem::NotListed);
     reading.devices.values().any(|device| device.as_ref().is_err_and(moved))
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_does_not_answer_is_said_and_not_asked_again() {
+    fn a_thread_that_does_not_answer_is_reported_and_not_asked_again() {
         let (ask, questions) = channel();
         let (answer, answers) = channel();
         let mut watch = DeviceWatch { ask, answers, asked: false, late: false, before: None };

@@ -47,14 +47,14 @@ mod tests {
         /// An interval as the first version wrote it.
         OldRow in "frames" by |a, b| a.frame.cmp(&b.frame);
         /// The old name of `overflow_lost_merges`.
-        overflow_lost_folds: u64, Count;
+        overflow_lost_folds: u64, Count; // old name
     }
 
     #[test]
     fn a_column_is_read_by_its_old_name_too() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("old.parquet");
-        let old = OldRow { frame: 3, overflow_lost_folds: 7, ..OldRow::default() };
+        let old = OldRow { frame: 3, overflow_lost_folds: 7, ..OldRow::default() }; // old name
         write(&path, std::slice::from_ref(&old), Effort::Fast).unwrap();
         let rows = read::<FrameRow>(File::open(&path).unwrap(), &path).unwrap();
         assert_eq!((rows[0].frame, rows[0].overflow_lost_merges), (3, 7));

@@ -109,7 +109,7 @@ impl Index {
             ended_ticks: ticks(|row| row.ended_ns),
             statistics: Vec::new(),
             kernel: KernelView::unavailable(
-                "a recording has the kernel's view beside the intervals",
+                "a recording holds the kernel's view apart from the intervals",
             ),
         })
     }

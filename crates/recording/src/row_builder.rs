@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Rows from frames.
 //!
-//! Times are rounded to nanoseconds. The remainder is carried over to the next interval of the same
+//! Times are rounded to nanoseconds. The remainder is added to the next interval of the same
 //! series, so that the sum over any period is off by less than one nanosecond.
 
 use crate::batch::Batch;

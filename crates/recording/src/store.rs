@@ -2,7 +2,7 @@
 //! Names of the files of a recording.
 //!
 //! `<table>/host=<host>/date=<YYYY-MM-DD>/<HHMMSS>-<compaction>.parquet`, times UTC;
-//! `journal/host=<host>/<YYYYMMDDTHHMMSS>.log` beside them.
+//! `journal/host=<host>/<YYYYMMDDTHHMMSS>.log` next to them.
 
 use crate::error::Error;
 use std::fs::{File, Permissions};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! From what a report is made of to what it says.
+//! Makes the document of a report from its material.
 
 use jiff::tz::TimeZone;
 
 use super::findings::findings;
 use super::material::Material;
-use super::{charts, cost, facts, latency, marks, original_tables, tables};
+use super::{charts, cost, facts, latency, marks, tables, text_tables};
 use error::Error;
 use view::document::{span, Axes, Document, Fact, Made, Measured, Plain, Section, Totals};
 
-/// The sections, in the order of the page: what they are called, and their tables and texts.
-/// Charts and heat maps say themselves where they belong.
+/// The sections, in the order of the page: id, title, tables. Charts and heat maps name their
+/// section themselves.
 const SECTIONS: [(&str, &str, &[&str]); 14] = [
     ("activity", "Activity over time", &[]),
     ("processors", "Processors", &[]),
@@ -24,15 +24,15 @@ const SECTIONS: [(&str, &str, &[&str]); 14] = [
     ("functions", "Functions", &["functions", "edges", "statistics"]),
     ("latency", "Latency", &[]),
     ("throughput", "Throughput", &["commands"]),
-    ("first-studies", "As in the original studies", &[]),
+    ("text-tables", "Locks, commands and functions as text", &[]),
     ("recording", "The recording", &["gaps", "events", "settings"]),
 ];
 
-/// The document; times in words are of this zone.
+/// The document; times in sentences are in this zone.
 pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> {
     let interval = &material.whole;
-    let mut texts = original_tables::texts(interval)?;
-    let of_seeds = texts.len();
+    let mut texts = text_tables::texts(interval)?;
+    let own_texts = texts.len();
     texts.extend(material.runs.iter().enumerate().map(|(at, run)| Plain {
         id: format!("run-{}", at + 1),
         title: run.command.clone(),
@@ -54,8 +54,8 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         .collect();
     for section in &mut sections {
         let own = match section.id {
-            "first-studies" => &texts[..of_seeds],
-            "recording" => &texts[of_seeds..],
+            "text-tables" => &texts[..own_texts],
+            "recording" => &texts[own_texts..],
             _ => &[],
         };
         section.texts = own.iter().map(|text| text.id.clone()).collect();

@@ -191,7 +191,7 @@ fn throughput(moments: &[Moment]) -> Chart {
     }
 }
 
-/// Reading and handling commands commands, as in the first studies.
+/// Reading and handling commands.
 fn read_and_handle(points: &[Point]) -> Chart {
     let read = values(points, |f, seconds| Some(f.read_seconds / seconds));
     let handle = values(points, |f, seconds| Some(f.handle_seconds / seconds));

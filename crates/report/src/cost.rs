@@ -1,99 +1,22 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the telling cost: as `tally cost` has measured it, where its result is given; else
-//! reckoned from how often the clock was read and what a reading takes.
-
-use std::path::Path;
+//! What the measuring cost: the figure of `tally cost` where its result was given, else an
+//! estimate from how often the clock was read and how long a reading takes.
 
 use segment::Interval;
-use serde::Deserialize;
 use view::document::{Cost, How};
-
-use super::material::{Material, Setting};
-use error::Error;
 use view::units::{count, duration};
 
-/// Where a recorder notes what a reading of the clock takes on its machine, ns: group and name.
+use super::material::{Material, Setting};
+use super::measured_cost::MeasuredCost;
+
+/// Group and name of the setting in which a recording has the length of a clock reading, ns.
 pub const READING: (&str, &str) = ("recorder", "clock reading");
-/// Where it notes what the processor calls itself.
+/// Group and name of the setting that names the processor.
 const PROCESSOR: (&str, &str) = ("machine", "processor");
-/// Readings of the clock for each thing that is timed: when it begins and when it ends.
+/// Clock readings per timed wait, lock or call: one at each end.
 const READINGS: f64 = 2.0;
 
-/// A result of `tally cost --json`, as far as it is told.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Measured {
-    of: String,
-    level: String,
-    server: String,
-    load: String,
-    unit: String,
-    cpu: Option<Figure>,
-    placebo: Placebo,
-    host: Host,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-struct Figure {
-    percent: f64,
-    half_width: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-struct Placebo {
-    cpu: Option<Figure>,
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-struct Host {
-    processor: String,
-}
-
-impl Measured {
-    /// Read it.
-    pub fn read(path: &Path) -> Result<Measured, Error> {
-        let named = |why: String| Error::Failed(format!("{}: {why}", path.display()));
-        let text = std::fs::read(path).map_err(|error| named(error.to_string()))?;
-        let result: Measured = serde_json::from_slice(&text).map_err(|error| {
-            named(format!("not the output of `tally cost --json` ({error}); --cost needs that"))
-        })?;
-        match (result.of.as_str(), result.cpu) {
-            ("level", Some(_)) => Ok(result),
-            ("level", None) => {
-                Err(named("this run of `tally cost` was too short for a figure".to_string()))
-            }
-            (of, _) => Err(named(format!(
-                "this is the cost of {of}; the report needs that of the \
-                                          level"
-            ))),
-        }
-    }
-
-    fn words(&self, material: &Material) -> Option<String> {
-        let said = |it: Figure| format!("{:+.2} % ± {:.2}", it.percent, it.half_width);
-        let placebo =
-            self.placebo.cpu.map_or(String::new(), |it| format!("placebo {}, ", said(it)));
-        let mut text = format!(
-            "measured by `tally cost`: level {} takes {} of the CPU time of a {} ({placebo}95 % \
-             confidence intervals; {}; {})",
-            self.level,
-            said(self.cpu?),
-            self.unit,
-            self.load,
-            self.server
-        );
-        let here = setting(&material.settings, PROCESSOR);
-        if let Some(here) = here.filter(|here| *here != self.host.processor) {
-            text.push_str(&format!("; but on a {}, and this is a {here}", self.host.processor));
-        }
-        let other = material.whole.level.to_string();
-        if other != self.level {
-            text.push_str(&format!("; but the level at the end was {other}"));
-        }
-        Some(text)
-    }
-}
-
-/// How often something was timed: waits that ended, locks that were held, calls of functions.
+/// How many waits, locks held and function calls were timed.
 fn timed(interval: &Interval) -> [u64; 3] {
     let waits = interval.waits.iter().map(|row| row.timing.count);
     let locks = interval.lwlocks.iter().map(|row| row.held.count);
@@ -106,14 +29,14 @@ fn setting<'s>(settings: &'s [Setting], (group, name): (&str, &str)) -> Option<&
     Some(found.value.as_str())
 }
 
-/// What a reading of the clock takes on the machine of a recording, seconds.
+/// How long a clock reading takes on the recorded machine, seconds.
 pub fn reading(settings: &[Setting]) -> Option<f64> {
     let ns = setting(settings, READING)?.split(' ').next()?.parse::<f64>().ok()?;
     (ns.is_finite() && ns >= 0.0).then_some(ns * 1e-9)
 }
 
-/// Seconds that the readings of the clock took, and processor time of all sessions.
-fn reckoned(material: &Material) -> Option<(f64, f64)> {
+/// Seconds that clock readings took, and the CPU time of all sessions.
+fn estimated(material: &Material) -> Option<(f64, f64)> {
     let all: u64 = timed(&material.whole).iter().sum();
     let took = all as f64 * READINGS * material.reading_seconds?;
     let cpu = material.whole.activities_where(|account| &*account.activity == "cpu");
@@ -121,21 +44,23 @@ fn reckoned(material: &Material) -> Option<(f64, f64)> {
     (cpu > 0.0).then_some((took, cpu))
 }
 
-/// What is known of the cost, as figures.
+/// The cost as a share of CPU time: measured, else estimated; `None` if neither is known.
 pub fn cost(material: &Material) -> Option<Cost> {
-    if let Some(Figure { percent, half_width }) = material.cost.as_ref().and_then(|it| it.cpu) {
-        return Some(Cost { how: How::Measured, percent, half_width: Some(half_width) });
+    if let Some(cost) = material.cost.as_ref().and_then(MeasuredCost::cost) {
+        return Some(cost);
     }
-    let (took, cpu) = reckoned(material)?;
+    let (took, cpu) = estimated(material)?;
     Some(Cost { how: How::Estimated, percent: took / cpu * 100.0, half_width: None })
 }
 
-/// The same in words.
+/// The cost as a sentence.
 pub fn words(material: &Material) -> String {
-    if let Some(text) = material.cost.as_ref().and_then(|it| it.words(material)) {
+    let processor = setting(&material.settings, PROCESSOR);
+    let measured = material.cost.as_ref().and_then(|it| it.words(processor, material.whole.level));
+    if let Some(text) = measured {
         return text;
     }
-    let Some(((took, cpu), reading)) = reckoned(material).zip(material.reading_seconds) else {
+    let Some(((took, cpu), reading)) = estimated(material).zip(material.reading_seconds) else {
         return format!("unknown; measure it with `tally cost`: {}", material.whole.server.host);
     };
     let [waits, locks, calls] = timed(&material.whole).map(|n| count(n as f64));
@@ -151,23 +76,11 @@ pub fn words(material: &Material) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measured_cost::tests::{result, RESULT};
     use crate::sample;
 
-    const RESULT: &str = r#"{"of": "level", "level": "waits", "server": "PostgreSQL 15.20",
-        "load": "TPC-B, 2 clients", "unit": "transaction", "margin_percent": 0.3,
-        "cpu": {"percent": 0.41, "half_width": 0.12, "rounds": 500},
-        "placebo": {"cpu": {"percent": -0.02, "half_width": 0.11}, "throughput": null},
-        "host": {"processor": "X9", "processors": 2}}"#;
-
-    fn result(text: &str) -> Result<Measured, Error> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cost.json");
-        std::fs::write(&path, text).unwrap();
-        Measured::read(&path)
-    }
-
     #[test]
-    fn a_measured_cost_is_told_before_a_reckoned_one() {
+    fn a_measured_cost_takes_precedence_over_an_estimate() {
         let mut material = sample::material();
         material.reading_seconds = Some(15e-9);
         let interval = &material.whole;
@@ -176,10 +89,10 @@ mod tests {
         let calls: u64 = interval.functions.iter().map(|row| row.inclusive.count).sum();
         let cpu = interval.ledger.iter().filter(|row| &*row.activity == "cpu");
         let cpu: f64 = cpu.map(|row| row.timing.seconds).sum();
-        let reckoned = cost(&material).unwrap();
-        assert_eq!((reckoned.how, reckoned.half_width), (How::Estimated, None));
+        let estimated = cost(&material).unwrap();
+        assert_eq!((estimated.how, estimated.half_width), (How::Estimated, None));
         let expected = (waits + locks + calls) as f64 * 30e-9 / cpu * 100.0;
-        assert!((reckoned.percent / expected - 1.0).abs() < 1e-9, "{reckoned:?} {expected}");
+        assert!((estimated.percent / expected - 1.0).abs() < 1e-9, "{estimated:?} {expected}");
         let text = words(&material);
         assert!(text.starts_with("estimated from") && text.contains("15.0 ns"), "{text}");
         material.whole.level = segment::Level::Waits;
@@ -199,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_reckoned_where_the_clock_is_not_known() {
+    fn there_is_no_estimate_without_the_length_of_a_clock_reading() {
         let mut material = sample::material();
         material.reading_seconds = None;
         assert_eq!(cost(&material), None);
@@ -212,20 +125,5 @@ mod tests {
         };
         assert_eq!(reading(&[row("13.5 ns")]), Some(13.5e-9));
         assert_eq!((reading(&[row("fast")]), reading(&[])), (None, None));
-    }
-
-    #[test]
-    fn what_is_no_result_is_said() {
-        let why = |text: &str| result(text).unwrap_err().to_string();
-        assert!(why("{}").contains("tally cost --json"), "{}", why("{}"));
-        let statements = RESULT.replace("\"of\": \"level\"", "\"of\": \"statements\"");
-        assert!(why(&statements).contains("cost of statements"), "{}", why(&statements));
-        let short = RESULT.replace(
-            "\"cpu\": {\"percent\": 0.41, \"half_width\": 0.12, \"rounds\": 500}",
-            "\"cpu\": null",
-        );
-        assert!(why(&short).contains("too short"), "{}", why(&short));
-        let none = Measured::read(Path::new("/nowhere/cost.json")).unwrap_err().to_string();
-        assert!(none.contains("/nowhere/cost.json"), "{none}");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Makes a report's document of a recording, or of a server's last minutes.
+//! Makes a report's document from a recording, or from a server's last minutes.
 //!
-//! [`source`] reads a recording into [`material`]; [`assemble`] makes the document of it, which holds
+//! [`source`] reads a recording into [`material`]; [`assemble`] makes the document, which holds
 //! everything that text, page and JSON show.
 
 pub mod assemble;
@@ -12,7 +12,7 @@ mod findings;
 mod latency;
 mod marks;
 pub mod material;
-mod original_tables;
+pub mod measured_cost;
 pub mod point;
 mod range;
 #[cfg(test)]
@@ -21,6 +21,7 @@ pub mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod text_tables;
 
 pub use range::Edge;
 
@@ -37,7 +38,7 @@ pub fn of_recording(
     cost: Option<&Path>,
     progress: &dyn Fn(&'static str),
 ) -> Result<Document, Error> {
-    let cost = cost.map(cost::Measured::read).transpose()?;
+    let cost = cost.map(measured_cost::MeasuredCost::read).transpose()?;
     let material = source::read(wanted, progress)?;
     assemble::document(material::Material { cost, ..material }, &TimeZone::system())
 }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a report is made from, wherever that came from: the sum of everything as one interval,
-//! the statements, and the points in time.
+//! What a report is made from, whatever its source: the sum as one interval, the statements, and
+//! the points in time.
 
 use segment::{Histogram, Interval, RelationRow};
 
-use super::cost::Measured;
+use super::measured_cost::MeasuredCost;
 use super::point::Point;
 use view::document::{Fact, Gap, Mark};
 use view::events::Row;
 use view::io::Device;
 use view::statements::Statements;
 
-/// All of it.
+/// Everything that a report shows.
 #[derive(Debug, Clone)]
 pub struct Material {
     /// The recording's directory.
     pub recording: String,
     /// The host that it was made on.
     pub host: String,
-    /// What is told of begins, seconds since 1970,
+    /// The start of the report, seconds since 1970.
     pub from: f64,
-    /// and ends.
+    /// Its end, seconds since 1970.
     pub to: f64,
-    /// The shortest interval at which was recorded.
+    /// The shortest interval of the recording.
     pub interval_seconds: f64,
-    /// The same of histograms and statements.
+    /// The same for histograms and statements.
     pub detail_seconds: Option<f64>,
-    /// Intervals.
+    /// How many intervals there are.
     pub intervals: u64,
     /// Everything as one interval.
     pub whole: Interval,
-    /// The statements over all of it.
+    /// The statements over the whole time.
     pub statements: Option<Statements>,
     /// The points of the charts.
     pub points: Vec<Point>,
@@ -40,25 +40,25 @@ pub struct Material {
     pub latency: Vec<Latency>,
     /// Events, oldest first.
     pub events: Vec<Row>,
-    /// What else is to be marked.
+    /// Other marks.
     pub marks: Vec<Mark>,
     /// Where nothing was measured.
     pub gaps: Vec<Gap>,
-    /// Facts that the intervals do not tell: the machine, the level over time, ...
+    /// Facts from outside the intervals: the machine, the level over time, ...
     pub facts: Vec<Fact>,
     /// Settings of the server, the machine and the recorder.
     pub settings: Vec<Setting>,
-    /// Commands that were run beside it.
+    /// Commands that `tally record` ran.
     pub runs: Vec<Run>,
-    /// What was done to the files of each relation, most time first; none: not recorded.
+    /// I/O on the files of each relation, most time first; empty if not recorded.
     pub relations: Vec<RelationRow>,
-    /// What a reading of the clock takes on the machine, seconds; `None` where it is not known.
+    /// How long a clock reading takes on the machine, seconds; `None` if not known.
     pub reading_seconds: Option<f64>,
-    /// The cost of the level, where it has been measured.
-    pub cost: Option<Measured>,
+    /// The cost of the level, if it was measured.
+    pub cost: Option<MeasuredCost>,
     /// The devices under the server.
     pub devices: Vec<Device>,
-    /// What is wrong with the recording itself.
+    /// Problems of the recording itself.
     pub problems: Vec<String>,
 }
 
@@ -71,16 +71,16 @@ pub struct Moment {
     pub seconds: f64,
     /// Commands of clients that were handled.
     pub commands: u64,
-    /// Commits that wrote WAL; `None`: not kept so finely.
+    /// Commits that wrote WAL; `None`: not recorded per interval.
     pub commits: Option<u64>,
 }
 
 /// Command latency in some seconds.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    /// When these begin, seconds since 1970.
+    /// Their start, seconds since 1970.
     pub start: f64,
-    /// How long they are.
+    /// Their length.
     pub seconds: f64,
     /// Of the histogram's values.
     pub seconds_per_tick: f64,
@@ -91,7 +91,7 @@ pub struct Latency {
 /// A setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// Whose: "server", "machine", "recorder".
+    /// "server", "machine" or "recorder".
     pub group: String,
     /// Its name.
     pub name: String,
@@ -101,10 +101,10 @@ pub struct Setting {
     pub changed: Option<f64>,
 }
 
-/// A command that was run beside the recorder.
+/// A command that `tally record` ran.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its words.
+    /// The command line.
     pub command: String,
     /// When it began, seconds since 1970.
     pub from: f64,

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_said_with_examples() {
+    fn an_invalid_time_is_refused_with_examples() {
         for odd in ["", "yesterday", "25:00", "+5s"] {
             let error = Edge::parse(odd).unwrap_err();
             assert!(error.contains("14:30"), "{odd}: {error}");

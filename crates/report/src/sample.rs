@@ -124,8 +124,8 @@ fn second(at: usize) -> Vec<FrameStat> {
     all.extend([
         timer("command::Query::handle", commands, busy),
         timer("command::Query::read", commands, idle),
-        timer("commit::led", commits / 3, (commits / 3) as f64 * sync * 1.5),
-        timer("commit::carried", commits - commits / 3, commits as f64 * sync),
+        timer("commit::leader", commits / 3, (commits / 3) as f64 * sync * 1.5),
+        timer("commit::group_committed", commits - commits / 3, commits as f64 * sync),
         timer("commit::sync", commits / 3, (commits / 3) as f64 * sync),
         timer("lwlock::WALWrite::held::commit::exclusive", commits, 0.3),
         timer("lwlock::WALWrite::acquire::commit::exclusive", commits, 0.78 * slow),

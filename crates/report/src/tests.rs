@@ -109,9 +109,9 @@ fn everything_that_is_named_is_there_and_stands_once() {
 }
 
 #[test]
-fn what_stands_out_is_said() {
-    let said: Vec<String> = document().findings.into_iter().map(|it| it.text).collect();
-    let said = said.join("\n");
+fn findings_name_what_stands_out() {
+    let findings: Vec<String> = document().findings.into_iter().map(|it| it.text).collect();
+    let text = findings.join("\n");
     for part in [
         "There is a gap of 30 s: the server was down.",
         "Most time went to IO:WALSync in phase commit: 24.",
@@ -120,7 +120,7 @@ fn what_stands_out_is_said() {
         "sync: 0.810 s: base/16384/16397",
         "% fewer commands than just before them",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 

@@ -150,10 +150,10 @@ impl<'a> Window<'a> {
 
 /// The interval since the last one, as `tally top --json` has it.
 fn next(feed: &mut Feed) -> Result<Value, Error> {
-    match feed.next() {
+    match feed.step() {
         Step::Interval(reading) => Ok(serde_json::to_value(&reading)?),
         Step::Attached => Err(Error::Failed("the server has a new segment".into())),
-        Step::Gone(why) => Err(Error::Failed(why)),
+        Step::Absent(why) => Err(Error::Failed(why)),
     }
 }
 

@@ -13,7 +13,7 @@ use clap::Args;
 use error::Error;
 use live::extension::{self, Dropped};
 use live::library_list::{Change, LibraryList};
-use live::server;
+use live::{server, target};
 
 /// Arguments of `tally disable`.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub fn run(args: &DisableArgs) -> Result<(), Error> {
     server::require_superuser(&mut client)?;
     let shared = LibraryList::read(&mut client, "shared_preload_libraries")?;
     let session = LibraryList::read(&mut client, "session_preload_libraries")?;
-    let segment_path = server::segment_place(&mut client)?.filter(SegmentPath::is_owners);
+    let segment_path = target::segment_path_of(&mut client)?.filter(SegmentPath::is_owners);
     let changes = [
         ("shared_preload_libraries", shared.remove(&mut client)?),
         ("session_preload_libraries", session.remove(&mut client)?),

@@ -10,7 +10,7 @@ use crate::arguments::Level;
 use clap::{Args, ValueEnum};
 use error::Error;
 use live::library_list::{Change, LibraryList};
-use live::{extension, server};
+use live::{extension, server, target};
 
 /// Arguments of `tally enable`.
 #[derive(Debug, Args)]
@@ -112,7 +112,7 @@ fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
     }
     // The level in the segment may differ from the setting, after `disable` or `cost`.
-    if let Some(path) = server::segment_place(client)?.filter(SegmentPath::is_owners) {
+    if let Some(path) = target::segment_path_of(client)?.filter(SegmentPath::is_owners) {
         // Only the server's user may do this; for others the setting decides.
         if let Ok(switch) = LevelSwitch::open(&path) {
             switch.set(args.level.into());

@@ -214,7 +214,7 @@ fn set(args: &FunctionsArgs, list: &str) -> Result<(), Error> {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.functions = '{quoted}'"))?;
     }
     client.batch_execute("select pg_reload_conf()")?;
-    let path = server::segment_place(&mut client)?.filter(SegmentPath::is_owners);
+    let path = target::segment_path_of(&mut client)?.filter(SegmentPath::is_owners);
     let probes = match path {
         Some(path) => settled(&Segment::open(&path)?, &globs(list))?,
         None => Vec::new(),

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What is new in the ring of events, each once and in order, and how many were missed.
+//! New events of the event ring, each once and in order, and how many were lost.
 //!
-//! A number that is missing may still come: its writer has taken the number and is about to
-//! write. It is lost when a later event has taken its place, or when it does not come in time
-//! because its writer was killed.
+//! A number that is missing may still come: its writer has claimed it and is about to write. The
+//! event is lost once a later one has overwritten it, or if it does not come in time because its
+//! writer was killed.
 
 use std::time::{Duration, Instant};
 
+use error::Error;
 use segment::{Event, Segment};
+use view::events::{rows, Row};
 
-/// How long a writer may take over an event. The later ones wait for it.
+/// How long to wait for a missing event before later ones are reported.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is found in the ring, in order.
+/// An event, or a gap before the next one.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
-    /// One more event.
+    /// An event.
     Event(Event),
-    /// So many have been written over before they were read.
+    /// This many events were lost.
     Lost(u64),
 }
 
@@ -25,46 +27,68 @@ pub enum Item {
 #[derive(Debug)]
 pub struct Tail {
     last: u64,
-    /// The one after the last is missing since then, and later ones are there.
+    /// Since when the next event has been missing while later ones are there.
     waiting: Option<Instant>,
+    /// Lost events that no row has reported yet.
+    lost: u64,
 }
 
 impl Tail {
     /// All events after this number.
     pub fn after(number: u64) -> Tail {
-        Tail { last: number, waiting: None }
+        Tail { last: number, waiting: None, lost: 0 }
     }
 
-    /// Whether there is something that cannot be told yet.
+    /// Whether events are held back because an earlier one is missing.
     pub fn waits(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// What is new in the ring of this segment. Where its writers have gone, nothing that is
-    /// missing will come.
+    /// The new events in this segment's ring as rows, each with the number lost before it. If the
+    /// writers have `ended`, events that are missing now are lost.
+    pub fn rows(&mut self, segment: &Segment, ended: bool) -> Result<Vec<Row>, Error> {
+        let (mut events, mut losses) = (Vec::new(), Vec::new());
+        for item in self.read(segment, Instant::now(), ended)? {
+            match item {
+                Item::Lost(number) => self.lost += number,
+                Item::Event(event) => {
+                    losses.push(std::mem::take(&mut self.lost));
+                    events.push(event);
+                }
+            }
+        }
+        let mut rows = rows(segment, events)?;
+        for (row, lost) in rows.iter_mut().zip(losses) {
+            row.lost = lost;
+        }
+        Ok(rows)
+    }
+
+    /// The new events and gaps in this segment's ring. If the writers have `ended`, events that
+    /// are missing now are lost.
     pub fn read(
         &mut self,
         segment: &Segment,
         now: Instant,
-        gone: bool,
+        ended: bool,
     ) -> Result<Vec<Item>, segment::Error> {
         let begun = segment.event_count()?;
         if begun < self.last {
-            // Another writer began anew in the same file.
-            *self = Tail::after(0);
+            // The writer started again in the same file.
+            *self = Tail { lost: self.lost, ..Tail::after(0) };
         }
         if begun == self.last {
             return Ok(Vec::new());
         }
         let lost = begun.saturating_sub(u64::from(segment.event_capacity()));
-        Ok(self.take(segment.events(self.last)?, lost, (!gone).then_some(now)))
+        Ok(self.take(segment.events(self.last)?, lost, (!ended).then_some(now)))
     }
 
-    /// `found` are the events after the last one, oldest first; up to number `lost` there
-    /// cannot be any more. Without `now` nothing is waited for.
+    /// `found`: the events after the last one, oldest first. Events up to number `lost` were
+    /// overwritten. Without `now`, missing events count as lost at once.
     fn take(&mut self, found: Vec<Event>, lost: u64, now: Option<Instant>) -> Vec<Item> {
         let mut items = Vec::new();
-        // What has been waited for is the first gap; each later one gets as long.
+        // PATIENCE applies to each gap: the time so far counts for the first one only.
         let mut since = self.waiting.take();
         for event in found {
             let begun = since.or(now);
@@ -82,7 +106,7 @@ impl Tail {
         items
     }
 
-    /// What has not come up to this number is lost.
+    /// Events up to this number that have not come are lost.
     fn skip(&mut self, to: u64, items: &mut Vec<Item>) {
         if to > self.last {
             items.push(Item::Lost(to - self.last));
@@ -108,7 +132,7 @@ mod tests {
     }
 
     /// Events by their numbers, losses as negative numbers.
-    fn told(items: Vec<Item>) -> Vec<i64> {
+    fn numbers(items: Vec<Item>) -> Vec<i64> {
         let number = |item| match item {
             Item::Event(event) => event.number as i64,
             Item::Lost(number) => -(number as i64),
@@ -117,40 +141,40 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_once_and_in_order() {
+    fn each_event_comes_once_and_in_order() {
         let (mut tail, now) = (Tail::after(0), Instant::now());
-        assert_eq!(told(tail.take(events(&[1, 2]), 0, Some(now))), [1, 2]);
-        assert!(told(tail.take(events(&[]), 0, Some(now))).is_empty());
-        assert_eq!(told(tail.take(events(&[3]), 0, Some(now))), [3]);
+        assert_eq!(numbers(tail.take(events(&[1, 2]), 0, Some(now))), [1, 2]);
+        assert!(numbers(tail.take(events(&[]), 0, Some(now))).is_empty());
+        assert_eq!(numbers(tail.take(events(&[3]), 0, Some(now))), [3]);
         assert!(!tail.waits());
     }
 
     #[test]
-    fn what_was_written_over_is_counted() {
+    fn overwritten_events_are_counted_as_lost() {
         let (mut tail, now) = (Tail::after(0), Instant::now());
-        assert_eq!(told(tail.take(events(&[21, 22]), 20, Some(now))), [-20, 21, 22]);
-        // The writer of 23 is late; then the ring goes round, and over all that there was.
-        assert!(told(tail.take(events(&[24]), 20, Some(now))).is_empty());
+        assert_eq!(numbers(tail.take(events(&[21, 22]), 20, Some(now))), [-20, 21, 22]);
+        // The writer of 23 is late; then the ring wraps and overwrites everything.
+        assert!(numbers(tail.take(events(&[24]), 20, Some(now))).is_empty());
         assert!(tail.waits());
-        assert_eq!(told(tail.take(events(&[]), 38, Some(now))), [-16]);
-        assert_eq!(told(tail.take(events(&[39]), 38, Some(now))), [39]);
+        assert_eq!(numbers(tail.take(events(&[]), 38, Some(now))), [-16]);
+        assert_eq!(numbers(tail.take(events(&[39]), 38, Some(now))), [39]);
     }
 
     #[test]
-    fn one_that_is_late_is_waited_for_and_not_for_ever() {
+    fn a_late_event_is_waited_for_but_not_forever() {
         let (mut tail, now) = (Tail::after(7), Instant::now());
-        assert_eq!(told(tail.take(events(&[8, 10]), 0, Some(now))), [8]);
+        assert_eq!(numbers(tail.take(events(&[8, 10]), 0, Some(now))), [8]);
         assert!(tail.waits());
         let soon = now + PATIENCE / 2;
-        assert_eq!(told(tail.take(events(&[9, 10]), 0, Some(soon))), [9, 10]);
+        assert_eq!(numbers(tail.take(events(&[9, 10]), 0, Some(soon))), [9, 10]);
         assert!(!tail.waits());
-        assert!(told(tail.take(events(&[12]), 0, Some(soon))).is_empty());
-        assert!(told(tail.take(events(&[12]), 0, Some(soon + PATIENCE / 2))).is_empty());
-        // The next gap is another one, and its time begins anew.
+        assert!(numbers(tail.take(events(&[12]), 0, Some(soon))).is_empty());
+        assert!(numbers(tail.take(events(&[12]), 0, Some(soon + PATIENCE / 2))).is_empty());
+        // The next gap has a time limit of its own.
         let late = soon + PATIENCE;
-        assert_eq!(told(tail.take(events(&[12, 14]), 0, Some(late))), [-1, 12]);
-        assert_eq!(told(tail.take(events(&[13, 14]), 0, Some(late + PATIENCE / 2))), [13, 14]);
-        // And where nobody writes any more there is nothing to wait for.
-        assert_eq!(told(tail.take(events(&[16]), 0, None)), [-1, 16]);
+        assert_eq!(numbers(tail.take(events(&[12, 14]), 0, Some(late))), [-1, 12]);
+        assert_eq!(numbers(tail.take(events(&[13, 14]), 0, Some(late + PATIENCE / 2))), [13, 14]);
+        // Once the writers have ended there is nothing to wait for.
+        assert_eq!(numbers(tail.take(events(&[16]), 0, None)), [-1, 16]);
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Columns that were renamed without a change of the format: the old name, the new one.
-const RENAMED: [(&str, &str); 1] = [("overflow_lost_folds", "overflow_lost_merges")];
+const RENAMED: [(&str, &str); 1] = [("overflow_lost_folds", "overflow_lost_merges")]; // old name
 
 fn current_name(name: &str) -> &str {
     RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)

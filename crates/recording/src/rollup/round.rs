@@ -44,11 +44,11 @@ fn round(times: &mut [i128]) {
 fn each<'r, K: Hash + Eq, N: Copy + Into<i128> + TryFrom<i128> + 'r>(
     cells: impl Iterator<Item = (K, &'r mut N)>,
 ) {
-    let mut all: HashMap<K, Vec<&mut N>> = HashMap::new();
+    let mut groups: HashMap<K, Vec<&mut N>> = HashMap::new();
     for (key, cell) in cells {
-        all.entry(key).or_default().push(cell);
+        groups.entry(key).or_default().push(cell);
     }
-    for cells in all.into_values() {
+    for cells in groups.into_values() {
         let mut times: Vec<i128> = cells.iter().map(|cell| (**cell).into()).collect();
         round(&mut times);
         for (cell, time) in cells.into_iter().zip(times) {

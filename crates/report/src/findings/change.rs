@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Whether a figure stepped from one level to another, and when: against its own noise.
 //!
-//! The points are put together in blocks, made longer until what is left beside the step no
+//! The points are put together in blocks, made longer until what is left besides the step no
 //! longer resembles its neighbour; then the step is sought that parts the blocks best. Its t
 //! value has to exceed Student's quantile for as many looks as were taken (Bonferroni), so that
 //! of a thousand reports on a steady server ten find a step that is none.
@@ -10,7 +10,7 @@ use stats::t_quantile;
 
 /// Blocks, at most and at least.
 const MOST: usize = 120;
-const LEAST: usize = 8;
+const MIN_LENGTH: usize = 8;
 /// Seconds in a block, at least.
 const SHORTEST: f64 = 10.0;
 /// How much a block may resemble the next: lag-one autocorrelation.
@@ -44,11 +44,11 @@ pub struct Step {
     pub half_width: f64,
 }
 
-/// The step of `samples`, if there is one; `series` are looked at in all.
+/// The step of `samples`, if there is one; `series`: how many are tested.
 pub fn step(samples: &[Sample], series: usize) -> Option<Step> {
     let all: f64 = samples.iter().map(|s| s.seconds).sum();
     let mut number = ((all / SHORTEST) as usize).min(MOST).min(samples.len());
-    while number >= LEAST {
+    while number >= MIN_LENGTH {
         let blocks = blocks(samples, all / number as f64);
         let best = best(&blocks, series)?;
         if best.likeness <= LIKENESS {
@@ -83,7 +83,7 @@ struct Best {
 
 fn best(blocks: &[Sample], series: usize) -> Option<Best> {
     let n = blocks.len();
-    if n < LEAST {
+    if n < MIN_LENGTH {
         return None;
     }
     let values: Vec<f64> = blocks.iter().map(|b| b.value).collect();

@@ -101,7 +101,7 @@ fn largest_account(interval: &Interval) -> Option<String> {
 
 fn largest_waits(interval: &Interval) -> Option<String> {
     let waits = interval.activities_where(|a| !a.idle && &*a.activity != "cpu");
-    let told: Vec<String> = waits
+    let parts: Vec<String> = waits
         .iter()
         .take(3)
         .filter(|wait| wait.timing.seconds > WORTH * interval.busy_seconds)
@@ -120,7 +120,7 @@ fn largest_waits(interval: &Interval) -> Option<String> {
             text + ")"
         })
         .collect();
-    match told.as_slice() {
+    match parts.as_slice() {
         [] => None,
         [one] => Some(format!("Largest wait (share of busy time): {one}.")),
         many => Some(format!("Largest waits (share of busy time): {}.", many.join(", "))),
@@ -185,7 +185,7 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
     Some(weigh("processors", text))
 }
 
-fn told(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {
+fn step_words(step: &Step, zone: &TimeZone, unit: &str, figure: impl Fn(f64) -> String) -> String {
     format!(
         "{} {unit} until {}, {} after that (±{})",
         figure(step.before),
@@ -227,8 +227,8 @@ fn changed(points: &[Point], zone: &TimeZone) -> Option<Finding> {
     if size(&step) < WORTH * all / seconds.max(1e-9) {
         return None;
     }
-    let told = told(&step, zone, "sessions on average", two);
-    let text = format!("{name} changed most over time: {told}.");
+    let change = step_words(&step, zone, "sessions on average", two);
+    let text = format!("{name} changed most over time: {change}.");
     Some(note("activity", text))
 }
 
@@ -246,7 +246,7 @@ fn throughput_changed(material: &Material, zone: &TimeZone) -> Option<Finding> {
     if (step.after - step.before).abs() < WORTH * step.before.max(step.after) {
         return None;
     }
-    let text = format!("Throughput changed: {}.", told(&step, zone, "commands/s", count));
+    let text = format!("Throughput changed: {}.", step_words(&step, zone, "commands/s", count));
     Some(note("throughput", text))
 }
 

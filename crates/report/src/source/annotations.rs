@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a recording holds beside its intervals: events, marks, gaps, settings, runs, devices.
+//! What a recording holds besides its intervals: events, marks, gaps, settings, runs, devices.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,13 @@ pub fn events(recording: &Recording, range: Range) -> Result<Vec<Row>, Error> {
 /// What happened to the recording, or to what was recorded.
 pub fn marks(recording: &Recording, range: Range) -> Result<Vec<Mark>, Error> {
     let rows = recording.marks(range)?.into_iter();
-    let told = rows.filter(|row| !SELF_EVIDENT.contains(&&*row.kind)).map(|row| Mark {
+    let marks = rows.filter(|row| !SELF_EVIDENT.contains(&&*row.kind)).map(|row| Mark {
         time: seconds(row.time_us),
         until: None,
         kind: row.kind.to_string(),
         text: row.text.to_string(),
     });
-    Ok(told.collect())
+    Ok(marks.collect())
 }
 
 /// Where nothing was measured; what is beyond the range is cut off.
@@ -65,7 +65,7 @@ pub fn settings(rows: &[SettingRow], range: Range) -> Vec<Setting> {
         .collect()
 }
 
-/// The commands that were run beside the recorder.
+/// The commands that `tally record` ran.
 pub fn runs(recording: &Recording, range: Range) -> Result<Vec<Run>, Error> {
     let mut runs: Vec<Run> = Vec::new();
     for row in recording.runs(range)? {

@@ -112,14 +112,14 @@ pub fn points(
     }
     let grid = recording
         .grid(range, &columns.bounds, stats.len(), |series| lines.get(&*series.stat).copied())?;
-    let mut beside = vec![Beside::default(); columns.len()];
+    let mut sums = vec![HostAndSessions::default(); columns.len()];
     for head in heads {
-        if let Some(beside) = columns.place(head).and_then(|at| beside.get_mut(at)) {
-            beside.add(head);
+        if let Some(sums) = columns.place(head).and_then(|at| sums.get_mut(at)) {
+            sums.add(head);
         }
     }
     let mut points = Vec::with_capacity(columns.len());
-    for (at, beside) in beside.iter().enumerate() {
+    for (at, sums) in sums.iter().enumerate() {
         let start = seconds(columns.bounds[at]);
         let covered = grid.covered_ns.get(at).copied().unwrap_or(0);
         if covered == 0 {
@@ -129,8 +129,8 @@ pub fn points(
         let interval = Interval::of(&frame(&grid, at, covered, &stats, sum));
         let measured = interval.instrumented_seconds;
         let figures = (measured > 0.0).then(|| Figures {
-            host: beside.host(),
-            sessions: beside.sessions(),
+            host: sums.host(),
+            sessions: sums.sessions(),
             ..Figures::of(&interval)
         });
         points.push(Point { start, seconds: measured, figures });
@@ -183,9 +183,9 @@ fn frame(grid: &Grid, column: usize, covered_ns: u64, stats: &[Arc<Stat>], sum: 
     }
 }
 
-/// What the intervals of a point say beside their statistics.
+/// What a point's intervals hold besides their statistics.
 #[derive(Debug, Clone, Copy, Default)]
-struct Beside {
+struct HostAndSessions {
     intervals: f64,
     seconds: f64,
     busy: f64,
@@ -195,7 +195,7 @@ struct Beside {
     sessions: [f64; 3],
 }
 
-impl Beside {
+impl HostAndSessions {
     fn add(&mut self, head: &FrameRow) {
         let s = |ns: u64| ns as f64 * 1e-9;
         self.intervals += 1.0;

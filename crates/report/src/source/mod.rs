@@ -36,7 +36,7 @@ pub struct Wanted<'w> {
     pub to: Option<Edge>,
 }
 
-/// Read it; `say` is told what is being done.
+/// Read a recording; `say` is called with what is being done.
 pub fn read(wanted: &Wanted<'_>, say: &dyn Fn(&'static str)) -> Result<Material, Error> {
     say("reading the recording");
     let recording = Recording::open(wanted.directory, wanted.host)?;

@@ -21,8 +21,8 @@ fn us(second: f64) -> i64 {
     ((FROM + second) * US) as i64
 }
 
-/// What stands beside the frames.
-fn beside() -> Batch {
+/// Everything besides the frames.
+fn annotations() -> Batch {
     let gap = GapRow {
         time_us: us(390.0),
         from_us: us(360.0),
@@ -95,7 +95,7 @@ fn record(directory: &Path, host: &str) {
     };
     let mut writer = Writer::open(directory, about, policy).unwrap();
     let mut row_builder = RowBuilder::new();
-    let mut other = Some(beside());
+    let mut other = Some(annotations());
     for (at, frame) in sample::frames() {
         let Some(frame) = frame else { continue };
         let number = writer.next_frame();
@@ -160,7 +160,7 @@ fn a_recording_says_what_its_frames_say() {
 }
 
 #[test]
-fn what_stands_beside_the_frames_is_told() {
+fn marks_gaps_settings_and_runs_are_read() {
     let place = tempfile::tempdir().unwrap();
     record(place.path(), "db1");
     let read = report(place.path(), None, None).unwrap();
@@ -184,7 +184,7 @@ fn what_stands_beside_the_frames_is_told() {
 }
 
 #[test]
-fn a_part_of_the_time_can_be_told_by_itself() {
+fn a_range_of_the_recording_can_be_read_alone() {
     let place = tempfile::tempdir().unwrap();
     record(place.path(), "db1");
     let all = report(place.path(), None, None).unwrap();
@@ -198,7 +198,7 @@ fn a_part_of_the_time_can_be_told_by_itself() {
 }
 
 #[test]
-fn what_cannot_be_told_is_said_with_what_to_do() {
+fn errors_name_the_remedy() {
     let place = tempfile::tempdir().unwrap();
     let error = report(place.path(), None, None).unwrap_err();
     assert!(error.contains("not a recording") && error.contains("tally record"), "{error}");

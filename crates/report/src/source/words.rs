@@ -41,6 +41,6 @@ fn levels(heads: &[FrameRow]) -> String {
     }
     let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
     sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let told = |(level, ns): &(&str, u64)| format!("{level} for {}", duration(*ns as f64 * 1e-9));
-    sums.iter().map(told).collect::<Vec<_>>().join(", ")
+    let words = |(level, ns): &(&str, u64)| format!("{level} for {}", duration(*ns as f64 * 1e-9));
+    sums.iter().map(words).collect::<Vec<_>>().join(", ")
 }

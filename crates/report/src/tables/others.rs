@@ -114,11 +114,11 @@ pub fn events(events: &[Row], from: f64) -> Table {
         !matches!(row.kind, EventKind::Slow | EventKind::Checkpoint)
             && row.time.is_some_and(|time| time >= from)
     });
-    told("events", "Other events", others)
+    event_table("events", "Other events", others)
 }
 
 /// A table of events.
-pub fn told<'e>(
+pub fn event_table<'e>(
     id: &'static str,
     title: &'static str,
     events: impl Iterator<Item = &'e Row>,

@@ -131,7 +131,7 @@ pub fn commits(interval: &Interval) -> Table {
     table
 }
 
-/// Checkpoints that ended, from the events; those of a time before `from` are not told.
+/// Checkpoints that ended, from the events; those before `from` are left out.
 pub fn checkpoints(events: &[Row], from: f64) -> Table {
     let seconds = |key, title| Column::new(key, title, Unit::Seconds);
     let count = |key, title| Column::new(key, title, Unit::Count);
@@ -192,10 +192,10 @@ pub fn checkpoints(events: &[Row], from: f64) -> Table {
 /// The checkpoints that ended after `from`, oldest first.
 pub fn ended(events: &[Row], from: f64) -> Vec<Checkpoint> {
     let mut all: Vec<Checkpoint> = Vec::new();
-    let told = events.iter().filter(|row| {
+    let ended = events.iter().filter(|row| {
         row.kind == EventKind::Checkpoint && row.time.is_some_and(|time| time >= from)
     });
-    for row in told {
+    for row in ended {
         match (Checkpoint::of(row), all.last_mut()) {
             (Some(ended), _) => all.push(ended),
             (None, Some(last)) => last.add(row),
@@ -235,7 +235,7 @@ pub fn wal(interval: &Interval) -> Table {
 pub fn slow(events: &[Row], from: f64) -> Table {
     let is_slow =
         |row: &&Row| row.kind == EventKind::Slow && row.time.is_some_and(|time| time >= from);
-    super::others::told("slow", "Slow operations", events.iter().filter(is_slow))
+    super::others::event_table("slow", "Slow operations", events.iter().filter(is_slow))
 }
 
 /// The devices under the server.

@@ -42,15 +42,15 @@ pub fn run(args: &EventsArgs, color: bool) -> Result<(), Error> {
         Some(Since::Number(number)) => number,
         _ => 0,
     };
-    let mut feed = Feed::open(target::place(args.target.as_deref())?, after)?;
-    let mut rows = feed.next()?.rows;
+    let mut feed = Feed::open(target::segment_path(args.target.as_deref())?, after)?;
+    let mut rows = feed.look()?.rows;
     while feed.waits() && !stop.load(Ordering::Relaxed) && nap()? {
-        rows.extend(feed.next()?.rows);
+        rows.extend(feed.look()?.rows);
     }
     let mut printer = Printer { args, color, zone: TimeZone::system(), lost: 0, noted: None };
     printer.rows(first(args, rows), feed.capacity())?;
     while args.follow && !stop.load(Ordering::Relaxed) && nap()? {
-        match feed.next() {
+        match feed.look() {
             Ok(found) => {
                 if let Some(text) = found.notice {
                     printer.note(&text);

@@ -37,7 +37,7 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     }
     use segment::Error::{Foreign, NotAFile};
     let mut signals = Signals::catch()?;
-    let path = target::place(args.target.as_deref())?;
+    let path = target::segment_path(args.target.as_deref())?;
     // A server may start later, but another user's file never becomes its segment.
     if let Err(error @ (Foreign { .. } | NotAFile { .. })) = segment::Segment::open(&path) {
         return Err(error.into());

@@ -183,7 +183,7 @@ impl<'a> Recorder<'a> {
             server: self.server,
             name: name.as_str().into(),
             data_directory: header.host.as_str().into(),
-            segment: server.place.path().display().to_string().into(),
+            segment: server.path.path().display().to_string().into(),
             pid: header.server_pid,
             port: header.server_port,
             producer: header.producer.as_str().into(),
@@ -203,10 +203,10 @@ impl<'a> Recorder<'a> {
         if directory.is_absolute() {
             let pid = Some(header.server_pid).filter(|pid| *pid != 0);
             self.devices = devices::Watch::start(directory.clone(), pid);
-            self.settings = Settings::start(self.args.target.clone(), &server.place, &directory);
+            self.settings = Settings::start(self.args.target.clone(), &server.path, &directory);
         }
         if let Some(duty) = &mut self.duty {
-            duty.attach(&server.place)?;
+            duty.attach(&server.path)?;
         }
         self.settings_asked = 0;
         Ok(())
@@ -263,8 +263,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn rate(&self) -> String {
-        let rate =
-            segment::Segment::open(self.source.place()).map(|s| s.clock().ticks_per_second());
+        let rate = segment::Segment::open(self.source.path()).map(|s| s.clock().ticks_per_second());
         rate.map_or("unknown".to_string(), |rate| format!("{rate:.0}"))
     }
 

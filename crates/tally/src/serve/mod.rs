@@ -51,7 +51,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 .into(),
         ));
     }
-    let path = target::place(args.target.as_deref())?;
+    let path = target::segment_path(args.target.as_deref())?;
     // Report errors now, rather than on the page.
     drop(segment::Segment::open(&path)?);
     let listener = Listener::open(&args.listen)?;

@@ -55,7 +55,7 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if let Some(directory) = &args.replay {
         return replay(args, directory, plain, color);
     }
-    let place = target::place(args.target.as_deref())?;
+    let place = target::segment_path(args.target.as_deref())?;
     let first = args.view.filter(|_| plain).unwrap_or(View::All);
     let statements = args.json || plain && views::of_statements(first);
     let mut feed = Feed::open(place, !args.no_witness, args.leaders, statements)?;

@@ -28,15 +28,15 @@ pub fn print(args: &TopArgs, mut feed: Feed, color: bool) -> Result<(), Error> {
             }
             std::thread::sleep(wait.min(NAP));
         }
-        match feed.next() {
+        match feed.step() {
             Step::Interval(reading) => {
                 write(args, &reading, &wish, color)?;
                 left = left.map(|n| n - 1);
                 last = None;
             }
             Step::Attached => note(args, "the server was restarted", &mut last),
-            Step::Gone(reason) if args.once => return Err(Error::Failed(reason)),
-            Step::Gone(reason) => note(args, &reason, &mut last),
+            Step::Absent(reason) if args.once => return Err(Error::Failed(reason)),
+            Step::Absent(reason) => note(args, &reason, &mut last),
         }
     }
     Ok(())

@@ -54,7 +54,7 @@ impl Source for Live {
     }
 
     fn turn(&mut self, screen: &mut Screen) {
-        screen.step(self.feed.next());
+        screen.step(self.feed.step());
         // Missed intervals are not caught up.
         self.due = (self.due + self.length).max(Instant::now());
     }

@@ -249,7 +249,7 @@ impl Screen {
                 self.history.gap("the server was restarted".to_string());
                 self.message = Some("the server was restarted; figures follow".to_string());
             }
-            Step::Gone(reason) => {
+            Step::Absent(reason) => {
                 self.history.gap(reason.clone());
                 self.message = Some(reason);
             }

@@ -113,7 +113,7 @@ fn every_size_of_the_terminal_can_be_drawn() {
 fn missing_intervals_and_missing_servers_are_reported() {
     let mut screen = Screen::new(&args(), &Saved::default(), false);
     assert!(drawn(&mut screen, 80, 24).contains("being measured"));
-    screen.step(Step::Gone("the server has ended".to_string()));
+    screen.step(Step::Absent("the server has ended".to_string()));
     assert!(drawn(&mut screen, 80, 24).contains("the server has ended"));
     screen.step(Step::Attached);
     assert!(drawn(&mut screen, 80, 24).contains("was restarted"));
@@ -196,7 +196,7 @@ fn the_user_goes_to_a_time() {
 fn every_row_and_the_load_have_a_history() {
     let mut screen = screen();
     (1..9).for_each(|n| later(&mut screen, f64::from(n), 600 * n as u64));
-    screen.step(Step::Gone("no server".to_string()));
+    screen.step(Step::Absent("no server".to_string()));
     later(&mut screen, 20.0, 600);
     let wide = drawn(&mut screen, 200, 30);
     assert!(wide.contains("HISTORY"), "{wide}");

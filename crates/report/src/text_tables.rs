@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The tables of the first studies, in their own form: locks and commands per second, and
-//! everything by name with count, total, average and maximum.
+//! Tables as plain text: locks and commands per second, accounts and commands by name, and
+//! functions with their callees.
 
 use segment::interval::{Interval, Timing};
 
@@ -10,7 +10,7 @@ use view::panes::{Open, Wish};
 use view::Sort;
 use view::{functions, locks};
 
-/// All of them that have something to show.
+/// Those that have something to show.
 pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
     let wish = Wish {
         sort: Sort::Time,
@@ -27,15 +27,15 @@ pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
     };
     let mut texts = vec![
         text(
-            "seed-locks",
+            "locks-per-second",
             "Locks and commands, per second",
             "Time held, acquiring and waiting, by lock and context; then reading and handling \
              commands.",
             locks::per_second(interval, &wish)?,
         ),
         text(
-            "seed-names",
-            "Everything by name",
+            "by-name",
+            "Accounts and commands by name",
             "Times in microseconds; shortest first.",
             by_name(interval)?,
         ),
@@ -44,7 +44,7 @@ pub fn texts(interval: &Interval) -> std::io::Result<Vec<Plain>> {
         let mut out = Vec::new();
         functions::tree(interval).write(&mut out, 1..5)?;
         let tree = String::from_utf8_lossy(&out).into_owned();
-        texts.push(text("seed-functions", "Functions and their callees", "", tree));
+        texts.push(text("function-tree", "Functions and their callees", "", tree));
     }
     texts.iter_mut().for_each(|t| t.note = t.note.take().filter(|note| !note.is_empty()));
     Ok(texts)
