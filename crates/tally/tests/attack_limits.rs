@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use scratch::{Cluster, Load};
-use support::slow_disk::elsewhere;
+use support::slow_disk::rerun_in_mount_namespace;
 
 fn pid(client: &mut postgres::Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
@@ -89,7 +89,7 @@ fn available(folder: &Path) -> (u64, u64) {
 
 #[test]
 fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
-    if elsewhere("when_memory_is_short_the_last_of_it_is_left_to_the_server") {
+    if rerun_in_mount_namespace("when_memory_is_short_the_last_of_it_is_left_to_the_server") {
         return;
     }
     let cluster = support::plain()

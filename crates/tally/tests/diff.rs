@@ -10,7 +10,7 @@ use std::time::Duration;
 use recording::FrameRow;
 use scratch::{Cluster, Load};
 use serde_json::Value;
-use support::made::{Made, Sum, MIDNIGHT};
+use support::synthetic::{FakeServer, Sum, MIDNIGHT};
 use support::{complaint, output, tally};
 use tempfile::TempDir;
 
@@ -25,11 +25,17 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    fn make(&self, name: &str, seconds: u64, made: &Made) -> Sum {
+    fn make(&self, name: &str, seconds: u64, made: &FakeServer) -> Sum {
         made.write(&self.path(name), seconds, |_, _| {})
     }
 
-    fn make_with(&self, name: &str, seconds: u64, made: &Made, each: impl Fn(u64, &mut FrameRow)) {
+    fn make_with(
+        &self,
+        name: &str,
+        seconds: u64,
+        made: &FakeServer,
+        each: impl Fn(u64, &mut FrameRow),
+    ) {
         made.write(&self.path(name), seconds, each);
     }
 
@@ -74,7 +80,7 @@ fn assert_adds_up(diff: &Value) {
 #[test]
 fn what_has_changed_is_found_and_the_parts_add_up_to_what_was_put_in() {
     let folder = Folder::new();
-    let slow = Made::default();
+    let slow = FakeServer::default();
     let fast = slow.clone().seed(2).account("execute::wait::IO:DataFileRead", 40_000.0);
     let (a, b) = (folder.make("a", 120, &slow), folder.make("b", 120, &fast));
     let diff = folder.json("a", "b", &[]);
@@ -101,8 +107,8 @@ fn nothing_is_above_the_noise_where_nothing_has_changed() {
     let mut alarms = 0;
     for seed in 0..12 {
         let name = |side| format!("{side}{seed}");
-        folder.make(&name("a"), 60, &Made::default().seed(100 + seed));
-        folder.make(&name("b"), 60, &Made::default().seed(900 + seed));
+        folder.make(&name("a"), 60, &FakeServer::default().seed(100 + seed));
+        folder.make(&name("b"), 60, &FakeServer::default().seed(900 + seed));
         let diff = folder.json(&name("a"), &name("b"), &[]);
         assert_adds_up(&diff);
         alarms += usize::from(!changed(&diff).is_empty());
@@ -113,9 +119,9 @@ fn nothing_is_above_the_noise_where_nothing_has_changed() {
 #[test]
 fn settings_come_first_and_places_are_not_named_among_them() {
     let folder = Folder::new();
-    let with = |buffers, port| Made {
+    let with = |buffers, port| FakeServer {
         settings: vec![("shared_buffers", buffers), ("port", port), ("work_mem", "4096")],
-        ..Made::default()
+        ..FakeServer::default()
     };
     folder.make("a", 30, &with("2048", "5432"));
     folder.make("b", 30, &with("65536", "5433").seed(2));
@@ -135,8 +141,8 @@ fn settings_come_first_and_places_are_not_named_among_them() {
 #[test]
 fn statements_are_known_by_their_texts() {
     let folder = Folder::new();
-    let a = Made::default();
-    let mut b = Made { seed: 2, ..Made::default() };
+    let a = FakeServer::default();
+    let mut b = FakeServer { seed: 2, ..FakeServer::default() };
     b.statements = vec![("select $1", 77, 0.3), ("delete from t", 78, 0.7)];
     folder.make("a", 120, &a);
     folder.make("b", 120, &b);
@@ -154,19 +160,19 @@ fn statements_are_known_by_their_texts() {
 #[test]
 fn what_is_partial_is_left_out_and_said() {
     let folder = Folder::new();
-    folder.make("a", 60, &Made::default());
+    folder.make("a", 60, &FakeServer::default());
     let off = |second: u64, row: &mut FrameRow| {
         if second > 40 {
             (row.exact, row.uninstrumented_ns, row.level) = (false, 500_000_000, "off".into());
         }
     };
-    folder.make_with("b", 60, &Made::default().seed(2), off);
+    folder.make_with("b", 60, &FakeServer::default().seed(2), off);
     let diff = folder.json("a", "b", &[]);
     assert!((number(&diff["b"]["compared_seconds"]) - 40.0).abs() < 1e-6);
     assert_eq!(diff["b"]["exact"], true);
     let said = findings(&diff);
     assert!(said.contains("20 s of B are left out, in which the level was off"), "{said}");
-    folder.make_with("c", 60, &Made::default().seed(3), |_, row| row.exact = false);
+    folder.make_with("c", 60, &FakeServer::default().seed(3), |_, row| row.exact = false);
     let diff = folder.json("a", "c", &[]);
     assert_eq!(diff["b"]["exact"], false);
     assert!(findings(&diff).contains("B is not exact in any part"));
@@ -176,9 +182,9 @@ fn what_is_partial_is_left_out_and_said() {
 fn locks_are_compared_only_where_both_looked_at_them() {
     let folder = Folder::new();
     let locks = |_: u64, row: &mut FrameRow| row.locks_ns = row.interval_ns;
-    folder.make_with("a", 30, &Made::default(), locks);
-    folder.make_with("b", 30, &Made::default().seed(2), locks);
-    folder.make("c", 30, &Made::default().seed(3));
+    folder.make_with("a", 30, &FakeServer::default(), locks);
+    folder.make_with("b", 30, &FakeServer::default().seed(2), locks);
+    folder.make("c", 30, &FakeServer::default().seed(3));
     let diff = folder.json("a", "b", &[]);
     assert_eq!(diff["locks"][0]["lock"], "ProcArray");
     let diff = folder.json("a", "c", &[]);
@@ -189,10 +195,10 @@ fn locks_are_compared_only_where_both_looked_at_them() {
 #[test]
 fn functions_are_compared_only_where_both_had_probes() {
     let folder = Folder::new();
-    let with = |flush, seed| Made {
+    let with = |flush, seed| FakeServer {
         functions: vec![("XLogFlush", flush, 1_000), ("XLogWrite", 700, 700)],
         seed,
-        ..Made::default()
+        ..FakeServer::default()
     };
     folder.make("a", 60, &with(3_000, 1));
     folder.make("b", 60, &with(5_000, 2));
@@ -216,7 +222,7 @@ fn functions_are_compared_only_where_both_had_probes() {
     output(folder.diff("a", "b").args(["-o", "diff.html"]));
     let page = std::fs::read_to_string(folder.path("diff.html")).unwrap();
     assert!(page.contains("id=\"table-functions\""));
-    folder.make("none", 60, &Made::default().seed(3));
+    folder.make("none", 60, &FakeServer::default().seed(3));
     let diff = folder.json("a", "none", &[]);
     assert!(rows(&diff, "functions").is_empty());
     assert!(findings(&diff).contains("Functions are not compared"), "{}", findings(&diff));
@@ -225,7 +231,7 @@ fn functions_are_compared_only_where_both_had_probes() {
 #[test]
 fn halves_of_one_recording_can_be_compared() {
     let folder = Folder::new();
-    folder.make("a", 120, &Made::default());
+    folder.make("a", 120, &FakeServer::default());
     let diff = folder.json("a@..-60", "a@-60..", &[]);
     assert!((number(&diff["a"]["compared_seconds"]) - 60.0).abs() < 1e-6);
     assert_eq!(number(&diff["b"]["from"]), MIDNIGHT as f64 * 1e-6 + 60.0);
@@ -237,15 +243,15 @@ fn halves_of_one_recording_can_be_compared() {
 #[test]
 fn without_commits_it_counts_by_commands() {
     let folder = Folder::new();
-    folder.make("a", 30, &Made::default());
-    folder.make("b", 30, &Made::default().seed(2));
+    folder.make("a", 30, &FakeServer::default());
+    folder.make("b", 30, &FakeServer::default().seed(2));
     let by_commit = folder.json("a", "b", &[]);
     let by_command = folder.json("a", "b", &["--per", "command"]);
     assert_eq!(by_command["per"], "command");
     let seconds = |diff: &Value| number(&diff["totals"][0]["a_seconds"]);
     assert!((seconds(&by_commit) / seconds(&by_command) - 7.0).abs() < 1e-9);
     assert_eq!(by_commit["totals"][1]["a_seconds"], by_command["totals"][0]["a_seconds"]);
-    folder.make("idle", 30, &Made { transactions: 0.0, ..Made::default() });
+    folder.make("idle", 30, &FakeServer { transactions: 0.0, ..FakeServer::default() });
     let said = complaint(&mut folder.diff("a", "idle"), 1);
     assert!(said.contains("no command of a client was recorded in B"), "{said}");
 }
@@ -253,8 +259,8 @@ fn without_commits_it_counts_by_commands() {
 #[test]
 fn a_short_recording_tells_no_noise() {
     let folder = Folder::new();
-    folder.make("a", 5, &Made::default());
-    folder.make("b", 60, &Made::default().seed(2));
+    folder.make("a", 5, &FakeServer::default());
+    folder.make("b", 60, &FakeServer::default().seed(2));
     let diff = folder.json("a", "b", &[]);
     assert_eq!(diff["totals"][0]["verdict"], "unknown");
     assert!(changed(&diff).is_empty());
@@ -264,8 +270,8 @@ fn a_short_recording_tells_no_noise() {
 #[test]
 fn a_mistake_is_said_with_what_to_do() {
     let folder = Folder::new();
-    folder.make("a", 30, &Made::default());
-    folder.make("b", 30, &Made { host: "another", ..Made::default() });
+    folder.make("a", 30, &FakeServer::default());
+    folder.make("b", 30, &FakeServer { host: "another", ..FakeServer::default() });
     let usage = |a, b, words: &str| {
         let said = complaint(&mut folder.diff(a, b), 2);
         assert!(said.contains(words), "{said}");
@@ -287,8 +293,8 @@ fn a_mistake_is_said_with_what_to_do() {
 #[test]
 fn of_several_machines_one_is_named() {
     let folder = Folder::new();
-    folder.make("a", 30, &Made::default());
-    folder.make("b", 30, &Made { host: "another", seed: 2, ..Made::default() });
+    folder.make("a", 30, &FakeServer::default());
+    folder.make("b", 30, &FakeServer { host: "another", seed: 2, ..FakeServer::default() });
     for table in ["frames", "statistics", "servers"] {
         let from = folder.path("b").join(table).join("host=another");
         std::fs::rename(from, folder.path("a").join(table).join("host=another")).unwrap();
@@ -302,8 +308,8 @@ fn of_several_machines_one_is_named() {
 #[test]
 fn a_part_that_cannot_be_read_is_said_and_the_rest_is_compared() {
     let folder = Folder::new();
-    folder.make("a", 60, &Made::default());
-    folder.make("b", 60, &Made::default().seed(2));
+    folder.make("a", 60, &FakeServer::default());
+    folder.make("b", 60, &FakeServer::default().seed(2));
     let texts = folder.path("b").join("settings");
     damage(&texts);
     let said = findings(&folder.json("a", "b", &[]));
@@ -325,7 +331,8 @@ fn damage(folder: &Path) {
 fn the_page_holds_all_of_it_and_runs_nothing_of_it() {
     let folder = Folder::new();
     let hostile = "select '</script><script>alert(1)</script>'";
-    let made = |seed| Made { statements: vec![(hostile, 5, 1.0)], seed, ..Made::default() };
+    let made =
+        |seed| FakeServer { statements: vec![(hostile, 5, 1.0)], seed, ..FakeServer::default() };
     folder.make("a", 60, &made(1));
     folder.make("b", 60, &made(2).account("commit::wait::IO:WALSync", 600_000.0));
     output(folder.diff("a", "b").args(["-o", "diff.html"]));

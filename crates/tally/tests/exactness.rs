@@ -155,7 +155,7 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
         .collect();
     println!("{} fsyncs by others", synced.values().sum::<u64>());
     assert!(!synced.is_empty(), "no fsync at all");
-    for (key, &count) in synced.iter().filter(|(key, _)| readings.still(key.pid())) {
+    for (key, &count) in synced.iter().filter(|(key, _)| readings.was_idle(key.pid())) {
         assert_eq!(count, seen.get(key).copied().unwrap_or(0), "{key:?}");
     }
 }

@@ -51,18 +51,18 @@ impl<K: OfProcess> Readings<K> {
     }
 
     /// Whether this process did nothing while the witness came or went.
-    pub fn still(&self, pid: i32) -> bool {
+    pub fn was_idle(&self, pid: i32) -> bool {
         !self.moved.contains(&pid)
     }
 
     /// Whether that holds for everybody.
-    pub fn all_still(&self) -> bool {
+    pub fn all_idle(&self) -> bool {
         self.moved.is_empty()
     }
 
     /// Processes whose counts are the witness's if both count well.
     pub fn judged(&self) -> BTreeSet<i32> {
-        self.after.keys().map(OfProcess::pid).filter(|&pid| self.still(pid)).collect()
+        self.after.keys().map(OfProcess::pid).filter(|&pid| self.was_idle(pid)).collect()
     }
 
     /// Processes that were there in the end.
@@ -72,7 +72,8 @@ impl<K: OfProcess> Readings<K> {
 
     /// Of these sessions, those that can be judged; nearly all must have stood still.
     pub fn judged_of(&self, pids: &[i32]) -> BTreeSet<i32> {
-        let judged: BTreeSet<i32> = pids.iter().copied().filter(|&pid| self.still(pid)).collect();
+        let judged: BTreeSet<i32> =
+            pids.iter().copied().filter(|&pid| self.was_idle(pid)).collect();
         println!("{} of {} sessions judged", judged.len(), pids.len());
         assert!(judged.len() + 2 >= pids.len(), "too few of the sessions stood still");
         judged

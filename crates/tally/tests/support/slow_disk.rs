@@ -19,7 +19,7 @@ use rustix::io::{fcntl_setfd, FdFlags};
 
 /// What the disk does when asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Mood {
+pub struct Behaviour {
     /// How long a read takes.
     pub read: Duration,
     /// How long a write takes.
@@ -35,7 +35,7 @@ pub struct Mood {
 /// One folder of files, mounted.
 pub struct SlowDisk {
     place: PathBuf,
-    mood: Arc<Mutex<Mood>>,
+    behaviour: Arc<Mutex<Behaviour>>,
 }
 
 impl SlowDisk {
@@ -67,27 +67,27 @@ impl SlowDisk {
             let data = std::fs::read(entry.path()).unwrap();
             folder.create(entry.file_name().into_encoded_bytes(), data);
         }
-        let mood = Arc::new(Mutex::new(Mood::default()));
-        let at_work = mood.clone();
+        let behaviour = Arc::new(Mutex::new(Behaviour::default()));
+        let at_work = behaviour.clone();
         std::thread::spawn(move || serve(device, folder, &at_work));
-        Some(Self { place: place.to_path_buf(), mood })
+        Some(Self { place: place.to_path_buf(), behaviour })
     }
 
     /// From now on.
-    pub fn set(&self, mood: Mood) {
-        *lock(&self.mood) = mood;
+    pub fn set(&self, behaviour: Behaviour) {
+        *lock(&self.behaviour) = behaviour;
     }
 }
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        self.set(Mood::default());
+        self.set(Behaviour::default());
         let _ = Command::new("umount").arg("-l").arg(&self.place).status();
     }
 }
 
 /// Run the test of this name in a mount namespace of its own, and say that it is done; false in there.
-pub fn elsewhere(test: &str) -> bool {
+pub fn rerun_in_mount_namespace(test: &str) -> bool {
     const INSIDE: &str = "PGTALLY_TEST_INSIDE";
     if std::env::var_os(INSIDE).is_some() {
         return false;
@@ -193,7 +193,7 @@ impl Folder {
     }
 
     /// What a request is answered with; Err is an errno.
-    fn answer(&mut self, request: &Request<'_>, mood: &Mood) -> Result<Vec<u8>, i32> {
+    fn answer(&mut self, request: &Request<'_>, behaviour: &Behaviour) -> Result<Vec<u8>, i32> {
         let node = request.node;
         let name = |at: usize| request.text(at).to_vec();
         let find = |folder: &Self, name: &[u8]| folder.names.get(name).copied().ok_or(ENOENT);
@@ -225,7 +225,7 @@ impl Folder {
             14 => Ok(opened()),
             // READ
             15 => {
-                std::thread::sleep(mood.read);
+                std::thread::sleep(behaviour.read);
                 let data = &self.nodes.get(&node).ok_or(ENOENT)?.data;
                 let from = (request.u64(8) as usize).min(data.len());
                 let to = (from + request.u32(16) as usize).min(data.len());
@@ -233,8 +233,8 @@ impl Folder {
             }
             // WRITE
             16 => {
-                std::thread::sleep(mood.write);
-                if mood.full {
+                std::thread::sleep(behaviour.write);
+                if behaviour.full {
                     return Err(ENOSPC);
                 }
                 let data = &mut self.nodes.get_mut(&node).ok_or(ENOENT)?.data;
@@ -247,8 +247,8 @@ impl Folder {
             17 => Ok(vec![0; 80]),
             // FSYNC
             20 => {
-                std::thread::sleep(mood.sync);
-                if mood.sync_fails {
+                std::thread::sleep(behaviour.sync);
+                if behaviour.sync_fails {
                     Err(EIO)
                 } else {
                     Ok(Vec::new())
@@ -324,7 +324,7 @@ impl<'a> Request<'a> {
 }
 
 /// Answer one request after the other, as a disk does, until it is unmounted.
-fn serve(mut device: File, mut folder: Folder, mood: &Mutex<Mood>) {
+fn serve(mut device: File, mut folder: Folder, behaviour: &Mutex<Behaviour>) {
     let mut buffer = vec![0; WRITE_MOST as usize + 4096];
     loop {
         let read = match device.read(&mut buffer) {
@@ -339,8 +339,8 @@ fn serve(mut device: File, mut folder: Folder, mood: &Mutex<Mood>) {
         if matches!(request.opcode, 2 | 36 | 42) {
             continue;
         }
-        let mood = *lock(mood);
-        let (error, body) = match folder.answer(&request, &mood) {
+        let behaviour = *lock(behaviour);
+        let (error, body) = match folder.answer(&request, &behaviour) {
             Ok(body) => (0, body),
             Err(errno) => (-errno, Vec::new()),
         };

@@ -92,7 +92,7 @@ impl Tmux {
     }
 
     /// Column and line of the first time this text is seen.
-    pub fn place_of(&self, text: &str) -> (usize, usize) {
+    pub fn position_of(&self, text: &str) -> (usize, usize) {
         let seen = self.seen();
         let (line, found) = seen.lines().enumerate().find(|(_, it)| it.contains(text)).unwrap();
         (found[..found.find(text).unwrap()].chars().count(), line)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use scratch::Cluster;
 
 /// Where the kinds of files lie.
-pub struct Places {
+pub struct FileKinds {
     /// The data directory, without links.
     pub data: PathBuf,
     /// The folder of the database that all are connected to.
@@ -15,7 +15,7 @@ pub struct Places {
     pub spaces: Vec<(PathBuf, String)>,
 }
 
-impl Places {
+impl FileKinds {
     /// Of a server with one tablespace, `elsewhere`.
     pub fn of(cluster: &Cluster, space: PathBuf) -> Self {
         let sql = "select t.oid::text, d.oid::text from pg_tablespace t, pg_database d \

@@ -36,7 +36,7 @@ pub type Account = (&'static str, f64, f64);
 
 /// A server and its clients.
 #[derive(Clone)]
-pub struct Made {
+pub struct FakeServer {
     pub host: &'static str,
     pub settings: Vec<(&'static str, &'static str)>,
     pub accounts: Vec<Account>,
@@ -49,9 +49,9 @@ pub struct Made {
     pub from_us: i64,
 }
 
-impl Default for Made {
-    fn default() -> Made {
-        Made {
+impl Default for FakeServer {
+    fn default() -> FakeServer {
+        FakeServer {
             host: "machine",
             settings: vec![("shared_buffers", "16384"), ("port", "5432")],
             accounts: vec![
@@ -77,15 +77,15 @@ pub struct Sum {
     pub commits: u64,
 }
 
-impl Made {
+impl FakeServer {
     /// Another course of the same.
-    pub fn seed(mut self, seed: u64) -> Made {
+    pub fn seed(mut self, seed: u64) -> FakeServer {
         self.seed = seed;
         self
     }
 
     /// This account takes so much, ns a transaction.
-    pub fn account(mut self, name: &'static str, ns: f64) -> Made {
+    pub fn account(mut self, name: &'static str, ns: f64) -> FakeServer {
         self.accounts.retain(|account| account.0 != name);
         self.accounts.push((name, ns, 0.3));
         self
