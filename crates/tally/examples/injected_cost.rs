@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whether a cost that is known is found, and one that is none is not.
+//! Does `tally cost` find a known cost, and none where there is none?
 //!
 //!     make -C bench/peers/spin
 //!     cargo build --release -p tally
 //!     cargo run --release -p tally --example injected_cost [MINUTES [RUNS [PERCENT]]]
 //!
-//! Each statement of a select-only load spins for PERCENT of what it takes; `tally cost --of outside` toggles
-//! that. RUNS runs of MINUTES each with the spin, and as many without one, in turns. In how many does the interval
-//! hold what was injected, and in how many is nothing called something?
+//! Each statement of a select-only load spins for PERCENT of its duration; `tally cost --of outside` toggles
+//! that. RUNS runs of MINUTES each with the spin alternate with as many runs without it. Prints how often the
+//! confidence interval contains the injected cost, and how often a cost is found where none was injected.
 
 mod bench;
 
@@ -24,12 +24,12 @@ const WARM_UP: Duration = Duration::from_secs(5);
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What a run of `tally cost` says.
+/// The result of a run of `tally cost`.
 struct Run {
     percent: f64,
     half_width: f64,
     differs: bool,
-    /// Of one transaction with it off, seconds.
+    /// CPU time of a transaction while the spin is off, seconds.
     base: f64,
 }
 
@@ -39,10 +39,10 @@ fn main() -> Result<()> {
     let runs: usize = arguments.next().map_or(Ok(20), |text| text.parse())?;
     let wanted: f64 = arguments.next().map_or(Ok(0.5), |text| text.parse())?;
     let (cluster, path) = server()?;
-    // What a transaction takes, with nothing injected.
+    // The duration of a transaction without the spin.
     let base = measure(&cluster, &path, 0, 0.25)?.base;
     println!("a transaction takes {:.2} us; {runs} runs of {minutes} min each, 95 %", base * 1e6);
-    let (mut held, mut called) = (0, 0);
+    let (mut contained, mut false_alarms) = (0, 0);
     for number in 0..runs {
         let nanoseconds = (base * 1e9 * wanted / 100.0).round() as u64;
         for spin in if number % 2 == 0 { [nanoseconds, 0] } else { [0, nanoseconds] } {
@@ -50,9 +50,9 @@ fn main() -> Result<()> {
             let injected = 100.0 * spin as f64 * 1e-9 / run.base;
             let holds = (run.percent - injected).abs() <= run.half_width;
             if spin > 0 {
-                held += usize::from(holds);
+                contained += usize::from(holds);
             } else {
-                called += usize::from(run.differs);
+                false_alarms += usize::from(run.differs);
             }
             println!(
                 "injected {injected:.3} %: found {:+.3} % ± {:.3}{}{}",
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
             );
         }
     }
-    println!("the interval held what was injected in {held} of {runs}; nothing was called something in {called} of {runs}");
+    println!("the interval contains the injected cost in {contained} of {runs} runs; false alarms in {false_alarms} of {runs}");
     Ok(())
 }
 

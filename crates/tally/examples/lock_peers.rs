@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the table of lightweight locks costs, by the tools that make it: CPU time and rate of
-//! pgbench's transactions without any, with pg_tally, with bpftrace on the server's own
-//! probes, and with pg_lw_lock_tracer where it is to be had.
+//! The cost of lock statistics by tool: CPU time and rate of pgbench's messages without any tool, with
+//! pg_tally, with bpftrace on the server's own probes, and with pg_lw_lock_tracer if available.
 //!
 //!     cargo run --release -p tally --example lock_peers [ROUNDS [select|tpcb]]
 //!
-//! PGTALLY_LW_LOCK_TRACER is the command of pg_lw_lock_tracer, without its -p. Needs root for
-//! both of these. The arms of a round follow each other in a random order, each under a
-//! load of its own; the effects are so large that the median of a few rounds tells them.
+//! PGTALLY_LW_LOCK_TRACER is the command of pg_lw_lock_tracer without its -p. Both tracers need root. The
+//! arms of a round run in random order, each with its own load. The effects are so large that the median
+//! of a few rounds suffices.
 
 mod bench;
 
@@ -21,7 +20,7 @@ use segment::{Level, LevelSwitch, Segment};
 
 const CLIENTS: u32 = 2;
 const WARM_UP: Duration = Duration::from_secs(2);
-/// A tracer attaches its probes one after the other.
+/// Time for a tracer to attach its probes.
 const ATTACH: Duration = Duration::from_secs(7);
 const WINDOW: Duration = Duration::from_secs(5);
 
@@ -73,8 +72,8 @@ fn main() -> Result<()> {
             };
             std::thread::sleep(ATTACH);
             let figure = window(&mut segment, &pids)?;
-            // One that could not attach has ended by now; one that took too long to attach has
-            // left no time to measure.
+            // A tracer that could not attach has ended by now; one that attached too late has left no
+            // time to measure.
             let attached =
                 arm < 3 || matches!(tracer.as_mut().map(Child::try_wait), Some(Ok(None)));
             if attached && figure.1 > 0.0 {
@@ -93,13 +92,13 @@ fn main() -> Result<()> {
             (Some(cpu), Some(rate)) => {
                 println!("{name:18} {cpu:8.1} us of CPU per message {rate:9.0} messages/s  (median of {})", figures[arm].len());
             }
-            _ => println!("{name:18} not to be had here"),
+            _ => println!("{name:18} not available"),
         }
     }
     Ok(())
 }
 
-/// The processes that serve the load.
+/// The backends that serve the load.
 fn backends(segment: &mut Segment) -> Result<Vec<i32>> {
     let snapshot = segment.snapshot(None)?;
     let clients = snapshot.books.iter().filter(|b| b.identity.kind == "client backend");
@@ -130,7 +129,7 @@ fn messages(segment: &mut Segment, pids: &[i32]) -> Result<u64> {
     Ok(snapshot.books.iter().filter(|b| pids.contains(&b.pid)).map(|b| b.calls[0]).sum())
 }
 
-/// The table of held, acquired and waited for by lock, as it is made with these probes.
+/// Acquisitions, holds and waits by lock, from the server's own probes.
 fn bpftrace(postgres: &str) -> Option<Child> {
     let probe = |name: &str| format!("usdt:{postgres}:postgresql:lwlock__{name}");
     let program = format!(

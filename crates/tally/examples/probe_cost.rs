@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a probe costs in a running server, in ns: a lock taken and given back at each level,
-//! and the call of a function, plain, probed, and under bpftrace's uprobes.
+//! The cost of a probe in a running server, in ns: acquiring and releasing a lock at each level, and calling
+//! a function without a probe, with pg_tally's, and with bpftrace's uprobes.
 //!
 //!     cargo run --release -p tally --example probe_cost [ROUNDS]
 //!
-//! The loops are in bench/probes and do nothing else, so caches and predictors are as good as
-//! they get. The arms of a round follow each other in a random order; reported are the medians
-//! and the median difference to the plain arm of the same round, with its 95 % interval.
+//! The loops, in bench/probes, do nothing else, so caches and branch predictors are at their best. The arms
+//! of a round run in random order. Prints the medians and the median differences to the first arm of the
+//! same round, with 95 % intervals.
 
 mod bench;
 
@@ -21,7 +21,7 @@ use scratch::Cluster;
 use segment::{Level, LevelSwitch};
 
 const LOCKS_EACH: i64 = 20_000;
-/// Fewer than make a function too hot to be timed.
+/// Below the rate at which a function is too hot to be timed.
 const CALLS_EACH: i64 = 4_000;
 const FUNCTION: &str = "bench_callee";
 
@@ -49,7 +49,7 @@ fn main() -> Result<()> {
 
     let level = LevelSwitch::open(&segment)?;
     for (mode, exclusive) in [("shared", false), ("exclusive", true)] {
-        println!("a lightweight lock, {mode}, taken and given back, nobody in the way");
+        println!("a lightweight lock, {mode}, acquired and released without contention");
         report(rounds, &["off", "waits", "locks"], |arm| {
             level.set([Level::Off, Level::Waits, Level::Locks][arm]);
             let row =
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
             tracer.kill()?;
             tracer.wait()?;
         }
-        None => println!("bpftrace is not to be had here"),
+        None => println!("bpftrace is not available"),
     }
     Ok(())
 }
@@ -91,7 +91,7 @@ fn build(folder: &Path) -> Result<PathBuf> {
     Ok(folder.join("probes_bench.so"))
 }
 
-/// Attach to the function in every process that has the library.
+/// Attaches to the function in every process that has mapped the library.
 fn bpftrace(library: &Path) -> Option<Child> {
     let at = format!("{}:{FUNCTION}", library.display());
     let program = format!(
@@ -111,7 +111,7 @@ fn bpftrace(library: &Path) -> Option<Child> {
     }
 }
 
-/// Run the arms in random order, `rounds` times.
+/// Runs the arms in random order, `rounds` times, and prints the results.
 fn report(rounds: usize, arms: &[&str], mut run: impl FnMut(usize) -> Result<f64>) -> Result<()> {
     let mut times = vec![Vec::with_capacity(rounds); arms.len()];
     let mut order: Vec<usize> = (0..arms.len()).collect();

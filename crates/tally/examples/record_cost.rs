@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What recording takes of the machine, and what of the disk.
+//! The CPU time, memory and disk space that recording takes.
 //!
 //!     cargo build --release -p tally
 //!     cargo run --release -p tally --example record_cost [SESSIONS [SECONDS [DIR [LEVEL]]]]
 //!
-//! A scratch server with so many sessions (200): a tenth of them draws from 500 distinct reads, the
-//! others run a TPC-B transaction every one and a half seconds; and `target/release/tally record`
-//! at its defaults beside it. Reported is the processor's time that it took, as /proc tells it,
-//! with all threads, the making of a minute's files included: the mean over whole minutes with the
-//! half-width of its 95 % interval; what ending it took, with the merging of all its files; and its
-//! greatest resident memory. SECONDS (600) are whole minutes, after one that does not count. With
-//! DIR the recording stays: `cargo run --release -p recording --example day` makes a day of it.
+//! Runs a scratch server with SESSIONS (200) sessions and `target/release/tally record` with its defaults.
+//! A tenth of the sessions draw from 500 distinct reads; the others run a TPC-B transaction every 1.5
+//! seconds. Prints
+//! - CPU time of all threads, the writing of each minute's files included: mean over whole minutes, with
+//!   the half-width of its 95 % interval;
+//! - CPU time for ending the recording, which merges all files;
+//! - maximum resident memory.
+//!
+//! SECONDS (600) is rounded up to minutes; one more minute comes first and is not counted. With DIR the
+//! recording is kept: `cargo run --release -p recording --example day` makes a day from it.
 
 mod bench;
 
@@ -23,48 +26,48 @@ use scratch::{Cluster, Load};
 type Failed = Box<dyn std::error::Error>;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Sessions that run distinct statements, one of so many.
+/// One session in this many runs distinct statements.
 const READERS: u32 = 10;
-/// Distinct reads, by the hundred, and transactions of each reader in a second.
+/// Distinct reads, in hundreds, and transactions per second of each reader.
 const HUNDREDS: u32 = 5;
 const READS: f64 = 12.0;
-/// TPC-B transactions of each other session in a second.
+/// TPC-B transactions per second of each other session.
 const UPDATES: f64 = 1.0 / 1.5;
 
-/// A recorder that ends with us.
+/// A recorder that is killed when dropped.
 struct Recorder(Child);
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // It has ended already where all went well.
+        // Fails if it has ended normally.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Recorder {
-    /// What stands in /proc/PID/stat behind the name.
+    /// The fields of /proc/PID/stat after the name.
     fn stat(&self) -> Result<Vec<String>, Failed> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
         let after = stat.rsplit(')').next().unwrap_or("");
         Ok(after.split_ascii_whitespace().map(String::from).collect())
     }
 
-    /// Processor time of it and its threads, seconds; the kernel tells it in steps of 10 ms.
+    /// CPU time of all its threads, seconds, in steps of 10 ms.
     fn processor_seconds(&self) -> Result<f64, Failed> {
         let fields = self.stat()?;
         let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
         Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Whether it has ended; its figures stay until it is waited for.
+    /// Has it ended? Its figures stay readable until it is waited for.
     fn has_ended(&self) -> Result<bool, Failed> {
         Ok(self.stat()?.first().is_some_and(|state| state == "Z"))
     }
 
-    fn goes_on(&self) -> Result<(), Failed> {
+    fn check_running(&self) -> Result<(), Failed> {
         if self.has_ended()? {
-            return Err("the recorder ended early; see what it said".into());
+            return Err("the recorder ended early; see its messages".into());
         }
         Ok(())
     }
@@ -120,14 +123,14 @@ fn main() -> Result<(), Failed> {
     let begun = Instant::now();
     for minute in 1..=u32::try_from(minutes + 1)? {
         std::thread::sleep((begun + MINUTE * minute).saturating_duration_since(Instant::now()));
-        recorder.goes_on()?;
+        recorder.check_running()?;
         readings.push((recorder.processor_seconds()?, Instant::now()));
     }
     let shares: Vec<f64> = readings
         .windows(2)
         .map(|pair| 100.0 * (pair[1].0 - pair[0].0) / (pair[1].1 - pair[0].1).as_secs_f64())
         .collect();
-    let memory = bench::most_memory(recorder.0.id()).unwrap_or_default();
+    let memory = bench::max_memory(recorder.0.id()).unwrap_or_default();
     let before = recorder.processor_seconds()?;
     if let Some(pid) = rustix::process::Pid::from_raw(i32::try_from(recorder.0.id())?) {
         rustix::process::kill_process(pid, rustix::process::Signal::INT)?;
@@ -141,9 +144,8 @@ fn main() -> Result<(), Failed> {
         load.kill();
     }
     println!(
-        "{sessions} sessions, level {level}: {} of a core over {minutes} minutes; ending it \
-         {closing:.2} \
-         s of a processor; at most {memory} resident; {} bytes",
+        "{sessions} sessions, level {level}: {} of a core over {minutes} minutes; ending took \
+         {closing:.2} s of CPU time; maximum resident memory {memory}; {} bytes",
         bench::mean(&shares, "%", 2),
         bytes(&directory)
     );

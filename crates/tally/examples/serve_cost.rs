@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What serving takes of the machine: when nobody asks, when a monitoring system reads the metrics
-//! each second, and when a page is open.
+//! The CPU time and memory that serving takes: without requests, while a monitoring system reads the metrics
+//! every second, and while a page is open.
 //!
 //!     cargo run --release -p tally --example serve_cost [SESSIONS [ROUNDS]]
 //!
-//! A scratch server with so many sessions, each of which runs a TPC-B transaction every one and a
-//! half seconds, and `target/release/tally serve` at its defaults beside it. A round has five
-//! seconds of each, in a random order. Reported are the medians of the processor's time that it
-//! took, all threads together, and its greatest resident memory.
+//! Runs a scratch server with SESSIONS (200) sessions, each with a TPC-B transaction every 1.5 seconds, and
+//! `target/release/tally serve` with its defaults. A round has five seconds of each, in random order. Prints
+//! the median CPU time of all threads and the maximum resident memory.
 
 mod bench;
 
@@ -22,11 +21,11 @@ use scratch::Cluster;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What is asked for each second.
+/// The request of every second.
 const ARMS: [(&str, Option<&str>); 3] = [
-    ("nobody asks", None),
-    ("/metrics each second", Some("/metrics")),
-    ("the page's figures each second", Some("/report.json")),
+    ("no requests", None),
+    ("/metrics every second", Some("/metrics")),
+    ("the page's figures every second", Some("/report.json")),
 ];
 const BLOCK: u32 = 5;
 const SECOND: Duration = Duration::from_secs(1);
@@ -49,7 +48,7 @@ fn main() -> Result<()> {
     let mut load = load.spawn()?;
     std::thread::sleep(4 * SECOND);
     let serving = Serving::start(&root.join("target/release/tally"), &segment)?;
-    // So that there is something on the page.
+    // So that the page has figures.
     std::thread::sleep(4 * SECOND);
     let mut shares = vec![Vec::new(); ARMS.len()];
     let mut sizes = vec![0; ARMS.len()];
@@ -68,12 +67,12 @@ fn main() -> Result<()> {
             shares[arm].push(took as f64 * 1e-7 / begun.elapsed().as_secs_f64());
         }
     }
-    println!("{sessions} sessions, {rounds} rounds, so much of a core:");
+    println!("{sessions} sessions, {rounds} rounds, share of a core:");
     for (((name, _), shares), size) in ARMS.iter().zip(shares).zip(sizes) {
         println!("{name}: {}; {size} bytes", bench::median(shares, "%", 2));
     }
-    let memory = bench::most_memory(serving.child.id()).unwrap_or_default();
-    println!("at most {memory} resident");
+    let memory = bench::max_memory(serving.child.id()).unwrap_or_default();
+    println!("maximum resident memory {memory}");
     if !load.running() {
         return Err("the load has ended before the last round".into());
     }
@@ -81,7 +80,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// `tally serve`, on a port that is free.
+/// `tally serve` on a free port.
 struct Serving {
     child: Child,
     address: String,
@@ -96,13 +95,13 @@ impl Serving {
         if let Some(out) = child.stdout.take() {
             BufReader::new(out).read_line(&mut line)?;
         }
-        let told: serde_json::Value = serde_json::from_str(&line)?;
-        let page = told["page"].as_str().unwrap_or_default();
+        let started: serde_json::Value = serde_json::from_str(&line)?;
+        let page = started["page"].as_str().unwrap_or_default();
         let address = page.trim_start_matches("http://").trim_end_matches('/').to_string();
         Ok(Serving { child, address })
     }
 
-    /// Bytes that come back.
+    /// Number of bytes of the answer.
     fn get(&self, path: &str) -> Result<usize> {
         let mut stream = TcpStream::connect(&self.address)?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
@@ -117,7 +116,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

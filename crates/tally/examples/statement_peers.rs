@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What statements cost: ours beside pg_stat_statements, in the same design.
+//! The cost of statement statistics: pg_tally's compared with pg_stat_statements's, by the same method.
 //!
 //!     make -C bench/peers/statements
 //!     cargo build --release -p tally
 //!     cargo run --release -p tally --example statement_peers [MINUTES [RUNS [WORKLOAD ...]]]
 //!
-//! WORKLOAD is select, tpcb, distinct or evicting, all of them unless said otherwise; with
-//! ":planning" behind it planning is tracked as well. Each is run RUNS times for ours and for
-//! theirs, MINUTES each, in turns, each run with connections of its own. Two servers, one with
-//! pg_tally alone, the other with pg_stat_statements and a pg_tally that only counts messages and
-//! holds the switch; in both the query id is computed on either side.
+//! WORKLOAD is select, tpcb, distinct or evicting (default: all). With the suffix ":planning" planning is
+//! tracked as well. There are two servers: one with pg_tally only; one with pg_stat_statements, in which
+//! pg_tally only counts messages and provides the switch. Both compute the query id whether statements are
+//! on or off. Each workload is run RUNS times on each server, MINUTES each, alternately, with new
+//! connections for each run.
 //!
-//! `tally cost` measures, so ours and theirs are toggled and judged by the same code. That each
-//! was toggled shows in how many of the messages it has counted: about half. What pg_stat_statements
-//! evicts takes its calls along.
+//! `tally cost` toggles and measures both, with the same code. Each should count about half of the messages,
+//! since it is off half of the time. When pg_stat_statements evicts a statement, its calls are lost.
 
 mod bench;
 
@@ -31,12 +30,12 @@ const WARM_UP: Duration = Duration::from_secs(8);
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// What is measured.
+/// A workload and its settings.
 struct Workload {
     name: String,
     load: Load,
     messages_per_transaction: f64,
-    room: &'static str,
+    max_statements: &'static str,
     planning: bool,
 }
 
@@ -46,14 +45,20 @@ impl Workload {
             Some(kind) => (kind, true),
             None => (name, false),
         };
-        let (load, messages, room) = match kind {
+        let (load, messages, max_statements) = match kind {
             "select" => (Load::Select, 1.0, "5000"),
             "tpcb" => (Load::TpcB, 7.0, "5000"),
             "distinct" => (Load::Distinct { hundreds: 50 }, 1.0, "6000"),
             "evicting" => (Load::Distinct { hundreds: 100 }, 1.0, "5000"),
             other => return Err(format!("\"{other}\": select, tpcb, distinct or evicting").into()),
         };
-        Ok(Self { name: name.into(), load, messages_per_transaction: messages, room, planning })
+        Ok(Self {
+            name: name.into(),
+            load,
+            messages_per_transaction: messages,
+            max_statements,
+            planning,
+        })
     }
 }
 
@@ -68,9 +73,9 @@ struct Run {
     percent: f64,
     half_width: f64,
     placebo: f64,
-    /// Microseconds a transaction, with it off.
+    /// CPU time of a transaction while statements are off, microseconds.
     base: f64,
-    /// Share of the messages that were counted.
+    /// Share of the messages that were counted as statements.
     counted: f64,
 }
 
@@ -104,12 +109,12 @@ fn main() -> Result<()> {
                 if *side == Side::Ours { &mut ours } else { &mut theirs }.push(figure);
             }
         }
-        say(&workload, &ours, &theirs);
+        print(&workload, &ours, &theirs);
     }
     Ok(())
 }
 
-/// A server with the one or the other, its tables filled.
+/// A server with one of the two extensions, its tables filled.
 fn server(side: Side, workload: &Workload) -> Result<(Cluster, PathBuf)> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let planning = if workload.planning { "on" } else { "off" };
@@ -122,14 +127,14 @@ fn server(side: Side, workload: &Workload) -> Result<(Cluster, PathBuf)> {
         Side::Ours => builder.settings([
             ("shared_preload_libraries", "pg_tally"),
             ("pg_tally.statements_planning", planning),
-            ("pg_tally.max_statements", workload.room),
+            ("pg_tally.max_statements", workload.max_statements),
         ]),
         Side::Theirs => {
             builder.library(root.join("bench/peers/statements/statement_peer.so")).settings([
                 ("shared_preload_libraries", "pg_tally, pg_stat_statements, statement_peer"),
                 ("pg_tally.statements", "none"),
                 ("pg_stat_statements.track_planning", planning),
-                ("pg_stat_statements.max", workload.room),
+                ("pg_stat_statements.max", workload.max_statements),
             ])
         }
     };
@@ -176,17 +181,17 @@ fn measure(
     let number = |path: &str| {
         result.pointer(path).and_then(Value::as_f64).ok_or_else(|| format!("there is no {path}"))
     };
-    let ways = (after.0 - before.0, after.1 - before.1);
+    let counts = (after.0 - before.0, after.1 - before.1);
     Ok(Run {
         percent: number("/cpu/percent")?,
         half_width: number("/cpu/half_width")?,
         placebo: number("/placebo/cpu/percent")?,
         base: number("/off/cpu_seconds_per_unit")? * workload.messages_per_transaction * 1e6,
-        counted: ways.0 / ways.1,
+        counted: counts.0 / counts.1,
     })
 }
 
-/// Executions counted by what is measured, and messages handled, so far.
+/// Executions counted by the measured extension, and messages handled, so far.
 fn counted(side: Side, cluster: &Cluster, path: &Path) -> Result<(f64, f64)> {
     let mut segment = Segment::open(path)?;
     let messages: u64 = segment
@@ -206,7 +211,7 @@ fn counted(side: Side, cluster: &Cluster, path: &Path) -> Result<(f64, f64)> {
     Ok((statements, messages as f64))
 }
 
-/// Mean of the runs and its half-width, from the runs' own: they are independent.
+/// Mean of the runs and its half-width, computed from those of the independent runs.
 fn pooled(runs: &[Run], what: impl Fn(&Run) -> (f64, f64)) -> (f64, f64) {
     let n = runs.len() as f64;
     let mean = runs.iter().map(|run| what(run).0).sum::<f64>() / n;
@@ -214,7 +219,7 @@ fn pooled(runs: &[Run], what: impl Fn(&Run) -> (f64, f64)) -> (f64, f64) {
     (mean, square.sqrt() / n)
 }
 
-fn say(workload: &Workload, ours: &[Run], theirs: &[Run]) {
+fn print(workload: &Workload, ours: &[Run], theirs: &[Run]) {
     let percent = |runs: &[Run]| pooled(runs, |run| (run.percent, run.half_width));
     let us = |runs: &[Run]| {
         pooled(runs, |run| (run.percent * run.base / 100.0, run.half_width * run.base / 100.0))

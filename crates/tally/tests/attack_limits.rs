@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Slots, memory or the file system run short: the server does not notice, whoever looks is told the
-//! right remedy, and what went without is seen when there is room again.
+//! Slots, memory or the file system run short: the server is not affected, status names the right remedy,
+//! and processes without a slot get one when there is space again.
 
 mod support;
 
@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::Command;
 
 use scratch::{Cluster, Load};
-use support::slow_disk::elsewhere;
+use support::slow_disk::rerun_in_mount_namespace;
 
 fn pid(client: &mut postgres::Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
-/// Process ids that have a slot, by the view.
+/// Process ids that the view shows, which have a slot.
 fn seen(client: &mut postgres::Client) -> Vec<i32> {
     let rows = client.query("select pid from tally.sessions", &[]).unwrap();
     rows.iter().map(|row| row.get(0)).collect()
@@ -32,7 +32,7 @@ fn lines(cluster: &Cluster, text: &str) -> usize {
 }
 
 #[test]
-fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
+fn sessions_without_a_slot_cost_little_and_get_the_next_free_one() {
     const SLOTS: u32 = 9;
     let cluster = support::start(
         support::plain()
@@ -48,7 +48,7 @@ fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
     assert_eq!(now_seen.len(), SLOTS as usize, "{now_seen:?}");
     assert!(late_pids.iter().all(|pid| !now_seen.contains(pid)));
 
-    // Each of these is refused too. Looking for dead owners is done once a second, not each time.
+    // None of these gets a slot. The search for dead owners runs once a second, not at each connection.
     let postmaster = i32::try_from(cluster.postmaster_pid().unwrap()).unwrap();
     let began = std::time::Instant::now();
     let trace = support::strace::Strace::start("kill", &[postmaster]);
@@ -56,9 +56,9 @@ fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
         drop(cluster.connect().unwrap());
     }
     if let Some(calls) = trace.map(support::strace::Strace::stop) {
-        let looks = calls.iter().filter(|call| call.number(1) == Some(0)).count() as u64;
-        let most = u64::from(SLOTS) * (2 + began.elapsed().as_secs());
-        assert!(looks <= most, "{looks} looks at owners in {:?}", began.elapsed());
+        let searches = calls.iter().filter(|call| call.number(1) == Some(0)).count() as u64;
+        let max = u64::from(SLOTS) * (2 + began.elapsed().as_secs());
+        assert!(searches <= max, "{searches} owners checked in {:?}", began.elapsed());
     }
     assert_eq!(lines(&cluster, "pg_tally does not see process"), 1, "{}", cluster.log_tail(20));
     assert_eq!(lines(&cluster, "Raise pg_tally.max_slots (now 9)"), 1);
@@ -70,16 +70,16 @@ fn when_slots_are_short_nobody_pays_and_whoever_went_without_gets_the_next() {
     assert!(text.contains("raise pg_tally.max_slots"), "{text}");
     assert!(!text.contains("free space on"), "{text}");
 
-    // Those that went without take the place of those that leave, at their next statement.
+    // Sessions without a slot get those of ended sessions at their next statement.
     first.truncate(1);
     let segment = segment::Segment::open(&support::segment(&cluster)).unwrap();
-    support::eventually("slots are given back", || segment.population().unwrap() + 3 <= SLOTS);
+    support::eventually("slots are released", || segment.population().unwrap() + 3 <= SLOTS);
     for client in &mut late {
         client.simple_query("select 1").unwrap();
     }
     let now_seen = seen(&mut first[0]);
     assert!(late_pids.iter().all(|pid| now_seen.contains(pid)), "{late_pids:?} in {now_seen:?}");
-    support::eventually("all is exact again", || status(&cluster).0["exact"] == true);
+    support::eventually("the figures are exact again", || status(&cluster).0["exact"] == true);
 }
 
 fn available(folder: &Path) -> (u64, u64) {
@@ -88,8 +88,8 @@ fn available(folder: &Path) -> (u64, u64) {
 }
 
 #[test]
-fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
-    if elsewhere("when_memory_is_short_the_last_of_it_is_left_to_the_server") {
+fn the_last_quarter_of_memory_is_left_to_the_server() {
+    if rerun_in_mount_namespace("the_last_quarter_of_memory_is_left_to_the_server") {
         return;
     }
     let cluster = support::plain()
@@ -111,7 +111,7 @@ fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
     cluster.start().unwrap();
     cluster.pgbench_init(1).unwrap();
     support::create_views(&cluster);
-    // Many books grow until there is no more for them.
+    // Books grow until the file system has no more space for them.
     let mut clients: Vec<_> = (0..60).map(|_| cluster.connect().unwrap()).collect();
     let level = support::tally().args(["level", "locks"]).arg(cluster.data_dir()).output().unwrap();
     assert!(level.status.success(), "{level:?}");
@@ -120,9 +120,9 @@ fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
     }
     let (left, all) = available(&folder);
     assert!(left >= all / 4, "{left} of {all} bytes are left");
-    assert!(left < all / 2, "{left} of {all} bytes are left: nothing was short");
-    let seen_then = seen(&mut clients[0]).len();
-    assert!(seen_then < 60, "{seen_then} processes found memory");
+    assert!(left < all / 2, "{left} of {all} bytes are left: memory was not short");
+    let count = seen(&mut clients[0]).len();
+    assert!(count < 60, "{count} processes found memory");
     assert_eq!(lines(&cluster, "pg_tally does not see process"), 1, "{}", cluster.log_tail(20));
     assert_eq!(lines(&cluster, "there is no memory for a slot"), 1);
     let (json, text) = status(&cluster);
@@ -138,8 +138,8 @@ fn when_memory_is_short_the_last_of_it_is_left_to_the_server() {
 }
 
 #[test]
-fn a_folder_on_a_disk_is_refused_unless_it_is_asked_for() {
-    // Of the cluster's own folder it is not known what it lies on; this one is a disk's mostly.
+fn a_directory_on_disk_is_refused_unless_the_setting_allows_it() {
+    // The cluster's directory may be in memory; /var/tmp is usually on disk.
     let made = Command::new("mktemp").args(["-d", "/var/tmp/tally.XXXXXX"]).output().unwrap();
     let folder = String::from_utf8(made.stdout).unwrap().trim().to_string();
     let kind = Command::new("stat").args(["-f", "-c", "%T", &folder]).output().unwrap();

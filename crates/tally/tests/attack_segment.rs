@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Whatever happens to the segment's file while a server runs, the server goes on.
+//! Damage to the segment's file never stops a running server.
 //!
-//! PGTALLY_ATTACK_ROUNDS says how often random bytes are written (20).
+//! PGTALLY_ATTACK_ROUNDS sets how often random bytes are written (20).
 
 mod support;
 
@@ -16,7 +16,7 @@ use scratch::{Cluster, Load, RunningPgbench, StopMode};
 use segment::Segment;
 
 const HEADER: u64 = 4096;
-/// The words of the header that are described in format/FORMAT.md.
+/// End of the words that format/FORMAT.md describes.
 const HEADER_END: u64 = 1472;
 const SLOTS: u64 = 72;
 const STATS_PER_BOOK: u64 = 80;
@@ -30,7 +30,7 @@ fn rounds(otherwise: u32) -> u32 {
     std::env::var("PGTALLY_ATTACK_ROUNDS").map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// Small books, so that random bytes hit what is in use.
+/// Small books, so that random bytes hit memory in use.
 fn server() -> Cluster {
     let cluster = support::start(
         support::plain()
@@ -46,7 +46,7 @@ fn server() -> Cluster {
     cluster
 }
 
-/// A server, its first process and its file.
+/// A server, its postmaster and its segment's file.
 struct Victim {
     cluster: Cluster,
     postmaster: u32,
@@ -61,7 +61,7 @@ impl Victim {
         Self { postmaster: cluster.postmaster_pid().unwrap(), path, file, cluster }
     }
 
-    /// The file of that name may be another now.
+    /// Opens the file again, since the server may have created another.
     fn reopen(&mut self) {
         self.file = OpenOptions::new().read(true).write(true).open(&self.path).unwrap();
     }
@@ -80,9 +80,9 @@ impl Victim {
         self.cluster.log().matches("was terminated by signal").count()
     }
 
-    /// The first process is the one that it was, and takes sessions; `what` has happened.
+    /// Asserts that after `what` the same postmaster runs and accepts sessions.
     fn survives(&self, what: &str) {
-        support::eventually(&format!("sessions are taken after {what}"), || {
+        support::eventually(&format!("sessions are accepted after {what}"), || {
             assert!(scratch::alive(self.postmaster), "the postmaster died of {what}");
             self.cluster.connect().is_ok_and(|mut client| client.simple_query("select 1").is_ok())
         });
@@ -90,15 +90,15 @@ impl Victim {
     }
 }
 
-/// Sessions that stay, and sessions that come and go.
+/// Sessions that stay, and sessions that connect for each transaction.
 fn load(cluster: &Cluster, seconds: u64) -> [RunningPgbench; 2] {
-    let stay = cluster.pgbench().load(Load::TpcB).clients(3).arg("--max-tries=100");
-    let come = cluster.pgbench().load(Load::Select).clients(1).arg("-C");
-    [stay, come].map(|load| load.duration(Duration::from_secs(seconds)).spawn().unwrap())
+    let lasting = cluster.pgbench().load(Load::TpcB).clients(3).arg("--max-tries=100");
+    let short = cluster.pgbench().load(Load::Select).clients(1).arg("-C");
+    [lasting, short].map(|load| load.duration(Duration::from_secs(seconds)).spawn().unwrap())
 }
 
 #[test]
-fn a_file_that_is_cut_short_ends_no_process() {
+fn truncating_the_file_ends_no_process() {
     let mut victim = Victim::new(server());
     for length in [0, 8, HEADER, 3 * HEADER, 1 << 20] {
         let load = load(&victim.cluster, 2);
@@ -111,11 +111,11 @@ fn a_file_that_is_cut_short_ends_no_process() {
         }
         victim.survives(&format!("a cut to {length} bytes"));
         assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
-        // A session of now says why it is not seen.
+        // A new session reports why it has no slot.
         let failure =
             victim.cluster.psql("select value from tally.status where name = 'reason'").unwrap();
         assert!(failure.contains("cut short"), "{length}: {failure}");
-        // The next start makes another file.
+        // The next start creates another file.
         victim.cluster.restart().unwrap();
         victim.postmaster = victim.cluster.postmaster_pid().unwrap();
         victim.reopen();
@@ -125,12 +125,12 @@ fn a_file_that_is_cut_short_ends_no_process() {
 }
 
 #[test]
-fn a_file_that_is_removed_ends_no_process() {
+fn removing_the_file_ends_no_process() {
     let victim = Victim::new(server());
     std::fs::remove_file(&victim.path).unwrap();
-    let [stay, come] = load(&victim.cluster, 1);
-    assert_eq!(stay.wait().unwrap().failed + come.wait().unwrap().failed, 0);
-    // After a crash there is a file again.
+    let [lasting, short] = load(&victim.cluster, 1);
+    assert_eq!(lasting.wait().unwrap().failed + short.wait().unwrap().failed, 0);
+    // After a crash the server creates a new file.
     let backend = victim.cluster.backend_pids().unwrap_or_default();
     assert!(backend.is_empty(), "{backend:?}");
     let checkpointer = victim
@@ -145,18 +145,18 @@ fn a_file_that_is_removed_ends_no_process() {
     let mut segment = Segment::open(&victim.path).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
     assert!(snapshot.books.len() > 3, "{}", snapshot.books.len());
-    // The probes are told in the new file too.
+    // The new file lists the probes too.
     assert!(segment.probes().unwrap().iter().any(|probe| probe.name == "import fsync"));
 }
 
 #[test]
-fn no_word_of_the_header_ends_the_first_process() {
+fn no_word_of_the_header_ends_the_postmaster() {
     let victim = Victim::new(server());
     for (n, offset) in (0..HEADER_END).step_by(8).enumerate() {
         let before = victim.word(offset);
         for word in [u64::MAX, 0x7FFF_FFFF_FFFF_FFFF] {
             victim.put(offset, &word.to_ne_bytes());
-            // A session begins, works and ends.
+            // A session starts, works and ends.
             let session = victim.cluster.connect();
             assert!(scratch::alive(victim.postmaster), "the postmaster died of word {offset}");
             if let Ok(mut client) = session {
@@ -173,7 +173,7 @@ fn no_word_of_the_header_ends_the_first_process() {
 }
 
 #[test]
-fn the_words_that_addresses_are_computed_from_are_not_believed() {
+fn words_from_which_addresses_are_computed_are_not_trusted() {
     let victim = Victim::new(server());
     let busy = load(&victim.cluster, 4);
     let mut idle = victim.cluster.connect().unwrap();
@@ -192,7 +192,7 @@ fn the_words_that_addresses_are_computed_from_are_not_believed() {
     assert_eq!(victim.crashes(), 0, "{}", victim.cluster.log_tail(20));
 }
 
-/// Where the file has memory, which is what is in use.
+/// Ranges of the file that have memory, and so are in use.
 fn extents(file: &File) -> Vec<(u64, u64)> {
     let mut extents = Vec::new();
     let mut at = 0;
@@ -204,7 +204,7 @@ fn extents(file: &File) -> Vec<(u64, u64)> {
     extents
 }
 
-/// Random bytes, or a word that is an extreme, somewhere in what is in use.
+/// Writes random or extreme bytes to a range in use; returns what it wrote, for messages.
 fn scribble(victim: &Victim, random: &mut StdRng) -> String {
     let extents = extents(&victim.file);
     if extents.is_empty() {
@@ -223,14 +223,14 @@ fn scribble(victim: &Victim, random: &mut StdRng) -> String {
         2 => bytes.fill(random.random()),
         _ => random.fill_bytes(&mut bytes),
     }
-    // Never longer than it is: that is another attack.
+    // Never beyond the end: extending the file is another attack.
     let length = length.min((to.max(HEADER) - offset.min(to.max(HEADER))) as usize);
     victim.put(offset, &bytes[..length]);
     format!("{length} bytes {:02x?}... at {offset}", &bytes[..length.min(8)])
 }
 
-/// What a session does that reads the segment by SQL.
-const LOOKS: [&str; 8] = [
+/// Queries that read or reset the segment.
+const QUERIES: [&str; 8] = [
     "select count(*) from tally.ledger",
     "select count(*) from tally.sessions",
     "select count(*) from tally.statements",
@@ -242,7 +242,7 @@ const LOOKS: [&str; 8] = [
 ];
 
 #[test]
-fn random_bytes_over_a_live_segment_never_end_the_first_process() {
+fn random_bytes_in_a_live_segment_end_neither_postmaster_nor_backends() {
     let seed = std::env::var("PGTALLY_ATTACK_SEED").map_or(7, |text| text.parse().unwrap());
     let rounds = rounds(20);
     let mut random = StdRng::seed_from_u64(seed);
@@ -258,9 +258,9 @@ fn random_bytes_over_a_live_segment_never_end_the_first_process() {
             let level = ["off", "waits", "locks"][random.random_range(0..3)];
             let _ = support::tally().args(["level", level]).arg(&victim.path).output();
         }
-        let look = LOOKS[random.random_range(0..LOOKS.len())];
+        let query = QUERIES[random.random_range(0..QUERIES.len())];
         if let Ok(mut client) = victim.cluster.connect() {
-            let _ = client.simple_query(look);
+            let _ = client.simple_query(query);
             let _ = client.simple_query("select count(*) from pgbench_accounts where aid < 100");
         }
         assert!(
@@ -268,7 +268,7 @@ fn random_bytes_over_a_live_segment_never_end_the_first_process() {
             "round {round}, seed {seed}: the postmaster died after {written:#?}\n{}",
             victim.cluster.log_tail(20)
         );
-        // A new file, as after a damage that nobody can go on with.
+        // Start with a new file, as after damage that cannot be repaired.
         if round % 8 == 7 {
             victim.survives(&format!("round {round}, seed {seed}"));
             victim.cluster.stop(StopMode::Fast).unwrap();
@@ -283,13 +283,13 @@ fn random_bytes_over_a_live_segment_never_end_the_first_process() {
         }
         if busy.iter_mut().any(|bench| !bench.running()) {
             busy.iter_mut().for_each(RunningPgbench::kill);
-            victim.survives("a load's end");
+            victim.survives("the end of a load");
             busy = load(&victim.cluster, 20);
         }
     }
     busy.iter_mut().for_each(RunningPgbench::kill);
     victim.survives("all rounds");
-    // Nor a backend: its figures are spoilt, and it goes on.
+    // Backends do not crash either, though their figures are wrong.
     let panics = victim.cluster.log().matches("PANIC").count();
     assert_eq!(panics, 0, "{}", victim.cluster.log_tail(50));
     assert_eq!(
@@ -305,9 +305,9 @@ fn random_bytes_over_a_live_segment_never_end_the_first_process() {
     victim.cluster.stop(StopMode::Fast).unwrap();
 }
 
-/// A process that stands still and holds the fold lock, as far as the segment says.
+/// According to the segment, a stopped process holds the merge lock.
 #[test]
-fn a_stopped_holder_of_the_fold_lock_delays_nobody() {
+fn a_stopped_holder_of_the_merge_lock_delays_no_session() {
     let victim = Victim::new(server());
     let mut holder = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let boot_ns = {
@@ -328,11 +328,11 @@ fn a_stopped_holder_of_the_fold_lock_delays_nobody() {
     holder.kill().unwrap();
     holder.wait().unwrap();
     if let Some(calls) = calls {
-        assert_eq!(calls.len(), 0, "somebody waited: {:?}", calls.first().map(|call| &call.name));
+        assert_eq!(calls.len(), 0, "a session waited: {:?}", calls.first().map(|call| &call.name));
     }
-    // Now that it is gone the next session folds all of them.
+    // Now that the holder has ended, the next session merges all of them.
     drop(victim.cluster.connect().unwrap());
-    support::eventually("what was left is folded", || {
+    support::eventually("all ended sessions are merged", || {
         drop(victim.cluster.connect().unwrap());
         let segment = Segment::open(&victim.path).unwrap();
         segment.population().unwrap() < 12
@@ -344,13 +344,13 @@ fn population(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_server_in_a_new_container_takes_over_what_the_last_one_left() {
+fn a_server_in_a_new_container_reuses_the_segment_of_the_last_one() {
     let mut victim = Victim::new(server());
     let mut clients: Vec<_> = (0..10).map(|_| victim.cluster.connect().unwrap()).collect();
     for client in &mut clients {
         client.simple_query("select 1").unwrap();
     }
-    // All of them at once, as when a container is killed: nobody has time to leave.
+    // All processes at once, as when a container is killed: none can release its slot.
     let signal = |pid: u32, signal| {
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
@@ -362,7 +362,7 @@ fn a_server_in_a_new_container_takes_over_what_the_last_one_left() {
     victim.cluster.kill9_postmaster().unwrap();
     drop(clients);
     assert!(population(&victim.path) > 10);
-    // As the last container's would look from the next.
+    // As the segment of another container looks.
     victim.put(PID_NAMESPACE, &4_026_531_000_u64.to_ne_bytes());
     let made = Segment::open(&victim.path).unwrap().header().created_realtime_ns;
     victim.cluster.start().unwrap();
@@ -372,11 +372,11 @@ fn a_server_in_a_new_container_takes_over_what_the_last_one_left() {
     assert_eq!(segment.header().created_realtime_ns, made, "it is the same segment");
     assert_eq!(segment.server_runs(), Some(true));
     let kept = segment.population().unwrap();
-    assert!(kept < 10, "{kept} slots are held, of dead processes too");
+    assert!(kept < 10, "{kept} slots are claimed, some by dead processes");
 }
 
 #[test]
-fn a_new_cluster_in_the_same_directory_has_a_segment_of_its_own() {
+fn a_new_cluster_in_the_same_directory_gets_its_own_segment() {
     let mut victim = Victim::new(server());
     let made = Segment::open(&victim.path).unwrap().header().created_realtime_ns;
     victim.cluster.kill9_postmaster().unwrap();
@@ -384,7 +384,7 @@ fn a_new_cluster_in_the_same_directory_has_a_segment_of_its_own() {
     assert_ne!(before, 0);
     let control = victim.cluster.psql("select 1");
     assert!(control.is_err());
-    // The same inode, another cluster: its system identifier is another.
+    // The same inode, but another cluster's system identifier.
     victim.put(SYSTEM_ID, &(before ^ 1).to_ne_bytes());
     victim.cluster.start().unwrap();
     let segment = Segment::open(&victim.path).unwrap();

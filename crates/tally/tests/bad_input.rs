@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Bad input: 2 for a wrong command line, 1 for what fails; the thing and the remedy named.
+//! Bad input: exit status 2 for a wrong command line, 1 for a failure. Errors name the object and the remedy.
 
 mod support;
 
@@ -34,69 +34,69 @@ fn a_wrong_command_line_ends_with_2() {
 }
 
 #[test]
-fn a_target_that_is_nothing_ends_with_2_and_names_the_forms() {
+fn an_unknown_target_ends_with_2_and_names_the_valid_forms() {
     for verb in ["top", "status", "enable", "disable"] {
-        let said = complaint(tally().args([verb, "/no/such/thing"]), 2);
-        assert!(said.contains("/no/such/thing") && said.contains("connection string"), "{said}");
+        let error = complaint(tally().args([verb, "/no/such/thing"]), 2);
+        assert!(error.contains("/no/such/thing") && error.contains("connection string"), "{error}");
     }
 }
 
 #[test]
-fn a_file_that_is_no_segment_is_refused() {
+fn a_file_that_is_not_a_segment_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pg_tally.1.2");
     for content in [&b""[..], b"TALLY", b"nothing of the kind", &[0; 8192]] {
         std::fs::File::create(&file).unwrap().write_all(content).unwrap();
         for verb in ["top", "status"] {
-            let said = complaint(tally().arg(verb).arg(&file), 1);
-            assert!(said.contains("pg_tally.1.2"), "{said}");
+            let error = complaint(tally().arg(verb).arg(&file), 1);
+            assert!(error.contains("pg_tally.1.2"), "{error}");
         }
     }
 }
 
 #[test]
-fn a_directory_that_is_no_data_directory_is_refused() {
+fn a_directory_that_is_not_a_data_directory_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let said = complaint(tally().arg("top").arg(folder.path()), 1);
-    assert!(said.contains("not a data directory"), "{said}");
+    let error = complaint(tally().arg("top").arg(folder.path()), 1);
+    assert!(error.contains("not a data directory"), "{error}");
 }
 
 #[test]
-fn a_dead_servers_data_directory_says_that_no_server_runs() {
+fn the_data_directory_of_a_stopped_server_is_an_error_that_says_so() {
     let cluster = scratch::Cluster::builder().create().unwrap();
-    let said = complaint(tally().arg("top").arg(cluster.data_dir()), 1);
-    assert!(said.contains("no server runs there"), "{said}");
-    let said = complaint(tally().arg("enable").arg(cluster.data_dir()), 1);
-    assert!(said.contains("no server runs there"), "{said}");
+    let error = complaint(tally().arg("top").arg(cluster.data_dir()), 1);
+    assert!(error.contains("no server runs there"), "{error}");
+    let error = complaint(tally().arg("enable").arg(cluster.data_dir()), 1);
+    assert!(error.contains("no server runs there"), "{error}");
 }
 
 #[test]
-fn a_server_without_the_extension_is_told_to_enable_it() {
+fn without_the_extension_the_error_suggests_tally_enable() {
     let cluster = scratch::Cluster::builder().start().unwrap();
     for target in [cluster.data_dir().display().to_string(), cluster.connection_string()] {
-        let said = complaint(tally().args(["top", &target]), 1);
-        assert!(said.contains("tally enable"), "{said}");
+        let error = complaint(tally().args(["top", &target]), 1);
+        assert!(error.contains("tally enable"), "{error}");
     }
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_named() {
-    let said = complaint(tally().args(["top", "host=/nonexistent port=5999 user=me"]), 1);
-    assert!(said.contains("/nonexistent/.s.PGSQL.5999") && said.contains("as me"), "{said}");
-    let said = complaint(tally().args(["top", "host=/tmp surprise=1"]), 2);
-    assert!(said.contains("not a connection string"), "{said}");
+fn the_error_names_a_server_that_does_not_answer() {
+    let error = complaint(tally().args(["top", "host=/nonexistent port=5999 user=me"]), 1);
+    assert!(error.contains("/nonexistent/.s.PGSQL.5999") && error.contains("as me"), "{error}");
+    let error = complaint(tally().args(["top", "host=/tmp surprise=1"]), 2);
+    assert!(error.contains("not a connection string"), "{error}");
 }
 
 #[test]
-fn a_role_without_rights_is_told_what_it_lacks() {
+fn the_error_names_the_missing_permission() {
     let cluster = shared();
     cluster.psql("create role poor login").unwrap();
     let target = cluster.connection_string().replace("user=postgres", "user=poor");
     let result = tally().args(["top", "--once", &target]).output().unwrap();
-    // Rights on the file are the operating system's matter: root and the server's user may.
+    // Permission on the file depends on the operating system's user: root and the server's user have it.
     if !result.status.success() {
-        let said = String::from_utf8(result.stderr).unwrap();
-        assert!(said.contains("permission") || said.contains("GRANT"), "{said}");
+        let error = String::from_utf8(result.stderr).unwrap();
+        assert!(error.contains("permission") || error.contains("GRANT"), "{error}");
     }
 }
 
@@ -114,7 +114,7 @@ fn a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn help_and_version_are_no_failure() {
+fn help_and_version_succeed() {
     assert!(output(tally().arg("--help")).contains("Exit status"));
     assert!(output(tally().arg("--version")).starts_with("tally "));
     for verb in ["demo", "enable", "disable", "status", "ls", "top", "cost", "level", "functions"] {
@@ -123,7 +123,7 @@ fn help_and_version_are_no_failure() {
 }
 
 #[test]
-fn a_page_is_written_for_every_verb() {
+fn every_verb_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     output(tally().arg("man").arg(folder.path()));
     for page in ["tally.1", "tally-top.1", "tally-enable.1"] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! tally.checkpoints and tally.writers: why and how long, what was written where, and what the clients
-//! did before, during and after. Against the server's log and views, and each transaction in pgbench's.
+//! tally.checkpoints and tally.writers: a checkpoint's reason and duration, what was written where, and
+//! client activity before, during and after it. Compared with the server's log and views and with
+//! pgbench's log of each transaction.
 #![allow(missing_docs)]
 
 mod support;
@@ -21,12 +22,12 @@ fn builder() -> Builder {
         ("shared_preload_libraries", "pg_tally"),
         ("log_checkpoints", "on"),
         ("autovacuum", "off"),
-        // Nobody but checkpoints writes.
+        // Only checkpoints write.
         ("bgwriter_lru_maxpages", "0"),
     ])
 }
 
-/// With the views, and a table in a tablespace of its own.
+/// A server with the views, and with a table in another tablespace.
 fn start(builder: Builder) -> (Cluster, Client) {
     let cluster = support::start(builder);
     create_views(&cluster);
@@ -41,7 +42,7 @@ fn start(builder: Builder) -> (Cluster, Client) {
     (cluster, client)
 }
 
-/// Checkpoints in the order in which they ended; every column.
+/// All columns of tally.checkpoints, in the order in which the checkpoints ended.
 fn checkpoints(client: &mut Client) -> Vec<Value> {
     let sql = "select row_to_json(c)::text from tally.checkpoints c order by number";
     let rows = client.query(sql, &[]).unwrap();
@@ -56,8 +57,8 @@ fn number(row: &Value, name: &str) -> f64 {
     row[name].as_f64().unwrap_or_else(|| panic!("{name} in {row}"))
 }
 
-/// The lines of the log that begin and end checkpoints: reasons, and "wrote 12 buffers ...".
-fn told_by_the_log(cluster: &Cluster) -> Vec<(String, String)> {
+/// What the log says about each checkpoint: its flags, and "wrote 12 buffers ...".
+fn logged_checkpoints(cluster: &Cluster) -> Vec<(String, String)> {
     let log = cluster.log();
     let after = |text: &str| -> Vec<String> {
         log.lines().filter_map(|l| l.split_once(text)).map(|(_, rest)| rest.to_string()).collect()
@@ -65,14 +66,14 @@ fn told_by_the_log(cluster: &Cluster) -> Vec<(String, String)> {
     after("checkpoint starting:").into_iter().zip(after("checkpoint complete: ")).collect()
 }
 
-/// "write=0.123 s" and the like.
+/// The number after `name`, as in "write=0.123 s".
 fn figure(line: &str, name: &str) -> f64 {
     let (_, rest) = line.split_once(name).unwrap_or_else(|| panic!("{name} in {line}"));
     let digits = rest.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(rest.len());
     rest[..digits].parse().unwrap()
 }
 
-/// Ends and durations of pgbench's transactions, seconds.
+/// End and duration of each of pgbench's transactions, in seconds.
 fn transactions(folder: &Path) -> Vec<(f64, f64)> {
     let files = std::fs::read_dir(folder).unwrap().flatten();
     let texts = files.map(|file| std::fs::read_to_string(file.path()).unwrap());
@@ -83,7 +84,7 @@ fn transactions(folder: &Path) -> Vec<(f64, f64)> {
     texts.flat_map(|text| text.lines().map(line).collect::<Vec<_>>()).collect()
 }
 
-/// When a checkpoint's readings of the clients were made: at its begin and after its end.
+/// When the client figures of a checkpoint were read: at its start and after its end.
 fn readings(client: &mut Client, number: i64) -> (f64, f64) {
     let sql = "select extract(epoch from max(at) filter (where text like 'checkpoint begins:%' and \
                                              number < $1))::float8, \
@@ -93,15 +94,15 @@ fn readings(client: &mut Client, number: i64) -> (f64, f64) {
     (row.get(0), row.get(1))
 }
 
-/// A part of the load, by pgbench: how many transactions ended within, give or take so much, and
-/// what they took.
+/// Number and total duration of the transactions that ended in this interval, widened by `give` at both
+/// ends.
 fn within(all: &[(f64, f64)], from: f64, to: f64, give: f64) -> (f64, f64) {
     let in_it = all.iter().filter(|(end, _)| (from - give..to + give).contains(end));
     in_it.fold((0.0, 0.0), |(count, sum), (_, took)| (count + 1.0, sum + took))
 }
 
 #[test]
-fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
+fn client_activity_before_during_and_after_a_checkpoint_matches_pgbenchs_log() {
     let (cluster, mut client) = start(
         builder()
             .settings([("checkpoint_timeout", "30s"), ("checkpoint_completion_target", "0.1")]),
@@ -118,14 +119,14 @@ fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
     let watch = Instant::now();
     client.batch_execute("update u set n = n + 1").unwrap();
     let updated = watch.elapsed().as_secs_f64();
-    // One that takes its time: a tenth of the interval.
+    // A spread checkpoint, which takes a tenth of the interval.
     let before = ended(&mut client);
     let watch = Instant::now();
     client.batch_execute("select pg_backup_start('spread'); select pg_backup_stop()").unwrap();
     let spread_took = watch.elapsed().as_secs_f64();
-    eventually("it is told", || ended(&mut client) > before);
+    eventually("the checkpoint is reported", || ended(&mut client) > before);
     std::thread::sleep(Duration::from_millis(1500));
-    let told = checkpoints(&mut client);
+    let rows = checkpoints(&mut client);
     let now: f64 = client
         .query_one("select extract(epoch from clock_timestamp())::float8", &[])
         .unwrap()
@@ -133,52 +134,52 @@ fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
     running.wait().unwrap();
     let all = transactions(&logs);
 
-    let (anchor, spread) = (&told[before - 1], &told[before]);
+    let (anchor, spread) = (&rows[before - 1], &rows[before]);
     assert_eq!(spread["reason"], "request");
     let at = |row: &Value| row["number"].as_i64().unwrap();
     let (_, since) = readings(&mut client, at(anchor));
     let (begun, over) = readings(&mut client, at(spread));
     assert!(over - begun > 1.0, "{spread}");
-    // The load, and the few commands of this session.
+    // The figures contain the load and the few commands of this session.
     for (when, from, to) in
         [("before", since, begun), ("during", begun, over), ("after", over, now)]
     {
         let of = |name: &str| number(spread, &format!("{when}_{name}"));
-        // What this session waited for itself: an insert and a checkpoint before, an update; the other.
+        // Time of this session's own long commands: the update before, the spread checkpoint after.
         let own = match when {
             "before" => updated,
             "after" => spread_took,
             _ => 0.0,
         };
-        let (least, _) = within(&all, from, to, -0.05);
-        let (most, took) = within(&all, from, to, 0.05);
+        let (min_count, _) = within(&all, from, to, -0.05);
+        let (max_count, took) = within(&all, from, to, 0.05);
         println!(
-            "{when}: {} commands in {} s of {:.3} ms each; pgbench {least} to {most}, {:.3} ms each",
+            "{when}: {} commands in {} s of {:.3} ms each; pgbench {min_count} to {max_count}, {:.3} ms each",
             of("commands"),
             of("seconds"),
             of("mean_handle_seconds") * 1e3,
-            took / most * 1e3,
+            took / max_count * 1e3,
         );
         assert!((of("seconds") - (to - from)).abs() < 0.05, "{when}: {from} to {to}, {spread}");
-        assert!((least..=most + 40.0).contains(&of("commands")), "{when}: {spread}");
+        assert!((min_count..=max_count + 40.0).contains(&of("commands")), "{when}: {spread}");
         let per_second = of("commands") / of("seconds");
         assert!((of("commands_per_second") - per_second).abs() < 0.01 * per_second, "{when}");
-        // pgbench also waits for the network and its turn; this session's own commands are few, but
-        // may be long ones.
+        // pgbench's latency includes the network and scheduling; this session's own commands are few but
+        // may be long.
         let share = (of("mean_handle_seconds") * of("commands") - own) / took;
         assert!((0.5..1.1).contains(&share), "{when}: {share} of the latency");
     }
 
-    // The next one comes by the clock, and what was after the last is before it.
-    let count = told.len();
+    // The next one is timed. Its "before" is the "after" of the last one.
+    let count = rows.len();
     for _ in 0..3 {
         if ended(&mut client) == count {
             std::thread::sleep(Duration::from_secs(9));
         }
     }
-    eventually("one by the clock", || ended(&mut client) > count);
-    let told = checkpoints(&mut client);
-    let (last, timed) = (&told[count - 1], &told[count]);
+    eventually("a timed checkpoint", || ended(&mut client) > count);
+    let rows = checkpoints(&mut client);
+    let (last, timed) = (&rows[count - 1], &rows[count]);
     assert_eq!(timed["reason"], "time", "{timed}");
     for part in ["seconds", "commands", "mean_handle_seconds"] {
         assert_eq!(last[format!("after_{part}")], timed[format!("before_{part}")]);
@@ -187,13 +188,13 @@ fn a_checkpoint_tells_what_the_clients_did_before_during_and_after_it() {
     assert_eq!(number(timed, "target"), 0.1);
     let spread = number(timed, "write_seconds") / 30.0;
     assert!((number(timed, "spread") - spread).abs() < 0.01, "{timed}");
-    let log = told_by_the_log(&cluster);
+    let log = logged_checkpoints(&cluster);
     let flags: Vec<&str> = log.iter().map(|(flags, _)| flags.trim()).collect();
     assert_eq!(flags[flags.len() - 1], "time", "{flags:?}");
 }
 
 #[test]
-fn a_checkpoint_tells_why_what_it_wrote_where_and_what_the_log_tells_of_it() {
+fn reason_buffers_and_times_of_a_checkpoint_match_the_log_and_the_servers_views() {
     let (cluster, mut client) = start(builder().settings([
         ("checkpoint_timeout", "1h"),
         ("max_wal_size", "32MB"),
@@ -217,9 +218,9 @@ fn a_checkpoint_tells_why_what_it_wrote_where_and_what_the_log_tells_of_it() {
     let expected: i64 = client.query_one(dirty, &[]).unwrap().get(0);
     assert!(expected > 200, "{expected}");
     client.batch_execute("checkpoint").unwrap();
-    eventually("it is told", || ended(&mut client) > before.0);
-    let told = checkpoints(&mut client);
-    let row = &told[before.0];
+    eventually("the checkpoint is reported", || ended(&mut client) > before.0);
+    let rows = checkpoints(&mut client);
+    let row = &rows[before.0];
     let by: BTreeMap<String, i64> =
         serde_json::from_value(row["buffers_by_tablespace"].clone()).unwrap();
     println!("{by:?}, {expected} dirty elsewhere");
@@ -230,7 +231,7 @@ fn a_checkpoint_tells_why_what_it_wrote_where_and_what_the_log_tells_of_it() {
     assert_eq!(by.values().sum::<i64>() - slru, buffers(&mut client) - before.1, "without them");
     assert_eq!(row["reason"], "request");
 
-    // Those who wrote are told apart.
+    // tally.writers distinguishes the processes that wrote.
     let writer = |client: &mut Client, process: &str| -> (i64, i64) {
         let sql = "select coalesce(sum(blocks_written), 0)::bigint, \
                           coalesce(sum(extensions), 0)::bigint from tally.writers where process = $1";
@@ -243,21 +244,21 @@ fn a_checkpoint_tells_why_what_it_wrote_where_and_what_the_log_tells_of_it() {
     assert_eq!(writer(&mut client, "background writer").0, theirs.get::<_, i64>(1));
     assert!(writer(&mut client, "client backend").1 > 200, "the session added blocks itself");
 
-    // WAL that is more than it should be brings one about.
+    // More WAL than max_wal_size starts a checkpoint.
     let count = ended(&mut client);
     client.batch_execute("insert into t select generate_series(1, 400000)").unwrap();
-    eventually("one for WAL", || ended(&mut client) > count);
+    eventually("a checkpoint because of WAL", || ended(&mut client) > count);
     client.batch_execute("checkpoint").unwrap();
-    let told = checkpoints(&mut client);
-    let log = told_by_the_log(&cluster);
+    let rows = checkpoints(&mut client);
+    let log = logged_checkpoints(&cluster);
     println!("{log:?}");
-    assert_eq!(told.len(), log.len(), "all are told");
-    // One that the server leaves, since nothing has happened since the last, has not begun.
+    assert_eq!(rows.len(), log.len(), "all are reported");
+    // The server skips a checkpoint if nothing has happened since the last; such a checkpoint has no event.
     let begun = "select count(*) from tally.events where text like 'checkpoint begins:%'";
-    assert_eq!(client.query_one(begun, &[]).unwrap().get::<_, i64>(0), told.len() as i64);
-    let reasons: Vec<&str> = told.iter().map(|row| row["reason"].as_str().unwrap()).collect();
+    assert_eq!(client.query_one(begun, &[]).unwrap().get::<_, i64>(0), rows.len() as i64);
+    let reasons: Vec<&str> = rows.iter().map(|row| row["reason"].as_str().unwrap()).collect();
     assert!(reasons.contains(&"wal") && reasons.contains(&"request"), "{reasons:?}");
-    for (row, (flags, line)) in told.iter().zip(&log) {
+    for (row, (flags, line)) in rows.iter().zip(&log) {
         let reason = row["reason"].as_str().unwrap();
         let expected = ["time", "wal"].into_iter().find(|word| flags.contains(word));
         assert_eq!(reason, expected.unwrap_or("request"), "{flags}");
@@ -271,37 +272,37 @@ fn a_checkpoint_tells_why_what_it_wrote_where_and_what_the_log_tells_of_it() {
 }
 
 #[test]
-fn what_was_not_seen_whole_is_not_told_of_the_clients() {
+fn client_figures_are_null_if_they_would_be_incomplete() {
     let (cluster, mut client) = start(builder().setting("checkpoint_timeout", "1h"));
     let mut other = cluster.connect().unwrap();
     client.batch_execute("checkpoint; insert into t select 1; checkpoint").unwrap();
-    let told = checkpoints(&mut client);
-    let whole = told.last().unwrap();
+    let rows = checkpoints(&mut client);
+    let whole = rows.last().unwrap();
     assert!(number(whole, "before_commands") >= 0.0 && number(whole, "after_commands") >= 1.0);
-    // A session that works while the level is off is missed.
+    // Work done while the level is off is not counted.
     let segment = support::segment(&cluster);
     for level in ["off", "waits"] {
         support::output(support::tally().args(["level", level]).arg(&segment));
         other.batch_execute("select pg_sleep(0.01)").unwrap();
     }
     client.batch_execute("insert into t select 1; checkpoint").unwrap();
-    let told = checkpoints(&mut client);
-    let cut = &told[told.len() - 1];
+    let rows = checkpoints(&mut client);
+    let cut = &rows[rows.len() - 1];
     assert_eq!(
-        (&cut["before_commands"], &told[told.len() - 2]["after_commands"]),
+        (&cut["before_commands"], &rows[rows.len() - 2]["after_commands"]),
         (&Value::Null, &Value::Null)
     );
     assert!(number(cut, "during_commands") >= 0.0);
-    // Sums that begin again at zero tell nothing of what was before.
+    // After a reset, figures that began before it are unknown.
     client.batch_execute("insert into t select 1; checkpoint; select tally.reset()").unwrap();
-    let told = checkpoints(&mut client);
-    let last = told.last().unwrap();
+    let rows = checkpoints(&mut client);
+    let last = rows.last().unwrap();
     assert_eq!(last["after_commands"], Value::Null);
     assert!(number(last, "before_commands") >= 0.0, "{last}");
 }
 
 #[test]
-fn one_that_fails_is_told_and_is_not_under_way_any_more() {
+fn a_failed_checkpoint_has_an_event_and_is_no_longer_running() {
     let (cluster, mut client) = start(builder().setting("checkpoint_timeout", "1h"));
     client.batch_execute("checkpoint; insert into t select 1").unwrap();
     let count = ended(&mut client);
@@ -311,7 +312,9 @@ fn one_that_fails_is_told_and_is_not_under_way_any_more() {
     client.batch_execute("checkpoint").unwrap_err();
     let failed = "select count(*) from tally.events where kind = 'checkpoint' and \
                   text like 'checkpoint failed: reason=request total=%'";
-    eventually("it is told", || client.query_one(failed, &[]).unwrap().get::<_, i64>(0) == 1);
+    eventually("the failure is reported", || {
+        client.query_one(failed, &[]).unwrap().get::<_, i64>(0) == 1
+    });
     assert_eq!(ended(&mut client), count);
     let segment = support::segment(&cluster);
     let mut top = support::tally();
@@ -320,5 +323,5 @@ fn one_that_fails_is_told_and_is_not_under_way_any_more() {
     assert_eq!(interval["io"]["checkpoint_running"], Value::Null);
     std::fs::rename(&aside, &folder).unwrap();
     client.batch_execute("checkpoint").unwrap();
-    eventually("the next one is told", || ended(&mut client) == count + 1);
+    eventually("the next one is reported", || ended(&mut client) == count + 1);
 }

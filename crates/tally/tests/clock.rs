@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally clock`: text, JSON, its exit status, and what it says where something is missing.
+//! `tally clock`: text, JSON, exit status, and notes about what could not be measured.
 
 mod support;
 
@@ -10,7 +10,7 @@ fn json(args: &[&str]) -> Value {
     let command = &mut tally();
     let output = command.arg("clock").args(args).arg("--json").output().unwrap();
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // A machine with a bad clock is no fault of the test: but both must say so.
+    // The machine may have a bad clock, but then the JSON and the exit status must agree.
     assert_eq!(output.status.code(), Some(if value["fit"] == true { 0 } else { 1 }));
     value
 }
@@ -20,7 +20,7 @@ fn clock<'a>(value: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn the_json_has_what_is_documented() {
+fn the_json_is_documented() {
     let value = json(&["--seconds", "0.5"]);
     let documented = std::fs::read_to_string("../../docs/clock.md").unwrap();
     let known = |name: &str| assert!(documented.contains(&format!("`{name}")), "{name}");
@@ -54,7 +54,7 @@ fn the_text_ends_in_a_verdict() {
 }
 
 #[test]
-fn a_process_that_may_use_one_processor_only_says_so() {
+fn a_process_limited_to_one_processor_gets_a_note() {
     let plain = json(&["--seconds", "0.1"]);
     let first = plain["processors"][0].to_string();
     let output = assert_cmd::Command::new("taskset")
@@ -71,18 +71,18 @@ fn a_process_that_may_use_one_processor_only_says_so() {
 }
 
 #[test]
-fn a_wrong_length_of_time_ends_with_2() {
+fn wrong_arguments_end_with_2() {
     for args in [&["--seconds", "0"][..], &["--seconds", "3weeks"], &["--verify=yes"], &["target"]]
     {
         complaint(tally().arg("clock").args(args), 2);
     }
 }
 
-/// The loop is that of pg_test_timing. How near the two are is for a quiet machine
-/// (`cargo run --release -p clock --example pg_test_timing`); here it is that they tell of the
-/// same thing. A busy machine is given several tries.
+/// The loop is that of pg_test_timing. This only tests that both measure the same thing; for a precise
+/// comparison on a quiet machine run `cargo run --release -p clock --example pg_test_timing`. Tries
+/// several times, in case the machine is busy.
 #[test]
-fn a_reading_costs_what_pg_test_timing_says() {
+fn the_loop_cost_agrees_with_pg_test_timing() {
     let program = scratch::Binaries::find().unwrap().program("pg_test_timing");
     let theirs = || {
         let output = std::process::Command::new(&program).args(["-d", "1"]).output().unwrap();
@@ -95,33 +95,33 @@ fn a_reading_costs_what_pg_test_timing_says() {
         let value = json(&["--seconds", "1"]);
         clock(&value, "monotonic")["loop_cost"]["mean_seconds"].as_f64().unwrap() * 1e9
     };
-    let (mut least_ours, mut least_theirs) = (f64::MAX, f64::MAX);
+    let (mut min_ours, mut min_theirs) = (f64::MAX, f64::MAX);
     for _ in 0..10 {
-        least_ours = least_ours.min(ours());
-        least_theirs = least_theirs.min(theirs());
-        // The test's program is not optimised, and what is noted between readings takes longer.
-        if (0.5..8.0).contains(&(least_ours / least_theirs)) {
+        min_ours = min_ours.min(ours());
+        min_theirs = min_theirs.min(theirs());
+        // The debug build takes longer between readings.
+        if (0.5..8.0).contains(&(min_ours / min_theirs)) {
             return;
         }
     }
-    panic!("{least_ours} ns, pg_test_timing {least_theirs} ns");
+    panic!("{min_ours} ns, pg_test_timing {min_theirs} ns");
 }
 
 #[test]
-fn what_was_estimated_is_checked_against_a_server() {
+fn verify_checks_the_estimates_against_a_server() {
     let value = json_verified();
     let verified = &value["verified"];
     let checks = verified["checks"].as_array().unwrap();
     assert_eq!(checks.len(), 2, "{verified}");
     assert_eq!(checks[0]["readings"], 1_800_004.0);
-    // Nodes that are timed take longer than nodes that are counted, and those than nothing.
+    // Timing plan nodes costs more than counting rows, which costs more than neither.
     let seconds = |name: &str| verified["explain"][name].as_f64().unwrap();
     assert!(seconds("plain_seconds") > 0.0, "{verified}");
     assert!(seconds("analyze_seconds") > seconds("counting_seconds"), "{verified}");
     assert!(checks[0]["measured_seconds"].as_f64().unwrap() > 0.0, "{verified}");
 }
 
-/// With --verify; an estimate that does not hold on a busy machine is no fault here.
+/// The JSON with --verify. Ignores the exit status, since estimates may be off on a busy machine.
 fn json_verified() -> Value {
     let command = &mut tally();
     let output =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The commit path: who has flushed and who was carried, commit_delay's sleep and the flush, against
-//! pgbench's and the server's own counts.
+//! The commit path: leaders and group-committed commits, the sleep of commit_delay, and the flush. Compared
+//! with the counts of pgbench and of the server.
 //!
-//! PGTALLY_COMMITS_SECONDS sets how long each run takes.
+//! PGTALLY_COMMITS_SECONDS sets the duration of each run.
 
 mod support;
 
@@ -14,17 +14,17 @@ use support::{create_views, eventually};
 
 const CLIENTS: u32 = 32;
 
-/// In microseconds; not the 1000 that a process sleeps first at a spinlock that stays taken.
+/// In microseconds. Not 1000: that is also the first sleep of a process at a contended spinlock.
 const DELAY: &str = "1500";
 
-/// A server whose commits reach the disk, with the command's views and a table to insert into.
+/// A server with fsync, the views and a table to insert into.
 fn server() -> (Cluster, Client) {
     let cluster = support::start(support::plain().fsync(true).settings([
         ("shared_preload_libraries", "pg_tally"),
         ("track_wal_io_timing", "on"),
         ("checkpoint_timeout", "1h"),
         ("max_wal_size", "4GB"),
-        // Hardly anybody else commits or flushes.
+        // Few other commits and flushes.
         ("autovacuum", "off"),
         ("wal_writer_delay", "10s"),
         ("wal_writer_flush_after", "1GB"),
@@ -36,11 +36,11 @@ fn server() -> (Cluster, Client) {
     (cluster, client)
 }
 
-/// tally.commits, all syncs of WAL, and the server's pg_stat_wal.
+/// Figures of tally.commits, of all WAL syncs, and of pg_stat_wal.
 #[derive(Debug, Clone, Copy, Default)]
 struct Figures {
-    led: i64,
-    carried: i64,
+    leader: i64,
+    group_committed: i64,
     asynchronous: i64,
     seconds: f64,
     queue_seconds: f64,
@@ -53,7 +53,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// So far. What processes keep to themselves for a while, they have told by then.
+    /// The figures so far. Waits until processes have published their pending statistics.
     fn read(client: &mut Client) -> Self {
         let sql =
             "select leader, group_committed, asynchronous, c.seconds, queue_seconds, delays, delay_seconds, \
@@ -66,8 +66,8 @@ impl Figures {
         std::thread::sleep(Duration::from_millis(1200));
         let row = client.query_one(sql, &[]).unwrap();
         Self {
-            led: row.get("leader"),
-            carried: row.get("group_committed"),
+            leader: row.get("leader"),
+            group_committed: row.get("group_committed"),
             asynchronous: row.get("asynchronous"),
             seconds: row.get("seconds"),
             queue_seconds: row.get("queue_seconds"),
@@ -82,8 +82,8 @@ impl Figures {
 
     fn since(self, before: Self) -> Self {
         Self {
-            led: self.led - before.led,
-            carried: self.carried - before.carried,
+            leader: self.leader - before.leader,
+            group_committed: self.group_committed - before.group_committed,
             asynchronous: self.asynchronous - before.asynchronous,
             seconds: self.seconds - before.seconds,
             queue_seconds: self.queue_seconds - before.queue_seconds,
@@ -97,11 +97,11 @@ impl Figures {
     }
 
     fn commits(self) -> i64 {
-        self.led + self.carried + self.asynchronous
+        self.leader + self.group_committed + self.asynchronous
     }
 
     fn per_flush(self) -> f64 {
-        (self.led + self.carried) as f64 / self.led as f64
+        (self.leader + self.group_committed) as f64 / self.leader as f64
     }
 }
 
@@ -109,7 +109,7 @@ fn seconds() -> u64 {
     std::env::var("PGTALLY_COMMITS_SECONDS").map_or(4, |text| text.parse().expect("a number"))
 }
 
-/// A run of single inserts: transactions, what we say, transactions a second.
+/// A run of single inserts: pgbench's transactions, our figures, transactions per second.
 fn run(cluster: &Cluster, client: &mut Client) -> (u64, Figures, f64) {
     let before = Figures::read(client);
     let insert = Load::Script("insert into t values (1);\n".into());
@@ -132,7 +132,7 @@ fn set(cluster: &Cluster, client: &mut Client, name: &str, value: &str) {
 }
 
 #[test]
-fn commits_are_those_that_led_a_flush_and_those_that_were_carried_with_and_without_delay() {
+fn leaders_and_group_committed_commits_add_up_with_and_without_commit_delay() {
     let (cluster, mut client) = server();
     let mut runs = Vec::new();
     for delay in ["0", DELAY] {
@@ -140,37 +140,37 @@ fn commits_are_those_that_led_a_flush_and_those_that_were_carried_with_and_witho
         let (transactions, figures, tps) = run(&cluster, &mut client);
         let f = figures;
         println!(
-            "commit_delay {delay}: {tps:.0} transactions a second, {:.1} commits a flush, \
+            "commit_delay {delay}: {tps:.0} transactions/s, {:.1} commits per flush, \
              means in ms: commit {:.2}, queue {:.2}, delay {:.2}, flush {:.2}; {f:?}",
             f.per_flush(),
             f.seconds / f.commits() as f64 * 1e3,
             f.queue_seconds / f.commits() as f64 * 1e3,
-            f.delay_seconds / f.led as f64 * 1e3,
+            f.delay_seconds / f.leader as f64 * 1e3,
             f.sync_seconds / f.syncs as f64 * 1e3,
         );
         assert_eq!(f.commits() as u64, transactions, "commits");
         assert_eq!(f.asynchronous, 0);
-        assert!(f.carried > 0 && f.led > 0);
-        // What the WAL writer has done it may tell the server later, and it syncs a lot at once.
-        assert!((f.led..=f.syncs).contains(&f.wal_syncs), "syncs");
+        assert!(f.group_committed > 0 && f.leader > 0);
+        // The WAL writer may report its syncs to pg_stat_wal later, and they are long.
+        assert!((f.leader..=f.syncs).contains(&f.wal_syncs), "syncs");
         let (ours, theirs) = (f.sync_seconds, f.wal_sync_seconds);
-        let untold = f.syncs - f.wal_syncs;
+        let unreported = f.syncs - f.wal_syncs;
         assert!(
-            ours >= 0.98 * theirs && (untold > 0 || ours <= 1.02 * theirs),
+            ours >= 0.98 * theirs && (unreported > 0 || ours <= 1.02 * theirs),
             "syncs took {ours} s, for the server {theirs} s"
         );
         runs.push(figures);
     }
     let [without, with] = &runs[..] else { unreachable!() };
     assert_eq!((without.delays, without.delay_seconds), (0, 0.0));
-    assert!(with.delays > 0 && with.delays <= with.led, "{} delays", with.delays);
+    assert!(with.delays > 0 && with.delays <= with.leader, "{} delays", with.delays);
     let mean = with.delay_seconds / with.delays as f64;
     assert!((0.0015..0.01).contains(&mean), "a delay of {mean} s");
-    assert!(with.per_flush() > without.per_flush(), "a flush carries no more");
+    assert!(with.per_flush() > without.per_flush(), "not more commits per flush");
 }
 
 #[test]
-fn commits_that_do_not_wait_and_transactions_that_write_nothing_are_told_apart() {
+fn asynchronous_commits_and_read_only_transactions_are_distinguished() {
     let (cluster, mut client) = server();
     let mut session = cluster.connect().unwrap();
     let mut counts = |sql: &str, times: usize| {
@@ -179,27 +179,27 @@ fn commits_that_do_not_wait_and_transactions_that_write_nothing_are_told_apart()
             session.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }
         let figures = Figures::read(&mut client).since(before);
-        (figures.led, figures.carried, figures.asynchronous)
+        (figures.leader, figures.group_committed, figures.asynchronous)
     };
-    let (led, carried, asynchronous) = counts("insert into t values (1)", 20);
-    assert_eq!((led + carried, asynchronous), (20, 0));
+    let (leader, group_committed, asynchronous) = counts("insert into t values (1)", 20);
+    assert_eq!((leader + group_committed, asynchronous), (20, 0));
     assert_eq!(counts("select count(*) from t", 20), (0, 0, 0), "nothing written");
     assert_eq!(counts("begin; select 1; commit", 5), (0, 0, 0), "nothing written");
     assert_eq!(counts("begin; insert into t values (1); rollback", 5), (0, 0, 0), "rolled back");
     let local = "begin; set local synchronous_commit = off; insert into t values (1); commit";
     assert_eq!(counts(local, 20), (0, 0, 20));
-    // One that drops files has to last all the same.
+    // A transaction that drops files must be durable nevertheless.
     let drop = "begin; set local synchronous_commit = off; create table u (); drop table u; commit";
-    let (led, carried, asynchronous) = counts(drop, 3);
-    assert_eq!((led + carried, asynchronous), (3, 0));
-    assert_eq!(counts("select txid_current()", 5), (0, 0, 0), "a number, and nothing written");
-    // Nothing waits between the commit and the end of what follows it in the same message.
+    let (leader, group_committed, asynchronous) = counts(drop, 3);
+    assert_eq!((leader + group_committed, asynchronous), (3, 0));
+    assert_eq!(counts("select txid_current()", 5), (0, 0, 0), "an xid, but nothing written");
+    // No wait separates the commit from what follows in the same message.
     let write = "begin; set local synchronous_commit = off; insert into t values (1); commit";
     let failed = format!("{write}; begin; insert into t values (1); rollback");
-    assert_eq!(counts(&failed, 20), (0, 0, 20), "one that is rolled back follows");
+    assert_eq!(counts(&failed, 20), (0, 0, 20), "a rolled back transaction follows");
 }
 
-/// Led or carried, asynchronous; and the seconds of all.
+/// Synchronous and asynchronous commits, and the seconds of all.
 fn quick(client: &mut Client) -> ([i64; 2], f64) {
     let sql = "select leader + group_committed, asynchronous, seconds from tally.commits";
     let row = client.query_one(sql, &[]).unwrap();
@@ -210,7 +210,7 @@ fn lsn(client: &mut Client) -> String {
     client.query_one("select pg_current_wal_insert_lsn()::text", &[]).unwrap().get(0)
 }
 
-/// The records of the log between two places that make a transaction, or its end, durable.
+/// Number of WAL records between two LSNs that commit or prepare a transaction.
 fn records(cluster: &Cluster, client: &mut Client, from: &str, to: &str) -> i64 {
     client.batch_execute("checkpoint").unwrap();
     let waldump = std::process::Command::new(cluster.binaries().program("pg_waldump"))
@@ -225,10 +225,10 @@ fn records(cluster: &Cluster, client: &mut Client, from: &str, to: &str) -> i64 
 }
 
 #[test]
-fn what_is_prepared_what_ends_so_and_what_only_notifies_count_as_the_log_has_them() {
+fn prepared_transactions_and_notifications_count_as_in_the_wal() {
     let (cluster, mut client) = server();
     let mut session = cluster.connect().unwrap();
-    // What it does, how often; how many wait for a flush of each, and how many do not.
+    // The statements of a step, and its numbers of synchronous and asynchronous commits.
     let two_phases = "begin; insert into t values (1); prepare transaction 'p'";
     let reads_too = "begin; select txid_current(); notify c; commit";
     let writes_too = "begin; insert into t values (1); notify c; commit";
@@ -248,7 +248,7 @@ fn what_is_prepared_what_ends_so_and_what_only_notifies_count_as_the_log_has_the
         (&[writes_too], [1, 0]),
         (&["begin; notify c; rollback"], [0, 0]),
         (&["select 1", "listen c", "unlisten c"], [0, 0]),
-        // A message without a wait between the transactions.
+        // Several transactions in one message, without a wait between them.
         (&["begin; notify c; commit; begin; notify c; commit; begin; select 1; rollback"], [0, 2]),
     ];
     for (number, (step, expected)) in steps.iter().enumerate() {
@@ -267,11 +267,11 @@ fn what_is_prepared_what_ends_so_and_what_only_notifies_count_as_the_log_has_the
         let to = lsn(&mut client);
         let counted = [0, 1].map(|i| after[i] - before[i]);
         assert_eq!(counted, expected.map(|n| n * TIMES), "{step:?}");
-        assert!(seconds - seconds_before <= took, "{step:?}: {seconds} s in all");
+        assert!(seconds - seconds_before <= took, "{step:?}: {seconds} s total");
         let logged = records(&cluster, &mut client, &from, &to);
-        assert_eq!(logged, counted[0] + counted[1], "step {number} in the log: {step:?}");
+        assert_eq!(logged, counted[0] + counted[1], "step {number} in the WAL: {step:?}");
     }
-    // In a process that has notified as in one that has not: a number, and nothing written.
+    // An xid without a write does not count, also after a NOTIFY in the same process.
     let before = quick(&mut client).0;
     session.batch_execute("select txid_current()").unwrap();
     session.query("select 1", &[]).unwrap();
@@ -279,38 +279,42 @@ fn what_is_prepared_what_ends_so_and_what_only_notifies_count_as_the_log_has_the
 }
 
 #[test]
-fn where_writes_are_syncs_who_writes_has_led() {
+fn with_open_sync_methods_the_process_that_writes_is_the_leader() {
     let (cluster, mut client) = server();
-    let led = "select leader, group_committed, write_seconds from tally.commits";
+    let commits = "select leader, group_committed, write_seconds from tally.commits";
     for method in ["open_datasync", "open_sync"] {
         set(&cluster, &mut client, "wal_sync_method", method);
-        // One after the other: each finds its own WAL unwritten.
+        // One commit at a time, so each has WAL of its own to write.
         let mut session = cluster.connect().unwrap();
-        let before = client.query_one(led, &[]).unwrap();
+        let before = client.query_one(commits, &[]).unwrap();
         for _ in 0..20 {
             session.batch_execute("insert into t values (1)").unwrap();
         }
         session.query("select 1", &[]).unwrap();
-        let after = client.query_one(led, &[]).unwrap();
+        let after = client.query_one(commits, &[]).unwrap();
         let grown = |i: usize| after.get::<_, i64>(i) - before.get::<_, i64>(i);
         assert_eq!((grown(0), grown(1)), (20, 0), "{method}");
-        // Many at once.
+        // Concurrent commits.
         let writes = "select wal_write from pg_stat_wal";
         Figures::read(&mut client);
         let before: i64 = client.query_one(writes, &[]).unwrap().get(0);
         let (transactions, figures, tps) = run(&cluster, &mut client);
         let written: i64 = client.query_one(writes, &[]).unwrap().get::<_, i64>(0) - before;
-        println!("{method}: {tps:.0} transactions a second, {written} writes; {figures:?}");
+        println!("{method}: {tps:.0} transactions/s, {written} writes; {figures:?}");
         assert_eq!(figures.commits() as u64, transactions, "{method}");
-        assert!(figures.carried > 0 && figures.led > 0, "{method}: {figures:?}");
-        assert!(figures.led <= written, "{method}: {} led, {written} writes", figures.led);
-        // By the server's count; a new segment's file is synced when it is made, whatever the method.
+        assert!(figures.group_committed > 0 && figures.leader > 0, "{method}: {figures:?}");
+        assert!(
+            figures.leader <= written,
+            "{method}: {} leaders, {written} writes",
+            figures.leader
+        );
+        // pg_stat_wal counts none. A new WAL file is synced when created, with any method.
         assert_eq!(figures.wal_syncs, 0, "{method}");
     }
 }
 
 #[test]
-fn a_commits_end_is_not_that_of_a_transaction_that_follows_and_writes_nothing() {
+fn a_commit_does_not_include_a_read_only_transaction_that_follows() {
     let (cluster, mut client) = server();
     let mut session = cluster.connect().unwrap();
     let spin =
@@ -326,10 +330,10 @@ fn a_commits_end_is_not_that_of_a_transaction_that_follows_and_writes_nothing() 
 }
 
 #[test]
-fn inserting_a_commits_wal_is_timed_while_the_level_is_locks_and_unknown_before() {
+fn inserting_the_commit_record_is_timed_at_level_locks_only() {
     let (cluster, mut client) = server();
     let mut session = cluster.connect().unwrap();
-    // Insertions of commits, their seconds; holds of the locks on inserting WAL, theirs; commits.
+    // Insertions of commit records and their seconds; holds of WALInsert locks and their seconds; commits.
     let mut read = || -> (Option<i64>, Option<f64>, i64, f64, i64) {
         let sql = "select insertions, insertion_seconds, \
                           coalesce((select sum(held_count) from tally.lwlocks \
@@ -351,14 +355,14 @@ fn inserting_a_commits_wal_is_timed_while_the_level_is_locks_and_unknown_before(
     for _ in 0..TIMES {
         session.batch_execute("insert into t select generate_series(1, 10)").unwrap();
     }
-    // What a session has done is recorded, and what it held noted, when it waits again.
+    // A session records its work and its lock holds at its next wait.
     session.batch_execute("select pg_sleep(0.001)").unwrap();
     let (insertions, seconds, held, held_seconds, commits_now) = read();
     assert_eq!(commits_now - commits, TIMES);
     assert_eq!(insertions, Some(TIMES), "one each");
     let (seconds, all) = (seconds.unwrap(), held_seconds - held_seconds_before);
     println!("{TIMES} commits' own {seconds} s of {all} s for {} insertions", held - held_before);
-    // Ten rows and a commit each: a commit's own is one insertion of eleven.
+    // Each transaction has ten rows and a commit record: one of eleven insertions is the commit's.
     assert!(held - held_before >= 11 * TIMES);
     assert!(seconds > 0.0 && seconds < 0.6 * all, "{seconds} s of {all} s");
 }

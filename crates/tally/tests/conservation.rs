@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Time is conserved: in every second, for every session, the accounts make up the second,
-//! whatever the session does or suffers.
+//! Conservation of time: in every second, the accounts of every session add up to the second, whatever
+//! the session does.
 //!
-//! 20 seconds by default; PGTALLY_CONSERVATION_SECONDS sets another length.
+//! Takes 20 seconds; PGTALLY_CONSERVATION_SECONDS sets another duration.
 
 mod support;
 
@@ -20,7 +20,7 @@ use segment::{Segment, Snapshot};
 const TOLERANCE: f64 = 0.001;
 const LOCK_WAIT: Duration = Duration::from_secs(8);
 
-/// Ticks in a session's accounts, and in those of them that the filter wants.
+/// Ticks in those of a session's accounts that the filter selects.
 fn accounted(snapshot: &Snapshot, book: &segment::Book, wanted: impl Fn(&str) -> bool) -> u64 {
     book.heads
         .iter()
@@ -34,12 +34,12 @@ fn is_row_lock(account: &str) -> bool {
     account.ends_with("Lock:transactionid") || account.ends_with("Lock:tuple")
 }
 
-/// Check one interval; returns how many sessions were checked.
+/// Checks one interval; returns the number of checks.
 fn check(before: &Snapshot, after: &Snapshot) -> usize {
     let mut checked = 0;
     for book in &after.books {
         assert!(!book.torn, "slot {} could not be read consistently", book.slot);
-        // Since birth, and since the last look where there was one.
+        // Since the session started, and since the last snapshot if it was there.
         let since_birth = (book.now - book.born, accounted(after, book, |_| true));
         let earlier = before.book(book.slot, book.generation);
         let since_then = earlier.filter(|b| b.born == book.born).map(|earlier| {
@@ -60,7 +60,8 @@ fn check(before: &Snapshot, after: &Snapshot) -> usize {
     checked
 }
 
-/// Sleep, look and go on until `stop`; everything that a session may do to the books.
+/// Runs sessions of all kinds until `stop`: sleeping, idle in transaction, copying, parallel, failing,
+/// cancelled, and short ones.
 fn rough_life(cluster: &Cluster, stop: &AtomicBool, connections: &AtomicU64) {
     let running = || !stop.load(Ordering::Relaxed);
     let config = cluster.config();
@@ -127,12 +128,12 @@ fn rough_life(cluster: &Cluster, stop: &AtomicBool, connections: &AtomicU64) {
                     std::thread::sleep(Duration::from_millis(30));
                     let _ = cancel.cancel_query(NoTls);
                 });
-                // A cancel that comes too early is lost.
+                // A cancel request that comes too early has no effect.
                 let _ = client.batch_execute("select pg_sleep(0.5)");
                 canceller.join().unwrap();
             }
         });
-        // 200 connections a second, as far as the machine can.
+        // Up to 200 connections per second.
         for _ in 0..4 {
             scope.spawn(|| {
                 let mut next = Instant::now();
@@ -148,15 +149,15 @@ fn rough_life(cluster: &Cluster, stop: &AtomicBool, connections: &AtomicU64) {
     });
 }
 
-/// One session waits for eight seconds for a row that another one has changed. Its pid is
-/// published while it waits. Returns how long it took its client to get the row.
+/// One session waits eight seconds for a row that another has changed. Publishes the waiter's pid.
+/// Returns how long the waiter's client waited.
 fn row_lock_wait(cluster: &Cluster, waiter: &AtomicI32) -> Duration {
     let mut holder = cluster.connect().unwrap();
     let mut blocked = cluster.connect().unwrap();
     holder.batch_execute("create table locked (n int); insert into locked values (1)").unwrap();
     let pid: i32 = blocked.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     holder.batch_execute("begin; update locked set n = 2").unwrap();
-    // Both ends of the wait are to lie between two looks at a session that is there.
+    // So that snapshots before and after the wait contain the session.
     let idle = || std::thread::sleep(Duration::from_millis(1500));
     idle();
     let took = std::thread::scope(|scope| {
@@ -175,7 +176,7 @@ fn row_lock_wait(cluster: &Cluster, waiter: &AtomicI32) -> Duration {
 }
 
 #[test]
-fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
+fn the_accounts_of_every_session_add_up_to_every_second() {
     let length = std::env::var("PGTALLY_CONSERVATION_SECONDS")
         .map_or(20, |text| text.parse::<u64>().unwrap())
         .max(16);
@@ -192,7 +193,7 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
     let load = cluster.pgbench().load(Load::TpcB).clients(16).jobs(2);
     let mut pgbench = load.duration(Duration::from_secs(length + 60)).spawn().unwrap();
 
-    // Seconds in which the waiting session was seen to wait, and how long in each.
+    // For each interval of the waiting session: its length and the time waited, in seconds.
     let mut waits: Vec<(f64, f64)> = Vec::new();
     let mut sessions: HashMap<(u32, u32), i32> = HashMap::new();
     let took = std::thread::scope(|scope| {
@@ -201,7 +202,7 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
             std::thread::sleep(Duration::from_secs(1));
             row_lock_wait(&cluster, &waiter)
         });
-        // The threads end even if a check fails.
+        // Ends the threads even if a check fails.
         let _stop = Stop(&stop);
         let mut before = segment.snapshot(None).unwrap();
         let (began, first) = (Instant::now(), before.tick);
@@ -227,7 +228,7 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
             }
             before = after;
         }
-        // The accounts are of our seconds.
+        // Ticks convert to real seconds.
         let (ticks, elapsed) = (before.tick - first, began.elapsed().as_secs_f64());
         let ratio = before.clock.seconds(ticks) / elapsed;
         assert!((ratio - 1.0).abs() < 0.02, "{ticks} ticks in {elapsed} s");
@@ -236,7 +237,7 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
     assert!(pgbench.running(), "the load has ended");
 
     waits.retain(|(_, waited)| *waited > 0.0);
-    // A busy machine may look late; it shows in fewer, longer intervals.
+    // On a busy machine snapshots may be late, so there are fewer, longer intervals.
     assert!((5..=11).contains(&waits.len()), "{waits:?}");
     for (lived, waited) in &waits[1..waits.len() - 1] {
         assert!((waited / lived - 1.0).abs() < 0.02, "{waited} s of {lived} s: {waits:?}");
@@ -246,11 +247,11 @@ fn in_every_second_the_accounts_of_every_session_make_up_the_second() {
     assert!(total <= took && took - total < 0.5, "{total} s of {took} s: {waits:?}");
 
     let rate = connections.load(Ordering::Relaxed) as f64 / length as f64;
-    println!("{} sessions seen, {rate:.0} connections a second", sessions.len());
-    assert!(rate > 20.0, "{rate} connections a second are hardly any");
+    println!("{} sessions seen, {rate:.0} connections per second", sessions.len());
+    assert!(rate > 20.0, "only {rate} connections per second");
 }
 
-/// Sets the flag when it goes.
+/// Sets the flag when dropped.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {

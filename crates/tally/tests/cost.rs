@@ -18,7 +18,7 @@ fn level(cluster: &Cluster) -> Level {
     Segment::open(&segment(cluster)).unwrap().level().unwrap()
 }
 
-/// Do this while two sessions send one command after the other.
+/// Runs `what` while two sessions send commands continuously.
 fn under_load<T>(cluster: &Cluster, what: impl FnOnce() -> T) -> T {
     struct Stop<'a>(&'a AtomicBool);
     impl Drop for Stop<'_> {
@@ -37,13 +37,13 @@ fn under_load<T>(cluster: &Cluster, what: impl FnOnce() -> T) -> T {
             });
         }
         let _stop = Stop(&stop);
-        support::eventually("the load is there", || cluster.backend_pids().unwrap().len() == 2);
+        support::eventually("the load runs", || cluster.backend_pids().unwrap().len() == 2);
         what()
     })
 }
 
 #[test]
-fn commands_are_counted_at_every_level_and_to_the_last_one() {
+fn every_command_is_counted_at_every_level() {
     let cluster = shared();
     let mut client = cluster.connect().unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
@@ -58,7 +58,7 @@ fn commands_are_counted_at_every_level_and_to_the_last_one() {
         for _ in 0..700 {
             client.simple_query("select 1").unwrap();
         }
-        // The last answer may come before its message is done with, not before it is counted.
+        // The last answer may arrive before its message is finished, but not before it is counted.
         let after = segment.book_counters(slot, counter).unwrap();
         assert_eq!(after.calls - before.calls, 700, "{level}");
         assert_eq!(after.seq > before.seq, level == Level::Waits, "{level}");
@@ -66,7 +66,7 @@ fn commands_are_counted_at_every_level_and_to_the_last_one() {
 }
 
 #[test]
-fn a_scratch_server_is_measured_and_the_result_is_complete() {
+fn the_result_on_a_scratch_server_is_complete() {
     let text = output(tally().args([
         "cost",
         "--workload",
@@ -107,7 +107,7 @@ fn a_scratch_server_is_measured_and_the_result_is_complete() {
 }
 
 #[test]
-fn the_users_own_server_is_measured_per_command_and_its_level_put_back() {
+fn the_users_server_is_measured_per_command_and_its_level_restored() {
     let cluster = shared();
     for found in [Level::Waits, Level::Off] {
         set_level(&segment(&cluster), found).unwrap();
@@ -122,7 +122,7 @@ fn the_users_own_server_is_measured_per_command_and_its_level_put_back() {
 }
 
 #[test]
-fn the_cost_of_locks_is_measured_and_a_level_with_an_end_keeps_it() {
+fn measuring_level_locks_restores_a_level_and_its_end() {
     let cluster = shared();
     let switch = Segment::open(&segment(&cluster)).unwrap().level_switch().unwrap();
     let hour = Segment::open(&segment(&cluster)).unwrap().clock().ticks(3600.0);
@@ -136,13 +136,13 @@ fn the_cost_of_locks_is_measured_and_a_level_with_an_end_keeps_it() {
     });
     let result: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(result["level"], "locks");
-    // A select takes locks, which only this level looks at.
+    // A select takes locks, which only level locks counts.
     assert!(result.pointer("/on/changes").unwrap().as_f64().unwrap() > 0.0, "{text}");
     assert_eq!(switch.level_setting(), found);
 }
 
 #[test]
-fn a_signal_puts_the_level_back() {
+fn a_signal_restores_the_level() {
     let cluster = shared();
     for (found, signal) in [(Level::Off, Signal::INT), (Level::Waits, Signal::TERM)] {
         set_level(&segment(&cluster), found).unwrap();
@@ -157,9 +157,9 @@ fn a_signal_puts_the_level_back() {
             std::thread::sleep(Duration::from_secs(2));
             kill_process(Pid::from_child(&child), signal).unwrap();
             let output = child.wait_with_output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(1), "{said}");
-            assert!(said.contains(&format!("the level is {found} again")), "{said}");
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{error}");
+            assert!(error.contains(&format!("the level is {found} again")), "{error}");
         });
         assert_eq!(level(&cluster), found);
     }
@@ -169,20 +169,20 @@ fn a_signal_puts_the_level_back() {
 fn a_server_without_clients_is_an_error_that_says_so() {
     let cluster = shared();
     let data = cluster.data_dir().to_str().unwrap();
-    let said = complaint(tally().args(["cost", "--minutes", "0.02", data]), 1);
-    assert!(said.contains("no client is connected"), "{said}");
+    let error = complaint(tally().args(["cost", "--minutes", "0.02", data]), 1);
+    assert!(error.contains("no client is connected"), "{error}");
     assert_eq!(level(&cluster), Level::Waits);
 }
 
 #[test]
-fn who_may_not_write_the_segment_is_told_who_may() {
+fn without_permission_the_error_names_the_users_who_have_it() {
     if !rustix::process::geteuid().is_root() {
-        println!("not tested: only root can become somebody else");
+        println!("not tested: only root can run as another user");
         return;
     }
     let cluster = start(plain().setting("shared_preload_libraries", "pg_tally").group_access(true));
     let group = cluster.data_dir().metadata().map(|m| std::os::unix::fs::MetadataExt::gid(&m));
-    // The build's folder may be closed to others.
+    // Other users may not be able to read the build's directory.
     let folder = tempfile::Builder::new()
         .permissions(std::fs::Permissions::from_mode(0o755))
         .tempdir()
@@ -196,20 +196,20 @@ fn who_may_not_write_the_segment_is_told_who_may() {
         .arg(segment(&cluster))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no permission to change its level"), "{said}");
-    assert!(said.contains("postgres") && said.contains("root"), "{said}");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("no permission to change its level"), "{error}");
+    assert!(error.contains("postgres") && error.contains("root"), "{error}");
 }
 
 #[test]
-fn the_cost_of_nothing_is_a_question_wrongly_put() {
-    let said = complaint(tally().args(["cost", "--level", "off"]), 2);
-    assert!(said.contains("--level"), "{said}");
+fn the_cost_of_level_off_is_a_usage_error() {
+    let error = complaint(tally().args(["cost", "--level", "off"]), 2);
+    assert!(error.contains("--level"), "{error}");
 }
 
 #[test]
-fn the_cost_of_statements_is_measured_at_a_level_that_stays() {
+fn the_cost_of_statements_is_measured_at_a_constant_level() {
     let text = output(tally().args([
         "cost",
         "--of",
@@ -231,7 +231,7 @@ fn the_cost_of_statements_is_measured_at_a_level_that_stays() {
 }
 
 #[test]
-fn statements_go_on_afterwards_even_if_a_run_before_was_killed() {
+fn statements_are_resumed_even_after_a_killed_run() {
     let cluster = shared();
     let switch = LevelSwitch::open(&segment(&cluster)).unwrap();
     switch.set(Level::Locks);
@@ -256,8 +256,8 @@ fn statements_go_on_afterwards_even_if_a_run_before_was_killed() {
 }
 
 #[test]
-fn statements_that_are_not_looked_at_have_no_cost_to_be_told() {
-    for (setting, value, said) in [
+fn the_cost_of_statements_is_an_error_if_they_are_off() {
+    for (setting, value, error) in [
         ("pg_tally.statements", "none", "pg_tally.statements is none"),
         ("pg_tally.max_statements", "0", "no statements are kept"),
     ] {
@@ -267,6 +267,6 @@ fn statements_that_are_not_looked_at_have_no_cost_to_be_told() {
         let complaint = under_load(&cluster, || {
             complaint(tally().args(["cost", "--of", "statements", "--minutes", "0.05", data]), 1)
         });
-        assert!(complaint.contains(said), "{complaint}");
+        assert!(complaint.contains(error), "{complaint}");
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Processes that are killed under load: the server recovers as it would without us, what
-//! was counted stays counted, and no slot is lost.
+//! Processes killed under load: the server recovers as it does without pg_tally, totals do not decrease,
+//! and no slot is lost.
 //!
-//! 10 kills by default; PGTALLY_KILLS sets another number.
+//! 10 kills; PGTALLY_KILLS sets another number.
 
 mod support;
 
@@ -16,10 +16,10 @@ use rand::{Rng, SeedableRng};
 use scratch::{Cluster, Load};
 use segment::{Segment, Snapshot};
 
-/// One kill in so many is of the server's first process.
-const POSTMASTER: u32 = 4;
+/// One kill in this many is of the postmaster.
+const KILLS_PER_POSTMASTER: u32 = 4;
 
-/// All sessions and groups together: count and total by name.
+/// Count and total by name, of all sessions and groups.
 fn totals(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
     let mut totals = BTreeMap::<String, (u64, u64)>::new();
     for book in snapshot.books.iter().chain(&snapshot.groups) {
@@ -34,16 +34,16 @@ fn totals(snapshot: &Snapshot) -> BTreeMap<String, (u64, u64)> {
     totals
 }
 
-/// The segment as it stands: which file, and what it holds.
-struct Look {
+/// The state of the segment: inode and creation time of its file, and its figures.
+struct State {
     file: (u64, u64),
     totals: BTreeMap<String, (u64, u64)>,
     claimed: u32,
     lost_merges: u64,
 }
 
-impl Look {
-    fn at(path: &Path) -> Self {
+impl State {
+    fn read(path: &Path) -> Self {
         let meta = std::fs::metadata(path).unwrap();
         let mut segment = Segment::open(path).unwrap();
         let snapshot = segment.snapshot(None).unwrap();
@@ -55,15 +55,15 @@ impl Look {
         }
     }
 
-    fn follows(&self, earlier: &Self, kill: u32) {
+    fn assert_follows(&self, earlier: &Self, kill: u32) {
         assert_eq!(self.lost_merges, 0, "kill {kill}: a slot was found damaged");
         if self.file != earlier.file {
             return;
         }
         for (name, before) in &earlier.totals {
             let now = self.totals.get(name).copied().unwrap_or_default();
-            // What runs after the wait for a command moves to the command's account as soon
-            // as that is known; a busy machine can make a look fall in between.
+            // CPU time after the wait for a command moves to the command's account as soon as that is
+            // known. On a busy machine a snapshot may fall in between.
             let may_move = matches!(name.as_str(), "idle::cpu" | "idle in transaction::cpu");
             assert!(
                 now.0 >= before.0 && (now.1 >= before.1 || may_move),
@@ -73,15 +73,15 @@ impl Look {
     }
 }
 
-/// Wait until sessions are taken again.
+/// Waits until the server accepts sessions again.
 fn recovered(cluster: &Cluster) {
-    support::eventually("the server takes sessions", || {
+    support::eventually("the server accepts sessions", || {
         cluster.connect().is_ok_and(|mut client| client.simple_query("select 1").is_ok())
     });
 }
 
 #[test]
-fn killed_processes_cost_neither_totals_nor_slots_nor_the_server() {
+fn killed_processes_lose_neither_totals_nor_slots_and_the_server_recovers() {
     let kills: u32 =
         std::env::var("PGTALLY_KILLS").map_or(10, |text| text.parse().expect("a number"));
     let seed: u64 = rand::random();
@@ -94,14 +94,14 @@ fn killed_processes_cost_neither_totals_nor_slots_nor_the_server() {
     );
     cluster.pgbench_init(2).unwrap();
     let path = support::segment(&cluster);
-    let mut before = Look::at(&path);
+    let mut before = State::read(&path);
     let (mut of_postmaster, mut survived) = (0, 0);
     for kill in 0..kills {
         let mut load = cluster.pgbench().load(Load::TpcB).clients(8).jobs(2).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(rng.random_range(100..600)));
-        let under_load = Look::at(&path);
-        under_load.follows(&before, kill);
-        if rng.random_ratio(1, POSTMASTER) {
+        let under_load = State::read(&path);
+        under_load.assert_follows(&before, kill);
+        if rng.random_ratio(1, KILLS_PER_POSTMASTER) {
             of_postmaster += 1;
             cluster.kill9_postmaster().unwrap();
             load.kill();
@@ -110,20 +110,20 @@ fn killed_processes_cost_neither_totals_nor_slots_nor_the_server() {
             let processes = cluster.processes();
             let victim = &processes[rng.random_range(0..processes.len())];
             cluster.kill9(victim.pid).unwrap();
-            // The server drops all sessions and begins anew.
+            // The server ends all sessions and restarts.
             support::eventually("the load has lost its server", || !load.running());
         }
         recovered(&cluster);
-        let after = Look::at(&path);
-        after.follows(&under_load, kill);
+        let after = State::read(&path);
+        after.assert_follows(&under_load, kill);
         survived += u32::from(after.file == under_load.file);
         support::eventually("no more slots are claimed than there are processes", || {
-            Look::at(&path).claimed as usize <= cluster.processes().len() + 1
+            State::read(&path).claimed as usize <= cluster.processes().len() + 1
         });
-        before = Look::at(&path);
-        before.follows(&after, kill);
+        before = State::read(&path);
+        before.assert_follows(&after, kill);
     }
-    println!("{kills} kills, {of_postmaster} of the first process; {survived} segments survived");
+    println!("{kills} kills, {of_postmaster} of the postmaster; {survived} segments survived");
     assert!(!cluster.log().contains("PANIC"), "{}", cluster.log_tail(50));
     let accounts = cluster.psql("select count(*) from pgbench_accounts").unwrap();
     assert_eq!(accounts, "200000");

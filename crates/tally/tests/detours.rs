@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Functions that are redirected, where something goes wrong or goes on for long: the machine
-//! refuses a while, a wait began before it was looked at, thousands of functions are probed in
-//! one session.
+//! Detours under difficult conditions: no file descriptors for a while, a wait that began before level
+//! locks, thousands of functions probed in one session.
 
 mod support;
 
@@ -16,9 +15,9 @@ fn pid(client: &mut Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
-/// Let that process open no file any more, or as many as its hard limit allows. Done by the
-/// server's user, who may.
-fn may_open(cluster: &Cluster, pid: i32, files: bool) {
+/// Lets a process open no more files, or as many as its hard limit allows. Runs as the server's user,
+/// who has permission.
+fn limit_files(cluster: &Cluster, pid: i32, files: bool) {
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let soft = if files { line.split_ascii_whitespace().nth(4).unwrap() } else { "0" };
@@ -27,7 +26,7 @@ fn may_open(cluster: &Cluster, pid: i32, files: bool) {
     assert!(status.unwrap().success());
 }
 
-/// The sum of the counts of these statistics of one process.
+/// The sum of the counts of the selected statistics of one process.
 fn count(snapshot: &Snapshot, pid: i32, wanted: impl Fn(&str) -> bool) -> u64 {
     let books = snapshot.books.iter().filter(|book| book.pid == pid);
     let heads = books.flat_map(|book| &book.heads);
@@ -39,14 +38,14 @@ fn counted(path: &Path, pid: i32, wanted: impl Fn(&str) -> bool) -> u64 {
     count(&Segment::open(path).unwrap().snapshot(None).unwrap(), pid, wanted)
 }
 
-/// The calls of a process that passed a probe: no wait goes without one.
+/// The calls of all probes in a process. Each wait has at least one.
 fn calls(path: &Path, pid: i32) -> u64 {
     let snapshot = Segment::open(path).unwrap().snapshot(None).unwrap();
     let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
     book.calls.iter().sum()
 }
 
-/// Does it wait for its client's next command? All that was pending is settled then.
+/// Does the process wait for its client's next command? Then nothing is pending.
 fn waits_for_a_command(path: &Path, pid: i32) -> bool {
     let snapshot = Segment::open(path).unwrap().snapshot(None).unwrap();
     let book = snapshot.books.iter().find(|book| book.pid == pid).unwrap();
@@ -56,29 +55,29 @@ fn waits_for_a_command(path: &Path, pid: i32) -> bool {
     })
 }
 
-/// Level `locks` is asked for while this session cannot open a file, and then it can.
+/// Sets level `locks` while a session cannot open files, then lets it open files again.
 fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     let path = support::segment(cluster);
     let mut client = cluster.connect().unwrap();
     let pid = pid(&mut client);
     let locks = || counted(&path, pid, |name| name.starts_with("lwlock::"));
-    // Its client has the answer before the session has settled all of it.
+    // The client may get the answer before the session has recorded everything.
     let mut work = || {
         client.batch_execute("select count(*) from pg_class").unwrap();
         eventually("the session waits again", || waits_for_a_command(&path, pid));
     };
     work();
-    may_open(cluster, pid, false);
+    limit_files(cluster, pid, false);
     let calls_before = calls(&path, pid);
     set_level(&path, Level::Locks).unwrap();
     for _ in 0..3 {
         work();
     }
-    assert_eq!(locks(), 0, "it could be switched without a descriptor: nothing is tested");
+    assert_eq!(locks(), 0, "the level took effect without a descriptor: nothing is tested");
     let refused = calls(&path, pid) - calls_before;
-    may_open(cluster, pid, true);
-    // It is tried again after no more waits than twice those that there were. Each of these
-    // has one at least.
+    limit_files(cluster, pid, true);
+    // The session retries after at most twice as many waits as it has had. Each `work` has at least one
+    // wait.
     for _ in 0..2 * refused + 4 {
         work();
     }
@@ -88,38 +87,38 @@ fn locks_are_counted_once_files_can_be_opened(cluster: &Cluster) {
     let (then, ()) = (locks(), work());
     assert_eq!(locks(), then, "locks are counted at level waits");
 
-    // The other way: it cannot be switched off for a while.
+    // The other way: the level cannot be lowered for a while.
     set_level(&path, Level::Locks).unwrap();
     work();
-    may_open(cluster, pid, false);
+    limit_files(cluster, pid, false);
     let calls_before = calls(&path, pid);
     set_level(&path, Level::Waits).unwrap();
     work();
     let refused = calls(&path, pid) - calls_before;
-    may_open(cluster, pid, true);
+    limit_files(cluster, pid, true);
     for _ in 0..2 * refused + 4 {
         work();
     }
     let (then, ()) = (locks(), work());
     assert_eq!(locks(), then, "level locks is still in force");
     let events = Segment::open(&path).unwrap().events(0).unwrap();
-    let told = events.iter().filter(|e| e.text.contains("in force in this process")).count();
-    assert_eq!(told, 2, "{events:?}");
+    let reported = events.iter().filter(|e| e.text.contains("in force in this process")).count();
+    assert_eq!(reported, 2, "{events:?}");
 }
 
 #[test]
-fn a_passing_lack_of_descriptors_delays_level_locks_and_no_more() {
+fn a_temporary_lack_of_descriptors_only_delays_level_locks() {
     locks_are_counted_once_files_can_be_opened(&support::shared());
 }
 
-/// Here the session makes its own stubs, which takes a descriptor too.
+/// Here the session creates its own stubs, which needs a descriptor too.
 #[test]
-fn a_passing_lack_of_descriptors_delays_level_locks_of_a_session_alone() {
+fn a_temporary_lack_of_descriptors_only_delays_level_locks_with_session_preload() {
     locks_are_counted_once_files_can_be_opened(&support::sessions());
 }
 
 #[test]
-fn a_wait_that_began_before_level_locks_is_told_of_with_no_made_up_time() {
+fn a_wait_that_began_before_level_locks_is_not_reported_with_a_wrong_duration() {
     let cluster = support::start(
         support::plain()
             .setting("shared_preload_libraries", "pg_tally")
@@ -134,7 +133,7 @@ fn a_wait_that_began_before_level_locks_is_told_of_with_no_made_up_time() {
     let thread = std::thread::spawn(move || waiter.batch_execute("lock table t; select 1"));
     let asks = format!("select count(*) from pg_locks where not granted and pid = {waiting}");
     eventually("a session waits", || cluster.psql(&asks).unwrap().trim() == "1");
-    // It wakes up to look for a deadlock, and takes the level up before it looks.
+    // The waiting session wakes up for its deadlock check, and first raises its level.
     set_level(&path, Level::Locks).unwrap();
     let segment = Segment::open(&path).unwrap();
     eventually("a deadlock check is counted", || {
@@ -149,7 +148,7 @@ fn a_wait_that_began_before_level_locks_is_told_of_with_no_made_up_time() {
 
 const CHUNK: usize = 128;
 
-/// The functions of the server that can be probed, less those that the test itself counts.
+/// Functions of the server that can be probed, without those that the test counts.
 fn probeable(client: &mut Client) -> Vec<String> {
     let sql = "select name from tally.probeable('*') where probeable and module = 'postgres' \
                and name <> 'int4div' and name not like '%lock%' and name not like 'tuplesort%' \
@@ -185,7 +184,7 @@ fn divisions(path: &Path, pid: i32) -> u64 {
 }
 
 #[test]
-fn any_number_of_functions_can_be_probed_one_list_after_the_other() {
+fn any_number_of_functions_can_be_probed_in_successive_lists() {
     let (_cluster, path, mut client) = with_views();
     let pid = pid(&mut client);
     let names = probeable(&mut client);
@@ -199,14 +198,14 @@ fn any_number_of_functions_can_be_probed_one_list_after_the_other() {
         divide(&mut client, 10);
     }
     assert_eq!(divisions(&path, pid), 1000);
-    // Its first stub is another function's now.
+    // Another function uses its first stub now.
     client.batch_execute("set pg_tally.functions = 'int4div'").unwrap();
     divide(&mut client, 1000);
     assert_eq!(divisions(&path, pid), 2000);
 }
 
 #[test]
-fn calls_return_through_their_stubs_whatever_was_probed_meanwhile() {
+fn calls_return_through_their_stubs_even_if_the_list_has_changed() {
     let (_cluster, path, mut client) = with_views();
     let pid = pid(&mut client);
     let names = probeable(&mut client);
@@ -218,7 +217,7 @@ fn calls_return_through_their_stubs_whatever_was_probed_meanwhile() {
              perform set_config('pg_tally.functions', list, false); end loop; return 1; end $$",
         )
         .unwrap();
-    // Of the call all of these are on the stack while the lists change.
+    // All of these are on the stack while the lists change.
     let around = "standard_ExecutorRun,PortalRun,exec_simple_query,plpgsql_call_handler,\
                   ExecInterpExpr,ExecutorRun";
     for round in 1..=3u64 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally diff`: on recordings of which all is known, and of a server with little memory and one
-//! with much.
+//! `tally diff`: on synthetic recordings, and on recordings of two servers with little and much memory.
 
 mod support;
 
@@ -10,26 +9,32 @@ use std::time::Duration;
 use recording::FrameRow;
 use scratch::{Cluster, Load};
 use serde_json::Value;
-use support::made::{Made, Sum, MIDNIGHT};
+use support::synthetic::{FakeServer, Sum, MIDNIGHT};
 use support::{complaint, output, tally};
 use tempfile::TempDir;
 
-struct Folder(TempDir);
+struct Recordings(TempDir);
 
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+impl Recordings {
+    fn new() -> Recordings {
+        Recordings(tempfile::tempdir().unwrap())
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn make(&self, name: &str, seconds: u64, made: &Made) -> Sum {
+    fn make(&self, name: &str, seconds: u64, made: &FakeServer) -> Sum {
         made.write(&self.path(name), seconds, |_, _| {})
     }
 
-    fn make_with(&self, name: &str, seconds: u64, made: &Made, each: impl Fn(u64, &mut FrameRow)) {
+    fn make_with(
+        &self,
+        name: &str,
+        seconds: u64,
+        made: &FakeServer,
+        each: impl Fn(u64, &mut FrameRow),
+    ) {
         made.write(&self.path(name), seconds, each);
     }
 
@@ -53,7 +58,7 @@ fn rows<'v>(diff: &'v Value, table: &str) -> &'v Vec<Value> {
     diff[table].as_array().unwrap()
 }
 
-/// Rows that are called changed, of all tables, and the total.
+/// Rows of all tables, totals included, that are reported as changed.
 fn changed(diff: &Value) -> Vec<&Value> {
     let tables = ["totals", "accounts", "processes", "locks", "files", "functions", "statements"];
     let all = tables.iter().flat_map(|table| rows(diff, table));
@@ -72,12 +77,12 @@ fn assert_adds_up(diff: &Value) {
 }
 
 #[test]
-fn what_has_changed_is_found_and_the_parts_add_up_to_what_was_put_in() {
-    let folder = Folder::new();
-    let slow = Made::default();
+fn a_change_is_found_and_the_accounts_add_up_to_the_total() {
+    let recordings = Recordings::new();
+    let slow = FakeServer::default();
     let fast = slow.clone().seed(2).account("execute::wait::IO:DataFileRead", 40_000.0);
-    let (a, b) = (folder.make("a", 120, &slow), folder.make("b", 120, &fast));
-    let diff = folder.json("a", "b", &[]);
+    let (a, b) = (recordings.make("a", 120, &slow), recordings.make("b", 120, &fast));
+    let diff = recordings.json("a", "b", &[]);
     assert_adds_up(&diff);
     let total = &diff["totals"][0];
     let each = |sum: Sum| sum.ns as f64 * 1e-9 / sum.commits as f64;
@@ -90,20 +95,20 @@ fn what_has_changed_is_found_and_the_parts_add_up_to_what_was_put_in() {
     assert_eq!(first["verdict"], "less");
     let off = (number(&first["change_seconds"]) + 40e-6).abs();
     assert!(off < 1.5 * number(&first["half_width_seconds"]), "{first}");
-    let said = findings(&diff);
-    assert!(said.contains("less per commit than A"), "{said}");
-    assert!(said.contains("Most of it: IO:DataFileRead in execute takes"), "{said}");
+    let message = findings(&diff);
+    assert!(message.contains("less per commit than A"), "{message}");
+    assert!(message.contains("Most of it: IO:DataFileRead in execute takes"), "{message}");
 }
 
 #[test]
-fn nothing_is_above_the_noise_where_nothing_has_changed() {
-    let folder = Folder::new();
+fn recordings_of_the_same_load_show_no_change() {
+    let recordings = Recordings::new();
     let mut alarms = 0;
     for seed in 0..12 {
         let name = |side| format!("{side}{seed}");
-        folder.make(&name("a"), 60, &Made::default().seed(100 + seed));
-        folder.make(&name("b"), 60, &Made::default().seed(900 + seed));
-        let diff = folder.json(&name("a"), &name("b"), &[]);
+        recordings.make(&name("a"), 60, &FakeServer::default().seed(100 + seed));
+        recordings.make(&name("b"), 60, &FakeServer::default().seed(900 + seed));
+        let diff = recordings.json(&name("a"), &name("b"), &[]);
         assert_adds_up(&diff);
         alarms += usize::from(!changed(&diff).is_empty());
     }
@@ -111,36 +116,39 @@ fn nothing_is_above_the_noise_where_nothing_has_changed() {
 }
 
 #[test]
-fn settings_come_first_and_places_are_not_named_among_them() {
-    let folder = Folder::new();
-    let with = |buffers, port| Made {
+fn changed_settings_come_first_and_a_port_is_not_in_the_findings() {
+    let recordings = Recordings::new();
+    let with = |buffers, port| FakeServer {
         settings: vec![("shared_buffers", buffers), ("port", port), ("work_mem", "4096")],
-        ..Made::default()
+        ..FakeServer::default()
     };
-    folder.make("a", 30, &with("2048", "5432"));
-    folder.make("b", 30, &with("65536", "5433").seed(2));
-    let diff = folder.json("a", "b", &[]);
+    recordings.make("a", 30, &with("2048", "5432"));
+    recordings.make("b", 30, &with("65536", "5433").seed(2));
+    let diff = recordings.json("a", "b", &[]);
     let first = &diff["configuration"][0];
     assert_eq!((&first["name"], &first["a"]), (&"shared_buffers".into(), &"16 MB".into()));
     assert_eq!(first["b"], "512 MB");
     assert_eq!(diff["configuration"][1]["name"], "port");
-    let said = findings(&diff);
-    assert!(said.contains("Set up differently: shared_buffers (A 16 MB, B 512 MB)."), "{said}");
-    let text = output(&mut folder.diff("a", "b"));
-    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
-    assert!(place("\nSet up differently") < place("\nTotal time"));
-    assert!(place("\nTotal time") < place("\nWhere it changed"));
+    let message = findings(&diff);
+    assert!(
+        message.contains("Set up differently: shared_buffers (A 16 MB, B 512 MB)."),
+        "{message}"
+    );
+    let text = output(&mut recordings.diff("a", "b"));
+    let position = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+    assert!(position("\nSet up differently") < position("\nTotal time"));
+    assert!(position("\nTotal time") < position("\nWhere it changed"));
 }
 
 #[test]
-fn statements_are_known_by_their_texts() {
-    let folder = Folder::new();
-    let a = Made::default();
-    let mut b = Made { seed: 2, ..Made::default() };
+fn statements_are_matched_by_their_texts() {
+    let recordings = Recordings::new();
+    let a = FakeServer::default();
+    let mut b = FakeServer { seed: 2, ..FakeServer::default() };
     b.statements = vec![("select $1", 77, 0.3), ("delete from t", 78, 0.7)];
-    folder.make("a", 120, &a);
-    folder.make("b", 120, &b);
-    let diff = folder.json("a", "b", &[]);
+    recordings.make("a", 120, &a);
+    recordings.make("b", 120, &b);
+    let diff = recordings.json("a", "b", &[]);
     let verdict = |query: &str| {
         let row = rows(&diff, "statements").iter().find(|row| row["query"] == query).unwrap();
         row["verdict"].as_str().unwrap().to_string()
@@ -152,53 +160,53 @@ fn statements_are_known_by_their_texts() {
 }
 
 #[test]
-fn what_is_partial_is_left_out_and_said() {
-    let folder = Folder::new();
-    folder.make("a", 60, &Made::default());
+fn intervals_that_are_not_exact_are_left_out_and_reported() {
+    let recordings = Recordings::new();
+    recordings.make("a", 60, &FakeServer::default());
     let off = |second: u64, row: &mut FrameRow| {
         if second > 40 {
             (row.exact, row.uninstrumented_ns, row.level) = (false, 500_000_000, "off".into());
         }
     };
-    folder.make_with("b", 60, &Made::default().seed(2), off);
-    let diff = folder.json("a", "b", &[]);
+    recordings.make_with("b", 60, &FakeServer::default().seed(2), off);
+    let diff = recordings.json("a", "b", &[]);
     assert!((number(&diff["b"]["compared_seconds"]) - 40.0).abs() < 1e-6);
     assert_eq!(diff["b"]["exact"], true);
-    let said = findings(&diff);
-    assert!(said.contains("20 s of B are left out, in which the level was off"), "{said}");
-    folder.make_with("c", 60, &Made::default().seed(3), |_, row| row.exact = false);
-    let diff = folder.json("a", "c", &[]);
+    let message = findings(&diff);
+    assert!(message.contains("20 s of B are left out, in which the level was off"), "{message}");
+    recordings.make_with("c", 60, &FakeServer::default().seed(3), |_, row| row.exact = false);
+    let diff = recordings.json("a", "c", &[]);
     assert_eq!(diff["b"]["exact"], false);
     assert!(findings(&diff).contains("B is not exact in any part"));
 }
 
 #[test]
-fn locks_are_compared_only_where_both_looked_at_them() {
-    let folder = Folder::new();
+fn locks_are_compared_only_if_both_recordings_have_level_locks() {
+    let recordings = Recordings::new();
     let locks = |_: u64, row: &mut FrameRow| row.locks_ns = row.interval_ns;
-    folder.make_with("a", 30, &Made::default(), locks);
-    folder.make_with("b", 30, &Made::default().seed(2), locks);
-    folder.make("c", 30, &Made::default().seed(3));
-    let diff = folder.json("a", "b", &[]);
+    recordings.make_with("a", 30, &FakeServer::default(), locks);
+    recordings.make_with("b", 30, &FakeServer::default().seed(2), locks);
+    recordings.make("c", 30, &FakeServer::default().seed(3));
+    let diff = recordings.json("a", "b", &[]);
     assert_eq!(diff["locks"][0]["lock"], "ProcArray");
-    let diff = folder.json("a", "c", &[]);
+    let diff = recordings.json("a", "c", &[]);
     assert!(rows(&diff, "locks").is_empty());
     assert!(findings(&diff).contains("Locks are not compared"));
 }
 
 #[test]
-fn functions_are_compared_only_where_both_had_probes() {
-    let folder = Folder::new();
-    let with = |flush, seed| Made {
+fn functions_are_compared_only_if_both_recordings_have_probes() {
+    let recordings = Recordings::new();
+    let with = |flush, seed| FakeServer {
         functions: vec![("XLogFlush", flush, 1_000), ("XLogWrite", 700, 700)],
         seed,
-        ..Made::default()
+        ..FakeServer::default()
     };
-    folder.make("a", 60, &with(3_000, 1));
-    folder.make("b", 60, &with(5_000, 2));
-    let diff = folder.json("a", "b", &[]);
+    recordings.make("a", 60, &with(3_000, 1));
+    recordings.make("b", 60, &with(5_000, 2));
+    let diff = recordings.json("a", "b", &[]);
     assert_adds_up(&diff);
-    let mut told: Vec<(&str, &str, f64)> = rows(&diff, "functions")
+    let mut found: Vec<(&str, &str, f64)> = rows(&diff, "functions")
         .iter()
         .map(|row| {
             let word = |key: &str| row[key].as_str().unwrap();
@@ -206,109 +214,109 @@ fn functions_are_compared_only_where_both_had_probes() {
             (word("function"), word("part"), (number(&row["change_seconds"]) * 1e9).round())
         })
         .collect();
-    told.sort_by_key(|row| (row.0, row.1));
-    // What a function took alone is told where that is less.
+    found.sort_by_key(|row| (row.0, row.1));
+    // The exclusive time has a row only if it is less than the inclusive time.
     let flush = [("XLogFlush", "exclusive", 0.0), ("XLogFlush", "inclusive", 2_000.0)];
-    assert_eq!(told, [flush[0], flush[1], ("XLogWrite", "inclusive", 0.0)]);
+    assert_eq!(found, [flush[0], flush[1], ("XLogWrite", "inclusive", 0.0)]);
     assert_eq!(rows(&diff, "functions")[0]["verdict"], "more");
-    let text = output(&mut folder.diff("a", "b"));
+    let text = output(&mut recordings.diff("a", "b"));
     assert!(text.contains("XLogFlush") && text.contains("Probed functions"), "{text}");
-    output(folder.diff("a", "b").args(["-o", "diff.html"]));
-    let page = std::fs::read_to_string(folder.path("diff.html")).unwrap();
+    output(recordings.diff("a", "b").args(["-o", "diff.html"]));
+    let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
     assert!(page.contains("id=\"table-functions\""));
-    folder.make("none", 60, &Made::default().seed(3));
-    let diff = folder.json("a", "none", &[]);
+    recordings.make("none", 60, &FakeServer::default().seed(3));
+    let diff = recordings.json("a", "none", &[]);
     assert!(rows(&diff, "functions").is_empty());
     assert!(findings(&diff).contains("Functions are not compared"), "{}", findings(&diff));
 }
 
 #[test]
 fn halves_of_one_recording_can_be_compared() {
-    let folder = Folder::new();
-    folder.make("a", 120, &Made::default());
-    let diff = folder.json("a@..-60", "a@-60..", &[]);
+    let recordings = Recordings::new();
+    recordings.make("a", 120, &FakeServer::default());
+    let diff = recordings.json("a@..-60", "a@-60..", &[]);
     assert!((number(&diff["a"]["compared_seconds"]) - 60.0).abs() < 1e-6);
     assert_eq!(number(&diff["b"]["from"]), MIDNIGHT as f64 * 1e-6 + 60.0);
     assert!(changed(&diff).is_empty());
-    let diff = folder.json("a@..-40", "a@-60..", &[]);
+    let diff = recordings.json("a@..-40", "a@-60..", &[]);
     assert!(findings(&diff).contains("A and B have 20 s in common"));
 }
 
 #[test]
-fn without_commits_it_counts_by_commands() {
-    let folder = Folder::new();
-    folder.make("a", 30, &Made::default());
-    folder.make("b", 30, &Made::default().seed(2));
-    let by_commit = folder.json("a", "b", &[]);
-    let by_command = folder.json("a", "b", &["--per", "command"]);
+fn times_can_be_compared_per_command() {
+    let recordings = Recordings::new();
+    recordings.make("a", 30, &FakeServer::default());
+    recordings.make("b", 30, &FakeServer::default().seed(2));
+    let by_commit = recordings.json("a", "b", &[]);
+    let by_command = recordings.json("a", "b", &["--per", "command"]);
     assert_eq!(by_command["per"], "command");
     let seconds = |diff: &Value| number(&diff["totals"][0]["a_seconds"]);
     assert!((seconds(&by_commit) / seconds(&by_command) - 7.0).abs() < 1e-9);
     assert_eq!(by_commit["totals"][1]["a_seconds"], by_command["totals"][0]["a_seconds"]);
-    folder.make("idle", 30, &Made { transactions: 0.0, ..Made::default() });
-    let said = complaint(&mut folder.diff("a", "idle"), 1);
-    assert!(said.contains("no command of a client was recorded in B"), "{said}");
+    recordings.make("idle", 30, &FakeServer { transactions: 0.0, ..FakeServer::default() });
+    let message = complaint(&mut recordings.diff("a", "idle"), 1);
+    assert!(message.contains("no command of a client was recorded in B"), "{message}");
 }
 
 #[test]
-fn a_short_recording_tells_no_noise() {
-    let folder = Folder::new();
-    folder.make("a", 5, &Made::default());
-    folder.make("b", 60, &Made::default().seed(2));
-    let diff = folder.json("a", "b", &[]);
+fn a_short_recording_is_too_short_to_estimate_its_noise() {
+    let recordings = Recordings::new();
+    recordings.make("a", 5, &FakeServer::default());
+    recordings.make("b", 60, &FakeServer::default().seed(2));
+    let diff = recordings.json("a", "b", &[]);
     assert_eq!(diff["totals"][0]["verdict"], "unknown");
     assert!(changed(&diff).is_empty());
     assert!(findings(&diff).contains("a has only 5 intervals to estimate its noise from"));
 }
 
 #[test]
-fn a_mistake_is_said_with_what_to_do() {
-    let folder = Folder::new();
-    folder.make("a", 30, &Made::default());
-    folder.make("b", 30, &Made { host: "another", ..Made::default() });
+fn errors_name_the_mistake_and_the_remedy() {
+    let recordings = Recordings::new();
+    recordings.make("a", 30, &FakeServer::default());
+    recordings.make("b", 30, &FakeServer { host: "another", ..FakeServer::default() });
     let usage = |a, b, words: &str| {
-        let said = complaint(&mut folder.diff(a, b), 2);
-        assert!(said.contains(words), "{said}");
+        let message = complaint(&mut recordings.diff(a, b), 2);
+        assert!(message.contains(words), "{message}");
     };
     usage("a", "a", "DIR@FROM..TO");
     usage("a", "b@2020-01-01..2020-01-02", "nothing was recorded from 2020");
     usage("a", "b@-5..-10", "before it begins");
     usage("a", "b@yesterday..", "14:30");
-    let said = complaint(&mut folder.diff("a", "none"), 1);
-    assert!(said.contains("none: not a recording"), "{said}");
-    let about = folder.path("b/recording.json");
+    let message = complaint(&mut recordings.diff("a", "none"), 1);
+    assert!(message.contains("none: not a recording"), "{message}");
+    let about = recordings.path("b/recording.json");
     let newer = std::fs::read_to_string(&about).unwrap().replace("\"format\": 1", "\"format\": 99");
     std::fs::write(&about, newer).unwrap();
-    assert!(complaint(&mut folder.diff("a", "b"), 1).contains("format 99"));
-    let said = complaint(folder.diff("a", "a@-10..").args(["-o", "none/diff.html"]), 1);
-    assert!(said.contains("none/diff.html"), "{said}");
+    assert!(complaint(&mut recordings.diff("a", "b"), 1).contains("format 99"));
+    let message = complaint(recordings.diff("a", "a@-10..").args(["-o", "none/diff.html"]), 1);
+    assert!(message.contains("none/diff.html"), "{message}");
 }
 
 #[test]
-fn of_several_machines_one_is_named() {
-    let folder = Folder::new();
-    folder.make("a", 30, &Made::default());
-    folder.make("b", 30, &Made { host: "another", seed: 2, ..Made::default() });
+fn with_several_hosts_the_host_must_be_named() {
+    let recordings = Recordings::new();
+    recordings.make("a", 30, &FakeServer::default());
+    recordings.make("b", 30, &FakeServer { host: "another", seed: 2, ..FakeServer::default() });
     for table in ["frames", "statistics", "servers"] {
-        let from = folder.path("b").join(table).join("host=another");
-        std::fs::rename(from, folder.path("a").join(table).join("host=another")).unwrap();
+        let from = recordings.path("b").join(table).join("host=another");
+        std::fs::rename(from, recordings.path("a").join(table).join("host=another")).unwrap();
     }
-    let said = complaint(&mut folder.diff("a", "b"), 2);
-    assert!(said.contains("--host"), "{said}");
-    let diff = folder.json("a", "a", &["--host", "machine", "--host-b", "another"]);
+    let message = complaint(&mut recordings.diff("a", "b"), 2);
+    assert!(message.contains("--host"), "{message}");
+    let diff = recordings.json("a", "a", &["--host", "machine", "--host-b", "another"]);
     assert_eq!((&diff["a"]["host"], &diff["b"]["host"]), (&"machine".into(), &"another".into()));
 }
 
 #[test]
-fn a_part_that_cannot_be_read_is_said_and_the_rest_is_compared() {
-    let folder = Folder::new();
-    folder.make("a", 60, &Made::default());
-    folder.make("b", 60, &Made::default().seed(2));
-    let texts = folder.path("b").join("settings");
+fn damaged_files_are_reported_and_the_rest_is_compared() {
+    let recordings = Recordings::new();
+    recordings.make("a", 60, &FakeServer::default());
+    recordings.make("b", 60, &FakeServer::default().seed(2));
+    let texts = recordings.path("b").join("settings");
     damage(&texts);
-    let said = findings(&folder.json("a", "b", &[]));
-    assert!(said.contains("it is left out"), "{said}");
-    assert!(said.contains("The settings of B are not known"), "{said}");
+    let message = findings(&recordings.json("a", "b", &[]));
+    assert!(message.contains("it is left out"), "{message}");
+    assert!(message.contains("The settings of B are not known"), "{message}");
 }
 
 fn damage(folder: &Path) {
@@ -322,38 +330,39 @@ fn damage(folder: &Path) {
 }
 
 #[test]
-fn the_page_holds_all_of_it_and_runs_nothing_of_it() {
-    let folder = Folder::new();
+fn the_page_contains_everything_and_escapes_recorded_text() {
+    let recordings = Recordings::new();
     let hostile = "select '</script><script>alert(1)</script>'";
-    let made = |seed| Made { statements: vec![(hostile, 5, 1.0)], seed, ..Made::default() };
-    folder.make("a", 60, &made(1));
-    folder.make("b", 60, &made(2).account("commit::wait::IO:WALSync", 600_000.0));
-    output(folder.diff("a", "b").args(["-o", "diff.html"]));
-    let page = std::fs::read_to_string(folder.path("diff.html")).unwrap();
+    let made =
+        |seed| FakeServer { statements: vec![(hostile, 5, 1.0)], seed, ..FakeServer::default() };
+    recordings.make("a", 60, &made(1));
+    recordings.make("b", 60, &made(2).account("commit::wait::IO:WALSync", 600_000.0));
+    output(recordings.diff("a", "b").args(["-o", "diff.html"]));
+    let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
     assert!(page.contains("IO:WALSync") && page.contains("Below the noise"));
     assert!(page.contains("id=\"table-accounts\"") && page.contains("table-statements"));
     assert!(!page.contains("<script>alert"));
-    let text = output(folder.diff("a", "b").arg("--text"));
+    let text = output(recordings.diff("a", "b").arg("--text"));
     assert!(text.contains("below the noise") && !text.contains("Below the noise"), "{text}");
 }
 
-/// A server with so much memory, loaded with a table of 100 MB of which each row was read once.
+/// A server with these shared_buffers and a table of 100 MB, each row of which was read once.
 fn server(buffers: &str) -> Cluster {
     let settings = [("shared_preload_libraries", "pg_tally"), ("shared_buffers", buffers)];
     let cluster = support::start(support::plain().settings(settings));
     cluster.pgbench_init(8).unwrap();
-    // By the index: a scan of the table would not keep it.
+    // By the index: a sequential scan would not keep the table in shared buffers.
     let read = "set enable_seqscan = off; select sum(abalance) from pgbench_accounts where aid > 0";
     cluster.psql(read).unwrap();
     cluster
 }
 
-/// Reads three hundred rows here and there: with little memory, most of them from files.
+/// Reads 300 scattered rows: with little memory, most of them from files.
 const READS: &str = "\\set r random(1, 800000)\n\
     select sum(a.abalance) from generate_series(1, 300) g, lateral (\
     select abalance from pgbench_accounts where aid = 1 + (g * 7919 + :r) % 800000) a;";
 
-/// Record so many seconds of it under that load, forty intervals.
+/// Records a server for `seconds` under that load, in 40 intervals.
 fn record(cluster: &Cluster, seconds: u64, to: &Path) {
     let load = cluster.pgbench().load(Load::Script(READS.to_string())).clients(2);
     let load = load.duration(Duration::from_secs(seconds + 2)).spawn().unwrap();
@@ -366,11 +375,11 @@ fn record(cluster: &Cluster, seconds: u64, to: &Path) {
     load.wait().unwrap();
 }
 
-/// With little memory the tables are read again and again, from the kernel's cache; with much they
-/// stay.
+/// With little memory blocks are read repeatedly from the kernel's cache; with much they stay in shared
+/// buffers.
 #[test]
 fn memory_explains_the_difference_of_two_servers() {
-    let folder = Folder::new();
+    let recordings = Recordings::new();
     let servers = ["2MB", "256MB"].map(server);
     let reads = |diff: &Value| {
         let all = rows(diff, "accounts").iter();
@@ -380,11 +389,11 @@ fn memory_explains_the_difference_of_two_servers() {
     let pair = |pair: usize| {
         let names = ["little", "much"].map(|name| format!("{name}{pair}"));
         for (server, name) in servers.iter().zip(&names) {
-            record(server, 10, &folder.path(name));
+            record(server, 10, &recordings.path(name));
         }
-        folder.json(&names[0], &names[1], &[])
+        recordings.json(&names[0], &names[1], &[])
     };
-    // On a machine that is busy its noise may hide even this.
+    // Noise on a busy machine may hide even this.
     let mut diff = pair(0);
     for again in 1..4 {
         if is_less(&reads(&diff)) {
@@ -412,23 +421,23 @@ fn memory_explains_the_difference_of_two_servers() {
     assert_eq!(rows(&diff, "statements")[0]["toplevel"], true);
 }
 
-/// Not a test but a measurement (docs/results.md): how often halves of a recording, and runs of the
-/// same server, are called different, and what explains the difference of two servers; the machine
-/// should do nothing else.
+/// Not a test but a measurement (docs/results.md): how often halves of a recording and runs of the same
+/// server are reported as different, and what explains the difference of two servers. Needs an otherwise
+/// idle machine.
 #[test]
 #[ignore = "takes four minutes"]
 fn false_alarms_and_reasons_measured() {
-    let folder = Folder::new();
+    let recordings = Recordings::new();
     let servers = [server("16MB"), server("512MB")];
     const RUNS: usize = 5;
     const SECONDS: u64 = 20;
     let name = |server: usize, run: usize| format!("{}{run}", ["little", "much"][server]);
     for run in 0..RUNS {
         for (at, server) in servers.iter().enumerate() {
-            record(server, SECONDS, &folder.path(&name(at, run)));
+            record(server, SECONDS, &recordings.path(&name(at, run)));
         }
     }
-    let say = |what: &str, diffs: Vec<Value>| {
+    let print = |what: &str, diffs: Vec<Value>| {
         let rows: usize = diffs
             .iter()
             .flat_map(|diff| {
@@ -451,13 +460,13 @@ fn false_alarms_and_reasons_measured() {
     let halves = all().map(|(server, run)| {
         let name = name(server, run);
         let half = SECONDS / 2;
-        folder.json(&format!("{name}@..-{half}"), &format!("{name}@-{half}.."), &[])
+        recordings.json(&format!("{name}@..-{half}"), &format!("{name}@-{half}.."), &[])
     });
-    say("halves of a recording called different", halves.collect());
+    print("halves of a recording reported as different", halves.collect());
     let same = all().filter(|(_, run)| *run > 0);
     let same =
-        same.map(|(server, run)| folder.json(&name(server, run - 1), &name(server, run), &[]));
-    say("runs of the same server called different", same.collect());
-    let other = (0..RUNS).map(|run| folder.json(&name(0, run), &name(1, run), &[]));
-    say("runs of the two servers called different", other.collect());
+        same.map(|(server, run)| recordings.json(&name(server, run - 1), &name(server, run), &[]));
+    print("runs of the same server reported as different", same.collect());
+    let other = (0..RUNS).map(|run| recordings.json(&name(0, run), &name(1, run), &[]));
+    print("runs of the two servers reported as different", other.collect());
 }

@@ -15,9 +15,9 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
     let cluster = start(plain());
     let before = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
     let target = cluster.connection_string();
-    let said = output(tally().args(["enable", &target]));
-    assert!(said.contains("every session that begins from now on"), "{said}");
-    assert!(said.contains("not covered  checkpointer"), "{said}");
+    let text = output(tally().args(["enable", &target]));
+    assert!(text.contains("every session that begins from now on"), "{text}");
+    assert!(text.contains("not covered  checkpointer"), "{text}");
     eventually("a new session makes the segment", || {
         cluster.psql("select 1").unwrap();
         segment(&cluster).exists()
@@ -30,9 +30,9 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
     assert!(segment(&cluster).exists());
     let set = segment::Segment::open(&segment(&cluster)).unwrap().level().unwrap();
     assert_eq!(set, segment::Level::Locks);
-    let said = output(tally().args(["disable", &target]));
-    assert!(said.contains("no longer names pg_tally"), "{said}");
-    assert!(said.contains("1 session keeps the library"), "{said}");
+    let text = output(tally().args(["disable", &target]));
+    assert!(text.contains("no longer names pg_tally"), "{text}");
+    assert!(text.contains("1 session keeps the library"), "{text}");
     let level = segment::Segment::open(&segment(&cluster)).unwrap().level().unwrap();
     assert_eq!(level, segment::Level::Off);
     session.batch_execute("select 1").unwrap();
@@ -46,7 +46,7 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
 }
 
 #[test]
-fn what_others_preload_stays_as_it_is() {
+fn other_preloaded_libraries_are_kept() {
     let cluster =
         start(plain().setting("session_preload_libraries", "auto_explain, \"$libdir/lo\""));
     let target = cluster.data_dir().to_str().unwrap().to_string();
@@ -57,7 +57,7 @@ fn what_others_preload_stays_as_it_is() {
     output(tally().args(["disable", &connection]));
     eventually("the reload", || !lists(&cluster).0.contains("pg_tally"));
     assert_eq!(lists(&cluster).0, "auto_explain, \"$libdir/lo\"");
-    // By its data directory as well; only the name of the user has to be given.
+    // The data directory works as a target too, but needs the user's name.
     output(tally().env("PGUSER", "postgres").args(["disable", &target]));
 }
 
@@ -65,11 +65,11 @@ fn what_others_preload_stays_as_it_is() {
 fn all_processes_are_covered_after_a_restart() {
     let mut cluster = start(plain());
     let target = cluster.connection_string();
-    let said = output(tally().args(["enable", "--mode", "shared", &target]));
-    assert!(said.contains("restart the server"), "{said}");
+    let text = output(tally().args(["enable", "--mode", "shared", &target]));
+    assert!(text.contains("restart the server"), "{text}");
     cluster.restart().unwrap();
-    let said = output(tally().args(["enable", "--mode", "shared", &target]));
-    assert!(said.contains("all processes") && said.contains("it was before"), "{said}");
+    let text = output(tally().args(["enable", "--mode", "shared", &target]));
+    assert!(text.contains("all processes") && text.contains("it was before"), "{text}");
     let kinds: Vec<String> = segment::Segment::open(&segment(&cluster))
         .unwrap()
         .claims()
@@ -78,34 +78,34 @@ fn all_processes_are_covered_after_a_restart() {
         .map(|claim| claim.kind)
         .collect();
     assert!(kinds.iter().any(|kind| kind == "checkpointer"), "{kinds:?}");
-    let said = output(tally().args(["disable", &target]));
-    assert!(said.contains("level is off") && said.contains("until the server restarts"), "{said}");
+    let text = output(tally().args(["disable", &target]));
+    assert!(text.contains("level is off") && text.contains("until the server restarts"), "{text}");
     cluster.restart().unwrap();
     assert!(!segment(&cluster).exists());
 }
 
 #[test]
-fn a_library_named_in_the_main_file_is_left_to_its_owner() {
+fn a_library_named_in_postgresql_conf_is_left_for_the_user_to_remove() {
     let cluster = shared();
-    let said = output(tally().args(["disable", &cluster.connection_string()]));
-    assert!(said.contains("postgresql.conf, line"), "{said}");
+    let text = output(tally().args(["disable", &cluster.connection_string()]));
+    assert!(text.contains("postgresql.conf, line"), "{text}");
 }
 
 #[test]
-fn a_server_without_the_library_is_told_how_to_get_it() {
+fn the_error_for_a_missing_library_says_how_to_install_it() {
     let cluster = scratch::Cluster::builder()
         .setting("dynamic_library_path", "/nonexistent")
         .start()
         .unwrap();
-    let said = complaint(tally().args(["enable", &cluster.connection_string()]), 1);
-    assert!(said.contains("make install PG_CONFIG="), "{said}");
+    let text = complaint(tally().args(["enable", &cluster.connection_string()]), 1);
+    assert!(text.contains("make install PG_CONFIG="), "{text}");
 }
 
 #[test]
-fn only_a_superuser_enables() {
+fn enable_needs_a_superuser() {
     let cluster = start(plain());
     cluster.psql("create role poor login").unwrap();
     let target = cluster.connection_string().replace("user=postgres", "user=poor");
-    let said = complaint(tally().args(["enable", &target]), 1);
-    assert!(said.contains("role poor is not a superuser"), "{said}");
+    let text = complaint(tally().args(["enable", &target]), 1);
+    assert!(text.contains("role poor is not a superuser"), "{text}");
 }

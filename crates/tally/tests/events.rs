@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally events`: on segments written by the layout, and on live servers.
+//! `tally events`: on segments written byte by byte, and on live servers.
 #![allow(missing_docs)]
 
 #[path = "../../segment/tests/maker/mod.rs"]
@@ -53,7 +53,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// The objects that are printed, one a line.
+/// The printed objects, one per line.
 fn json(args: &[&str], target: &Path) -> Vec<Value> {
     let output = run(&[args, &["--json"]].concat(), target);
     assert!(output.status.success(), "{output:?}");
@@ -64,11 +64,11 @@ fn numbers(rows: &[Value]) -> Vec<u64> {
     rows.iter().map(|row| row["number"].as_u64().unwrap()).collect()
 }
 
-/// One that follows. What it prints comes by a channel, so that a test that waits in vain ends.
+/// A running `tally events --follow`. Its output comes through channels, so that waiting has a timeout.
 struct Follower {
     child: Child,
     lines: Receiver<String>,
-    said: Receiver<String>,
+    stderr: Receiver<String>,
 }
 
 fn lines_of(from: impl Read + Send + 'static) -> Receiver<String> {
@@ -88,11 +88,11 @@ impl Follower {
         let mut command = events(&[&["--follow"], args].concat(), target);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = lines_of(child.stdout.take().unwrap());
-        let said = lines_of(child.stderr.take().unwrap());
-        Follower { child, lines, said }
+        let stderr = lines_of(child.stderr.take().unwrap());
+        Follower { child, lines, stderr }
     }
 
-    /// The next line; of JSON, as it is.
+    /// The next line of standard output.
     fn line(&self) -> String {
         self.lines.recv_timeout(Duration::from_secs(20)).unwrap()
     }
@@ -101,18 +101,18 @@ impl Follower {
         serde_json::from_str(&self.line()).unwrap()
     }
 
-    /// Wait until it has said this.
-    fn says(&self, what: &str) {
-        let heard = || self.said.recv_timeout(Duration::from_secs(20));
-        while !heard().unwrap_or_else(|_| panic!("it does not say: {what}")).contains(what) {}
+    /// Waits until standard error contains this.
+    fn reports(&self, what: &str) {
+        let next = || self.stderr.recv_timeout(Duration::from_secs(20));
+        while !next().unwrap_or_else(|_| panic!("it does not report: {what}")).contains(what) {}
     }
 
-    /// What an interrupted one still has printed and said.
+    /// Interrupts it; returns the remaining lines of standard output and error.
     fn interrupt(mut self) -> (Vec<String>, Vec<String>) {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}");
-        (self.lines.iter().collect(), self.said.iter().collect())
+        (self.lines.iter().collect(), self.stderr.iter().collect())
     }
 }
 
@@ -124,7 +124,7 @@ impl Drop for Follower {
 }
 
 #[test]
-fn events_are_told_in_order_with_time_process_and_kind() {
+fn events_are_printed_in_order_with_time_process_and_kind() {
     let (_folder, path, maker) = segment();
     let pid = std::process::id();
     for (kind, what) in [(1, "one"), (4, "fsync: 7.02 s"), (9, "of another time\x1b[2J")] {
@@ -132,14 +132,14 @@ fn events_are_told_in_order_with_time_process_and_kind() {
     }
     let output = run(&[], &path);
     assert!(output.status.success(), "{output:?}");
-    let told = text(&output.stdout);
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 3, "{told}");
+    let printed = text(&output.stdout);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines.len(), 3, "{printed}");
     assert!(lines[1]
         .ends_with(&format!(" UTC [{pid}] client backend alice@postgres SLOW: fsync: 7.02 s")));
-    assert!(lines[2].contains(" EVENT 9: of another time?[2J"), "{told}");
-    assert!(!told.contains('\x1b'));
-    // Gaps of killed writers are said, where they are.
+    assert!(lines[2].contains(" EVENT 9: of another time?[2J"), "{printed}");
+    assert!(!printed.contains('\x1b'));
+    // Gaps left by killed writers are reported where they occur.
     assert!(text(&output.stderr).contains("2 events are lost"), "{output:?}");
 
     let rows = json(&[], &path);
@@ -153,7 +153,7 @@ fn events_are_told_in_order_with_time_process_and_kind() {
     let lost: Vec<u64> = rows.iter().map(|row| row["lost"].as_u64().unwrap()).collect();
     assert_eq!(lost, [0, 2, 4]);
 
-    // What is not wanted is left out, and the losses before it are told by what follows.
+    // Losses before a filtered event are added to the next printed one.
     maker.event(10, 1, "last");
     let notes = json(&["--kind", "note"], &path);
     assert_eq!((numbers(&notes), &notes[1]["lost"]), (vec![1, 10], &6.into()));
@@ -191,16 +191,16 @@ fn every_field_is_documented() {
 }
 
 #[test]
-fn a_ring_that_has_gone_round_says_how_many_are_lost() {
+fn events_overwritten_in_the_ring_are_counted_as_lost() {
     let (_folder, path, maker) = segment();
     for number in 1..=20 {
         maker.event(number, 1, &format!("event {number}"));
     }
     let output = run(&["--json"], &path);
-    let said = text(&output.stderr);
+    let stderr = text(&output.stderr);
     assert!(
-        said.contains("4 events are lost: the last 16 are kept (pg_tally.max_events)"),
-        "{said}"
+        stderr.contains("4 events are lost: the last 16 are kept (pg_tally.max_events)"),
+        "{stderr}"
     );
     let rows = json(&[], &path);
     assert_eq!(numbers(&rows), (5..=20).collect::<Vec<_>>());
@@ -210,39 +210,39 @@ fn a_ring_that_has_gone_round_says_how_many_are_lost() {
 }
 
 #[test]
-fn what_is_followed_is_told_once_and_what_is_lost_meanwhile_is_counted() {
+fn followed_events_are_printed_once_and_lost_ones_are_counted() {
     let (_folder, path, maker) = segment();
     maker.event(1, 1, "before");
     let follower = Follower::start(&["--json"], &path);
     assert_eq!(follower.row()["text"], "before");
     maker.event(2, 4, "after");
     assert_eq!(follower.row()["number"], 2);
-    // Many more than the ring holds, in rushes.
+    // Many more than the ring holds, in bursts.
     let mut number = 2;
-    for rush in [3, 16, 50, 17, 1] {
-        for _ in 0..rush {
+    for burst in [3, 16, 50, 17, 1] {
+        for _ in 0..burst {
             number += 1;
-            maker.event(number, 1, "rush");
+            maker.event(number, 1, "burst");
         }
         std::thread::sleep(Duration::from_millis(300));
     }
-    let (rows, said) = follower.interrupt();
+    let (rows, stderr) = follower.interrupt();
     let rows: Vec<Value> = rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
     let mut last = 2;
     for row in &rows {
-        let here = row["number"].as_u64().unwrap();
-        assert_eq!(here, last + 1 + row["lost"].as_u64().unwrap());
-        last = here;
+        let current = row["number"].as_u64().unwrap();
+        assert_eq!(current, last + 1 + row["lost"].as_u64().unwrap());
+        last = current;
     }
     assert_eq!(last, number);
     let lost: u64 = rows.iter().map(|row| row["lost"].as_u64().unwrap()).sum();
     assert!((1..=u64::from(50 + 17 - 2 * EVENTS)).contains(&lost), "{lost}");
-    assert!(said.iter().all(|line| line.contains("lost: the last 16 are kept")), "{said:?}");
-    assert!(!said.is_empty());
+    assert!(stderr.iter().all(|line| line.contains("lost: the last 16 are kept")), "{stderr:?}");
+    assert!(!stderr.is_empty());
 }
 
 #[test]
-fn a_writer_that_is_late_is_waited_for_and_one_that_was_killed_not_for_ever() {
+fn the_reader_waits_for_a_late_writer_but_not_forever_for_a_killed_one() {
     let (_folder, path, maker) = segment();
     maker.event(1, 1, "first");
     let follower = Follower::start(&["--json"], &path);
@@ -264,26 +264,26 @@ fn a_writer_that_is_late_is_waited_for_and_one_that_was_killed_not_for_ever() {
 }
 
 #[test]
-fn a_server_that_restarts_in_the_same_segment_is_followed_and_nothing_told_twice() {
+fn following_continues_after_a_restart_in_the_same_segment_without_duplicates() {
     let (_folder, path, maker) = segment();
     maker.event(1, 1, "before");
     let follower = Follower::start(&["--json"], &path);
     assert_eq!(follower.row()["text"], "before");
-    let mut gone = Command::new("true").spawn().unwrap();
-    maker.u32(header::SERVER_PID as u64, gone.id());
-    gone.wait().unwrap();
-    follower.says("the server has stopped");
-    // One that has ended is no reason not to tell what it left.
+    let mut ended = Command::new("true").spawn().unwrap();
+    maker.u32(header::SERVER_PID as u64, ended.id());
+    ended.wait().unwrap();
+    follower.reports("the server has stopped");
+    // Events of a stopped server can still be read.
     assert_eq!(numbers(&json(&[], &path)), [1]);
     maker.event(2, 1, "after");
     maker.u32(header::SERVER_PID as u64, std::process::id());
-    follower.says("the server was restarted");
+    follower.reports("the server was restarted");
     assert_eq!(follower.row()["number"], 2);
     assert_eq!(follower.interrupt().0, [""; 0]);
 }
 
 #[test]
-fn a_segment_that_is_replaced_is_read_to_its_end_and_the_new_one_from_its_beginning() {
+fn a_replaced_segment_is_read_to_its_end_and_the_new_one_from_its_start() {
     let (folder, path, maker) = segment();
     maker.event(1, 1, "before");
     let follower = Follower::start(&[], &path);
@@ -291,43 +291,43 @@ fn a_segment_that_is_replaced_is_read_to_its_end_and_the_new_one_from_its_beginn
     maker.event(2, 2, "last words");
     std::fs::remove_file(&path).unwrap();
     assert!(follower.line().ends_with("WARNING: last words"));
-    follower.says("the server has ended");
+    follower.reports("the server has ended");
     let half_made = folder.path().join("new");
     let next = made(&half_made);
     for (number, what) in [(1, "first words"), (2, "second"), (3, "third")] {
         next.event(number, 1, what);
     }
     std::fs::rename(&half_made, &path).unwrap();
-    follower.says("the server was restarted");
+    follower.reports("the server was restarted");
     assert!(follower.line().ends_with("NOTE: first words"));
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_it_quietly() {
+fn a_closed_pipe_ends_it_quietly() {
     let (_folder, path, maker) = segment();
     maker.event(1, 1, "one");
     let mut follower = Follower::start(&["--json"], &path);
     assert_eq!(follower.row()["number"], 1);
-    // Before a word was written, and after all was and nothing more comes.
-    for heard in [false, true] {
+    // Closed before the first line, and after the last while no event follows.
+    for read in [false, true] {
         let mut command = events(&["--follow"], &path);
         let mut unread = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(unread.stdout.take().unwrap());
-        if heard {
+        if read {
             assert!(out.read_line(&mut String::new()).unwrap() > 0);
         }
         drop(out);
         eventually("the end", || unread.try_wait().unwrap().is_some());
         let status = unread.wait().unwrap();
-        let mut said = String::new();
-        unread.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(status.success() && said.is_empty(), "{status} {said}");
+        let mut stderr = String::new();
+        unread.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert!(status.success() && stderr.is_empty(), "{status} {stderr}");
     }
     assert!(follower.child.try_wait().unwrap().is_none());
 }
 
 #[test]
-fn what_cannot_be_read_is_said_with_the_reason() {
+fn errors_state_why_a_target_cannot_be_read() {
     let (folder, path, maker) = segment();
     let other = folder.path().join("other");
     std::fs::write(&other, "nothing of the kind").unwrap();
@@ -338,7 +338,7 @@ fn what_cannot_be_read_is_said_with_the_reason() {
         assert_eq!(refused.status.code(), Some(code));
         assert!(text(&refused.stderr).contains(reason), "{refused:?}");
     }
-    // Counts that cannot be: what there is is told all the same, and it ends.
+    // Impossible counts: valid events are printed nevertheless, and the command ends.
     maker.event(1, 1, "one");
     maker.u64(header::EVENT_COUNT as u64, u64::MAX);
     assert_eq!(json(&[], &path).len(), 0);
@@ -347,7 +347,7 @@ fn what_cannot_be_read_is_said_with_the_reason() {
     assert_eq!(json(&[], &path).len(), 1);
 }
 
-/// Where the first event lies.
+/// Offset of the first event.
 fn event_at(maker: &Maker) -> u64 {
     let mut offset = [0; 8];
     std::os::unix::fs::FileExt::read_exact_at(&maker.file, &mut offset, header::EVENTS as u64)
@@ -355,8 +355,8 @@ fn event_at(maker: &Maker) -> u64 {
     u64::from_ne_bytes(offset)
 }
 
-/// A server on which a wait for a lock is told after some ten milliseconds.
-fn quick_to_tell() -> Cluster {
+/// A server that reports waits for locks after 10 ms.
+fn server_with_short_thresholds() -> Cluster {
     support::start(
         support::plain()
             .setting("shared_preload_libraries", "pg_tally")
@@ -367,8 +367,9 @@ fn quick_to_tell() -> Cluster {
     )
 }
 
-/// Wait so often in vain for a table that another session has locked.
-fn wait_in_vain(cluster: &Cluster, times: u32) -> (i32, i32) {
+/// Waits for a table that another session has locked, until the lock timeout; returns the pids of holder
+/// and waiter.
+fn time_out_on_lock(cluster: &Cluster, times: u32) -> (i32, i32) {
     let connect = || cluster.connect().unwrap();
     let pid = |client: &mut Client| -> i32 {
         client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
@@ -384,20 +385,20 @@ fn wait_in_vain(cluster: &Cluster, times: u32) -> (i32, i32) {
 }
 
 #[test]
-fn the_waits_of_a_live_server_are_told_and_followed_over_its_restart() {
-    let mut cluster = quick_to_tell();
+fn blocked_waits_of_a_live_server_are_followed_across_its_restart() {
+    let mut cluster = server_with_short_thresholds();
     let path = support::segment(&cluster);
     let follower = Follower::start(&["--json", "--kind", "blocked"], &path);
-    let (holder, waiter) = wait_in_vain(&cluster, 1);
+    let (holder, waiter) = time_out_on_lock(&cluster, 1);
     let row = follower.row();
     assert_eq!(row["pid"], waiter);
     assert_eq!(row["kind"], "blocked");
-    let told = row["text"].as_str().unwrap();
-    assert!(told.contains("relation") && told.contains(&format!("process {holder}")), "{told}");
+    let event = row["text"].as_str().unwrap();
+    assert!(event.contains("relation") && event.contains(&format!("process {holder}")), "{event}");
     let age = realtime_ns() as f64 / 1e9 - row["time"].as_f64().unwrap();
     assert!((0.0..20.0).contains(&age), "{age}");
 
-    // Who it was is known as long as the session is there.
+    // User and database are known as long as the session exists.
     let mut session = cluster.connect().unwrap();
     let own: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let mut blocker = cluster.connect().unwrap();
@@ -415,28 +416,28 @@ fn the_waits_of_a_live_server_are_told_and_followed_over_its_restart() {
     );
     drop((session, blocker));
 
-    // A ring of 16 goes round.
-    wait_in_vain(&cluster, 20);
+    // More events than the ring's 16.
+    time_out_on_lock(&cluster, 20);
     let output = run(&["--json"], &path);
     assert_eq!(text(&output.stdout).lines().count(), 16);
     assert!(text(&output.stderr).contains("are lost: the last 16 are kept"), "{output:?}");
     let mut last = 0;
-    eventually("the follower has told them", || {
+    eventually("the follower has printed them", || {
         last = follower.row()["number"].as_u64().unwrap();
         last >= 22
     });
 
     cluster.stop(StopMode::Fast).unwrap();
-    follower.says("the server has ended");
+    follower.reports("the server has ended");
     cluster.start().unwrap();
-    follower.says("the server was restarted");
-    let (_, again) = wait_in_vain(&cluster, 1);
-    eventually("the new server's wait is told", || follower.row()["pid"] == again);
+    follower.reports("the server was restarted");
+    let (_, again) = time_out_on_lock(&cluster, 1);
+    eventually("the new server's wait is reported", || follower.row()["pid"] == again);
     follower.interrupt();
 }
 
 #[test]
-fn slow_waits_and_checkpoints_of_a_live_server_are_told() {
+fn slow_waits_and_checkpoints_of_a_live_server_are_reported() {
     let cluster = support::start(
         support::plain()
             .setting("shared_preload_libraries", "pg_tally")
@@ -444,15 +445,15 @@ fn slow_waits_and_checkpoints_of_a_live_server_are_told() {
     );
     let path = support::segment(&cluster);
     let slow = Follower::start(&["--json", "--kind", "slow"], &path);
-    let (_, waiter) = wait_in_vain(&cluster, 1);
-    eventually("the wait is told", || {
+    let (_, waiter) = time_out_on_lock(&cluster, 1);
+    eventually("the wait is reported", || {
         let row = slow.row();
         row["pid"] == waiter && row["text"].as_str().unwrap().starts_with("Lock:relation: ")
     });
     let checkpoints = Follower::start(&["--kind", "checkpoint"], &path);
     cluster.psql("checkpoint").unwrap();
     for word in ["begins", "ends"] {
-        eventually("the checkpoint is told", || {
+        eventually("the checkpoint is reported", || {
             let line = checkpoints.line();
             assert!(line.contains("] checkpointer CHECKPOINT: "), "{line}");
             line.contains(word)

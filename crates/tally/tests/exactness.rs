@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Calls are counted exactly: to the last one as many as an independent witness counts in
-//! the same processes, over at least 100,000 of them.
+//! Calls are counted exactly: an independent witness counts the same number in the same processes, for at
+//! least 100,000 calls.
 //!
-//! The witness is bpftrace on the kernel's tracepoints and on libc's sem_wait; it needs root.
-//! Where it is not to be had the test says so and passes.
+//! The witness is bpftrace on the kernel's tracepoints and on libc's sem_wait; it needs root. Without it
+//! the test prints that and passes.
 
 mod support;
 
@@ -20,9 +20,9 @@ use support::witness::Witness;
 const SESSIONS: usize = 8;
 /// Transactions of each session: seven messages each, so seven waits for the client.
 const TRANSACTIONS: usize = 2500;
-const LEAST_EVENTS: u64 = 100_000;
+const MIN_EVENTS: u64 = 100_000;
 
-/// Our probe, and how the witness sees the same.
+/// A probe of pg_tally and the corresponding probe of bpftrace.
 const CALLS: [(&str, &str); 6] = [
     ("import fsync", "tracepoint:syscalls:sys_enter_fsync"),
     ("import fdatasync", "tracepoint:syscalls:sys_enter_fdatasync"),
@@ -35,18 +35,18 @@ const CALLS: [(&str, &str); 6] = [
 /// Counts by process and probe.
 type Counts = CountsOf<(i32, String)>;
 
-/// What the witness is to count.
+/// The witness's program.
 fn program(libc: &str) -> String {
     let mut program = String::new();
-    for (name, place) in CALLS {
-        let place = place.replace("LIBC", libc);
-        writeln!(program, "{place} /comm == \"postgres\"/ {{ @[pid, \"{name}\"] = count(); }}")
+    for (name, probe) in CALLS {
+        let probe = probe.replace("LIBC", libc);
+        writeln!(program, "{probe} /comm == \"postgres\"/ {{ @[pid, \"{name}\"] = count(); }}")
             .unwrap();
     }
     program
 }
 
-/// What our probes have counted, of every process there is.
+/// The counts of pg_tally's probes in every process.
 fn ours(segment: &mut Segment) -> Counts {
     let probes = segment.probes().unwrap();
     let snapshot = segment.snapshot(None).unwrap();
@@ -68,8 +68,8 @@ fn libc_of(pid: u32) -> String {
 }
 
 #[test]
-fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
-    // Few buffers, so that pages are read and evicted; commits that reach the disk.
+fn counts_of_calls_equal_those_of_the_kernel() {
+    // Few buffers, so that pages are read and evicted; fsync for commits.
     let cluster = support::start(
         support::plain()
             .fsync(true)
@@ -107,7 +107,7 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
             })
             .collect();
         connected.wait();
-        // A session that has answered may still be on its way to wait for the next command.
+        // A session that has answered may not wait for the next command yet.
         settle();
         let readings = Readings::around(
             || ours(&mut segment),
@@ -143,25 +143,25 @@ fn our_counts_of_calls_are_those_of_the_kernel_to_the_last_one() {
     }
     let events: u64 = by_call.values().sum();
     println!("{events} events: {by_call:?}");
-    assert!(events >= LEAST_EVENTS, "only {events} events");
+    assert!(events >= MIN_EVENTS, "only {events} events");
     for (name, _) in CALLS {
         assert!(by_call.contains_key(name) || name == "import fsync", "no {name} at all");
     }
 
-    // The checkpointer has done most of the fsyncs.
+    // The checkpointer does most of the fsyncs.
     let synced: Counts = ours
         .into_iter()
         .filter(|((pid, name), _)| !pids.contains(pid) && name == "import fsync")
         .collect();
     println!("{} fsyncs by others", synced.values().sum::<u64>());
     assert!(!synced.is_empty(), "no fsync at all");
-    for (key, &count) in synced.iter().filter(|(key, _)| readings.still(key.pid())) {
+    for (key, &count) in synced.iter().filter(|(key, _)| readings.was_idle(key.pid())) {
         assert_eq!(count, seen.get(key).copied().unwrap_or(0), "{key:?}");
     }
 }
 
-/// Its pid, asked for in the one command after which a session has nothing to flush: it sleeps on,
-/// however long the witness takes.
+/// A session's pid, by a command after which it has no statistics to flush, so that it sleeps however
+/// long the witness takes to start.
 fn pid_and_nothing_to_flush(client: &mut Client) -> i32 {
     let sql = "select pg_backend_pid(), pg_stat_force_next_flush()";
     let messages = client.simple_query(sql).unwrap();
@@ -172,8 +172,8 @@ fn pid_and_nothing_to_flush(client: &mut Client) -> i32 {
     row.unwrap().parse().unwrap()
 }
 
-/// Ten seconds after it first had statistics to flush a session wakes for them, and so on
-/// (postgres.c, IDLE_STATS_UPDATE_TIMEOUT): wait for a moment well between two such.
+/// A session wakes up every ten seconds while it has statistics to flush (postgres.c,
+/// IDLE_STATS_UPDATE_TIMEOUT). Waits for a moment well between two of these timers.
 fn keep_clear_of_timers(began: Instant) {
     while !(2.0..5.0).contains(&(began.elapsed().as_secs_f64() % 10.0)) {
         std::thread::sleep(Duration::from_millis(100));
@@ -185,7 +185,7 @@ fn settle() {
     std::thread::sleep(Duration::from_millis(500));
 }
 
-/// pgbench's, in as many messages.
+/// pgbench's TPC-B transaction, one message per statement.
 fn transaction(client: &mut postgres::Client, session: usize, n: usize) {
     let account = (session * 7919 + n * 104_729) % 200_000 + 1;
     for sql in [

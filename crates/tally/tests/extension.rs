@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! CREATE EXTENSION, `tally enable --database` and `tally disable` on servers in which an ordinary
-//! role has prepared something, and what they leave behind.
+//! CREATE EXTENSION, `tally enable --database` and `tally disable`: attacks by an ordinary role, and what
+//! remains afterwards.
 
 mod support;
 
@@ -10,7 +10,7 @@ use scratch::Cluster;
 use support::installation::Installation;
 use support::{complaint, output, start, tally};
 
-/// Turns whoever calls it, if he may, into somebody who makes mallory a superuser.
+/// Body of a function that makes mallory a superuser if a superuser calls it.
 const ATTACK: &str = "language plpgsql as $$ begin \
      if current_setting('is_superuser') = 'on' then alter role mallory superuser; end if; \
      return null; end $$";
@@ -20,14 +20,14 @@ fn installed(installation: &Installation, mode: &str) -> Cluster {
     start(if mode.is_empty() { builder } else { builder.setting(mode, "pg_tally") })
 }
 
-/// A database of an ordinary role.
-fn mallorys(cluster: &Cluster) -> String {
+/// Creates a database that belongs to the ordinary role mallory; returns its connection string.
+fn create_mallorys_database(cluster: &Cluster) -> String {
     cluster.psql("create role mallory login").unwrap();
     cluster.psql("create database app owner mallory").unwrap();
-    within(cluster, "app")
+    connection_string(cluster, "app")
 }
 
-fn within(cluster: &Cluster, database: &str) -> String {
+fn connection_string(cluster: &Cluster, database: &str) -> String {
     cluster.connection_string().replace("dbname=postgres", &format!("dbname={database}"))
 }
 
@@ -40,11 +40,11 @@ fn is_superuser(cluster: &Cluster) -> bool {
 }
 
 #[test]
-fn a_schema_of_another_role_is_refused_and_gives_its_owner_nothing() {
+fn a_schema_of_another_role_is_refused_and_gives_its_owner_no_rights() {
     let installation = Installation::new();
     let cluster = installed(&installation, "shared_preload_libraries");
-    let app = mallorys(&cluster);
-    // Nearer to a call with plain numbers than the extension's own, which takes oids and a bigint.
+    let app = create_mallorys_database(&cluster);
+    // A better match for a call with integer constants than the extension's own function.
     client(&app.replace("user=postgres", "user=mallory"))
         .batch_execute(&format!(
             "create schema tally; \
@@ -53,25 +53,25 @@ fn a_schema_of_another_role_is_refused_and_gives_its_owner_nothing() {
         .unwrap();
     let mut admin = client(&app);
     let created = admin.batch_execute("create extension pg_tally");
-    // What a DBA does next.
+    // What an administrator does next.
     let _ = admin.batch_execute("select tally.reset(0, 0, 42)");
-    let said = created.as_ref().map_err(|e| e.as_db_error().unwrap().message().to_string());
+    let text = created.as_ref().map_err(|e| e.as_db_error().unwrap().message().to_string());
     assert!(
-        said.as_ref().is_err_and(|said| said.contains("belongs to role \"mallory\"")),
-        "{said:?}; mallory is superuser: {}",
+        text.as_ref().is_err_and(|text| text.contains("belongs to role \"mallory\"")),
+        "{text:?}; mallory is superuser: {}",
         is_superuser(&cluster)
     );
     cluster.psql("alter role mallory nosuperuser").unwrap();
-    let said = complaint(tally().args(["enable", "--database", "app", &app]), 1);
-    assert!(said.contains("belongs to role mallory") && said.contains("DROP SCHEMA"), "{said}");
-    // Nor is anything else of the command done.
+    let text = complaint(tally().args(["enable", "--database", "app", &app]), 1);
+    assert!(text.contains("belongs to role mallory") && text.contains("DROP SCHEMA"), "{text}");
+    // The command changes nothing else either.
     assert_eq!(cluster.psql("show session_preload_libraries").unwrap(), "");
-    // Once it is out of the way it works, and the schema is the extension's.
+    // It works once that schema is renamed, and the new schema belongs to the extension.
     admin.batch_execute("alter schema tally rename to mallorys").unwrap();
     output(tally().args(["enable", "--database", "app", &app]));
     let owner = "select pg_get_userbyid(nspowner)::text from pg_namespace where nspname = 'tally'";
     assert_eq!(admin.query_one(owner, &[]).unwrap().get::<_, &str>(0), "postgres");
-    // And mallory, the database's owner, cannot put anything there.
+    // Mallory, the database's owner, cannot create objects in it.
     let mut mallory = client(&app.replace("user=postgres", "user=mallory"));
     let planted = format!("create function tally.reset(integer) returns text {ATTACK}");
     assert!(mallory.batch_execute(&planted).is_err());
@@ -79,24 +79,24 @@ fn a_schema_of_another_role_is_refused_and_gives_its_owner_nothing() {
 }
 
 #[test]
-fn an_extension_in_a_schema_that_is_not_its_own_is_refused() {
+fn an_extension_in_another_roles_schema_is_refused() {
     let installation = Installation::new();
     let cluster = installed(&installation, "");
-    let app = mallorys(&cluster);
+    let app = create_mallorys_database(&cluster);
     let mut admin = client(&app);
     admin.batch_execute("create extension pg_tally").unwrap();
-    // As an older script left it.
+    // As an older version of the script left it.
     admin.batch_execute("alter extension pg_tally drop schema tally").unwrap();
     admin.batch_execute("alter schema tally owner to mallory").unwrap();
-    let said = complaint(tally().args(["enable", "--database", "app", &app]), 1);
-    assert!(said.contains("role mallory") && said.contains("DROP EXTENSION pg_tally"), "{said}");
+    let text = complaint(tally().args(["enable", "--database", "app", &app]), 1);
+    assert!(text.contains("role mallory") && text.contains("DROP EXTENSION pg_tally"), "{text}");
 }
 
 #[test]
-fn the_search_path_of_a_database_leads_our_sessions_nowhere() {
+fn the_search_path_of_a_database_does_not_affect_our_sessions() {
     let installation = Installation::new();
     let cluster = installed(&installation, "");
-    let app = mallorys(&cluster);
+    let app = create_mallorys_database(&cluster);
     let mut mallory = client(&app.replace("user=postgres", "user=mallory"));
     mallory.batch_execute("create schema evil").unwrap();
     for signature in [
@@ -115,9 +115,9 @@ fn the_search_path_of_a_database_leads_our_sessions_nowhere() {
     assert!(!is_superuser(&cluster));
 }
 
-/// What the catalogs of a database hold: names where there are few, else how many.
+/// The content of a database's catalogs: schemas and extensions by name, numbers of rows for the others.
 fn catalogs(cluster: &Cluster, database: &str) -> Vec<String> {
-    let mut client = client(&within(cluster, database));
+    let mut client = client(&connection_string(cluster, database));
     let lists = ["nspname from pg_namespace", "extname from pg_extension"];
     let lists = lists.map(|what| {
         let (name, from) = what.split_once(' ').unwrap();
@@ -131,8 +131,7 @@ fn catalogs(cluster: &Cluster, database: &str) -> Vec<String> {
     all.map(|sql| client.query_one(&sql, &[]).unwrap().get(0)).collect()
 }
 
-/// Files of the data directory that are not tables, logs of transactions and the like, and the
-/// settings.
+/// Files in the data directory, pg_stat and pg_stat_tmp, and the content of postgresql.auto.conf.
 fn files(cluster: &Cluster) -> (BTreeSet<String>, String) {
     let data = cluster.data_dir();
     let settings = std::fs::read_to_string(data.join("postgresql.auto.conf")).unwrap();
@@ -162,27 +161,27 @@ fn nothing_stays_behind_in_the_catalogs_or_the_data_directory() {
     output(tally().args(enable).arg(&target));
     cluster.restart().unwrap();
     cluster.psql("select 1 as one").unwrap();
-    // A clean stop keeps the statements, and the start that follows takes them.
+    // A clean stop saves the statements, and the next start loads them.
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert!(cluster.data_dir().join("pg_stat/pg_tally.statements").exists());
     cluster.start().unwrap();
     output(tally().args(["functions", "--set", "XLogFlush", &target]));
 
-    let said = output(tally().args(["disable", &target]));
+    let text = output(tally().args(["disable", &target]));
     for database in databases {
-        assert!(said.contains(&format!("of database {database} dropped")), "{said}");
+        assert!(text.contains(&format!("of database {database} dropped")), "{text}");
     }
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert_eq!(files(&cluster), files_before);
     assert!(!support::segment(&cluster).exists());
     cluster.start().unwrap();
     assert_eq!(databases.map(|database| catalogs(&cluster, database)), before);
-    let said = output(tally().args(["disable", &target]));
-    assert!(said.contains("nothing to do"), "{said}");
+    let text = output(tally().args(["disable", &target]));
+    assert!(text.contains("nothing to do"), "{text}");
 }
 
 #[test]
-fn enabled_again_a_server_keeps_its_statements() {
+fn a_server_that_is_enabled_again_keeps_its_statements() {
     let installation = Installation::new();
     let mut cluster = installed(&installation, "");
     let target = cluster.connection_string();
@@ -192,31 +191,31 @@ fn enabled_again_a_server_keeps_its_statements() {
     output(tally().args(["enable", "--mode", "shared", &target]));
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert!(cluster.data_dir().join("pg_stat/pg_tally.statements").exists());
-    // The library taken out by hand: what the last run kept is nobody's any more.
+    // The library was removed by hand, so the saved statements are obsolete.
     let auto = cluster.data_dir().join("postgresql.auto.conf");
     std::fs::write(&auto, "").unwrap();
     cluster.start().unwrap();
-    let said = output(tally().args(["disable", &target]));
-    assert!(said.contains("pg_stat/pg_tally.statements is removed"), "{said}");
+    let text = output(tally().args(["disable", &target]));
+    assert!(text.contains("pg_stat/pg_tally.statements is removed"), "{text}");
     assert!(!cluster.data_dir().join("pg_stat/pg_tally.statements").exists());
 }
 
 #[test]
-fn what_enable_did_not_create_or_others_need_stays_and_is_named() {
+fn disable_keeps_and_names_extensions_it_did_not_create_or_that_others_need() {
     let installation = Installation::new();
     let cluster = installed(&installation, "");
     cluster.psql("create database other").unwrap();
     cluster.psql("create extension pg_tally").unwrap();
     let target = cluster.connection_string();
     output(tally().args(["enable", "--database", "postgres", "--database", "other", &target]));
-    let mut other = client(&within(&cluster, "other"));
+    let mut other = client(&connection_string(&cluster, "other"));
     other.batch_execute("create view mine as select * from tally.status").unwrap();
-    let said = output(tally().args(["disable", &target]));
+    let text = output(tally().args(["disable", &target]));
     for words in [
         "database postgres keeps extension pg_tally: `tally enable` did not create it",
         "database other keeps extension pg_tally: the server says: cannot drop extension",
         "DROP EXTENSION pg_tally in that database removes it",
     ] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use postgres::Client;
 use scratch::{Builder, Cluster};
-use support::slow_disk::elsewhere;
+use support::slow_disk::rerun_in_mount_namespace;
 use support::{create_views, eventually};
 
 fn server() -> Builder {
@@ -209,7 +209,9 @@ fn memory(place: &Path) -> bool {
 
 #[test]
 fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does() {
-    if elsewhere("a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does") {
+    if rerun_in_mount_namespace(
+        "a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does",
+    ) {
         return;
     }
     let mut cluster = server().create().unwrap();

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use segment::{RelationRow, Relations, Segment};
+use support::file_kinds::FileKinds;
 use support::gate::{self, Gate};
-use support::places::Places;
 use support::readings::{differences, get, Counts, OfProcess, Readings};
 use support::storage;
 use support::strace::{Call, Strace};
@@ -151,7 +151,7 @@ fn of_relations(now: &Relations, then: &Relations) -> OfRelation {
 
 /// strace's calls in our terms.
 struct Reckoning<'a> {
-    places: &'a Places,
+    places: &'a FileKinds,
     living: BTreeSet<i32>,
     open: HashMap<(i32, i32), Descriptor>,
     sizes: HashMap<PathBuf, i64>,
@@ -164,7 +164,7 @@ struct Reckoning<'a> {
 }
 
 impl<'a> Reckoning<'a> {
-    fn new(places: &'a Places, sizes: HashMap<PathBuf, i64>, living: BTreeSet<i32>) -> Self {
+    fn new(places: &'a FileKinds, sizes: HashMap<PathBuf, i64>, living: BTreeSet<i32>) -> Self {
         let (open, counts, unknown) = (HashMap::new(), Counts::new(), Counts::new());
         let relations = OfRelation::new();
         Self { places, living, open, sizes, counts, relations, unknown, others: BTreeMap::new() }
@@ -417,7 +417,7 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
         std::env::var("PGTALLY_OPERATIONS").map_or(20_000, |text| text.parse().expect("a number"));
     let cluster = support::start(storage::server());
     let space = storage::fill(&cluster);
-    let places = Places::of(&cluster, space);
+    let places = FileKinds::of(&cluster, space);
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let of_all = Segment::open(&support::segment(&cluster)).unwrap();
     let mut relations = Vec::new();
@@ -478,14 +478,14 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
 
     let mut wrong = differences(&ours, &theirs.counts, &judged);
     // Of those that have ended nobody can say who he was; together they make up the same.
-    if readings.all_still() {
+    if readings.all_idle() {
         wrong.append(&mut differences(&ours, &theirs.counts, &BTreeSet::from([ENDED])));
     }
     assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
     let total = done(&ours);
     println!("{total} operations of {} processes and of ended ones", judged.len());
     assert!(total >= least, "only {total} operations");
-    if readings.all_still() {
+    if readings.all_idle() {
         same_relations(&of_relations(&relations[1], &relations[0]), &theirs.relations);
         assert_eq!((relations[1].overflow(), relations[1].torn()), (0, 0));
     } else {

@@ -6,7 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use support::made::Made;
+use support::synthetic::FakeServer;
 use support::{complaint, output, tally};
 use tempfile::TempDir;
 
@@ -28,7 +28,7 @@ fn machines() -> (TempDir, [PathBuf; 3]) {
     let folder = tempfile::tempdir().unwrap();
     let places = ["anna", "berta", "both"].map(|name| folder.path().join(name));
     let made = |host: &'static str, seed, ns| {
-        let made = Made { host, ..Made::default() };
+        let made = FakeServer { host, ..FakeServer::default() };
         made.seed(seed).account("execute::wait::IO:DataFileRead", ns)
     };
     made("anna", 1, 50_000.0).write(&places[0], 90, |_, _| {});

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use postgres::Client;
 use scratch::Cluster;
-use support::slow_disk::{elsewhere, Mood, SlowDisk};
+use support::slow_disk::{rerun_in_mount_namespace, Behaviour, SlowDisk};
 use support::{create_views, eventually};
 
 const CLIENTS: usize = 8;
@@ -59,7 +59,7 @@ fn within_a_tenth(found: f64, expected: f64) -> bool {
 
 #[test]
 fn a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slrus_lock() {
-    if elsewhere(
+    if rerun_in_mount_namespace(
         "a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slrus_lock",
     ) {
         return;
@@ -81,7 +81,7 @@ fn a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slru
     observer.batch_execute("select * from tally.sessions, tally.events, tally.waits").unwrap();
 
     let delay = 1.2;
-    disk.set(Mood { read: Duration::from_secs_f64(delay), ..Mood::default() });
+    disk.set(Behaviour { read: Duration::from_secs_f64(delay), ..Behaviour::default() });
     let began = Instant::now();
     let seen = std::thread::scope(|scope| {
         for client in &mut clients {
@@ -95,7 +95,7 @@ fn a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slru
     });
     let seen = seen.unwrap();
     println!("{seen:?} wait while the read goes on; all done in {:?}", began.elapsed());
-    disk.set(Mood::default());
+    disk.set(Behaviour::default());
     let told = events(&mut observer, "slow");
     println!("{told:#?}");
     let reads: Vec<_> = told.iter().filter(|(_, text)| text.starts_with("read: ")).collect();
@@ -123,7 +123,7 @@ fn a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slru
 
 #[test]
 fn a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_threshold_minus_one() {
-    if elsewhere(
+    if rerun_in_mount_namespace(
         "a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_threshold_minus_one",
     ) {
         return;
@@ -134,7 +134,7 @@ fn a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_thresho
         client.batch_execute(sql).unwrap();
     }
     let delay = 1.5;
-    let slow = Mood { sync: Duration::from_secs_f64(delay), ..Mood::default() };
+    let slow = Behaviour { sync: Duration::from_secs_f64(delay), ..Behaviour::default() };
     disk.set(slow);
     client.batch_execute("checkpoint").unwrap();
     let told = events(&mut client, "slow");
@@ -172,7 +172,7 @@ fn a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_thresho
 
 #[test]
 fn a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_it_does() {
-    if elsewhere(
+    if rerun_in_mount_namespace(
         "a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_it_does",
     ) {
         return;
@@ -188,7 +188,7 @@ fn a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_
         client.query_one(sql, &[&operation]).unwrap().get(0)
     };
 
-    disk.set(Mood { full: true, ..Mood::default() });
+    disk.set(Behaviour { full: true, ..Behaviour::default() });
     let error = client.batch_execute("checkpoint").unwrap_err();
     assert!(
         error.as_db_error().unwrap().message().contains("checkpoint request failed"),
@@ -199,14 +199,18 @@ fn a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_
     let full = "write failed: No space left on device: ";
     assert!(told.iter().any(|(_, text)| text.starts_with(full) && text.ends_with("/0000")));
     assert!(failed(&mut client, "write") >= 1);
-    disk.set(Mood::default());
+    disk.set(Behaviour::default());
     client.batch_execute("checkpoint").unwrap();
 
     let delay = 1.0;
     client.batch_execute("insert into t values (2)").unwrap();
-    disk.set(Mood { sync: Duration::from_secs_f64(delay), sync_fails: true, ..Mood::default() });
+    disk.set(Behaviour {
+        sync: Duration::from_secs_f64(delay),
+        sync_fails: true,
+        ..Behaviour::default()
+    });
     client.batch_execute("checkpoint").unwrap_err();
-    disk.set(Mood::default());
+    disk.set(Behaviour::default());
     eventually("the server is back", || cluster.connect().is_ok());
     assert!(cluster.log().contains("PANIC:  could not fsync file"), "{}", cluster.log_tail(30));
     let mut client = cluster.connect().unwrap();

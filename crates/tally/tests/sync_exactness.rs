@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use segment::{EventKind, Segment};
+use support::file_kinds::FileKinds;
 use support::gate::{self, Gate};
-use support::places::Places;
 use support::storage;
 use support::strace::{Call, Strace};
 
@@ -46,7 +46,7 @@ struct Sync {
 }
 
 /// Syncs by process, in order.
-fn theirs(calls: &[Call], places: &Places) -> BTreeMap<i32, Vec<Sync>> {
+fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
     let mut writes: HashMap<PathBuf, Vec<Write>> = HashMap::new();
     let mut syncs: BTreeMap<i32, Vec<Sync>> = BTreeMap::new();
     for call in calls {
@@ -111,7 +111,7 @@ fn a_sync_is_told_with_all_that_anybody_has_written_since_the_one_before() {
     ]);
     let cluster = support::start(server);
     let space = storage::fill(&cluster);
-    let places = Places::of(&cluster, space);
+    let places = FileKinds::of(&cluster, space);
     let mut gate = Gate::new(&cluster);
     let mut other = cluster.connect().unwrap();
     other.batch_execute("checkpoint").unwrap();

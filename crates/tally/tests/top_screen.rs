@@ -167,7 +167,7 @@ fn the_mouse_works_where_it_is_wished_for() {
     let tmux = Tmux::run(120, 30, &top("--mouse", &path));
     tmux.until_seen("IO:WALSync");
     let click = |text: &str| {
-        let (column, line) = tmux.place_of(text);
+        let (column, line) = tmux.position_of(text);
         tmux.click(column, line);
     };
     click("COUNT/S");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the measuring examples share.
+//! Shared by the examples that measure.
 #![allow(dead_code)] // each example uses a part of it
 
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use scratch::Cluster;
 
-/// Where a cluster's segment is, or will be; it goes with the cluster, however that ends.
+/// The path of a cluster's segment, which is removed with the cluster, however that ends.
 pub fn segment(cluster: &mut Cluster) -> std::io::Result<PathBuf> {
     let data = std::fs::metadata(cluster.data_dir())?;
     let path = PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", data.dev(), data.ino()));
@@ -15,7 +15,7 @@ pub fn segment(cluster: &mut Cluster) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The command of the same build.
+/// The `tally` program of the same build.
 pub fn program() -> Result<PathBuf, Box<dyn std::error::Error>> {
     let own = std::env::current_exe()?;
     let folder = own.parent().and_then(Path::parent).ok_or("this program has no folder")?;
@@ -26,7 +26,7 @@ pub fn program() -> Result<PathBuf, Box<dyn std::error::Error>> {
     }
 }
 
-/// The median with the 95 % interval from its order statistics, in words.
+/// Text: the median with its 95 % interval from order statistics.
 pub fn median(mut values: Vec<f64>, unit: &str, decimals: usize) -> String {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -40,7 +40,7 @@ pub fn median(mut values: Vec<f64>, unit: &str, decimals: usize) -> String {
     )
 }
 
-/// The mean with the half-width of its 95 % interval, in words; of two values or more.
+/// Text: the mean of at least two values, with the half-width of its 95 % interval.
 pub fn mean(values: &[f64], unit: &str, decimals: usize) -> String {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -49,8 +49,8 @@ pub fn mean(values: &[f64], unit: &str, decimals: usize) -> String {
     format!("{mean:.decimals$} {unit} ± {half:.decimals$} (95 %, of {n})")
 }
 
-/// The 97.5 % quantile of Student's t, from the normal one by the expansion of Cornish and Fisher;
-/// of the few degrees at which that is wrong, the quantile itself.
+/// The 97.5 % quantile of Student's t, by the Cornish-Fisher expansion of the normal quantile; exact for up
+/// to four degrees of freedom, where the expansion is inaccurate.
 fn student(degrees: f64) -> f64 {
     const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
     if let Some(exact) = FEW.get(degrees as usize - 1) {
@@ -62,7 +62,7 @@ fn student(degrees: f64) -> f64 {
     z + first + second
 }
 
-/// Processor time of a process and its threads, ns; of threads that have ended, none.
+/// CPU time of a process's threads, ns, without threads that have ended.
 pub fn processor_ns(pid: u32) -> Result<u64, Box<dyn std::error::Error>> {
     let mut sum = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -72,8 +72,8 @@ pub fn processor_ns(pid: u32) -> Result<u64, Box<dyn std::error::Error>> {
     Ok(sum)
 }
 
-/// The greatest resident memory of a process, as the kernel writes it.
-pub fn most_memory(pid: u32) -> Option<String> {
+/// The maximum resident memory of a process, as the kernel prints it.
+pub fn max_memory(pid: u32) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| Some(line.strip_prefix("VmHWM:")?.trim().to_string()))
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A gate before each transaction of a pgbench: closed, all of its sessions come to stand
-//! there, alive and doing nothing, so that they can be counted.
+//! A gate before each pgbench transaction, made of an advisory lock. While it is closed, all sessions
+//! wait at it and do nothing else, so that their counts are stable.
 
 use std::time::Duration;
 
 use postgres::Client;
 use scratch::{Cluster, Load, RunningPgbench};
 
-/// The gate's lock.
+/// Key of the advisory lock.
 const LOCK: &str = "4711";
 
-/// Statements that wait at the gate; in front of a script.
+/// The statement that waits at the gate; goes before a script.
 pub fn enter() -> String {
     format!("select pg_advisory_xact_lock_shared({LOCK});\n")
 }
 
-/// What pgbench does by itself, behind the gate.
+/// pgbench's built-in TPC-B script, behind the gate.
 pub fn tpcb() -> String {
     enter()
         + "\\set aid random(1, 100000 * :scale)
@@ -35,46 +35,45 @@ end;
 
 /// The gate, closed at first.
 pub struct Gate {
-    keeper: Client,
+    holder: Client,
     observer: Client,
 }
 
 impl Gate {
-    /// A new one. The server's deadlock_timeout is to be long, so that nobody who stands there
-    /// wakes up.
+    /// A closed gate. Needs a long deadlock_timeout: a session that waits for a lock wakes up after it.
     pub fn new(cluster: &Cluster) -> Self {
         let connect = || cluster.connect().unwrap();
-        let mut gate = Self { keeper: connect(), observer: connect() };
+        let mut gate = Self { holder: connect(), observer: connect() };
         gate.close();
         gate
     }
 
-    /// Let no more pass.
+    /// Stops each session before its next transaction.
     pub fn close(&mut self) {
-        self.keeper.batch_execute(&format!("select pg_advisory_lock({LOCK})")).unwrap();
+        self.holder.batch_execute(&format!("select pg_advisory_lock({LOCK})")).unwrap();
     }
 
-    /// Let them pass.
+    /// Lets all sessions through.
     pub fn open(&mut self) {
-        self.keeper.batch_execute(&format!("select pg_advisory_unlock({LOCK})")).unwrap();
+        self.holder.batch_execute(&format!("select pg_advisory_unlock({LOCK})")).unwrap();
     }
 
-    /// Wait until so many stand at the closed gate, asleep; their pids.
+    /// Waits until `count` sessions sleep at the closed gate, and returns their pids.
     pub fn assembled(&mut self, count: usize) -> Vec<i32> {
         let sql = "select pid from pg_locks where locktype = 'advisory' and not granted";
         let mut pids = Vec::new();
-        super::eventually("all sessions stand at the gate", || {
+        super::eventually("all sessions wait at the gate", || {
             let rows = self.observer.query(sql, &[]).unwrap();
             pids = rows.iter().map(|row| row.get::<_, i32>(0)).collect();
             pids.len() == count
         });
-        // Who is seen to wait may still be on its way to sleep.
+        // A session that pg_locks shows as waiting may not be asleep yet.
         std::thread::sleep(Duration::from_millis(500));
         pids
     }
 }
 
-/// Start a pgbench of so many sessions, which come to the gate.
+/// Starts pgbench with this number of sessions, for a script that begins with [`enter`].
 pub fn pgbench(cluster: &Cluster, sessions: u32, script: &str) -> RunningPgbench {
     let load = cluster.pgbench().load(Load::Script(script.into())).clients(sessions).jobs(2);
     load.duration(Duration::from_secs(3600)).arg("--define=scale=2").spawn().unwrap()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An installation of PostgreSQL of the test's own, with pg_tally in it: the server finds its
-//! libraries and its extensions beside its programs, so a copy of the programs has others.
+//! A private installation of PostgreSQL with pg_tally in it. The server finds libraries and extensions
+//! relative to its programs, so a copy of the programs uses the copy's libraries.
 
 use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 pub struct Installation {
     root: TempDir,
-    /// As in the real one.
+    /// Paths of the real installation.
     bin: PathBuf,
     lib: PathBuf,
 }
@@ -20,10 +20,10 @@ impl Installation {
         let real = Binaries::find().unwrap();
         let config = |option: &str| PathBuf::from(real.config(option).unwrap());
         let root = tempfile::tempdir().unwrap();
-        // The servers run as another user.
+        // Servers run as another user, who must be able to read it.
         std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let made = Self { bin: config("--bindir"), lib: config("--pkglibdir"), root };
-        // Programs look for the rest beside themselves, and follow links for that.
+        // Programs are copied, since they would follow a link back to the real installation.
         made.fill(&made.bin, |from, to| std::fs::copy(from, to).map(drop));
         made.fill(&made.lib, |from, to| symlink(from, to));
         let share = config("--sharedir");
@@ -45,7 +45,7 @@ impl Installation {
         made
     }
 
-    /// The folder like this one of the real installation, but for what is installed of us there.
+    /// Recreates a directory of the real installation here, without pg_tally's files.
     fn fill(&self, folder: &Path, put: impl Fn(&Path, &Path) -> std::io::Result<()>) {
         let to = self.at(folder);
         std::fs::create_dir_all(&to).unwrap();
@@ -56,7 +56,7 @@ impl Installation {
         }
     }
 
-    /// A path of the real installation, in this one.
+    /// The path here that corresponds to one of the real installation.
     fn at(&self, path: &Path) -> PathBuf {
         self.root.path().join(path.strip_prefix("/").unwrap())
     }
@@ -73,7 +73,7 @@ impl Installation {
         self.at(&self.bin).join("pg_config")
     }
 
-    /// The command, which does not lie in the folder of its build here.
+    /// The command, in a directory other than that of its build.
     pub fn tally(&self) -> assert_cmd::Command {
         let program = self.root.path().join("tally");
         if !program.exists() {

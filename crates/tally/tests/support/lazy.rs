@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The installed server as it would be without `-z now`: bound lazily.
+//! A copy of the installed server that binds functions lazily, as if linked without `-z now`.
 //!
-//! The linker makes the same procedure linkage table either way. A copy of the program whose
-//! dynamic section does not ask for everything to be bound at the start, and whose import table
-//! stays writable, is bound call by call.
+//! The linker makes the same procedure linkage table either way. The copy's dynamic section no longer
+//! asks to bind everything at the start, and its import table stays writable.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,10 +25,10 @@ const DT_FLAGS: u64 = 30;
 const DT_FLAGS_1: u64 = 0x6fff_fffb;
 const DF_BIND_NOW: u64 = 8;
 const DF_1_NOW: u64 = 1;
-/// A tag that the loader does not know, and ignores.
+/// An unknown tag, which the loader ignores.
 const DT_IGNORED: u64 = 0x6000_0fff;
 
-/// A program header: the place of the header, its type, and where the segment lies.
+/// A program header: its own offset in the file, its type, and the segment it describes.
 struct Header {
     at: usize,
     kind: u64,
@@ -38,7 +37,7 @@ struct Header {
     size: u64,
 }
 
-/// An ELF file of 64 bits, least significant byte first.
+/// A 64-bit little-endian ELF file.
 struct Elf {
     bytes: Vec<u8>,
 }
@@ -72,15 +71,15 @@ impl Elf {
             .collect()
     }
 
-    /// Where its first page lies in the address space; 0 if it may lie anywhere.
+    /// The address of the first page; 0 if the program is position-independent.
     fn first_address(&self) -> u64 {
         let headers = self.headers();
         let loads = headers.iter().filter(|header| header.kind == PT_LOAD);
         loads.map(|load| load.address & !0xfff).min().unwrap()
     }
 
-    /// Where in the file that address lies.
-    fn place(&self, address: u64) -> usize {
+    /// The file offset of an address.
+    fn file_offset(&self, address: u64) -> usize {
         let headers = self.headers();
         let mut loads = headers.iter().filter(|header| header.kind == PT_LOAD);
         let load = loads.find(|load| (load.address..load.address + load.size).contains(&address));
@@ -88,12 +87,12 @@ impl Elf {
         (load.offset + address - load.address) as usize
     }
 
-    /// Where each entry of the dynamic section lies, and its tag.
+    /// File offset and tag of each entry of the dynamic section.
     fn dynamic(&self) -> Vec<(usize, u64)> {
         let headers = self.headers();
         let section = headers.iter().find(|header| header.kind == PT_DYNAMIC).unwrap();
-        let places = (section.offset..section.offset + section.size).step_by(16);
-        places.map(|at| (at as usize, self.number(at as usize, 8))).collect()
+        let offsets = (section.offset..section.offset + section.size).step_by(16);
+        offsets.map(|at| (at as usize, self.number(at as usize, 8))).collect()
     }
 
     fn tag(&self, tag: u64) -> u64 {
@@ -111,8 +110,9 @@ impl Elf {
 
     /// Address of each slot of the procedure linkage table, by the function's name.
     fn slots(&self) -> BTreeMap<String, u64> {
-        let relocations = self.place(self.tag(DT_JMPREL));
-        let (symbols, strings) = (self.place(self.tag(DT_SYMTAB)), self.place(self.tag(DT_STRTAB)));
+        let relocations = self.file_offset(self.tag(DT_JMPREL));
+        let (symbols, strings) =
+            (self.file_offset(self.tag(DT_SYMTAB)), self.file_offset(self.tag(DT_STRTAB)));
         (0..self.tag(DT_PLTRELSZ) as usize / 24)
             .map(|i| relocations + i * 24)
             .map(|at| {
@@ -122,9 +122,9 @@ impl Elf {
             .collect()
     }
 
-    /// Is there a way from the slots to the loader? The linker may leave it out with -z now.
+    /// Do the slots lead to the loader? The linker may omit the code for that with `-z now`.
     fn can_be_lazy(&self) -> bool {
-        self.slots().values().all(|&slot| self.number(self.place(slot), 8) != 0)
+        self.slots().values().all(|&slot| self.number(self.file_offset(slot), 8) != 0)
     }
 
     fn bind_lazily(&mut self) {
@@ -144,8 +144,8 @@ impl Elf {
     }
 }
 
-/// The installed programs, with a server that is bound lazily in the place of its own. None,
-/// with the reason printed, where the installed one's linker left no way to.
+/// The installed programs with a lazily bound server. Prints the reason and returns None if the installed
+/// server was linked without the code for lazy binding.
 pub fn lazily_bound() -> Option<(TempDir, Binaries)> {
     let installed = Binaries::find().unwrap();
     let mut server = Elf::read(&installed.program("postgres"));
@@ -169,7 +169,7 @@ pub fn lazily_bound() -> Option<(TempDir, Binaries)> {
     Some((folder, binaries))
 }
 
-/// Where the mappings of a file whose name ends so lie in a process.
+/// Address ranges at which a process has mapped files whose names end in `name`.
 pub fn mapped(pid: u32, name: &str) -> Vec<Range<u64>> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     maps.lines()
@@ -182,7 +182,7 @@ pub fn mapped(pid: u32, name: &str) -> Vec<Range<u64>> {
         .collect()
 }
 
-/// What the slots of a process's program hold.
+/// The contents of the import table's slots in a process, by function name.
 pub fn held(pid: u32, program: &Path) -> BTreeMap<String, u64> {
     let elf = Elf::read(program);
     let start = mapped(pid, program.to_str().unwrap()).iter().map(|range| range.start).min();

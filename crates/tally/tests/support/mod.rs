@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What the tests share: scratch servers with the extension from the build, installed or not,
-//! and the command.
+//! Shared by the tests: scratch servers with the built extension, installed or not, and the command.
 #![allow(dead_code)] // each test program uses a part of it
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub mod file_kinds;
 pub mod gate;
 pub mod installation;
 pub mod lazy;
-pub mod made;
-pub mod places;
 pub mod pty;
 pub mod readings;
 pub mod serving;
 pub mod slow_disk;
 pub mod storage;
 pub mod strace;
+pub mod synthetic;
 pub mod tmux;
 pub mod witness;
 pub mod workload;
@@ -25,7 +24,7 @@ pub mod workload;
 use assert_cmd::Command;
 use scratch::{Builder, Cluster};
 
-/// The extension's library as built.
+/// The extension's library from the build, or the one that PGTALLY_LIBRARY names.
 pub fn library() -> PathBuf {
     let path = std::env::var_os("PGTALLY_LIBRARY").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally/pg_tally.so"),
@@ -35,12 +34,12 @@ pub fn library() -> PathBuf {
     path
 }
 
-/// A server that can load the extension, and does not yet.
+/// A server that can load the extension but does not.
 pub fn plain() -> Builder {
     Cluster::builder().library(library())
 }
 
-/// Start it; its segment goes with it, however it ends.
+/// Starts a server. Its segment is removed with it, however the test ends.
 pub fn start(builder: Builder) -> Cluster {
     let mut cluster = builder.create().unwrap();
     let segment = segment(&cluster);
@@ -59,13 +58,13 @@ pub fn sessions() -> Cluster {
     start(plain().setting("session_preload_libraries", "pg_tally"))
 }
 
-/// Where a cluster's segment is.
+/// The path of a cluster's segment.
 pub fn segment(cluster: &Cluster) -> PathBuf {
     let meta = std::fs::metadata(cluster.data_dir()).unwrap();
     PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", meta.dev(), meta.ino()))
 }
 
-/// The command, cut off from the environment's connection settings.
+/// The command, without connection settings from the environment.
 pub fn tally() -> Command {
     let mut command = Command::cargo_bin("tally").unwrap();
     for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"] {
@@ -75,25 +74,25 @@ pub fn tally() -> Command {
     command
 }
 
-/// What a command that succeeds prints.
+/// Standard output of a command, which must succeed.
 pub fn output(command: &mut Command) -> String {
     let output = command.assert().success().get_output().stdout.clone();
     String::from_utf8(output).unwrap()
 }
 
-/// What a command that fails with this code says.
+/// Standard error of a command, which must fail with this code and print nothing else.
 pub fn complaint(command: &mut Command, code: i32) -> String {
     let output = command.assert().code(code).get_output().clone();
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The extension's SQL, from the build: CREATE EXTENSION wants it installed.
+/// Runs the extension's SQL script, since CREATE EXTENSION would need an installation.
 pub fn create_views(cluster: &Cluster) {
     create_views_in(&mut cluster.connect().unwrap());
 }
 
-/// The same in the database of this session.
+/// The same in this session's database.
 pub fn create_views_in(client: &mut postgres::Client) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pg_tally");
     let script = std::fs::read_dir(&folder)
@@ -111,17 +110,17 @@ pub fn create_views_in(client: &mut postgres::Client) {
     client.batch_execute(&sql).unwrap();
 }
 
-/// Wait until this holds.
+/// Waits until `holds` returns true; panics after 20 seconds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(20), "it does not come true: {what}");
+        assert!(began.elapsed() < Duration::from_secs(20), "timeout while waiting until {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Columns that make a statement another than any other number does: what tells statements apart
-/// is not their constants, but their constants' types.
+/// Columns for a statement that differs from those of all other numbers. Only the constants' types count:
+/// query ids ignore their values.
 pub fn distinct(number: usize) -> String {
     let column = |bit: usize| if number >> bit & 1 == 1 { "1" } else { "'x'" };
     (0..12).map(column).collect::<Vec<_>>().join(", ")

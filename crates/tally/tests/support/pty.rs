@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A pseudo-terminal: what a command sends to its terminal, byte by byte.
+//! A pseudo-terminal: what a command writes to its terminal, byte by byte.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::pty::{grantpt, openpt, ptsname, unlockpt, OpenptFlags};
 use rustix::termios::{tcsetwinsize, Winsize};
 
-/// A command on a terminal of its own; it is killed with this.
+/// A command on its own terminal; dropping this kills it.
 pub struct Pty {
     keys: File,
     sent: Receiver<Vec<u8>>,
@@ -19,7 +19,7 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// Run it on a terminal of so many columns and lines.
+    /// Runs a command on a terminal of this size.
     pub fn run(width: u16, height: u16, command: &[&str]) -> Pty {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&ours).unwrap();
@@ -45,7 +45,7 @@ impl Pty {
         let (send, sent) = channel();
         std::thread::spawn(move || {
             let mut bytes = vec![0; 1 << 16];
-            // It fails when the command has closed its side.
+            // Fails once the command has closed its side.
             while let Ok(n) = from.read(&mut bytes) {
                 if n == 0 || send.send(bytes[..n].to_vec()).is_err() {
                     return;
@@ -55,16 +55,16 @@ impl Pty {
         Pty { keys, sent, child, all: Vec::new() }
     }
 
-    /// Press these keys.
+    /// Types these keys.
     pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Wait until this is true of all that was sent, and return it.
+    /// Waits until `holds` is true of the total output so far, and returns that.
     pub fn until(&mut self, what: &str, holds: impl Fn(&[u8]) -> bool) -> &[u8] {
         let began = Instant::now();
         while !holds(&self.all) {
-            assert!(began.elapsed() < Duration::from_secs(30), "it does not come: {what}");
+            assert!(began.elapsed() < Duration::from_secs(30), "timeout while waiting for {what}");
             if let Ok(bytes) = self.sent.recv_timeout(Duration::from_millis(100)) {
                 self.all.extend(bytes);
             }
@@ -72,7 +72,7 @@ impl Pty {
         &self.all
     }
 
-    /// Wait for its end; its exit code and all that was sent.
+    /// Waits until the command ends; returns its exit code and the total output.
     pub fn end(mut self) -> (Option<i32>, Vec<u8>) {
         let status = self.child.wait().unwrap();
         while let Ok(bytes) = self.sent.recv_timeout(Duration::from_secs(1)) {

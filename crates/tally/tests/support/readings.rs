@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What our probes have counted, read around the presence of a witness: before it begins to look,
-//! when it looks, when the load is over, and when the witness has gone. Between the first two and
-//! between the last two nothing must happen; of which processes that holds can be judged.
+//! pg_tally's counts, read four times around a witness: before it starts, once it is attached, after the
+//! load, and after the witness has ended. A process can be judged if its counts did not change between
+//! the first two readings nor between the last two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Counts by process and whatever else tells them apart.
+/// Counts by process and other attributes.
 pub type Counts<K> = BTreeMap<K, u64>;
 
-/// What one process has counted.
+/// A key that belongs to one process.
 pub trait OfProcess: Ord + Clone {
-    /// Its pid.
+    /// The process id.
     fn pid(&self) -> i32;
 }
 
@@ -29,9 +29,9 @@ pub struct Readings<K> {
 }
 
 impl<K: OfProcess> Readings<K> {
-    /// Read while the processes stand still, start the witness, load, come to stand still, end the
-    /// witness. The load is given a way to ask what has been counted since. None where no witness is
-    /// to be had.
+    /// Reads while the processes are idle, starts the witness, runs the load until they are idle again,
+    /// stops the witness. The load can ask what has been counted since it began. None if no witness is
+    /// available.
     pub fn around<W, S>(
         mut read: impl FnMut() -> Counts<K>,
         start: impl FnOnce() -> Option<W>,
@@ -50,35 +50,36 @@ impl<K: OfProcess> Readings<K> {
         Some((Self { begun, after, moved }, seen))
     }
 
-    /// Whether this process did nothing while the witness came or went.
-    pub fn still(&self, pid: i32) -> bool {
+    /// Did this process count nothing while the witness started and stopped?
+    pub fn was_idle(&self, pid: i32) -> bool {
         !self.moved.contains(&pid)
     }
 
-    /// Whether that holds for everybody.
-    pub fn all_still(&self) -> bool {
+    /// Is that true of all processes?
+    pub fn all_idle(&self) -> bool {
         self.moved.is_empty()
     }
 
-    /// Processes whose counts are the witness's if both count well.
+    /// Processes that can be judged: their counts must equal the witness's.
     pub fn judged(&self) -> BTreeSet<i32> {
-        self.after.keys().map(OfProcess::pid).filter(|&pid| self.still(pid)).collect()
+        self.after.keys().map(OfProcess::pid).filter(|&pid| self.was_idle(pid)).collect()
     }
 
-    /// Processes that were there in the end.
+    /// Processes that existed at the end of the load.
     pub fn living(&self) -> BTreeSet<i32> {
         self.after.keys().map(OfProcess::pid).collect()
     }
 
-    /// Of these sessions, those that can be judged; nearly all must have stood still.
+    /// Those of these sessions that can be judged; all but two must be.
     pub fn judged_of(&self, pids: &[i32]) -> BTreeSet<i32> {
-        let judged: BTreeSet<i32> = pids.iter().copied().filter(|&pid| self.still(pid)).collect();
+        let judged: BTreeSet<i32> =
+            pids.iter().copied().filter(|&pid| self.was_idle(pid)).collect();
         println!("{} of {} sessions judged", judged.len(), pids.len());
-        assert!(judged.len() + 2 >= pids.len(), "too few of the sessions stood still");
+        assert!(judged.len() + 2 >= pids.len(), "too few sessions were idle");
         judged
     }
 
-    /// What was counted under the witness's eyes.
+    /// What was counted while the witness was attached.
     pub fn gained(&self) -> Counts<K> {
         gained(&self.after, &self.begun)
     }
@@ -93,12 +94,12 @@ fn changed<K: OfProcess>(a: &Counts<K>, b: &Counts<K>) -> BTreeSet<i32> {
     a.keys().chain(b.keys()).filter(|key| get(a, key) != get(b, key)).map(OfProcess::pid).collect()
 }
 
-/// 0 where there is none.
+/// A count, 0 if absent.
 pub fn get<K: Ord>(counts: &Counts<K>, key: &K) -> u64 {
     counts.get(key).copied().unwrap_or(0)
 }
 
-/// What the witness saw otherwise, of these processes.
+/// Counts of the judged processes that differ from the witness's.
 pub fn differences<K: OfProcess + std::fmt::Debug>(
     ours: &Counts<K>,
     theirs: &Counts<K>,

@@ -10,18 +10,18 @@ use scratch::Cluster;
 
 use super as support;
 
-/// A server in which nobody but its clients commits.
+/// A server in which only clients commit.
 pub fn quiet() -> Cluster {
     let quiet = support::plain().setting("shared_preload_libraries", "pg_tally");
-    // Commits wait for their syncs.
+    // With fsync, so that commits wait for their flush.
     support::start(quiet.setting("autovacuum", "off").fsync(true))
 }
 
-/// So many transactions of so many clients; how many pgbench says they were.
+/// Runs this number of transactions in each client; returns pgbench's count.
 pub fn load(cluster: &Cluster, clients: u32, transactions: u64) -> u64 {
     let load = cluster.pgbench().clients(clients).transactions(transactions).arg("-n");
     let transactions = load.run().unwrap().transactions;
-    // What is told may be a tenth of a second old.
+    // Served figures may be a tenth of a second old.
     std::thread::sleep(Duration::from_millis(200));
     transactions
 }
@@ -34,13 +34,13 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// On a port that is free; without a token, unless the arguments name one.
+    /// Listens on a free port, without a token unless the arguments name one.
     pub fn start(cluster: &Cluster, arguments: &[&str]) -> Serving {
         let open = if arguments.contains(&"--token-file") { &[][..] } else { &["--no-token"] };
         Self::at(cluster, "127.0.0.1:0", &[open, arguments].concat())
     }
 
-    /// As it is without any option: there is a token.
+    /// Without options, so with a token.
     pub fn with_token(cluster: &Cluster) -> Serving {
         Self::at(cluster, "127.0.0.1:0", &[])
     }
@@ -56,8 +56,8 @@ impl Serving {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let page = told["page"].as_str().unwrap().to_string();
+        let started: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let page = started["page"].as_str().unwrap().to_string();
         let address = page.trim_start_matches("http://");
         let address = match page.starts_with("http://") {
             true => address.split('/').next().unwrap().to_string(),
@@ -70,17 +70,17 @@ impl Serving {
         &self.address
     }
 
-    /// What a browser is to open.
+    /// The address of the page, for a browser.
     pub fn page(&self) -> &str {
         &self.page
     }
 
-    /// The token in that.
+    /// The token in the page's address.
     pub fn token(&self) -> &str {
         self.page.split_once("?token=").unwrap().1
     }
 
-    /// The status for a path that is asked for with these headers, and all that came back.
+    /// The HTTP status of a request with these headers, and the whole answer.
     pub fn status(&self, path: &str, headers: &str) -> (String, String) {
         let answer =
             self.raw(&format!("GET {path} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n"));
@@ -91,17 +91,17 @@ impl Serving {
         TcpStream::connect(&self.address).unwrap()
     }
 
-    /// What comes back for these very bytes.
+    /// The answer to these bytes.
     pub fn raw(&self, request: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // A connection that is reset has answered before.
+        // The server may reset the connection after its answer.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// The content behind a path, if there is any.
+    /// The body of a path; None unless the status is 200.
     pub fn get(&self, path: &str) -> Option<String> {
         let answer = self
             .raw(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
@@ -117,7 +117,7 @@ impl Serving {
         Some(serde_json::from_str(&self.get("/report.json")?).unwrap())
     }
 
-    /// It ends well when it is asked to.
+    /// Ends it with SIGTERM; it must exit with 0.
     pub fn stop(mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -132,12 +132,12 @@ impl Drop for Serving {
     }
 }
 
-/// The value at the end of a sample's line.
+/// The value of a sample's line.
 pub fn value(line: &str) -> f64 {
     line.rsplit_once(' ').unwrap().1.parse().unwrap()
 }
 
-/// The value of the sample of this name and labels.
+/// The value of the sample with this name and these labels.
 pub fn find(metrics: &str, name: &str) -> Option<f64> {
     let found = metrics
         .lines()
@@ -149,7 +149,7 @@ pub fn field(metrics: &str, name: &str) -> f64 {
     find(metrics, name).unwrap_or(0.0)
 }
 
-/// Names and labels of what must not fall.
+/// Names and labels of counters, whose values must not decrease.
 pub fn counters(metrics: &str) -> Vec<&str> {
     let lines = metrics.lines().filter(|line| !line.starts_with('#'));
     let names = lines.filter_map(|line| line.rsplit_once(' ')).map(|(name, _)| name);
@@ -161,7 +161,7 @@ pub fn counters(metrics: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A Prometheus that scrapes one address each second.
+/// A Prometheus that scrapes one address every second.
 pub struct Prometheus {
     child: Child,
     port: u16,
@@ -178,7 +178,7 @@ impl Prometheus {
         );
         let file = folder.path().join("prometheus.yml");
         std::fs::write(&file, configuration).unwrap();
-        // It takes no port 0: one that was free a moment ago.
+        // It does not accept port 0; use one that was free a moment ago.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -197,7 +197,7 @@ impl Prometheus {
         prometheus
     }
 
-    /// The value of an expression that has one.
+    /// The value of an expression with at most one result.
     pub fn query(&self, expression: &str) -> Option<f64> {
         let letter = |byte: u8| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A slow device made honestly: a file system of our own, in memory, over the kernel's FUSE. The
-//! server's calls into it last as long as we let them, and fail when we say so.
+//! A slow disk: a file system in memory, over the kernel's FUSE. The test sets how long each kind of
+//! operation takes and which fail.
 //!
-//! Of the ways there are (dm-delay, nbd, FUSE, throttling by a control group) it is the one that delays
-//! one operation on one file and needs no block device. It wants root and /dev/fuse; a test that
-//! uses it runs in a mount namespace of its own, so that nothing stays behind.
+//! Alternatives (dm-delay, nbd, throttling by a control group) need a block device or delay more than one
+//! operation on one file. Needs root and /dev/fuse. Tests that use it run in their own mount namespace,
+//! so that no mount stays behind.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use rustix::io::{fcntl_setfd, FdFlags};
 
-/// What the disk does when asked.
+/// Delays and failures of the disk's operations.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Mood {
+pub struct Behaviour {
     /// How long a read takes.
     pub read: Duration,
     /// How long a write takes.
@@ -28,20 +28,20 @@ pub struct Mood {
     pub sync: Duration,
     /// Syncs fail (EIO).
     pub sync_fails: bool,
-    /// Writes fail: there is no room (ENOSPC).
+    /// Writes fail: no space left (ENOSPC).
     pub full: bool,
 }
 
-/// One folder of files, mounted.
+/// A mounted directory of files.
 pub struct SlowDisk {
-    place: PathBuf,
-    mood: Arc<Mutex<Mood>>,
+    path: PathBuf,
+    behaviour: Arc<Mutex<Behaviour>>,
 }
 
 impl SlowDisk {
-    /// Mount it there, with the files of that folder; they belong to the owner of it. None where
-    /// that is not permitted.
-    pub fn mount(place: &Path, files: &Path) -> Option<Self> {
+    /// Mounts it at `path` with copies of the files of a directory, owned by that directory's owner.
+    /// Prints the reason and returns None if mounting is not permitted.
+    pub fn mount(path: &Path, files: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let device = match File::options().read(true).write(true).open("/dev/fuse") {
             Ok(device) => device,
@@ -54,7 +54,7 @@ impl SlowDisk {
         let options =
             format!("fd={},rootmode=40700,user_id=0,group_id=0,allow_other", device.as_raw_fd());
         let mut mount = Command::new("mount");
-        mount.args(["-i", "-t", "fuse", "-o", &options, "slow"]).arg(place).stdin(Stdio::null());
+        mount.args(["-i", "-t", "fuse", "-o", &options, "slow"]).arg(path).stdin(Stdio::null());
         let output = mount.output().unwrap();
         fcntl_setfd(&device, FdFlags::CLOEXEC).unwrap();
         if !output.status.success() {
@@ -67,27 +67,27 @@ impl SlowDisk {
             let data = std::fs::read(entry.path()).unwrap();
             folder.create(entry.file_name().into_encoded_bytes(), data);
         }
-        let mood = Arc::new(Mutex::new(Mood::default()));
-        let at_work = mood.clone();
-        std::thread::spawn(move || serve(device, folder, &at_work));
-        Some(Self { place: place.to_path_buf(), mood })
+        let behaviour = Arc::new(Mutex::new(Behaviour::default()));
+        let shared = behaviour.clone();
+        std::thread::spawn(move || serve(device, folder, &shared));
+        Some(Self { path: path.to_path_buf(), behaviour })
     }
 
-    /// From now on.
-    pub fn set(&self, mood: Mood) {
-        *lock(&self.mood) = mood;
+    /// Changes the behaviour from now on.
+    pub fn set(&self, behaviour: Behaviour) {
+        *lock(&self.behaviour) = behaviour;
     }
 }
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        self.set(Mood::default());
-        let _ = Command::new("umount").arg("-l").arg(&self.place).status();
+        self.set(Behaviour::default());
+        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
     }
 }
 
-/// Run the test of this name in a mount namespace of its own, and say that it is done; false in there.
-pub fn elsewhere(test: &str) -> bool {
+/// Runs the test of this name again, in its own mount namespace, and returns true. Returns false there.
+pub fn rerun_in_mount_namespace(test: &str) -> bool {
     const INSIDE: &str = "PGTALLY_TEST_INSIDE";
     if std::env::var_os(INSIDE).is_some() {
         return false;
@@ -115,13 +115,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A file, by the number that the kernel knows it by.
+/// A file's content.
 #[derive(Default)]
 struct Node {
     data: Vec<u8>,
 }
 
-/// All that is on the disk.
+/// The disk's only directory. Files have numbers, by which the kernel refers to them.
 #[derive(Default)]
 struct Folder {
     owner: (u32, u32),
@@ -159,7 +159,7 @@ impl Folder {
         out
     }
 
-    /// struct fuse_entry_out; nothing is to be kept by the kernel
+    /// struct fuse_entry_out, with timeouts of 0: the kernel must not cache it
     fn entry(&self, number: u64) -> Vec<u8> {
         let mut out = number.to_ne_bytes().to_vec();
         out.extend([0; 32]);
@@ -174,7 +174,7 @@ impl Folder {
         out
     }
 
-    /// struct fuse_dirent, one after the other
+    /// An array of struct fuse_dirent
     fn list(&self, from: u64) -> Vec<u8> {
         let mut out = Vec::new();
         for (index, (name, number)) in self.names.iter().enumerate().skip(from as usize) {
@@ -192,8 +192,8 @@ impl Folder {
         out
     }
 
-    /// What a request is answered with; Err is an errno.
-    fn answer(&mut self, request: &Request<'_>, mood: &Mood) -> Result<Vec<u8>, i32> {
+    /// The answer to a request; Err is an errno.
+    fn answer(&mut self, request: &Request<'_>, behaviour: &Behaviour) -> Result<Vec<u8>, i32> {
         let node = request.node;
         let name = |at: usize| request.text(at).to_vec();
         let find = |folder: &Self, name: &[u8]| folder.names.get(name).copied().ok_or(ENOENT);
@@ -202,7 +202,7 @@ impl Folder {
             1 => Ok(self.entry(find(self, &name(0))?)),
             // GETATTR
             3 => Ok(self.attributes_out(node)),
-            // SETATTR: its size, if that is meant
+            // SETATTR: only the size
             4 => {
                 let size = request.u64(16) as usize;
                 if let Some(node) = self.nodes.get_mut(&node).filter(|_| request.u32(0) & 8 != 0) {
@@ -210,7 +210,7 @@ impl Folder {
                 }
                 Ok(self.attributes_out(node))
             }
-            // UNLINK; what is open goes on
+            // UNLINK; open files stay usable
             10 => self.names.remove(&name(0)).map(|_| Vec::new()).ok_or(ENOENT),
             // RENAME, RENAME2
             12 | 45 => {
@@ -221,11 +221,11 @@ impl Folder {
                 self.names.insert(to, number);
                 Ok(Vec::new())
             }
-            // OPEN, past the kernel's cache
+            // OPEN, bypassing the kernel's cache
             14 => Ok(opened()),
             // READ
             15 => {
-                std::thread::sleep(mood.read);
+                std::thread::sleep(behaviour.read);
                 let data = &self.nodes.get(&node).ok_or(ENOENT)?.data;
                 let from = (request.u64(8) as usize).min(data.len());
                 let to = (from + request.u32(16) as usize).min(data.len());
@@ -233,8 +233,8 @@ impl Folder {
             }
             // WRITE
             16 => {
-                std::thread::sleep(mood.write);
-                if mood.full {
+                std::thread::sleep(behaviour.write);
+                if behaviour.full {
                     return Err(ENOSPC);
                 }
                 let data = &mut self.nodes.get_mut(&node).ok_or(ENOENT)?.data;
@@ -247,8 +247,8 @@ impl Folder {
             17 => Ok(vec![0; 80]),
             // FSYNC
             20 => {
-                std::thread::sleep(mood.sync);
-                if mood.sync_fails {
+                std::thread::sleep(behaviour.sync);
+                if behaviour.sync_fails {
                     Err(EIO)
                 } else {
                     Ok(Vec::new())
@@ -261,7 +261,7 @@ impl Folder {
                 let mut out = vec![0; 64];
                 out[..4].copy_from_slice(&7u32.to_ne_bytes());
                 out[4..8].copy_from_slice(&31u32.to_ne_bytes());
-                out[20..24].copy_from_slice(&WRITE_MOST.to_ne_bytes());
+                out[20..24].copy_from_slice(&MAX_WRITE.to_ne_bytes());
                 out[24..28].copy_from_slice(&1u32.to_ne_bytes());
                 Ok(out)
             }
@@ -291,7 +291,7 @@ fn opened() -> Vec<u8> {
     out
 }
 
-const WRITE_MOST: u32 = 128 * 1024;
+const MAX_WRITE: u32 = 128 * 1024;
 /// struct fuse_in_header
 const HEADER: usize = 40;
 
@@ -317,15 +317,15 @@ impl<'a> Request<'a> {
         u64::from_ne_bytes(self.body[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    /// A name, which ends with a zero.
+    /// A zero-terminated name.
     fn text(&self, at: usize) -> &'a [u8] {
         self.body[at..].split(|&byte| byte == 0).next().unwrap_or(&[])
     }
 }
 
-/// Answer one request after the other, as a disk does, until it is unmounted.
-fn serve(mut device: File, mut folder: Folder, mood: &Mutex<Mood>) {
-    let mut buffer = vec![0; WRITE_MOST as usize + 4096];
+/// Answers requests one at a time, as a disk does, until it is unmounted.
+fn serve(mut device: File, mut folder: Folder, behaviour: &Mutex<Behaviour>) {
+    let mut buffer = vec![0; MAX_WRITE as usize + 4096];
     loop {
         let read = match device.read(&mut buffer) {
             Ok(read) if read >= HEADER => read,
@@ -339,8 +339,8 @@ fn serve(mut device: File, mut folder: Folder, mood: &Mutex<Mood>) {
         if matches!(request.opcode, 2 | 36 | 42) {
             continue;
         }
-        let mood = *lock(mood);
-        let (error, body) = match folder.answer(&request, &mood) {
+        let behaviour = *lock(behaviour);
+        let (error, body) = match folder.answer(&request, &behaviour) {
             Ok(body) => (0, body),
             Err(errno) => (-errno, Vec::new()),
         };
@@ -348,7 +348,7 @@ fn serve(mut device: File, mut folder: Folder, mood: &Mutex<Mood>) {
         out.extend(error.to_ne_bytes());
         out.extend(request.unique.to_ne_bytes());
         out.extend(body);
-        // Who was killed meanwhile wants no answer.
+        // NotFound: the process was killed meanwhile.
         if device.write_all(&out).is_err_and(|error| error.kind() != ErrorKind::NotFound) {
             return;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A load on files of all kinds: few buffers, little working memory, commits that reach the disk, a
-//! tablespace elsewhere; and one session that copies, rewrites, truncates and drops.
+//! A load that uses files of all kinds: few buffers, little work_mem, fsync, another tablespace; and one
+//! session that copies, rewrites, truncates and drops tables.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use scratch::{Builder, Cluster};
 
 use super::gate;
 
-/// Settings under which much of a small database's life is files.
+/// Settings that make a small database use files often.
 pub fn server() -> Builder {
     super::plain().fsync(true).settings([
         ("shared_preload_libraries", "pg_tally"),
-        // Temporary tables come and go; none of them is to make room for another.
+        // Enough for all temporary tables; none must be evicted.
         ("pg_tally.max_relations", "20000"),
         ("shared_buffers", "1MB"),
         ("work_mem", "64kB"),
@@ -27,17 +27,17 @@ pub fn server() -> Builder {
         ("parallel_setup_cost", "0"),
         ("parallel_tuple_cost", "0"),
         ("max_parallel_workers_per_gather", "0"),
-        // Nobody wakes up by himself while all stand still.
+        // No session wakes up while all wait at the gate.
         ("deadlock_timeout", "10min"),
         ("checkpoint_timeout", "1h"),
         ("autovacuum", "off"),
-        // Then files are synced by sessions too, and nobody logs snapshots for standbys.
+        // So sessions sync files too, and no process logs snapshots for standbys.
         ("wal_level", "minimal"),
         ("max_wal_senders", "0"),
     ])
 }
 
-/// Make its tables; the tablespace's folder.
+/// Creates the tables; returns the tablespace's directory.
 pub fn fill(cluster: &Cluster) -> PathBuf {
     let space = cluster.dir().join("elsewhere");
     std::fs::create_dir(&space).unwrap();
@@ -55,8 +55,8 @@ pub fn fill(cluster: &Cluster) -> PathBuf {
     space
 }
 
-/// What each of pgbench's sessions does, behind the gate: TPC-B, and now and then a sort, a hash join
-/// and a temporary table that do not fit into memory, a table that comes and goes, a vacuum.
+/// The script of pgbench's sessions, behind the gate: TPC-B, and sometimes a sort, a hash join or a
+/// temporary table larger than memory, a table created and dropped, a vacuum.
 pub fn script() -> String {
     gate::tpcb()
         + "\\set what random(1, 40)
@@ -84,17 +84,17 @@ insert into t select n, repeat('y', 400) from generate_series(1, 2500) n;
 select count(*) from t;
 drop table t;
 \\elif :what <= 11
-create table come_and_go_:client_id (id int primary key, filler text);
-insert into come_and_go_:client_id select n, 'z' from generate_series(1, 300) n;
-truncate come_and_go_:client_id;
-drop table come_and_go_:client_id;
+create table short_lived_:client_id (id int primary key, filler text);
+insert into short_lived_:client_id select n, 'z' from generate_series(1, 300) n;
+truncate short_lived_:client_id;
+drop table short_lived_:client_id;
 \\elif :what <= 13
 vacuum pgbench_tellers;
 \\endif
 "
 }
 
-/// What one further session does while they run.
+/// Runs in one further session meanwhile.
 pub fn churn(client: &mut Client, cluster: &Cluster) {
     let file = cluster.dir().join("out.copy");
     let file = file.display();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A second witness: strace, which tells each call with its arguments and files.
+//! A second witness: strace, which prints each system call with its arguments and files.
 //!
-//! It needs the right to trace the server's processes. Where it has not a test says so and passes.
+//! It needs permission to trace the server's processes. Without it a test prints that and passes.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -13,26 +13,26 @@ use std::time::{Duration, Instant};
 use rustix::process::{kill_process, Pid, Signal};
 use tempfile::TempDir;
 
-/// One call into the kernel.
+/// A system call.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// When it began, seconds.
+    /// When it began, seconds since 1970.
     pub at: f64,
-    /// When it had ended; never, for one that did not.
+    /// When it ended; infinity if it did not.
     pub ended: f64,
-    /// The process.
+    /// The process id.
     pub pid: i32,
-    /// Its name.
+    /// The call's name.
     pub name: String,
-    /// As strace writes them.
+    /// As strace prints them.
     pub arguments: Vec<String>,
-    /// What it returned; None where it never did.
+    /// The return value; None if it did not return.
     pub result: Option<i64>,
-    /// The file of the descriptor that it returned.
+    /// The file of the returned descriptor.
     pub file: Option<String>,
 }
 
-/// strace at work.
+/// A running strace.
 pub struct Strace {
     child: Child,
     folder: TempDir,
@@ -40,7 +40,8 @@ pub struct Strace {
 }
 
 impl Strace {
-    /// Trace these calls of these processes, and of all that they fork; None where it cannot.
+    /// Traces these calls of these processes and of all they fork. Prints the reason and returns None if it
+    /// cannot.
     pub fn start(calls: &str, pids: &[i32]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("strace");
@@ -64,11 +65,11 @@ impl Strace {
             }
         });
         let mut waited: BTreeSet<i32> = pids.iter().copied().collect();
-        let mut said = String::new();
+        let mut last_line = String::new();
         let began = Instant::now();
         while !waited.is_empty() {
             let Ok(line) = errors.recv_timeout(Duration::from_secs(20)) else {
-                println!("not tested: strace may not trace here: {said}");
+                println!("not tested: strace may not trace here: {last_line}");
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;
@@ -77,19 +78,20 @@ impl Strace {
             if let Some(pid) = attached.and_then(|line| line.strip_suffix(" attached")) {
                 waited.remove(&pid.parse().ok()?);
             }
-            said = line;
-            assert!(began.elapsed() < Duration::from_secs(60), "strace: {said}");
+            last_line = line;
+            assert!(began.elapsed() < Duration::from_secs(60), "strace: {last_line}");
         }
         Some(Self { child, folder, errors })
     }
 
-    /// Let them go; all calls in the order in which they began.
+    /// Detaches; returns all calls in the order in which they began.
     pub fn stop(mut self) -> Vec<Call> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         self.child.wait().unwrap();
-        let said: Vec<String> = self.errors.try_iter().collect();
-        let harmless = |line: &&String| !line.ends_with("attached") && !line.ends_with("detached");
-        let odd: Vec<&String> = said.iter().filter(harmless).collect();
+        let messages: Vec<String> = self.errors.try_iter().collect();
+        let unexpected =
+            |line: &&String| !line.ends_with("attached") && !line.ends_with("detached");
+        let odd: Vec<&String> = messages.iter().filter(unexpected).collect();
         assert!(odd.is_empty(), "strace: {odd:?}");
         let mut calls = Vec::new();
         for entry in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
@@ -103,7 +105,7 @@ impl Strace {
 }
 
 impl Drop for Strace {
-    /// A test that fails lets the server's processes go.
+    /// Detaches from the server's processes when a test fails.
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
@@ -118,11 +120,11 @@ fn read(path: &Path, pid: i32) -> Vec<Call> {
     lines.map(|line| parse(line, pid).unwrap_or_else(|| panic!("strace: {line}"))).collect()
 }
 
-/// A line: `1763740800.123456 pread64(5</a/file>, ""..., 8192, 16384) = 8192 <0.000123>`.
+/// Parses a line such as `1763740800.123456 pread64(5</a/file>, ""..., 8192, 16384) = 8192 <0.000123>`.
 fn parse(line: &str, pid: i32) -> Option<Call> {
     let (at, line) = line.trim_start().split_once(' ')?;
     let at: f64 = at.parse().ok()?;
-    // How long it took comes last: ` <0.000123>`.
+    // The duration comes last: ` <0.000123>`.
     let timed = line.strip_suffix('>').and_then(|line| line.rsplit_once(" <"));
     let timed = timed.and_then(|(line, took)| Some((line, took.parse().ok()?)));
     let (line, took) = timed.unwrap_or((line, f64::INFINITY));
@@ -142,7 +144,7 @@ fn parse(line: &str, pid: i32) -> Option<Call> {
     })
 }
 
-/// Parts between commas that stand in no bracket or quotes.
+/// Splits at commas outside brackets and quotes.
 fn arguments(text: &str) -> Vec<String> {
     let (mut parts, mut depth, mut quoted, mut escaped) = (vec![String::new()], 0, false, false);
     for c in text.chars() {
@@ -164,7 +166,7 @@ fn arguments(text: &str) -> Vec<String> {
 }
 
 impl Call {
-    /// The descriptor that is its first argument.
+    /// The descriptor in the first argument.
     pub fn descriptor(&self) -> Option<i32> {
         self.arguments.first()?.split('<').next()?.parse().ok()
     }
@@ -175,12 +177,12 @@ impl Call {
         first.contains('<').then(|| file_of(first))
     }
 
-    /// An argument that is a text.
+    /// A string argument.
     pub fn text(&self, index: usize) -> Option<&str> {
         self.arguments.get(index)?.strip_prefix('"')?.strip_suffix('"')
     }
 
-    /// An argument that is a number.
+    /// A numeric argument.
     pub fn number(&self, index: usize) -> Option<i64> {
         self.arguments.get(index)?.parse().ok()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A real terminal to run the command in: tmux, with a server of its own.
+//! Runs the command in a real terminal: tmux, with its own server.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// A window of tmux; it ends with this.
+/// A tmux window; dropping this closes it.
 pub struct Tmux {
     folder: TempDir,
 }
 
 impl Tmux {
-    /// A window of so many columns and lines, and in it a shell that runs this in a folder of its
-    /// own, which is home and place of settings as well, and afterwards says how that ended.
+    /// Runs a shell command in a window of this size and in its own directory, which is also its HOME and
+    /// has its settings. Afterwards the window shows the exit status.
     pub fn run(width: u16, height: u16, command: &str) -> Tmux {
         let tmux = Tmux { folder: tempfile::tempdir().unwrap() };
         let script = format!("{command}; echo ended with $?; exec cat");
@@ -32,7 +32,7 @@ impl Tmux {
         tmux
     }
 
-    /// Where it runs.
+    /// The directory in which the command runs.
     pub fn folder(&self) -> PathBuf {
         self.folder.path().to_path_buf()
     }
@@ -49,12 +49,12 @@ impl Tmux {
         output
     }
 
-    /// Press keys, by tmux' names for them.
+    /// Presses keys, by tmux's names.
     pub fn press(&self, keys: &[&str]) {
         self.ask(&[&["send-keys"], keys].concat());
     }
 
-    /// Press the left button of the mouse at a column and a line, counted from 0.
+    /// Clicks the left mouse button at a column and line, counted from 0.
     pub fn click(&self, column: usize, line: usize) {
         for end in ["M", "m"] {
             let text = format!("\x1b[<0;{};{}{end}", column + 1, line + 1);
@@ -62,18 +62,18 @@ impl Tmux {
         }
     }
 
-    /// Make the window another size.
+    /// Changes the window's size.
     pub fn resize(&self, width: u16, height: u16) {
         let (width, height) = (width.to_string(), height.to_string());
         self.ask(&["resize-window", "-x", &width, "-y", &height]);
     }
 
-    /// What is seen.
+    /// The text on the screen.
     pub fn seen(&self) -> String {
         String::from_utf8(self.ask(&["capture-pane", "-p"]).stdout).unwrap()
     }
 
-    /// Wait until this is true of what is seen, and return that.
+    /// Waits until `holds` is true of the screen's text, and returns that.
     pub fn until(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
         let began = Instant::now();
         loop {
@@ -81,18 +81,21 @@ impl Tmux {
             if holds(&seen) {
                 return seen;
             }
-            assert!(began.elapsed() < Duration::from_secs(20), "it is not seen: {what}\n{seen}");
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "timeout while waiting for {what}\n{seen}"
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// Wait until this text is seen.
+    /// Waits until the screen shows this text.
     pub fn until_seen(&self, text: &str) -> String {
         self.until(text, |seen| seen.contains(text))
     }
 
-    /// Column and line of the first time this text is seen.
-    pub fn place_of(&self, text: &str) -> (usize, usize) {
+    /// Column and line at which this text first appears, counted from 0.
+    pub fn position_of(&self, text: &str) -> (usize, usize) {
         let seen = self.seen();
         let (line, found) = seen.lines().enumerate().find(|(_, it)| it.contains(text)).unwrap();
         (found[..found.find(text).unwrap()].chars().count(), line)

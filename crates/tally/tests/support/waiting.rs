@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A segment with a session that waits, written by the layout. For programs that have the maker.
+//! A segment with a waiting session, written byte by byte. For test programs that include `maker`.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::maker::{Maker, Shape, Who, ACCOUNT, TIMER};
 
 pub const SHAPE: Shape = Shape { slots: 4, groups: 2, stats_per_book: 32 };
 
-/// A session that has been waiting for WAL for half a second. The segment goes with the folder.
+/// A session that has waited for a WAL sync for half a second. The segment is removed with the directory.
 pub fn segment() -> (TempDir, PathBuf, Maker) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pg_tally.1.2");

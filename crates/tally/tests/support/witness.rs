@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! An independent witness: bpftrace, which counts in the kernel what our probes count.
+//! An independent witness: bpftrace, which counts in the kernel what pg_tally's probes count.
 //!
-//! It needs root. Where it is not to be had a test says so and passes.
+//! It needs root. Without it a test prints that and passes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -10,22 +10,22 @@ use std::time::Duration;
 
 use rustix::process::{kill_process, Pid, Signal};
 
-/// bpftrace at work.
+/// A running bpftrace.
 pub struct Witness {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl Witness {
-    /// Start it with a program of its language, for the processes that are there; None where
-    /// it cannot run.
+    /// Starts bpftrace with this program, for the processes that exist now. Prints the reason and returns
+    /// None if it cannot run.
     pub fn start(program: &str) -> Option<Self> {
-        // Probes are attached one after the other, so the first and the last say that they are.
+        // Probes are attached in order, so the first and the last report that all are attached.
         let ready =
             |end| format!("interval:ms:50 /!@{end}/ {{ printf(\"{end}\\n\"); @{end} = 1; }}\n");
         let program = ready("first") + program + &ready("last");
-        // In a mount namespace of its own, tracefs may be mounted without a trace left. The
-        // server's own probes (USDT) are switched on in each process that has its file mapped.
+        // tracefs is mounted in a mount namespace, so that the mount does not stay behind. The server's own
+        // probes (USDT) are enabled in each process that has its file mapped.
         let script = "test -e /sys/kernel/tracing/events || \
                       mount -t tracefs nodev /sys/kernel/tracing; \
                       exec bpftrace -q --usdt-file-activation -e \"$0\"";
@@ -53,15 +53,15 @@ impl Witness {
         None
     }
 
-    /// End it; the counts of its map `@`, by the parts of their keys.
+    /// Ends it; returns the counts of its map `@` with their keys.
     pub fn stop(mut self) -> Vec<(Vec<String>, u64)> {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::INT).unwrap();
         let (mut text, mut errors) = (String::new(), String::new());
         let ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // bpftrace notices that it is to end only when a signal meets it in its sleep. A
-            // second SIGINT could kill it while it prints; this interrupts its sleep alone.
+            // bpftrace handles SIGINT only when a signal interrupts its sleep. A second SIGINT could kill
+            // it while it prints; stopping and continuing it only interrupts the sleep.
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(300));
                 while !ended.load(Ordering::Relaxed) {
@@ -81,14 +81,14 @@ impl Witness {
 }
 
 impl Drop for Witness {
-    /// A test that fails leaves no witness behind, which would look at every server.
+    /// A bpftrace left behind by a failed test would trace the servers of all other tests.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A line of the witness: `@[123, import fsync]: 45`.
+/// Parses a line of bpftrace: `@[123, import fsync]: 45`.
 fn parse(line: &str) -> Option<(Vec<String>, u64)> {
     let (key, count) = line.strip_prefix("@[")?.split_once("]: ")?;
     Some((key.split(", ").map(String::from).collect(), count.trim().parse().ok()?))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Everything that a client may ask of a server, a little of each: for the tests that hold
-//! what is told of statements against another witness.
+//! A little of everything that a client may ask of a server, for tests that compare statement statistics
+//! with another witness.
 
 use std::io::Write;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use postgres::{Client, NoTls};
 use scratch::{Cluster, Load};
 
-/// Statements of which no two are alike.
+/// Number of distinct statements.
 pub const DISTINCT: u32 = 3000;
 
-/// Sessions of each pgbench, and transactions of each of them.
+/// Sessions of each pgbench run, and transactions of each session.
 const SESSIONS: u32 = 4;
 const TRANSACTIONS: u64 = 150;
 
-/// A utility statement of which pg_stat_statements 15 loses executions, and how many there are.
+/// A utility statement whose executions pg_stat_statements 15 misses, and their number.
 pub struct LostByWitness {
     pub text: &'static str,
     pub calls: i64,
@@ -26,8 +26,7 @@ const PREPARED_END: &str = "commit and no chain";
 const SET_IN_FUNCTION: &str = "set local enable_tidscan = on";
 const ROUNDS: i64 = 7;
 
-/// What [`run`] does so: it is executed again and again from one cached plan, or within a
-/// function in SQL.
+/// Those of [`run`]: executed repeatedly from one cached plan, or within an SQL function.
 pub const LOST_BY_WITNESS: [LostByWitness; 6] = [
     LostByWitness { text: PREPARED_BEGIN, calls: SESSIONS as i64 * TRANSACTIONS as i64 },
     LostByWitness { text: PREPARED_END, calls: SESSIONS as i64 * TRANSACTIONS as i64 },
@@ -37,7 +36,7 @@ pub const LOST_BY_WITNESS: [LostByWitness; 6] = [
     LostByWitness { text: "drop table in_sql_function", calls: 2 },
 ];
 
-/// Do it all; the sessions that are handed back still have what they did in their caches.
+/// Runs everything. The returned sessions still have figures in their local entries.
 pub fn run(cluster: &Cluster) -> Vec<Client> {
     cluster.pgbench_init(2).unwrap();
     tables(cluster);
@@ -72,14 +71,14 @@ fn ask(client: &mut Client, sql: &str) {
     client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// One after the other, each a message of its own.
+/// Runs the statements in order, each in its own message.
 fn each(client: &mut Client, statements: &[&str]) {
     for sql in statements {
         ask(client, sql);
     }
 }
 
-/// This must fail, and the session go on.
+/// Runs a statement that must fail without ending the session.
 fn fail(client: &mut Client, sql: &str) {
     let error = client.batch_execute(sql).expect_err(sql);
     assert!(error.as_db_error().is_some(), "{sql}: {error}");
@@ -226,7 +225,7 @@ fn utilities(_: &Cluster, client: &mut Client) {
             "discard plans",
         ],
     );
-    // The text of a statement is not what its neighbours have in common with it.
+    // Statements that differ only in white space and constants, and several constants in one.
     each(
         client,
         &["select  'a'  as  spaced ,  1", "select 'b' as spaced, 2", "select -1, - 1, 1e3"],
@@ -260,12 +259,12 @@ fn definitions(_: &Cluster, client: &mut Client) {
             "truncate made_as",
             "create type color as enum ('red', 'green')",
             "create domain small as int check (value < 100)",
-            "create function told() returns event_trigger language plpgsql as
+            "create function note_ddl() returns event_trigger language plpgsql as
              $$ begin perform count(*) from pg_event_trigger_ddl_commands(); end $$",
-            "create event trigger telling on ddl_command_end execute function told()",
-            "create table told_of (n int)",
-            "drop event trigger telling",
-            "drop table told_of, made_into",
+            "create event trigger ddl_noted on ddl_command_end execute function note_ddl()",
+            "create table watched (n int)",
+            "drop event trigger ddl_noted",
+            "drop table watched, made_into",
             "drop schema s cascade",
             "grant select on numbers to public",
         ],
@@ -300,7 +299,7 @@ fn cursors(_: &Cluster, client: &mut Client) {
     );
 }
 
-/// Cursors of the protocol, fetched in parts, to the end and not.
+/// Portals of the extended protocol, fetched in parts, completely or not.
 fn portals(_: &Cluster, client: &mut Client) {
     let mut transaction = client.transaction().unwrap();
     let sql = "select n, t from numbers where n <= $1 order by n";
@@ -341,7 +340,7 @@ fn copies(_: &Cluster, client: &mut Client) {
         let mut out = client.copy_out(sql).unwrap();
         std::io::copy(&mut out, &mut std::io::sink()).unwrap();
     }
-    // One that fails half-way.
+    // This one fails half-way.
     let mut copy = client.copy_in("copy copied (n) from stdin").unwrap();
     copy.write_all(b"1\n2\nno number\n").unwrap();
     assert!(copy.finish().is_err());
@@ -380,17 +379,17 @@ fn errors(cluster: &Cluster, client: &mut Client) {
     });
     fail(client, "select pg_sleep(20) as cancelled");
     canceller.join().unwrap();
-    // By the extended protocol, at each of its steps.
+    // Errors at each step of the extended protocol.
     assert!(client.query("select no_such_column", &[]).is_err());
     assert!(client.query("select 5 / $1::int", &[&0]).is_err());
     assert_eq!(client.query("select 6 / $1::int", &[&3]).unwrap().len(), 1);
-    // A session that ends in the middle.
+    // A session that ends within a transaction.
     let mut other = cluster.connect().unwrap();
     let end = "begin; select 1 as left_open; select pg_terminate_backend(pg_backend_pid())";
     other.batch_execute(end).expect_err("it has ended");
 }
 
-/// Triggers, foreign keys, rules, statements that change data within others.
+/// Triggers, foreign keys, rules, data-modifying CTEs.
 fn rewritten(_: &Cluster, client: &mut Client) {
     each(
         client,
@@ -400,8 +399,8 @@ fn rewritten(_: &Cluster, client: &mut Client) {
             "update things set owner = 2 where owner = 1",
             "delete from owners where id = 5",
             "delete from owners where id = 6",
-            "with gone as (delete from things where id > 190 returning id),
-                  noted as (insert into written (n) select id from gone returning n)
+            "with deleted as (delete from things where id > 190 returning id),
+                  noted as (insert into written (n) select id from deleted returning n)
              select count(*) from noted",
             "with recursive r(n) as (select 1 union all select n + 1 from r where n < 100)
              select sum(n) from r",
@@ -456,7 +455,7 @@ fn prepared(_: &Cluster, client: &mut Client) {
     for n in 1..20 {
         assert_eq!(client.query(&statement, &[&n]).unwrap().len(), 1);
     }
-    // A change of what it reads makes it be planned again.
+    // A change of its table causes a new plan.
     ask(client, "alter table numbers add column another int");
     assert_eq!(client.query(&statement, &[&3]).unwrap().len(), 1);
     for n in 1..4i64 {
@@ -512,7 +511,7 @@ fn parallel(_: &Cluster, client: &mut Client) {
     fail(client, "select sum(1 / (aid % 5000)) from pgbench_accounts");
 }
 
-/// By machine code made for the statement, where the server can.
+/// With JIT compilation, if the server supports it.
 fn compiled(_: &Cluster, client: &mut Client) {
     each(
         client,
@@ -566,7 +565,7 @@ fn roles(cluster: &Cluster, client: &mut Client) {
     fail(&mut other, "create table refused (n int)");
 }
 
-/// Many statements, some by each protocol, some twice.
+/// Many distinct statements, by both protocols, some twice.
 fn distinct(_: &Cluster, client: &mut Client) {
     for number in 0..DISTINCT {
         let sql = distinct_statement(number, 1);
@@ -581,7 +580,7 @@ fn distinct(_: &Cluster, client: &mut Client) {
     }
 }
 
-/// A statement of its own for each number; the constant is none of its difference.
+/// A distinct statement for each number; the constant makes no difference.
 pub fn distinct_statement(number: u32, constant: u32) -> String {
     let signs: String =
         (0..16).map(|bit| if number >> bit & 1 == 1 { " + 1" } else { " - 1" }).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Recordings of servers that were never there: what they did is known to the nanosecond.
+//! Synthetic recordings of a fake server. What it did is known to the nanosecond.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use segment::directory::{Stat, StatKind};
 pub const MIDNIGHT: i64 = 1_772_323_200_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Numbers that look like chance and are the same each time.
+/// Reproducible pseudo-random numbers.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -24,34 +24,34 @@ impl Dice {
         (self.0 >> 33) as f64 / (1u64 << 31) as f64
     }
 
-    /// Around 1, this far at most.
+    /// Between 1 - `share` and 1 + `share`.
     pub fn around(&mut self, share: f64) -> f64 {
         1.0 + share * (2.0 * self.throw() - 1.0)
     }
 }
 
-/// What each transaction takes in an account, ns, and how much that scatters from second to
-/// second.
+/// An account's name, its time per transaction in ns, and how much that scatters from second to second
+/// (share).
 pub type Account = (&'static str, f64, f64);
 
-/// A server and its clients.
+/// A server and its load.
 #[derive(Clone)]
-pub struct Made {
+pub struct FakeServer {
     pub host: &'static str,
     pub settings: Vec<(&'static str, &'static str)>,
     pub accounts: Vec<Account>,
-    /// Text, number, and the share of all time.
+    /// Text, query id, and share of the total time.
     pub statements: Vec<(&'static str, i64, f64)>,
-    /// Probed functions: what each transaction spends in it, and of that in it alone, ns.
+    /// Probed functions: name, inclusive and exclusive time per transaction in ns.
     pub functions: Vec<(&'static str, u64, u64)>,
     pub transactions: f64,
     pub seed: u64,
     pub from_us: i64,
 }
 
-impl Default for Made {
-    fn default() -> Made {
-        Made {
+impl Default for FakeServer {
+    fn default() -> FakeServer {
+        FakeServer {
             host: "machine",
             settings: vec![("shared_buffers", "16384"), ("port", "5432")],
             accounts: vec![
@@ -70,28 +70,28 @@ impl Default for Made {
     }
 }
 
-/// What was put in.
+/// The totals of what was written.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sum {
     pub ns: u64,
     pub commits: u64,
 }
 
-impl Made {
-    /// Another course of the same.
-    pub fn seed(mut self, seed: u64) -> Made {
+impl FakeServer {
+    /// The same server with other random numbers.
+    pub fn seed(mut self, seed: u64) -> FakeServer {
         self.seed = seed;
         self
     }
 
-    /// This account takes so much, ns a transaction.
-    pub fn account(mut self, name: &'static str, ns: f64) -> Made {
+    /// Sets an account's time per transaction, in ns.
+    pub fn account(mut self, name: &'static str, ns: f64) -> FakeServer {
         self.accounts.retain(|account| account.0 != name);
         self.accounts.push((name, ns, 0.3));
         self
     }
 
-    /// Put so many seconds into a directory; `each` may change an interval's row.
+    /// Writes a recording of this length to a directory; `each` may change an interval's row.
     pub fn write(&self, to: &Path, seconds: u64, each: impl Fn(u64, &mut FrameRow)) -> Sum {
         let about = About {
             format: recording::FORMAT,
@@ -181,7 +181,7 @@ impl Made {
         statistics.push(row(client, "idle::wait::Client:ClientRead", StatKind::Account, 1, idle));
         statistics.push(row("checkpointer", "background::cpu", StatKind::Account, 1, 1_000_000));
         let timer = StatKind::Timer;
-        statistics.push(row(client, "commit::led", timer, commits, 1));
+        statistics.push(row(client, "commit::leader", timer, commits, 1));
         statistics.push(row(client, "command::Query::handle", timer, 7 * commits, sum.ns));
         statistics.push(row(client, "lwlock::ProcArray::held::execute::shared", timer, commits, 9));
         for (name, inclusive, exclusive) in &self.functions {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a file is by its place, found out without asking what is tested.
+//! The kind of a file by its path, determined independently of the code under test.
 
 use std::path::{Path, PathBuf};
 
 use scratch::Cluster;
 
-/// Where the kinds of files lie.
-pub struct Places {
-    /// The data directory, without links.
+/// Directories that determine a file's kind.
+pub struct FileKinds {
+    /// The data directory, symbolic links resolved.
     pub data: PathBuf,
-    /// The folder of the database that all are connected to.
+    /// The directory of the database that all sessions use.
     pub database: PathBuf,
-    /// Folders of tablespaces and their names in the statistics.
+    /// Directories of tablespaces, and their names in the statistics.
     pub spaces: Vec<(PathBuf, String)>,
 }
 
-impl Places {
+impl FileKinds {
     /// Of a server with one tablespace, `elsewhere`.
     pub fn of(cluster: &Cluster, space: PathBuf) -> Self {
         let sql = "select t.oid::text, d.oid::text from pg_tablespace t, pg_database d \
@@ -26,7 +26,7 @@ impl Places {
         Self { data, database, spaces: vec![(space.canonicalize().unwrap(), row.get(0))] }
     }
 
-    /// A name that the server gave, with its tablespace's symbolic link followed.
+    /// The path of a file that the server named, with its tablespace's symbolic link resolved.
     pub fn whole(&self, name: &str) -> PathBuf {
         let path = self.data.join(name);
         for (folder, oid) in &self.spaces {
@@ -37,10 +37,10 @@ impl Places {
         path
     }
 
-    /// Whether the server reads or writes it as a C stream, which we do not look into.
+    /// Does the server use it as a C stream? Those are not instrumented.
     pub fn is_stream(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-        // Elsewhere such a file is copied, by reads and writes.
+        // In other directories the server copies such files with read() and write().
         let own = path.starts_with(&self.database) || path.parent() == Some(&self.data);
         name.starts_with("pg_internal.init")
             || (name == "PG_VERSION" && own)
@@ -48,11 +48,11 @@ impl Places {
             || path.parent().is_some_and(|folder| folder.ends_with("timezonesets"))
     }
 
-    /// The kind of a file by its place.
+    /// The kind of a file.
     pub fn kind(&self, path: &Path) -> String {
         for (folder, oid) in &self.spaces {
             if let Ok(rest) = path.strip_prefix(folder) {
-                // A version, a database, a file: not the database's folder.
+                // Version, database and file; shorter paths are directories.
                 let fork = Some(rest).filter(|rest| rest.iter().count() > 2).and_then(fork);
                 return fork.map_or("other".into(), |fork| format!("{fork}@{oid}"));
             }
@@ -77,8 +77,7 @@ impl Places {
         }
     }
 
-    /// The relation's fork that a file is a part of: "base/5/16384_fsm", "global/1262",
-    /// "16390/5/t3_16400".
+    /// The relation fork that a file belongs to: "base/5/16384_fsm", "global/1262", "16390/5/t3_16400".
     pub fn relation(&self, path: &Path) -> Option<String> {
         let in_space = self.spaces.iter().find_map(|(folder, oid)| {
             let rest: PathBuf = path.strip_prefix(folder).ok()?.iter().skip(1).collect();
@@ -102,7 +101,7 @@ impl Places {
     }
 }
 
-/// A relation's fork, or what else lies among them.
+/// The fork of a relation, or the kind of another file in a database's directory.
 fn fork(path: &Path) -> Option<&'static str> {
     if path.iter().any(|part| part.to_str().is_some_and(|part| part.starts_with("pgsql_tmp"))) {
         return Some("temporary");
