@@ -477,7 +477,7 @@ fn file_operation_counts_equal_straces() {
     theirs.allow_unknown(&ours);
 
     let mut wrong = differences(&ours, &theirs.counts, &judged);
-    // Ended processes cannot be told apart; their totals must agree.
+    // Ended processes cannot be distinguished; their totals must agree.
     if readings.all_still() {
         wrong.append(&mut differences(&ours, &theirs.counts, &BTreeSet::from([ENDED])));
     }

@@ -60,7 +60,7 @@ fn in_a_lazily_bound_server_probes_stay_and_each_process_has_its_slot() {
     let mut clients: Vec<Client> = (0..3).map(|_| cluster.connect().unwrap()).collect();
     let pids: Vec<u32> = clients.iter_mut().map(pid).collect();
     for client in &mut clients {
-        use_it(client);
+        call_imports(client);
     }
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let snapshot = segment.snapshot(None).unwrap();

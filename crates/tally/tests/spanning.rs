@@ -97,7 +97,7 @@ fn a_slow_wait_is_reported_once_and_in_full_whatever_changes_during_it_or_after(
             let min = waiting_since.elapsed().as_secs_f64();
             holder.batch_execute("rollback").unwrap();
             eventually("it works", || waiting(&mut client, "relation") == 0);
-            let most = began.elapsed().as_secs_f64();
+            let max = began.elapsed().as_secs_f64();
             if after {
                 change(&cluster, &mut client);
             }

@@ -385,7 +385,7 @@ fn a_reading_is_exact_while_statements_are_flushed() {
         for row in reader.query(calls, &[]).unwrap() {
             seen[row.get::<_, i32>(0) as usize] = row.get::<_, i64>(1) as usize;
         }
-        let most = most();
+        let begun = begun();
         for (i, seen) in seen.into_iter().enumerate() {
             let (min, max) = (times(ended, i), times(&begun, i));
             assert!((min..=max).contains(&seen), "{i}: {seen}, not {min} to {max}");

@@ -116,7 +116,7 @@ fn check_activities(client: &mut Client) {
     let after = read(client, &sql);
     let overflow = ours.iter().find(|(account, _)| account.starts_with(OVERFLOW));
     let overflow = overflow.map_or((0.0, 0), |(_, &found)| found);
-    for (account, (most, most_count)) in &after {
+    for (account, (max, most_count)) in &after {
         let (min, min_count) = before.get(account).copied().unwrap_or_default();
         let (got, count) = ours.get(account).copied().unwrap_or_default();
         assert_between(account, got, (min, *max), AT_REST + overflow.0, AT_REST);

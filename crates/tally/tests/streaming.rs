@@ -74,7 +74,7 @@ fn a_stream_is_neither_a_command_nor_a_statement_nor_client_activity() {
             let sql = "select count(*) from pg_stat_activity where backend_type = 'walsender'";
             client.query_one(sql, &[]).unwrap().get::<_, i64>(0) == 0
         });
-        let most = began.elapsed().as_secs_f64();
+        let max = began.elapsed().as_secs_f64();
         // The ledger has the stream in its own phase.
         let stream = "select coalesce(sum(seconds), 0) from tally.ledger \
                       where kind = 'walsender' and phase = 'replication'";

@@ -155,7 +155,7 @@ fn a_damaged_settings_file_is_reported_and_ignored() {
     let (_folder, path, _maker) = segment();
     let make = "mkdir -p settings/pgtally; echo 'sort = \"colour\"' > settings/pgtally/top.toml";
     let tmux = Tmux::run(120, 24, &format!("{make}; {}", top("", &path)));
-    let seen = tmux.until_seen("\"colour\" is no order; it is passed over");
+    let seen = tmux.until_seen("\"colour\" is no order; ignored");
     assert!(seen.contains("order: time"), "{seen}");
     tmux.press(&["j"]);
     tmux.until("the message disappears", |seen| !seen.contains("ignored"));
