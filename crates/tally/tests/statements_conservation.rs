@@ -116,14 +116,14 @@ fn check_activities(client: &mut Client) {
     let after = read(client, &sql);
     let overflow = ours.iter().find(|(account, _)| account.starts_with(OVERFLOW));
     let overflow = overflow.map_or((0.0, 0), |(_, &found)| found);
-    for (account, (max, most_count)) in &after {
+    for (account, (max, max_count)) in &after {
         let (min, min_count) = before.get(account).copied().unwrap_or_default();
         let (got, count) = ours.get(account).copied().unwrap_or_default();
         assert_between(account, got, (min, *max), AT_REST + overflow.0, AT_REST);
         if !account.ends_with(" cpu") {
             assert!(
-                count >= min_count - overflow.1 && count <= *most_count,
-                "{account}: {count} times, the ledger from {min_count} to {most_count}"
+                count >= min_count - overflow.1 && count <= *max_count,
+                "{account}: {count} times, the ledger from {min_count} to {max_count}"
             );
         }
     }
