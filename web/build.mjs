@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// Makes the page's template: one file with script and style inside, which the command fills with a
-// report. Usage: node build.mjs OUTPUT
+// Builds the page's template: one file with script and style, which the command fills with a report.
+// Usage: node build.mjs OUTPUT
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -10,24 +10,24 @@ import { build } from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 const output = process.argv[2] ?? `${here}/../build/web/report.html`;
 
-/** What a reader's browser must understand; all of it is from 2021 or before. */
+/** The oldest supported browsers, all from 2021. */
 const browsers = ["chrome94", "firefox93", "safari15"];
 
-/** What holds by night: where the system has it and nobody chose the day, and where it was chosen. */
-const byNight = (declarations) =>
+/** Rules for the dark theme: set by the system unless the reader chose light, or chosen by the reader. */
+const inDark = (declarations) =>
     `@media(prefers-color-scheme:dark){:root:not([data-theme=light]){${declarations}}}` +
     `:root[data-theme=dark]{${declarations}}`;
 
-/** The style sheet has the night once, for who chose it. */
-const night = {
-    name: "night",
+/** The style sheet has the dark theme once, as chosen by the reader; this adds the system's. */
+const darkTheme = {
+    name: "dark theme",
     setup({ onLoad }) {
         onLoad({ filter: /tokens\.css$/ }, async ({ path }) => {
             const contents = (await readFile(path, "utf8")).replace(
                 /:root\[data-theme="dark"\] \{([^}]*)\}/,
-                (_, declarations) => byNight(declarations),
+                (_, declarations) => inDark(declarations),
             );
-            if (!contents.includes("prefers-color-scheme")) throw new Error(`${path} has no night`);
+            if (!contents.includes("prefers-color-scheme")) throw new Error(`${path} has no dark theme`);
             return { contents, loader: "css" };
         });
     },
@@ -43,12 +43,12 @@ async function bundle(entry) {
         format: "iife",
         target: browsers,
         legalComments: "none",
-        plugins: [night],
+        plugins: [darkTheme],
     });
     return outputFiles[0].text.trim();
 }
 
-/** The palette's own colours as the style sheet's variables, so that they are written down once. */
+/** The palette's colours as variables of the style sheet, so that they are defined once. */
 async function classColours() {
     const { outputFiles } = await build({
         entryPoints: [`${here}/src/look/palette.ts`],
@@ -60,10 +60,10 @@ async function classColours() {
         `data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`
     );
     const variables = (theme) => CLASSES.map((one) => `--${one}:${shade(one, 0, 1, theme)}`).join(";");
-    return `:root{${variables("light")}}${byNight(variables("dark"))}`;
+    return `:root{${variables("light")}}${inDark(variables("dark"))}`;
 }
 
-// What is in the page goes wherever the page goes, and so does its licence.
+// The page contains uPlot, so it must contain uPlot's licence.
 const licence = await readFile(`${here}/node_modules/uplot/LICENSE`, "utf8");
 const [code, sheet, colours, template] = await Promise.all([
     bundle("main.ts"),

@@ -8,7 +8,7 @@ const CLOCK: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", 
 const SECONDS: Intl.DateTimeFormatOptions = { ...CLOCK, second: "2-digit" };
 const FINE: Intl.DateTimeFormatOptions = { ...SECONDS, fractionalSecondDigits: 1 };
 
-/** Formatters are slow to make and quick to use. */
+/** Formatters are slow to make, so they are kept. */
 const made = new Map<string, Intl.DateTimeFormat>();
 
 function formatter(zone: Zone, name: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
@@ -38,10 +38,10 @@ export const fine = (time: number, zone: Zone): string => format("fine", FINE)(t
 /** "2026-11-21 14:05:09" */
 export const instant = (time: number, zone: Zone): string => `${date(time, zone)} ${seconds(time, zone)}`;
 
-/** How far the reader's clock is ahead of UTC at that time. */
+/** How far local time is ahead of UTC at that time. */
 export const offsetSeconds = (time: number): number => -60 * new Date(time * 1000).getTimezoneOffset();
 
-/** The same in words: "UTC+1", "UTC+5:30". */
+/** The same as text: "UTC+1", "UTC+5:30". */
 export function offset(time: number): string {
     const minutes = offsetSeconds(time) / 60;
     if (minutes === 0) return "UTC";
@@ -53,7 +53,7 @@ export function offset(time: number): string {
 /** "2026-11-21T13:05:09.000Z", for files. */
 export const iso = (time: number): string => new Date(time * 1000).toISOString();
 
-/** The texts of ticks that are `increment` seconds apart; the date stands where the day changes. */
+/** Labels of ticks that are `increment` seconds apart, with the date where the day changes. */
 export function ticks(times: readonly number[], increment: number, zone: Zone): string[] {
     let day = "";
     return times.map((time) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Elements are made here and nowhere from text that would be parsed as HTML. */
+/** All elements are made here; no text is ever parsed as HTML. */
 
 type Child = Node | string | null;
 
@@ -29,14 +29,13 @@ export function drawn(
     return it;
 }
 
-/** A button that does something. */
 export function button(label: string, title: string, act: () => void, kind = "plain"): HTMLButtonElement {
     const it = element("button", { type: "button", class: kind, title }, label);
     it.addEventListener("click", act);
     return it;
 }
 
-/** Runs `act` once `target` is nearly in sight; at once where that cannot be told. */
+/** Runs `act` once when `target` is nearly visible, or before printing. */
 export function whenSeen(target: Element, act: () => void): void {
     const watcher = new IntersectionObserver(
         (entries) => {
@@ -47,7 +46,6 @@ export function whenSeen(target: Element, act: () => void): void {
         },
         { rootMargin: "300px" },
     );
-    // What is printed is seen.
     const now = (): void => {
         watcher.disconnect();
         act();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * What else of a live page changes with a newer report: the facts, the findings, the texts. And
- * when there is something that the page has no place for yet, the page is asked for anew.
+ * What else changes in a live page with a newer report: facts, findings and texts. If the report has
+ * something that the page has no element for, the page is reloaded.
  */
 import { element } from "./dom";
 import type { Report } from "./model";
 
-/** Does not load anew more often than this, in ms. */
-const PATIENCE = 5000;
+/** Minimum time between reloads, in ms. */
+const RELOAD_PAUSE = 5000;
 
-/** Rewrites the page's words; false: there is more in the report than the page has places for. */
+/** Updates the page's text; false: the report has parts that the page has no element for. */
 export function rewrite(report: Report): boolean {
     document.title = report.title;
     const head = document.querySelector("#measured h1");
@@ -17,15 +17,15 @@ export function rewrite(report: Report): boolean {
     facts(report);
     findings(report);
     for (const { id, text } of report.texts) {
-        const place = document.querySelector(`#text-${CSS.escape(id)} pre`);
-        if (place && place.textContent !== text) place.textContent = text;
+        const pre = document.querySelector(`#text-${CSS.escape(id)} pre`);
+        if (pre && pre.textContent !== text) pre.textContent = text;
     }
-    const place = (id: string): boolean => document.getElementById(id) !== null;
+    const exists = (id: string): boolean => document.getElementById(id) !== null;
     return (
-        report.charts.every(({ id }) => place(`chart-${id}`)) &&
-        report.heatmaps.every(({ id }) => place(`heatmap-${id}`)) &&
-        report.tables.every(({ id }) => place(`table-${id}`)) &&
-        report.texts.every(({ id }) => place(`text-${id}`))
+        report.charts.every(({ id }) => exists(`chart-${id}`)) &&
+        report.heatmaps.every(({ id }) => exists(`heatmap-${id}`)) &&
+        report.tables.every(({ id }) => exists(`table-${id}`)) &&
+        report.texts.every(({ id }) => exists(`text-${id}`))
     );
 }
 
@@ -48,9 +48,9 @@ function findings(report: Report): void {
     );
 }
 
-/** Loads the page anew, unless its reader would lose what he is at: then at a later report. */
-export function again(zoomed: boolean): void {
+/** Reloads the page, but not while its reader has zoomed, selected text or is typing. */
+export function reload(zoomed: boolean): void {
     const reading = getSelection()?.type === "Range" || document.activeElement instanceof HTMLInputElement;
-    if (zoomed || reading || performance.now() < PATIENCE) return;
+    if (zoomed || reading || performance.now() < RELOAD_PAUSE) return;
     location.reload();
 }

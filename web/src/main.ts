@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Reads the report that is in the page, draws it, and follows it if it is live. */
+/** Reads the report in the page, draws it, and updates it if the page is live. */
 import { element } from "./dom";
 import { Page } from "./page";
 import { embedded } from "./source";
 
-/** Says what is wrong on top of the page, whose tables are there in any case. */
-function complain(why: string | null): void {
+/** Shows an error at the top of the page; null removes it. */
+function showError(why: string | null): void {
     const before = document.querySelector(".complaint");
     if (before?.textContent === why) return;
     before?.remove();
@@ -16,9 +16,9 @@ performance.mark("pgtally-begin");
 try {
     const source = embedded();
     const page = new Page(source.first);
-    source.follow((report) => page.update(report), complain);
+    source.follow((report) => page.update(report), showError);
 } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    complain(`${why} The tables below are complete; the charts are missing.`);
+    showError(`${why} The tables below are complete; the charts are missing.`);
 }
 performance.mark("pgtally-ready");

@@ -2,7 +2,7 @@
 /**
  * The report as the command writes it into the page (docs/reference-json.md, "The JSON of tally report").
  * All figures are raw, in seconds, bytes and counts; instants are seconds since 1970. Strings are
- * not to be trusted: they are shown as text, never parsed as HTML.
+ * untrusted: they are shown as text, never parsed as HTML.
  */
 import type { ActivityClass } from "./look/palette";
 import type { Unit } from "./units";
@@ -26,14 +26,14 @@ export interface Report {
     readonly texts: readonly Plain[];
 }
 
-/** A sentence, and the section that has its figures. */
+/** A sentence and the section with its figures. */
 export interface Finding {
     readonly section: string;
     readonly weight: "note" | "warning";
     readonly text: string;
 }
 
-/** A text that stands as it is. */
+/** Preformatted text. */
 export interface Plain {
     readonly id: string;
     readonly text: string;
@@ -47,7 +47,7 @@ export interface Measured {
     readonly facts: readonly { readonly name: string; readonly text: string }[];
 }
 
-/** Points of time: where each begins, and how many seconds of it were measured (0 in a gap). */
+/** Points in time: where each begins, and its measured seconds (0 in a gap). */
 export interface Axis {
     readonly time: readonly number[];
     readonly seconds: readonly number[];
@@ -66,11 +66,11 @@ export interface Chart {
 
 export interface Series {
     readonly name: string;
-    /** null: no activity; the next neutral colour. */
+    /** null: not an activity; gets the next free colour. */
     readonly class: ActivityClass | null;
-    /** Which of its class's shades. */
+    /** Index of the shade in its class. */
     readonly shade: number;
-    /** As many as the axis has points; null where nothing was measured. */
+    /** One per point of the axis; null where nothing was measured. */
     readonly values: readonly (number | null)[];
 }
 
@@ -81,13 +81,13 @@ export interface Heatmap {
     /** Where the columns begin. */
     readonly time: readonly number[];
     readonly step_seconds: number;
-    /** The edges of the rows, rising, one more than there are rows. */
+    /** The ascending bounds of the rows, one more than rows. */
     readonly bounds: readonly number[];
-    /** Per column: the first row that has a count, then the counts from there on; null in a gap. */
+    /** Per column: the first row with a count, then the counts from there on; null in a gap. */
     readonly columns: readonly (readonly number[] | null)[];
 }
 
-/** What happened: a stretch of time when it has an end, else an instant. */
+/** An event: a period if it has an end, else an instant. */
 export interface Mark {
     readonly time: number;
     readonly until: number | null;
@@ -96,7 +96,7 @@ export interface Mark {
     readonly text: string;
 }
 
-/** Nothing was measured from here to there. */
+/** A period without measurement. */
 export interface Gap {
     readonly from: number;
     readonly to: number;
@@ -119,23 +119,23 @@ export interface Table {
     readonly id: string;
     readonly title: string;
     readonly columns: readonly Column[];
-    /** The key by which the rows come sorted. */
+    /** The key of the column by which the rows are sorted. */
     readonly sort: string | null;
     readonly rows: readonly (readonly Value[])[];
-    /** Of each row, for its coloured dot. */
+    /** The class of each row, for its coloured dot. */
     readonly classes: readonly ActivityClass[] | null;
-    /** Of each row, what stands behind it. */
+    /** The details of each row. */
     readonly details: readonly (Detail | null)[] | null;
 }
 
-/** What stands behind a statement's row. */
+/** The details of a statement. */
 export interface Detail {
     readonly text: string | null;
-    /** Whether the text was too long to be kept whole. */
+    /** Whether the text was cut. */
     readonly cut: boolean;
-    /** Executions: from and to in seconds, and how many; the last may have no end. */
+    /** Numbers of executions by duration in seconds; the last bucket may have no upper bound. */
     readonly histogram: readonly (readonly [from: number, to: number | null, count: number])[];
-    /** Where its time went, most first. */
+    /** Where its time went, largest first. */
     readonly activities: readonly (readonly [
         phase: string,
         activity: string,

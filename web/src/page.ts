@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * The page: finds the places that the command has left for charts, heat maps and tables, and
- * brings each to life.
+ * The page: finds the elements that the command has written for charts, heat maps and tables, and draws
+ * into each.
  */
 import { axisOf, drawChart, drawHeat, landmarksOf, type Drawing } from "./charts/figure";
 import { Overview, type Outline } from "./charts/overview";
 import { pointsOf, stacked } from "./charts/points";
 import { whenSeen } from "./dom";
-import { again, rewrite } from "./live";
+import { reload, rewrite } from "./live";
 import type { ActivityClass } from "./look/palette";
 import { current, followTheme } from "./look/theme";
 import type { Report } from "./model";
@@ -29,7 +29,7 @@ function outlineOf(report: Report): Outline | null {
     return { edges, values: tops[tops.length - 1] ?? [] };
 }
 
-/** The classes of activities, as the tables that list them have them. */
+/** The classes of activities, from the tables that list activities. */
 function classesOf(report: Report): Map<string, ActivityClass> {
     const classes = new Map<string, ActivityClass>([["cpu", "cpu"]]);
     for (const table of report.tables) {
@@ -60,18 +60,18 @@ export class Page {
         const outline = outlineOf(report);
         this.overview = outline && new Overview(this.view, outline, landmarksOf(report));
         document.body.prepend(toolbar(this.view, this.overview?.root ?? null));
-        // Tables at once, for they become shorter; charts, which keep their places, when they are seen.
+        // Tables at once, since they become shorter; charts, which keep their size, when they become visible.
         const classes = classesOf(report);
-        this.places("table[data-table]", "table", (host, id) => this.drawTable(host, id, classes));
-        this.places("figure.chart", "chart", (host, id) => {
+        this.forEachHost("table[data-table]", "table", (host, id) => this.drawTable(host, id, classes));
+        this.forEachHost("figure.chart", "chart", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawChart));
         });
-        this.places("figure.heatmap", "heatmap", (host, id) => {
+        this.forEachHost("figure.heatmap", "heatmap", (host, id) => {
             whenSeen(host, () => this.draw(host, id, drawHeat));
         });
     }
 
-    private places(selector: string, key: string, draw: (host: HTMLElement, id: string) => void): void {
+    private forEachHost(selector: string, key: string, draw: (host: HTMLElement, id: string) => void): void {
         for (const host of document.querySelectorAll<HTMLElement>(selector)) {
             const id = host.dataset[key];
             if (id !== undefined) draw(host, id);
@@ -90,7 +90,7 @@ export class Page {
         }
     }
 
-    /** A newer report of the same server. What is not in sight yet is drawn from it later. */
+    /** Shows a newer report of the same server. Charts that are not drawn yet use it later. */
     update(report: Report): void {
         this.report = report;
         this.view.grow(wholeOf(report));
@@ -103,6 +103,6 @@ export class Page {
             this.draw(host, id, draw);
         }
         for (const table of report.tables) this.grids.get(table.id)?.update(table);
-        if (!rewrite(report)) again(this.view.zoomed);
+        if (!rewrite(report)) reload(this.view.zoomed);
     }
 }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Where the report comes from: the page has one in it. A live one names the place, on the server
- * that the page came from, that has the newer ones.
+ * Where the report comes from: the page contains one. A live report has the URL, on the same server, of
+ * newer ones.
  */
 import type { Report } from "./model";
 import { parse } from "./visible";
 
-/** The first report, and whatever follows it. */
+/** The first report, and newer ones. */
 export interface Source {
     readonly first: Report;
-    /** Calls back with each newer report; `lost` with what is wrong, or null once it is well again. */
+    /** Calls `next` with each newer report, and `lost` with an error, or null when it is over. */
     follow(next: (report: Report) => void, lost: (why: string | null) => void): void;
 }
 
 const VERSION = 1;
 
-/** The report in the page. Throws a sentence if there is none that this page can draw. */
+/** The report in the page. Throws an error with a readable message if the page cannot draw it. */
 export function embedded(): Source {
     const report = parse(document.getElementById("report")?.textContent ?? "null") as Report | null;
-    if (report?.format !== "pgtally report") throw new Error("This page has no report in it.");
+    if (report?.format !== "pgtally report") throw new Error("This page contains no report.");
     if (report.version > VERSION) {
         throw new Error(
-            `The report is of version ${report.version}, and this page draws up to version ${VERSION}.`,
+            `The report has version ${report.version}; this page can draw versions up to ${VERSION}.`,
         );
     }
     const { live } = report;
@@ -30,7 +30,7 @@ export function embedded(): Source {
         : { first: report, follow: () => undefined };
 }
 
-/** Asks again and again, at the pace of the recording, and only while the page is looked at. */
+/** Asks at the recording's interval, while the page is visible. */
 function poll(
     url: string,
     first: Report,
@@ -45,7 +45,7 @@ function poll(
             next(parse(await answer.text()) as Report);
             lost(null);
         } catch (error) {
-            lost(`No news from the server: ${error instanceof Error ? error.message : String(error)}.`);
+            lost(`No data from the server: ${error instanceof Error ? error.message : String(error)}.`);
         }
     };
     const round = (): void => {

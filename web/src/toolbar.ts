@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The bar at the top of the page: the brush, what is in view, zone and theme. */
+/** The bar at the top of the page: the range in view, the brush, zone and theme. */
 import { clock, date, offset, offsetSeconds, seconds, type Zone } from "./clock";
 import { button, element } from "./dom";
 import { chosen, turn } from "./look/theme";
 import { duration } from "./units";
 import type { View } from "./view";
 
-/** "2026-11-21 10:00:00 – 10:10:00", the date once where it is one. */
+/** "2026-11-21 10:00:00 – 10:10:00", with one date if both are the same. */
 function span(from: number, to: number, zone: Zone): string {
     const write = to - from > 6 * 3600 ? clock : seconds;
     const [first, last] = [date(from, zone), date(to, zone)];
@@ -55,7 +55,7 @@ function zoneButton(view: View): HTMLElement {
 
 function themeButton(view: View): HTMLElement {
     const label = (): string => ({ system: "Auto", light: "Light", dark: "Dark" })[chosen()];
-    const it = button(label(), "Colours: as the system has them, light, dark", () => {
+    const it = button(label(), "Colours: system setting, light, dark", () => {
         turn(view);
         it.textContent = label();
     });

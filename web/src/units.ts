@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Figures for people: three digits that matter, and a unit. The only place where a quantity
- * becomes text; the rules are those of the command's own tables (crates/view/src/units.rs).
+ * Figures for people: three significant digits and a unit. Only this module turns quantities into text;
+ * the rules are those of the command's tables (crates/view/src/units.rs).
  */
 import { instant } from "./clock";
 import type { Zone } from "./clock";
 
-/** What a column or a curve counts. Durations are in seconds, shares from 0 to 1. */
+/** The unit of a column or a curve. Durations are in seconds, shares from 0 to 1. */
 export type Unit =
     | "text"
     | "id"
@@ -20,17 +20,17 @@ export type Unit =
     | "bytes_per_second"
     | "sessions";
 
-/** Between a figure and its unit: a space that does not break. */
+/** Between a figure and its unit: a no-break space. */
 const SPACE = "\u00a0";
-/** What stands where there is no figure. */
+/** Shown in place of a missing figure. */
 export const NOTHING = "–";
 
-/** Whether figures of this unit are compared as numbers and stand to the right. */
+/** Whether figures of this unit are compared as numbers and right-aligned. */
 export function numeric(unit: Unit): boolean {
     return unit !== "text" && unit !== "id";
 }
 
-/** Three digits that matter, without an exponent; whole numbers stay whole. */
+/** Three significant digits without an exponent; integers below 1000 in full. */
 function digits(n: number): string {
     const a = Math.abs(n);
     if (Number.isInteger(n) && a < 1000) return n.toFixed(0);
@@ -39,10 +39,10 @@ function digits(n: number): string {
     return n.toFixed(0);
 }
 
-/** Steps: below which limit, how many of it one is or how many make one of it, its name. */
+/** Units by upper limit; a value is multiplied by `times` and divided by `over`. */
 type Ladder = readonly (readonly [limit: number, times: number, over: number, name: string])[];
 
-// The limits are where three digits would round up to the next unit.
+// At these limits three digits would round up to the next unit.
 const DURATIONS: Ladder = [
     [999.5e-9, 1e9, 1, "ns"],
     [999.5e-6, 1e6, 1, "us"],
@@ -60,7 +60,7 @@ const COUNTS: Ladder = [
     [Infinity, 1, 1e9, "G"],
 ];
 
-// A kB has 1024 bytes, as PostgreSQL's has.
+// A kB is 1024 bytes, as in PostgreSQL.
 const BYTES: Ladder = [
     [999.5, 1, 1, "B"],
     [999.5 * 1024, 1, 1024, "kB"],
@@ -92,7 +92,7 @@ export const percent = (share: number): string => (share * 100).toFixed(1) + SPA
 /** "1,234,567". */
 export const whole = (n: number): string => n.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",");
 
-/** A figure with its unit, as charts have it; a dash where there is none. */
+/** A figure with its unit, as in charts; a dash if there is none. */
 export function figure(value: number | null | undefined, unit: Unit): string {
     if (value === null || value === undefined || !Number.isFinite(value)) return NOTHING;
     switch (unit) {
@@ -118,7 +118,7 @@ export function figure(value: number | null | undefined, unit: Unit): string {
     }
 }
 
-/** A value as a table's cell has it: counts in full, nothing where there is nothing. */
+/** A value as in a table's cell: counts in full, empty if there is none. */
 export function cell(value: number | string | null, unit: Unit, zone: Zone): string {
     if (value === null) return "";
     if (typeof value === "string") return value;
@@ -127,7 +127,7 @@ export function cell(value: number | string | null, unit: Unit, zone: Zone): str
     return figure(value, unit);
 }
 
-/** A figure on an axis: without the zeros that all of its ticks would have. */
+/** A figure on an axis: without trailing zeros. */
 export function tick(value: number, unit: Unit): string {
     if (unit === "sessions") return String(Number(value.toPrecision(6)));
     if (value === 0) return "0";

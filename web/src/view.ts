@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** What all charts share: the range of time in view, the time pointed at, zone and theme. */
+/** What all charts share: the range in view, the cursor's instant, zone and theme. */
 import type { Zone } from "./clock";
 import type { ThemeName } from "./look/palette";
 
@@ -8,13 +8,13 @@ export interface Range {
     readonly to: number;
 }
 
-/** What may change, and so what may be listened for. */
+/** The changes for which there are listeners. */
 export interface Changes {
-    /** Another range is in view. */
+    /** The range in view. */
     range: Range;
     /** The recording has grown (live page). */
     data: undefined;
-    /** Another instant is pointed at, or none. */
+    /** The instant at the cursor, or none. */
     point: number | null;
     zone: Zone;
     theme: ThemeName;
@@ -22,8 +22,8 @@ export interface Changes {
 
 type Listener<T> = (value: T) => void;
 
-/** The narrowest range that can be zoomed to, in points of the recording. */
-const LEAST_POINTS = 4;
+/** The narrowest range in view, in points of the recording. */
+const MIN_POINTS = 4;
 
 export class View {
     private shown: Range;
@@ -36,7 +36,7 @@ export class View {
         theme: new Set(),
     };
 
-    /** `step` is the usual distance of two points, in seconds. */
+    /** `step` is the usual distance between two points, in seconds. */
     constructor(
         private all: Range,
         private readonly step: number,
@@ -71,52 +71,52 @@ export class View {
         until?.addEventListener("abort", () => this.listeners[what].delete(listener));
     }
 
-    private tell<K extends keyof Changes>(what: K, value: Changes[K]): void {
+    private notify<K extends keyof Changes>(what: K, value: Changes[K]): void {
         for (const listener of this.listeners[what]) listener(value);
     }
 
-    /** Shows a range, kept within what there is and wide enough to see something. */
+    /** Shows a range, limited to the recording and to at least MIN_POINTS. */
     zoom(from: number, to: number): void {
         const { all } = this;
-        const least = Math.min(all.to - all.from, LEAST_POINTS * this.step);
-        const width = Math.min(Math.max(to - from, least), all.to - all.from);
+        const narrowest = Math.min(all.to - all.from, MIN_POINTS * this.step);
+        const width = Math.min(Math.max(to - from, narrowest), all.to - all.from);
         const middle = (from + to) / 2;
         const start = Math.min(Math.max(middle - width / 2, all.from), all.to - width);
         if (start === this.shown.from && start + width === this.shown.to) return;
         this.shown = { from: start, to: start + width };
-        this.tell("range", this.shown);
+        this.notify("range", this.shown);
     }
 
-    /** Points at an instant in all charts. */
+    /** Moves the cursor of all charts. */
     pointAt(time: number | null): void {
         if (time === this.pointed) return;
         this.pointed = time;
-        this.tell("point", time);
+        this.notify("point", time);
     }
 
-    /** Shows everything. */
+    /** Shows the whole recording. */
     reset(): void {
         this.zoom(this.all.from, this.all.to);
     }
 
-    /** Moves by a part of what is in view. */
+    /** Moves the view by a share of its width. */
     pan(part: number): void {
         const by = (this.shown.to - this.shown.from) * part;
         this.zoom(this.shown.from + by, this.shown.to + by);
     }
 
-    /** Shows `factor` times as much, around the middle. */
+    /** Widens the view by a factor around its middle. */
     scale(factor: number): void {
         const half = ((this.shown.to - this.shown.from) / 2) * factor;
         const middle = (this.shown.from + this.shown.to) / 2;
         this.zoom(middle - half, middle + half);
     }
 
-    /** The recording has grown: who looks at all of it, or at its end, goes on doing so. */
+    /** The recording has grown: a view of all, or of the end, stays so. */
     grow(all: Range): void {
         const { shown, zoomed, all: before } = this;
         this.all = all;
-        this.tell("data", undefined);
+        this.notify("data", undefined);
         if (!zoomed) this.reset();
         else if (shown.to >= before.to) this.zoom(shown.from + all.to - before.to, all.to);
         else this.zoom(shown.from, shown.to);
@@ -124,11 +124,11 @@ export class View {
 
     setZone(zone: Zone): void {
         this.timeZone = zone;
-        this.tell("zone", zone);
+        this.notify("zone", zone);
     }
 
     setTheme(theme: ThemeName): void {
         this.look = theme;
-        this.tell("theme", theme);
+        this.notify("theme", theme);
     }
 }

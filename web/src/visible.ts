@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Characters that are not seen, or that change how others are seen, as the command writes them in
- * its text (crates/view/src/escape.rs): \uXXXX. A report's JSON has them exactly; the page shows
- * no other text than this.
+ * Invisible characters, and characters that change how others are displayed, are shown as \uXXXX, as in
+ * the command's text output (crates/view/src/escape.rs). A report's JSON has the characters themselves;
+ * all text in the page goes through this module.
  */
 
-const UNSEEN = /[\p{Cf}\p{Zl}\p{Zp}\p{DI}]|[\0-\x08\x0b-\x1f\x7f-\x9f]/gu;
+const INVISIBLE = /[\p{Cf}\p{Zl}\p{Zp}\p{DI}]|[\0-\x08\x0b-\x1f\x7f-\x9f]/gu;
 
-/** Each 16-bit unit of a character. */
+/** Escapes each UTF-16 code unit. */
 const escaped = (letter: string): string =>
     Array.from({ length: letter.length }, (_, at) => letter.charCodeAt(at))
         .map((unit) => `\\u${unit.toString(16).toUpperCase().padStart(4, "0")}`)
         .join("");
 
-/** A text with all of it in sight; line feeds and tabs stay. */
-export const visible = (text: string): string => text.replace(UNSEEN, escaped);
+/** A text with these characters escaped; line feeds and tabs stay. */
+export const visible = (text: string): string => text.replace(INVISIBLE, escaped);
 
-/** JSON with all its texts in sight. Looking at each value takes time: only where there may be need. */
+/** Parses JSON and escapes all its texts. Visiting each value takes time, so only if the JSON has such characters. */
 export function parse(json: string): unknown {
-    const need = /\\u(?!003c)/.test(json) || json.search(UNSEEN) >= 0;
+    const need = /\\u(?!003c)/.test(json) || json.search(INVISIBLE) >= 0;
     return need
         ? JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? visible(value) : value))
         : JSON.parse(json);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// A real browser that opens pages from files, and notes all that a page must not do.
+// Opens pages in a real browser, and records everything that a page must not do.
 import { chromium } from "playwright-core";
 import { accessSync, constants } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -22,7 +22,7 @@ function chromiumPath() {
                 accessSync(path, constants.X_OK);
                 return path;
             } catch {
-                // Not here.
+                // Not on this path.
             }
         }
     }
@@ -32,7 +32,7 @@ function chromiumPath() {
 /** `open` and `visit` give a page whose `seen` has its `requests`, `violations`, `errors`; `close` it at the end. */
 export async function startBrowser() {
     const folder = await mkdtemp(join(tmpdir(), "pgtally-web-"));
-    // Its sandbox does not work for root.
+    // Chromium's sandbox does not work for root.
     const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
     const browser = await chromium.launch({ executablePath: chromiumPath(), args });
     let pages = 0;
@@ -56,7 +56,7 @@ export async function startBrowser() {
         });
         const page = await context.newPage();
         const seen = { requests: [], violations: [], errors: [] };
-        // Whatever leaves the page's place is counted and stopped.
+        // Requests to anywhere else are counted and stopped.
         await context.route("**/*", (route) => {
             const url = route.request().url();
             if (url.startsWith(below)) return route.continue();
@@ -91,7 +91,7 @@ export async function show(page, selector, drawn = "") {
     const centre = () => page.locator(selector).evaluate((it) => it.scrollIntoView({ block: "center" }));
     await centre();
     if (drawn) await page.locator(`${selector} ${drawn}`).waitFor();
-    // What was drawn has made it taller.
+    // Drawing has made the page taller.
     await centre();
     await page.evaluate(
         () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),

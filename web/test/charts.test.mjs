@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Charts in a real browser: pixels, zoom, the box at the cursor, legends, keys.
+// Charts in a real browser: pixels, zoom, tooltips, legends, keys.
 import assert from "node:assert/strict";
 import { inView, pixel, plotBox, show } from "./browser.mjs";
 import { valueAt } from "./example.mjs";
@@ -17,7 +17,7 @@ const stackedTo = (last, i) =>
 
 onPage("a stack's areas have their colours where their values are", async (page) => {
     await show(page, "#chart-activity", "canvas");
-    // A flat place of the curves, away from marks; the scale ends 6 % above the greatest sum.
+    // The curves are flat there, without marks; the scale ends 6 % above the maximum sum.
     const at = 233;
     const most = Math.max(8, ...report.axes.main.seconds.map((s, i) => (s ? stackedTo(13, i) : 0)));
     const down = (value) => 1 - value / (most * 1.06);
@@ -37,7 +37,7 @@ onPage("a stack's areas have their colours where their values are", async (page)
     assert.notEqual(above, shade("other", 1, 2, "light"), "nothing is drawn above the sum");
 });
 
-onPage("a gap has no curve, and says why", async (page) => {
+onPage("a gap has no curve and shows its reason", async (page) => {
     await show(page, "#chart-activity", "canvas");
     const colours = new Set();
     for (let down = 0.3; down < 0.99; down += 0.01)
@@ -83,8 +83,8 @@ onPage("lines are drawn where their values are, and not in the gap", async (page
     assert.deepEqual((await find(across(375))).rows, []);
 });
 
-onPage("dragging zooms all charts and tables behind them, a double click shows all again", async (page) => {
-    // Both are drawn before, so that both must follow.
+onPage("dragging zooms all charts and their tables, a double click shows everything", async (page) => {
+    // Both are drawn already, so both must follow.
     await show(page, "#chart-read_handle", "canvas");
     await show(page, "#chart-activity", "canvas");
     const whole = await inView(page);
@@ -99,7 +99,7 @@ onPage("dragging zooms all charts and tables behind them, a double click shows a
     await page.mouse.move(box.x + 3, box.y + 50);
     assert.match(await page.locator("#chart-activity .tooltip").innerText(), /11:02:(29|30) UTC\+1/);
     await show(page, "#chart-read_handle", "canvas");
-    // The other chart shows the same stretch: what is at its left edge is 150 s after the beginning.
+    // The other chart shows the same range: its left edge is 150 s after the start.
     const other = await plotBox(page, "chart-read_handle");
     await page.mouse.move(other.x + 3, other.y + 50);
     assert.match(
@@ -128,19 +128,19 @@ onPage("the brush zooms by mouse and by keys", async (page) => {
     assert.match(await inView(page), /11:00:00 – 11:10:00/);
 });
 
-onPage("the box at the cursor has the figures of its point, in all linked charts", async (page) => {
+onPage("the tooltip shows the figures of its point, in all linked charts", async (page) => {
     await show(page, "#chart-activity", "canvas");
     const box = await plotBox(page, "chart-activity");
     await page.mouse.move(box.x + across(100) * box.width, box.y + 80);
-    const said = await page.locator("#chart-activity .tooltip").innerText();
+    const tooltip = await page.locator("#chart-activity .tooltip").innerText();
     // A pixel is about a second wide.
-    const [, local, utc] = said.match(/^11:(\d\d:\d\d) UTC\+1\s+10:(\d\d:\d\d) UTC/);
+    const [, local, utc] = tooltip.match(/^11:(\d\d:\d\d) UTC\+1\s+10:(\d\d:\d\d) UTC/);
     assert.equal(local, utc);
     const at = Number(local.slice(0, 2)) * 60 + Number(local.slice(3));
     assert.ok(Math.abs(at - 100) <= 1, local);
-    assert.match(said, new RegExp(`cpu\\s+${units.figure(valueAt(0, at), "sessions")}`));
-    assert.match(said, new RegExp(`all\\s+${units.figure(stackedTo(13, at), "sessions")}`));
-    assert.match(said, /checkpoint: 58 s/);
+    assert.match(tooltip, new RegExp(`cpu\\s+${units.figure(valueAt(0, at), "sessions")}`));
+    assert.match(tooltip, new RegExp(`all\\s+${units.figure(stackedTo(13, at), "sessions")}`));
+    assert.match(tooltip, /checkpoint: 58 s/);
     // The legend of another chart shows the same instant.
     const legend = page.locator("#chart-read_handle .legend");
     await show(page, "#chart-read_handle", "canvas");
@@ -159,7 +159,7 @@ onPage("the box at the cursor has the figures of its point, in all linked charts
     assert.ok((await page.locator("#chart-throughput .legend").innerText()).includes(commands));
 });
 
-onPage("the legend takes curves away and its shares are of what is left", async (page) => {
+onPage("the legend hides curves, and its shares are of the visible ones", async (page) => {
     await show(page, "#chart-activity", "canvas");
     const entry = (name) => page.locator("#chart-activity .legend button", { hasText: name });
     const row = (name) => page.locator("#chart-activity .legend tr", { hasText: name });
@@ -168,7 +168,7 @@ onPage("the legend takes curves away and its shares are of what is left", async 
     await entry(/^cpu$/).click();
     assert.equal(await entry(/^cpu$/).getAttribute("aria-pressed"), "false");
     assert.ok(Number(await share("IO:WALSync")) > before);
-    // Nothing is green any more: the stack begins with what is next.
+    // Without cpu the stack begins with the next series.
     assert.equal(await pixel(page, "chart-activity", across(233), 0.985), shade("io", 0, 4, "light"));
     await entry(/^cpu$/).click();
     // The others are faint while the pointer is on its name.
@@ -177,7 +177,7 @@ onPage("the legend takes curves away and its shares are of what is left", async 
     assert.equal(Number(await share("IO:WALSync")), before);
 });
 
-onPage("keys walk along a chart, zoom and come back", async (page) => {
+onPage("keys move along a chart, zoom and reset", async (page) => {
     await show(page, "#chart-activity", "canvas");
     await page.locator("#chart-activity .plot").focus();
     await page.keyboard.press("ArrowRight");
@@ -194,7 +194,7 @@ onPage("keys walk along a chart, zoom and come back", async (page) => {
     assert.match(await inView(page), /11:00:00 – 11:10:00/);
 });
 
-onPage("a heat map is darkest where most is", async (page) => {
+onPage("a heat map is darkest where the counts are highest", async (page) => {
     await show(page, "#heatmap-latency", "canvas");
     const light = (colour) =>
         colour === "none" ? 255 : parseInt(colour.slice(1, 3), 16) + parseInt(colour.slice(3, 5), 16);
@@ -205,8 +205,8 @@ onPage("a heat map is darkest where most is", async (page) => {
     assert.ok(darkest > 0.4 && darkest < 0.85, `darkest at ${darkest}`);
     const box = await plotBox(page, "heatmap-latency");
     await page.mouse.move(box.x + 0.305 * box.width, box.y + darkest * box.height);
-    const said = await page.locator("#heatmap-latency .tooltip").innerText();
+    const tooltip = await page.locator("#heatmap-latency .tooltip").innerText();
     const all = report.heatmaps[0].columns[18].slice(1).reduce((a, b) => a + b, 0);
-    assert.match(said, new RegExp(`all\\s+${units.count(all).replace(".", "\\.")}`));
-    assert.match(said, /median up to/);
+    assert.match(tooltip, new RegExp(`all\\s+${units.count(all).replace(".", "\\.")}`));
+    assert.match(tooltip, /median up to/);
 });

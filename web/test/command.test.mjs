@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// The page as the command itself fills it: its golden report, in its golden HTML. That each row,
-// cell and place is where the script looks for it is what holds the two sides together.
+// The page as the command fills it: its golden report in its golden HTML. Checks that the script finds
+// every row, cell and figure that the command writes.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -21,7 +21,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-test("all that the command writes is found and drawn", async () => {
+test("everything that the command writes is found and drawn", async () => {
     const page = await browser.open(report, {}, body);
     for (const { id } of report.sections) await show(page, `#${id}`);
     const drawn = (kind) => page.locator(`figure.${kind}:has(canvas)`).count();
@@ -33,7 +33,7 @@ test("all that the command writes is found and drawn", async () => {
     await page.context().close();
 });
 
-test("the page writes every figure as the command does", async () => {
+test("the page formats every figure as the command does", async () => {
     const page = await browser.open(report, { javaScriptEnabled: false }, body);
     let compared = 0;
     for (const table of report.tables) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// A report whose every figure a test can work out: docs/reference-json.md's form, made up here.
+// An artificial report in the form of docs/reference-json.md, whose figures tests can compute.
 
 /** Where the example begins: 2026-11-21 10:00:00 UTC. */
 export const BEGIN = Date.UTC(2026, 10, 21, 10) / 1000;
@@ -254,7 +254,7 @@ function waitTable(main) {
     const covered = main.seconds.reduce((sum, s) => sum + s, 0);
     const rows = ACTIVITIES.slice(1).map(([name, kind], i) => {
         const seconds = main.seconds.reduce((sum, s, p) => sum + s * valueAt(i + 1, p), 0);
-        // One has no percentiles, as cpu has none.
+        // One row has no percentiles, as cpu has none.
         return {
             kind,
             row: [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// The page while it is live: a server that has a newer report each time it is asked.
+// The live page: a server that returns a newer report at each request.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -19,7 +19,7 @@ let answer;
 let asked = 0;
 
 before(async () => {
-    // As `tally serve` does it: only the page may ask, and only where it came from.
+    // As in `tally serve`: the page may connect to its own server only.
     const page = (await readFile(template, "utf8")).replace(
         "default-src 'none'",
         "default-src 'none'; connect-src 'self'",
@@ -43,7 +43,7 @@ async function until(holds) {
     while (!(await holds())) await new Promise((done) => setTimeout(done, 50));
 }
 
-test("a live page grows, says when its server is silent, and goes on", async () => {
+test("a live page grows, shows when its server does not answer, and resumes", async () => {
     answer = live(60);
     const page = await browser.visit(`http://127.0.0.1:${server.address().port}/`);
     assert.match(await inView(page), /11:00:00 – 11:01:00/);
@@ -59,7 +59,7 @@ test("a live page grows, says when its server is silent, and goes on", async () 
     await page.locator("#chart-activity").getByRole("button", { name: "Table" }).click();
     assert.equal(await points.count(), 90);
 
-    // What is zoomed into stays in view while more comes.
+    // A zoomed view stays while the recording grows.
     await page.locator("#chart-activity .plot").focus();
     await page.keyboard.press("+");
     const zoomed = await inView(page);
@@ -74,10 +74,10 @@ test("a live page grows, says when its server is silent, and goes on", async () 
 
     answer = null;
     await until(async () => (await page.locator(".complaint").count()) === 1);
-    assert.match(await page.locator(".complaint").innerText(), /No news from the server: 503/);
+    assert.match(await page.locator(".complaint").innerText(), /No data from the server: 503/);
     assert.ok(await page.locator("#chart-activity canvas").isVisible());
 
-    // It comes back with an activity that was not there before: the chart is drawn anew.
+    // The server returns with a new activity: the chart is drawn again.
     answer = live(150);
     answer.charts[0].series[13].name = "IO:SLRURead";
     await until(async () => (await page.locator(".complaint").count()) === 0);
@@ -86,7 +86,7 @@ test("a live page grows, says when its server is silent, and goes on", async () 
     assert.equal(await page.locator("#chart-activity canvas").count(), 1);
     assert.deepEqual(page.seen.requests, []);
     assert.deepEqual(page.seen.violations, []);
-    // The refusal itself is all that the browser complains of.
+    // The browser reports no other error.
     assert.ok(
         page.seen.errors.every((error) => /503/.test(error)),
         page.seen.errors.join(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Tests of the example's page, each held to what no page may ever do.
+// Runs tests on the example's page, and checks after each what no page may ever do.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startBrowser } from "./browser.mjs";

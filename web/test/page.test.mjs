@@ -76,7 +76,7 @@ onPage(
         const pdf = await page.pdf({ format: "A4" });
         assert.ok(pdf.length > 20_000);
         assert.match(pdf.toString("latin1"), /\/Type\s*\/Page\b/);
-        // What the browser lays out for paper: every chart drawn, nothing wider than the sheet.
+        // The print layout: every chart is drawn, and nothing is wider than the paper.
         assert.equal(await page.locator("figure.chart canvas").count(), report.charts.length);
         assert.ok(await page.locator("#table-waits tbody tr").first().isVisible());
         assert.ok(await page.locator(".toolbar").isHidden());
@@ -111,7 +111,7 @@ for (const width of [360, 768, 1440, 2560]) {
     );
 }
 
-test("the policy stops what is not the page's own script, and requests", async () => {
+test("the policy stops foreign scripts and requests", async () => {
     const page = await open(report);
     await page.evaluate(() => {
         const script = document.createElement("script");
@@ -130,11 +130,11 @@ test("the policy stops what is not the page's own script, and requests", async (
 
 const broken = { ...report, version: 99 };
 
-test("a report of a newer form is refused in words, with its tables left as they are", async () => {
+test("a report of a newer version shows a message and leaves the tables unchanged", async () => {
     const page = await open(broken);
     assert.match(
         await page.locator(".complaint").innerText(),
-        /version 99, and this page draws up to version 1/,
+        /version 99; this page can draw versions up to 1/,
     );
     assert.equal(await page.locator("#table-statements tbody tr").count(), 40);
     await page.context().close();
@@ -143,7 +143,7 @@ test("a report of a newer form is refused in words, with its tables left as they
 // 24 hours at 1 Hz: 2,000 points of 14 activities, throughput at its own second, 500 statements.
 const day = example({ points: 2000, step: 43.2, statements: 500, fine: 86_400 });
 
-test("a day's report is small and its script is done at once", async () => {
+test("a day's report is small and drawn quickly", async () => {
     assert.ok((await stat(new URL("../../build/web/report.html", import.meta.url))).size <= 300_000);
     const page = await open(day);
     const took = await page.evaluate(
@@ -152,12 +152,12 @@ test("a day's report is small and its script is done at once", async () => {
             performance.getEntriesByName("pgtally-begin")[0].startTime,
     );
     await show(page, "#chart-activity", "canvas");
-    // No limit here, where other work may take the processor; docs/results.md has the figures.
+    // No time limit, since other work may take the CPU; docs/results.md has the figures.
     console.log(
         `script until interactive: ${took.toFixed(0)} ms; with the charts in sight: ${(await page.scriptTime()).toFixed(0)} ms`,
     );
     await show(page, "#chart-throughput", "canvas");
-    // Of many points a pixel a line has the mean, on a pale band from 3.0k/s to 3.5k/s; the scale ends 6 % above.
+    // With many points per pixel, the line is the mean, on a pale band from 3.0k/s to 3.5k/s; the scale ends 6 % above.
     const at = (perSecond) => pixel(page, "chart-throughput", 0.3, 1 - perSecond / (3500 * 1.06));
     const line = shade("io", 0, 1, "light");
     assert.equal(await at(3250), line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// The classes' colours, as seen with normal eyes and by those who lack a kind of cones.
+// The classes' colours for normal vision and with colour blindness.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.mjs";
@@ -39,7 +39,7 @@ const distance = (a, b, eyes) => Math.hypot(...lab(a, eyes).map((v, i) => v - la
 
 for (const theme of ["light", "dark"]) {
     for (const [who, eyes] of Object.entries(EYES)) {
-        test(`any two classes differ for a ${who} eye on ${theme} ground`, () => {
+        test(`any two classes differ for ${who} vision in the ${theme} theme`, () => {
             for (const a of CLASSES) {
                 for (const b of CLASSES) {
                     if (a >= b) continue;
@@ -50,7 +50,7 @@ for (const theme of ["light", "dark"]) {
         });
     }
 
-    test(`shades of a class are told apart on ${theme} ground`, () => {
+    test(`shades of a class are distinct in the ${theme} theme`, () => {
         for (const one of CLASSES) {
             for (const members of [2, 3, 4]) {
                 const shades = Array.from({ length: members }, (_, i) => shade(one, i, members, theme));
@@ -62,7 +62,7 @@ for (const theme of ["light", "dark"]) {
         }
     });
 
-    test(`a heat map goes one way in lightness on ${theme} ground`, () => {
+    test(`a heat map's lightness changes in one direction in the ${theme} theme`, () => {
         const steps = ramp(theme).map((colour) => lab(colour, EYES.normal)[0]);
         const way = Math.sign(steps.at(-1) - steps[0]);
         assert.ok(Math.abs(steps.at(-1) - steps[0]) > 50);

@@ -11,7 +11,7 @@ const { csv, json } = await load("tables/export.ts");
 const edges = [0, 1, 2, 4, 5];
 const points = { edges, seconds: [1, 1, 2, 0], values: [[1, 3, 6, null]] };
 
-test("an instant belongs to the point that has begun and not ended", () => {
+test("an instant belongs to the point that contains it", () => {
     assert.deepEqual(
         [0, 0.99, 1, 3.9, 4, 5, 5.1, -0.1].map((t) => pointAt(edges, t)),
         [0, 0, 1, 2, 3, 3, -1, -1],
@@ -21,7 +21,7 @@ test("an instant belongs to the point that has begun and not ended", () => {
     assert.deepEqual(pointsIn(edges, { from: 1.5, to: 2.5 }), [1, 3]);
 });
 
-test("a mean weighs each point as long as it was measured", () => {
+test("a mean weights each point by its measured time", () => {
     assert.deepEqual(summary(points, 0, { from: 0, to: 5 }), { mean: (1 + 3 + 12) / 4, max: 6 });
     assert.deepEqual(summary(points, 0, { from: 4, to: 5 }), { mean: null, max: null });
 });
@@ -44,7 +44,7 @@ test("a stack adds what is shown and keeps gaps", () => {
     ]);
 });
 
-test("a view stays within what there is, and follows it when it grows", () => {
+test("a view stays within the recording and follows it when it grows", () => {
     const view = new View({ from: 0, to: 100 }, 1, "UTC", "light");
     view.zoom(90, 130);
     assert.deepEqual(view.range, { from: 60, to: 100 });
@@ -55,13 +55,13 @@ test("a view stays within what there is, and follows it when it grows", () => {
     assert.deepEqual(view.range, { from: 10, to: 110 });
     view.zoom(90, 110);
     view.grow({ from: 20, to: 120 });
-    assert.deepEqual(view.range, { from: 100, to: 120 }, "it was at the end, and stays there");
+    assert.deepEqual(view.range, { from: 100, to: 120 }, "a view of the end stays at the end");
     view.zoom(30, 50);
     view.grow({ from: 40, to: 140 });
-    assert.deepEqual(view.range, { from: 40, to: 60 }, "what it showed is gone");
+    assert.deepEqual(view.range, { from: 40, to: 60 }, "what it showed is no longer recorded");
 });
 
-test("listeners go when they are told to", () => {
+test("listeners are removed when aborted", () => {
     const view = new View({ from: 0, to: 100 }, 1, "UTC", "light");
     const end = new AbortController();
     let heard = 0;
@@ -72,7 +72,7 @@ test("listeners go when they are told to", () => {
     assert.equal(heard, 1);
 });
 
-test("rows are ordered by value, the missing last, equals as they came", () => {
+test("rows are sorted by value, missing values last, equal ones in their order", () => {
     const rows = [
         ["b", 2],
         ["a", null],

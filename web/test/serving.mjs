@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Looks at a live page as crates/tally/tests/serve.rs serves it, while a load runs there, and says
-// as JSON what it saw. Usage: node serving.mjs ADDRESS [PICTURE]
+// Opens the live page of crates/tally/tests/serve.rs while a load runs, and prints as JSON what it saw. Usage: node serving.mjs ADDRESS [PICTURE]
 import { inView, pixel, show, startBrowser } from "./browser.mjs";
 
 const [address, picture] = process.argv.slice(2);
@@ -10,7 +9,7 @@ try {
     const until = async (holds) => {
         while (!(await holds())) await new Promise((done) => setTimeout(done, 100));
     };
-    // The first page may have nothing to show yet, and looks again by itself.
+    // The first page may be empty; it reloads by itself.
     await page.locator("#chart-throughput").waitFor({ timeout: 60_000 });
     await show(page, "#chart-throughput", "canvas");
     const open = async () => {

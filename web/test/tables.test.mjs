@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-// Tables in a real browser: order, filter, files, what stands behind a statement.
+// Tables in a real browser: sorting, filter, files, a statement's details.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { inView, show } from "./browser.mjs";
@@ -59,7 +59,7 @@ async function saved(page, table, label) {
     return { name: download.suggestedFilename(), text: await readFile(await download.path(), "utf8") };
 }
 
-onPage("CSV and JSON have the raw figures, in the order that is shown", async (page) => {
+onPage("CSV and JSON have the raw figures, in the order shown", async (page) => {
     await show(page, "#table-statements");
     const { name, text } = await saved(page, "statements", "CSV");
     assert.equal(name, "statements.csv");
@@ -94,7 +94,7 @@ onPage("a chart's figures are saved and shown as a table", async (page) => {
     assert.equal(await page.locator("#chart-activity .scroll").count(), 0);
 });
 
-onPage("a statement opens to its text, histogram and split; its HTML is text", async (page) => {
+onPage("a statement opens to its text, histogram and activities; HTML in it is text", async (page) => {
     await show(page, "#table-statements");
     assert.ok((await firstCells(page, "statements"))[2].includes("<script>"));
     const opener = page.locator("#table-statements button.opener").nth(2);
@@ -107,7 +107,7 @@ onPage("a statement opens to its text, histogram and split; its HTML is text", a
     assert.match(await detail.innerText(), /60\.0\s%/);
     await opener.press("Enter");
     assert.equal(await detail.count(), 0);
-    // Columns that the bars stand for come back from the menu.
+    // The menu shows the columns that the bars replace.
     const cpu = page.locator('#table-statements th[data-key="cpu_share"]');
     assert.ok(await cpu.isHidden());
     await page.locator(".columns summary").click();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-// How long the page's scripts run on a report of a day: 2,000 points of 14 activities, throughput at
-// its own second, 500 statements. Usage: npm run time
+// Measures the run time of the page's scripts on a report of a day: 2,000 points of 14 activities, throughput
+// per second, 500 statements. Usage: npm run time
 import { startBrowser, show } from "./browser.mjs";
 import { example } from "./example.mjs";
 

@@ -25,7 +25,7 @@ test("durations are written as the command writes them", () => {
     for (const [seconds, text] of cases) assert.equal(plain(duration(seconds)), text);
 });
 
-test("counts and sizes are short and whole ones stay whole", () => {
+test("counts and sizes are short, and small integers stay in full", () => {
     for (const [n, text] of [
         [0, "0"],
         [7, "7"],
@@ -43,7 +43,7 @@ test("counts and sizes are short and whole ones stay whole", () => {
     assert.equal(whole(12), "12");
 });
 
-test("what is missing is a dash in a chart and nothing in a table", () => {
+test("a missing figure is a dash in a chart and empty in a table", () => {
     assert.equal(figure(null, "seconds"), "–");
     assert.equal(figure(NaN, "seconds"), "–");
     assert.equal(cell(null, "seconds", "UTC"), "");
@@ -51,7 +51,7 @@ test("what is missing is a dash in a chart and nothing in a table", () => {
     assert.equal(cell(1795255200, "time", "UTC"), "2026-11-21 10:00:00");
 });
 
-test("ticks have no digits that say nothing", () => {
+test("ticks have no superfluous digits", () => {
     assert.equal(tick(0.30000000000000004, "sessions"), "0.3");
     assert.equal(plain(tick(0.0020000000000000005, "seconds")), "2 ms");
     assert.equal(plain(tick(0, "bytes_per_second")), "0");

@@ -6,12 +6,12 @@ import { load } from "./load.mjs";
 
 const { parse, visible } = await load("visible.ts");
 
-test("what is not seen is put in sight", () => {
+test("invisible characters are escaped", () => {
     assert.equal(visible("a\u202eb\u{e0041}\x1b\r\n\t"), "a\\u202Eb\\uDB40\\uDC41\\u001B\\u000D\n\t");
     assert.equal(visible("Grüße, שלום, 😀"), "Grüße, שלום, 😀");
 });
 
-test("texts of a report are, and its figures stay", () => {
+test("texts of a report are escaped, and its figures stay", () => {
     const report = { text: "select '\u202e'", list: ["\u200b", 1.5, null], "<": "<" };
     const shown = { text: "select '\\u202E'", list: ["\\u200B", 1.5, null], "<": "<" };
     const json = JSON.stringify(report);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Files that are out of the ordinary: unlinked while open, a thousand tablespaces, more relations than
-//! there is room for, a tablespace in memory that is full, a session that has loaded the library late.
+//! Unusual files: unlinked while open, in a thousand tablespaces, of more relations than the table holds,
+//! in a full tablespace in memory, and opened before a session loaded the library.
 
 mod support;
 
@@ -34,7 +34,7 @@ fn number(client: &mut Client, sql: &str) -> i64 {
 }
 
 #[test]
-fn relations_are_told_by_name_with_their_forks_and_temporary_ones_by_number() {
+fn relations_are_shown_by_name_and_fork_and_temporary_ones_by_number() {
     let (_cluster, mut client) = with_views(server());
     for sql in [
         "create table named (n int, filler text)",
@@ -57,7 +57,7 @@ fn relations_are_told_by_name_with_their_forks_and_temporary_ones_by_number() {
         );
         client.query_one(&sql, &[]).unwrap_or_else(|error| panic!("{what}: {error}"))
     };
-    // Truncated, the table has another file; its index too, and that is told by its name.
+    // After TRUNCATE the table has a new file, and the old one has no name any more.
     let old =
         row(&mut client, "relation is null and fork = 'main' and not temporary and extends > 300");
     let pages = number(&mut client, "select 5000::bigint / 15 + 1");
@@ -73,7 +73,7 @@ fn relations_are_told_by_name_with_their_forks_and_temporary_ones_by_number() {
     assert!(fleeting.get::<_, i64>(2) >= pages, "{fleeting:?}");
     let forks = "select count(distinct fork) from tally.relations where fork in ('fsm', 'vm')";
     assert_eq!(number(&mut client, forks), 2);
-    // The same operations as by kind of file.
+    // The totals agree with those by kind of file.
     for (columns, operation) in [("reads", "read"), ("writes", "write"), ("extends", "extend")] {
         let of_kinds = format!(
             "select sum(count)::bigint from tally.files where operation = '{operation}' and \
@@ -93,7 +93,7 @@ fn relations_are_told_by_name_with_their_forks_and_temporary_ones_by_number() {
 }
 
 #[test]
-fn a_thousand_tablespaces_and_more_relations_than_there_is_room_for_are_counted_and_told() {
+fn a_thousand_tablespaces_and_more_relations_than_the_table_holds_are_counted() {
     let builder = server().setting("pg_tally.max_relations", "300");
     let (_cluster, mut client) = with_views(builder);
     for n in 0..1000 {
@@ -123,26 +123,26 @@ fn a_thousand_tablespaces_and_more_relations_than_there_is_room_for_are_counted_
 }
 
 #[test]
-fn a_file_unlinked_while_it_is_open_is_counted_and_its_name_makes_room_for_the_next() {
+fn a_file_unlinked_while_open_is_counted_and_frees_its_name() {
     let (cluster, mut client) = with_views(server());
     let mut other = cluster.connect().unwrap();
     let mut all = 0;
     for round in 0..3 {
         for sql in [
-            "create table gone as select n, repeat('x', 500) filler from generate_series(1, 3000) n",
+            "create table dropped as select n, repeat('x', 500) filler from generate_series(1, 3000) n",
             "checkpoint",
         ] {
             client.batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }
-        let node = number(&mut client, "select pg_relation_filenode('gone')::bigint");
-        // It has the file open, and does not hear of the end of it.
-        other.batch_execute("select count(*) from gone").unwrap();
-        client.batch_execute("drop table gone").unwrap();
+        let node = number(&mut client, "select pg_relation_filenode('dropped')::bigint");
+        // This session keeps the file open and does not learn that it was dropped.
+        other.batch_execute("select count(*) from dropped").unwrap();
+        client.batch_execute("drop table dropped").unwrap();
         client.batch_execute("checkpoint").unwrap();
-        let told = format!(
+        let sql = format!(
             "select reads from tally.relations where relfilenode = {node} and fork = 'main'"
         );
-        let reads = number(&mut client, &told);
+        let reads = number(&mut client, &sql);
         assert!(reads >= 150, "round {round}: {reads}");
         all += reads;
     }
@@ -170,7 +170,7 @@ fn files_opened_before_the_library_was_loaded_are_known_by_the_servers_names() {
     let mut client = config.dbname("there").connect(postgres::NoTls).unwrap();
     support::create_views_in(&mut client);
     drop(client);
-    // The catalogs of this database were opened by this session before it loaded the library.
+    // This session opened the catalogs of this database before it loaded the library.
     let mut client = config.dbname("there").connect(postgres::NoTls).unwrap();
     client
         .batch_execute(
@@ -179,19 +179,19 @@ fn files_opened_before_the_library_was_loaded_are_known_by_the_servers_names() {
         .unwrap();
     let sql =
         "select count(*) from tally.relations where tablespace = 'far' and relation like 'pg\\_%'";
-    assert!(number(&mut client, sql) > 3, "its catalogs are told by name");
+    assert!(number(&mut client, sql) > 3, "its catalogs have names");
     let sql = "select count(*) from tally.files where tablespace = 'far' and file = 'main'";
     assert!(number(&mut client, sql) > 0);
-    // With so little WAL a new table is synced by who made it, who wrote all of it.
-    let told = "select text from tally.events where text like 'sync: % s, after % writes of %'";
-    let rows = client.query(told, &[]).unwrap();
+    // With wal_level minimal, the session that made and wrote a new table syncs it.
+    let sql = "select text from tally.events where text like 'sync: % s, after % writes of %'";
+    let rows = client.query(sql, &[]).unwrap();
     let texts: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     println!("{texts:#?}");
     assert!(texts.iter().any(|text| text.contains("/PG_15_")), "{texts:?}");
 }
 
-/// A small file system in memory, in this test's mount namespace.
-fn memory(place: &Path) -> bool {
+/// Mounts a small tmpfs in this test's mount namespace; false: not possible here.
+fn mount_tmpfs(place: &Path) -> bool {
     let mut mount = Command::new("mount");
     mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(place);
     match mount.output() {
@@ -208,9 +208,9 @@ fn memory(place: &Path) -> bool {
 }
 
 #[test]
-fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does() {
+fn a_full_tablespace_in_memory_fails_inserts_as_it_does_without_the_extension() {
     if rerun_in_mount_namespace(
-        "a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does",
+        "a_full_tablespace_in_memory_fails_inserts_as_it_does_without_the_extension",
     ) {
         return;
     }
@@ -219,7 +219,7 @@ fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does
     cluster.also_remove(&segment);
     let space = cluster.dir().join("memory");
     std::fs::create_dir(&space).unwrap();
-    if !memory(&space) {
+    if !mount_tmpfs(&space) {
         return;
     }
     cluster.os_user().chown(&space).unwrap();
@@ -244,11 +244,11 @@ fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does
     let error = client
         .batch_execute("insert into m select repeat('x', 500) from generate_series(1, 10000)")
         .unwrap_err();
-    let said = error.as_db_error().unwrap();
-    assert_eq!(said.code().code(), "53100", "{error}");
-    assert!(said.message().starts_with("could not extend file"), "{error}");
+    let db_error = error.as_db_error().unwrap();
+    assert_eq!(db_error.code().code(), "53100", "{error}");
+    assert!(db_error.message().starts_with("could not extend file"), "{error}");
     let sql = "select text from tally.events where kind = 'warning' order by number desc limit 1";
-    eventually("the failure is told", || {
+    eventually("the failure is reported", || {
         let row = client.query_opt(sql, &[]).unwrap();
         row.is_some_and(|row| {
             let text: String = row.get(0);
@@ -260,7 +260,7 @@ fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does
     assert_eq!(number(&mut client, &of("failed")), 1);
     let sql = "select sum(count)::bigint from tally.files where operation = 'extend' and failed";
     assert_eq!(number(&mut client, sql), 1);
-    // It goes on as if nothing had been.
+    // The server works on.
     for sql in [
         "drop table m",
         "checkpoint",
@@ -276,7 +276,7 @@ fn a_tablespace_in_memory_works_and_when_it_is_full_the_server_does_what_it_does
     );
     assert!(text.contains("Relations, busiest first") || text.contains("Files"), "{text}");
     drop(client);
-    // In this order: what is mounted on cannot be removed.
+    // Unmount before the cluster is removed: a mount point cannot be removed.
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert!(Command::new("umount").arg(&space).status().unwrap().success());
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Operations on files are counted exactly: for each kind of file and operation as many, as many that
-//! failed, as many bytes and as many in sequence as strace tells of the same processes.
+//! File operations are counted exactly: for each kind of file and operation, the calls, failures, bytes
+//! and sequential accesses agree with what strace shows for the same processes.
 //!
-//! At least 20,000 operations; PGTALLY_OPERATIONS sets another number. Which kind of file a call was
-//! for, and what it did there, is found out from strace's files alone. Where strace may not trace the
-//! test says so and passes.
+//! Runs at wanted 20,000 operations; PGTALLY_OPERATIONS sets another number. The expected kind of file and
+//! operation are derived from strace's output alone. Where strace may not trace, the test prints that and
+//! passes.
 
 mod support;
 
@@ -23,7 +23,7 @@ const CALLS: &str = "pread64,pwrite64,preadv,pwritev,preadv2,pwritev2,read,write
     sync_file_range,fadvise64,ftruncate,truncate,fallocate,open,openat,creat,close,unlink,unlinkat,rename,\
     renameat,renameat2,syncfs,sync,sendfile,copy_file_range,splice";
 
-/// What there must have been at least.
+/// Operations of which each must have occurred.
 const EXPECTED: [(&str, &str); 14] = [
     ("main", "read write extend sync writeback prefetch truncate open close unlink"),
     ("fsm", "read write extend open close"),
@@ -41,7 +41,7 @@ const EXPECTED: [(&str, &str); 14] = [
     ("other", "open read close write"),
 ];
 
-/// What one process did: to which kind of file, which operation, and what of it is counted.
+/// One counter: process, kind of file, operation, and what is counted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     pid: i32,
@@ -64,10 +64,10 @@ impl OfProcess for Key {
     }
 }
 
-/// All those that have ended.
+/// Stands for all ended processes.
 const ENDED: i32 = 0;
 
-/// What our probes have counted, phases together; of ended processes in one.
+/// What our probes counted, summed over phases; ended processes are summed up.
 fn ours(segment: &mut Segment) -> Counts<Key> {
     let snapshot = segment.snapshot(None).unwrap();
     let mut counts = Counts::new();
@@ -91,35 +91,35 @@ fn ours(segment: &mut Segment) -> Counts<Key> {
     counts
 }
 
-/// How a descriptor came to be.
+/// Who opened a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The server opened it.
+    /// The server.
     Server,
-    /// A library did, and closes it too.
+    /// A library, which closes it too.
     Library,
-    /// A library did, for the server (shm_open).
+    /// A library, for the server (shm_open).
     Lent,
 }
 
-/// An open descriptor of a process, as seen from without.
+/// An open descriptor of a process, as strace shows it.
 #[derive(Debug, Clone)]
 struct Descriptor {
     path: PathBuf,
     origin: Origin,
     used: bool,
-    /// Where reading and writing would go on; None where a call before the trace may say.
+    /// The position at which sequential access continues; None: set before the trace began.
     read_end: Option<i64>,
     write_end: Option<i64>,
 }
 
-/// What was done to a relation's fork: its name, the operation, what is counted.
+/// Counts for a relation's fork: name of its files, operation, what is counted.
 type OfRelation = BTreeMap<(String, &'static str, What), u64>;
 
-/// Operations that are told of each relation.
+/// Operations that are counted for each relation.
 const OF_RELATIONS: [&str; 5] = ["read", "write", "extend", "sync", "truncate"];
 
-/// The name of its files.
+/// The name of the fork's files.
 fn name_of(row: &RelationRow) -> String {
     let key = row.key;
     let folder = match key.tablespace {
@@ -133,7 +133,7 @@ fn name_of(row: &RelationRow) -> String {
     format!("{folder}/{temporary}{}{fork}", key.relfilenode)
 }
 
-/// What we have counted of each relation since then.
+/// What we counted for each relation between two readings.
 fn of_relations(now: &Relations, then: &Relations) -> OfRelation {
     let mut counts = OfRelation::new();
     for row in now.since(Some(then)) {
@@ -149,29 +149,29 @@ fn of_relations(now: &Relations, then: &Relations) -> OfRelation {
     counts
 }
 
-/// strace's calls in our terms.
-struct Reckoning<'a> {
+/// strace's calls, translated to our counters.
+struct Expectation<'a> {
     places: &'a FileKinds,
     living: BTreeSet<i32>,
     open: HashMap<(i32, i32), Descriptor>,
     sizes: HashMap<PathBuf, i64>,
     counts: Counts<Key>,
     relations: OfRelation,
-    /// Sequential ones that the trace cannot tell: the first through a descriptor from before.
+    /// First accesses through descriptors older than the trace: whether they were sequential is unknown.
     unknown: Counts<Key>,
-    /// Calls that are none of the server's own, by what they are.
+    /// Calls that the server itself did not make, by what they are.
     others: BTreeMap<String, u64>,
 }
 
-impl<'a> Reckoning<'a> {
+impl<'a> Expectation<'a> {
     fn new(places: &'a FileKinds, sizes: HashMap<PathBuf, i64>, living: BTreeSet<i32>) -> Self {
         let (open, counts, unknown) = (HashMap::new(), Counts::new(), Counts::new());
         let relations = OfRelation::new();
         Self { places, living, open, sizes, counts, relations, unknown, others: BTreeMap::new() }
     }
 
-    /// The trace cannot tell of the first operation through a descriptor that was open before
-    /// whether it went on in sequence: believe what we have counted of these.
+    /// The trace cannot show whether the first access through an older descriptor was sequential:
+    /// accept our count for these.
     fn allow_unknown(&mut self, ours: &Counts<Key>) {
         for (key, &unknown) in &self.unknown {
             let theirs = self.counts.entry(key.clone()).or_default();
@@ -179,7 +179,7 @@ impl<'a> Reckoning<'a> {
         }
     }
 
-    /// A descriptor that is open when the trace begins.
+    /// Registers a descriptor that is open when the trace begins.
     fn inherit(&mut self, pid: i32, fd: i32, path: PathBuf) {
         let origin = if path.starts_with("/dev/shm") { Origin::Library } else { Origin::Server };
         let (read_end, write_end) = (None, None);
@@ -233,7 +233,7 @@ impl<'a> Reckoning<'a> {
     /// A call with a path.
     fn named(&mut self, call: &Call, index: usize, operation: &str) {
         let path = self.places.whole(call.text(index).unwrap());
-        // shm_unlink, and removing a folder
+        // shm_unlink and rmdir
         if path.starts_with("/dev/shm") || call.arguments.iter().any(|flag| flag == "AT_REMOVEDIR")
         {
             return self.other(call, &path);
@@ -294,7 +294,7 @@ impl<'a> Reckoning<'a> {
             return;
         };
         let at = (call.pid, call.descriptor().unwrap());
-        // One from before the trace is the server's own; what it did there is not known.
+        // A descriptor older than the trace is the server's own.
         let descriptor = self.open.entry(at).or_insert_with(|| Descriptor {
             path: PathBuf::from(file),
             origin: Origin::Server,
@@ -322,10 +322,10 @@ impl<'a> Reckoning<'a> {
         let placed = matches!(call.name.as_str(), "pread64" | "preadv" | "pwrite64" | "pwritev");
         let bytes = call.result.filter(|&n| n > 0 && matches!(operation, "read" | "write"));
         let offset = if placed { call.number(call.arguments.len() - 1) } else { None };
-        // Who writes behind a relation's end extends it.
+        // A write past a relation's end extends it.
         let size = self.sizes.entry(path.clone()).or_default();
         let kind = self.places.kind(&path);
-        // An index's init fork the server writes without extending it first.
+        // The server writes an index's init fork without extending it first.
         let forks = ["main", "fsm", "vm", "temporary relation"];
         let relation = forks.contains(&kind.split('@').next().unwrap_or(""));
         let behind = relation && offset.is_some_and(|offset| offset >= *size);
@@ -357,7 +357,7 @@ impl<'a> Reckoning<'a> {
     }
 }
 
-/// The sizes of all files there are.
+/// Adds the sizes of all files in a directory.
 fn sizes(folder: &Path, into: &mut HashMap<PathBuf, i64>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let Ok(kind) = entry.file_type() else { continue };
@@ -369,7 +369,7 @@ fn sizes(folder: &Path, into: &mut HashMap<PathBuf, i64>) {
     }
 }
 
-/// Operations, failed ones too.
+/// Total of operations, failed ones included.
 fn done(counts: &Counts<Key>) -> u64 {
     let done = |key: &&Key| matches!(key.what, What::Done | What::Failed);
     counts.keys().filter(done).map(|key| counts[key]).sum()
@@ -387,7 +387,7 @@ fn descriptors(pid: i32) -> Vec<(i32, i32, PathBuf)> {
         .collect()
 }
 
-/// Every relation's counts, by whomever.
+/// Compares every relation's counts, summed over processes.
 fn same_relations(ours: &OfRelation, theirs: &OfRelation) {
     let keys: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
     let wrong: Vec<String> = keys
@@ -402,8 +402,8 @@ fn same_relations(ours: &OfRelation, theirs: &OfRelation) {
     println!("{done} operations on the files of {} relations' forks", names.len());
     assert!(names.len() > 100, "only {} relations", names.len());
     for operation in OF_RELATIONS {
-        let told = ours.keys().any(|(_, of, what)| *of == operation && *what == What::Done);
-        assert!(told, "no {operation}");
+        let counted = ours.keys().any(|(_, of, what)| *of == operation && *what == What::Done);
+        assert!(counted, "no {operation}");
     }
     for start in ["base/", "global/"] {
         assert!(names.iter().any(|name| name.starts_with(start)), "none in {start}");
@@ -412,8 +412,8 @@ fn same_relations(ours: &OfRelation, theirs: &OfRelation) {
 }
 
 #[test]
-fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
-    let least: u64 =
+fn file_operation_counts_equal_straces() {
+    let wanted: u64 =
         std::env::var("PGTALLY_OPERATIONS").map_or(20_000, |text| text.parse().expect("a number"));
     let cluster = support::start(storage::server());
     let space = storage::fill(&cluster);
@@ -444,18 +444,18 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
         },
         |counted| {
             relations.push(of_all.relations().unwrap().unwrap());
-            // Sessions from their first moment on.
+            // Sessions that are traced from their start.
             pgbench = Some(gate::pgbench(&cluster, SESSIONS, &storage::script()));
             gate.assembled(SESSIONS as usize);
             gate.open();
             storage::churn(&mut churner, &cluster);
-            while done(&counted()) < least {
+            while done(&counted()) < wanted {
                 std::thread::sleep(std::time::Duration::from_millis(200));
             }
             gate.close();
             sessions = gate.assembled(SESSIONS as usize);
             let mut last = Counts::new();
-            support::eventually("nobody writes any more", || {
+            support::eventually("all writes have ended", || {
                 std::thread::sleep(std::time::Duration::from_millis(700));
                 let now = counted();
                 std::mem::replace(&mut last, now.clone()) == now
@@ -470,26 +470,26 @@ fn our_counts_of_operations_on_files_are_those_of_strace_to_the_last_one() {
     let (ours, judged) = (readings.gained(), readings.judged());
     readings.judged_of(&sessions);
     let living: BTreeSet<i32> = readings.living();
-    let mut theirs = Reckoning::new(&places, files, living);
+    let mut theirs = Expectation::new(&places, files, living);
     open.into_iter().for_each(|(pid, fd, path)| theirs.inherit(pid, fd, path));
     calls.iter().for_each(|call| theirs.call(call));
     println!("not counted: {:#?}", theirs.others);
     theirs.allow_unknown(&ours);
 
     let mut wrong = differences(&ours, &theirs.counts, &judged);
-    // Of those that have ended nobody can say who he was; together they make up the same.
+    // Ended processes cannot be distinguished; their totals must agree.
     if readings.all_idle() {
         wrong.append(&mut differences(&ours, &theirs.counts, &BTreeSet::from([ENDED])));
     }
     assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
     let total = done(&ours);
     println!("{total} operations of {} processes and of ended ones", judged.len());
-    assert!(total >= least, "only {total} operations");
+    assert!(total >= wanted, "only {total} operations");
     if readings.all_idle() {
         same_relations(&of_relations(&relations[1], &relations[0]), &theirs.relations);
         assert_eq!((relations[1].overflow(), relations[1].torn()), (0, 0));
     } else {
-        println!("not tested of relations: somebody did not stand still");
+        println!("not tested of relations: a process did not pause");
     }
     let mut by_kind = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
     for (key, count) in ours.iter().filter(|(key, _)| key.what == What::Done) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Files that another user has put where a server's segment is looked for: nothing of them is shown
-//! or written, and nobody is connected to because they say so. These tests change the owner of files,
-//! so they need root, as whom `make test` runs in a container; else they have nothing to do.
+//! Files that another user placed where the command looks for a server's segment. The command neither
+//! shows nor writes them and connects to no server that they name. The tests change the owner of files,
+//! which needs root (`make test` in a container has it); without it they are skipped.
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::{complaint, plain, segment, start, tally};
 
 const NOBODY: u32 = 65_534;
 const SECRET: &str = "root's own password";
-/// Every verb that reads a segment or writes it.
+/// Every verb that reads or writes a segment.
 const VERBS: [&[&str]; 9] = [
     &["status"],
     &["top", "--once"],
@@ -33,9 +33,9 @@ const VERBS: [&[&str]; 9] = [
     &["serve", "--listen", "127.0.0.1:0"],
 ];
 
-/// A real server's segment, and one without whose place can be taken. None: only root can plant a
-/// file of another user there.
-fn two() -> Option<(Cluster, Cluster)> {
+/// A server with a segment, and one without, whose segment can be forged. None without root, which
+/// creating a file of another user needs.
+fn two_servers() -> Option<(Cluster, Cluster)> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
@@ -43,12 +43,12 @@ fn two() -> Option<(Cluster, Cluster)> {
     Some((start(small.setting("pg_tally.max_slots", "64")), start(plain())))
 }
 
-/// The verb with a target: a level comes before it.
-fn told(verb: &[&str], target: &Path) -> String {
+/// Runs the verb on the target, which follows a level if there is one; returns the error.
+fn error_of(verb: &[&str], target: &Path) -> String {
     complaint(tally().args(verb).arg(target), 1)
 }
 
-/// A file that is there for as long as this.
+/// A forged segment, removed on drop.
 struct Planted(PathBuf);
 
 impl Drop for Planted {
@@ -58,7 +58,7 @@ impl Drop for Planted {
 }
 
 impl Planted {
-    /// A copy of a segment, of another owner.
+    /// Copies a segment and gives the copy another owner.
     fn copy(of: &Path, at: PathBuf, owner: u32) -> Planted {
         let copied = Command::new("cp").arg("--sparse=always").arg(of).arg(&at).status().unwrap();
         assert!(copied.success());
@@ -78,8 +78,8 @@ impl Planted {
     }
 }
 
-/// Waits at a socket of nobody's, asks who comes for a password in clear, and keeps all that it is
-/// sent.
+/// Listens on a socket of user nobody, asks clients for a clear-text password, and keeps all that they
+/// send.
 struct Listening {
     folder: tempfile::TempDir,
     heard: Arc<Mutex<Vec<u8>>>,
@@ -138,7 +138,7 @@ impl Drop for Listening {
     }
 }
 
-/// Where the segment of a server in this directory is looked for.
+/// Where the command looks for the segment of a server with this data directory.
 fn predicted(data: &Path) -> PathBuf {
     let meta = std::fs::metadata(data).unwrap();
     PathBuf::from(format!("/dev/shm/pg_tally.{:x}.{:x}", meta.dev(), meta.ino()))
@@ -146,22 +146,22 @@ fn predicted(data: &Path) -> PathBuf {
 
 #[test]
 fn a_file_of_another_user_is_neither_shown_nor_written() {
-    let Some((real, victim)) = two() else { return };
+    let Some((real, victim)) = two_servers() else { return };
     let planted = Planted::copy(&segment(&real), segment(&victim), NOBODY);
     let before = planted.head();
     let owner = Command::new("stat").args(["-c", "%U"]).arg(victim.data_dir()).output().unwrap();
     let owner = String::from_utf8(owner.stdout).unwrap();
     for verb in VERBS {
         for target in [victim.data_dir(), planted.0.as_path()] {
-            let said = told(verb, target);
+            let message = error_of(verb, target);
             for word in [&planted.0.display().to_string(), "belongs to user nobody", "remove it"] {
-                assert!(said.contains(word), "{verb:?} {}: {word}: {said}", target.display());
+                assert!(message.contains(word), "{verb:?} {}: {word}: {message}", target.display());
             }
-            assert!(said.contains(owner.trim()), "{said}");
+            assert!(message.contains(owner.trim()), "{message}");
         }
     }
     assert!(planted.head() == before, "it has been written");
-    // It is listed as what it is.
+    // `tally ls` lists it with its owner.
     let list = support::output(tally().args(["ls"]));
     let line = list.lines().find(|line| line.contains(&planted.0.display().to_string())).unwrap();
     assert!(line.contains("foreign, so not read: it belongs to user nobody"), "{line}");
@@ -169,20 +169,20 @@ fn a_file_of_another_user_is_neither_shown_nor_written() {
 
 #[test]
 fn a_link_is_not_followed() {
-    let Some((real, victim)) = two() else { return };
+    let Some((real, victim)) = two_servers() else { return };
     let link = Planted(segment(&victim));
     symlink(segment(&real), &link.0).unwrap();
     for verb in VERBS {
         for target in [victim.data_dir(), link.0.as_path()] {
-            let said = told(verb, target);
-            assert!(said.contains("links are not followed"), "{verb:?}: {said}");
+            let message = error_of(verb, target);
+            assert!(message.contains("links are not followed"), "{verb:?}: {message}");
         }
     }
 }
 
 #[test]
-fn nobody_is_connected_to_because_a_foreign_file_says_so() {
-    let Some((real, victim)) = two() else { return };
+fn a_foreign_file_cannot_direct_a_connection() {
+    let Some((real, victim)) = two_servers() else { return };
     let listening = Listening::start();
     let planted = Planted::copy(&segment(&real), segment(&victim), NOBODY);
     planted.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
@@ -204,11 +204,11 @@ fn nobody_is_connected_to_because_a_foreign_file_says_so() {
     assert_eq!(listening.heard(), "");
 }
 
-/// All of it is nobody's, and fits together: a server like any other. But who did not name it does
-/// not send it what is meant for another.
+/// Segment and socket both belong to nobody, so they are a valid server. But a password goes only to a
+/// server that the user named.
 #[test]
 fn a_password_goes_only_to_a_server_that_was_named() {
-    let Some((real, _)) = two() else { return };
+    let Some((real, _)) = two_servers() else { return };
     let listening = Listening::start();
     let planted = Planted::copy(&segment(&real), predicted(listening.path()), NOBODY);
     planted.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
@@ -223,11 +223,11 @@ fn a_password_goes_only_to_a_server_that_was_named() {
         command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
         complaint(command.args(["functions", "--list", "*", target]), 1)
     };
-    let said = run(planted.0.to_str().unwrap());
+    let message = run(planted.0.to_str().unwrap());
     assert!(listening.heard().contains("postgres"), "it was connected to");
     assert!(!listening.heard().contains(SECRET), "{}", listening.heard());
-    assert!(said.contains("PGPASSWORD was not sent"), "{said}");
-    // The same server by the name of its data directory: now it is the one that is meant.
+    assert!(message.contains("PGPASSWORD was not sent"), "{message}");
+    // Named by its data directory, the server gets the password.
     let file = format!(
         "{}\n{}\n0\n5432\n{}\n\n",
         std::process::id(),
@@ -241,19 +241,19 @@ fn a_password_goes_only_to_a_server_that_was_named() {
 
 #[test]
 fn a_socket_of_another_user_is_not_connected_to() {
-    let Some((real, _)) = two() else { return };
+    let Some((real, _)) = two_servers() else { return };
     let listening = Listening::start();
     let mine = Planted::copy(&segment(&real), predicted(listening.path()), 0);
     mine.text(header::SOCKET_DIR, listening.path().to_str().unwrap());
     let mut command = tally();
     command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
-    let said = complaint(command.args(["functions", "--list", "*"]).arg(&mine.0), 1);
-    assert!(said.contains("not a socket of the server's user"), "{said}");
+    let message = complaint(command.args(["functions", "--list", "*"]).arg(&mine.0), 1);
+    assert!(message.contains("not a socket of the server's user"), "{message}");
     assert_eq!(listening.heard(), "");
 }
 
 #[test]
-fn a_servers_own_segment_is_read_and_set_by_root_by_its_user_and_by_every_name() {
+fn root_and_the_servers_user_read_and_set_its_segment_by_every_name() {
     let cluster = support::shared();
     let link = tempfile::tempdir().unwrap();
     let link = link.path().join("data");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Calls of functions are counted exactly: as many as bpftrace's uprobes at the same functions
-//! see in the same processes, through recursion and errors.
+//! Function calls are counted exactly: our counts equal those of bpftrace's uprobes on the same functions
+//! in the same processes, with recursion and errors.
 //!
-//! 100,000 calls by default; PGTALLY_EVENTS sets another number. The witness needs root;
-//! where it is not to be had the test says so and passes.
+//! Runs at least 100,000 calls; PGTALLY_EVENTS sets another number. bpftrace needs root; where it cannot
+//! run, the test prints that and passes.
 
 mod support;
 
@@ -16,9 +16,9 @@ use support::witness::Witness;
 
 const SESSIONS: u32 = 8;
 
-/// ExecInitNode calls itself down the tree of a plan, copyObjectImpl and LockAcquireExtended
-/// are called for everything, XLogFlush sleeps, int4div is left by an error each time that it
-/// divides by zero. Each begins with a push, where a uprobe and our redirection go together.
+/// ExecInitNode recurses down the plan tree, copyObjectImpl and LockAcquireExtended are called all the
+/// time, XLogFlush sleeps, and an error leaves int4div at each division by zero. Each begins with a push,
+/// an instruction that can have both a uprobe and our detour.
 const FUNCTIONS: [&str; 6] = [
     "ExecInitNode",
     "int4div",
@@ -42,7 +42,7 @@ fn program(postgres: &str) -> String {
         .collect()
 }
 
-/// Calls by process and function, phases together, timed or only counted.
+/// Calls by process and function, summed over phases, timed or only counted.
 fn ours(segment: &mut Segment) -> Counts {
     let snapshot = segment.snapshot(None).unwrap();
     let mut counts = Counts::new();
@@ -58,8 +58,8 @@ fn ours(segment: &mut Segment) -> Counts {
 }
 
 #[test]
-fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
-    let least: u64 =
+fn function_call_counts_equal_those_of_uprobes() {
+    let wanted: u64 =
         std::env::var("PGTALLY_EVENTS").map_or(100_000, |text| text.parse().expect("a number"));
     let cluster = support::start(
         support::plain()
@@ -78,7 +78,7 @@ fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
         assert_eq!(probe.state, ProbeState::Installed, "{name}: {}", probe.reason);
     }
 
-    // Every fourth division is by zero: the error ends the transaction, not the session.
+    // Every fourth division is by zero; the session survives the error.
     cluster
         .psql(
             "create function try(n int) returns int language plpgsql as $$ \
@@ -105,7 +105,7 @@ fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
                 counts.iter().filter(|((pid, _), _)| pids.contains(pid)).map(|(_, n)| n).sum()
             };
             gate.open();
-            while calls() < least {
+            while calls() < wanted {
                 for _ in 0..50 {
                     failing.query_one("select 1 / $1::int", &[&0i32]).unwrap_err();
                 }
@@ -136,10 +136,10 @@ fn our_counts_of_calls_of_functions_are_those_of_uprobes_to_the_last_one() {
     let divisions = get(&gained, &(failing_pid, "int4div".into()));
     assert!(divisions >= 50, "{divisions} divisions that ended in an error");
 
-    // The witness has gone and taken its breakpoints along: ours goes on.
+    // bpftrace has removed its breakpoints; our counting continues.
     gate.open();
     let ended = ours(&mut segment);
-    support::eventually("calls are counted after the witness has gone", || {
+    support::eventually("calls are counted after bpftrace has ended", || {
         let now = ours(&mut segment);
         let grown = |name: &&str| {
             pids[..SESSIONS as usize].iter().any(|&pid| {

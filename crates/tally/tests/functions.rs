@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally functions`: what can be timed, what is, and what it took.
+//! `tally functions`: lists, times and shows server functions.
 #![allow(missing_docs)]
 
 #[path = "../../segment/tests/maker/mod.rs"]
@@ -35,7 +35,7 @@ const CALLS: &[(&str, &[u64])] = &[
     ("edge::XLogFlush::issue_xlog_fsync", &[9_000_000]),
 ];
 
-/// Let the command see these calls in two seconds.
+/// Runs the command for two seconds, in which these calls happen.
 fn seen(maker: &mut Maker, slot: &mut Slot, args: &[&str], calls: &[(&str, &[u64])]) -> String {
     let mut command = tally();
     command.args(args).args(["--interval", "2"]).arg(&maker.path);
@@ -49,7 +49,7 @@ fn seen(maker: &mut Maker, slot: &mut Slot, args: &[&str], calls: &[(&str, &[u64
     watch.join().unwrap()
 }
 
-/// Line by line, blanks put together.
+/// The lines, with runs of blanks reduced to one.
 fn lines(text: &str) -> Vec<String> {
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
@@ -65,13 +65,13 @@ fn functions_are_listed_by_total_time() {
     assert!(table[4].starts_with("issue_xlog_fsync execute 1 9 ms"), "{text}");
     let hot = table.last().unwrap();
     assert!(hot.starts_with("heap_insert execute 3 0") && hot.ends_with(" 3"), "{text}");
-    // The pane of top is the same table.
+    // The pane of top shows the same table.
     let top = seen(&mut maker, &mut slot, &["top", "--once", "--view", "functions"], CALLS);
     assert!(lines(&top).iter().any(|line| *line == table[1]), "{top}");
 }
 
 #[test]
-fn the_tree_and_json_say_who_calls_whom() {
+fn the_tree_and_json_show_callers() {
     let (_folder, mut maker, mut slot) = made();
     let text = seen(&mut maker, &mut slot, &["functions", "--tree"], CALLS);
     let names: Vec<&str> = text.lines().map(|l| l.split("  ").next().unwrap_or("")).collect();
@@ -92,7 +92,7 @@ fn the_tree_and_json_say_who_calls_whom() {
 }
 
 #[test]
-fn without_functions_the_way_to_them_is_said() {
+fn without_functions_the_hint_names_the_command_that_sets_them() {
     let (_folder, mut maker, mut slot) = made();
     for args in
         [&["functions"][..], &["functions", "--tree"], &["top", "--once", "--view", "functions"]]
@@ -109,7 +109,7 @@ fn without_functions_the_way_to_them_is_said() {
 }
 
 #[test]
-fn a_live_server_says_what_can_be_timed_with_the_extension_created_or_not() {
+fn a_live_server_lists_its_functions_with_and_without_the_extension_created() {
     let cluster = support::sessions();
     let target = cluster.connection_string();
     let list = |glob: &str| -> Value {
@@ -158,7 +158,7 @@ fn functions_of_a_live_server_are_set_timed_and_cleared() {
     cluster.psql("alter system set pg_tally.function_edges = on").unwrap();
     cluster.psql("select pg_reload_conf()").unwrap();
     output(tally().args(["functions", "--set", "standard_ExecutorRun, heap_insert", &target]));
-    eventually("who calls heap_insert is told", || {
+    eventually("the caller of heap_insert is shown", || {
         let watch = std::thread::spawn({
             let target = target.clone();
             move || output(tally().args(["functions", "--tree", "--interval", "0.5", &target]))
@@ -186,6 +186,6 @@ fn only_a_superuser_sets_functions() {
     let cluster = support::shared();
     cluster.psql("create role poor login").unwrap();
     let target = cluster.connection_string().replace("user=postgres", "user=poor");
-    let said = complaint(tally().args(["functions", "--set", "XLogFlush", &target]), 1);
-    assert!(said.contains("role poor is not a superuser"), "{said}");
+    let message = complaint(tally().args(["functions", "--set", "XLogFlush", &target]), 1);
+    assert!(message.contains("role poor is not a superuser"), "{message}");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Little room, little right, foreign files in the way: the server serves all the same, and
-//! what is not counted is said.
+//! Little memory, few rights, foreign files in the way: the server works all the same, and what is not
+//! counted is reported.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn overflows(cluster: &Cluster) -> Overflows {
     open(cluster).overflows().unwrap()
 }
 
-/// Ticks in all accounts of all sessions, ended ones included, that the filter wants.
+/// Total ticks of the accounts that the filter selects, in all sessions, ended ones included.
 fn ticks(snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> u64 {
     let heads = snapshot.books.iter().chain(&snapshot.groups).flat_map(|book| &book.heads);
     heads
@@ -42,7 +42,7 @@ fn ticks(snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> u64 {
         .sum()
 }
 
-/// Every session's accounts make up its life.
+/// Every session's accounts add up to its lifetime.
 fn assert_conserved(snapshot: &Snapshot) {
     assert!(!snapshot.books.is_empty());
     for book in &snapshot.books {
@@ -55,16 +55,16 @@ fn work(cluster: &Cluster) {
     assert_eq!(load.run().unwrap().transactions, 200);
 }
 
-/// How often the log says it.
-fn said(cluster: &Cluster, what: &str) -> usize {
+/// How often the server's log contains a text.
+fn times_logged(cluster: &Cluster, what: &str) -> usize {
     cluster.log().matches(what).count()
 }
 
-/// A tmpfs of so many bytes, unmounted when dropped.
+/// A tmpfs of a given size, unmounted on drop.
 struct Tmpfs(PathBuf);
 
 impl Tmpfs {
-    /// None where we may not mount.
+    /// None where mounting is not permitted.
     fn mount(size: &str) -> Option<Self> {
         let folder = tempfile::Builder::new().prefix("tally.").tempdir().unwrap().keep();
         let options = format!("size={size},mode=0777");
@@ -104,19 +104,19 @@ impl Drop for Tmpfs {
 }
 
 #[test]
-fn a_file_system_without_room_for_a_segment_leaves_the_server_uninstrumented() {
+fn a_file_system_too_small_for_a_segment_leaves_the_server_uninstrumented() {
     let Some(tmpfs) = Tmpfs::mount("32k") else { return };
     let cluster = tmpfs.start();
     cluster.pgbench_init(1).unwrap();
     work(&cluster);
-    assert_eq!(said(&cluster, "pg_tally is not active"), 1, "{}", cluster.log());
+    assert_eq!(times_logged(&cluster, "pg_tally is not active"), 1, "{}", cluster.log());
     assert!(cluster.log().contains("No space left on device"), "{}", cluster.log());
     assert!(cluster.log().contains("pg_tally.directory"), "no remedy: {}", cluster.log());
     assert_eq!(tmpfs.segments(), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn a_file_system_that_fills_up_costs_statistics_and_not_the_server() {
+fn a_full_file_system_loses_statistics_but_the_server_works() {
     let Some(tmpfs) = Tmpfs::mount("2m") else { return };
     let cluster = tmpfs.start();
     cluster.pgbench_init(1).unwrap();
@@ -157,7 +157,7 @@ fn names_beyond_the_directory_share_an_account_and_time_stays_conserved() {
     let cluster = support::start(shared().setting("pg_tally.max_names", "64"));
     cluster.pgbench_init(1).unwrap();
     work(&cluster);
-    // Each kind of statement, in both protocols, to meet many names.
+    // Each kind of statement in both protocols, for many names.
     let mut client = cluster.connect().unwrap();
     for n in 0..20 {
         client.query("select $1::int", &[&n]).unwrap();
@@ -189,18 +189,18 @@ fn statistics_beyond_a_book_share_an_account_and_time_stays_conserved() {
     assert_conserved(&snapshot);
 }
 
-/// Commits, WAL, locks, files, functions and commands, of each something that waits.
+/// Commits, WAL, locks, files, functions and commands, and a wait in each.
 const EVERYTHING: &str =
     "insert into t values (1); begin; update t set n = n + 1 where n = 0; commit; \
                           select pg_sleep(0.001); select count(*) from t";
 
-/// What has no room is looked for once, not each time: the server counts how often it was in vain.
-fn assert_not_looked_for_again(setting: (&str, &str), vain: fn(&Cluster) -> u64) {
+/// What found no free entry is looked up once, not at each use. The server counts failed lookups.
+fn assert_looked_up_once(setting: (&str, &str), failed_lookups: fn(&Cluster) -> u64) {
     let cluster = support::start(shared().settings([
         setting,
         ("pg_tally.functions", "hash_search,heap_insert,XLogInsert"),
         ("pg_tally.level", "locks"),
-        // Nobody else meets anything new.
+        // No other process needs a new entry.
         ("autovacuum", "off"),
         ("checkpoint_timeout", "1h"),
         ("bgwriter_lru_maxpages", "0"),
@@ -211,15 +211,15 @@ fn assert_not_looked_for_again(setting: (&str, &str), vain: fn(&Cluster) -> u64)
         client.batch_execute(EVERYTHING).unwrap();
         client.query("select $1::int", &[&1]).unwrap();
     }
-    let before = vain(&cluster);
+    let before = failed_lookups(&cluster);
     for _ in 0..300 {
         client.batch_execute(EVERYTHING).unwrap();
         client.query("select $1::int", &[&1]).unwrap();
     }
-    let after = vain(&cluster);
-    println!("{setting:?}: {before} in vain, then {}", after - before);
+    let after = failed_lookups(&cluster);
+    println!("{setting:?}: {before} failed, then {}", after - before);
     assert!(before > 0, "{setting:?}");
-    // Of 1,200 statements: now and then something is met for the first time.
+    // Of 1,200 statements a few need an entry for the first time.
     assert!(after - before < 30, "{setting:?}: looked for again and again");
     let mut top = support::tally();
     top.args(["top", "--once", "--json", "--no-witness", "--interval", "0.2"]);
@@ -232,22 +232,20 @@ fn assert_not_looked_for_again(setting: (&str, &str), vain: fn(&Cluster) -> u64)
 }
 
 #[test]
-fn a_name_that_finds_no_room_in_the_directory_is_looked_for_once() {
-    assert_not_looked_for_again(("pg_tally.max_names", "64"), |cluster| {
-        overflows(cluster).directory
-    });
+fn a_name_without_a_directory_entry_is_looked_up_once() {
+    assert_looked_up_once(("pg_tally.max_names", "64"), |cluster| overflows(cluster).directory);
 }
 
 #[test]
-fn a_statistic_that_finds_no_room_in_a_book_is_looked_for_once() {
-    assert_not_looked_for_again(("pg_tally.max_statistics", "16"), |cluster| {
+fn a_statistic_without_a_book_entry_is_looked_up_once() {
+    assert_looked_up_once(("pg_tally.max_statistics", "16"), |cluster| {
         overflows(cluster).statistics
     });
 }
 
-/// A function has two statistics: the last room in a book may be for one of them only.
+/// A function needs two statistics: a book may have space for only one more.
 #[test]
-fn a_function_for_which_there_is_half_the_room_is_not_timed() {
+fn a_function_whose_two_statistics_do_not_both_fit_is_not_timed() {
     for most in ["60", "61"] {
         let cluster = support::start(shared().setting("pg_tally.max_statistics", most));
         let mut client = cluster.connect().unwrap();
@@ -264,9 +262,9 @@ fn a_function_for_which_there_is_half_the_room_is_not_timed() {
 }
 
 #[test]
-fn what_found_no_memory_is_looked_for_once_more_when_the_level_changes() {
+fn a_change_of_level_retries_what_found_no_memory() {
     let Some(tmpfs) = Tmpfs::mount("8m") else { return };
-    // Nothing but statistics wants memory.
+    // Only statistics need memory.
     let cluster =
         tmpfs.start_with(&[("pg_tally.max_statements", "0"), ("pg_tally.max_relations", "0")]);
     let mut client = cluster.connect().unwrap();
@@ -281,7 +279,7 @@ fn what_found_no_memory_is_looked_for_once_more_when_the_level_changes() {
         };
         heads.filter(|head| is_of_wal(head.stat)).map(|head| head.count).sum()
     };
-    // A session that has its slot and has not met what it meets later.
+    // A session that has its slot, but not yet the statistics that it needs later.
     let mut session = cluster.connect().unwrap();
     session.batch_execute("select 1").unwrap();
     let before = looks();
@@ -338,7 +336,7 @@ fn a_segment_is_as_open_as_the_data_directory() {
 }
 
 #[test]
-fn a_role_without_rights_sees_of_others_what_pg_stat_activity_shows() {
+fn an_unprivileged_role_sees_of_others_what_pg_stat_activity_shows() {
     let cluster = support::shared();
     support::create_views(&cluster);
     cluster.psql("create role plain login; create role reader login").unwrap();
@@ -370,7 +368,7 @@ fn a_role_without_rights_sees_of_others_what_pg_stat_activity_shows() {
 }
 
 #[test]
-fn with_the_level_off_nothing_is_counted_but_the_time_it_was_off() {
+fn with_the_level_off_only_the_time_off_is_counted() {
     let cluster = support::start(shared().setting("pg_tally.level", "off"));
     cluster.pgbench_init(1).unwrap();
     work(&cluster);
@@ -388,7 +386,7 @@ fn with_the_level_off_nothing_is_counted_but_the_time_it_was_off() {
 }
 
 #[test]
-fn a_change_of_level_takes_hold_in_sessions_that_are_already_there() {
+fn a_change_of_level_takes_effect_in_existing_sessions() {
     let cluster = support::shared();
     let mut client = cluster.connect().unwrap();
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
@@ -418,7 +416,7 @@ fn a_change_of_level_takes_hold_in_sessions_that_are_already_there() {
 }
 
 #[test]
-fn load_instruments_a_session_that_is_already_there() {
+fn load_instruments_an_existing_session() {
     let cluster = support::start(support::plain());
     let mut client = cluster.connect().unwrap();
     client.batch_execute("select 1").unwrap();
@@ -431,12 +429,12 @@ fn load_instruments_a_session_that_is_already_there() {
     assert_eq!(pids, [pid]);
     assert!(ticks(&snapshot, |name| name.ends_with("::wait::Timeout:PgSleep")) > 0);
     assert_conserved(&snapshot);
-    // A second time is as good as once.
+    // A second LOAD changes nothing.
     client.batch_execute("load 'pg_tally'; select 1").unwrap();
 }
 
 #[test]
-fn session_preload_instruments_new_sessions_and_lets_the_others_be() {
+fn session_preload_instruments_new_sessions_only() {
     let cluster = support::start(support::plain());
     let mut old = cluster.connect().unwrap();
     cluster.append_config("session_preload_libraries = 'pg_tally'\n").unwrap();
@@ -456,7 +454,7 @@ fn session_preload_instruments_new_sessions_and_lets_the_others_be() {
     assert_conserved(&snapshot);
 }
 
-/// A server that is not yet started, and where its segment will be.
+/// A server that is not started yet, and the path of its future segment.
 fn before_start() -> (Cluster, PathBuf) {
     let mut cluster = shared().create().unwrap();
     let path = support::segment(&cluster);
@@ -464,8 +462,8 @@ fn before_start() -> (Cluster, PathBuf) {
     (cluster, path)
 }
 
-/// Put a file in the segment's place, owned by the server's user. Zeros become holes: a
-/// segment is larger than a container's /dev/shm.
+/// Writes a file at the segment's path, owned by the server's user. Zeros become holes, since a segment
+/// is larger than a container's /dev/shm.
 fn put(cluster: &Cluster, path: &Path, content: &[u8]) {
     let file = fs::File::create(path).unwrap();
     file.set_len(content.len() as u64).unwrap();
@@ -480,7 +478,7 @@ fn put(cluster: &Cluster, path: &Path, content: &[u8]) {
 
 #[test]
 fn a_damaged_segment_is_replaced_when_the_server_starts() {
-    // A good one to damage.
+    // An intact segment to damage.
     let (mut cluster, path) = before_start();
     cluster.start().unwrap();
     let whole = fs::read(&path).unwrap();
@@ -509,7 +507,7 @@ fn a_damaged_segment_is_replaced_when_the_server_starts() {
 }
 
 #[test]
-fn a_segment_of_somebody_else_in_the_way_leaves_the_server_uninstrumented() {
+fn a_segment_of_another_user_leaves_the_server_uninstrumented() {
     let (mut cluster, path) = before_start();
     fs::write(&path, "not yours").unwrap();
     if fs::metadata(&path).unwrap().uid() == fs::metadata(cluster.data_dir()).unwrap().uid() {
@@ -518,12 +516,12 @@ fn a_segment_of_somebody_else_in_the_way_leaves_the_server_uninstrumented() {
     }
     cluster.start().unwrap();
     cluster.psql("select 1").unwrap();
-    assert_eq!(said(&cluster, "pg_tally is not active"), 1, "{}", cluster.log());
+    assert_eq!(times_logged(&cluster, "pg_tally is not active"), 1, "{}", cluster.log());
     assert_eq!(fs::read_to_string(&path).unwrap(), "not yours");
 }
 
 #[test]
-fn nothing_is_left_behind_by_a_server_that_stops() {
+fn a_server_that_stops_removes_its_segment() {
     let mut cluster = support::shared();
     let path = support::segment(&cluster);
     assert!(path.exists());

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A lock that is held for a known time is read back as held for that time, and whoever
-//! waited for it as having waited.
+//! A lock held for a known time is reported as held for that time, and its waiter as having waited.
 //!
-//! A session that writes WAL is stopped (SIGSTOP) while it holds WALWriteLock. It holds it
-//! during fdatasync, in which a process is not stopped, so it mostly stops right after.
+//! A session that writes WAL is stopped (SIGSTOP) while it holds WALWriteLock. It holds the lock during
+//! fdatasync, which the signal does not interrupt, so the session mostly stops right after.
 
 mod support;
 
@@ -26,7 +25,7 @@ fn signal(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// Wait until it has stopped.
+/// Stops a process and waits until it has stopped.
 fn stop(pid: i32) {
     signal(pid, Signal::STOP);
     eventually("a process stops", || {
@@ -39,7 +38,7 @@ fn book(snapshot: &Snapshot, pid: i32) -> &Book {
     snapshot.books.iter().find(|book| book.pid == pid).unwrap()
 }
 
-/// The greatest of the lock's times in ticks, all phases and modes: "held", "wait", "acquire".
+/// The longest of the lock's times in ticks, in any phase and mode: "held", "wait", "acquire".
 fn longest(snapshot: &Snapshot, pid: i32, part: &str) -> u64 {
     let begin = format!("lwlock::{LOCK}::{part}::");
     let heads = book(snapshot, pid).heads.iter().filter(|head| {
@@ -49,7 +48,7 @@ fn longest(snapshot: &Snapshot, pid: i32, part: &str) -> u64 {
     heads.map(|head| head.max).max().unwrap_or(0)
 }
 
-/// A session that commits until `end`; its pid is sent.
+/// Commits in a session until `end`; sends the session's pid.
 fn commits(cluster: &Cluster, end: &AtomicBool, pid: &std::sync::mpsc::Sender<i32>) {
     let mut client = cluster.config().connect(NoTls).unwrap();
     pid.send(pid_of(&mut client)).unwrap();
@@ -62,7 +61,7 @@ fn pid_of(client: &mut Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
-/// Stop it again and again until it stands there with the lock.
+/// Stops the session again and again until it has stopped with the lock held.
 fn stop_with_the_lock(segment: &mut Segment, pid: i32) -> Hold {
     let mut hold = None;
     eventually("a session is stopped while it holds the lock", || {
@@ -83,7 +82,7 @@ fn stop_with_the_lock(segment: &mut Segment, pid: i32) -> Hold {
 }
 
 #[test]
-fn a_lock_that_is_held_for_a_known_time_is_read_back_as_held_for_that_time() {
+fn a_lock_held_for_a_known_time_is_reported_as_held_for_that_time() {
     let cluster = support::start(
         support::plain()
             .fsync(true)
@@ -108,7 +107,7 @@ fn a_lock_that_is_held_for_a_known_time_is_read_back_as_held_for_that_time() {
         assert!(!hold.shared, "WAL is written under the lock in exclusive mode");
         let began = Instant::now();
 
-        // The other one comes to wait for it.
+        // The other session starts to wait for the lock.
         let mut seen = None;
         eventually("the other session waits for the lock", || {
             let snapshot = segment.snapshot(None).unwrap();
@@ -119,7 +118,7 @@ fn a_lock_that_is_held_for_a_known_time_is_read_back_as_held_for_that_time() {
         });
         let (waits_at, waits_since) = seen.unwrap();
 
-        // While it stands it is shown as held, for as long as it has been.
+        // While the holder is stopped, the lock is shown as held, with its age.
         let mut top = tally();
         top.args(["top", "--once", "--json", "--no-witness", "--interval", "200ms"]).arg(&path);
         let top: Value = serde_json::from_str(&output(&mut top)).unwrap();
@@ -161,28 +160,28 @@ fn a_lock_that_is_held_for_a_known_time_is_read_back_as_held_for_that_time() {
             snapshot.clock.seconds(waited)
         );
 
-        // And who kept whom waiting is told.
-        let told = |event: &segment::Event| {
+        // An event names the blocker.
+        let is_wait = |event: &segment::Event| {
             event.kind == EventKind::Blocked
                 && event.pid == waiter
                 && event.text.contains(&format!("LWLock {LOCK}"))
                 && event.text.contains(&format!("process {holder} "))
         };
         let mut events = Vec::new();
-        eventually("the wait is told of", || {
+        eventually("the wait is reported", || {
             events = segment.events(0).unwrap();
-            events.iter().any(told)
+            events.iter().any(is_wait)
         });
-        println!("{}", events.iter().find(|event| told(event)).unwrap().text);
+        println!("{}", events.iter().find(|event| is_wait(event)).unwrap().text);
     });
-    // Nothing is held when nothing is done.
+    // At rest no lock is held.
     eventually("nothing is held", || {
         let snapshot = segment.snapshot(None).unwrap();
         snapshot.books.iter().all(|book| book.holding == 0 && book.holds.is_empty())
     });
 }
 
-/// Lets a session go on when a check fails.
+/// Resumes a session when a check fails.
 struct Cont(i32);
 
 impl Drop for Cont {

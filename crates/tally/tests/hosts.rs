@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Recordings of two machines in one directory, as who collects them may copy them together.
+//! Recordings of two machines that were copied into one directory.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::synthetic::FakeServer;
 use support::{complaint, output, tally};
 use tempfile::TempDir;
 
-/// Copy what is in a folder into another, what is there already included.
+/// Copies a directory's contents into another, which may have files of the same names.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -23,7 +23,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Recordings of two machines that do not do the same, and the two of them in one directory.
+/// Recordings of two machines with different loads, and both in one directory.
 fn machines() -> (TempDir, [PathBuf; 3]) {
     let folder = tempfile::tempdir().unwrap();
     let places = ["anna", "berta", "both"].map(|name| folder.path().join(name));
@@ -38,8 +38,8 @@ fn machines() -> (TempDir, [PathBuf; 3]) {
     (folder, places)
 }
 
-/// What a report says of its interval.
-fn told(directory: &Path, more: &[&str]) -> (Value, Value, Value) {
+/// Three sections of a report.
+fn report(directory: &Path, more: &[&str]) -> (Value, Value, Value) {
     let text = output(tally().arg("report").arg(directory).arg("--json").args(more));
     let report: Value = serde_json::from_str(&text).unwrap();
     let tables = report["tables"].as_array().unwrap();
@@ -48,26 +48,29 @@ fn told(directory: &Path, more: &[&str]) -> (Value, Value, Value) {
 }
 
 #[test]
-fn nothing_is_mixed_and_the_machines_are_named() {
+fn two_machines_are_refused_and_named() {
     let (_folder, [_, _, both]) = machines();
     let words = |word: &str| -> Vec<std::ffi::OsString> { vec![word.into(), both.clone().into()] };
     let replay = ["top".into(), "--replay".into(), both.clone().into(), "--once".into()];
     let diff = ["diff".into(), both.clone().into(), both.clone().into()];
     for args in [words("report"), replay.to_vec(), diff.to_vec()] {
-        let said = complaint(tally().args(&args), 2);
-        assert!(said.contains("(anna, berta)") && said.contains("--host"), "{args:?}: {said}");
+        let message = complaint(tally().args(&args), 2);
+        assert!(
+            message.contains("(anna, berta)") && message.contains("--host"),
+            "{args:?}: {message}"
+        );
     }
-    let said = complaint(tally().arg("report").arg(&both).args(["--host", "clara"]), 2);
-    assert!(said.contains("clara") && said.contains("anna, berta"), "{said}");
+    let message = complaint(tally().arg("report").arg(&both).args(["--host", "clara"]), 2);
+    assert!(message.contains("clara") && message.contains("anna, berta"), "{message}");
 }
 
 #[test]
-fn each_machine_is_told_as_if_it_were_alone() {
+fn each_machine_is_reported_as_if_it_were_alone() {
     let (_folder, [anna, berta, both]) = machines();
-    let (a, b) = (told(&anna, &[]), told(&berta, &[]));
+    let (a, b) = (report(&anna, &[]), report(&berta, &[]));
     assert_ne!(a.0, b.0);
-    assert_eq!(told(&both, &["--host", "anna"]), a);
-    assert_eq!(told(&both, &["--host", "berta"]), b);
+    assert_eq!(report(&both, &["--host", "anna"]), a);
+    assert_eq!(report(&both, &["--host", "berta"]), b);
     let mut diff = tally();
     diff.arg("diff").arg(&both).arg(&both).args(["--host", "anna", "--host-b", "berta"]);
     let text = output(&mut diff);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! pg_tally where it is installed, beside a build or without one.
+//! An installed pg_tally, with and without a build next to it.
 #![allow(missing_docs)]
 
 mod support;
@@ -9,7 +9,7 @@ use scratch::Cluster;
 use support::installation::Installation;
 use support::{plain, segment, start};
 
-/// The files of the library that a process has mapped, as the kernel says.
+/// The library files that a process has mapped, from /proc.
 fn libraries(client: &mut Client) -> Vec<String> {
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
@@ -74,7 +74,7 @@ fn the_installed_command_studies_with_the_installed_extension() {
     let results: serde_json::Value = serde_json::from_str(&results).unwrap();
     assert_eq!(results["cells"], 2);
     let figures = results["figures"].as_array().unwrap();
-    // Of each arm what the segment says, and what the views say.
+    // For each arm, a figure from the segment and one from the views.
     let counted = figures.iter().filter(|figure| figure["mean"].as_f64() > Some(0.0));
     assert_eq!(counted.count(), 4, "{results}");
 }
@@ -91,9 +91,9 @@ fn a_server_with_another_file_of_the_library_creates_the_extension() {
     assert_eq!(libraries(&mut client), [own]);
 }
 
-/// By a full path the server loads one file at its start, and the views' functions another.
+/// The server loads one file by its full path at start, and the views' functions load another.
 #[test]
-fn a_second_file_of_the_library_only_looks() {
+fn a_second_file_of_the_library_only_reads() {
     let installation = Installation::new();
     let copy = tempfile::tempdir().unwrap();
     let file = copy.path().join("pg_tally.so");
@@ -119,9 +119,9 @@ fn a_second_file_of_the_library_only_looks() {
     assert_eq!(client.query_one(sql, &[]).unwrap().get::<_, String>(0), "all");
 }
 
-/// What lies in the folder `plugins` may be loaded by everybody.
+/// Any role may load what is in the directory `plugins`.
 #[test]
-fn a_plugin_that_any_role_may_load_does_no_more_than_the_configuration_asks_for() {
+fn a_plugin_that_any_role_may_load_obeys_the_configuration() {
     let installation = Installation::new();
     let plugins = installation.libraries().join("plugins");
     std::fs::create_dir(&plugins).unwrap();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A server that is bound lazily, as `./configure && make` links it: each probe stays in its
-//! slot of the import table, whatever is called through it, and each process has a slot of its
-//! own in the segment.
+//! A lazily bound server, as `./configure && make` links it: each probe stays in its entry of the import
+//! table, whatever is called through it, and each process has its own slot in the segment.
 //!
-//! The witness is the process's own memory: what its import table holds.
+//! The tests read the import table from the process's memory.
 
 mod support;
 
@@ -14,8 +13,8 @@ use scratch::Cluster;
 use segment::{ProbeState, Segment};
 use support::lazy::{held, lazily_bound, mapped};
 
-/// Run what calls most of what there are probes for.
-fn use_it(client: &mut Client) {
+/// Runs statements that call most of the functions with probes.
+fn call_imports(client: &mut Client) {
     client
         .batch_execute(
             "create temporary table t as select g from generate_series(1, 10000) g; \
@@ -31,8 +30,8 @@ fn pid(client: &mut Client) -> u32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get::<_, i32>(0) as u32
 }
 
-/// Every probe of a call that is reported as installed is in its slot.
-fn probes_are_in_place(cluster: &Cluster, segment: &Segment, pid: u32, least: usize) {
+/// Checks that every probe that is reported as installed is in its import table entry.
+fn probes_are_in_place(cluster: &Cluster, segment: &Segment, pid: u32, minimum: usize) {
     let program = cluster.binaries().program("postgres");
     let ours = mapped(pid, "/pg_tally.so");
     assert!(!ours.is_empty(), "process {pid} has not loaded the extension");
@@ -48,12 +47,12 @@ fn probes_are_in_place(cluster: &Cluster, segment: &Segment, pid: u32, least: us
         );
         checked.insert(name.to_string());
     }
-    assert!(checked.len() >= least, "only {checked:?}");
+    assert!(checked.len() >= minimum, "only {checked:?}");
     assert!(checked.contains("fork"));
 }
 
 #[test]
-fn in_a_server_that_is_bound_lazily_probes_stay_and_each_process_has_its_slot() {
+fn in_a_lazily_bound_server_probes_stay_and_each_process_has_its_slot() {
     let Some((_folder, binaries)) = lazily_bound() else { return };
     let cluster = support::start(
         support::plain().binaries(binaries).setting("shared_preload_libraries", "pg_tally"),
@@ -61,14 +60,14 @@ fn in_a_server_that_is_bound_lazily_probes_stay_and_each_process_has_its_slot() 
     let mut clients: Vec<Client> = (0..3).map(|_| cluster.connect().unwrap()).collect();
     let pids: Vec<u32> = clients.iter_mut().map(pid).collect();
     for client in &mut clients {
-        use_it(client);
+        call_imports(client);
     }
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let snapshot = segment.snapshot(None).unwrap();
     for pid in &pids {
         let books: Vec<_> = snapshot.books.iter().filter(|book| book.pid == *pid as i32).collect();
         assert_eq!(books.len(), 1, "process {pid} has {} slots", books.len());
-        // It waits for us, so it has waited for us before.
+        // It waits for its client now, so it has waited for its client before.
         assert!(books[0].calls.iter().sum::<u64>() > 0, "process {pid} has counted nothing");
     }
     for process in cluster.processes() {
@@ -83,7 +82,7 @@ fn a_session_that_loads_the_extension_binds_its_own_calls() {
     let cluster = support::start(support::plain().binaries(binaries));
     let mut client = cluster.connect().unwrap();
     client.batch_execute("load 'pg_tally'").unwrap();
-    use_it(&mut client);
+    call_imports(&mut client);
     let segment = Segment::open(&support::segment(&cluster)).unwrap();
     probes_are_in_place(&cluster, &segment, pid(&mut client), 25);
 }

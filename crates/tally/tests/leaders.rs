@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Parallel workers are processes of their own, and on request counted with their leaders.
+//! Parallel workers have their own rows or, on request, are counted with their leaders.
 #![allow(missing_docs)]
 
 mod support;
 
 use serde_json::Value;
 
-/// Pid, leader and own time of every session of one interval.
+/// Pid, leader and time of every session in one interval.
 fn sessions(segment: &std::path::Path, more: &[&str]) -> Vec<(i64, Option<i64>, f64)> {
     let text = support::output(
         support::tally()

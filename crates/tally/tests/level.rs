@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally level`: set, for a while, now and then, and ended whoever is killed.
+//! `tally level`: sets the level for good, for a time or for a duty cycle, and restores it even after a kill.
 #![allow(missing_docs)]
 
 #[path = "../../segment/tests/maker/mod.rs"]
@@ -42,14 +42,14 @@ fn for_a_while(args: &[&str], maker: &Maker) -> Child {
         .unwrap()
 }
 
-fn said(child: Child) -> (Option<i32>, String) {
+fn outcome(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(text).unwrap())
 }
 
 #[test]
-fn the_level_is_said_and_set_until_it_is_set_again() {
+fn the_level_is_shown_and_set() {
     let (_folder, maker) = made();
     assert_eq!(output(tally().arg("level").arg(&maker.path)), "waits\n");
     let text = output(tally().args(["level", "locks"]).arg(&maker.path));
@@ -62,7 +62,7 @@ fn the_level_is_said_and_set_until_it_is_set_again() {
 }
 
 #[test]
-fn a_wrong_level_or_time_is_said_with_what_there_is() {
+fn a_wrong_level_or_time_is_refused_with_the_valid_ones() {
     let (_folder, maker) = made();
     for args in [&["lokcs"][..], &["lokcs", "--for", "1s"]] {
         let text = complaint(tally().arg("level").args(args).arg(&maker.path), 2);
@@ -85,7 +85,7 @@ fn a_wrong_level_or_time_is_said_with_what_there_is() {
 }
 
 #[test]
-fn for_a_while_it_goes_back_to_what_was_found() {
+fn after_its_time_the_level_is_restored() {
     let (_folder, maker) = made();
     for found in [Level::Waits, Level::Off] {
         set_level(&maker.path, found).unwrap();
@@ -96,7 +96,7 @@ fn for_a_while_it_goes_back_to_what_was_found() {
         let text = output(tally().arg("level").arg(&maker.path));
         assert!(text.starts_with("locks, for another "), "{text}");
         assert!(text.ends_with(&format!("then {found}\n")), "{text}");
-        let (code, text) = said(child);
+        let (code, text) = outcome(child);
         assert_eq!(code, Some(0), "{text}");
         assert!(text.contains(&format!("level {found} again")), "{text}");
         let setting = Segment::open(&maker.path).unwrap().level_setting().unwrap();
@@ -107,13 +107,13 @@ fn for_a_while_it_goes_back_to_what_was_found() {
 }
 
 #[test]
-fn a_signal_ends_it_and_a_kill_leaves_the_end_in_the_segment() {
+fn a_signal_restores_the_level_and_a_kill_leaves_its_end_in_the_segment() {
     let (_folder, maker) = made();
     for signal in [Signal::INT, Signal::TERM] {
         let child = for_a_while(&["--for", "60s"], &maker);
         eventually("the level is set", || level(&maker) == Level::Locks);
         kill_process(Pid::from_child(&child), signal).unwrap();
-        let (code, text) = said(child);
+        let (code, text) = outcome(child);
         assert_eq!(code, Some(1), "{text}");
         assert!(text.contains("the level is waits again"), "{text}");
         assert_eq!(level(&maker), Level::Waits);
@@ -121,7 +121,7 @@ fn a_signal_ends_it_and_a_kill_leaves_the_end_in_the_segment() {
     let child = for_a_while(&["--for", "60s"], &maker);
     eventually("the level is set", || level(&maker) == Level::Locks);
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-    said(child);
+    outcome(child);
     let end = Segment::open(&maker.path).unwrap().level_setting().unwrap().end.unwrap();
     assert_eq!(end.then, Level::Waits);
     let left = end.tick - monotonic_ns();
@@ -129,29 +129,29 @@ fn a_signal_ends_it_and_a_kill_leaves_the_end_in_the_segment() {
 }
 
 #[test]
-fn what_somebody_else_sets_meanwhile_stays() {
+fn a_level_set_meanwhile_by_another_command_stays() {
     let (_folder, maker) = made();
     let child = for_a_while(&["--for", "1s"], &maker);
     eventually("the level is set", || level(&maker) == Level::Locks);
     set_level(&maker.path, Level::Off).unwrap();
-    let (code, text) = said(child);
+    let (code, text) = outcome(child);
     assert_eq!((code, level(&maker)), (Some(1), Level::Off), "{text}");
     assert!(text.contains("somebody else has set the level to off"), "{text}");
-    // A shorter turn of another gives way to the longer one that was there.
+    // After a shorter turn of another command the longer one is in force again.
     set_level(&maker.path, Level::Waits).unwrap();
     let long = for_a_while(&["--for", "60s"], &maker);
     eventually("the level is set", || level(&maker) == Level::Locks);
     let switch = LevelSwitch::open(&maker.path).unwrap();
     let before = switch.level_setting();
-    assert_eq!(said(for_a_while(&["--for", "200ms"], &maker)).0, Some(0));
+    assert_eq!(outcome(for_a_while(&["--for", "200ms"], &maker)).0, Some(0));
     assert_eq!(switch.level_setting(), before);
     kill_process(Pid::from_child(&long), Signal::INT).unwrap();
-    said(long);
+    outcome(long);
     assert_eq!(level(&maker), Level::Waits);
 }
 
 #[test]
-fn now_and_then_it_is_at_the_level_for_its_share() {
+fn with_duty_the_level_is_set_for_its_share_of_the_time() {
     let (_folder, maker) = made();
     let child = for_a_while(&["--for", "200ms", "--every", "500ms"], &maker);
     let (mut locks, mut changes, mut last) = (0, 0, level(&maker));
@@ -164,7 +164,7 @@ fn now_and_then_it_is_at_the_level_for_its_share() {
         std::thread::sleep(Duration::from_millis(5));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let (code, text) = said(child);
+    let (code, text) = outcome(child);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("interrupted; level waits"), "{text}");
     assert!(changes >= 6, "{changes} changes in six periods");
@@ -175,21 +175,21 @@ fn now_and_then_it_is_at_the_level_for_its_share() {
 }
 
 #[test]
-fn a_server_that_begins_anew_ends_it() {
+fn a_restart_of_the_server_ends_the_turn() {
     let (folder, maker) = made();
     let child = for_a_while(&["--for", "60s"], &maker);
     eventually("the level is set", || level(&maker) == Level::Locks);
     let next = folder.path().join("new");
     Maker::new(&next, Shape { slots: 4, groups: 2, stats_per_book: 16 });
     std::fs::rename(&next, &maker.path).unwrap();
-    let (code, text) = said(child);
+    let (code, text) = outcome(child);
     assert_eq!(code, Some(1));
     assert!(text.contains("was restarted"), "{text}");
     assert_eq!(level(&maker), Level::Waits);
 }
 
 #[test]
-fn a_live_servers_processes_follow_and_end_it_when_the_command_is_killed() {
+fn a_live_servers_processes_restore_the_level_when_the_command_is_killed() {
     let cluster = support::shared();
     let mut client = cluster.connect().unwrap();
     let path = support::segment(&cluster);
@@ -203,7 +203,7 @@ fn a_live_servers_processes_follow_and_end_it_when_the_command_is_killed() {
     eventually("the level is set", || segment.level().unwrap() == Level::Locks);
     child.kill().unwrap();
     child.wait().unwrap();
-    eventually("the server's processes end it", || {
+    eventually("the server's processes restore the level", || {
         client.simple_query("select 1").unwrap();
         segment.level_setting().unwrap() == LevelSetting { level: Level::Waits, end: None }
     });

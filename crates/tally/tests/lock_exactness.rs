@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Lightweight locks are counted exactly: for each tranche and mode as many acquisitions,
-//! failures, releases and waits as the server's own probes (USDT) fire in the same processes.
+//! Lightweight locks are counted exactly: for each tranche and mode our acquisitions, failures, releases
+//! and waits equal the firings of the server's USDT probes in the same processes.
 //!
-//! 200,000 events by default; PGTALLY_EVENTS sets another number. The witness needs root;
-//! where it is not to be had the test says so and passes.
+//! Runs at least 200,000 events; PGTALLY_EVENTS sets another number. bpftrace needs root; where it cannot
+//! run, the test prints that and passes.
 
 mod support;
 
@@ -19,13 +19,13 @@ use support::witness::Witness;
 const SESSIONS: u32 = 8;
 const POSTGRES: &str = "usdt:POSTGRES:postgresql:";
 
-/// What one process did with the locks of one tranche.
+/// One counter: process, tranche, mode, event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     pid: i32,
     tranche: String,
     event: &'static str,
-    /// Empty where the server's probe does not say.
+    /// Empty where the server's probe does not have it.
     mode: &'static str,
 }
 
@@ -37,7 +37,7 @@ impl OfProcess for Key {
 
 type Counts = CountsOf<Key>;
 
-/// The server's probes, what they mean in our terms, and whether they tell the mode.
+/// The server's probes, our names for them, and whether they have the mode.
 const PROBES: [(&str, &str, bool); 7] = [
     ("lwlock__acquire", "acquire", true),
     ("lwlock__condacquire", "acquire", true),
@@ -48,8 +48,8 @@ const PROBES: [(&str, &str, bool); 7] = [
     ("lwlock__wait__start", "wait", true),
 ];
 
-/// What the witness is to count. A tranche is told by the address of its name: the page of
-/// the name itself may be missing in a process, and the kernel does not fetch it here.
+/// bpftrace's program. It counts by the address of the tranche's name: the name's page may be absent in
+/// a process, and a probe cannot wait until the kernel has read it.
 fn program(postgres: &str) -> String {
     PROBES
         .iter()
@@ -64,7 +64,7 @@ fn program(postgres: &str) -> String {
         .collect()
 }
 
-/// A text in the memory of a process.
+/// Reads a text from a process's memory.
 fn text_at(pid: u32, address: u64) -> String {
     let memory = std::fs::File::open(format!("/proc/{pid}/mem")).unwrap();
     let mut bytes = [0; 64];
@@ -73,8 +73,8 @@ fn text_at(pid: u32, address: u64) -> String {
     String::from_utf8(text.to_vec()).unwrap()
 }
 
-/// The witness's counts in our terms, of these processes; it has seen all servers' that run
-/// the same program. All processes of one have its code at the same addresses.
+/// bpftrace's counts for these processes, translated to ours. It saw all servers that run the same
+/// program; all processes of one server have its code at the same addresses.
 fn theirs(postmaster: u32, pids: &BTreeSet<i32>, seen: Vec<(Vec<String>, u64)>) -> Counts {
     let mut counts = Counts::new();
     for (key, count) in seen {
@@ -98,7 +98,7 @@ fn theirs(postmaster: u32, pids: &BTreeSet<i32>, seen: Vec<(Vec<String>, u64)>) 
     counts
 }
 
-/// What our probes have counted, of every process there is; phases together.
+/// What our probes counted in each process, summed over phases.
 fn ours(segment: &mut Segment) -> Counts {
     let snapshot = segment.snapshot(None).unwrap();
     let mut counts = Counts::new();
@@ -114,7 +114,7 @@ fn ours(segment: &mut Segment) -> Counts {
             let event = event.unwrap_or_else(|| panic!("{}", stat.name));
             let mode = match (event, mode) {
                 ("held", "exclusive" | "shared") => "",
-                // The server's probe calls a wait for a variable a wait for the lock.
+                // The server's probe reports a wait for a variable as a wait for the lock.
                 (_, "exclusive") | ("wait", "variable") => "exclusive",
                 (_, "shared") => "shared",
                 _ => panic!("{}", stat.name),
@@ -126,8 +126,8 @@ fn ours(segment: &mut Segment) -> Counts {
     counts
 }
 
-/// Errors, among them one that is raised while a lightweight lock is held: pg_xact_status
-/// looks at a transaction yet to come under XactTruncationLock.
+/// Causes errors, one while a lightweight lock is held: pg_xact_status fails on a future transaction
+/// under XactTruncationLock.
 fn fail(client: &mut Client) {
     client.batch_execute("select 1/0").unwrap_err();
     client.batch_execute("select pg_xact_status('9000000000')").unwrap_err();
@@ -137,10 +137,10 @@ fn fail(client: &mut Client) {
 }
 
 #[test]
-fn our_counts_of_lightweight_locks_are_those_of_the_servers_own_probes_to_the_last_one() {
-    let least: u64 =
+fn lightweight_lock_counts_equal_those_of_the_servers_usdt_probes() {
+    let wanted: u64 =
         std::env::var("PGTALLY_EVENTS").map_or(200_000, |text| text.parse().expect("a number"));
-    // Few buffers, so that pages are read and evicted; commits that wait for the disk.
+    // Few buffers, so that pages are read and evicted; commits wait for the disk.
     let cluster = support::start(
         support::plain()
             .fsync(true)
@@ -171,12 +171,12 @@ fn our_counts_of_lightweight_locks_are_those_of_the_servers_own_probes_to_the_la
             };
             gate.open();
             let mut seen_so_far = 0;
-            support::eventually("the witness's presence does not stop the load", || {
+            support::eventually("the load runs on under bpftrace", || {
                 let now = events();
                 fail(&mut failing);
                 std::mem::replace(&mut seen_so_far, now) < now
             });
-            while events() < least {
+            while events() < wanted {
                 fail(&mut failing);
                 std::thread::sleep(std::time::Duration::from_millis(200));
             }
@@ -198,7 +198,7 @@ fn our_counts_of_lightweight_locks_are_those_of_the_servers_own_probes_to_the_la
     }
     let total: u64 = by_event.values().sum();
     println!("{total} events of {} processes: {by_event:?}", judged.len());
-    assert!(total >= least * 3 / 4, "only {total} events");
+    assert!(total >= wanted * 3 / 4, "only {total} events");
     for event in ["acquire", "held", "wait", "failed"] {
         assert!(by_event.keys().any(|(of, _)| *of == event), "no {event} at all");
     }

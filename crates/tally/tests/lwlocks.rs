@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Locks as `tally top` shows them, of segments written by the layout and of live servers.
+//! Locks in `tally top`, from segments that the test writes and from live servers.
 #![allow(missing_docs)]
 
 #[path = "../../segment/tests/maker/mod.rs"]
@@ -26,7 +26,7 @@ fn made() -> (TempDir, Maker, Slot) {
     (folder, maker, slot)
 }
 
-/// Let `top` see these happen in two seconds, with this command line.
+/// Runs `top` with these arguments for two seconds, in which these events happen.
 fn seen(maker: &mut Maker, slot: &mut Slot, args: &[&str], happen: &[(&str, &[u64])]) -> String {
     let mut command = tally();
     command.args(["top", "--once", "--no-witness", "--interval", "2"]).args(args).arg(&maker.path);
@@ -53,7 +53,7 @@ const ACQUIRED: &[(&str, &[u64])] = &[
     ("command::Execute::handle", &[5_000_000, 5_000_000]),
 ];
 
-/// The figures of the line that begins so.
+/// The figures of the line with this beginning.
 fn figures(text: &str, begin: &str) -> Vec<f64> {
     let line = text.lines().find(|line| line.starts_with(begin));
     let line = line.unwrap_or_else(|| panic!("no line {begin}: {text}"));
@@ -66,14 +66,14 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
 }
 
 #[test]
-fn the_table_per_second_goes_by_the_time_at_level_locks() {
+fn rates_per_second_are_of_the_time_at_level_locks() {
     let (_folder, mut maker, mut slot) = made();
     set_level(&maker.path, Level::Locks).unwrap();
     let text = seen(&mut maker, &mut slot, &["--view", "lwlocks", "--per-second"], ACQUIRED);
     assert!(text.contains("TIME and AVG in milliseconds"), "{text}");
     let heads: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(heads.join(" "), "TP COUNT TIME AVG COUNT TIME AVG COUNT TIME AVG");
-    // Of two seconds.
+    // The interval is two seconds.
     let found = figures(&text, "ProcArray exclusive execute");
     assert!(near(&found, &[1.0, 3.0, 3.0, 1.0, 4.5, 4.5, 0.5, 4.0, 8.0]), "{text}");
     let found = figures(&text, "WALWrite shared bind");
@@ -99,12 +99,12 @@ fn half_of_the_time_at_the_level_doubles_the_rates() {
     let found = figures(&text, "ProcArray exclusive execute");
     assert!((found[0] * locks - 2.0).abs() < 0.1, "{text}");
     assert!(near(&found[2..3], &[3.0]), "an average is none per second: {text}");
-    // Commands are looked at by both levels.
+    // Both levels measure commands.
     assert!(near(&figures(&text, "handle Execute"), &[1.0, 5.0, 5.0]), "{text}");
 }
 
 #[test]
-fn a_level_below_locks_is_said_with_the_way_up() {
+fn a_level_below_locks_is_reported_with_the_command_that_raises_it() {
     let (_folder, mut maker, mut slot) = made();
     let text = seen(&mut maker, &mut slot, &["--view", "lwlocks"], &[]);
     assert!(text.contains("level is waits") && text.contains("tally level locks"), "{text}");
@@ -113,7 +113,7 @@ fn a_level_below_locks_is_said_with_the_way_up() {
 }
 
 #[test]
-fn locks_have_panes_and_json_and_are_no_statistics() {
+fn locks_have_panes_and_json_and_are_absent_from_statistics() {
     let (_folder, mut maker, mut slot) = made();
     set_level(&maker.path, Level::Locks).unwrap();
     maker.stat("tranche::4::ProcArray", NAME);
@@ -140,7 +140,7 @@ fn locks_have_panes_and_json_and_are_no_statistics() {
 }
 
 #[test]
-fn the_table_per_second_is_of_lightweight_locks_only() {
+fn the_table_per_second_has_lightweight_locks_only() {
     let (_folder, maker, _slot) = made();
     for args in [&["--per-second"][..], &["--per-second", "--view", "waits"]] {
         complaint(tally().arg("top").args(args).arg(&maker.path), 2);
@@ -148,16 +148,16 @@ fn the_table_per_second_is_of_lightweight_locks_only() {
 }
 
 #[test]
-fn the_locks_of_a_live_server_are_seen() {
-    locks_are_seen(&support::shared());
+fn locks_of_a_live_server_are_shown() {
+    check_locks(&support::shared());
 }
 
 #[test]
-fn the_locks_of_sessions_are_seen_where_only_they_are_instrumented() {
-    locks_are_seen(&support::sessions());
+fn locks_of_sessions_are_shown_where_only_sessions_are_instrumented() {
+    check_locks(&support::sessions());
 }
 
-fn locks_are_seen(cluster: &scratch::Cluster) {
+fn check_locks(cluster: &scratch::Cluster) {
     let target = cluster.data_dir().to_str().unwrap().to_string();
     let mut client = cluster.connect().unwrap();
     client.batch_execute("create table t (n int)").unwrap();

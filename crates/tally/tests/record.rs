@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally record` on real servers: what is recorded is what the segment counted, whatever
-//! happens to the server, to the disk or to the recorder.
+//! `tally record` on real servers: a recording holds what the segment counted, whatever happens to the
+//! server, the disk or the recorder.
 //!
 //! The recorder is killed at 6 random moments; PGTALLY_KILLS sets another number.
 
@@ -36,7 +36,7 @@ fn pgbench(cluster: &Cluster, args: &[&str]) -> Vec<String> {
     words
 }
 
-/// A recorder that runs, with short intervals.
+/// A running recorder with short intervals.
 struct Running {
     child: Child,
     directory: PathBuf,
@@ -72,19 +72,19 @@ impl Running {
         heads.last().map_or(0, |row| row.frame)
     }
 
-    /// Wait until so many intervals more are there.
-    fn go_on(&self, more: u64) {
+    /// Waits until this many more intervals are recorded.
+    fn wait_for_frames(&self, more: u64) {
         let wanted = self.frames() + more;
         eventually("more intervals are recorded", || self.frames() >= wanted);
     }
 
-    /// Interrupt it; what it says.
+    /// Interrupts the recorder; returns its messages.
     fn end(self) -> String {
         self.signal(Signal::INT);
         let output = self.child.wait_with_output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{told}");
-        told
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{messages}");
+        messages
     }
 }
 
@@ -92,7 +92,7 @@ fn open(directory: &Path) -> Recording {
     Recording::open(directory, None).unwrap()
 }
 
-/// Process, name: count, ns, bytes of what client backends did.
+/// Statistics of client backends by name: count, ns, bytes.
 fn of_clients(frame: &Frame) -> HashMap<String, (u64, f64, u64)> {
     let own = frame.statistics.iter().filter(|it| &*it.process == "client backend");
     own.map(|it| {
@@ -103,7 +103,7 @@ fn of_clients(frame: &Frame) -> HashMap<String, (u64, f64, u64)> {
     .collect()
 }
 
-/// The same, whichever way it was added up.
+/// Checks that two sums agree, in whatever order they were added up.
 fn assert_same(a: &Frame, b: &Frame) {
     let (a, b) = (of_clients(a), of_clients(b));
     let names = |all: &HashMap<String, _>| {
@@ -115,7 +115,7 @@ fn assert_same(a: &Frame, b: &Frame) {
     for (name, (count, ns, bytes)) in &a {
         let (count_b, ns_b, bytes_b) = b[name];
         assert_eq!((count, bytes), (&count_b, &bytes_b), "{name}");
-        // The length of a tick is measured again and again.
+        // The length of a tick is measured again for each frame.
         assert!((ns - ns_b).abs() <= 1e-5 * ns + 2.0, "{name}: {ns} {ns_b}");
     }
 }
@@ -128,7 +128,7 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     let directory = folder.path().join("recording");
     let mut segment = Segment::open(&segment(&cluster)).unwrap();
     let settle = |segment: &mut Segment| {
-        // No client is there, and none that has been is on its way out.
+        // No client is connected, and none is just ending.
         eventually("no client is left", || {
             let snapshot = segment.snapshot(None).unwrap();
             !snapshot.books.iter().any(|book| book.identity.kind == "client backend")
@@ -137,18 +137,18 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     };
     let before = settle(&mut segment);
     let words = pgbench(&cluster, &["-c", "4", "-j", "2", "-t", "500", "-S"]);
-    let told = tally()
+    let command = tally()
         .args(["record", "--interval", "100ms", "--detail", "500ms", "-o"])
         .arg(&directory)
         .arg(segment.path())
         .arg("--")
-        // Its sessions are to be gone before the recorder is: on a busy machine they take a while.
+        // Its sessions must end before the recorder does; on a busy machine that takes a while.
         .args(["sh", "-c", "\"$0\" \"$@\" && sleep 2"])
         .args(&words)
         .assert()
         .success();
-    let told = String::from_utf8(told.get_output().stdout.clone()).unwrap();
-    assert!(told.contains("number of transactions actually processed: 2000"), "{told}");
+    let printed = String::from_utf8(command.get_output().stdout.clone()).unwrap();
+    assert!(printed.contains("number of transactions actually processed: 2000"), "{printed}");
     let after = settle(&mut segment);
     let witness = Frame::between(&segment, Some(&before), &after);
     let recording = open(&directory);
@@ -156,7 +156,7 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     assert_same(&sum, &witness);
     let selects = of_clients(&sum)["command::Query::handle"].0;
     assert!((2000..2040).contains(&selects), "{selects} commands of 2,000 transactions");
-    // What was said beside it.
+    // What the recorder reported.
     let runs = recording.runs(Range::ALL).unwrap();
     assert!(runs.iter().any(|row| row.text.contains("actually processed: 2000")));
     assert_eq!(runs.last().unwrap().exit_code, Some(0));
@@ -177,8 +177,8 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     assert!(value("machine", "kernel").is_some() && value("recorder", "interval").is_some());
     let heads = recording.frame_rows(Range::ALL).unwrap();
     assert!(heads.iter().all(|row| row.exact));
-    // The kernel counts in ticks of 10 ms: a short row may have none, and one that has some may have
-    // them all in the kernel or taken by the hypervisor.
+    // The kernel counts ticks of 10 ms: a short row may have none, and those of another may all be system
+    // or steal time.
     for row in heads.iter().filter(|row| row.interval_ns >= 50_000_000) {
         let in_processes = row.host_user_ns + row.host_system_ns;
         let others = row.host_idle_ns + row.host_iowait_ns + row.host_steal_ns;
@@ -190,7 +190,7 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
 }
 
 #[test]
-fn the_exit_status_of_a_command_is_ours_and_what_cannot_be_is_said() {
+fn record_returns_the_commands_exit_status_and_reports_errors() {
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let record = |name: &str, words: &[&str]| {
@@ -217,72 +217,71 @@ fn the_exit_status_of_a_command_is_ours_and_what_cannot_be_is_said() {
 }
 
 #[test]
-fn a_server_that_restarts_or_is_down_is_gone_on_with() {
+fn recording_resumes_when_the_server_has_restarted() {
     let mut cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
     let running = Running::start(&cluster, &directory, &[]);
-    running.go_on(3);
+    running.wait_for_frames(3);
     cluster.psql("select count(*) from pg_class").unwrap();
-    running.go_on(3);
+    running.wait_for_frames(3);
     cluster.stop(StopMode::Fast).unwrap();
-    eventually("it is said that the server has ended", || {
+    eventually("the end of the server is reported", || {
         open(&directory).marks(Range::ALL).unwrap().iter().any(|row| &*row.kind == "server end")
     });
     cluster.start().unwrap();
-    eventually("it is recorded again", || {
+    eventually("it records again", || {
         open(&directory).marks(Range::ALL).unwrap().iter().any(|row| &*row.kind == "server start")
     });
     cluster.psql("select count(*) from pg_class").unwrap();
-    running.go_on(3);
-    // Killed, and back at once: the segment is another one.
+    running.wait_for_frames(3);
+    // Killed and restarted at once: the server has another segment.
     cluster.kill9_postmaster().unwrap();
     cluster.start().unwrap();
     cluster.psql("select count(*) from pg_class").unwrap();
-    running.go_on(5);
+    running.wait_for_frames(5);
     eventually("the third run is recorded", || open(&directory).servers().unwrap().len() == 3);
     cluster.psql("select count(*) from pg_class").unwrap();
-    running.go_on(3);
-    let told = running.end();
-    assert!(told.contains("recording again"), "{told}");
+    running.wait_for_frames(3);
+    let messages = running.end();
+    assert!(messages.contains("recording again"), "{messages}");
     let recording = open(&directory);
     let gaps = recording.gaps(Range::ALL).unwrap();
     assert!(gaps.len() >= 2 && gaps.iter().all(|gap| gap.from_us <= gap.time_us), "{gaps:?}");
-    // Within a gap there is no interval, and every interval has its length from the clock that
-    // nobody sets.
+    // A gap contains no interval, and every interval's length is from the monotonic clock.
     let heads = recording.frame_rows(Range::ALL).unwrap();
     for pair in heads.windows(2).filter(|pair| pair[0].server == pair[1].server) {
         let between = pair[1].monotonic_ns - pair[0].monotonic_ns;
         assert!(between.abs_diff(pair[1].interval_ns) < 1_000_000, "{pair:?}");
     }
     let sum = recording.sum(Range::ALL).unwrap();
-    // What came and went while nobody looked is in the segments all the same: psql four times,
-    // each with one command at least.
+    // Sessions between two readings are in the segments all the same: psql four times, each with at least
+    // one command.
     assert!(of_clients(&sum)["command::Query::handle"].0 >= 3);
     assert_eq!(recording.problems(), Vec::<String>::new());
 }
 
 #[test]
-fn a_segment_that_is_replaced_is_marked_and_gone_on_with() {
+fn a_replaced_segment_is_marked_and_recording_resumes() {
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
     let path = segment(&cluster);
     let running = Running::start(&cluster, &directory, &[]);
-    running.go_on(3);
-    // The same content in another file: what looks at the one before would see nothing any more.
+    running.wait_for_frames(3);
+    // The same content in another file: a reader of the old file would see no more changes.
     let aside = path.with_extension("aside");
     std::fs::copy(&path, &aside).unwrap();
     std::fs::rename(&aside, &path).unwrap();
-    eventually("it is said that the segment is another one", || {
+    eventually("the new segment is reported", || {
         let marks = open(&directory).marks(Range::ALL).unwrap();
         marks.iter().any(|row| &*row.text == "the segment was replaced")
     });
-    running.go_on(3);
-    let told = running.end();
+    running.wait_for_frames(3);
+    let messages = running.end();
     assert!(
-        told.contains("the segment was replaced") && told.contains("recording again"),
-        "{told}"
+        messages.contains("the segment was replaced") && messages.contains("recording again"),
+        "{messages}"
     );
     let recording = open(&directory);
     assert_eq!(recording.servers().unwrap().len(), 2);
@@ -291,7 +290,7 @@ fn a_segment_that_is_replaced_is_marked_and_gone_on_with() {
     assert_eq!(recording.problems(), Vec::<String>::new());
 }
 
-/// What was done to the files of a relation: numbers that name it, and counts, bytes.
+/// File operations of each relation: its key, and counts and bytes.
 fn of_relations(rows: &[segment::RelationRow]) -> Vec<(segment::relations::RelationKey, [u64; 8])> {
     let mut all: Vec<_> = rows
         .iter()
@@ -315,21 +314,21 @@ fn relations_are_recorded_as_the_segment_counted_them() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
     let segment = Segment::open(&segment(&cluster)).unwrap();
-    // What was there before the recorder is not in the recording: so nothing may go on then.
+    // The recording excludes what happened before it began, so the server must be idle then.
     cluster.psql("checkpoint").unwrap();
     let before = segment.relations().unwrap();
     let running = Running::start(&cluster, &directory, &[]);
-    running.go_on(3);
+    running.wait_for_frames(3);
     cluster
         .psql("create table t as select n, repeat('x', 500) from generate_series(1, 20000) n")
         .unwrap();
     cluster.psql("checkpoint").unwrap();
-    running.go_on(10);
+    running.wait_for_frames(10);
     for sql in ["delete from t", "vacuum t", "checkpoint", "drop table t"] {
         cluster.psql(sql).unwrap();
     }
-    running.go_on(10);
-    // Nobody does anything more: the last detail has all of it.
+    running.wait_for_frames(10);
+    // The server is idle now: the last detail interval has everything.
     let now = segment.relations().unwrap().unwrap();
     running.end();
     let witness = now.since(before.as_ref());
@@ -337,7 +336,7 @@ fn relations_are_recorded_as_the_segment_counted_them() {
     let found = recording.relations(Range::ALL).unwrap().unwrap();
     let (found_all, witness_all) = (of_relations(&found), of_relations(&witness));
     assert!(found_all.iter().any(|(_, of)| of[4] > 100), "the table was extended: {found_all:?}");
-    // Checkpoints and sessions at their end may still do something after the witness looked.
+    // Checkpoints and ending sessions may do something after the segment was read.
     for (key, of) in &witness_all {
         let same = found_all.iter().find(|(other, _)| other == key);
         let same = same.unwrap_or_else(|| panic!("{key:?} is missing"));
@@ -360,7 +359,7 @@ fn relations_are_recorded_as_the_segment_counted_them() {
 }
 
 #[test]
-fn a_recorder_that_is_killed_leaves_every_interval_that_was_complete() {
+fn a_killed_recorder_leaves_every_complete_interval() {
     let kills = std::env::var("PGTALLY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
@@ -373,7 +372,7 @@ fn a_recorder_that_is_killed_leaves_every_interval_that_was_complete() {
     let mut seen = 0;
     for kill in 0..kills {
         let running = Running::start(&cluster, &directory, &[]);
-        running.go_on(2);
+        running.wait_for_frames(2);
         std::thread::sleep(Duration::from_micros(chance(400_000)));
         seen = seen.max(running.frames());
         running.signal(Signal::KILL);
@@ -382,7 +381,7 @@ fn a_recorder_that_is_killed_leaves_every_interval_that_was_complete() {
         let heads = recording.frame_rows(Range::ALL).unwrap();
         let numbers: Vec<u64> = heads.iter().map(|row| row.frame).collect();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "kill {kill}");
-        assert!(numbers.len() as u64 >= seen, "kill {kill}: an interval that was there is gone");
+        assert!(numbers.len() as u64 >= seen, "kill {kill}: a complete interval is missing");
         let sum = recording.sum(Range::ALL).unwrap();
         let lengths: u64 = heads.iter().map(|row| row.interval_ns).sum();
         assert!((sum.clock.seconds(sum.ticks) - lengths as f64 * 1e-9).abs() < 1e-6);
@@ -390,12 +389,12 @@ fn a_recorder_that_is_killed_leaves_every_interval_that_was_complete() {
     }
     let recording = open(&directory);
     assert_eq!(recording.servers().unwrap().len(), kills as usize);
-    // Nobody recorded between them, and that is said.
+    // The time between the recorders is reported as a gap.
     assert!(recording.gaps(Range::ALL).unwrap().len() >= kills as usize - 1);
 }
 
 #[test]
-fn a_full_disk_ends_the_recording_and_what_was_recorded_can_be_read() {
+fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: mounting a small file system needs root");
         return;
@@ -425,9 +424,9 @@ fn a_full_disk_ends_the_recording_and_what_was_recorded_can_be_read() {
     let sum = recording.as_ref().map(|recording| recording.sum(Range::ALL));
     assert!(std::process::Command::new("umount").arg(&small).status().unwrap().success());
     let output = output.unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("no space left"), "{told}");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("no space left"), "{messages}");
     let heads = heads.unwrap();
     assert!(heads.len() > 5, "{}", heads.len());
     assert_eq!(problems, Some(Vec::new()));
@@ -435,18 +434,18 @@ fn a_full_disk_ends_the_recording_and_what_was_recorded_can_be_read() {
 }
 
 #[test]
-fn a_recorder_that_did_not_get_to_run_loses_nothing_and_says_so() {
+fn a_paused_recorder_loses_nothing_and_reports_the_pause() {
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
     let mut segment = Segment::open(&segment(&cluster)).unwrap();
     let before = segment.snapshot(None).unwrap();
     let running = Running::start(&cluster, &directory, &[]);
-    running.go_on(3);
+    running.wait_for_frames(3);
     running.signal(Signal::STOP);
     cluster.psql("select pg_sleep(2)").unwrap();
     running.signal(Signal::CONT);
-    running.go_on(3);
+    running.wait_for_frames(3);
     running.end();
     let after = segment.snapshot(Some(&before)).unwrap();
     let recording = open(&directory);
@@ -468,7 +467,7 @@ fn a_recorder_that_did_not_get_to_run_loses_nothing_and_says_so() {
 }
 
 #[test]
-fn with_duty_the_level_goes_on_and_off_and_is_restored() {
+fn with_duty_the_level_is_switched_and_restored() {
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("recording");
@@ -489,7 +488,7 @@ fn with_duty_the_level_goes_on_and_off_and_is_restored() {
     assert!(heads.iter().any(|row| !row.exact && row.uninstrumented_ns > 0));
 }
 
-/// A Python with what requirements.txt names; `None`: it cannot be had.
+/// A Python with the packages of requirements.txt; `None` where they cannot be installed.
 fn python() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let requirements = here.join("tests/record/requirements.txt");
@@ -529,7 +528,7 @@ fn python() -> Option<PathBuf> {
     })
 }
 
-/// What DuckDB and pandas find in a recording.
+/// What DuckDB and pandas read from a recording.
 fn read_back(python: &Path, directory: &Path) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record/read_back.py");
     let read = std::process::Command::new(python).arg(script).arg(directory).output().unwrap();
@@ -537,7 +536,7 @@ fn read_back(python: &Path, directory: &Path) -> Value {
     serde_json::from_slice(&read.stdout).unwrap()
 }
 
-/// Both have found the statistics of this sum.
+/// Checks that both have read the statistics of this sum.
 fn assert_reads_the_same(read: &Value, sum: &Frame) {
     assert_eq!(read["statistics"], read["pandas"]);
     let rows = read["statistics"].as_array().unwrap();
@@ -570,7 +569,7 @@ fn duckdb_and_pandas_read_what_was_merged_and_rolled_up() {
     let sum = maker.sum.clone().unwrap();
     maker.writer.close().unwrap();
     assert_reads_the_same(&read_back(&python, folder.path()), &sum);
-    // Who goes on with it a year later rolls it up.
+    // Recording into it a year later rolls it up.
     let year = recorder::MIDNIGHT + 365 * 24 * 3600 * recorder::SECOND;
     let mut maker =
         recorder::Maker::with_retention(folder.path(), recording::RetentionPolicy::default(), year);
@@ -585,7 +584,7 @@ fn duckdb_and_pandas_read_what_was_merged_and_rolled_up() {
 }
 
 #[test]
-fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
+fn duckdb_and_pandas_read_a_recording_with_the_same_sums() {
     let Some(python) = python() else {
         eprintln!("skipped: DuckDB and pandas cannot be installed (no PyPI?)");
         return;
@@ -617,7 +616,7 @@ fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
     assert_eq!(frames[4].as_u64(), Some(ns(|row| row.commands)));
     assert_eq!(frames[5].as_u64(), Some(heads.len() as u64));
     assert!(frames[6].as_str().unwrap().starts_with("20"), "{frames}");
-    // Every row of statistics finds its interval.
+    // Every row of statistics has its interval.
     let rows: usize =
         recording.frames(Range::ALL, None).unwrap().map(|f| f.unwrap().statistics.len()).sum();
     assert_eq!(read["joined"].as_u64(), Some(rows as u64));
@@ -636,7 +635,7 @@ fn duckdb_and_pandas_read_it_and_find_the_same_sums() {
 }
 
 #[test]
-fn what_was_recorded_is_summed_up_as_json() {
+fn a_recording_is_summarised_as_json() {
     let cluster = shared();
     let folder = tempfile::tempdir().unwrap();
     let mut command = tally();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names of relations in `tally top`, asked of the server where it lets the reader in.
+//! Names of relations in `tally top`, read from the server if the user may connect.
 
 mod support;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use support::{output, tally};
 
 #[test]
-fn relations_have_their_names_where_the_server_lets_the_reader_in() {
+fn relations_have_names_if_the_user_may_connect() {
     let small = support::plain().setting("shared_preload_libraries", "pg_tally");
     let cluster = support::start(small.setting("shared_buffers", "1MB"));
     cluster.pgbench_init(2).unwrap();
@@ -39,7 +39,7 @@ fn relations_have_their_names_where_the_server_lets_the_reader_in() {
     }
     let text = top("postgres", &["--count", "3"]);
     assert!(text.contains("/pgbench_accounts"), "{text}");
-    // Who is not let in has the numbers.
+    // A user who may not connect sees numbers.
     let stranger = last("nobody_of_that_name");
     assert_eq!(stranger["relation_names"], serde_json::json!([]));
     assert!(!stranger["relations"].as_array().unwrap().is_empty());

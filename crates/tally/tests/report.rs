@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally report` of recordings of real servers: what it says is what the command that was
-//! recorded says of itself, and its parts agree.
+//! `tally report` of recordings of real servers: it agrees with the output of the recorded command and
+//! with itself.
 
 mod support;
 
@@ -14,10 +14,10 @@ use support::{complaint, eventually, output, segment, shared, tally};
 
 const CLIENTS: &str = "4";
 
-/// A recording of pgbench, and what pgbench said.
+/// Records a run of pgbench; returns pgbench's output.
 fn record(cluster: &Cluster, directory: &Path) -> String {
     cluster.fill(&Load::TpcB, 1).unwrap();
-    // Who has filled it may not have recorded the last commit yet.
+    // The client that filled the tables may not have counted its last commit yet.
     let mut live = Segment::open(&segment(cluster)).unwrap();
     eventually("no client is left", || {
         let snapshot = live.snapshot(None).unwrap();
@@ -50,7 +50,7 @@ fn column(table: &Value, key: &str) -> Vec<f64> {
 }
 
 /// The number after these words.
-fn said(text: &str, words: &str) -> f64 {
+fn number_after(text: &str, words: &str) -> f64 {
     let (_, rest) = text.split_once(words).unwrap_or_else(|| panic!("{words}: {text}"));
     rest.split_whitespace().next().unwrap().trim_end_matches('/').parse().unwrap()
 }
@@ -59,7 +59,7 @@ fn close(a: f64, b: f64, within: f64) {
     assert!((a - b).abs() <= within * b.abs(), "{a} is not {b}");
 }
 
-/// Commits in a recording: of clients, and of all others.
+/// Commits in a recording: by clients, and by others.
 fn commits(directory: &Path) -> (u64, u64) {
     let frame = Recording::open(directory, None).unwrap().sum(Range::ALL).unwrap();
     let whole = ["commit::leader", "commit::group_committed", "commit::asynchronous"];
@@ -76,15 +76,15 @@ fn commits(directory: &Path) -> (u64, u64) {
 
 #[test]
 fn a_report_of_pgbench_agrees_with_pgbench_and_with_itself() {
-    // Autovacuum commits too what it has analyzed: often, so that it does so here each time.
+    // ANALYZE by autovacuum commits too: run it often, so that each run of the test has some.
     let settings = [("shared_preload_libraries", "pg_tally"), ("autovacuum_naptime", "1s")];
     let cluster = support::start(support::plain().settings(settings));
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("recording");
     let pgbench = record(&cluster, &directory);
     let report = report(&directory, &[]);
-    let transactions = said(&pgbench, "number of transactions actually processed: ");
-    // Each ends in an UPDATE, or an INSERT, of its own, so each writes WAL.
+    let transactions = number_after(&pgbench, "number of transactions actually processed: ");
+    // Each transaction ends with an UPDATE or INSERT, so each writes WAL.
     let (clients, others) = commits(&directory);
     assert_eq!(clients as f64, transactions);
     assert!(others > 0, "autovacuum has done nothing");
@@ -108,7 +108,7 @@ fn a_report_of_pgbench_agrees_with_pgbench_and_with_itself() {
         .flat_map(|series| series["values"].as_array().unwrap().iter().zip(seconds))
         .filter_map(|(value, seconds)| Some(value.as_f64()? * seconds.as_f64()?))
         .sum();
-    // Charts are written in six digits.
+    // Charts have six digits.
     close(area, busy, 1e-5);
     let handled: f64 = column(table(&report, "commands"), "handle_count").iter().sum();
     let map = &report["heatmaps"][0]["columns"];
@@ -130,7 +130,7 @@ fn a_report_of_pgbench_agrees_with_pgbench_and_with_itself() {
 }
 
 #[test]
-fn a_page_is_one_file_that_is_there_whole_or_not_at_all() {
+fn a_page_is_one_file_written_completely_or_not_at_all() {
     let cluster = shared();
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("recording");
@@ -141,39 +141,42 @@ fn a_page_is_one_file_that_is_there_whole_or_not_at_all() {
     assert!(html.starts_with("<!") && html.trim_end().ends_with("</html>"));
     assert!(html.contains("UPDATE pgbench_accounts") && html.contains("table-ledger"));
     let nowhere = place.path().join("nowhere/report.html");
-    let said = complaint(tally().arg("report").arg(&directory).arg("-o").arg(&nowhere), 1);
-    assert!(said.contains("nowhere/report.html") && said.contains("-o"), "{said}");
+    let message = complaint(tally().arg("report").arg(&directory).arg("-o").arg(&nowhere), 1);
+    assert!(message.contains("nowhere/report.html") && message.contains("-o"), "{message}");
 }
 
 #[test]
-fn what_cannot_be_reported_is_said_with_what_to_do() {
+fn what_cannot_be_reported_is_an_error_with_a_remedy() {
     let place = tempfile::tempdir().unwrap();
-    let said = complaint(tally().arg("report").arg(place.path()), 1);
-    assert!(said.contains("not a recording") && said.contains("tally record -o"), "{said}");
-    let said = complaint(tally().arg("report").arg(place.path()).args(["--from", "noon"]), 2);
-    assert!(said.contains("noon") && said.contains("14:30"), "{said}");
+    let message = complaint(tally().arg("report").arg(place.path()), 1);
+    assert!(
+        message.contains("not a recording") && message.contains("tally record -o"),
+        "{message}"
+    );
+    let message = complaint(tally().arg("report").arg(place.path()).args(["--from", "noon"]), 2);
+    assert!(message.contains("noon") && message.contains("14:30"), "{message}");
     let newer = "{\"format\": 9, \"made_by\": \"\"}";
     std::fs::write(place.path().join("recording.json"), newer).unwrap();
-    let said = complaint(tally().arg("report").arg(place.path()), 1);
-    assert!(said.contains("format 9"), "{said}");
+    let message = complaint(tally().arg("report").arg(place.path()), 1);
+    assert!(message.contains("format 9"), "{message}");
 }
 
 #[test]
-fn a_range_of_nothing_and_a_range_backwards_are_wrong_usage() {
+fn empty_and_reversed_ranges_are_wrong_usage() {
     let cluster = shared();
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("recording");
     let mut command = tally();
     command.arg("record").arg(segment(&cluster)).arg("-o").arg(&directory);
     output(command.args(["--interval", "100ms", "--duration", "2s"]));
-    let said = |more: &[&str]| complaint(tally().arg("report").arg(&directory).args(more), 2);
-    let text = said(&["--from", "-0.5s", "--to", "-1s"]);
+    let message = |more: &[&str]| complaint(tally().arg("report").arg(&directory).args(more), 2);
+    let text = message(&["--from", "-0.5s", "--to", "-1s"]);
     assert!(text.contains("--from"), "{text}");
-    let text = said(&["--from", "2001-01-01", "--to", "2001-01-02"]);
+    let text = message(&["--from", "2001-01-01", "--to", "2001-01-02"]);
     assert!(text.contains("nothing was recorded from 2001-01-01"), "{text}");
-    let text = said(&["--host", "elsewhere"]);
+    let text = message(&["--host", "elsewhere"]);
     assert!(text.contains("elsewhere"), "{text}");
-    // A damaged part is told, and the rest is read.
+    // A damaged file is reported, and the rest is read.
     let mut parts = Vec::new();
     find(&directory, &mut parts);
     let part = parts.iter().find(|path| path.to_string_lossy().contains("/statistics/")).unwrap();

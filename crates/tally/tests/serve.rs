@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve` on a real server: metrics that are exactly what pgbench did, a real Prometheus,
-//! requests that mean no good, a server that goes and comes back.
+//! `tally serve` on a real server: metrics that match pgbench exactly, a real Prometheus, malicious
+//! requests, a server that restarts.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use support::serving::{self as serve, field, Serving};
 
 #[test]
-fn counters_of_two_scrapes_differ_by_exactly_what_was_done() {
+fn counters_of_two_scrapes_differ_by_exactly_the_work_between_them() {
     let cluster = serve::quiet();
     cluster.pgbench_init(1).unwrap();
     let serving = Serving::start(&cluster, &["--statements", "3"]);
@@ -28,7 +28,7 @@ fn counters_of_two_scrapes_differ_by_exactly_what_was_done() {
     // Seven commands a transaction.
     let query = "pgtally_command_seconds_count{command=\"Query\"}";
     assert!(grown(query) >= 840.0, "{}", grown(query));
-    // Everything is there: the parts are the whole, before and after.
+    // The accounts add up to the total, before and after.
     for text in [&before, &after] {
         let sum = |name: &str| -> f64 {
             text.lines().filter(|line| line.starts_with(name)).map(serve::value).sum()
@@ -38,7 +38,7 @@ fn counters_of_two_scrapes_differ_by_exactly_what_was_done() {
         assert!((parts - whole).abs() < 1e-6 * whole, "{parts} of {whole}");
         assert_eq!(sum("pgtally_overflow_total{"), 0.0);
     }
-    // The three with most time, and the others.
+    // The three with the most time, and the others.
     let named = after.lines().filter(|line| line.starts_with("pgtally_statement_calls_total{"));
     assert_eq!(named.count(), 4, "{after}");
     // No counter has fallen.
@@ -72,8 +72,8 @@ fn names_and_labels_are_the_documented_ones() {
     for (name, labels) in names {
         let row = documented.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("docs/reference-metrics.md lacks {name}"));
-        let told = row.split('|').nth(3).unwrap().trim().replace('`', "");
-        assert_eq!(told, labels, "labels of {name}");
+        let documented = row.split('|').nth(3).unwrap().trim().replace('`', "");
+        assert_eq!(documented, labels, "labels of {name}");
     }
 }
 
@@ -117,7 +117,7 @@ fn promtool_accepts_the_metrics_and_prometheus_keeps_the_same_figures() {
 }
 
 #[test]
-fn nobody_gets_in_who_should_not() {
+fn malicious_requests_are_refused() {
     let cluster = serve::quiet();
     let serving = Serving::start(&cluster, &[]);
     let first = |request: &str| serving.raw(request).lines().next().unwrap_or("").to_string();
@@ -145,7 +145,7 @@ fn nobody_gets_in_who_should_not() {
     ] {
         assert!(head.contains(header), "{header} is missing: {head}");
     }
-    // A head of a megabyte is cut off.
+    // A request head of a megabyte is cut off.
     let mut stream = serving.connect();
     let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
     let refused = (0..64).any(|_| stream.write_all(&[b'x'; 16 * 1024]).is_err());
@@ -153,7 +153,7 @@ fn nobody_gets_in_who_should_not() {
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer);
     assert!(refused || answer.contains("431"), "{answer}");
-    // Who says nothing keeps nobody else out, and no more than so many are let in.
+    // Silent connections do not keep others out, and their number is limited.
     let idle: Vec<TcpStream> = (0..40).map(|_| serving.connect()).collect();
     assert!(serving.metrics().contains("pgtally_up 1"));
     drop(idle);
@@ -161,7 +161,7 @@ fn nobody_gets_in_who_should_not() {
 }
 
 #[test]
-fn another_user_of_this_machine_gets_nothing_without_the_token() {
+fn another_user_of_this_machine_needs_the_token() {
     let cluster = serve::quiet();
     cluster.psql("select 'secret'").unwrap();
     let serving = Serving::with_token(&cluster);
@@ -172,8 +172,8 @@ fn another_user_of_this_machine_gets_nothing_without_the_token() {
     }
     let token = serving.token().to_string();
     assert!(token.len() >= 32 && token.bytes().all(|b| b.is_ascii_hexdigit()), "{token}");
-    // The address opens it once; what comes back is a cookie that no script sees and no other
-    // site's page sends.
+    // The address with the token sets a cookie that scripts cannot read and other sites' pages do not
+    // send.
     let (status, answer) = serving.status(&format!("/?token={token}"), host);
     assert_eq!(status, "303", "{answer}");
     let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
@@ -186,13 +186,13 @@ fn another_user_of_this_machine_gets_nothing_without_the_token() {
     let bearer = format!("Authorization: Bearer {token}");
     let (_, metrics) = serving.status("/metrics", &format!("{host}\r\n{bearer}"));
     assert!(metrics.contains("pgtally_up 1"), "{metrics}");
-    // The other gates stand before it.
+    // The other checks come first.
     assert_eq!(serving.status("/", &format!("Host: evil.example\r\n{bearer}")).0, "421");
-    // Another run has another token, and another cookie.
+    // Another run has another token and cookie.
     let other = Serving::with_token(&cluster);
     assert_ne!(other.token(), token);
     assert_eq!(other.status("/", &format!("{host}\r\nCookie: {pair}")).0, "401");
-    // Who wants it open says so, and only at home.
+    // --no-token works on loopback only.
     let open = Serving::start(&cluster, &[]);
     assert_eq!(open.status("/metrics", host).0, "200");
     let data = cluster.data_dir().to_str().unwrap();
@@ -201,7 +201,7 @@ fn another_user_of_this_machine_gets_nothing_without_the_token() {
 }
 
 #[test]
-fn one_line_says_how_to_open_it() {
+fn one_line_shows_how_to_open_it() {
     let cluster = serve::quiet();
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"))
         .args(["serve", "--listen", "127.0.0.1:0"])
@@ -256,7 +256,7 @@ fn other_addresses_need_a_token() {
 }
 
 #[test]
-fn a_port_in_use_is_said_with_the_remedy() {
+fn a_port_in_use_is_an_error_with_a_remedy() {
     let cluster = serve::quiet();
     let data = cluster.data_dir().to_str().unwrap().to_string();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -267,7 +267,7 @@ fn a_port_in_use_is_said_with_the_remedy() {
 }
 
 #[test]
-fn a_socket_of_the_file_system_serves_as_well_and_goes_at_the_end() {
+fn a_unix_socket_works_and_is_removed_at_the_end() {
     let cluster = serve::quiet();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tally.sock");
@@ -282,23 +282,23 @@ fn a_socket_of_the_file_system_serves_as_well_and_goes_at_the_end() {
 }
 
 #[test]
-fn a_server_that_goes_leaves_a_gap_and_is_followed_when_it_comes_back() {
+fn a_server_that_restarts_leaves_a_gap_and_is_followed() {
     let mut cluster = serve::quiet();
     cluster.pgbench_init(1).unwrap();
     let serving = Serving::start(&cluster, &["--interval", "200ms"]);
     let report = || serving.report();
     support::eventually("there is a report", || report().is_some());
     serve::load(&cluster, 2, 20);
-    support::eventually("it has what pgbench did", || {
+    support::eventually("it has pgbench's commits", || {
         report().unwrap()["totals"]["commits"].as_u64() == Some(40)
     });
     cluster.stop(scratch::StopMode::Fast).unwrap();
-    support::eventually("the metrics say that it has gone", || {
+    support::eventually("the metrics report that the server is down", || {
         serving.metrics().contains("pgtally_up 0\n")
     });
     assert!(!serving.metrics().contains("pgtally_commits_total"));
-    let gone = report().unwrap();
-    assert_eq!(gone["gaps"].as_array().unwrap().len(), 1, "{}", gone["gaps"]);
+    let stopped = report().unwrap();
+    assert_eq!(stopped["gaps"].as_array().unwrap().len(), 1, "{}", stopped["gaps"]);
     std::thread::sleep(Duration::from_millis(500));
     cluster.start().unwrap();
     serve::load(&cluster, 1, 10);
@@ -308,7 +308,7 @@ fn a_server_that_goes_leaves_a_gap_and_is_followed_when_it_comes_back() {
     let back = report().unwrap();
     assert_eq!(back["gaps"].as_array().unwrap().len(), 1, "{}", back["gaps"]);
     assert_eq!(field(&serving.metrics(), "pgtally_commits_total"), 10.0);
-    // What charts show adds up to what the tables say.
+    // The charts' values add up to the tables'.
     let axis = &back["axes"]["main"]["seconds"];
     let stack = back["charts"].as_array().unwrap().iter().find(|c| c["id"] == "activity").unwrap();
     let mut sum = 0.0;
@@ -325,7 +325,7 @@ fn a_server_that_goes_leaves_a_gap_and_is_followed_when_it_comes_back() {
 }
 
 #[test]
-fn a_browser_sees_the_load_as_it_runs() {
+fn a_browser_shows_the_load_as_it_runs() {
     let cluster = serve::quiet();
     cluster.pgbench_init(1).unwrap();
     let serving = Serving::with_token(&cluster);
@@ -340,19 +340,19 @@ fn a_browser_sees_the_load_as_it_runs() {
     }
     let output = browser.output().unwrap();
     assert!(load.running(), "the load has ended before the browser had seen enough");
-    let told = load.wait().unwrap();
+    let pgbench = load.wait().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(seen["moved"], true, "the charts stand still: {seen}");
+    assert_eq!(seen["moved"], true, "the charts do not move: {seen}");
     assert!(seen["colours"].as_u64().unwrap() > 1, "the chart is blank: {seen}");
     for nothing in ["requests", "violations", "errors"] {
         assert_eq!(seen[nothing], serde_json::json!([]), "{nothing}");
     }
-    // The seconds in which all of it ran, against what pgbench says of all of its own.
+    // The rate in full seconds of the run, against pgbench's average.
     let commits: Vec<f64> =
         seen["commits"].as_array().unwrap().iter().map(|n| n.as_f64().unwrap_or(0.0)).collect();
     let begun = commits.iter().position(|n| *n > 0.0).unwrap();
     let during = &commits[(begun + 1).min(commits.len() - 1)..];
     let mean = during.iter().sum::<f64>() / during.len() as f64;
-    assert!((mean / told.tps - 1.0).abs() < 0.15, "{mean}/s, and pgbench says {}", told.tps);
+    assert!((mean / pgbench.tps - 1.0).abs() < 0.15, "{mean}/s, and pgbench says {}", pgbench.tps);
 }

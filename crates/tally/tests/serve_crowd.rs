@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally serve` and those who take up connections: too many of them, and who never come to the
-//! end of what they say.
+//! `tally serve` and clients that take up connections: too many of them, and some that never finish a
+//! request.
 
 mod support;
 
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use support::serving::{self as serve, Serving};
 
-/// As many connections as are let in (serve/http.rs).
-const ROOM: usize = 64;
+/// The limit of connections (serve/http.rs).
+const MAX_CONNECTIONS: usize = 64;
 
-/// Whether the other end has closed it, without a word.
+/// Whether the other end has closed the connection without an answer.
 fn is_turned_away(stream: &mut TcpStream) -> bool {
     let mut answer = [0; 16];
     match stream.read(&mut answer) {
@@ -24,22 +24,22 @@ fn is_turned_away(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn who_comes_when_all_places_are_taken_is_turned_away_until_there_is_one() {
+fn connections_beyond_the_limit_are_refused_until_one_ends() {
     let cluster = serve::quiet();
     let serving = Serving::start(&cluster, &[]);
-    let mut all: Vec<TcpStream> = (0..ROOM).map(|_| serving.connect()).collect();
+    let mut all: Vec<TcpStream> = (0..MAX_CONNECTIONS).map(|_| serving.connect()).collect();
     for _ in 0..3 {
-        assert!(is_turned_away(&mut serving.connect()), "more than {ROOM} were let in");
+        assert!(is_turned_away(&mut serving.connect()), "more than {MAX_CONNECTIONS} were let in");
     }
-    // Those who are in are served.
+    // Accepted connections are served.
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let mut last = all.pop().unwrap();
     last.write_all(request).unwrap();
     let mut answer = String::new();
     last.read_to_string(&mut answer).unwrap();
     assert!(answer.contains("pgtally_up 1"), "{answer}");
-    // That one has left: its place is the next one's.
-    support::eventually("there is room again", || {
+    // One connection has ended: another is accepted.
+    support::eventually("a connection is accepted again", || {
         let mut next = serving.connect();
         next.write_all(request).is_ok() && {
             let mut answer = String::new();
@@ -51,17 +51,17 @@ fn who_comes_when_all_places_are_taken_is_turned_away_until_there_is_one() {
 }
 
 #[test]
-fn who_says_a_letter_at_a_time_is_cut_off_and_holds_nobody_up() {
+fn a_client_that_sends_a_byte_at_a_time_is_cut_off_and_delays_nobody() {
     let cluster = serve::quiet();
     let serving = Serving::start(&cluster, &[]);
-    let mut slow: Vec<TcpStream> = (0..ROOM - 1).map(|_| serving.connect()).collect();
+    let mut slow: Vec<TcpStream> = (0..MAX_CONNECTIONS - 1).map(|_| serving.connect()).collect();
     for stream in &mut slow {
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();
     }
     let mut asked = 0;
     let begun = Instant::now();
     while !slow.is_empty() {
-        // Until it is cut off, an answer comes; a head that never ends gets none.
+        // Other clients get answers meanwhile; a head that never ends gets none.
         slow.retain_mut(|stream| {
             stream.set_nonblocking(true).unwrap();
             let open = match stream.read(&mut [0; 256]) {
@@ -81,7 +81,7 @@ fn who_says_a_letter_at_a_time_is_cut_off_and_holds_nobody_up() {
 }
 
 #[test]
-fn a_head_that_is_too_long_is_refused_whatever_it_consists_of() {
+fn a_request_head_that_is_too_long_is_refused() {
     let cluster = serve::quiet();
     let serving = Serving::start(&cluster, &[]);
     let lines = "X-Much: more\r\n".repeat(100);

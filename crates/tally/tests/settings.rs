@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Where only sessions are instrumented, the settings that count are the configuration's, and a
-//! session that nobody asked to instrument is not.
+//! Where only sessions are instrumented, the configuration's settings apply, and other sessions stay
+//! uninstrumented.
 #![allow(missing_docs)]
 
 mod support;
@@ -14,12 +14,12 @@ use segment::ProbeState;
 use segment::{set_level, Level, Segment};
 use support::{plain, segment, sessions, start};
 
-/// A role without any right.
+/// Creates a role without any privilege.
 fn alice(cluster: &Cluster) {
     cluster.psql("create role alice login").unwrap();
 }
 
-/// A session of that role, with these options of the connection.
+/// A session of that role with these connection options.
 fn session(cluster: &Cluster, user: &str, options: &str) -> Client {
     cluster.config().user(user).options(options).connect(NoTls).unwrap()
 }
@@ -28,7 +28,7 @@ fn pid(client: &mut Client) -> i32 {
     client.query_one("select pg_backend_pid()", &[]).unwrap().get(0)
 }
 
-/// The segments that a process has mapped, as the kernel says: their inodes and paths.
+/// Inodes and paths of the segments that a process has mapped, from /proc.
 fn mapped(pid: i32) -> Vec<(u64, String)> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mut found: Vec<_> = maps
@@ -47,7 +47,7 @@ fn inode(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().ino()
 }
 
-/// What `tally.status` says.
+/// A value in `tally.status`.
 fn status(client: &mut Client, name: &str) -> String {
     let row = client.query_opt("select value from tally.status where name = $1", &[&name]);
     row.unwrap().and_then(|row| row.get::<_, Option<String>>(0)).unwrap_or_default()
@@ -59,7 +59,7 @@ fn live(path: &Path) -> Vec<i32> {
 }
 
 #[test]
-fn no_client_shapes_the_segment() {
+fn no_client_determines_the_segments_settings() {
     let cluster = sessions();
     alice(&cluster);
     let path = segment(&cluster);
@@ -98,7 +98,7 @@ fn no_client_shapes_the_segment() {
 }
 
 #[test]
-fn the_first_session_makes_the_segment_as_configured_whatever_its_client_says() {
+fn the_first_session_makes_the_segment_as_configured_whatever_its_client_sets() {
     for how in ["file", "alter system", "alter role", "alter database", "command line"] {
         let mut builder = plain().setting("session_preload_libraries", "pg_tally");
         let folder = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn the_first_session_makes_the_segment_as_configured_whatever_its_client_says() 
         alice(&cluster);
         let mut superuser = cluster.connect().unwrap();
         for sql in match how {
-            // The server takes no setting that it does not know at all.
+            // The server refuses a setting that it does not know.
             "alter system" => &[
                 "set pg_tally.max_events = 1",
                 "alter system set pg_tally.max_events = 48",
@@ -136,7 +136,7 @@ fn the_first_session_makes_the_segment_as_configured_whatever_its_client_says() 
     }
 }
 
-/// The programs of the server, of which `postgres` sets something on its command line.
+/// The server's programs; `postgres` is a script that adds a setting to the command line.
 fn with_argument(folder: &Path) -> Binaries {
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
     let real = Binaries::find().unwrap();
@@ -157,7 +157,7 @@ fn with_argument(folder: &Path) -> Binaries {
 }
 
 #[test]
-fn what_a_superuser_may_change_follows_the_servers_rules() {
+fn superuser_settings_follow_the_servers_rules() {
     let cluster = start(plain().settings([
         ("session_preload_libraries", "pg_tally"),
         ("pg_tally.statements", "all"),
@@ -177,7 +177,7 @@ fn what_a_superuser_may_change_follows_the_servers_rules() {
 }
 
 #[test]
-fn other_capacities_hold_from_the_restart_on_and_nobody_loses_the_segment() {
+fn new_capacities_apply_after_a_restart_and_no_session_loses_the_segment() {
     let mut cluster = sessions();
     let path = segment(&cluster);
     let mut old = cluster.connect().unwrap();
@@ -200,7 +200,7 @@ fn other_capacities_hold_from_the_restart_on_and_nobody_loses_the_segment() {
 }
 
 #[test]
-fn a_look_at_the_views_instruments_nobody() {
+fn reading_the_views_instruments_no_session() {
     let cluster = start(plain());
     alice(&cluster);
     support::create_views(&cluster);
@@ -215,7 +215,7 @@ fn a_look_at_the_views_instruments_nobody() {
     }
     assert!(!path.exists());
 
-    // With one session instrumented, others see it, and are not in it.
+    // With one session instrumented, others see it and have no slot themselves.
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
     let loader_pid = pid(&mut loader);
@@ -231,9 +231,9 @@ fn a_look_at_the_views_instruments_nobody() {
         assert_eq!(live(&path), [loader]);
     };
     see(loader_pid);
-    // Another segment takes its place, and the same session sees that one.
+    // The segment is replaced, and the same session sees the new one.
     drop(loader);
-    support::eventually("the segment is gone", || !path.exists());
+    support::eventually("the segment is removed", || !path.exists());
     let mut loader = cluster.connect().unwrap();
     loader.batch_execute("load 'pg_tally'").unwrap();
     see(pid(&mut loader));
@@ -242,7 +242,7 @@ fn a_look_at_the_views_instruments_nobody() {
     assert_eq!(status(&mut reader, "resets"), "1");
     assert_eq!(live(&path).len(), 1);
 
-    // Who has looked may still ask for it, who may ask.
+    // A session that has read the views may still load the library if it is permitted to.
     let error = looker.batch_execute("load 'pg_tally'").unwrap_err();
     assert!(error.as_db_error().unwrap().message().contains("not allowed"), "{error:?}");
     reader.batch_execute("load 'pg_tally'").unwrap();
@@ -251,7 +251,7 @@ fn a_look_at_the_views_instruments_nobody() {
 }
 
 #[test]
-fn who_looks_at_a_segment_that_is_cut_short_says_so_from_then_on() {
+fn a_reader_of_a_truncated_segment_reports_it_from_then_on() {
     let cluster = start(plain());
     support::create_views(&cluster);
     let path = segment(&cluster);
@@ -261,14 +261,14 @@ fn who_looks_at_a_segment_that_is_cut_short_says_so_from_then_on() {
     let looker_pid = pid(&mut looker);
     assert_eq!(status(&mut looker, "active"), "yes");
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
-    // The reading that meets the cut has nothing to show, or fails.
+    // The first reading after the truncation shows nothing or fails.
     let _ = looker.query("select * from tally.sessions", &[]);
     assert_eq!(status(&mut looker, "active"), "no");
     assert!(status(&mut looker, "reason").contains("cannot be opened"));
     assert_eq!(pid(&mut looker), looker_pid);
 }
 
-/// Make the planner take workers for a count, and run it.
+/// Runs a count with parallel workers.
 fn count_in_parallel(client: &mut Client) -> i64 {
     client
         .batch_execute(
@@ -299,7 +299,7 @@ fn parallel_workers_follow_their_leader() {
 }
 
 #[test]
-fn parallel_workers_leave_the_level_as_it_is() {
+fn parallel_workers_leave_the_level_unchanged() {
     let cluster = start(
         plain().settings([("session_preload_libraries", "pg_tally"), ("pg_tally.level", "locks")]),
     );
@@ -307,7 +307,7 @@ fn parallel_workers_leave_the_level_as_it_is() {
     let path = segment(&cluster);
     let mut client = cluster.connect().unwrap();
     assert_eq!(Segment::open(&path).unwrap().level().unwrap(), Level::Locks);
-    // By hand, with an end far away, as `tally level off --for` does.
+    // As `tally level off --for` with a long time does.
     set_level(&path, Level::Off).unwrap();
     assert!(count_in_parallel(&mut client) > 0);
     let mut another = cluster.connect().unwrap();
@@ -316,12 +316,12 @@ fn parallel_workers_leave_the_level_as_it_is() {
 }
 
 #[test]
-fn a_change_of_the_configured_level_counts_once_however_late_a_session_reads_it() {
+fn a_change_of_the_configured_level_applies_once_however_late_a_session_reads_it() {
     for preload in ["session_preload_libraries", "shared_preload_libraries"] {
         let cluster = start(plain().setting(preload, "pg_tally"));
         let path = segment(&cluster);
         let level = || Segment::open(&path).unwrap().level().unwrap();
-        // It reads the files again when it is given its next command.
+        // A session rereads the configuration at its next command.
         let mut idle = cluster.connect().unwrap();
         idle.batch_execute("select 1").unwrap();
         cluster.append_config("pg_tally.level = 'locks'\n").unwrap();
@@ -336,7 +336,7 @@ fn a_change_of_the_configured_level_counts_once_however_late_a_session_reads_it(
         assert_eq!((shown.as_str(), level()), ("locks", Level::Off), "{preload}");
         cluster.append_config("pg_tally.level = 'waits'\n").unwrap();
         cluster.reload().unwrap();
-        support::eventually("the next change counts again", || {
+        support::eventually("the next change applies", || {
             cluster.psql("select 1").unwrap();
             level() == Level::Waits
         });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Slow and failing operations on files are told: of which file, by whom, how long. The slow device is
-//! a file system of the test's own (FUSE) under the commit log; where that is not permitted the tests
-//! say so and pass.
+//! Slow and failing file operations are reported with file, process and duration. The slow device is a
+//! FUSE file system under the commit log; where mounting is not permitted, the tests print that and pass.
 
 mod support;
 
@@ -14,11 +13,11 @@ use support::slow_disk::{rerun_in_mount_namespace, Behaviour, SlowDisk};
 use support::{create_views, eventually};
 
 const CLIENTS: usize = 8;
-/// A name that a path may have, and a line of text may not.
+/// A valid path that a line of text cannot contain as it is.
 const PLACE: &str = "slow\ndisk \u{e9}";
 
-/// A server whose commit log lies on a slow disk, with rows of which it is not known yet that they
-/// were committed. Few buffers, so that four pages of the commit log are kept.
+/// A server whose commit log is on a slow disk, with rows without hint bits. Few buffers, so that only
+/// four pages of the commit log are cached.
 fn server() -> Option<(Cluster, SlowDisk)> {
     let builder = support::plain().fsync(true).settings([
         ("shared_preload_libraries", "pg_tally"),
@@ -41,7 +40,7 @@ fn server() -> Option<(Cluster, SlowDisk)> {
     Some((cluster, disk))
 }
 
-/// Text of the events of that kind, with the process that each is of.
+/// Process and text of the events of one kind.
 fn events(client: &mut Client, kind: &str) -> Vec<(i32, String)> {
     let sql = "select pid, text from tally.events where kind = $1 order by number";
     let rows = client.query(sql, &[&kind]).unwrap();
@@ -58,15 +57,15 @@ fn within_a_tenth(found: f64, expected: f64) -> bool {
 }
 
 #[test]
-fn a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slrus_lock() {
+fn a_slow_read_is_reported_with_its_file_and_blocks_others_on_the_slru_lock() {
     if rerun_in_mount_namespace(
-        "a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slrus_lock",
+        "a_slow_read_is_reported_with_its_file_and_blocks_others_on_the_slru_lock",
     ) {
         return;
     }
     let Some((mut cluster, disk)) = server() else { return };
-    // Transactions that fill more than two pages of the log (32,768 each), and each has a row. The
-    // first page is read for rows of the catalog, the last one by whoever starts the server.
+    // More transactions than two pages of the log hold (32,768 each), each with a row. The first page is
+    // read for catalog rows, the last one at server start.
     cluster
         .psql(
             "create table t (n int); \
@@ -96,19 +95,19 @@ fn a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slru
     let seen = seen.unwrap();
     println!("{seen:?} wait while the read goes on; all done in {:?}", began.elapsed());
     disk.set(Behaviour::default());
-    let told = events(&mut observer, "slow");
-    println!("{told:#?}");
-    let reads: Vec<_> = told.iter().filter(|(_, text)| text.starts_with("read: ")).collect();
+    let found = events(&mut observer, "slow");
+    println!("{found:#?}");
+    let reads: Vec<_> = found.iter().filter(|(_, text)| text.starts_with("read: ")).collect();
     let [(reader, read)] = reads[..] else { panic!("{} slow reads", reads.len()) };
     assert!(within_a_tenth(seconds(read), delay), "{read}");
     assert!(read.contains("s, 8192 bytes: "), "{read}");
     assert!(read.ends_with("slow?disk ??/0000"), "{read}");
-    let behind = told.iter().filter(|(_, text)| text.starts_with("LWLock:XactBuffer: "));
-    let behind: Vec<_> = behind.filter(|(pid, _)| pid != reader).collect();
-    assert!(behind.len() >= CLIENTS / 2, "{} stood behind it", behind.len());
-    assert!(behind.iter().all(|(_, text)| seconds(text) < delay * 1.1), "{behind:?}");
+    let waiters = found.iter().filter(|(_, text)| text.starts_with("LWLock:XactBuffer: "));
+    let waiters: Vec<_> = waiters.filter(|(pid, _)| pid != reader).collect();
+    assert!(waiters.len() >= CLIENTS / 2, "{} waited for it", waiters.len());
+    assert!(waiters.iter().all(|(_, text)| seconds(text) < delay * 1.1), "{waiters:?}");
     assert_eq!(seen.1, 1, "one reads");
-    assert!(seen.0 >= CLIENTS as i64 / 2, "the others wait for him");
+    assert!(seen.0 >= CLIENTS as i64 / 2, "the others wait for it");
     let row = observer
         .query_one(
             "select seconds, max_seconds from tally.waits where wait_event = 'XactBuffer'",
@@ -117,14 +116,14 @@ fn a_slow_read_is_told_with_its_file_and_who_stands_behind_it_waits_for_the_slru
         .unwrap();
     let (all, longest): (f64, f64) = (row.get(0), row.get(1));
     println!("XactBuffer: {all} s, at most {longest} s");
-    let least = delay * 0.5 * (CLIENTS / 2) as f64;
-    assert!(all >= least && longest <= delay * 1.1, "{all} s, at most {longest} s");
+    let minimum = delay * 0.5 * (CLIENTS / 2) as f64;
+    assert!(all >= minimum && longest <= delay * 1.1, "{all} s, at most {longest} s");
 }
 
 #[test]
-fn a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_threshold_minus_one() {
+fn a_slow_sync_is_reported_with_its_file_and_writes_unless_the_threshold_is_minus_one() {
     if rerun_in_mount_namespace(
-        "a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_threshold_minus_one",
+        "a_slow_sync_is_reported_with_its_file_and_writes_unless_the_threshold_is_minus_one",
     ) {
         return;
     }
@@ -137,9 +136,9 @@ fn a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_thresho
     let slow = Behaviour { sync: Duration::from_secs_f64(delay), ..Behaviour::default() };
     disk.set(slow);
     client.batch_execute("checkpoint").unwrap();
-    let told = events(&mut client, "slow");
-    println!("{told:#?}");
-    let sync = told.iter().find(|(_, text)| text.starts_with("sync: ")).expect("a slow sync");
+    let found = events(&mut client, "slow");
+    println!("{found:#?}");
+    let sync = found.iter().find(|(_, text)| text.starts_with("sync: ")).expect("a slow sync");
     assert!(within_a_tenth(seconds(&sync.1), delay), "{}", sync.1);
     assert!(sync.1.contains("s, after 1 write of 8192 bytes: "), "{}", sync.1);
     assert!(sync.1.ends_with("slow?disk ??/0000"), "{}", sync.1);
@@ -157,7 +156,7 @@ fn a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_thresho
 
     client.batch_execute("alter system set pg_tally.slow_threshold = -1").unwrap();
     cluster.reload().unwrap();
-    eventually("the setting is in force", || {
+    eventually("the setting is in effect", || {
         let row = client.query_one("show pg_tally.slow_threshold", &[]).unwrap();
         row.get::<_, &str>(0) == "-1"
     });
@@ -171,9 +170,9 @@ fn a_slow_sync_is_told_with_its_file_and_what_was_written_and_nothing_at_thresho
 }
 
 #[test]
-fn a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_it_does() {
+fn a_full_disk_and_a_failing_sync_are_reported_and_the_server_behaves_as_without_the_extension() {
     if rerun_in_mount_namespace(
-        "a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_it_does",
+        "a_full_disk_and_a_failing_sync_are_reported_and_the_server_behaves_as_without_the_extension",
     ) {
         return;
     }
@@ -194,10 +193,10 @@ fn a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_
         error.as_db_error().unwrap().message().contains("checkpoint request failed"),
         "{error}"
     );
-    let told = events(&mut client, "warning");
-    println!("{told:#?}");
+    let found = events(&mut client, "warning");
+    println!("{found:#?}");
     let full = "write failed: No space left on device: ";
-    assert!(told.iter().any(|(_, text)| text.starts_with(full) && text.ends_with("/0000")));
+    assert!(found.iter().any(|(_, text)| text.starts_with(full) && text.ends_with("/0000")));
     assert!(failed(&mut client, "write") >= 1);
     disk.set(Behaviour::default());
     client.batch_execute("checkpoint").unwrap();
@@ -214,10 +213,10 @@ fn a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_
     eventually("the server is back", || cluster.connect().is_ok());
     assert!(cluster.log().contains("PANIC:  could not fsync file"), "{}", cluster.log_tail(30));
     let mut client = cluster.connect().unwrap();
-    let told = [events(&mut client, "warning"), events(&mut client, "slow")].concat();
-    println!("{told:#?}");
-    let of = |start: &str| told.iter().find(|(_, text)| text.starts_with(start)).cloned();
-    let failure = of("sync failed: Input/output error: ").expect("the failure is told");
+    let found = [events(&mut client, "warning"), events(&mut client, "slow")].concat();
+    println!("{found:#?}");
+    let of = |start: &str| found.iter().find(|(_, text)| text.starts_with(start)).cloned();
+    let failure = of("sync failed: Input/output error: ").expect("the failure is reported");
     assert!(failure.1.ends_with("slow?disk ??/0000"), "{}", failure.1);
     let slow = of("sync: 1.").expect("and so is how long it took");
     assert!(
@@ -227,7 +226,7 @@ fn a_full_disk_and_a_failing_sync_are_told_and_counted_and_the_server_does_what_
     );
     assert_eq!(slow.0, failure.0);
     assert_eq!(failed(&mut client, "sync"), 1);
-    // What was in the write-ahead log is there.
+    // Crash recovery has restored what was in the WAL.
     let rows: i64 = client.query_one("select count(*) from t", &[]).unwrap().get(0);
     assert_eq!(rows, 2);
 }

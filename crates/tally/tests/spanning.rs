@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What spans a reset or a change of level: waits are told and counted once, and whole; commits and
-//! commands are counted when they end; what nested statements find there is theirs. Against pgbench's
-//! count, the clients' own clocks, and what the server itself was seen to do.
+//! What spans a reset or a change of level: waits are reported and counted once, in full; commits and
+//! commands are counted when they end; nested statements keep what follows the reset. Checked against
+//! pgbench's count, the clients' clocks and what the server was seen to do.
 #![allow(missing_docs)]
 
 mod support;
@@ -22,7 +22,7 @@ fn server(settings: &[(&str, &str)]) -> (Cluster, Client) {
         ("pg_tally.slow_threshold", "300ms"),
         ("autovacuum", "off"),
         ("checkpoint_timeout", "1h"),
-        // A wait for a lock is one wait.
+        // deadlock_timeout would split a wait for a lock.
         ("deadlock_timeout", "60s"),
     ]);
     let cluster = support::start(builder.settings(settings.iter().copied()));
@@ -45,7 +45,7 @@ fn waiting(client: &mut Client, event: &str) -> i64 {
     number(client, &sql)
 }
 
-/// Slow waits of that session: the seconds in "Lock:relation: 1.503 s".
+/// Slow waits of a session: the seconds in "Lock:relation: 1.503 s".
 fn slow(client: &mut Client, pid: i32) -> Vec<f64> {
     let sql = "select text from tally.events where kind = 'slow' and pid = $1 order by number";
     let rows = client.query(sql, &[&pid]).unwrap();
@@ -53,7 +53,7 @@ fn slow(client: &mut Client, pid: i32) -> Vec<f64> {
     rows.iter().map(|row| seconds(row.get(0)).unwrap()).collect()
 }
 
-/// What happens while something goes on, and where the level is then.
+/// A change that happens during or after an operation.
 type Change = fn(&Cluster, &mut Client);
 
 const CHANGES: [(&str, Change); 6] = [
@@ -70,7 +70,7 @@ const CHANGES: [(&str, Change); 6] = [
 ];
 
 #[test]
-fn a_slow_wait_is_told_once_and_whole_whatever_changes_during_it_or_after() {
+fn a_slow_wait_is_reported_once_and_in_full_whatever_changes_during_it_or_after() {
     let (cluster, mut client) = server(&[]);
     let mut holder = cluster.connect().unwrap();
     for (name, change) in CHANGES {
@@ -79,7 +79,7 @@ fn a_slow_wait_is_told_once_and_whole_whatever_changes_during_it_or_after() {
             let pid: i32 = waiter.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
             holder.batch_execute("begin; lock table t").unwrap();
             let began = Instant::now();
-            // No wait comes between the lock and the end of the loop.
+            // The loop follows the lock without any other wait.
             let thread = std::thread::spawn(move || {
                 let spin = "do $$ declare began timestamptz; begin lock table t; \
                             began := clock_timestamp(); \
@@ -88,32 +88,32 @@ fn a_slow_wait_is_told_once_and_whole_whatever_changes_during_it_or_after() {
                 waiter
             });
             eventually("it waits", || waiting(&mut client, "relation") == 1);
-            let least = Instant::now();
+            let waiting_since = Instant::now();
             std::thread::sleep(Duration::from_millis(400));
             if !after {
                 change(&cluster, &mut client);
             }
             std::thread::sleep(Duration::from_millis(100));
-            let least = least.elapsed().as_secs_f64();
+            let min = waiting_since.elapsed().as_secs_f64();
             holder.batch_execute("rollback").unwrap();
             eventually("it works", || waiting(&mut client, "relation") == 0);
-            let most = began.elapsed().as_secs_f64();
+            let max = began.elapsed().as_secs_f64();
             if after {
                 change(&cluster, &mut client);
             }
             let mut waiter = thread.join().unwrap();
             waiter.batch_execute("select 1").unwrap();
-            let told = slow(&mut client, pid);
-            println!("{name}, after: {after}: {told:?}, {least} to {most} s");
-            let [one] = told[..] else { panic!("{name}, after: {after}: {told:?}") };
-            assert!((least - 0.002..most + 0.002).contains(&one), "{name}: {one} s");
+            let waits = slow(&mut client, pid);
+            println!("{name}, after: {after}: {waits:?}, {min} to {max} s");
+            let [one] = waits[..] else { panic!("{name}, after: {after}: {waits:?}") };
+            assert!((min - 0.002..max + 0.002).contains(&one), "{name}: {one} s");
             level(&cluster, Level::Waits);
         }
     }
 }
 
 #[test]
-fn commits_and_commands_that_span_resets_and_changes_of_level_count_once_when_they_end() {
+fn commits_and_commands_that_span_resets_and_changes_of_level_are_counted_once_when_they_end() {
     let (cluster, mut client) = server(&[]);
     let commits = "select commits from tally.commits";
     let commands = "select coalesce(sum(count), 0)::bigint from tally.commands \
@@ -121,7 +121,7 @@ fn commits_and_commands_that_span_resets_and_changes_of_level_count_once_when_th
     for (name, change) in &CHANGES[..5] {
         client.batch_execute("alter system set synchronous_standby_names = 'nobody'").unwrap();
         cluster.reload().unwrap();
-        eventually("it is in force", || {
+        eventually("the setting is in effect", || {
             let row = client.query_one("show synchronous_standby_names", &[]).unwrap();
             row.get::<_, &str>(0) == "nobody"
         });
@@ -138,15 +138,15 @@ fn commits_and_commands_that_span_resets_and_changes_of_level_count_once_when_th
             })
             .collect();
         eventually("all wait", || waiting(&mut client, "SyncRep") == CLIENTS);
-        let least = Instant::now();
+        let waiting_since = Instant::now();
         std::thread::sleep(Duration::from_millis(300));
         change(&cluster, &mut client);
         std::thread::sleep(Duration::from_millis(200));
-        let least = least.elapsed().as_secs_f64();
+        let min = waiting_since.elapsed().as_secs_f64();
         client.query("alter system reset synchronous_standby_names", &[]).unwrap();
         cluster.reload().unwrap();
         let mut sessions: Vec<Client> = threads.into_iter().map(|t| t.join().unwrap()).collect();
-        // What a session has done is recorded when it waits for its client again.
+        // A session publishes its figures when it waits for its client again.
         for session in &mut sessions {
             session.query("select 1", &[]).unwrap();
         }
@@ -159,18 +159,18 @@ fn commits_and_commands_that_span_resets_and_changes_of_level_count_once_when_th
         let counted: i64 = row.get(0);
         println!("{name}: {row:?}");
         assert_eq!(counted - before[0], CLIENTS, "{name}");
-        assert!(row.get::<_, f64>("max_seconds") >= least, "{name}: whole");
+        assert!(row.get::<_, f64>("max_seconds") >= min, "{name}: whole");
         if resets {
-            assert!(row.get::<_, f64>("replication_seconds") >= least * CLIENTS as f64, "{name}");
+            assert!(row.get::<_, f64>("replication_seconds") >= min * CLIENTS as f64, "{name}");
         }
-        // Theirs; and the one that reset, which ends after it.
+        // Theirs, and the command that ran the reset, which ends after it.
         let own = if resets { 1 } else { 0 };
         assert_eq!(number(&mut client, commands) - before[1], CLIENTS + own, "{name}");
     }
 }
 
 #[test]
-fn no_commit_and_no_command_is_lost_while_the_level_changes_all_the_time() {
+fn no_commit_or_command_is_lost_while_the_level_keeps_changing() {
     let (cluster, mut client) = server(&[]);
     let counts = "select commits, (select sum(count)::bigint from tally.commands \
                   where command = 'Query' and part = 'handle') from tally.commits";
@@ -202,9 +202,9 @@ fn no_commit_and_no_command_is_lost_while_the_level_changes_all_the_time() {
     assert_eq!((grown(0), grown(1)), (transactions, transactions), "commits, commands");
 }
 
-/// With the level off part of the time nothing is promised of how many, but none is made up.
+/// With the level off part of the time some are not counted, but none is invented.
 #[test]
-fn a_level_that_is_off_in_between_makes_up_nothing() {
+fn a_level_that_is_off_at_times_invents_nothing() {
     let (cluster, mut client) = server(&[]);
     let done = AtomicBool::new(false);
     let transactions = std::thread::scope(|scope| {
@@ -231,7 +231,7 @@ fn a_level_that_is_off_in_between_makes_up_nothing() {
 }
 
 #[test]
-fn a_reset_within_nested_statements_leaves_them_what_came_after_it() {
+fn nested_statements_keep_what_follows_a_reset() {
     let (_cluster, mut client) = server(&[("pg_tally.statements", "all")]);
     client
         .batch_execute(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements are kept over a restart, and a file of them that is damaged does no harm.
+//! Statements survive a restart, and a damaged statement file does no harm.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn aside(cluster: &Cluster) -> PathBuf {
     cluster.data_dir().join("pg_stat/pg_tally.statements.damaged")
 }
 
-/// The server's own, whoever writes it.
+/// Writes the file, owned by the server's user.
 fn write(cluster: &Cluster, bytes: &[u8]) {
     use std::os::unix::fs::MetadataExt;
     let owner = fs::metadata(cluster.data_dir()).unwrap();
@@ -27,7 +27,7 @@ fn write(cluster: &Cluster, bytes: &[u8]) {
     chown(file(cluster), Some(owner.uid()), Some(owner.gid())).unwrap();
 }
 
-/// All that is known of the statements that the tests ran, apart from text of moments.
+/// All figures of the statements that the tests ran, without timestamps.
 fn figures(cluster: &Cluster) -> Vec<String> {
     let sql = "select row(s.*)::text || coalesce((select string_agg(row(a.phase, a.activity, \
                a.count, round(a.seconds::numeric, 8))::text, ' ' order by a.phase, a.activity) \
@@ -81,14 +81,14 @@ fn statements_are_kept_over_a_restart() {
     assert_eq!(cluster.psql(sql).unwrap(), "40");
 }
 
-/// A stop that could not remove the segment leaves the figures in two places.
+/// A server that could not remove its segment leaves the figures in the segment and in the file.
 #[test]
-fn what_is_in_the_segment_still_is_not_added_from_the_file() {
+fn statements_still_in_the_segment_are_not_added_from_the_file() {
     let mut cluster = shared();
     create_views(&cluster);
     work(&cluster);
     let sql = "select calls from tally.statements where query like 'insert into kept%'";
-    eventually("the session's statements are laid down", || {
+    eventually("the session's statements are flushed", || {
         cluster.psql("select count(*) from tally.sessions where kind = 'client backend'").unwrap()
             == "1"
     });
@@ -120,7 +120,7 @@ fn rounded(line: &str) -> String {
 }
 
 #[test]
-fn statements_are_not_kept_where_that_is_not_asked_for() {
+fn statements_are_not_saved_unless_configured() {
     let mut cluster = start(
         plain()
             .setting("shared_preload_libraries", "pg_tally")
@@ -179,7 +179,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Lengths and numbers in it that are none must not be believed, whatever the checksum says.
+/// Invalid lengths and numbers must be detected even if the checksum is right.
 #[test]
 fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
     let mut cluster = shared();
@@ -191,7 +191,7 @@ fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
     let word = |at: usize| u32::from_le_bytes(good[at..at + 4].try_into().unwrap());
     let (names, first) = (word(12) as usize, 80 + 96 * word(12) as usize);
     assert!(names > 1 && names < 1000, "{names}");
-    // names, statements; parts, first bucket, buckets, bytes of text; the first part's name
+    // names, statements; accounts, first bucket, buckets, bytes of text; the first account's name
     for at in [12, 16, first + 24, first + 28, first + 32, first + 40, first + 440] {
         for value in [0xffff_ffffu32, 0x7fff_ffff, word(at) + 1000] {
             let mut bad = good.clone();
@@ -206,9 +206,9 @@ fn a_file_with_a_good_checksum_and_bad_contents_is_set_aside() {
     }
 }
 
-/// Times stay times when the clock has another rate, as after a move to another machine.
+/// Times stay the same when the clock has another rate, as after a move to another machine.
 #[test]
-fn times_are_those_of_the_clock_they_were_taken_by() {
+fn times_are_converted_from_the_clock_that_measured_them() {
     let mut cluster = shared();
     create_views(&cluster);
     work(&cluster);
@@ -223,7 +223,7 @@ fn times_are_those_of_the_clock_they_were_taken_by() {
     cluster.start().unwrap();
     let before = read(&cluster);
     cluster.stop(StopMode::Fast).unwrap();
-    // a tick was four times as long there, by a clock of the other kind's number
+    // a tick was four times as long there, by a clock with another kind's number
     let rate = f64::from_le_bytes(bytes[24..32].try_into().unwrap());
     bytes[20..24].copy_from_slice(&2u32.to_le_bytes());
     bytes[24..32].copy_from_slice(&(rate * 4.0).to_le_bytes());
@@ -233,14 +233,14 @@ fn times_are_those_of_the_clock_they_were_taken_by() {
     let after = read(&cluster);
     assert_eq!(before.len(), 7);
     for (i, (after, before)) in after.iter().zip(&before).enumerate() {
-        // a quantile is as good as its buckets
+        // a quantile is as exact as its buckets
         let within = if i == 3 { 0.13 } else { 0.001 };
         assert!((after / before / 4.0 - 1.0).abs() < within, "{i}: {after} was {before}");
     }
 }
 
 #[test]
-fn where_less_is_kept_now_the_statements_used_most_stay() {
+fn with_a_smaller_limit_the_most_used_statements_stay() {
     let mut cluster = shared();
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! tally.statements and its kin: their columns, who may see what, what a reset takes away, and
-//! that a reading is right while sessions run.
+//! tally.statements and the related views: their columns, privileges, resets, and consistent readings
+//! while sessions run.
 
 mod support;
 
@@ -59,7 +59,7 @@ fn the_columns_of_pg_stat_statements_come_first() {
 }
 
 #[test]
-fn figures_are_those_of_what_was_run() {
+fn figures_match_what_was_run() {
     let cluster = shared();
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();
@@ -104,14 +104,14 @@ fn figures_are_those_of_what_was_run() {
     let cancelled = "select cancels * 10 + errors from tally.statements \
                      where query = 'select pg_sleep($1), $2, $3'";
     assert!((number(&mut client, cancelled) - 10.0).abs() < 1e-9);
-    // what fails before it has a name is nobody's
+    // a statement that fails in the parser has no id
     let unnamed = "select sum(seconds) from tally.statement_activities where queryid = 0";
     assert!(number(&mut client, unnamed) > 0.0);
     assert!(texts(&mut client, "select query from tally.statements where queryid = 0").is_empty());
 }
 
 #[test]
-fn a_role_sees_its_own_texts_and_ids_alone() {
+fn a_role_sees_only_its_own_texts_and_ids() {
     let cluster = shared();
     create_views(&cluster);
     cluster
@@ -142,9 +142,9 @@ fn a_role_sees_its_own_texts_and_ids_alone() {
         let sql = "select count(*) from tally.sessions where query like '%as nap' \
                    and statement_seconds > 0.1";
         eventually("the watcher sees the nap", || number(&mut watcher, sql) == 1.0);
-        let told = "select count(statement_seconds) + count(queryid) + count(query) \
+        let sql = "select count(statement_seconds) + count(queryid) + count(query) \
                     from tally.sessions where usename = 'postgres'";
-        assert_eq!(number(&mut poor, told), 0.0);
+        assert_eq!(number(&mut poor, sql), 0.0);
     });
     for call in ["tally.reset()", "tally.reset(queryid => 5)"] {
         assert!(poor.batch_execute(&format!("select {call}")).is_err());
@@ -152,9 +152,9 @@ fn a_role_sees_its_own_texts_and_ids_alone() {
     }
 }
 
-/// What is asked for once by one simple message, and once by Parse, Bind and Execute.
+/// Once with a simple query, once with Parse, Bind and Execute.
 #[test]
-fn a_session_shows_the_statement_it_works_for_and_its_split_so_far() {
+fn a_session_shows_its_current_statement_and_where_its_time_went_so_far() {
     let cluster = shared();
     create_views(&cluster);
     let mut client = cluster.connect().unwrap();
@@ -192,13 +192,13 @@ fn a_session_shows_the_statement_it_works_for_and_its_split_so_far() {
         assert!(waits > 0.2 && cpu > 0.0, "{cpu} {waits}");
         assert!(off < 0.05, "{off} s of the ledger are of no statement");
         let none = "select count(*) from tally.sessions where query like '%filter (where i > $1)%'";
-        // The client has its answer a moment before the session waits for the next message.
+        // The client receives its answer shortly before the session waits for the next message.
         eventually("it is over", || number(&mut client, none) == 0.0);
     }
 }
 
 #[test]
-fn a_reset_takes_one_statement_a_role_a_database_or_all() {
+fn a_reset_clears_one_statement_a_role_a_database_or_all() {
     let cluster = shared();
     create_views(&cluster);
     cluster.psql("create role other superuser login").unwrap();
@@ -267,7 +267,7 @@ fn texts_are_shown_whatever_their_encoding_and_a_cut_is_marked() {
     }
     let mut client = cluster.connect().unwrap();
     connect(&cluster, "latin1", "postgres").batch_execute("select 1 as \"gr\u{fc}n\"").unwrap();
-    // bytes that are no UTF-8: the server takes them as they come there
+    // bytes that are not UTF-8: in SQL_ASCII the server accepts any
     let mut raw = connect(&cluster, "sql_ascii", "postgres");
     raw.batch_execute("set pg_tally.statements = 'all'").unwrap();
     let sql = "do $$ begin execute convert_from('select 2 as \"x\\374y\"', 'sql_ascii'); end $$";
@@ -301,7 +301,7 @@ fn texts_are_shown_whatever_their_encoding_and_a_cut_is_marked() {
 }
 
 #[test]
-fn the_status_tells_what_is_kept_and_whether_statements_have_names() {
+fn the_status_shows_how_many_statements_are_kept_and_whether_they_have_ids() {
     let cluster = start(
         plain()
             .setting("shared_preload_libraries", "pg_tally")
@@ -321,17 +321,17 @@ fn the_status_tells_what_is_kept_and_whether_statements_have_names() {
     }
     let evicted: u32 = status(&mut client, "statements evicted").parse().unwrap();
     let kept = status(&mut client, "statements kept");
-    let (kept, room) = kept.split_once(" of ").unwrap();
-    let (kept, room): (u32, u32) = (kept.parse().unwrap(), room.parse().unwrap());
-    assert!(kept <= room && room < 200, "{kept} of {room}");
-    assert!(evicted >= 400 - room && kept > 80, "{evicted} evicted, {kept} kept");
+    let (kept, limit) = kept.split_once(" of ").unwrap();
+    let (kept, limit): (u32, u32) = (kept.parse().unwrap(), limit.parse().unwrap());
+    assert!(kept <= limit && limit < 200, "{kept} of {limit}");
+    assert!(evicted >= 400 - limit && kept > 80, "{evicted} evicted, {kept} kept");
     for name in ["statement counts dropped", "statements lost", "statement texts cut"] {
         assert_eq!(status(&mut client, name), "0", "{name}");
     }
 }
 
 #[test]
-fn without_room_for_statements_the_views_are_empty() {
+fn without_statement_entries_the_views_are_empty() {
     let cluster = start(
         plain()
             .setting("shared_preload_libraries", "pg_tally")
@@ -361,11 +361,10 @@ fn statements_of_sessions_are_shown_where_only_sessions_are_instrumented() {
     assert_eq!(number(&mut client, own), 1.0);
 }
 
-/// Each session runs more statements than its cache holds, one after the other, so that they are
-/// laid down all the time. Whenever they are read, no execution that has ended is missing, and
-/// none is there that has not begun.
+/// Each session runs more statements than its local table holds, so that it flushes all the time. A
+/// reading at any moment has every execution that has ended and none that has not begun.
 #[test]
-fn a_reading_is_exact_while_statements_are_laid_down() {
+fn a_reading_is_exact_while_statements_are_flushed() {
     const STATEMENTS: usize = 150;
     const ROUNDS: usize = 50;
     let cluster = shared();
@@ -373,23 +372,23 @@ fn a_reading_is_exact_while_statements_are_laid_down() {
     let mut reader = cluster.connect().unwrap();
     let calls = "select substr(query, strpos(query, ' as c') + 5)::int, calls \
                  from tally.statements where query like 'select $1, $2, $3, $4, $5, $6, % as c%'";
-    // of each session: statements begun, and ended
+    // for each session: statements begun, and ended
     let progress: Vec<_> = (0..3).map(|_| (AtomicUsize::new(0), AtomicUsize::new(0))).collect();
     let begun = || progress.iter().map(|p| p.0.load(Ordering::SeqCst)).collect::<Vec<_>>();
     let ended = || progress.iter().map(|p| p.1.load(Ordering::SeqCst)).collect::<Vec<_>>();
-    // of statement i, where so many have been run in their turn
+    // executions of statement i, when this many were run in turn
     let times = |run: &[usize], i: usize| -> usize {
         run.iter().map(|n| (n + STATEMENTS - 1 - i) / STATEMENTS).sum()
     };
-    let mut check = |least: &[usize], most: &dyn Fn() -> Vec<usize>| {
+    let mut check = |ended: &[usize], begun: &dyn Fn() -> Vec<usize>| {
         let mut seen = [0; STATEMENTS];
         for row in reader.query(calls, &[]).unwrap() {
             seen[row.get::<_, i32>(0) as usize] = row.get::<_, i64>(1) as usize;
         }
-        let most = most();
+        let begun = begun();
         for (i, seen) in seen.into_iter().enumerate() {
-            let (least, most) = (times(least, i), times(&most, i));
-            assert!((least..=most).contains(&seen), "{i}: {seen}, not {least} to {most}");
+            let (min, max) = (times(ended, i), times(&begun, i));
+            assert!((min..=max).contains(&seen), "{i}: {seen}, not {min} to {max}");
         }
     };
     std::thread::scope(|scope| {

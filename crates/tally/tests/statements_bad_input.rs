@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Statements of every evil kind: the server serves, the views can be read, what is not kept
-//! is counted, and nothing of the time is lost.
+//! Unusual and malicious statements: the server works, the views can be read, what is not kept is
+//! counted, and no time is lost.
 
 mod support;
 
@@ -11,7 +11,7 @@ use postgres::{Client, NoTls};
 use scratch::Cluster;
 use support::workload::distinct_statement;
 
-/// What a statement's text is cut at unless set otherwise.
+/// The default limit of a statement's text, in bytes.
 const TEXT_LIMIT: usize = 8192;
 
 fn server(settings: &[(&str, &str)]) -> Cluster {
@@ -24,25 +24,25 @@ fn server(settings: &[(&str, &str)]) -> Cluster {
     cluster
 }
 
-/// A statement as it is told: text, bytes of the whole text, calls, rows.
-struct Told {
+/// A row of tally.statements: text, bytes of the uncut text, calls.
+struct Shown {
     query: String,
     whole: i64,
     calls: i64,
 }
 
-/// All statements whose texts have this part, as seen from a database.
-fn told_in(client: &mut Client, part: &str) -> Vec<Told> {
+/// All statements whose texts contain this, as a session sees them.
+fn shown_with(client: &mut Client, part: &str) -> Vec<Shown> {
     let sql = "select query, query_bytes::bigint, calls from tally.statements
                where strpos(query, $1) > 0 and strpos(query, 'tally.statements') = 0 order by 1";
     let rows = client.query(sql, &[&part]).unwrap();
     rows.iter()
-        .map(|row| Told { query: row.get(0), whole: row.get(1), calls: row.get(2) })
+        .map(|row| Shown { query: row.get(0), whole: row.get(1), calls: row.get(2) })
         .collect()
 }
 
-fn told(client: &mut Client, part: &str) -> Told {
-    let mut all = told_in(client, part);
+fn shown(client: &mut Client, part: &str) -> Shown {
+    let mut all = shown_with(client, part);
     assert_eq!(all.len(), 1, "statements with {part:?}");
     all.remove(0)
 }
@@ -52,7 +52,7 @@ fn status(client: &mut Client, name: &str) -> String {
     client.query_one(sql, &[&name]).unwrap_or_else(|error| panic!("{name}: {error}")).get(0)
 }
 
-/// Seconds of all statements, and of those that no id names.
+/// Seconds of all statements, and of those without an id.
 fn statement_seconds(client: &mut Client) -> (f64, f64) {
     let sql = "select coalesce(sum(seconds), 0),
                       coalesce(sum(seconds) filter (where coalesce(queryid, 0) = 0), 0)
@@ -61,7 +61,7 @@ fn statement_seconds(client: &mut Client) -> (f64, f64) {
     (row.get(0), row.get(1))
 }
 
-/// Of the phases in which clients' messages are handled.
+/// Seconds of the phases in which clients' messages are handled.
 fn ledger_seconds(client: &mut Client) -> f64 {
     let sql = "select coalesce(sum(seconds), 0) from tally.ledger
                where kind in ('client backend', 'parallel worker') and phase in
@@ -70,18 +70,18 @@ fn ledger_seconds(client: &mut Client) -> f64 {
     client.query_one(sql, &[]).unwrap().get(0)
 }
 
-/// The statements' time is the ledger's.
+/// Checks that the statements' time equals the ledger's.
 fn assert_conserved(client: &mut Client) {
-    let least = ledger_seconds(client);
+    let min = ledger_seconds(client);
     let (all, _) = statement_seconds(client);
-    let most = ledger_seconds(client);
+    let max = ledger_seconds(client);
     assert!(
-        all >= least * 0.999 - 0.0005 && all <= most * 1.001 + 0.0005,
-        "statements {all} s, ledger {least} to {most} s"
+        all >= min * 0.999 - 0.0005 && all <= max * 1.001 + 0.0005,
+        "statements {all} s, ledger {min} to {max} s"
     );
 }
 
-/// Bytes as they are, to a database: rust's strings would not let them through.
+/// Sends raw bytes to a database; Rust's strings cannot hold them.
 fn raw(cluster: &Cluster, database: &str, bytes: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
@@ -112,31 +112,31 @@ fn long_statements_are_counted_and_their_texts_cut() {
             .batch_execute(&format!("select 1, 2, 3 as long_comment_behind /* {filler} */"))
             .unwrap();
     }
-    let constant = told(&mut client, "long_constant");
+    let constant = shown(&mut client, "long_constant");
     assert_eq!(constant.query, "select length($1) as long_constant");
     assert_eq!((constant.calls, constant.whole), (3, constant.query.len() as i64));
 
-    let within = told(&mut client, "select /* xxx");
+    let within = shown(&mut client, "select /* xxx");
     assert_eq!(within.calls, 3);
     assert!(within.whole > 10 << 20, "{} bytes", within.whole);
     assert!(within.query.ends_with("..."), "no mark");
     assert_eq!(within.query.len(), TEXT_LIMIT + 3);
 
-    let behind = told(&mut client, "long_comment_behind");
+    let behind = shown(&mut client, "long_comment_behind");
     assert_eq!(behind.calls, 3);
     assert!(behind.query.len() <= TEXT_LIMIT + 3);
 
-    // Thousands of constants, and of statements in one string.
+    // Thousands of constants in a statement, and of statements in a string.
     let list: Vec<String> = (0..20_000).map(|n| n.to_string()).collect();
     let list = list.join(", ");
     for _ in 0..2 {
         client.batch_execute(&format!("select 5 in ({list}) as thousands")).unwrap();
     }
-    let thousands = told(&mut client, "select $1 in ($2, $3, $4");
+    let thousands = shown(&mut client, "select $1 in ($2, $3, $4");
     assert_eq!(thousands.calls, 2);
     assert!(thousands.whole > 100_000 && thousands.query.ends_with("..."), "{}", thousands.whole);
     client.batch_execute(&"select 7 as one_of_many; ".repeat(3000)).unwrap();
-    assert_eq!(told(&mut client, "one_of_many").calls, 3000);
+    assert_eq!(shown(&mut client, "one_of_many").calls, 3000);
     assert_conserved(&mut client);
 }
 
@@ -156,11 +156,11 @@ fn a_text_is_cut_between_characters() {
         .unwrap()
         .get(0);
     let limit = limit as usize;
-    // Each begins one byte later, so that the limit falls on every byte of a character.
+    // Each begins one byte later, so that the limit meets every byte of a character.
     let mut more = String::new();
     for blanks in 0..4 {
         for (sign, name) in [("é", "two"), ("漢", "three"), ("😀", "four")] {
-            // The names of columns do not make a statement another one; their number does.
+            // Statements differ in the number of columns, not in their names.
             more += ", null";
             let sql = format!(
                 "select {}1 as {name}{blanks}, 2 as \"{}\"{more}",
@@ -170,18 +170,18 @@ fn a_text_is_cut_between_characters() {
             let normal =
                 sql.replace("1 as", "$1 as").replace("2 as", "$2 as").replace("3 as", "$3 as");
             client.batch_execute(&sql).unwrap();
-            let told = told(&mut client, &format!("{name}{blanks}"));
-            let kept = told.query.strip_suffix("...").expect("cut, with a mark");
+            let row = shown(&mut client, &format!("{name}{blanks}"));
+            let kept = row.query.strip_suffix("...").expect("cut, with a mark");
             assert!(normal.starts_with(kept), "{kept:?} is no beginning of {normal:?}");
             assert!(kept.len() <= limit && kept.len() + sign.len() > limit, "{} bytes", kept.len());
-            assert!(told.whole > limit as i64, "{} bytes in all", told.whole);
+            assert!(row.whole > limit as i64, "{} bytes", row.whole);
         }
-        // Two bytes there, three here: the limit is on what is kept, in the database's encoding.
+        // Two bytes in EUC, three in UTF-8: the limit is on the stored text, in the database's encoding.
         let sql =
             format!("select {}1 as euc{blanks}, 2 as \"{}\"", " ".repeat(blanks), "漢".repeat(15));
         japan.batch_execute(&(sql + ", 3 as \"" + &"字".repeat(limit) + "\"" + &more)).unwrap();
-        let told = told(&mut client, &format!("euc{blanks}"));
-        let kept = told.query.strip_suffix("...").expect("cut, with a mark");
+        let row = shown(&mut client, &format!("euc{blanks}"));
+        let kept = row.query.strip_suffix("...").expect("cut, with a mark");
         assert!(kept.ends_with('字') && !kept.contains('\u{FFFD}'), "{kept:?}");
     }
 }
@@ -206,24 +206,24 @@ fn texts_of_other_encodings_can_be_read_in_every_database() {
     japan.batch_execute("select 1 as \"漢字 of euc\"").unwrap();
     raw(&cluster, "ascii", b"select 1 as \"\xff\xfe\x80 of ascii\";\n");
 
-    // Here all can be shown; what is no text in any encoding is made one.
-    assert!(told(&mut here, "of utf8").query.contains("漢字 of utf8"));
-    assert!(told(&mut here, "of latin1").query.contains("é of latin1"));
-    assert!(told(&mut here, "of euc").query.contains("漢字 of euc"));
-    assert_eq!(told(&mut here, " of ascii").calls, 1);
-    // Elsewhere not; the view is of use all the same.
+    // A UTF-8 database can show all; invalid bytes are replaced.
+    assert!(shown(&mut here, "of utf8").query.contains("漢字 of utf8"));
+    assert!(shown(&mut here, "of latin1").query.contains("é of latin1"));
+    assert!(shown(&mut here, "of euc").query.contains("漢字 of euc"));
+    assert_eq!(shown(&mut here, " of ascii").calls, 1);
+    // Others cannot show all, but the view works.
     for name in ["latin", "japan", "ascii"] {
         let out =
             raw(&cluster, name, b"select count(*), max(length(query)) from tally.statements;\n");
         assert_eq!(out, "", "in {name}");
     }
-    assert_eq!(told(&mut latin, "of latin1").calls, 1);
-    assert_eq!(told(&mut latin, " of utf8").calls, 1);
-    assert_eq!(told(&mut japan, "of euc").calls, 1);
+    assert_eq!(shown(&mut latin, "of latin1").calls, 1);
+    assert_eq!(shown(&mut latin, " of utf8").calls, 1);
+    assert_eq!(shown(&mut japan, "of euc").calls, 1);
 }
 
 #[test]
-fn what_is_no_statement_costs_nothing_but_its_time() {
+fn input_that_is_not_a_statement_adds_only_time() {
     let cluster = server(&[]);
     let mut client = cluster.connect().unwrap();
     let (_, before) = statement_seconds(&mut client);
@@ -248,39 +248,39 @@ fn what_is_no_statement_costs_nothing_but_its_time() {
     }
     let deep = format!("select {}1{}", "(".repeat(100_000), ")".repeat(100_000));
     assert!(client.batch_execute(&deep).is_err(), "the parser's stack is deeper than thought");
-    let said = raw(
+    let message = raw(
         &cluster,
         "postgres",
         b"select 1 as \"\xff\xfe\";\nselect '\xc3';\nselect 1 \xe2\x82;\n",
     );
-    assert_eq!(said.matches("invalid byte sequence").count(), 3, "{said}");
+    assert_eq!(message.matches("invalid byte sequence").count(), 3, "{message}");
     let (_, after) = statement_seconds(&mut client);
     assert!(after > before, "{after} s after it, {before} s before");
 
-    // Longer names than there are.
+    // Names longer than the limit.
     let name = "n".repeat(10_000);
     client.batch_execute(&format!("create table {name} (n int); select 1 as {name}")).unwrap();
     client.batch_execute("/* before */ select 11, 12 as commented -- behind").unwrap();
     client.batch_execute("-- before\nselect 12, 13, 14 as in_lines /* behind */;").unwrap();
-    assert_eq!(told(&mut client, "commented").calls, 1);
-    assert_eq!(told(&mut client, "in_lines").calls, 1);
+    assert_eq!(shown(&mut client, "commented").calls, 1);
+    assert_eq!(shown(&mut client, "in_lines").calls, 1);
     assert_conserved(&mut client);
 }
 
 #[test]
-fn without_query_ids_the_time_adds_up_and_the_status_says_so() {
+fn without_query_ids_the_time_adds_up_and_the_status_shows_why() {
     let cluster = server(&[("compute_query_id", "off")]);
     cluster.pgbench_init(1).unwrap();
     let mut client = cluster.connect().unwrap();
     let run = cluster.pgbench().clients(4).transactions(100).protocol("extended");
     assert_eq!(run.run().unwrap().transactions, 400);
     client.batch_execute("do $$ begin perform count(*) from pgbench_accounts; end $$").unwrap();
-    let said = status(&mut client, "query ids");
-    assert!(said.contains("compute_query_id"), "{said}");
+    let message = status(&mut client, "query ids");
+    assert!(message.contains("compute_query_id"), "{message}");
     let count = "select count(*) from tally.statements where calls > 0";
     assert_eq!(client.query_one(count, &[]).unwrap().get::<_, i64>(0), 0);
-    // The ending of a session is no message of its client any more.
-    support::eventually("only this session is there", || {
+    // The end of a session is not a client's message.
+    support::eventually("this session is the only one", || {
         let sql = "select count(*) from tally.sessions where kind = 'client backend'";
         client.query_one(sql, &[]).unwrap().get::<_, i64>(0) == 1
     });
@@ -288,15 +288,15 @@ fn without_query_ids_the_time_adds_up_and_the_status_says_so() {
     assert_eq!(all, unnamed);
     assert_conserved(&mut client);
 
-    // One who wants them has them.
+    // A session may enable them for itself.
     client.batch_execute("set compute_query_id = on").unwrap();
     client.batch_execute("select 1 as named_now").unwrap();
-    assert_eq!(told(&mut client, "named_now").calls, 1);
+    assert_eq!(shown(&mut client, "named_now").calls, 1);
     assert!(status(&mut client, "query ids").starts_with("computed"));
 }
 
 #[test]
-fn with_room_for_none_the_server_serves_and_the_views_are_empty() {
+fn with_max_statements_zero_the_server_works_and_the_views_are_empty() {
     let cluster = server(&[("pg_tally.max_statements", "0")]);
     cluster.pgbench_init(1).unwrap();
     let mut client = cluster.connect().unwrap();
@@ -309,7 +309,7 @@ fn with_room_for_none_the_server_serves_and_the_views_are_empty() {
     assert!(!status(&mut client, "statements").is_empty());
 }
 
-/// Sessions of which each runs its own of many statements, until told to stop; how many.
+/// Runs sessions with many different statements each, until `stop`; returns the number of executions.
 fn many_statements(cluster: &Cluster, sessions: u32, stop: &AtomicBool) -> u64 {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..sessions)
@@ -336,7 +336,7 @@ fn many_statements(cluster: &Cluster, sessions: u32, stop: &AtomicBool) -> u64 {
     })
 }
 
-/// Sets the flag when it goes.
+/// Sets the flag on drop.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -347,12 +347,12 @@ impl Drop for Stop<'_> {
 
 #[test]
 fn a_full_table_evicts_while_sessions_run_and_one_resets() {
-    let least: i64 = {
+    let smallest: i64 = {
         let cluster = server(&[]);
         let sql = "select greatest(min_val::bigint, 1) from pg_settings where name = 'pg_tally.max_statements'";
         cluster.connect().unwrap().query_one(sql, &[]).unwrap().get(0)
     };
-    for most in [least, 100] {
+    for most in [smallest, 100] {
         let cluster = server(&[("pg_tally.max_statements", &most.to_string())]);
         let mut client = cluster.connect().unwrap();
         let stop = AtomicBool::new(false);
@@ -363,7 +363,7 @@ fn a_full_table_evicts_while_sessions_run_and_one_resets() {
             while began.elapsed() < Duration::from_secs(4) {
                 client.batch_execute("select tally.reset()").unwrap();
                 let rows = client.query("select * from tally.statements", &[]).unwrap().len();
-                // Each set has its ways, and the last ones of the caches are added.
+                // The table is set-associative, and local entries come on top.
                 assert!(rows < 100 + most as usize * 2 + 8 * 64, "{rows} rows of {most}");
                 client.query("select * from tally.statement_activities", &[]).unwrap();
             }
@@ -371,11 +371,11 @@ fn a_full_table_evicts_while_sessions_run_and_one_resets() {
             load.join().unwrap()
         });
         let evicted: u64 = status(&mut client, "statements evicted").parse().unwrap();
-        println!("room for {most}: {done} statements, {evicted} evicted");
+        println!("limit {most}: {done} statements, {evicted} evicted");
         assert!(evicted > 20 && done > 1000, "{evicted} evicted of {done}");
         assert_eq!(status(&mut client, "statements lost"), "0");
 
-        // And goes on counting exactly.
+        // It still counts exactly.
         client.batch_execute("select tally.reset()").unwrap();
         let mut other = cluster.connect().unwrap();
         for _ in 0..100 {
@@ -383,12 +383,12 @@ fn a_full_table_evicts_while_sessions_run_and_one_resets() {
             other.batch_execute("select 2 as after_all").unwrap();
         }
         drop(other);
-        assert_eq!(told(&mut client, "after_all").calls, 200);
+        assert_eq!(shown(&mut client, "after_all").calls, 200);
     }
 }
 
 #[test]
-fn a_session_killed_in_the_middle_leaves_no_lock_behind() {
+fn a_session_killed_during_a_flush_leaves_no_lock_held() {
     let cluster = server(&[("pg_tally.max_statements", "100"), ("restart_after_crash", "on")]);
     let config = cluster.config();
     for kill in 0..6 {
@@ -413,13 +413,13 @@ fn a_session_killed_in_the_middle_leaves_no_lock_behind() {
             cluster.kill9(pids[kill as usize % pids.len()]).unwrap();
         });
         let mut client = None;
-        support::eventually("the server takes sessions again", || {
+        support::eventually("the server accepts sessions again", || {
             client = cluster.connect().ok().filter(|_| cluster.connect().is_ok());
             client.as_mut().is_some_and(|client| client.batch_execute("select 1").is_ok())
         });
         let mut client = client.unwrap();
         client.batch_execute("select tally.reset()").unwrap();
-        // Every set is used: a lock that nobody gives back would keep these out.
+        // Every set is used: a lock that stays held would block these.
         let began = Instant::now();
         for number in 0..3000 {
             client.batch_execute(&distinct_statement(number, 1)).unwrap();
@@ -427,7 +427,7 @@ fn a_session_killed_in_the_middle_leaves_no_lock_behind() {
         for _ in 0..50 {
             client.batch_execute("select 1 as after_the_kill").unwrap();
         }
-        assert_eq!(told(&mut client, "after_the_kill").calls, 50, "kill {kill}");
+        assert_eq!(shown(&mut client, "after_the_kill").calls, 50, "kill {kill}");
         assert_eq!(status(&mut client, "statement counts dropped"), "0", "kill {kill}");
         println!("kill {kill}: 3000 statements in {:?}", began.elapsed());
         assert!(began.elapsed() < Duration::from_secs(15), "locks are waited for");
@@ -435,7 +435,7 @@ fn a_session_killed_in_the_middle_leaves_no_lock_behind() {
     assert!(!cluster.log().contains("PANIC"), "{}", cluster.log_tail(50));
 }
 
-/// Kilobytes of memory that are a session's own.
+/// Kilobytes of private memory of a session.
 fn memory(client: &mut Client) -> u64 {
     let pid: i32 = client.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -444,7 +444,7 @@ fn memory(client: &mut Client) -> u64 {
 }
 
 #[test]
-fn errors_caught_in_one_transaction_pile_up_nothing() {
+fn errors_caught_in_one_transaction_do_not_accumulate_memory() {
     let cluster = server(&[("pg_tally.statements", "all")]);
     let mut client = cluster.connect().unwrap();
     let fail = |client: &mut Client, times: u32| {
@@ -461,7 +461,7 @@ fn errors_caught_in_one_transaction_pile_up_nothing() {
     let after = memory(&mut client);
     println!("{before} kB before, {after} kB after");
     assert!(after < before + 8192, "{before} kB before, {after} kB after");
-    // Each of them was counted, within the function as in the client's own statements.
+    // Each was counted, in the function and in the client's statements.
     let sql = "select errors from tally.statements where strpos(query, '/ zero from pg_class') > 0
                and not toplevel";
     assert_eq!(client.query_one(sql, &[]).unwrap().get::<_, i64>(0), 101_000);

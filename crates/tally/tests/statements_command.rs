@@ -22,7 +22,7 @@ fn rows(json: &Value) -> &[Value] {
     json["rows"].as_array().unwrap()
 }
 
-/// The row whose text begins so.
+/// The row whose text has this beginning.
 fn row<'j>(json: &'j Value, begins: &str) -> Option<&'j Value> {
     rows(json).iter().find(|row| row["query"].as_str().is_some_and(|text| text.starts_with(begins)))
 }
@@ -50,9 +50,9 @@ fn fields(value: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// A session in the middle of a statement, until it is let go.
+/// A session that is executing a statement until it is released.
 struct Waiter {
-    keeper: postgres::Client,
+    holder: postgres::Client,
     session: std::thread::JoinHandle<Duration>,
 }
 
@@ -60,22 +60,24 @@ const WAITS: &str = "select pg_advisory_lock($1)";
 
 impl Waiter {
     fn new(cluster: &Cluster) -> Self {
-        let mut keeper = cluster.connect().unwrap();
-        keeper.batch_execute("select pg_advisory_lock(4711)").unwrap();
+        let mut holder = cluster.connect().unwrap();
+        holder.batch_execute("select pg_advisory_lock(4711)").unwrap();
         let mut client = cluster.connect().unwrap();
         let session = std::thread::spawn(move || {
             let began = Instant::now();
             client.batch_execute("select pg_advisory_lock(4711)").unwrap();
             began.elapsed()
         });
-        let waiter = Self { keeper, session };
-        eventually("it runs", || !json(cluster, &[])["current"].as_array().unwrap().is_empty());
+        let waiter = Self { holder, session };
+        eventually("the statement is in progress", || {
+            !json(cluster, &[])["current"].as_array().unwrap().is_empty()
+        });
         waiter
     }
 
-    /// For how long it waited.
-    fn let_go(mut self) -> Duration {
-        self.keeper.batch_execute("select pg_advisory_unlock_all()").unwrap();
+    /// Ends the statement; returns how long it waited.
+    fn release(mut self) -> Duration {
+        self.holder.batch_execute("select pg_advisory_unlock_all()").unwrap();
         self.session.join().unwrap()
     }
 }
@@ -117,7 +119,7 @@ fn a_load_is_shown_statement_by_statement() {
     let order: Vec<f64> = rows(&all).iter().map(|row| seconds(&row["seconds"])).collect();
     assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
 
-    // Every field is documented, and every field that is documented is there.
+    // The documented fields are exactly those that exist.
     let document = include_str!("../../../docs/reference-json.md");
     let begin = document.find("# The JSON of `tally statements`").unwrap();
     let document = &document[begin..];
@@ -125,7 +127,7 @@ fn a_load_is_shown_statement_by_statement() {
     let mut written = Vec::new();
     let waiter = Waiter::new(&cluster);
     fields(&json(&cluster, &[]), &mut written);
-    waiter.let_go();
+    waiter.release();
     for field in &written {
         assert!(
             document.contains(&format!("`{field}`")),
@@ -163,16 +165,16 @@ fn a_load_is_shown_statement_by_statement() {
     }
     assert!(!page.contains("JIT") && !page.contains("temporary"), "{page}");
     assert_eq!(rows(&json(&cluster, &["--id", id])).len(), 1);
-    let said =
+    let message =
         complaint(tally().args(["statements", "--id", "-12", &cluster.connection_string()]), 1);
-    assert!(said.contains("no statement of query id -12"), "{said}");
+    assert!(message.contains("no statement of query id -12"), "{message}");
 }
 
 #[test]
 fn a_statement_counts_while_it_runs() {
     let cluster = shared();
     let waiter = Waiter::new(&cluster);
-    // So that what it was before the interval would be seen in it.
+    // Time before the interval would show up in the figures.
     std::thread::sleep(Duration::from_millis(500));
     let during = json(&cluster, &["--interval", "1"]);
     let waits = row(&during, WAITS).expect("it shows before it has ended");
@@ -199,10 +201,10 @@ fn a_statement_counts_while_it_runs() {
     let pane = top(&["--view", "statements", "--sort", "Lock:advisory"]);
     assert!(pane.contains("%ACTIVITY") && pane.contains("select pg_advisory"), "{pane}");
 
-    let waited = waiter.let_go().as_secs_f64();
+    let waited = waiter.release().as_secs_f64();
     let after = json(&cluster, &[]);
     let waits = row(&after, WAITS).unwrap();
-    // The keeper's own call is the other one.
+    // The other one is the call of the waiting session.
     assert_eq!((&waits["calls"], &waits["running"]), (&2.into(), &0.into()));
     let worked = seconds(&waits["seconds"]);
     assert!(worked > waited - 0.5 && worked < waited + 0.5, "{worked} {waited}");
@@ -236,15 +238,15 @@ fn nested_statements_are_shown_on_request() {
 }
 
 #[test]
-fn where_there_is_nothing_the_remedy_is_named() {
+fn an_empty_list_comes_with_a_remedy() {
     let says = |setting: (&str, &str), remedy: &str| {
         let cluster = start(
             plain().setting("shared_preload_libraries", "pg_tally").setting(setting.0, setting.1),
         );
         cluster.psql("select 1").unwrap();
         let target = cluster.connection_string();
-        let said = complaint(tally().args(["statements", &target]), 1);
-        assert!(said.contains(remedy), "{said}");
+        let message = complaint(tally().args(["statements", &target]), 1);
+        assert!(message.contains(remedy), "{message}");
         let pane =
             output(tally().args(["top", "--once", "--view", "statements", "-i", "0.1", &target]));
         assert!(pane.contains("Statements\n"), "{pane}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Conservation per statement: the time of all statements together, phase by phase, is the
-//! ledger's, while sessions work, wait, fail, end, and are in the midst of a statement.
+//! Conservation per statement: in each phase the time of all statements equals the ledger's, while
+//! sessions work, wait, fail, end, and execute a statement.
 //!
-//! 12 seconds by default; PGTALLY_CONSERVATION_SECONDS sets another length.
+//! Takes 12 seconds; PGTALLY_CONSERVATION_SECONDS sets another length.
 
 mod support;
 
@@ -15,20 +15,19 @@ use postgres::{Client, NoTls};
 use rand::Rng;
 use scratch::{Cluster, Load};
 
-/// Share of a phase's time that may be missing or too much ...
+/// Permitted difference as a share of a phase's time ...
 const TOLERANCE: f64 = 0.001;
-/// ... and what may be in seconds: of sessions that are looked at while they note a message's
-/// end, and have not the processor to do so ...
+/// ... and in seconds: sessions may be read while they record a message's end and wait for a CPU ...
 const BUSY: f64 = 0.005;
-/// ... and at rest, where a phase has hardly any.
+/// ... and in seconds when all sessions are idle.
 const AT_REST: f64 = 0.0005;
 
 /// The phases in which a session works for statements.
 const PHASES: &str = "'simple query', 'parse', 'bind', 'describe', 'execute', 'close', 'sync', \
                       'flush', 'function call', 'copy'";
 
-/// Where a statement's time in accounts goes that it has no room for; they are many at once
-/// only for such as build an index in parallel.
+/// The account for time in accounts beyond a statement's limit, which only statements such as parallel
+/// index builds exceed.
 const OVERFLOW: &str = "other";
 
 type Seconds = BTreeMap<String, f64>;
@@ -46,15 +45,15 @@ fn ledger(client: &mut Client) -> Seconds {
 }
 
 fn statements(client: &mut Client) -> Seconds {
-    // Ends are looked at by themselves.
+    // The ends of sessions are checked separately.
     let sql = "select phase, sum(seconds) from tally.statement_activities
                where toplevel and phase <> 'terminate' group by 1";
     by_phase(client, sql)
 }
 
-/// A session's end is its last statement's until the session lays down what it has of statements. What
-/// it does after that, and what one does that has run no statement, only the ledger has: so statements
-/// have a part of this phase and never more than all. Returns both.
+/// The end of a session counts for its last statement until the session flushes its statements. The time
+/// after that, and the end of a session without any statement, is only in the ledger. So statements have at
+/// most the ledger's time in this phase. Returns both.
 fn check_ends(client: &mut Client, floor: f64) -> (f64, f64) {
     let seconds = |client: &mut Client, table: &str, of: &str| -> f64 {
         let sql = format!("select coalesce(sum(seconds), 0) from tally.{table} where {of}");
@@ -69,15 +68,15 @@ fn check_ends(client: &mut Client, floor: f64) -> (f64, f64) {
     (ours, all)
 }
 
-/// What statements have is what the ledger had before and after, but for so much less or more.
-fn assert_between(what: &str, got: f64, (least, most): (f64, f64), less: f64, more: f64) {
+/// Checks that the statements' time is between two readings of the ledger, within tolerances.
+fn assert_between(what: &str, got: f64, (min, max): (f64, f64), below: f64, above: f64) {
     assert!(
-        got >= least * (1.0 - TOLERANCE) - less && got <= most * (1.0 + TOLERANCE) + more,
-        "{what}: statements have {got} s, the ledger from {least} to {most} s"
+        got >= min * (1.0 - TOLERANCE) - below && got <= max * (1.0 + TOLERANCE) + above,
+        "{what}: statements have {got} s, the ledger from {min} to {max} s"
     );
 }
 
-/// The statements' time lies between what the ledger showed before and after it.
+/// Checks that the statements' time is between the ledger's before and after it.
 fn check(client: &mut Client, floor: f64) -> f64 {
     let before = ledger(client);
     let ours = statements(client);
@@ -98,7 +97,7 @@ fn check(client: &mut Client, floor: f64) -> f64 {
     all(&after)
 }
 
-/// By what the time went, at rest: processor and each wait event.
+/// Compares each activity, CPU and each wait event, when all sessions are idle.
 fn check_activities(client: &mut Client) {
     let read = |client: &mut Client, sql: &str| -> BTreeMap<String, (f64, i64)> {
         let rows = client.query(sql, &[]).unwrap();
@@ -117,20 +116,20 @@ fn check_activities(client: &mut Client) {
     let after = read(client, &sql);
     let overflow = ours.iter().find(|(account, _)| account.starts_with(OVERFLOW));
     let overflow = overflow.map_or((0.0, 0), |(_, &found)| found);
-    for (account, (most, most_count)) in &after {
-        let (least, least_count) = before.get(account).copied().unwrap_or_default();
+    for (account, (max, max_count)) in &after {
+        let (min, min_count) = before.get(account).copied().unwrap_or_default();
         let (got, count) = ours.get(account).copied().unwrap_or_default();
-        assert_between(account, got, (least, *most), AT_REST + overflow.0, AT_REST);
+        assert_between(account, got, (min, *max), AT_REST + overflow.0, AT_REST);
         if !account.ends_with(" cpu") {
             assert!(
-                count >= least_count - overflow.1 && count <= *most_count,
-                "{account}: {count} times, the ledger from {least_count} to {most_count}"
+                count >= min_count - overflow.1 && count <= *max_count,
+                "{account}: {count} times, the ledger from {min_count} to {max_count}"
             );
         }
     }
 }
 
-/// Sessions that do whatever may lose time, until told to stop.
+/// Runs sessions that do whatever may lose time, until `stop`.
 fn rough_life(cluster: &Cluster, stop: &AtomicBool) {
     let running = || !stop.load(Ordering::Relaxed);
     let session = |work: fn(&mut Client)| {
@@ -149,7 +148,7 @@ fn rough_life(cluster: &Cluster, stop: &AtomicBool) {
         scope.spawn(session(cancels));
         scope.spawn(session(parallel));
         scope.spawn(session(portals));
-        // Sessions that end: what they had goes into the table.
+        // Sessions that end flush into the table.
         scope.spawn(|| {
             while running() {
                 let mut client = cluster.config().connect(NoTls).unwrap();
@@ -160,7 +159,7 @@ fn rough_life(cluster: &Cluster, stop: &AtomicBool) {
     });
 }
 
-/// In the midst of a statement whenever one looks.
+/// Executing a statement nearly always.
 fn sleeps(client: &mut Client) {
     client.batch_execute("select pg_sleep(3)").unwrap();
     let length = 0.7f64;
@@ -219,7 +218,7 @@ fn cancels(client: &mut Client) {
     });
     let _ = client.batch_execute("select pg_sleep(0.03); select count(*) from pgbench_accounts");
     canceller.join().unwrap();
-    // The cancel may be late, and meet this.
+    // A late cancel may hit this.
     let _ = client.batch_execute("select 1");
 }
 
@@ -250,7 +249,7 @@ fn portals(client: &mut Client) {
     transaction.commit().unwrap();
 }
 
-/// Sets the flag when it goes.
+/// Sets the flag on drop.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -269,8 +268,8 @@ fn server(settings: &[(&str, &str)]) -> Cluster {
         support::plain()
             .setting("shared_preload_libraries", "pg_tally")
             .setting("max_worker_processes", "8")
-            // The building of pgbench's indexes in parallel waits for more than a statement has
-            // accounts for.
+            // Parallel builds of pgbench's indexes have more wait events than a statement has
+            // accounts.
             .setting("max_parallel_maintenance_workers", "0")
             .settings(settings.iter().copied()),
     );
@@ -280,7 +279,7 @@ fn server(settings: &[(&str, &str)]) -> Cluster {
 }
 
 #[test]
-fn the_time_of_all_statements_is_the_ledgers() {
+fn the_time_of_all_statements_equals_the_ledgers() {
     let cluster = server(&[("pg_tally.statements", "all")]);
     let mut observer = cluster.connect().unwrap();
     let stop = AtomicBool::new(false);
@@ -305,7 +304,7 @@ fn the_time_of_all_statements_is_the_ledgers() {
         run.kill();
     }
     support::eventually("all sessions have ended", || cluster.backend_pids().unwrap().len() == 1);
-    // All of it now lies in the table.
+    // Everything is in the table now.
     let all = check(&mut observer, AT_REST);
     check_activities(&mut observer);
     let (ours, ends) = check_ends(&mut observer, AT_REST);
@@ -328,7 +327,7 @@ fn a_statement_in_flight_shows_its_time() {
         let start = slept(&mut observer);
         let config = cluster.config();
         let sleeper = std::thread::spawn(move || work(&mut config.connect(NoTls).unwrap()));
-        support::eventually("somebody sleeps", || slept(&mut observer) > start + 0.1);
+        support::eventually("a session sleeps", || slept(&mut observer) > start + 0.1);
         let (first, began) = (slept(&mut observer), Instant::now());
         std::thread::sleep(Duration::from_secs(1));
         let (second, elapsed) = (slept(&mut observer), began.elapsed().as_secs_f64());
@@ -341,9 +340,9 @@ fn a_statement_in_flight_shows_its_time() {
     }
 }
 
-/// What began before a reset counts from the reset on, and its execution when it ends.
+/// A statement in progress counts its time from the reset on, and its execution when it ends.
 #[test]
-fn a_reset_empties_what_is_going_on_and_loses_no_execution() {
+fn a_reset_clears_statements_in_progress_and_loses_no_execution() {
     let cluster = server(&[]);
     let mut observer = cluster.connect().unwrap();
     let config = cluster.config();
@@ -353,7 +352,7 @@ fn a_reset_empties_what_is_going_on_and_loses_no_execution() {
         client
     });
     let pid = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
-    support::eventually("somebody sleeps", || {
+    support::eventually("a session sleeps", || {
         observer.query_one(pid, &[]).unwrap().get::<_, i64>(0) == 1
     });
     let began = Instant::now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! pg_stat_statements beside us in the same server: what both tell of the same statements
-//! must agree, whichever of the two was loaded first.
+//! Comparison with pg_stat_statements in the same server: both must agree on the same statements,
+//! whichever was loaded first.
 
 mod support;
 
@@ -10,7 +10,7 @@ use postgres::Client;
 use scratch::Cluster;
 use support::workload;
 
-/// Figures that agree exactly.
+/// Figures that must agree exactly.
 const COUNTS: [&str; 20] = [
     "plans",
     "calls",
@@ -34,7 +34,7 @@ const COUNTS: [&str; 20] = [
     "jit_emission_count",
 ];
 
-/// Times that the server itself measures, for both.
+/// Times that the server measures for both.
 const SERVER_TIMES: [&str; 8] = [
     "blk_read_time",
     "blk_write_time",
@@ -50,19 +50,18 @@ const SERVER_TIMES: [&str; 8] = [
 const KINDS: [&str; 2] = ["plan", "exec"];
 const PARTS: [&str; 5] = ["total", "min", "max", "mean", "stddev"];
 
-/// Who was loaded later looks first and last at a planning or a utility statement, so that its
-/// times hold what the other spends at each call: at most that much, in milliseconds. At an
-/// execution the witness's clock runs within the executor itself, and we are always outside.
+/// The library loaded later is the outer one at planning and utility statements, so its times include
+/// the other's overhead: at most this much per call, in milliseconds. At execution, pg_stat_statements
+/// measures inside the executor, and pg_tally is always the outer one.
 const OTHERS_COST: f64 = 0.005;
-/// And at a call that makes a new entry, whose text the other has to store.
+/// The same for a call that makes a new entry, whose text the other has to store.
 const OTHERS_ENTRY: f64 = 0.3;
-/// Who looks outside cannot have less than who looks inside, but for the clocks' difference.
+/// The outer time cannot be shorter than the inner one, except for the difference of the clocks.
 const CLOCKS: f64 = 0.0005;
-/// One in so many times may be more off, since somebody else had the processor between the
-/// two readings of a clock.
+/// One in this many times may differ by more: another process had the CPU between the two clock readings.
 const INTERRUPTED: usize = 500;
 
-/// Role, database, at the top, id.
+/// Role, database, top level, query id.
 type Key = (i64, i64, bool, i64);
 
 struct Statement {
@@ -73,8 +72,8 @@ struct Statement {
     times: [[f64; 5]; 2],
 }
 
-/// What a view tells, but for those statements that read it. Statements that never got so far
-/// as to be planned, of which the witness knows nothing, are left out.
+/// Reads a view, without the statements that read it and without statements that failed before planning,
+/// which pg_stat_statements does not have.
 fn read(client: &mut Client, view: &str) -> BTreeMap<Key, Statement> {
     let counts: String = COUNTS.iter().map(|column| format!(", {column}::bigint")).collect();
     let times: String = KINDS
@@ -115,7 +114,7 @@ fn count(statement: &Statement, column: &str) -> i64 {
     statement.counts[COUNTS.iter().position(|name| *name == column).unwrap()]
 }
 
-/// What is wrong, collected, so that one run shows all of it.
+/// Collects differences, so that one run shows all of them.
 #[derive(Default)]
 struct Findings {
     wrong: Vec<String>,
@@ -130,7 +129,7 @@ impl Findings {
         }
     }
 
-    /// Print them; whether there are no more than one in so many (0: none).
+    /// Prints the differences; whether at most one in `share` checks differs (0: none may).
     fn are_at_most(&self, share: usize, what: &str) -> bool {
         println!("{what}: {} checked, {} differ", self.checked, self.wrong.len());
         for line in self.wrong.iter().take(60) {
@@ -140,7 +139,7 @@ impl Findings {
     }
 }
 
-/// A short name of a statement, for what is found.
+/// A short name of a statement for messages.
 fn name(key: &Key, statement: &Statement) -> String {
     let text: String = statement.query.split_whitespace().collect::<Vec<_>>().join(" ");
     let start: String = text.chars().take(70).collect();
@@ -161,7 +160,7 @@ fn sets_agree(ours: &BTreeMap<Key, Statement>, theirs: &BTreeMap<Key, Statement>
     findings.are_at_most(0, "statements")
 }
 
-/// Those that both have.
+/// Statements that both have.
 fn pairs<'a>(
     ours: &'a BTreeMap<Key, Statement>,
     theirs: &'a BTreeMap<Key, Statement>,
@@ -195,7 +194,7 @@ fn counts_agree(ours: &BTreeMap<Key, Statement>, theirs: &BTreeMap<Key, Statemen
     findings.are_at_most(0, "counts")
 }
 
-/// Each column is at work somewhere, or its equality says nothing.
+/// Checks that each column has a value other than zero somewhere; equal zeros would prove nothing.
 fn assert_all_columns_matter(theirs: &BTreeMap<Key, Statement>, jit: bool) {
     for (at, column) in COUNTS.iter().enumerate() {
         let sum: i64 = theirs.values().map(|statement| statement.counts[at]).sum();
@@ -224,7 +223,7 @@ fn times_agree(
             let calls = count(statement, if kind == 0 { "plans" } else { "calls" }) as f64;
             for (part, part_name) in PARTS.iter().enumerate() {
                 let (we, they) = (statement.times[kind][part], witness.times[kind][part]);
-                // No planning is known of a utility statement, nor of a few others.
+                // Utility statements and a few others have no planning time.
                 let executor = kind == 1 && count(statement, "plans") > 0;
                 let outside = we_are_outside || executor;
                 let (outside, inside) = if outside { (we, they) } else { (they, we) };
@@ -240,13 +239,13 @@ fn times_agree(
                 };
                 let others = each * OTHERS_COST + once * OTHERS_ENTRY;
                 longer.check(outside <= 1.01 * inside + others, say);
-                // The deviation may be either way, and who is outside is not always known.
-                let least = 0.999 * inside - each * CLOCKS;
+                // The standard deviation may differ either way, and the outer one is not always known.
+                let minimum = 0.999 * inside - each * CLOCKS;
                 let unsure = *part_name == "stddev" || kind == 1 && !executor && !we_are_outside;
-                shorter.check(unsure || outside >= least, say);
+                shorter.check(unsure || outside >= minimum, say);
             }
         }
-        // Statements of some length, where who looks does not weigh.
+        // Longer statements, for which the overhead does not matter.
         if witness.times[1][3] > 0.5 {
             sum_ours += statement.times[1][0];
             sum_theirs += witness.times[1][0];
@@ -258,7 +257,7 @@ fn times_agree(
             });
         }
     }
-    println!("statements over 0.5 ms: {sum_ours:.1} ms, the witness {sum_theirs:.1} ms");
+    println!("statements over 0.5 ms: {sum_ours:.1} ms, pg_stat_statements {sum_theirs:.1} ms");
     let long = (sum_ours / sum_theirs - 1.0).abs() < 0.01;
     [
         longer.are_at_most(INTERRUPTED, "times outside not much longer"),
@@ -272,9 +271,8 @@ fn is_lost_by_witness(statement: &Statement) -> bool {
     workload::LOST_BY_WITNESS.iter().any(|lost| lost.text == statement.query)
 }
 
-/// pg_stat_statements 15 clears the id of a utility statement in the plan that is cached, and
-/// does not know the statement again at its next execution; within functions in SQL the server
-/// itself gives no id. We count each.
+/// pg_stat_statements 15 clears the id of a utility statement in its cached plan and does not recognise
+/// the statement at the next execution; in SQL functions the server gives it no id. We count each.
 fn check_lost_by_witness(ours: &BTreeMap<Key, Statement>, theirs: &BTreeMap<Key, Statement>) {
     for lost in workload::LOST_BY_WITNESS {
         let calls = |of: &BTreeMap<Key, Statement>| -> i64 {
@@ -282,7 +280,7 @@ fn check_lost_by_witness(ours: &BTreeMap<Key, Statement>, theirs: &BTreeMap<Key,
             all.map(|statement| count(statement, "calls")).sum()
         };
         let (we, they) = (calls(ours), calls(theirs));
-        println!("{:?}: {} executions, the witness saw {they}", lost.text, lost.calls);
+        println!("{:?}: {} executions, pg_stat_statements saw {they}", lost.text, lost.calls);
         assert_eq!(we, lost.calls, "{}", lost.text);
         assert!(they < we, "the witness has learned to count {}", lost.text);
     }
@@ -318,14 +316,14 @@ fn agrees(libraries: &str) {
     let theirs = read(&mut observer, "pg_stat_statements");
     let lost = "select dealloc from pg_stat_statements_info";
     assert_eq!(observer.query_one(lost, &[]).unwrap().get::<_, i64>(0), 0);
-    println!("{libraries}: {} statements, the witness {}", ours.len(), theirs.len());
+    println!("{libraries}: {} statements, pg_stat_statements {}", ours.len(), theirs.len());
 
     assert_all_columns_matter(&theirs, jit);
     let agree = [
         sets_agree(&ours, &theirs),
         texts_agree(&ours, &theirs),
         counts_agree(&ours, &theirs),
-        // Who is loaded later hooks in before.
+        // The library loaded later is called first.
         times_agree(&ours, &theirs, libraries.ends_with("pg_tally")),
     ];
     check_lost_by_witness(&ours, &theirs);

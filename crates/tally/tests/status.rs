@@ -29,7 +29,7 @@ fn a_server_with_the_extension_in_all_processes_is_covered_in_full() {
 }
 
 #[test]
-fn a_server_with_the_extension_in_sessions_says_what_is_not_covered() {
+fn a_server_with_the_extension_in_sessions_lists_what_is_not_covered() {
     let cluster = sessions();
     let session = cluster.connect().unwrap();
     let status = json(&output(tally().args(["status", "--json"]).arg(cluster.data_dir())));
@@ -41,12 +41,12 @@ fn a_server_with_the_extension_in_sessions_says_what_is_not_covered() {
 }
 
 #[test]
-fn paused_statements_are_said_and_go_on_when_a_level_is_set() {
+fn paused_statements_are_reported_and_resume_when_a_level_is_set() {
     let cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));
     let path = segment(&cluster);
     let status = || json(&output(tally().args(["status", "--json"]).arg(&path)));
     assert_eq!(status()["statements_paused"], false);
-    // As a `tally cost` leaves it that was killed.
+    // The state that a killed `tally cost` leaves.
     segment::Segment::open(&path).unwrap().level_switch().unwrap().pause_statements(true);
     assert_eq!(status()["statements_paused"], true);
     let text = output(tally().arg("status").arg(&path));
@@ -56,7 +56,7 @@ fn paused_statements_are_said_and_go_on_when_a_level_is_set() {
 }
 
 #[test]
-fn slots_that_do_not_suffice_are_said_with_the_remedy() {
+fn too_few_slots_are_reported_with_a_remedy() {
     let cluster = start(
         plain().setting("shared_preload_libraries", "pg_tally").setting("pg_tally.max_slots", "3"),
     );
@@ -85,7 +85,7 @@ fn segments_are_listed_with_their_servers() {
 }
 
 #[test]
-fn what_a_killed_server_left_is_listed_as_ended_and_status_says_so() {
+fn the_segment_of_a_killed_server_is_listed_as_ended() {
     let mut cluster = shared();
     cluster.kill9_postmaster().unwrap();
     let text = output(tally().arg("status").arg(segment(&cluster)));
@@ -96,7 +96,7 @@ fn what_a_killed_server_left_is_listed_as_ended_and_status_says_so() {
 }
 
 #[test]
-fn a_segment_in_another_folder_is_found_by_what_the_server_has_mapped() {
+fn a_segment_in_another_directory_is_found_through_the_servers_mappings() {
     let mut cluster = plain().setting("shared_preload_libraries", "pg_tally").create().unwrap();
     let folder = cluster.dir().display().to_string();
     let directory = format!("pg_tally.directory = '{folder}'\npg_tally.directory_on_disk = on\n");
@@ -112,7 +112,7 @@ fn a_segment_in_another_folder_is_found_by_what_the_server_has_mapped() {
     assert!(listed.contains(cluster.data_dir().to_str().unwrap()), "{listed}");
 }
 
-/// Every name of a field, at any depth.
+/// The names of all fields, at any depth.
 fn fields(value: &serde_json::Value, found: &mut std::collections::BTreeSet<String>) {
     match value {
         serde_json::Value::Object(object) => {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Operations on files against the server's own views, where they count the same: pg_stat_database,
+//! File operations compared with the server's views where both count the same: pg_stat_database,
 //! pg_stat_bgwriter, pg_stat_wal, pg_stat_slru. Counts are equal, times within 2 %.
 //!
-//! Where the views count otherwise:
-//! - `pg_stat_database.blks_read` counts blocks that were not found in the buffers: those that are read
-//!   and those that are added to a relation, ours being reads and extends. Blocks of shared catalogs
-//!   are counted for no database. Forks for free space and visibility grow past the buffers.
-//! - `blk_write_time` is measured around the write and the request to the checkpointer to sync it, ours
-//!   around the write alone. So ours is the lesser.
-//! - `buffers_backend` counts what sessions ask the checkpointer to sync: blocks that they write or add,
-//!   pages of the commit log and of multixacts, and files that they make, truncate or drop. The load
-//!   makes some.
-//! - `wal_write` and `wal_sync` count writes and syncs of the log itself, not the making of new
-//!   segments. We count both as files, and tell them apart as waits.
-//! - The server adds up writes of the log in whole microseconds, each cut; they take ten. So these times
-//!   may differ by half a microsecond for each.
-//! - `pg_stat_slru` is never told what the checkpointer does; so sessions are compared. Its `flushes` are
-//!   rounds of a checkpoint over an SLRU, ours are files that are synced; these are not compared.
+//! Where the views count differently:
+//! - `pg_stat_database.blks_read` counts blocks not found in shared buffers, both read and added to a
+//!   relation: our reads and extends. Blocks of shared catalogs count for no database. The free space and
+//!   visibility maps are extended without the buffers.
+//! - `blk_write_time` includes the sync request to the checkpointer; ours is the write alone, so it is
+//!   shorter.
+//! - `buffers_backend` counts sync requests to the checkpointer: for blocks that sessions write or add,
+//!   pages of the commit log and of multixacts, and files that they create, truncate or drop. The load
+//!   has some of each.
+//! - `wal_write` and `wal_sync` count writes and syncs of the WAL itself, not the initialisation of new
+//!   segments. Our file operations include both; our waits distinguish them.
+//! - The server truncates each WAL write to whole microseconds. A write takes about ten, so its times may
+//!   differ by half a microsecond per write.
+//! - `pg_stat_slru` lacks the checkpointer's work, so sessions are compared. Its `flushes` are passes of a
+//!   checkpoint over an SLRU, ours are synced files; they are not compared.
 //! - Checkpoints are timed in whole milliseconds.
-//! - `temp_bytes` counts the sizes of temporary files when they are removed, we count what is written to
-//!   them. Not compared.
+//! - `temp_bytes` counts the sizes of temporary files when they are removed, ours the bytes written. Not
+//!   compared.
 
 mod support;
 
@@ -36,7 +36,7 @@ const SESSIONS: u32 = 6;
 
 type Figures = BTreeMap<String, f64>;
 
-/// The server's figures; of the database that is loaded, where they are of one.
+/// The server's figures; those per database for the database with the load.
 const THEIRS: &str = "
 select blks_read::float8, blk_read_time / 1000 as read_seconds, blk_write_time / 1000 as write_seconds,
        buffers_checkpoint::float8, buffers_clean::float8, buffers_backend::float8,
@@ -50,7 +50,7 @@ select blks_read::float8, blk_read_time / 1000 as read_seconds, blk_write_time /
 from pg_stat_database, pg_stat_bgwriter, pg_stat_wal
 where datname = 'postgres'";
 
-/// The same by ours.
+/// The same figures from our views.
 const OURS: &str = "
 with f as (
     select *, file in ('main', 'fsm', 'vm', 'init') as relation, tablespace = 'pg_global' as shared
@@ -99,9 +99,9 @@ fn figures(client: &mut Client, sql: &str) -> Figures {
     names.enumerate().map(|(index, name)| (name, value(index))).collect()
 }
 
-/// Both, when nobody but this session does anything.
+/// Both, while all other sessions are idle.
 fn both(client: &mut Client) -> (Figures, Figures) {
-    // All is clean then, and the checkpointer has been told what sessions wrote.
+    // After it no buffer is dirty, and the checkpointer has received all sync requests.
     client.batch_execute("checkpoint").unwrap();
     client.batch_execute("select pg_stat_force_next_flush()").unwrap();
     std::thread::sleep(Duration::from_millis(1500));
@@ -119,7 +119,7 @@ fn relation_files(cluster: &Cluster) -> Vec<PathBuf> {
     files.flat_map(|entries| entries.flatten().map(|entry| entry.path())).collect()
 }
 
-/// Let the kernel forget their pages, so that reading them takes its time.
+/// Drops their pages from the page cache, so that reads take time.
 fn forget_pages(cluster: &Cluster) {
     for path in relation_files(cluster) {
         if let Ok(file) = std::fs::File::open(path) {
@@ -129,14 +129,14 @@ fn forget_pages(cluster: &Cluster) {
 }
 
 #[test]
-fn what_we_count_of_files_is_what_the_servers_views_count() {
+fn our_file_counts_equal_those_of_the_servers_views() {
     let cluster = support::start(storage::server().settings([
         ("track_io_timing", "on"),
         ("track_wal_io_timing", "on"),
         ("autovacuum", "off"),
     ]));
     storage::fill(&cluster);
-    // The observer reads catalogs of its own.
+    // The observer itself reads catalogs.
     cluster.psql("create database observer").unwrap();
     let mut config = cluster.config();
     let mut client = config.dbname("observer").connect(NoTls).unwrap();
@@ -144,7 +144,7 @@ fn what_we_count_of_files_is_what_the_servers_views_count() {
     figures(&mut client, OURS);
     figures(&mut client, THEIRS);
 
-    // Whoever lends us the processor may take it away between the server's clock and ours.
+    // The CPU may be taken away between the server's clock reading and ours.
     for attempt in 0.. {
         let late = compare(&cluster, &mut client, attempt);
         if late.is_empty() {
@@ -155,7 +155,7 @@ fn what_we_count_of_files_is_what_the_servers_views_count() {
     }
 }
 
-/// Load, and compare what was counted meanwhile; times that differ too much.
+/// Runs the load and compares the counts; returns the times that differ too much.
 fn compare(cluster: &Cluster, client: &mut Client, attempt: usize) -> Vec<String> {
     let before = both(client);
     let files = relation_files(cluster).len();
@@ -187,13 +187,13 @@ fn compare(cluster: &Cluster, client: &mut Client, attempt: usize) -> Vec<String
         }
     }
     assert_eq!(ours["file_wal_write"], ours["wait_wal_write"]);
-    // A segment that is renamed is synced too, outside any wait event.
+    // A renamed segment is synced too, outside any wait event.
     assert!(ours["file_wal_sync"] >= ours["wait_wal_sync"]);
     late
 }
 
-/// TPC-B on pages that the kernel does not keep; and subtransactions that fill more pages than are
-/// kept, looked up again by whoever reads their rows.
+/// TPC-B on pages that are not in the page cache, and subtransactions that fill more SLRU pages than are
+/// cached and are looked up again when their rows are read.
 fn load(cluster: &Cluster, attempt: usize) {
     std::thread::scope(|scope| {
         let pgbench = scope.spawn(|| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! A walsender's stream is a phase of its own: neither a command nor a statement, however long it lasts,
-//! nor what the clients did between checkpoints. Against the clock of the test that lets it stream.
+//! A walsender's stream is its own phase: it counts neither as a command nor as a statement, however long
+//! it lasts, nor as client activity between checkpoints. Checked against the test's clock.
 #![allow(missing_docs)]
 
 mod support;
@@ -20,7 +20,7 @@ fn number(client: &mut Client, sql: &str) -> f64 {
     client.query_one(sql, &[]).unwrap().get(0)
 }
 
-/// A program that receives from the server, until it is interrupted.
+/// Starts a program that receives from the server until it is interrupted.
 fn receiver(cluster: &Cluster, program: &str, arguments: &[&str], into: &Path) -> Child {
     Command::new(cluster.binaries().program(program))
         .args(["--no-loop", "-h", &cluster.host().display().to_string()])
@@ -34,7 +34,7 @@ fn receiver(cluster: &Cluster, program: &str, arguments: &[&str], into: &Path) -
 }
 
 #[test]
-fn a_stream_is_no_command_and_no_statement_and_spoils_no_checkpoint() {
+fn a_stream_is_neither_a_command_nor_a_statement_nor_client_activity() {
     let cluster = support::start(support::plain().settings([
         ("shared_preload_libraries", "pg_tally"),
         ("wal_level", "logical"),
@@ -67,31 +67,31 @@ fn a_stream_is_no_command_and_no_statement_and_spoils_no_checkpoint() {
         }
         let phase = "select phase from tally.sessions where kind = 'walsender'";
         assert_eq!(client.query_one(phase, &[]).unwrap().get::<_, &str>(0), "replication");
-        let least = streaming.elapsed().as_secs_f64();
+        let min = streaming.elapsed().as_secs_f64();
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         assert!(child.wait().unwrap().success(), "{program}");
         eventually("it has ended", || {
             let sql = "select count(*) from pg_stat_activity where backend_type = 'walsender'";
             client.query_one(sql, &[]).unwrap().get::<_, i64>(0) == 0
         });
-        let most = began.elapsed().as_secs_f64();
-        // The ledger has the stream, in a phase of its own.
+        let max = began.elapsed().as_secs_f64();
+        // The ledger has the stream in its own phase.
         let stream = "select coalesce(sum(seconds), 0) from tally.ledger \
                       where kind = 'walsender' and phase = 'replication'";
         let stream = number(&mut client, stream);
         let others = "select coalesce(sum(seconds), 0) from tally.ledger \
                       where kind = 'walsender' and phase <> 'replication'";
         let others = number(&mut client, others);
-        println!("{program}: {stream} s of {least} to {most} s; {others} s else");
-        assert!((least..=most).contains(&stream), "{program}: {stream} s");
-        assert!(others < most - least + 0.01, "{program}: {others} s");
-        // No command and no statement has it.
+        println!("{program}: {stream} s of {min} to {max} s; {others} s else");
+        assert!((min..=max).contains(&stream), "{program}: {stream} s");
+        assert!(others < max - min + 0.01, "{program}: {others} s");
+        // No command or statement includes it.
         let longest = "select max(max_seconds) from tally.commands where part = 'handle'";
         assert!(number(&mut client, longest) < 2.0, "{program}");
         let unnamed = "select coalesce(sum(seconds), 0) from tally.statement_activities \
                        where queryid = 0";
         assert!(number(&mut client, unnamed) < 2.0, "{program}");
-        // And the checkpoint after it tells of the clients' commands alone.
+        // The next checkpoint event has the clients' commands only.
         client.batch_execute("checkpoint").unwrap();
         let mean = "select before_mean_handle_seconds from tally.checkpoints \
                     order by number desc limit 1";

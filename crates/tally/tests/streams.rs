@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Buffered streams: what is served from the buffer cannot block, and is no wait.
+//! Buffered streams: a read from the buffer cannot block and is not a wait.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::strace::Strace;
 fn only_what_fills_a_streams_buffer_is_a_wait() {
     let cluster = support::shared();
     support::create_views(&cluster);
-    // The relation cache's file is there from now on.
+    // The relation cache's file exists from now on.
     let mut client = cluster.connect().unwrap();
     client.simple_query("select 1").unwrap();
     let mut calls = || -> i64 {
@@ -23,7 +23,7 @@ fn only_what_fills_a_streams_buffer_is_a_wait() {
     session.simple_query("select 1").unwrap();
     let pid: i32 = session.query_one("select pg_backend_pid()", &[]).unwrap().get(0);
     let gained = calls() - before;
-    // At least one read of the system for each, where it can be seen; some 3,000 calls are made.
+    // At least one system call for each file where that can be seen, of some 3,000 library calls.
     assert!((1..100).contains(&gained), "{gained} reads of streams in a session's beginning");
     if let Some(reads) = trace.map(Strace::stop) {
         let reads = reads.iter().filter(|call| call.pid == pid).count() as i64;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Everything at once: load, errors, cancels, deadlocks, parallel queries, autovacuum and
-//! processes that are killed, while the level and the list of probed functions change at
-//! random every second. Nothing crashes but what is killed, nothing hangs, and afterwards no
-//! lock is thought to be held and time is conserved.
+//! Everything at once: load, errors, cancels, deadlocks, parallel queries, autovacuum and killed
+//! processes, while the level and the list of probed functions change at random every second. Nothing
+//! crashes or hangs, and afterwards no lock is shown as held and time is conserved.
 //!
-//! 20 seconds by default; PGTALLY_STRESS_SECONDS sets another length (`make stress`: half an
-//! hour), PGTALLY_SEED repeats a sequence of levels, lists and kills.
+//! Takes 20 seconds; PGTALLY_STRESS_SECONDS sets another length (`make stress`: half an hour).
+//! PGTALLY_SEED repeats a sequence of levels, lists and kills.
 
 mod support;
 
@@ -22,12 +21,12 @@ use rand::{Rng, SeedableRng};
 use scratch::{Cluster, Load};
 use segment::{set_level, Level, Segment};
 
-/// One process is killed every so many seconds.
+/// Seconds between two kills.
 const KILL_EVERY: u64 = 8;
-/// A worker that gets nothing done for so long hangs; a crash and its recovery take less.
+/// A worker without progress for this long hangs; a crash and its recovery take less.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Functions of every kind, globs among them, and some that cannot be probed.
+/// Functions of every kind, with globs, and some that cannot be probed.
 const FUNCTIONS: [&str; 24] = [
     "palloc",
     "pfree",
@@ -61,10 +60,10 @@ struct Stress {
     end: AtomicBool,
 }
 
-/// Something that is done again and again; connections that are lost are made again.
+/// A task that repeats; it reconnects when it loses its connection.
 struct Worker {
     name: &'static str,
-    /// Rounds.
+    /// Completed rounds.
     done: AtomicU64,
     work: fn(&Stress, &mut Client) -> Result<(), postgres::Error>,
 }
@@ -95,7 +94,7 @@ impl Worker {
     }
 }
 
-/// An error is what is wanted; one that ends the connection is not.
+/// Runs a statement that must fail; the connection must survive.
 fn wrong(client: &mut Client, sql: &str) -> Result<(), postgres::Error> {
     match client.batch_execute(sql) {
         Err(error) if client.is_closed() || error.code().is_none() => Err(error),
@@ -161,7 +160,7 @@ fn churn(stress: &Stress, _: &mut Client) -> Result<(), postgres::Error> {
     client.batch_execute("select count(*) from pgbench_branches")
 }
 
-/// A user's own list, for a session or a transaction.
+/// Sets a list of functions for a session or a transaction.
 fn own_lists(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
     let mut rng = rand::rng();
     let list = random_list(&mut rng);
@@ -172,7 +171,7 @@ fn own_lists(_: &Stress, client: &mut Client) -> Result<(), postgres::Error> {
     client.batch_execute("begin; set local pg_tally.functions = 'palloc'; select 1; rollback")?;
     wrong(client, "begin; set local pg_tally.functions = 'err*'; select 1/0; commit")?;
     client.batch_execute("rollback; set pg_tally.functions = ''; select 1")?;
-    // The list changes while functions that were probed are on the stack.
+    // The list changes while probed functions are on the stack.
     client.batch_execute(
         "set pg_tally.functions = 'standard_ExecutorRun, ExecInitNode, exec*, int4div';
          select set_config('pg_tally.functions', case when n % 2 = 0 then 'int4div' else
@@ -186,7 +185,7 @@ fn random_list(rng: &mut impl Rng) -> String {
     FUNCTIONS.choose_multiple(rng, count).copied().collect::<Vec<_>>().join(", ")
 }
 
-/// pgbench, again and again: the server loses its sessions now and then.
+/// Repeats pgbench, since the server loses its sessions now and then.
 fn pgbench(stress: &Stress, load: &Load, done: &AtomicU64) {
     while !stress.end.load(Ordering::Relaxed) {
         let run = stress.cluster.pgbench().load(load.clone()).clients(6).jobs(2);
@@ -194,14 +193,14 @@ fn pgbench(stress: &Stress, load: &Load, done: &AtomicU64) {
         if run.and_then(|run| run.wait()).is_ok() {
             done.fetch_add(1, Ordering::Relaxed);
         } else {
-            // Even a run that its server has left has done something, if it got that far.
+            // A run that lost its server counts too if it made progress.
             done.fetch_add(u64::from(stress.cluster.connect().is_ok()), Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 }
 
-/// Two rows in random order, again and again: deadlocks.
+/// Updates two rows in random order, which causes deadlocks.
 fn deadlocks() -> Load {
     Load::Script(
         "\\set a random(1, 4)\n\\set b random(1, 4)\nbegin;\n\
@@ -211,7 +210,7 @@ fn deadlocks() -> Load {
     )
 }
 
-/// Change the level and the list once a second, and kill now and then. Returns the kills.
+/// Changes level and list once a second and kills a process at times. Returns the number of kills.
 fn torment(stress: &Stress, rng: &mut StdRng, seconds: u64, check: &mut dyn FnMut()) -> u64 {
     let path = support::segment(&stress.cluster);
     let began = Instant::now();
@@ -245,11 +244,11 @@ fn torment(stress: &Stress, rng: &mut StdRng, seconds: u64, check: &mut dyn FnMu
     kills
 }
 
-/// The server's log, read as it grows: it gets long.
+/// The server's log, read as it grows, since it gets long.
 struct Log {
     file: BufReader<File>,
     last: VecDeque<String>,
-    /// Processes that were killed, and statements that met these.
+    /// Killed processes, and statements that failed with these errors.
     killed: u64,
     deadlocks: u64,
     cancelled: u64,
@@ -261,7 +260,7 @@ impl Log {
         Self { file, last: VecDeque::new(), killed: 0, deadlocks: 0, cancelled: 0 }
     }
 
-    /// No process has ended by a signal but SIGKILL, nor had to be killed by the server.
+    /// Checks that no process ended by a signal other than SIGKILL or had to be killed by the server.
     fn check(&mut self) {
         let mut line = String::new();
         while self.file.read_line(&mut line).unwrap() > 0 {
@@ -269,8 +268,8 @@ impl Log {
             self.deadlocks += u64::from(line.contains("deadlock detected"));
             self.cancelled += u64::from(line.contains("due to user request"));
             let died = line.contains("was terminated by signal") && !line.contains("signal 9:");
-            let said = ["PANIC", "recalcitrant", "stack smashing", "TRAP:", "stuck spinlock"];
-            let bad = died || said.iter().any(|text| line.contains(text));
+            let fatal = ["PANIC", "recalcitrant", "stack smashing", "TRAP:", "stuck spinlock"];
+            let bad = died || fatal.iter().any(|text| line.contains(text));
             self.last.push_back(std::mem::take(&mut line));
             if self.last.len() > 40 {
                 self.last.pop_front();
@@ -281,7 +280,7 @@ impl Log {
 }
 
 #[test]
-fn under_everything_at_once_nothing_crashes_hangs_or_stays_held() {
+fn under_mixed_stress_nothing_crashes_hangs_or_stays_held() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seconds = number("PGTALLY_STRESS_SECONDS").unwrap_or(20);
     let seed = number("PGTALLY_SEED").unwrap_or_else(rand::random);
@@ -361,10 +360,10 @@ fn under_everything_at_once_nothing_crashes_hangs_or_stays_held() {
     println!("{} deadlocks, {} statements cancelled", log.deadlocks, log.cancelled);
     assert!(log.deadlocks > 0 && log.cancelled > 0, "not everything was tried");
 
-    // Peace: what is there now is read as it is.
+    // The load has ended.
     cluster.append_config("pg_tally.functions = 'ExecInitNode'\n").unwrap();
     cluster.reload().unwrap();
-    support::eventually("the server takes sessions", || cluster.psql("select 1").is_ok());
+    support::eventually("the server accepts sessions", || cluster.psql("select 1").is_ok());
     for level in [Level::Off, Level::Locks] {
         set_level(&path, level).unwrap();
         let load = cluster.pgbench().load(Load::TpcB).clients(4).transactions(50);
@@ -373,7 +372,7 @@ fn under_everything_at_once_nothing_crashes_hangs_or_stays_held() {
     let mut segment = Segment::open(&path).unwrap();
     let mut client = cluster.connect().unwrap();
     client.batch_execute("select count(*) from pgbench_branches").unwrap();
-    support::eventually("nobody holds a lock", || {
+    support::eventually("no lock is held", || {
         segment.snapshot(None).unwrap().books.iter().all(|book| book.holding == 0)
     });
     support::eventually("no more slots are claimed than there are processes", || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally study` on real servers: what it writes, how it goes on, and what it does with bad input.
+//! `tally study` on real servers: its output, how it resumes, and errors in study files.
 
 mod support;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::{complaint, eventually, output, tally};
 use tempfile::TempDir;
 
-/// A study of two arms that is over in seconds.
+/// A study of two arms that takes seconds.
 const SMALL: &str = r#"
 name = "small"
 title = "Small <b>"
@@ -65,11 +65,11 @@ title = "Rows"
 sql = "select 'a row' as what, 1 as number"
 "#;
 
-struct Place {
+struct Workspace {
     folder: TempDir,
 }
 
-impl Place {
+impl Workspace {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -84,7 +84,7 @@ impl Place {
         self.folder.path().join("out")
     }
 
-    /// A run of a study file.
+    /// The command that runs a study.
     fn run(&self, text: &str) -> assert_cmd::Command {
         let mut command = tally();
         command.args(["study", "run"]).arg(self.study(text)).arg("-o").arg(self.out());
@@ -109,15 +109,15 @@ fn figure(results: &Value, arm: &str, read: &str) -> f64 {
 }
 
 #[test]
-fn a_study_ends_in_tables_and_a_page_and_its_reads_agree_with_each_other() {
-    let place = Place::new();
+fn a_study_writes_tables_and_a_page_and_its_reads_agree() {
+    let place = Workspace::new();
     let text = output(&mut place.run(SMALL));
     assert!(text.contains("tps") && text.contains("report.html"), "{text}");
     let results = place.results();
     assert_eq!(results["cells"], 4);
     for arm in ["on", "off"] {
-        // Each transaction is one row and one commit: the server's table is the witness. The two
-        // are read one after the other, so a few are in one and not in the other.
+        // Each transaction inserts one row and commits once. The two are read one after the other, so they may
+        // differ by a few.
         let each = figure(&results, arm, "each");
         assert!((0.5..2.0).contains(&each), "{each}");
         assert!(figure(&results, arm, "cpu") > 1.0 && figure(&results, arm, "tps") > 1.0);
@@ -131,23 +131,23 @@ fn a_study_ends_in_tables_and_a_page_and_its_reads_agree_with_each_other() {
     let cell: Value = serde_json::from_str(&place.cells()[0]).unwrap();
     assert_eq!(cell["proof"]["level"], "waits");
 
-    // All of it is made again from the cells, and a second run has nothing left to do.
+    // The results can be made again from the cells, and a second run has nothing left to do.
     std::fs::remove_file(place.out().join("results.json")).unwrap();
     let again = output(tally().args(["study", "report"]).arg(place.out()));
     assert_eq!(again, text);
     assert_eq!(output(&mut place.run(SMALL)), text);
     assert_eq!(place.results(), results);
 
-    // Another variant, or another file, is another run.
+    // Another variant or file is another run.
     for (study, variant) in [(SMALL, "--quick"), (&SMALL.replace("repeats = 2", "repeats = 3"), "")]
     {
         let mut command = place.run(study);
         command.args(Some(variant).filter(|variant| !variant.is_empty()));
-        let said = complaint(&mut command, 1);
-        assert!(said.contains("another run") && said.contains("-o"), "{said}");
+        let message = complaint(&mut command, 1);
+        assert!(message.contains("another run") && message.contains("-o"), "{message}");
     }
 
-    // A line that a kill has cut short is a cell that is not there yet.
+    // A line cut short by a kill is not a complete cell.
     let (path, cells) = (place.out().join("cells.jsonl"), place.cells());
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
@@ -159,7 +159,7 @@ fn a_study_ends_in_tables_and_a_page_and_its_reads_agree_with_each_other() {
 
 #[test]
 fn a_number_of_transactions_is_run_to_its_end_and_counted() {
-    let place = Place::new();
+    let place = Workspace::new();
     let study = SMALL
         .replace(
             "clients = [2]",
@@ -180,12 +180,12 @@ fn a_number_of_transactions_is_run_to_its_end_and_counted() {
 
 #[test]
 fn arms_take_turns_on_live_backends() {
-    let place = Place::new();
+    let place = Workspace::new();
     let study = SMALL
         .replace("[workload]", "[workload]\ncommands = 1")
         .replace("[measure]", "[measure]\ndesign = \"toggle\"\nslice = \"250ms\"")
         .replace("again = false", "")
-        // A server that begins at off: its processes have not told what they are.
+        // A server that starts at level off: its processes have not registered their kinds.
         .replace("name = \"on\"", "name = \"on\"\nlevel = \"off\"");
     let start = study.find("[[read]]\nname = \"commits\"").unwrap();
     let end = study.find("[compare]").unwrap();
@@ -212,7 +212,10 @@ fn arms_take_turns_on_live_backends() {
     for line in place.cells() {
         let cell: Value = serde_json::from_str(&line).unwrap();
         let proof = &cell["proof"];
-        assert!(proof["extensions"]["pg_stat_statements"].is_string(), "loaded in all: {proof}");
+        assert!(
+            proof["extensions"]["pg_stat_statements"].is_string(),
+            "loaded in every arm: {proof}"
+        );
         let at_work = cell["arm"] == "statements";
         assert_eq!(proof["settings"]["pg_stat_statements.track"] == "top", at_work);
     }
@@ -223,15 +226,15 @@ fn arms_take_turns_on_live_backends() {
         assert!(!line.contains("inconclusive") && !line.contains("(A/A)<"), "{line}");
     }
 
-    // What only a start changes is not toggled.
-    let other = Place::new();
+    // A setting that needs a restart cannot be toggled.
+    let other = Workspace::new();
     let fixed = study.replace("track_activities = \"off\"", "shared_buffers = \"8MB\"");
-    let said = complaint(&mut other.run(&fixed), 2);
-    assert!(said.contains("shared_buffers") && said.contains("restart"), "{said}");
+    let message = complaint(&mut other.run(&fixed), 2);
+    assert!(message.contains("shared_buffers") && message.contains("restart"), "{message}");
 }
 
 #[test]
-fn the_carried_studies_are_listed_shown_and_sound() {
+fn the_built_in_studies_are_listed_shown_and_valid() {
     let all: Value =
         serde_json::from_str(&output(tally().args(["study", "list", "--json"]))).unwrap();
     let all = all.as_array().unwrap();
@@ -248,8 +251,8 @@ fn the_carried_studies_are_listed_shown_and_sound() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_said_with_its_place() {
-    let place = Place::new();
+fn an_error_in_a_study_file_is_reported_with_its_position() {
+    let place = Workspace::new();
     for (study, words) in [
         (SMALL.replace("seconds = 1", "secunds = 1"), &["secunds", "line 20"][..]),
         (SMALL.replace("[compare]", "[compare]\nbase = \"none\""), &["no arm \"none\""]),
@@ -259,49 +262,49 @@ fn what_is_wrong_in_a_file_is_said_with_its_place() {
         ("name = ".into(), &["line 1"]),
         (String::new(), &["missing field"]),
     ] {
-        let said = complaint(&mut place.run(&study), 2);
-        assert!(words.iter().all(|word| said.contains(word)), "{words:?}: {said}");
+        let message = complaint(&mut place.run(&study), 2);
+        assert!(words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
     }
-    let said = complaint(tally().args(["study", "run", "no-such-study"]), 2);
-    assert!(said.contains("no-such-study") && said.contains("commit-delay"), "{said}");
-    let said = complaint(tally().args(["study", "report"]).arg(place.folder.path()), 1);
-    assert!(said.contains("folder of a study's run"), "{said}");
+    let message = complaint(tally().args(["study", "run", "no-such-study"]), 2);
+    assert!(message.contains("no-such-study") && message.contains("commit-delay"), "{message}");
+    let message = complaint(tally().args(["study", "report"]).arg(place.folder.path()), 1);
+    assert!(message.contains("folder of a study's run"), "{message}");
 }
 
 #[test]
 fn a_server_that_does_not_start_shows_its_log() {
-    let place = Place::new();
+    let place = Workspace::new();
     let study = SMALL.replace("track_activities = \"off\"", "shared_buffers = \"many\"");
-    let said = complaint(&mut place.run(&study), 1);
-    assert!(said.contains("arm \"off\"") && said.contains("shared_buffers"), "{said}");
+    let message = complaint(&mut place.run(&study), 1);
+    assert!(message.contains("arm \"off\"") && message.contains("shared_buffers"), "{message}");
 }
 
 #[test]
 fn a_field_that_no_interval_has_is_named() {
-    let place = Place::new();
-    let said = complaint(&mut place.run(&SMALL.replace("commits.count", "commits.number")), 1);
-    assert!(said.contains("read \"commits\"") && said.contains("flushes"), "{said}");
+    let place = Workspace::new();
+    let message = complaint(&mut place.run(&SMALL.replace("commits.count", "commits.number")), 1);
+    assert!(message.contains("read \"commits\"") && message.contains("flushes"), "{message}");
 }
 
 #[test]
-fn too_little_room_is_said_before_anything_is_made() {
-    let place = Place::new();
-    let said = complaint(&mut place.run(&SMALL.replace("scale = 0", "scale = 100000")), 1);
-    assert!(said.contains("MB are free") && said.contains("TMPDIR"), "{said}");
+fn too_little_disk_space_is_reported_before_anything_is_made() {
+    let place = Workspace::new();
+    let message = complaint(&mut place.run(&SMALL.replace("scale = 0", "scale = 100000")), 1);
+    assert!(message.contains("MB are free") && message.contains("TMPDIR"), "{message}");
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_named() {
-    let place = Place::new();
+fn an_unwritable_directory_is_named() {
+    let place = Workspace::new();
     let mut command = tally();
     command.args(["study", "run"]).arg(place.study(SMALL)).args(["-o", "/proc/no/such"]);
-    let said = complaint(&mut command, 1);
-    assert!(said.contains("/proc/no/such"), "{said}");
+    let message = complaint(&mut command, 1);
+    assert!(message.contains("/proc/no/such"), "{message}");
 }
 
 #[test]
-fn an_arm_that_cannot_be_had_is_left_out_and_that_is_said() {
-    let place = Place::new();
+fn an_unavailable_arm_is_left_out_and_reported() {
+    let place = Workspace::new();
     let study = SMALL.replace("repeats = 2", "repeats = 1").replace(
         "[workload]",
         "[[arm]]\nname = \"missing\"\n[arm.instrument]\ncommand = [\"/no/such/program\"]\n\
@@ -315,9 +318,9 @@ fn an_arm_that_cannot_be_had_is_left_out_and_that_is_said() {
     );
     let study = study.replace("[compare]", "[[read]]\nname = \"held\"\nline = \"held\"\n[compare]");
     let assert = place.run(&study).assert().success();
-    let said = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
     for words in ["\"missing\"", "not installed", "not for you", "no_such_extension", "no luck"] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(message.contains(words), "{words}: {message}");
     }
     let results = place.results();
     let left_out = results["arms"].as_array().unwrap().iter().filter(|a| !a["left_out"].is_null());
@@ -326,16 +329,21 @@ fn an_arm_that_cannot_be_had_is_left_out_and_that_is_said() {
     assert_eq!(figure(&results, "watched", "held"), 42.0);
 }
 
-/// A folder of a test's own in which servers are made, so that it is seen whether anything stays.
-fn room_for_servers() -> TempDir {
+/// A test's own directory for servers, which shows whether any files remain.
+fn server_directory() -> TempDir {
     use std::os::unix::fs::PermissionsExt;
     let servers = tempfile::Builder::new().prefix("st.").tempdir_in("/tmp").unwrap();
     std::fs::set_permissions(servers.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     servers
 }
 
-/// `tally study run`, to be interrupted.
-fn run_in_the_background(place: &Place, study: &Path, servers: &TempDir, stderr: Stdio) -> Child {
+/// Starts `tally study run`, to be interrupted.
+fn run_in_the_background(
+    place: &Workspace,
+    study: &Path,
+    servers: &TempDir,
+    stderr: Stdio,
+) -> Child {
     Command::new(assert_cmd::cargo::cargo_bin("tally"))
         .args(["study", "run"])
         .arg(study)
@@ -349,10 +357,10 @@ fn run_in_the_background(place: &Place, study: &Path, servers: &TempDir, stderr:
 }
 
 #[test]
-fn a_signal_stops_the_servers_and_the_next_run_goes_on() {
-    let place = Place::new();
-    // The servers' directory is in a folder of its own, so that we see whether it goes; others may pass.
-    let servers = room_for_servers();
+fn a_signal_stops_the_servers_and_the_next_run_resumes() {
+    let place = Workspace::new();
+    // The servers have their own directory, which shows whether it is removed; other users may enter it.
+    let servers = server_directory();
     let study = place.study(
         &SMALL
             .replace(
@@ -370,16 +378,16 @@ fn a_signal_stops_the_servers_and_the_next_run_goes_on() {
     let first = place.cells()[0].clone();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let status = child.wait().unwrap();
-    let mut said = String::new();
-    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut said).unwrap();
+    let mut message = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut message).unwrap();
     if status.success() {
-        // It was over before the signal came: nothing to be seen.
+        // The study ended before the signal: nothing to check.
         return;
     }
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("interrupted") && said.contains("goes on"), "{said}");
-    // What is copied for each server goes a moment after the command.
-    eventually("nothing stays behind", || std::fs::read_dir(servers.path()).unwrap().count() == 0);
+    assert_eq!(status.code(), Some(1), "{message}");
+    assert!(message.contains("interrupted") && message.contains("goes on"), "{message}");
+    // The copies for each server are removed shortly after the command ends.
+    eventually("no files remain", || std::fs::read_dir(servers.path()).unwrap().count() == 0);
     assert!(place.out().join("report.html").exists());
 
     let mut command = tally();
@@ -390,9 +398,9 @@ fn a_signal_stops_the_servers_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn a_file_system_made_for_an_arm_goes_even_when_the_run_is_killed() {
-    let place = Place::new();
-    let servers = room_for_servers();
+fn an_arms_file_system_is_removed_even_when_the_run_is_killed() {
+    let place = Workspace::new();
+    let servers = server_directory();
     let study = place.study(&SMALL.replace(
         "name = \"on\"",
         "name = \"on\"\nfile_system = \"ext4\"\nfile_system_size = \"500MB\"",
@@ -410,16 +418,16 @@ fn a_file_system_made_for_an_arm_goes_even_when_the_run_is_killed() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    eventually("nothing stays behind", || {
+    eventually("no files remain", || {
         !mounted() && std::fs::read_dir(servers.path()).unwrap().count() == 0
     });
 }
 
 #[test]
 fn an_instrument_ends_even_when_the_run_is_killed() {
-    let place = Place::new();
-    let servers = room_for_servers();
-    // Not a sleep that anybody else has.
+    let place = Workspace::new();
+    let servers = server_directory();
+    // A duration of sleep that no other process uses.
     let length = format!("{}", 100_000_000 + std::process::id());
     let study = place.study(
         &SMALL

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a sync had to write: the number and the bytes of the writes to its file since the file's sync
-//! before, by whomever, are those that strace saw all processes make.
+//! What a sync had to write: number and bytes of the writes to its file since the previous sync, by any
+//! process, agree with strace's.
 //!
-//! A write and a sync of two processes that come at nearly the same time are in an order that neither
-//! we nor strace can tell for certain, so each count has a lower and an upper bound; nearly always
-//! they are the same, and after the last checkpoint they are so for every file. Where strace may not
-//! trace the test says so and passes.
+//! The order of a write and a sync by two processes at nearly the same time is uncertain, for us and for
+//! strace. So each count has a lower and an upper bound; they are nearly always the same, and after the
+//! last checkpoint they are so for every file. Where strace may not trace, the test prints that and
+//! passes.
 
 mod support;
 
@@ -20,13 +20,13 @@ use support::strace::{Call, Strace};
 
 const CALLS: &str = "pwrite64,pwritev,write,fsync,fdatasync,open,openat,unlink,rename";
 const SESSIONS: u32 = 4;
-/// How long the tracer may take to hold a process, or to let it go.
+/// Seconds that the tracer may take to stop or resume a process.
 const DELAY: f64 = 0.02;
 
 /// Writes and bytes.
 type Sum = (u64, u64);
 
-/// One write, by strace.
+/// A write, by strace.
 #[derive(Debug)]
 struct Write {
     pid: i32,
@@ -35,13 +35,13 @@ struct Write {
     bytes: u64,
 }
 
-/// One sync: since the beginning of the trace, what its file's syncs up to it had to write.
+/// A sync, by strace: bounds of what its file's syncs, up to this one, had to write since the trace began.
 #[derive(Debug)]
 struct Sync {
     path: PathBuf,
-    least: Sum,
-    most: Sum,
-    /// Of the writes so far, those of other processes.
+    min: Sum,
+    max: Sum,
+    /// Those of the writes so far that other processes made.
     others: u64,
 }
 
@@ -54,7 +54,7 @@ fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
             "unlink" if call.result == Some(0) => {
                 writes.remove(&places.whole(call.text(0).unwrap()));
             }
-            // What is renamed here was synced before, and is synced again.
+            // A renamed file was synced before and is synced again.
             "open" | "openat" | "unlink" | "rename" => (),
             name => {
                 let Some(file) = call.descriptor_file().filter(|file| file.starts_with('/')) else {
@@ -73,16 +73,16 @@ fn theirs(calls: &[Call], places: &FileKinds) -> BTreeMap<i32, Vec<Sync>> {
                     let add = |sum: Sum, write: &Write| (sum.0 + 1, sum.1 + write.bytes);
                     all.iter().filter(|write| wanted(write)).fold((0, 0), add)
                 };
-                let least = sum(&|write| {
+                let min = sum(&|write| {
                     let sure = if write.pid == call.pid { 0.0 } else { DELAY };
                     write.ended <= call.at - sure
                 });
-                let most = sum(&|write| {
+                let max = sum(&|write| {
                     let sure = if write.pid == call.pid { 0.0 } else { DELAY };
                     write.at <= call.at + sure
                 });
                 let others = sum(&|write| write.pid != call.pid && write.at < call.at).0;
-                let sync = Sync { path, least, most, others };
+                let sync = Sync { path, min, max, others };
                 syncs.entry(call.pid).or_default().push(sync);
             }
         }
@@ -102,9 +102,9 @@ fn parse(text: &str) -> Option<(Sum, &str)> {
 }
 
 #[test]
-fn a_sync_is_told_with_all_that_anybody_has_written_since_the_one_before() {
+fn a_sync_event_counts_all_writes_since_the_previous_sync() {
     let server = storage::server().settings([
-        // Every wait is slow, so that each sync is told.
+        // Every wait counts as slow, so that each sync is reported.
         ("pg_tally.slow_threshold", "0"),
         ("pg_tally.max_events", "65536"),
         ("bgwriter_delay", "50ms"),
@@ -140,37 +140,41 @@ fn a_sync_is_told_with_all_that_anybody_has_written_since_the_one_before() {
     }
     gate.close();
     gate.assembled(SESSIONS as usize);
-    // Now nobody else writes.
+    // No other process writes now.
     other.batch_execute("checkpoint").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
-    // Each tells of its last operation when the next one begins.
+    // A process reports its last operation when its next one begins.
     other.batch_execute("checkpoint; select pg_switch_wal()").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(500));
     let calls = strace.stop();
-    let told = segment.events(begun).unwrap();
+    let events = segment.events(begun).unwrap();
     drop(pgbench);
 
-    let lost = segment.event_count().unwrap() - begun - told.len() as u64;
-    assert_eq!(lost, 0, "of {} events", told.len());
+    let lost = segment.event_count().unwrap() - begun - events.len() as u64;
+    assert_eq!(lost, 0, "of {} events", events.len());
     let mut ours: BTreeMap<i32, Vec<(Sum, PathBuf)>> = BTreeMap::new();
-    for event in told.iter().filter(|event| event.kind == EventKind::Slow) {
+    for event in events.iter().filter(|event| event.kind == EventKind::Slow) {
         let Some((sum, path)) = parse(&event.text) else { continue };
         ours.entry(event.pid).or_default().push((sum, places.data.join(path)));
     }
 
-    // In the order in which the file's syncs began, ours add up to what strace's bounds say.
+    // In the order in which a file's syncs began, the sums of ours are within strace's bounds.
     let theirs = theirs(&calls, &places);
     let mut wrong = Vec::new();
     let mut taken: HashMap<&PathBuf, Vec<(Sum, &Sync)>> = HashMap::new();
     for (pid, syncs) in &theirs {
-        let told = ours.get(pid).map_or(&[][..], Vec::as_slice);
-        // The last of a process may be untold: it is settled at its next wait.
-        if told.len() < syncs.len().saturating_sub(1) {
-            wrong.push(format!("{pid}: {} of {} syncs are told", told.len(), syncs.len()));
+        let reported = ours.get(pid).map_or(&[][..], Vec::as_slice);
+        // The last sync of a process may be missing: it is reported at the process's next wait.
+        if reported.len() < syncs.len().saturating_sub(1) {
+            wrong.push(format!("{pid}: {} of {} syncs are reported", reported.len(), syncs.len()));
         }
-        for ((sum, path), sync) in told.iter().zip(syncs) {
+        for ((sum, path), sync) in reported.iter().zip(syncs) {
             if *path != sync.path {
-                wrong.push(format!("{pid}: {} is told as {}", sync.path.display(), path.display()));
+                wrong.push(format!(
+                    "{pid}: {} is reported as {}",
+                    sync.path.display(),
+                    path.display()
+                ));
             }
             taken.entry(&sync.path).or_default().push((*sum, sync));
         }
@@ -178,14 +182,14 @@ fn a_sync_is_told_with_all_that_anybody_has_written_since_the_one_before() {
     let (mut exact, mut by_others) = (0, 0);
     let mut files = BTreeSet::new();
     for (path, mut syncs) in taken {
-        syncs.sort_by_key(|(_, sync)| sync.most);
+        syncs.sort_by_key(|(_, sync)| sync.max);
         let mut all = (0, 0);
         for (sum, sync) in syncs {
             all = (all.0 + sum.0, all.1 + sum.1);
-            if all < sync.least || all > sync.most {
+            if all < sync.min || all > sync.max {
                 wrong.push(format!("{}: {all:?}, the witness {sync:?}", path.display()));
             }
-            let certain = sync.least == sync.most && sum.0 > 0;
+            let certain = sync.min == sync.max && sum.0 > 0;
             exact += u64::from(certain);
             by_others += u64::from(certain && sync.others > 0);
         }

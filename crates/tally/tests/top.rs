@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally top` as text and JSON, on segments written by the layout.
+//! `tally top` as text and JSON, on segments that the test writes.
 #![allow(missing_docs)]
 
 #[path = "../../segment/tests/maker/mod.rs"]
@@ -31,7 +31,7 @@ fn run(args: &[&str], path: &PathBuf) -> Output {
 #[test]
 fn one_interval_as_json_is_as_documented() {
     let (_folder, path, mut maker) = segment();
-    // Of a second session that comes in the interval and does a bit of everything.
+    // A second session starts in the interval and does a bit of everything.
     let other = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(500));
         let cpu = maker.stat("execute::cpu", ACCOUNT);
@@ -76,7 +76,7 @@ fn one_interval_as_json_is_as_documented() {
     assert_eq!(session["pid"], std::process::id());
     assert_eq!(session["activity"], "IO:WALSync");
 
-    // Every field is in the document's part on intervals, and every field of its tables is there.
+    // The fields in the document's section on intervals are exactly those that exist.
     let document = include_str!("../../../docs/reference-json.md");
     let document = &document[..document.find("# The JSON of `tally statements`").unwrap()];
     fn fields(value: &Value, into: &mut Vec<String>) {
@@ -106,7 +106,7 @@ fn one_interval_as_json_is_as_documented() {
 }
 
 #[test]
-fn as_many_intervals_as_asked_for() {
+fn the_requested_number_of_intervals_is_printed() {
     let (_folder, path, _maker) = segment();
     let output = run(&["--json", "--count", "3", "--interval", "0.1", "--no-witness"], &path);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -131,7 +131,7 @@ fn one_interval_as_text_has_every_pane_and_no_colour() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_it_quietly() {
+fn it_ends_quietly_when_the_reader_closes_the_pipe() {
     let (_folder, path, _maker) = segment();
     let mut child = top(&["--json", "--interval", "0.1"], &path)
         .stdout(Stdio::piped())
@@ -142,13 +142,13 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.ends_with("}\n"));
     let status = child.wait().unwrap();
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(status.success() && said.is_empty(), "{status} {said}");
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(status.success() && message.is_empty(), "{status} {message}");
 }
 
 #[test]
-fn a_server_that_comes_back_is_followed() {
+fn a_server_that_restarts_is_followed() {
     let (folder, path, maker) = segment();
     let mut child = top(&["--json", "--count", "4", "--interval", "0.2"], &path)
         .stdout(Stdio::piped())
@@ -172,13 +172,16 @@ fn a_server_that_comes_back_is_followed() {
     });
     assert!(found);
     assert!(child.wait().unwrap().success());
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("the server has ended") && said.contains("was restarted"), "{said}");
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(
+        message.contains("the server has ended") && message.contains("was restarted"),
+        "{message}"
+    );
 }
 
 #[test]
-fn a_server_that_restarts_in_the_same_segment_is_followed() {
+fn a_server_that_restarts_with_the_same_segment_is_followed() {
     let (_folder, path, maker) = segment();
     let mut child = top(&["--json", "--count", "2", "--interval", "0.2"], &path)
         .stdout(Stdio::piped())
@@ -187,20 +190,23 @@ fn a_server_that_restarts_in_the_same_segment_is_followed() {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().contains("WALSync"));
-    let mut gone = Command::new("true").spawn().unwrap();
-    maker.u32(header::SERVER_PID as u64, gone.id());
-    gone.wait().unwrap();
+    let mut ended = Command::new("true").spawn().unwrap();
+    maker.u32(header::SERVER_PID as u64, ended.id());
+    ended.wait().unwrap();
     std::thread::sleep(Duration::from_millis(600));
     maker.u32(header::SERVER_PID as u64, std::process::id());
     assert!(lines.next().unwrap().unwrap().contains("WALSync"));
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("the server has stopped") && said.contains("was restarted"), "{said}");
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(
+        message.contains("the server has stopped") && message.contains("was restarted"),
+        "{message}"
+    );
     assert!(child.wait().unwrap().success());
 }
 
 #[test]
-fn what_cannot_be_shown_is_said_with_the_reason() {
+fn what_cannot_be_shown_is_an_error_with_a_reason() {
     let (folder, path, maker) = segment();
     let mut child = Command::new("true").spawn().unwrap();
     maker.u32(header::SERVER_PID as u64, child.id());

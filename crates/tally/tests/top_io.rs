@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The storage side of `tally top` on a live server: what a session and the checkpointer did in
-//! the interval, the devices below, and what was slow.
+//! Storage in `tally top` on a live server: what a session and the checkpointer did in the interval, the
+//! devices, and slow operations.
 #![allow(missing_docs)]
 
 mod support;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 const COMMITS: u64 = 40;
 
-/// A server with a tablespace besides the usual ones, whose number is returned.
+/// A server with an additional tablespace, and the tablespace's OID.
 fn server() -> (Cluster, u32) {
     let cluster = support::start(
         support::plain()
@@ -36,7 +36,7 @@ fn server() -> (Cluster, u32) {
     (cluster, oid.unwrap().get(0))
 }
 
-/// Commits one after the other, a checkpoint, and one that waits long for another's lock.
+/// Runs single commits, a checkpoint, and a commit that waits long for a lock.
 fn work(cluster: &Cluster) {
     let (mut one, mut other) = (cluster.connect().unwrap(), cluster.connect().unwrap());
     for n in 0..COMMITS - 3 {
@@ -64,7 +64,7 @@ fn sum(rows: &[&Value], name: &str) -> f64 {
 }
 
 #[test]
-fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_devices() {
+fn file_operations_are_shown_with_commits_checkpoint_and_devices() {
     let (cluster, tablespace) = server();
     let segment = support::segment(&cluster);
     let top = std::process::Command::new(env!("CARGO_BIN_EXE_tally"))
@@ -74,7 +74,7 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // It has attached long before; all of it lies within the two intervals.
+    // The command attached before the work; all of the work is in the two intervals.
     std::thread::sleep(Duration::from_millis(1000));
     let began = Instant::now();
     work(&cluster);
@@ -102,10 +102,10 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
         intervals.iter().map(|interval| interval["commits"][name].as_u64().unwrap()).sum()
     };
     assert_eq!(commits("count"), COMMITS);
-    let led: u64 =
+    let leaders: u64 =
         intervals.iter().map(|i| i["commits"]["leader"]["count"].as_u64().unwrap()).sum();
     let syncs = total("files", &[("file", "wal"), ("operation", "sync")], "count");
-    assert!(led > 0 && syncs as u64 >= led, "{led} led, {syncs} syncs");
+    assert!(leaders > 0 && syncs as u64 >= leaders, "{leaders} leaders, {syncs} syncs");
     assert_eq!(syncs as u64, commits("flushes"));
 
     // The WAL is written whole pages at a time, and the table's file grew by 5,000 rows.
@@ -121,7 +121,7 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
     let count = total("files", &there, "count");
     assert!(sequential > 0.0 && sequential <= count, "{sequential} of {count}");
 
-    // The same by kind of process; the session's book has been folded by the end.
+    // The same by kind of process; the session has ended and its book is merged.
     for (process, file, operation) in [
         ("client backend", "wal", "write"),
         ("client backend", "main", "extend"),
@@ -157,7 +157,7 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
         .collect();
     assert!(slow.iter().any(|text| text.starts_with("Lock:transactionid: 0.")), "{slow:?}");
 
-    // What the clients did before and during it, where its buffers went, and what name that place has.
+    // The clients' activity before and during the checkpoint, the tablespace of its buffers and its name.
     for when in ["before", "during", "after"] {
         assert!(checkpoint[when]["commands"].as_u64().is_some(), "{when}: {checkpoint}");
     }
@@ -175,7 +175,7 @@ fn what_was_done_to_files_is_told_with_its_commits_its_checkpoint_and_its_device
     text_of(&segment);
 }
 
-/// Every place has a device with figures, or a reason.
+/// Checks that every location has a device with figures, or a reason.
 fn devices(interval: &Value, data: &std::path::Path, tablespace: u32) {
     let devices = &interval["io"]["devices"];
     assert_eq!(interval["io"]["devices_problem"], Value::Null);
@@ -223,7 +223,7 @@ fn text_of(segment: &std::path::Path) {
     assert!(!text.contains("Ledger"), "{text}");
 }
 
-/// The names of all fields.
+/// Collects the names of all fields.
 fn fields(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a refresh of the full-screen view sends to the terminal, on a server under load: the
-//! difference, at once.
+//! A refresh of the full-screen view on a server under load sends only the difference, in one write.
 #![allow(missing_docs)]
 
 mod support;
@@ -12,14 +11,14 @@ use support::pty::Pty;
 
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
-/// Refreshes that are looked at.
+/// Number of refreshes that are checked.
 const REFRESHES: usize = 30;
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|window| window == wanted)
 }
 
-/// The refreshes, and what was sent outside of them.
+/// The refreshes, and what was sent outside them.
 fn parts(mut bytes: &[u8]) -> (Vec<&[u8]>, Vec<&[u8]>) {
     let (mut inside, mut outside) = (Vec::new(), Vec::new());
     while let Some(begin) = find(bytes, BEGIN) {
@@ -33,7 +32,7 @@ fn parts(mut bytes: &[u8]) -> (Vec<&[u8]>, Vec<&[u8]>) {
 }
 
 #[test]
-fn a_refresh_is_the_difference_and_comes_at_once() {
+fn a_refresh_sends_only_the_difference_in_one_write() {
     let cluster = support::shared();
     cluster.fill(&Load::TpcB, 1).unwrap();
     let load = cluster.pgbench().load(Load::TpcB).clients(8).jobs(2);
@@ -51,7 +50,7 @@ fn a_refresh_is_the_difference_and_comes_at_once() {
         let (code, bytes) = pty.end();
         assert_eq!(code, Some(0));
         let (refreshes, outside) = parts(&bytes);
-        // The first with figures in it has all to say; the frame before it was nearly empty.
+        // The first refresh with figures is large: the frame before it was nearly empty.
         let sizes: Vec<usize> = refreshes.iter().map(|bytes| bytes.len()).collect();
         let first = sizes[..3].iter().max().unwrap();
         let mut later = sizes[5..5 + REFRESHES].to_vec();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally top --replay`: recordings of a server that never was, as text, as JSON and in a real
-//! terminal.
+//! `tally top --replay`: synthetic recordings as text, as JSON and in a real terminal.
 #![allow(missing_docs)]
 
 #[path = "../../recording/tests/support/mod.rs"]
@@ -17,8 +16,8 @@ use serde_json::Value;
 use support::tmux::Tmux;
 use tempfile::TempDir;
 
-/// Two minutes, ten seconds without anything, half a minute more; the sum of it, and a slow sync
-/// in the second minute.
+/// Two minutes, a gap of ten seconds, another half minute, with a slow sync in the second minute; and the
+/// sum.
 fn recording() -> (TempDir, PathBuf, Interval) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recording");
@@ -71,7 +70,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 #[test]
-fn the_intervals_of_a_recording_add_up_to_what_was_recorded_however_they_are_cut() {
+fn intervals_of_any_length_add_up_to_the_recording() {
     let (_folder, path, sum) = recording();
     let whole: f64 = sum.ledger.iter().map(|account| account.timing.seconds).sum();
     for (args, count) in
@@ -92,7 +91,7 @@ fn the_intervals_of_a_recording_add_up_to_what_was_recorded_however_they_are_cut
 }
 
 #[test]
-fn percentiles_are_there_from_the_length_of_a_detail_on() {
+fn percentiles_need_the_length_of_a_detail_interval() {
     let (_folder, path, sum) = recording();
     let p99 = |interval: &Value| interval["commands"][0]["handle"]["p99_seconds"].clone();
     assert!(intervals(&[], &path).iter().all(|interval| p99(interval).is_null()));
@@ -105,7 +104,7 @@ fn percentiles_are_there_from_the_length_of_a_detail_on() {
 }
 
 #[test]
-fn devices_relations_and_the_kernels_view_are_replayed() {
+fn devices_relations_and_kernel_figures_are_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recording");
     let mut maker = Maker::new(&path);
@@ -164,7 +163,7 @@ fn devices_relations_and_the_kernels_view_are_replayed() {
     assert!(close(device["writes"].as_f64().unwrap(), 20.5));
     assert!(close(once["kernel"]["on_cpu_seconds"].as_f64().unwrap(), 20.0));
     assert!(close(once["kernel"]["runnable_inside_waits_seconds"].as_f64().unwrap(), 8.0));
-    // A second in the third detail has what was recorded by then: of the second.
+    // A second within the third detail interval shows the last complete one: the second.
     let second = &intervals(&["--from", "00:00:24", "--to", "00:00:25"], &path)[0];
     assert_eq!(second["io"]["relations"][0]["read"]["count"], 2000);
     assert_eq!(second["io"]["relations_seconds"], 10.0);
@@ -182,7 +181,7 @@ fn devices_relations_and_the_kernels_view_are_replayed() {
 }
 
 #[test]
-fn a_recording_is_played_stopped_and_searched() {
+fn a_recording_is_played_paused_and_searched() {
     let (_folder, path, _sum) = recording();
     let tally = env!("CARGO_BIN_EXE_tally");
     let tmux = Tmux::run(100, 30, &format!("{tally} top --replay {} --speed 16", path.display()));
@@ -215,7 +214,7 @@ fn a_recording_is_played_stopped_and_searched() {
 }
 
 #[test]
-fn what_cannot_be_played_is_said_with_the_reason() {
+fn what_cannot_be_replayed_is_an_error_with_a_reason() {
     let (folder, path, _sum) = recording();
     let once = |args: &[&str], path: &Path, code| {
         support::complaint(replay(args, path).arg("--once"), code)
@@ -233,25 +232,25 @@ fn what_cannot_be_played_is_said_with_the_reason() {
 }
 
 #[test]
-fn a_damaged_part_is_told_and_the_rest_is_played() {
+fn a_damaged_file_is_reported_and_the_rest_is_replayed() {
     let (_folder, path, _sum) = recording();
-    let mut parts: Vec<PathBuf> = Vec::new();
+    let mut files: Vec<PathBuf> = Vec::new();
     let mut folders = vec![path.join("statistics")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
                 folders.push(entry)
             } else {
-                parts.push(entry)
+                files.push(entry)
             }
         }
     }
-    parts.sort();
-    let bytes = std::fs::read(&parts[0]).unwrap();
-    std::fs::write(&parts[0], &bytes[..bytes.len() / 2]).unwrap();
+    files.sort();
+    let bytes = std::fs::read(&files[0]).unwrap();
+    std::fs::write(&files[0], &bytes[..bytes.len() / 2]).unwrap();
     let output = replay(&["--json"], &path).output().unwrap();
     assert!(output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(parts[0].to_str().unwrap()), "{said}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains(files[0].to_str().unwrap()), "{message}");
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 150);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The full-screen view of `tally top` in a real terminal, on segments written by the layout.
+//! The full-screen view of `tally top` in a real terminal, on segments that the test writes.
 #![allow(missing_docs)]
 
 #[path = "../../segment/tests/maker/mod.rs"]
@@ -35,7 +35,7 @@ fn top(args: &str, path: &Path) -> String {
     format!("{tally} top --interval 0.2 --no-witness {args} {}", path.display())
 }
 
-/// The histories of the rows.
+/// The history columns of the rows.
 fn histories(seen: &str) -> Vec<String> {
     let rows = seen.lines().skip_while(|line| !line.contains("HISTORY")).skip(1);
     let rows = rows.filter(|line| line.contains("cpu") || line.contains("IO:"));
@@ -43,7 +43,7 @@ fn histories(seen: &str) -> Vec<String> {
 }
 
 #[test]
-fn keys_walk_through_the_panes_and_the_past_on_eighty_columns() {
+fn keys_select_panes_and_past_intervals_on_eighty_columns() {
     let (_folder, path, _maker) = segment();
     let tmux = Tmux::run(80, 24, &top("", &path));
     let seen = tmux.until("a history", |seen| {
@@ -80,7 +80,7 @@ fn keys_walk_through_the_panes_and_the_past_on_eighty_columns() {
 }
 
 #[test]
-fn wide_has_all_columns_small_says_so_and_no_size_ends_it() {
+fn a_wide_terminal_has_all_columns_a_small_one_a_message_and_no_size_ends_it() {
     let (_folder, path, _maker) = segment();
     let tmux = Tmux::run(200, 50, &top("", &path));
     let seen = tmux.until_seen("IO:WALSync");
@@ -101,7 +101,7 @@ fn wide_has_all_columns_small_says_so_and_no_size_ends_it() {
 }
 
 #[test]
-fn a_screen_is_written_as_text_and_as_json_and_never_over_another() {
+fn a_screen_is_saved_as_text_and_json_and_never_overwrites_a_file() {
     let (_folder, path, _maker) = segment();
     let tmux = Tmux::run(100, 30, &top("--filter WAL", &path));
     tmux.until_seen("IO:WALSync");
@@ -128,7 +128,7 @@ fn a_screen_is_written_as_text_and_as_json_and_never_over_another() {
 }
 
 #[test]
-fn the_view_is_saved_and_begins_so_the_next_time() {
+fn the_view_is_saved_and_restored_at_the_next_start() {
     let (_folder, path, _maker) = segment();
     let again = top("", &path);
     let command = format!("{again} && {again} --view ledger; {again} --no-config");
@@ -151,18 +151,18 @@ fn the_view_is_saved_and_begins_so_the_next_time() {
 }
 
 #[test]
-fn a_damaged_file_is_said_and_passed_over() {
+fn a_damaged_settings_file_is_reported_and_ignored() {
     let (_folder, path, _maker) = segment();
     let make = "mkdir -p settings/pgtally; echo 'sort = \"colour\"' > settings/pgtally/top.toml";
     let tmux = Tmux::run(120, 24, &format!("{make}; {}", top("", &path)));
-    let seen = tmux.until_seen("\"colour\" is no order; it is passed over");
+    let seen = tmux.until_seen("\"colour\" is no order; ignored");
     assert!(seen.contains("order: time"), "{seen}");
     tmux.press(&["j"]);
-    tmux.until("that it was read", |seen| !seen.contains("ignored"));
+    tmux.until("the message disappears", |seen| !seen.contains("ignored"));
 }
 
 #[test]
-fn the_mouse_works_where_it_is_wished_for() {
+fn the_mouse_works_if_enabled() {
     let (_folder, path, _maker) = segment();
     let tmux = Tmux::run(120, 30, &top("--mouse", &path));
     tmux.until_seen("IO:WALSync");
@@ -183,7 +183,7 @@ fn the_mouse_works_where_it_is_wished_for() {
 }
 
 #[test]
-fn a_terminal_that_goes_away_ends_it_also_without_a_signal() {
+fn a_closed_terminal_ends_it_even_without_a_signal() {
     let (_folder, path, _maker) = segment();
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&ours).unwrap();
@@ -191,7 +191,7 @@ fn a_terminal_that_goes_away_ends_it_also_without_a_signal() {
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let theirs = File::options().read(true).write(true).open(name).unwrap();
     let other = || theirs.try_clone().unwrap();
-    // Not the terminal of its session: the kernel tells it nothing.
+    // This is not its controlling terminal: the kernel sends no signal.
     let mut top = Command::new("setsid")
         .args([env!("CARGO_BIN_EXE_tally"), "top", "--no-config"])
         .arg(&path)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Names and texts with characters that are not seen or that turn the order of the text around: in
-//! what is written for people they are put in sight, in JSON they are escaped and exact.
+//! Names and texts with invisible characters or characters that reverse the text's direction: output for
+//! people shows them as escapes, JSON has them escaped and exact.
 
 mod support;
 
 use support::serving::Serving;
 use support::{output, plain, start, tally};
 
-/// Turns the order around, hides, isolates, marks; and a tag beyond the first 65,536.
+/// Characters that reverse, hide, isolate and mark text, and a tag beyond the first 65,536.
 const ODD: &str = "a\u{202e}b\u{200b}c\u{2067}d\u{200f}\u{61c}e\u{e0041}";
 const SHOWN: &str = "a\\u202Eb\\u200Bc\\u2067d\\u200F\\u061Ce\\uDB40\\uDC41";
 
-/// None of them anywhere; U+FEFF and the others are tested with the function.
+/// Checks that none of them occurs; the function's own test has U+FEFF and the others.
 fn assert_clean(what: &str, text: &str) {
     let unseen = |c: char| {
         matches!(u32::from(c), 0x61c | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x2069)
@@ -23,8 +23,8 @@ fn assert_clean(what: &str, text: &str) {
 }
 
 #[test]
-fn no_output_has_characters_that_are_not_seen() {
-    // The data directory's path has them too.
+fn no_output_has_invisible_characters() {
+    // The data directory's path contains them too.
     let folder = tempfile::Builder::new().prefix(&format!("{ODD}.")).tempdir_in("/tmp").unwrap();
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), everybody).unwrap();
@@ -75,7 +75,7 @@ fn no_output_has_characters_that_are_not_seen() {
     ran(50);
     let metrics = serving.metrics();
     assert_clean("/metrics", &metrics);
-    // A backslash is escaped there.
+    // The metrics format escapes a backslash.
     shown.push(("/metrics", metrics.replace("\\\\", "\\")));
     let protobuf = "Host: localhost\r\nAccept: application/vnd.google.protobuf;\
                     proto=io.prometheus.client.MetricFamily;encoding=delimited";
@@ -100,7 +100,7 @@ fn no_output_has_characters_that_are_not_seen() {
     assert_clean("report.html", &page);
     shown.push(("report.html", page));
 
-    // They are not left out but shown, and JSON has the very characters.
+    // They are shown as escapes, not left out, and JSON has the characters themselves.
     for (what, text) in &shown {
         let start = &SHOWN[..SHOWN.find("\\u2067").unwrap()];
         assert!(text.contains(start), "{what} does not show the name: {text}");

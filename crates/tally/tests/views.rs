@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The SQL views: they add up, and who may see what.
+//! The SQL views: their sums and privileges.
 
 mod support;
 
 use support::{create_views, segment, shared};
 
 #[test]
-fn a_role_sees_of_others_only_that_they_are_there() {
+fn a_role_sees_of_others_only_that_they_exist() {
     let cluster = shared();
     create_views(&cluster);
     cluster
@@ -51,9 +51,9 @@ fn the_views_add_up() {
     assert!(after < all, "{after} after a reset, {all} before");
 }
 
-/// It touches nothing that others can write to, so it has no account of its time.
+/// The postmaster maps nothing that others can write to, so its time is not measured.
 #[test]
-fn the_postmaster_is_left_alone() {
+fn the_postmaster_is_not_instrumented() {
     let cluster = shared();
     create_views(&cluster);
     let sql = "select count(*) filter (where kind = 'postmaster'), count(*) from tally.ledger";
@@ -65,7 +65,7 @@ fn the_postmaster_is_left_alone() {
     let maps = |pid| std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let mapped = |pid: u32| maps(pid).contains(segment.to_str().unwrap());
     assert!(!mapped(cluster.postmaster_pid().unwrap()));
-    // Those that last: another session may end, or not have begun to map, while we look.
+    // Long-lived processes only: another session may just end or not have mapped the segment yet.
     let lasting = "select pid from pg_stat_activity where pid = pg_backend_pid() \
                    or backend_type in ('checkpointer', 'background writer', 'walwriter', \
                                        'autovacuum launcher')";

@@ -10,7 +10,7 @@ use postgres::Client;
 use scratch::{Cluster, Load};
 use support::{create_views, eventually};
 
-/// Records, full-page images, bytes, times that the buffers were full.
+/// Records, full-page images, bytes, times the buffers were full.
 type Figures = [i64; 4];
 
 fn ours(client: &mut Client) -> Figures {
@@ -30,11 +30,11 @@ fn since(now: Figures, before: Figures) -> Figures {
     std::array::from_fn(|n| now[n] - before[n])
 }
 
-/// What the server counts, when all has been told, and what it counts beyond ours: that is from before
-/// this server's start.
+/// Ours and the server's counts when all statistics have arrived. The server's also include what
+/// happened before its last start.
 fn at_rest(client: &mut Client) -> (Figures, Figures) {
     let (mut now, mut beyond) = ([0; 4], [-1; 4]);
-    eventually("all sessions have told theirs", || {
+    eventually("all sessions have reported their statistics", || {
         client.batch_execute("select pg_stat_force_next_flush()").unwrap();
         std::thread::sleep(Duration::from_millis(700));
         now = theirs(client);
@@ -59,7 +59,7 @@ fn server() -> (Cluster, Client) {
 }
 
 #[test]
-fn the_wal_of_all_processes_is_what_the_server_counts() {
+fn the_wal_of_all_processes_equals_the_servers_count() {
     let (cluster, mut client) = server();
     cluster.pgbench_init(1).unwrap();
     let (before, beyond) = at_rest(&mut client);
@@ -68,7 +68,7 @@ fn the_wal_of_all_processes_is_what_the_server_counts() {
             let load = cluster.pgbench().load(Load::TpcB).clients(4).jobs(2);
             load.duration(Duration::from_secs(4)).run().unwrap();
         });
-        // Sessions that hardly ever wait, and end.
+        // Sessions that hardly ever wait and soon end.
         scope.spawn(|| {
             let insert = "insert into pgbench_history (tid, filler) values (1, repeat('x', 20));\n";
             let load = cluster.pgbench().load(Load::Script(insert.into())).clients(3);
@@ -106,7 +106,7 @@ fn the_wal_of_all_processes_is_what_the_server_counts() {
 }
 
 #[test]
-fn what_is_inserted_while_the_level_is_off_does_not_count_and_a_reset_begins_anew() {
+fn wal_inserted_while_the_level_is_off_does_not_count_and_a_reset_starts_from_zero() {
     let (cluster, mut client) = server();
     client.batch_execute("create table t (n int)").unwrap();
     let segment = support::segment(&cluster);
@@ -116,7 +116,7 @@ fn what_is_inserted_while_the_level_is_off_does_not_count_and_a_reset_begins_ane
     set("off");
     client.batch_execute("insert into t select generate_series(1, 1000)").unwrap();
     set("waits");
-    // Where it follows the level.
+    // The session notices the new level at its next command.
     client.batch_execute("select 1").unwrap();
     client.batch_execute("insert into t select generate_series(1, 100)").unwrap();
     let records = since(ours(&mut client), before)[0];
@@ -129,7 +129,7 @@ fn what_is_inserted_while_the_level_is_off_does_not_count_and_a_reset_begins_ane
 }
 
 #[test]
-fn what_parallel_workers_insert_is_counted_once_with_their_leader() {
+fn wal_of_parallel_workers_is_counted_once_with_their_leader() {
     let (_cluster, mut client) = server();
     client
         .batch_execute(
@@ -140,7 +140,7 @@ fn what_parallel_workers_insert_is_counted_once_with_their_leader() {
         )
         .unwrap();
     let (before, _) = at_rest(&mut client);
-    // Where the log ends, and what we have counted.
+    // The end of the WAL, and our counts.
     let both = |client: &mut Client| -> [i64; 2] {
         let sql = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
         [client.query_one(sql, &[]).unwrap().get(0), ours(client)[2]]
@@ -149,12 +149,12 @@ fn what_parallel_workers_insert_is_counted_once_with_their_leader() {
     client.batch_execute("vacuum (parallel 2) t").unwrap();
     let to = both(&mut client);
     let (log, bytes) = (to[0] - from[0], to[1] - from[1]);
-    // Where workers took part, which the leader does not wait for, the server has theirs twice.
+    // With workers, for which the leader does not wait, the server counts theirs twice.
     let theirs = since(at_rest(&mut client).0, before)[2];
-    println!("{log} bytes of the log, {bytes} by us, {theirs} by the server");
+    println!("{log} bytes of WAL, {bytes} by us, {theirs} by the server");
     let workers = "select coalesce(sum(records), 0)::bigint from tally.wal \
                    where process = 'parallel worker'";
     assert_eq!(client.query_one(workers, &[]).unwrap().get::<_, i64>(0), 0);
-    // The log also has headers of its pages, and pads its records.
+    // The WAL also has page headers and padding.
     assert!((0.95..=1.0).contains(&(bytes as f64 / log as f64)), "{bytes} of {log}");
 }

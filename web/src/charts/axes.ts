@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Where ticks stand and what they say. */
+/** The axes' ticks and their labels. */
 import type uPlot from "uplot";
 import { ticks, offsetSeconds, type Zone } from "../clock";
 import type { Ink } from "../look/ink";
 import { tick, type Unit } from "../units";
 
-/** Of all charts alike, so that their plots begin at the same place. */
+/** The same in all charts, so that their plots are aligned. */
 export const AXIS_WIDTH = 62;
 export const FONT = "11px system-ui, -apple-system, 'Segoe UI', sans-serif";
 
@@ -19,7 +19,7 @@ const TIME_STEPS = [
     HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY,
 ];
 
-/** Round times of the zone's own clock, `step` apart. */
+/** Round times of the zone's clock, `step` seconds apart. */
 function timeTicks(min: number, max: number, step: number, zone: Zone): number[] {
     const ahead = zone === "UTC" ? 0 : offsetSeconds(min);
     const found: number[] = [];
@@ -43,7 +43,7 @@ export function timeAxis(ink: () => Ink, zone: () => Zone): uPlot.Axis {
     };
 }
 
-// Bytes go up by powers of two, so their round figures are others.
+// Round figures of bytes are powers of two.
 const BYTE_STEPS = Array.from({ length: 46 }, (_, power) => 2 ** power);
 
 export function valueAxis(unit: Unit, ink: () => Ink): uPlot.Axis {
@@ -62,7 +62,7 @@ export function valueAxis(unit: Unit, ink: () => Ink): uPlot.Axis {
     };
 }
 
-/** From zero to a little above what is there. */
+/** From zero to a little above the maximum. */
 export function fromZero(_u: uPlot, _min: number, max: number): uPlot.Range.MinMax {
     return [0, max > 0 ? max * 1.06 : 1];
 }

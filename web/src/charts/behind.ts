@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The figures behind a chart, as a table of the points in view and as files. */
+/** A chart's figures, as a table of the points in view and as files. */
 import { instant } from "../clock";
 import { button, element } from "../dom";
 import { exportButtons, type Sheet } from "../tables/export";
@@ -11,12 +11,12 @@ export interface Figures {
     readonly name: string;
     readonly unit: Unit;
     readonly columns: readonly string[];
-    /** The points that a range touches. */
+    /** The points that overlap a range. */
     rows(range: Range): { time: number; values: readonly (number | null)[] }[];
 }
 
-/** More rows than these are for the files. */
-const ROWS = 1000;
+/** The table shows at most this many rows; files have all. */
+const MAX_ROWS = 1000;
 
 function table(figures: Figures, view: View): HTMLElement {
     const rows = figures.rows(view.range);
@@ -24,7 +24,7 @@ function table(figures: Figures, view: View): HTMLElement {
         element("th", { scope: "col", class: i ? "num" : "text" }, title),
     );
     const body = rows
-        .slice(0, ROWS)
+        .slice(0, MAX_ROWS)
         .map(({ time, values }) =>
             element(
                 "tr",
@@ -34,8 +34,8 @@ function table(figures: Figures, view: View): HTMLElement {
             ),
         );
     const caption =
-        rows.length > ROWS
-            ? `The first ${ROWS} of ${rows.length} points in view; the files have all of them`
+        rows.length > MAX_ROWS
+            ? `The first ${MAX_ROWS} of ${rows.length} points in view; files have all`
             : `${rows.length} points in view`;
     return element(
         "div",
@@ -50,7 +50,7 @@ function table(figures: Figures, view: View): HTMLElement {
     );
 }
 
-/** The buttons Table, CSV and JSON; the table opens below everything else in `host`. */
+/** The buttons Table, CSV and JSON; the table opens at the end of `host`. */
 export function behind(host: HTMLElement, figures: Figures, view: View, until: AbortSignal): HTMLElement {
     let open: HTMLElement | null = null;
     const fill = (): void => {

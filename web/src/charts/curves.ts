@@ -10,22 +10,22 @@ import type { Landmarks } from "./marks";
 import { KEYS, Plot } from "./plot";
 import { pointAt, pointsOf, stacked, type Points } from "./points";
 import { areaPaths, linePaths } from "./steps";
-import type { Said } from "./tooltip";
+import type { Content } from "./tooltip";
 import { when } from "./when";
 
 const TALL = 300;
 const USUAL = 210;
-/** A reference line that many times higher than the curves would flatten them: it is only named. */
+/** A reference line higher than the curves by more than this factor would flatten them: only its label is shown. */
 const FAR = 2.5;
-/** So many lines a box has at most. */
-const LINES = 8;
+/** Maximum of lines in a tooltip. */
+const MAX_LINES = 8;
 
 export class Curves {
     points: Points;
     readonly shown: boolean[];
     private readonly paints: Paint[];
     private readonly plot: Plot;
-    /** The series that stands out, the others being faint. */
+    /** The highlighted series; the others are faint. */
     private focused: number | null = null;
 
     constructor(
@@ -51,15 +51,15 @@ export class Curves {
                 yAxis: (ink) => valueAxis(chart.unit, ink),
                 data: () => this.data(),
                 overlay: (u, ink) => this.drawReference(u, ink),
-                say: (time) => this.say(time),
+                describe: (time) => this.describe(time),
                 step: (time, by) => this.step(time, by),
             },
-            `${chart.title}. Arrow keys go from point to point. ${KEYS}`,
+            `${chart.title}. The arrow keys move from point to point. ${KEYS}`,
             until,
         );
     }
 
-    /** The plot draws a stack from its top, each area over those above it. */
+    /** The plot draws a stack from the top, each area over the ones above it. */
     private order(): number[] {
         const order = this.chart.series.map((_, i) => i);
         return this.chart.kind === "stack" ? order.reverse() : order;
@@ -84,7 +84,7 @@ export class Curves {
                 points: { show: false },
             };
         }
-        // Colours are opaque, for each area covers the rest of the one above it; a faint one is paler.
+        // Colours are opaque, since each area covers the lower part of the one above it; a faint area is paler.
         return {
             scale: "y",
             fill: () => (faint() ? mix(this.colourOf(index), this.view.theme) : this.colourOf(index)),
@@ -107,7 +107,7 @@ export class Curves {
         ];
     }
 
-    /** From zero to above the curves, and above the reference line unless that is far. */
+    /** From zero to above the curves, and above the reference line unless it is far off. */
     private yRange(u: uPlot, min: number, max: number): uPlot.Range.MinMax {
         const reference = this.chart.reference?.value ?? 0;
         return fromZero(u, min, reference > max * FAR ? max : Math.max(max, reference));
@@ -134,7 +134,7 @@ export class Curves {
             ctx.lineTo(bbox.left + bbox.width, y);
             ctx.stroke();
         }
-        // On a ground of its own, for it may lie over any colour.
+        // With an outline in the background colour, since it may be over any colour.
         const width = ctx.measureText(text).width;
         const right = bbox.left + bbox.width - 6 * pixel;
         ctx.strokeStyle = ink.paper;
@@ -148,7 +148,7 @@ export class Curves {
         ctx.restore();
     }
 
-    private say(time: number): Said | null {
+    private describe(time: number): Content | null {
         const { points, chart } = this;
         const at = pointAt(points.edges, time);
         if (at < 0) return null;
@@ -158,20 +158,20 @@ export class Curves {
         const values = chart.series
             .map((series, i) => ({ name: series.name, value: series.values[at] ?? null, i }))
             .filter(({ i }) => this.shown[i]);
-        const there = values.filter((one): one is typeof one & { value: number } => one.value !== null);
+        const present = values.filter((one): one is typeof one & { value: number } => one.value !== null);
         const lines = stack
-            ? [...there].sort((a, b) => b.value - a.value).filter(({ value }) => value > 0)
-            : there;
-        const hidden = lines.length - LINES;
-        const sum = there.reduce((total, { value }) => total + value, 0);
+            ? [...present].sort((a, b) => b.value - a.value).filter(({ value }) => value > 0)
+            : present;
+        const hidden = lines.length - MAX_LINES;
+        const sum = present.reduce((total, { value }) => total + value, 0);
         return {
             ...when(begin, length, this.view.zone),
-            lines: lines.slice(0, LINES).map(({ name, value, i }) => ({
+            lines: lines.slice(0, MAX_LINES).map(({ name, value, i }) => ({
                 name,
                 value: figure(value, chart.unit),
                 colour: this.colourOf(i),
             })),
-            total: stack && there.length > 1 ? figure(sum, chart.unit) : null,
+            total: stack && present.length > 1 ? figure(sum, chart.unit) : null,
             notes: hidden > 0 ? [`and ${hidden} more`] : [],
         };
     }
@@ -185,13 +185,13 @@ export class Curves {
 
     toggle(series: number): boolean {
         this.shown[series] = !this.shown[series];
-        // The pointer is on its name still, but there is nothing left to stand out.
+        // The pointer is still on its name, but a hidden series cannot be highlighted.
         this.focused = this.shown[series] ? series : null;
         this.plot.refresh();
         return this.shown[series] ?? false;
     }
 
-    /** Only this one; all of them if it is the only one already. */
+    /** Shows only this series, or all if it is the only one already. */
     only(series: number): void {
         const alone = this.shown.every((on, i) => on === (i === series));
         this.shown.forEach((_, i) => (this.shown[i] = alone || i === series));
@@ -204,7 +204,7 @@ export class Curves {
         this.plot.u.redraw(false, false);
     }
 
-    /** The recording has grown. The series are the same ones as before. */
+    /** The recording has grown; the series are the same. */
     update(chart: Chart, axis: Axis, landmarks: Landmarks): void {
         this.chart = chart;
         this.points = pointsOf(chart, axis, this.view.whole.to);
@@ -212,7 +212,7 @@ export class Curves {
     }
 }
 
-/** A colour a quarter of the way from the paper to itself. */
+/** A quarter of the colour, three quarters of the background. */
 function mix(hex: string, theme: "light" | "dark"): string {
     const ground = theme === "light" ? 255 : 24;
     const part = (at: number): string =>

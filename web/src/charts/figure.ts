@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** A chart or a heat map in its place in the page: title, buttons, plot, legend. */
+/** A chart or heat map in its figure element: title, buttons, plot, legend. */
 import { element } from "../dom";
 import type { Axis, Chart, Heatmap, Report } from "../model";
 import { figure } from "../units";
@@ -16,16 +16,15 @@ export const landmarksOf = ({ marks, gaps }: Report): Landmarks => ({ marks, gap
 export const axisOf = (report: Report, chart: Chart): Axis =>
     report.axes[chart.axis] ?? { time: [], seconds: [] };
 
-/** Something drawn in a figure of the page, for as long as it fits. */
+/** A chart or heat map drawn in a figure element. */
 export interface Drawing {
-    /** Draws a newer report; false: it is of another shape and must be drawn anew. */
+    /** Draws a newer report; false: the shape differs, so it must be removed and drawn again. */
     update(report: Report): boolean;
-    /** Takes it away. */
-    remove(): void;
+        remove(): void;
 }
 
-/** Lays title, tools and body into the figure; the result takes them away again. */
-function lay(host: HTMLElement, title: string, body: HTMLElement, tools: HTMLElement): () => void {
+/** Adds title, tools and body to the figure; the result removes them. */
+function mount(host: HTMLElement, title: string, body: HTMLElement, tools: HTMLElement): () => void {
     const caption = host.querySelector("figcaption") ?? element("figcaption", {}, title);
     const head = element("div", { class: "head" }, caption, tools);
     host.querySelector(".without-script")?.remove();
@@ -53,7 +52,7 @@ function figuresOf(chart: Chart, curves: Curves): Figures {
     };
 }
 
-/** Names and classes in their order: what a drawing of curves is made for. */
+/** What must stay the same for a drawing to be updated. */
 const shapeOf = ({ kind, unit, series }: Chart): string =>
     JSON.stringify([kind, unit, series.map((one) => [one.name, one.class, one.shade])]);
 
@@ -67,7 +66,7 @@ export function drawChart(host: HTMLElement, id: string, report: Report, view: V
     host.append(body);
     const curves = new Curves(canvas, chart, axisOf(report, chart), view, landmarksOf(report), life.signal);
     body.append(new Legend(chart, curves, view, life.signal).root);
-    const unlay = lay(host, chart.title, body, behind(host, figuresOf(chart, curves), view, life.signal));
+    const unmount = mount(host, chart.title, body, behind(host, figuresOf(chart, curves), view, life.signal));
     return {
         update: (newer) => {
             const next = chartIn(newer);
@@ -77,7 +76,7 @@ export function drawChart(host: HTMLElement, id: string, report: Report, view: V
         },
         remove: () => {
             life.abort();
-            unlay();
+            unmount();
         },
     };
 }
@@ -99,7 +98,7 @@ export function drawHeat(host: HTMLElement, id: string, report: Report, view: Vi
         columns: rows.map((row) => `up to ${figure(map.bounds[row + 1], map.unit)}`),
         rows: (range) => heat.figures(range, rows),
     };
-    const unlay = lay(host, map.title, body, behind(host, figures, view, life.signal));
+    const unmount = mount(host, map.title, body, behind(host, figures, view, life.signal));
     return {
         update: (newer) => {
             const next = mapIn(newer);
@@ -109,7 +108,7 @@ export function drawHeat(host: HTMLElement, id: string, report: Report, view: Vi
         },
         remove: () => {
             life.abort();
-            unlay();
+            unmount();
         },
     };
 }

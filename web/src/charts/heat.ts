@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** A heat map: time to the right, latency upwards on a logarithmic scale, how many as lightness. */
+/** A heat map: time to the right, latency upwards on a logarithmic scale, counts as lightness. */
 import type uPlot from "uplot";
 import { element } from "../dom";
 import type { Ink } from "../look/ink";
@@ -11,18 +11,18 @@ import { AXIS_WIDTH, FONT } from "./axes";
 import type { Landmarks } from "./marks";
 import { KEYS, Plot } from "./plot";
 import { pointAt, pointsIn } from "./points";
-import type { Said } from "./tooltip";
+import type { Content } from "./tooltip";
 import { when } from "./when";
 
 const HEIGHT = 280;
-/** The narrowest cell that is drawn, in canvas pixels; columns closer than that are drawn as one. */
-const NARROW = 2;
+/** Minimum width of a cell in canvas pixels; narrower columns are drawn as one. */
+const MIN_WIDTH = 2;
 
-/** Of each row, how many; and where they are known to be. */
+/** Counts by row. */
 type Counts = Map<number, number>;
 
 export class Heat {
-    /** What the colours mean. */
+    /** The legend of the colours. */
     readonly key = element("div", { class: "key" });
     private edges: number[];
     private readonly plot: Plot;
@@ -56,30 +56,30 @@ export class Heat {
                 }),
                 data: () => [this.edges, new Array<null>(this.edges.length).fill(null)],
                 ground: (u, ink) => this.draw(u, ink),
-                say: (time, top) => this.say(time, top),
+                describe: (time, top) => this.describe(time, top),
                 step: (time, by) => {
                     const at = Math.min(Math.max(pointAt(this.edges, time) + by, 0), this.edges.length - 2);
                     return (this.edges[at] ?? time) + this.map.step_seconds / 2;
                 },
             },
-            `${map.title}. Arrow keys go from column to column. ${KEYS}`,
+            `${map.title}. The arrow keys move from column to column. ${KEYS}`,
             until,
         );
     }
 
-    /** The rows that hold anything at all, as latencies. */
+    /** The range of latencies that occur. */
     private span(): [low: number, high: number] {
         const { bounds, columns } = this.map;
-        let least = bounds.length - 1;
-        let most = 0;
+        let lowest = bounds.length - 1;
+        let highest = 0;
         for (const column of columns) {
             const first = column?.[0];
             if (!column || first === undefined) continue;
-            least = Math.min(least, first);
-            most = Math.max(most, first + column.length - 1);
+            lowest = Math.min(lowest, first);
+            highest = Math.max(highest, first + column.length - 1);
         }
-        const low = bounds[Math.min(least, bounds.length - 2)] ?? 1e-6;
-        const high = bounds[Math.min(most, bounds.length - 1)] ?? 1;
+        const low = bounds[Math.min(lowest, bounds.length - 2)] ?? 1e-6;
+        const high = bounds[Math.min(highest, bounds.length - 1)] ?? 1;
         return [low, Math.max(high, low * 10)];
     }
 
@@ -102,7 +102,7 @@ export class Heat {
         const { ctx, bbox } = u;
         const { edges, map, view } = this;
         const [first, last] = pointsIn(edges, view.range);
-        // Groups of columns that are at least a cell wide.
+        // Groups of columns, each at least MIN_WIDTH wide.
         const groups: { left: number; right: number; counts: Counts; columns: number }[] = [];
         let most = 0;
         for (let i = first; i < last;) {
@@ -111,7 +111,7 @@ export class Heat {
             let right = left;
             while (next <= last) {
                 right = Math.round(u.valToPos(edges[next] ?? 0, "x", true));
-                if (right - left >= NARROW) break;
+                if (right - left >= MIN_WIDTH) break;
                 next++;
             }
             const counts = this.sum(i, next);
@@ -131,7 +131,7 @@ export class Heat {
             for (const [row, n] of counts) {
                 const bottom = rows[row] ?? 0;
                 const top = rows[row + 1] ?? bottom - 1;
-                // Counts go over many orders of magnitude; so does what matters of them.
+                // Logarithmic, since counts differ by orders of magnitude.
                 const strength = scale > 0 ? Math.log1p(n / columns) / scale : 0;
                 ctx.fillStyle = colours[Math.round(strength * (colours.length - 1))] ?? ink.text;
                 ctx.fillRect(left, top, Math.max(right - left, 1), Math.max(bottom - top, 1));
@@ -141,7 +141,7 @@ export class Heat {
         this.writeKey(colours, most);
     }
 
-    /** From one to the most that a cell holds. */
+    /** From one to the maximum of a cell. */
     private writeKey(colours: readonly string[], most: number): void {
         const strip = element("i", {});
         const stops = colours.filter((_, i) => i % 9 === 0);
@@ -149,7 +149,7 @@ export class Heat {
         this.key.replaceChildren("1", strip, `${count(most)} in ${duration(this.map.step_seconds)}`);
     }
 
-    private say(time: number, top: number): Said | null {
+    private describe(time: number, top: number): Content | null {
         const { edges, map } = this;
         const at = pointAt(edges, time);
         const begin = edges[at];
@@ -189,7 +189,7 @@ export class Heat {
         return pointAt(this.map.bounds, this.plot.u.posToVal(top, "y"));
     }
 
-    /** For the table behind it: a column for each of these rows. */
+    /** For the table: a column for each of these rows. */
     figures(range: Range, rows: readonly number[]): { time: number; values: (number | null)[] }[] {
         const [from, to] = pointsIn(this.edges, range);
         return this.edges.slice(from, to).map((time, i) => {
@@ -199,7 +199,7 @@ export class Heat {
         });
     }
 
-    /** The rows that hold anything. */
+    /** The rows with counts. */
     rows(): number[] {
         return [...this.sum(0, this.map.columns.length).keys()].sort((a, b) => a - b);
     }
@@ -222,7 +222,7 @@ function decades(low: number, high: number): number[] {
     return found;
 }
 
-/** The upper edge of the row in which that part of all has ended. */
+/** The upper bound of the row that contains the quantile. */
 function quantile(counts: Counts, all: number, part: number, bounds: readonly number[]): number {
     let sum = 0;
     for (const [row, n] of [...counts].sort(([a], [b]) => a - b)) {

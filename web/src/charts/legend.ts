@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * The names of a chart's curves with their figures: of the instant pointed at, else of the range
- * in view. A click takes a curve away, a double click leaves it alone.
+ * The names of a chart's curves with their figures: at the cursor's instant, else of the range in view.
+ * A click hides a curve, a double click shows only that curve.
  */
 import { date, seconds as clockSeconds } from "../clock";
 import { button, element } from "../dom";
@@ -34,7 +34,7 @@ export class Legend {
     ) {
         this.entries = chart.series.map((series, i) => this.entry(series.name, i));
         this.second = element("th", { scope: "col", class: "num" });
-        // A stack is read from its top.
+        // In the order of the stack, from its top.
         const rows = this.entries.map((entry) => entry.row);
         if (chart.kind === "stack") rows.reverse();
         this.root = element(
@@ -62,7 +62,7 @@ export class Legend {
         );
         toggle.append(dot, name);
         toggle.addEventListener("dblclick", () => {
-            // Its two clicks have taken it away and brought it back.
+            // Its two clicks have hidden and shown it again.
             this.curves.only(series);
             this.write();
         });
@@ -92,7 +92,7 @@ export class Legend {
         const at = view.point === null ? -1 : pointAt(curves.points.edges, view.point);
         const begin = curves.points.edges[at];
         const pointed = begin !== undefined && at >= 0;
-        // A mean of means is none, so of durations the greatest stands alone.
+        // Means of durations and shares cannot be averaged, so these show the maximum only.
         const averaged = chart.unit !== "seconds" && chart.unit !== "share";
         this.head.textContent = pointed ? clockSeconds(begin, view.zone) : averaged ? "mean" : "";
         if (pointed) this.head.title = date(begin, view.zone);

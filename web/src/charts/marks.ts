@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * What is drawn under and over the curves of every chart: stretches that were not measured
- * (hatched), checkpoints (tinted, with a bar at the top), and other marks (dashed lines with a flag).
+ * What every chart has below and above its curves: gaps in the measurement (hatched), checkpoints
+ * (tinted, with a bar at the top), and other marks (dashed lines with a flag).
  */
 import type uPlot from "uplot";
 import type { Ink } from "../look/ink";
@@ -12,7 +12,7 @@ export interface Landmarks {
     readonly gaps: readonly Gap[];
 }
 
-/** How far from a mark's line the cursor still means it, in CSS pixels. */
+/** Distance in CSS pixels at which the cursor is on a mark's line. */
 const NEAR = 5;
 
 function visible(u: uPlot, from: number, to: number): [left: number, width: number] | undefined {
@@ -22,7 +22,7 @@ function visible(u: uPlot, from: number, to: number): [left: number, width: numb
     return b < a ? undefined : [a, Math.max(b - a, 1)];
 }
 
-/** Slanted lines, the same in all charts whatever the page's scale. */
+/** Slanted lines, the same at every scale of the page. */
 function hatching(ctx: CanvasRenderingContext2D, ink: Ink): CanvasPattern | string {
     const size = Math.round(8 * devicePixelRatio);
     const tile = document.createElement("canvas");
@@ -40,31 +40,31 @@ function hatching(ctx: CanvasRenderingContext2D, ink: Ink): CanvasPattern | stri
     return ctx.createPattern(tile, "repeat") ?? ink.hatch;
 }
 
-/** Under the curves. */
+/** Draws what is below the curves. */
 export function drawUnder(u: uPlot, { marks, gaps }: Landmarks, ink: Ink): void {
     const { ctx, bbox } = u;
     ctx.save();
     for (const mark of marks) {
         if (mark.until === null) continue;
-        const place = visible(u, mark.time, mark.until);
-        if (!place) continue;
+        const area = visible(u, mark.time, mark.until);
+        if (!area) continue;
         ctx.globalAlpha = 0.1;
         ctx.fillStyle = ink.checkpoint;
-        ctx.fillRect(place[0], bbox.top, place[1], bbox.height);
+        ctx.fillRect(area[0], bbox.top, area[1], bbox.height);
     }
     ctx.globalAlpha = 1;
     let pattern: CanvasPattern | string | undefined;
     for (const gap of gaps) {
-        const place = visible(u, gap.from, gap.to);
-        if (!place) continue;
+        const area = visible(u, gap.from, gap.to);
+        if (!area) continue;
         pattern ??= hatching(ctx, ink);
         ctx.fillStyle = pattern;
-        ctx.fillRect(place[0], bbox.top, place[1], bbox.height);
+        ctx.fillRect(area[0], bbox.top, area[1], bbox.height);
     }
     ctx.restore();
 }
 
-/** Over the curves: bars and flags at the top edge. */
+/** Draws what is above the curves: bars and flags at the top edge. */
 export function drawOver(u: uPlot, { marks }: Landmarks, ink: Ink): void {
     const { ctx, bbox } = u;
     const pixel = devicePixelRatio;
@@ -72,10 +72,10 @@ export function drawOver(u: uPlot, { marks }: Landmarks, ink: Ink): void {
     ctx.lineWidth = pixel;
     for (const mark of marks) {
         if (mark.until !== null) {
-            const place = visible(u, mark.time, mark.until);
-            if (!place) continue;
+            const area = visible(u, mark.time, mark.until);
+            if (!area) continue;
             ctx.fillStyle = ink.checkpoint;
-            ctx.fillRect(place[0], bbox.top - 4 * pixel, place[1], 3 * pixel);
+            ctx.fillRect(area[0], bbox.top - 4 * pixel, area[1], 3 * pixel);
             continue;
         }
         if (!visible(u, mark.time, mark.time)) continue;
@@ -97,17 +97,17 @@ export function drawOver(u: uPlot, { marks }: Landmarks, ink: Ink): void {
     ctx.restore();
 }
 
-/** What marks and gaps say about the place of the cursor. */
-export function saidAt(u: uPlot, left: number, { marks, gaps }: Landmarks): string[] {
+/** The texts of the marks and gaps at the cursor. */
+export function notesAt(u: uPlot, left: number, { marks, gaps }: Landmarks): string[] {
     const time = u.posToVal(left, "x");
-    const said: string[] = [];
-    for (const gap of gaps) if (gap.from <= time && time < gap.to) said.push(`not measured: ${gap.reason}`);
+    const notes: string[] = [];
+    for (const gap of gaps) if (gap.from <= time && time < gap.to) notes.push(`not measured: ${gap.reason}`);
     for (const mark of marks) {
         const here =
             mark.until === null
                 ? Math.abs(u.valToPos(mark.time, "x") - left) <= NEAR
                 : mark.time <= time && time <= mark.until;
-        if (here) said.push(mark.text);
+        if (here) notes.push(mark.text);
     }
-    return said;
+    return notes;
 }

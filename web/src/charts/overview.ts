@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * The whole recording as a strip with a window in it: the brush. The window is moved and widened
- * by mouse, touch or arrow keys, and all charts show what it shows.
+ * The brush: the whole recording as a strip with a window. Mouse, touch and arrow keys move and resize
+ * the window; all charts show its range.
  */
 import { instant } from "../clock";
 import { element } from "../dom";
@@ -18,9 +18,9 @@ export interface Outline {
 
 type Grip = "from" | "to" | "window" | "new";
 
-/** So near to an edge of the window, in pixels, the edge is meant. */
+/** Distance in pixels at which the pointer is on an edge of the window. */
 const NEAR = 8;
-/** A key moves an edge by this part of everything. */
+/** A key moves an edge by this share of the recording. */
 const KEY_STEP = 0.01;
 
 export class Overview {
@@ -35,13 +35,13 @@ export class Overview {
         private landmarks: Landmarks,
     ) {
         this.grips = {
-            from: this.grip("from", "Beginning of the view"),
+            from: this.grip("from", "Start of the view"),
             to: this.grip("to", "End of the view"),
         };
         this.window.append(this.grips.from, this.grips.to);
         this.root = element(
             "div",
-            { class: "overview", title: "Drag to choose what all charts show; double click shows all" },
+            { class: "overview", title: "Drag to select the range that all charts show; double click to show everything" },
             this.canvas,
             this.window,
         );

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * What all plots do alike, curves and heat maps: they show the view's range, zoom by dragging,
- * reset by a double click, point where the others point, obey the keyboard, and say in a box what
- * is under the cursor.
+ * What curves and heat maps have in common: they show the view's range, zoom by dragging, reset by a
+ * double click, follow each other's cursor, react to keys, and show a tooltip.
  */
 import uPlot from "uplot";
 import { readInk, type Ink } from "../look/ink";
 import { onPaper } from "../look/theme";
 import type { View } from "../view";
 import { timeAxis } from "./axes";
-import { drawOver, drawUnder, saidAt, type Landmarks } from "./marks";
-import { Tooltip, type Said } from "./tooltip";
+import { drawOver, drawUnder, notesAt, type Landmarks } from "./marks";
+import { Tooltip, type Content } from "./tooltip";
 
-/** What one kind of plot adds. */
+/** What a kind of plot adds. */
 export interface Kind {
     readonly height: number;
     readonly series: uPlot.Series[];
@@ -23,21 +22,21 @@ export interface Kind {
     readonly ground?: (u: uPlot, ink: Ink) => void;
     /** Drawn above the curves. */
     readonly overlay?: (u: uPlot, ink: Ink) => void;
-    /** What there is to say of an instant; `top` is the cursor's height in the plot. */
-    readonly say: (time: number, top: number) => Said | null;
-    /** The instant that many points further. */
+    /** The tooltip at an instant; `top` is the cursor's distance from the plot's top. */
+    readonly describe: (time: number, top: number) => Content | null;
+    /** The instant `by` points further. */
     readonly step: (time: number, by: number) => number;
 }
 
-/** What all plots say of their keys to those who do not see them. */
+/** The keys of all plots, for screen readers. */
 export const KEYS =
-    "With Shift they move the view; plus and minus zoom, 0 shows all. " +
-    "The same figures are behind the button Table.";
-/** No plot is narrower, in pixels, whatever its place. */
-const NARROWEST = 120;
-/** About as wide as a sheet between its margins. */
+    "With Shift they move the view; plus and minus zoom, 0 shows everything. " +
+    "The button Table shows the same figures.";
+/** Minimum width of a plot in pixels. */
+const MIN_WIDTH = 120;
+/** Width in pixels on paper: about a page without its margins. */
 const PAPER = 660;
-/** Least distance, in pixels, that makes a drag of a click. */
+/** Minimum distance in pixels of a drag; less is a click. */
 const DRAG = 4;
 
 export class Plot {
@@ -58,7 +57,7 @@ export class Plot {
         this.drawnIn = readInk(view.theme);
         const ink = (): Ink => this.drawnIn;
         const options: uPlot.Options = {
-            width: onPaper() ? PAPER : Math.max(NARROWEST, host.clientWidth),
+            width: onPaper() ? PAPER : Math.max(MIN_WIDTH, host.clientWidth),
             height: kind.height,
             padding: [10, 18, 0, 0],
             legend: { show: false },
@@ -140,7 +139,7 @@ export class Plot {
     }
 
     private fit(): void {
-        if (!onPaper()) this.resize(Math.max(NARROWEST, this.host.clientWidth));
+        if (!onPaper()) this.resize(Math.max(MIN_WIDTH, this.host.clientWidth));
     }
 
     private resize(width: number): void {
@@ -176,16 +175,16 @@ export class Plot {
         }
         const time = u.posToVal(left, "x");
         this.view.pointAt(time);
-        const said = this.kind.say(time, top);
-        if (!said) {
+        const content = this.kind.describe(time, top);
+        if (!content) {
             this.tooltip.hide();
             return;
         }
-        const notes = saidAt(u, left, this.landmarks);
-        this.tooltip.show({ ...said, notes: [...notes, ...said.notes] }, u.over, left, top);
+        const notes = notesAt(u, left, this.landmarks);
+        this.tooltip.show({ ...content, notes: [...notes, ...content.notes] }, u.over, left, top);
     }
 
-    /** Another plot points there. */
+    /** Moves the cursor to where another plot's is. */
     private follow(time: number | null): void {
         const left = time === null ? -10 : this.u.valToPos(time, "x");
         const inside = left >= 0 && left <= this.u.over.clientWidth;
@@ -199,7 +198,7 @@ export class Plot {
         this.view.pointAt(null);
     }
 
-    /** Arrows point from one point to the next; with Shift they move the view. */
+    /** The arrow keys move the cursor from point to point; with Shift they move the view. */
     private key(event: KeyboardEvent): void {
         if (event.target !== this.host || event.ctrlKey || event.metaKey || event.altKey) return;
         const { view, u } = this;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * A chart's points as its plot has them: where each begins, and one more instant at which the last
- * one ends. A value holds from its point to the next one; null is a gap.
+ * A chart's points for its plot: where each begins, and where the last one ends. A value is valid from
+ * its point to the next; null is a gap.
  */
 import type { Axis, Chart } from "../model";
 import type { Range } from "../view";
@@ -9,11 +9,11 @@ import type { Range } from "../view";
 export type Values = (number | null)[];
 
 export interface Points {
-    /** Beginnings, and the end of the last. */
+    /** Where each point begins, and where the last ends. */
     readonly edges: number[];
-    /** How much of each was measured. */
+    /** Measured seconds of each point. */
     readonly seconds: readonly number[];
-    /** Of each series, as many as there are points. */
+    /** The values of each series, one per point. */
     readonly values: readonly (readonly (number | null)[])[];
 }
 
@@ -24,7 +24,7 @@ export function pointsOf(chart: Chart, axis: Axis, end: number): Points {
     return { edges, seconds: axis.seconds, values: chart.series.map((series) => series.values) };
 }
 
-/** The point that holds `time`, or -1. */
+/** The index of the point that contains `time`, or -1. */
 export function pointAt(edges: readonly number[], time: number): number {
     const last = edges.length - 1;
     if (last < 1 || time < (edges[0] ?? 0) || time > (edges[last] ?? 0)) return -1;
@@ -38,7 +38,7 @@ export function pointAt(edges: readonly number[], time: number): number {
     return low;
 }
 
-/** The points that a range touches: from the first one up to, not including, the last. */
+/** The indexes of the points that overlap a range; `to` is exclusive. */
 export function pointsIn(edges: readonly number[], range: Range): [from: number, to: number] {
     const from = Math.max(0, pointAt(edges, Math.max(range.from, edges[0] ?? 0)));
     const last = pointAt(edges, Math.min(range.to, edges[edges.length - 1] ?? 0));
@@ -47,12 +47,12 @@ export function pointsIn(edges: readonly number[], range: Range): [from: number,
 }
 
 export interface Summary {
-    /** The mean over what was measured, each point weighing as long as it is; null if nothing was. */
+    /** The mean, weighted by measured time; null if nothing was measured. */
     readonly mean: number | null;
     readonly max: number | null;
 }
 
-/** What a series was in a range. */
+/** Mean and maximum of a series in a range. */
 export function summary(points: Points, series: number, range: Range): Summary {
     const [from, to] = pointsIn(points.edges, range);
     const values = points.values[series] ?? [];
@@ -70,7 +70,7 @@ export function summary(points: Points, series: number, range: Range): Summary {
     return { mean: weight > 0 ? sum / weight : null, max };
 }
 
-/** Each of the shown series on top of those before it; null where all of them are. */
+/** Stacks the shown series in order; null where they are null. */
 export function stacked(
     values: readonly (readonly (number | null)[])[],
     shown: readonly boolean[],

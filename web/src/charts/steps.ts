@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Curves as steps: each point holds until the next, which is what was measured, and a gap stays
- * empty. Where several points share a pixel, the line is their mean, on a pale bar from the least to
- * the greatest of them.
+ * Curves as steps: each point's value holds until the next point, since it is a mean over that time; a
+ * gap stays empty. Where several points share a pixel, the line is their mean, on a pale bar from their
+ * minimum to their maximum.
  */
 import type uPlot from "uplot";
 
 interface Frame {
-    /** Canvas pixels of a time, and of a value. */
+    /** Canvas pixels of a time and of a value. */
     x(time: number): number;
     y(value: number): number;
-    floor: number;
+    bottom: number;
     perPixel: number;
 }
 
@@ -24,12 +24,12 @@ function frame(u: uPlot, scale: string, from: number, to: number): Frame | undef
     return {
         x: (time) => left + (time - x0) * perTime,
         y: (value) => top + height - (value - y0) * perValue,
-        floor: top + height,
+        bottom: top + height,
         perPixel: (to - from) / width,
     };
 }
 
-/** Several points a pixel from here on. */
+/** More points per pixel than this are combined. */
 const CROWDED = 2;
 
 function lineOf(
@@ -58,7 +58,7 @@ function lineOf(
     return path;
 }
 
-/** Of each pixel's points, from the least to the greatest as a bar, and their mean as a line. */
+/** For each pixel, a bar from minimum to maximum of its points, and their mean as a line. */
 function crowdOf(
     f: Frame,
     times: ArrayLike<number>,
@@ -69,8 +69,8 @@ function crowdOf(
     const mean = new Path2D();
     const spread = new Path2D();
     let column = NaN;
-    let least = 0;
-    let greatest = 0;
+    let min = 0;
+    let max = 0;
     let sum = 0;
     let points = 0;
     let drawing = false;
@@ -79,7 +79,7 @@ function crowdOf(
         const y = f.y(sum / points);
         if (drawing) mean.lineTo(column, y);
         else mean.moveTo(column, y);
-        spread.rect(column, f.y(greatest), 1, f.y(least) - f.y(greatest));
+        spread.rect(column, f.y(max), 1, f.y(min) - f.y(max));
         drawing = true;
         points = 0;
     };
@@ -95,11 +95,11 @@ function crowdOf(
         if (x !== column || points === 0) {
             flush();
             column = x;
-            least = greatest = value;
+            min = max = value;
             sum = 0;
         }
-        least = Math.min(least, value);
-        greatest = Math.max(greatest, value);
+        min = Math.min(min, value);
+        max = Math.max(max, value);
         sum += value;
         points++;
     }
@@ -107,7 +107,7 @@ function crowdOf(
     return [mean, spread];
 }
 
-/** For uPlot: the area under the steps, down to the floor. */
+/** For uPlot: the area under the steps. */
 export function areaPaths(u: uPlot, series: number, first: number, last: number): uPlot.Series.Paths | null {
     const scale = u.series[series]?.scale ?? "y";
     const times = u.data[0];
@@ -120,7 +120,7 @@ export function areaPaths(u: uPlot, series: number, first: number, last: number)
     let edge = 0;
     const close = (): void => {
         if (open) {
-            fill.lineTo(edge, f.floor);
+            fill.lineTo(edge, f.bottom);
             fill.closePath();
         }
         open = false;
@@ -134,14 +134,14 @@ export function areaPaths(u: uPlot, series: number, first: number, last: number)
             continue;
         }
         const y = f.y(value);
-        if (!open) fill.moveTo(f.x(begin), f.floor);
+        if (!open) fill.moveTo(f.x(begin), f.bottom);
         fill.lineTo(f.x(begin), y);
         edge = f.x(end);
         fill.lineTo(edge, y);
         open = true;
     }
     close();
-    // Where the steps are wide, their upper edges are drawn, so that neighbours part even in grey.
+    // Wide steps have their upper edges drawn, so that areas differ even without colours.
     return {
         stroke: f.perPixel < 0.3 ? lineOf(f, times, values, from, last) : null,
         fill,

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The box beside the cursor, which is also what a screen reader is told. */
+/** The box at the cursor, which screen readers announce too. */
 import { element } from "../dom";
 
-/** One line of it. */
 export interface Line {
     readonly name: string;
     readonly value: string;
     readonly colour: string | null;
 }
 
-export interface Said {
-    /** The instant, in the reader's time and in UTC. */
+export interface Content {
+    /** The instant in the chosen zone; the subtitle has the other one. */
     readonly title: string;
     readonly subtitle: string;
     readonly lines: readonly Line[];
@@ -34,32 +33,32 @@ export class Tooltip {
         this.box.hidden = true;
     }
 
-    show(said: Said, over: HTMLElement, left: number, top: number): void {
-        const rows = said.lines.map(({ name, value, colour }) => {
+    show(content: Content, over: HTMLElement, left: number, top: number): void {
+        const rows = content.lines.map(({ name, value, colour }) => {
             const dot = element("i", { class: colour ? "dot" : "dot none" });
             if (colour) dot.style.background = colour;
             return element("tr", {}, element("th", { scope: "row" }, dot, name), element("td", {}, value));
         });
-        if (said.total !== null) {
+        if (content.total !== null) {
             rows.push(
                 element(
                     "tr",
                     { class: "sum" },
                     element("th", { scope: "row" }, "all"),
-                    element("td", {}, said.total),
+                    element("td", {}, content.total),
                 ),
             );
         }
         this.box.replaceChildren(
-            element("p", { class: "when" }, element("b", {}, said.title), " ", said.subtitle),
+            element("p", { class: "when" }, element("b", {}, content.title), " ", content.subtitle),
             element("table", {}, element("tbody", {}, ...rows)),
-            ...said.notes.map((note) => element("p", { class: "said" }, note)),
+            ...content.notes.map((note) => element("p", { class: "remark" }, note)),
         );
         this.box.hidden = false;
         this.place(over, left, top);
     }
 
-    /** On the side of the cursor that has room, never outside the plot's own box. */
+    /** Puts the box on the side of the cursor where it fits, inside the plot. */
     private place(over: HTMLElement, left: number, top: number): void {
         const { box, host } = this;
         const x = over.offsetLeft + left;

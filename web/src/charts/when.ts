@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** An instant as boxes and tables have it: the chosen zone first, the other one beside it. */
+/** An instant for tooltips and tables: in the chosen zone, then in the other one. */
 import * as clock from "../clock";
 
 export interface When {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * The colours that charts draw with: those of the style sheet for paper and ink, those of the
- * palette for curves. Read anew whenever the theme changes.
+ * The colours of charts: background and text from the style sheet, curves from the palette. Read again
+ * when the theme changes.
  */
 import { shade, type ActivityClass, type ThemeName } from "./palette";
 
@@ -33,17 +33,17 @@ export function readInk(theme: ThemeName): Ink {
     };
 }
 
-/** What a curve is drawn in: one of the shades of a class. */
+/** A curve's colour: one of the shades of a class. */
 export interface Paint {
     readonly class: ActivityClass;
     readonly index: number;
     readonly members: number;
 }
 
-/** What curves that are no activity borrow, one after the other, if no activity beside them has it. */
+/** Colours for curves that are not activities, in this order, unless an activity in the chart has it. */
 const BORROWED: readonly ActivityClass[] = ["io", "lock", "cpu", "client", "lwlock"];
 
-/** The paints of a chart's series, in their order. */
+/** The colours of a chart's series, in their order. */
 export function paints(series: readonly { class: ActivityClass | null; shade: number }[]): Paint[] {
     const free = BORROWED.filter((one) => series.every((other) => other.class !== one));
     const plain = series.filter((one) => one.class === null).length;

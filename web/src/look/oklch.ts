@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
  * Colours by lightness, chroma and hue in Björn Ottosson's Oklab space, in which equal steps of
- * lightness look equal. Canvas wants sRGB, so they are converted here.
+ * lightness look equal. They are converted to sRGB here.
  */
 
 /** Lightness 0..1, chroma 0..0.4, hue in degrees. */

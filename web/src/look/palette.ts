@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Colours of the classes of activities. The hues are those of Okabe and Ito's palette ("Color
- * Universal Design", 2008), which people with any of the colour-blindnesses tell apart; the
- * members of a class are shades of its hue, the largest next to the class's own colour.
- * test/palette.test.mjs holds them to a least distance as seen with normal eyes, by deuteranopes
- * and by protanopes.
+ * Colours of the classes of activities. The hues are those of Okabe and Ito's palette ("Color Universal
+ * Design", 2008), which people with any kind of colour blindness can distinguish. The members of a class
+ * are shades of its hue; the largest member is nearest to the class's own colour. test/palette.test.mjs
+ * checks a minimum distance for normal vision, deuteranopia and protanopia.
  */
 import { hex, type Oklch } from "./oklch";
 
-/** What an activity is of. */
+/** Classes of activities. */
 export const CLASSES = ["cpu", "io", "lwlock", "lock", "client", "ipc", "other"] as const;
 export type ActivityClass = (typeof CLASSES)[number];
 
@@ -37,15 +36,15 @@ export function shade(of: ActivityClass, index: number, members: number, theme: 
     const hue = HUES[of];
     const [own, last] = hue[theme];
     const part = members > 1 ? index / (members - 1) : 0;
-    // Two or three shades need not go all the way to the last one to be told apart.
+    // Two or three shades are distinct without going all the way to the last one.
     const reach = Math.min(1, 0.45 + 0.15 * (members - 2));
     const colour: Oklch = [own + (last - own) * part * Math.max(reach, 0), hue.chroma, hue.hue];
     return hex(colour);
 }
 
 /**
- * The steps of a heat map, from hardly anything to most: a single-direction ramp of lightness, so
- * that it reads without hue as well (as cividis does), from the page's ground towards the ink.
+ * The colours of a heat map from lowest to highest: lightness changes in one direction, so that it can be
+ * read without hue (as cividis can), from the page's background towards its text colour.
  */
 export function ramp(theme: ThemeName, steps = 64): string[] {
     const [from, to]: [Oklch, Oklch] =

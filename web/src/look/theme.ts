@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * Light or dark: as the system has it, until the reader chooses. Paper is always light.
+ * Light or dark: the system's setting until the reader chooses. Paper is always light.
  */
 import type { View } from "../view";
 import type { ThemeName } from "./palette";
@@ -15,7 +15,7 @@ const systemDark = matchMedia("(prefers-color-scheme: dark)");
 let choice: Choice = remembered();
 let printing = false;
 
-/** A page opened from a file may have no storage; then nothing is remembered. */
+/** A page opened from a file may have no storage. */
 function remembered(): Choice {
     try {
         const kept = localStorage.getItem(KEPT_AS);
@@ -33,10 +33,10 @@ function remember(): void {
     }
 }
 
-/** The page is being laid out for paper. */
+/** Whether the page is being printed. */
 export const onPaper = (): boolean => printing;
 
-/** The theme that holds now. */
+/** The current theme. */
 export function current(): ThemeName {
     if (printing) return "light";
     if (choice !== "system") return choice;
@@ -44,14 +44,14 @@ export function current(): ThemeName {
 }
 
 function apply(view: View): void {
-    // The style sheet knows the system's wish itself; it must be told only of another one.
+    // The style sheet knows the system's setting; the attribute is only for another one.
     const root = document.documentElement;
     if (choice === "system" && !printing) delete root.dataset["theme"];
     else root.dataset["theme"] = current();
     if (view.theme !== current()) view.setTheme(current());
 }
 
-/** Follows the system and the printer. */
+/** Applies the theme, and again when the system's setting changes or the page is printed. */
 export function followTheme(view: View): void {
     apply(view);
     systemDark.addEventListener("change", () => apply(view));
@@ -65,7 +65,7 @@ export function followTheme(view: View): void {
 
 export const chosen = (): Choice => choice;
 
-/** The next choice in turn. */
+/** Switches to the next choice. */
 export function turn(view: View): Choice {
     choice = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length] ?? "system";
     remember();

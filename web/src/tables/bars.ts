@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Small pictures for cells: a histogram, and a bar divided by class of activity. */
+/** Small pictures in cells: a histogram, and a bar divided by class of activity. */
 import { drawn } from "../dom";
 import type { Detail, Table } from "../model";
 import type { ActivityClass } from "../look/palette";
@@ -12,10 +12,10 @@ export interface Span {
     readonly high: number;
 }
 
-/** Where a bar ends; one without an end is drawn an octave wide. */
+/** The end of a bar; an open one is drawn to twice its start. */
 const endOf = ([from, to]: Histogram[number]): number => to ?? from * 2;
 
-/** From the fastest to the slowest of all rows, so that their histograms can be compared. */
+/** From the fastest to the slowest in all rows, so that histograms can be compared. */
 export function spanOf(histograms: readonly Histogram[]): Span {
     let low = Infinity;
     let high = 0;
@@ -25,12 +25,12 @@ export function spanOf(histograms: readonly Histogram[]): Span {
         if (last) high = Math.max(high, endOf(last));
     }
     if (low >= high) return { low: 1e-6, high: 1 };
-    // Less than a decade would make a broad block of a single bar.
+    // At least a decade, or a single bar would fill the picture.
     const pad = Math.sqrt(Math.max(10 / (high / low), 1));
     return { low: low / pad, high: high * pad };
 }
 
-/** Bars over a logarithmic scale of time, the tallest as high as the picture. */
+/** Bars on a logarithmic scale of time; the tallest has the picture's height. */
 export function histogramPath(
     histogram: Histogram,
     { low, high }: Span,
@@ -44,7 +44,7 @@ export function histogramPath(
     let path = "";
     for (const bar of histogram) {
         if (bar[2] === 0) continue;
-        // The rarest is the most interesting: it stays visible.
+        // Rare executions matter most: their bars stay visible.
         const tall = Math.max((density(bar) / most) * height, 0.75);
         const [a, b] = [x(bar[0]), x(endOf(bar))].map((at) => at.toFixed(1));
         path += `M${a} ${height}V${(height - tall).toFixed(1)}H${b}V${height}Z`;
@@ -59,7 +59,7 @@ export function sparkbar(histogram: Histogram, span: Span): SVGElement {
     const all = histogram.reduce((sum, [, , count]) => sum + count, 0);
     const last = histogram[histogram.length - 1];
     const first = histogram[0];
-    const said =
+    const label =
         first && last
             ? `${whole(all)} from ${figure(first[0], "seconds")} to ${figure(endOf(last), "seconds")}`
             : "nothing";
@@ -71,17 +71,17 @@ export function sparkbar(histogram: Histogram, span: Span): SVGElement {
             height: String(HIGH),
             viewBox: `0 0 ${WIDE} ${HIGH}`,
             role: "img",
-            "aria-label": said,
+            "aria-label": label,
         },
-        drawn("title", {}, said),
+        drawn("title", {}, label),
         drawn("path", { d: histogramPath(histogram, span, WIDE, HIGH) }),
     );
 }
 
-/** The columns that hold a row's parts by class, as the command names them. */
+/** The classes by which the command splits a row's time into columns. */
 const PARTS: readonly ActivityClass[] = ["cpu", "io", "lwlock", "lock", "client", "ipc", "other"];
 
-/** Where a table has a row's parts, by class; none if it has no such columns. */
+/** The columns with shares by class; empty if the table has none. */
 export function partColumns(table: Table): { class: ActivityClass; column: number }[] {
     return PARTS.map((one) => ({
         class: one,
@@ -89,10 +89,10 @@ export function partColumns(table: Table): { class: ActivityClass; column: numbe
     })).filter(({ column }) => column >= 0);
 }
 
-/** A bar as wide as the whole, each part as wide as its share. */
+/** A bar divided by share. */
 export function splitbar(parts: readonly { class: ActivityClass; share: number }[]): SVGElement {
     let at = 0;
-    const said = parts
+    const label = parts
         .filter(({ share }) => share >= 0.0005)
         .map((part) => `${part.class} ${percent(part.share)}`)
         .join(", ");
@@ -115,9 +115,9 @@ export function splitbar(parts: readonly { class: ActivityClass; share: number }
             height: String(HIGH),
             viewBox: `0 0 ${WIDE} ${HIGH}`,
             role: "img",
-            "aria-label": said,
+            "aria-label": label,
         },
-        drawn("title", {}, said),
+        drawn("title", {}, label),
         ...bars,
     );
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** The menu that brings columns back or takes them away. */
+/** The menu that shows and hides columns. */
 import { element } from "../dom";
 import type { Column } from "../model";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** What stands behind a statement's row: its whole text, how long it took, where its time went. */
+/** The details of a statement: its text, its execution times, where its time went. */
 import { drawn, element } from "../dom";
 import type { Detail } from "../model";
 import type { ActivityClass } from "../look/palette";
@@ -8,8 +8,8 @@ import { histogramPath, spanOf } from "./bars";
 
 const WIDE = 480;
 const HIGH = 96;
-/** So many activities of it are listed. */
-const ACTIVITIES = 12;
+/** Maximum of activities listed. */
+const MAX_ACTIVITIES = 12;
 
 function text({ text, cut }: Detail): HTMLElement {
     if (text === null) return element("p", { class: "note" }, "The text is not known.");
@@ -17,7 +17,7 @@ function text({ text, cut }: Detail): HTMLElement {
         "div",
         {},
         element("pre", { tabindex: "0" }, text),
-        cut ? element("p", { class: "note" }, "Cut: the segment keeps no more of it.") : null,
+        cut ? element("p", { class: "note" }, "Cut: the segment keeps only the beginning.") : null,
     );
 }
 
@@ -32,7 +32,7 @@ function histogram({ histogram }: Detail): HTMLElement | null {
         "aria-label": "Histogram of executions",
     });
     picture.append(drawn("path", { d: histogramPath(histogram, span, WIDE, HIGH) }));
-    // A decade further to the right each.
+    // One mark per decade.
     const marks: HTMLElement[] = [];
     const scale = 100 / Math.log(span.high / span.low);
     for (let power = Math.ceil(Math.log10(span.low)); 10 ** power <= span.high; power++) {
@@ -44,7 +44,7 @@ function histogram({ histogram }: Detail): HTMLElement | null {
     return element(
         "figure",
         { class: "histogram" },
-        element("figcaption", {}, `${whole(all)} executions, by how long they took`),
+        element("figcaption", {}, `${whole(all)} executions by duration`),
         picture,
         element("div", { class: "scale" }, ...marks),
     );
@@ -57,7 +57,7 @@ function activities({ activities }: Detail, classes: ReadonlyMap<string, Activit
         element("th", { scope: "col", class: i > 1 ? "num" : "text" }, title),
     );
     const rows = activities
-        .slice(0, ACTIVITIES)
+        .slice(0, MAX_ACTIVITIES)
         .map(([phase, activity, seconds, count]) =>
             element(
                 "tr",

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Tables as files: raw figures in base units, instants as ISO 8601 in UTC. */
+/** Saves tables as files: raw figures in base units, instants as ISO 8601 in UTC. */
 import { iso } from "../clock";
 import { element } from "../dom";
 import type { Value } from "../model";
 import type { Unit } from "../units";
 
-/** What is written: the columns' keys and units, and the rows. */
+/** The content of a file: the columns' keys and units, and the rows. */
 export interface Sheet {
     readonly name: string;
     readonly columns: readonly { readonly key: string; readonly unit: Unit }[];
     readonly rows: readonly (readonly Value[])[];
 }
 
-/** As RFC 4180 has it. */
+/** CSV by RFC 4180. */
 export function csv({ columns, rows }: Sheet): string {
     const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
     const field = (value: Value, unit: Unit): string => {
@@ -25,7 +25,7 @@ export function csv({ columns, rows }: Sheet): string {
     return lines.join("\r\n") + "\r\n";
 }
 
-/** A list of objects, one a row. */
+/** A JSON array with an object per row. */
 export function json({ columns, rows }: Sheet): string {
     const objects = rows.map((row) =>
         Object.fromEntries(
@@ -38,11 +38,11 @@ export function json({ columns, rows }: Sheet): string {
     return JSON.stringify(objects, null, 1) + "\n";
 }
 
-/** Hands a file to the reader without asking anybody for it. */
+/** Saves a file without a request. */
 export function download(name: string, type: string, content: string): void {
     const url = URL.createObjectURL(new Blob([content], { type }));
     element("a", { href: url, download: name }).click();
-    // The browser has taken hold of it by then.
+    // By then the browser has read it.
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 

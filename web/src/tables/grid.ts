@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /**
- * A table of the page, made sortable, searchable, and shortened to its first rows. The rows that
- * the command wrote are used as they are; what is sorted, searched and saved are the raw values.
+ * Makes a table of the page sortable and searchable, and shortens it to its first rows. The command's
+ * rows are used as they are; sorting, searching and saving use the raw values.
  */
 import { button, element } from "../dom";
 import type { Column, Detail, Table } from "../model";
@@ -14,15 +14,15 @@ import { detailOf } from "./detail";
 import { exportButtons } from "./export";
 import { asGiven, firstWay, matches, ordered, type Sorting } from "./order";
 
-/** So many rows are shown before the reader asks for all. */
+/** Number of rows shown at first. */
 const FIRST = 15;
-/** Tables with fewer rows need no search. */
-const SEARCHED = 8;
+/** Tables with fewer rows have no search field. */
+const MIN_SEARCHED = 8;
 
-/** Columns that are in the pictures, or seldom wanted: the menu brings them back. */
+/** Columns that the pictures show or that are seldom needed; the menu shows them. */
 const HIDDEN_AT_FIRST = new Set(["toplevel", "queryid", "cancels", "temp_bytes", "user"]);
 
-/** As the command writes them. */
+/** The classes that the command writes. */
 function cellClass(column: Column | undefined): string {
     if (!column || column.unit === "text") return column?.key === "query" ? "text query" : "text";
     if (column.unit === "id" || column.unit === "time") return `text ${column.unit}`;
@@ -34,7 +34,7 @@ export class Grid {
     private readonly body: HTMLTableSectionElement;
     private readonly heads: HTMLTableCellElement[];
     private readonly hidden: Set<number>;
-    /** Rows whose cells have their bars, pictures and buttons. */
+    /** Rows that already have their bars, pictures and buttons. */
     private dressed = new Set<number>();
     private readonly opened = new Map<number, HTMLTableRowElement>();
     private sorting: Sorting | null;
@@ -72,7 +72,7 @@ export class Grid {
             },
             "more",
         );
-        // Moving a table about is quick while it has no rows.
+        // An empty table can be moved faster.
         this.body.replaceChildren();
         this.frame();
         this.sortable();
@@ -80,13 +80,13 @@ export class Grid {
         view.on("zone", () => this.retime());
     }
 
-    /** Title and tools above, the table in a box that scrolls sideways, the button below. */
+    /** Adds title and tools above, a box that scrolls sideways, and the button below. */
     private frame(): void {
         const { host: it, table } = this;
         const title = it.caption?.textContent ?? table.title;
         it.caption?.classList.add("unseen");
         const tools = element("div", { class: "tools" });
-        if (table.rows.length > SEARCHED) {
+        if (table.rows.length > MIN_SEARCHED) {
             const search = element("input", {
                 type: "search",
                 placeholder: "Filter",
@@ -176,7 +176,7 @@ export class Grid {
         this.hideColumns();
     }
 
-    /** A row's bars, pictures and button, once. */
+    /** Adds a row's bars, pictures and button, once. */
     private dress(i: number, row: HTMLTableRowElement): void {
         if (this.dressed.has(i)) return;
         this.dressed.add(i);
@@ -212,7 +212,7 @@ export class Grid {
         const text = element("span", { class: "clamp" }, ...first.childNodes);
         const toggle = button(
             "",
-            "Its text, histogram and split",
+            "Show its text, histogram and activities",
             () => this.open(i, detail, toggle),
             "opener",
         );
@@ -223,7 +223,7 @@ export class Grid {
 
     private open(i: number, detail: Detail, toggle: HTMLElement): void {
         const row = this.opened.get(i);
-        // Selecting some of the text is no click on it.
+        // Selecting text is not a click.
         if (getSelection()?.toString()) return;
         if (row) {
             row.remove();
@@ -254,7 +254,7 @@ export class Grid {
         }
     }
 
-    /** Instants in another zone. */
+    /** Rewrites instants after a change of zone. */
     private retime(): void {
         this.table.columns.forEach(({ unit }, column) => {
             if (unit !== "time") return;
@@ -266,9 +266,9 @@ export class Grid {
         });
     }
 
-    /** Other rows in the same columns. */
+    /** Replaces the rows. */
     update(table: Table): void {
-        // What somebody has opened to read stays as it is.
+        // A table with open details stays as it is.
         if (this.opened.size > 0) return;
         this.table = table;
         this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-/** Which rows are shown, and in which order. */
+/** Filters and sorts rows. */
 import type { Table, Value } from "../model";
 import { numeric } from "../units";
 
@@ -10,18 +10,17 @@ export interface Sorting {
 
 const words = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
-/** Rows without a value come last, whichever way the others go; equal ones keep their order. */
 function compare(a: Value, b: Value): number {
     if (typeof a === "number" && typeof b === "number") return a - b;
     return words.compare(String(a), String(b));
 }
 
-/** The way a column is sorted at first: the greatest figure on top, words from A to Z. */
+/** How a column is sorted at first: the largest figure on top, words from A to Z. */
 export function firstWay(table: Table, column: number): Sorting {
     return { column, down: numeric(table.columns[column]?.unit ?? "text") };
 }
 
-/** The way the rows came: by the column that the report names, and as its ends tell. */
+/** The report's own order: by the column that it names, in the direction of the first and last values. */
 export function asGiven(table: Table): Sorting | null {
     const column = table.columns.findIndex(({ key }) => key === table.sort);
     if (column < 0) return null;
@@ -31,7 +30,7 @@ export function asGiven(table: Table): Sorting | null {
     return rising ? { column, down: false } : firstWay(table, column);
 }
 
-/** The rows' numbers in the order wanted; null: as they came. */
+/** The rows' indexes in order; null: unsorted. Rows without a value come last in either direction. */
 export function ordered(rows: readonly (readonly Value[])[], sorting: Sorting | null): number[] {
     const order = rows.map((_, i) => i);
     if (!sorting) return order;
@@ -44,7 +43,7 @@ export function ordered(rows: readonly (readonly Value[])[], sorting: Sorting | 
     });
 }
 
-/** Whether a row has all the words of `wanted` somewhere in its texts. */
+/** Whether a row's texts contain all words of `wanted`. */
 export function matches(row: readonly Value[], table: Table, wanted: string): boolean {
     const texts = row
         .filter((value, i) => typeof value === "string" && !numeric(table.columns[i]?.unit ?? "text"))
