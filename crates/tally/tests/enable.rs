@@ -16,7 +16,7 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
     let before = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
     let target = cluster.connection_string();
     let text = output(tally().args(["enable", &target]));
-    assert!(text.contains("every session that begins from now on"), "{text}");
+    assert!(text.contains("every new session"), "{text}");
     assert!(text.contains("not covered  checkpointer"), "{text}");
     eventually("a new session makes the segment", || {
         cluster.psql("select 1").unwrap();
