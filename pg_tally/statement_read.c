@@ -417,25 +417,3 @@ statements_read(tally_segment *segment, bool texts)
 	add_local(&r);
 	return r.rows;
 }
-
-statement_class
-statement_class_of(tally_segment *segment, uint32 stat)
-{
-	switch (account_class(segment, stat))
-	{
-		case TALLY_CLASS_CPU:
-			return CLASS_CPU;
-		case TALLY_CLASS_IO:
-			return CLASS_IO;
-		case TALLY_CLASS_LOCK:
-			return CLASS_LOCK;
-		case TALLY_CLASS_LWLOCK:
-			return CLASS_LWLOCK;
-		case TALLY_CLASS_CLIENT:
-			return CLASS_CLIENT;
-		case TALLY_CLASS_IPC:
-			return CLASS_IPC;
-		default:
-			return CLASS_OTHER;
-	}
-}

@@ -21,6 +21,7 @@
 #include "utils/queryjumble.h"
 #include "utils/timestamp.h"
 
+#include "account_class.h"
 #include "pg_tally.h"
 #include "settings.h"
 #include "statement_read.h"
@@ -163,22 +164,32 @@ put_quantiles(row_set *rows, const statement_figures *figures, double ms)
 		views_quantile(rows, &h, quantiles[i], ms);
 }
 
-/* The ledger's time by class, and all of it. */
+/* The time of each class that has a column, the other time, and the total. */
 static void
 put_classes(row_set *rows, tally_segment *segment, const tally_part *parts, double ms)
 {
-	uint64		ticks[CLASS_COUNT] = {0};
-	uint64		all = 0;
+	static const tally_account_class columns[] = {
+		TALLY_CLASS_CPU, TALLY_CLASS_CLIENT, TALLY_CLASS_IO, TALLY_CLASS_LWLOCK, TALLY_CLASS_LOCK,
+		TALLY_CLASS_IPC,
+	};
+	uint64		ticks[TALLY_CLASS_OTHER + 1] = {0};
+	uint64		total = 0;
+	uint64		other;
 
 	for (int i = 0; i < TALLY_PARTS; i++)
 		if (parts[i].stat != 0)
 		{
-			ticks[statement_class_of(segment, parts[i].stat)] += parts[i].ticks;
-			all += parts[i].ticks;
+			ticks[Min(account_class(segment, parts[i].stat), TALLY_CLASS_OTHER)] += parts[i].ticks;
+			total += parts[i].ticks;
 		}
-	for (int i = 0; i < CLASS_COUNT; i++)
-		rows_number(rows, (double) ticks[i] * ms);
-	rows_number(rows, (double) all * ms);
+	other = total;
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		rows_number(rows, (double) ticks[columns[i]] * ms);
+		other -= ticks[columns[i]];
+	}
+	rows_number(rows, (double) other * ms);
+	rows_number(rows, (double) total * ms);
 }
 
 static void
@@ -322,7 +333,7 @@ statement_of_session(row_set *rows, tally_segment *segment, uint32 slot)
 	{
 		if (flight.parts[i].stat == 0)
 			continue;
-		if (statement_class_of(segment, flight.parts[i].stat) == CLASS_CPU)
+		if (account_class(segment, flight.parts[i].stat) == TALLY_CLASS_CPU)
 			cpu += flight.parts[i].ticks;
 		else
 			waits += flight.parts[i].ticks;
