@@ -78,7 +78,7 @@ locks_prepare(void)
 		if (missing && i < LWLOCKS_DETOURS && reason[i][0] == '\0')
 			strlcpy(reason[i], "another function of lightweight locks was left out",
 					sizeof(reason[i]));
-		snprintf(name, sizeof(name), "entry %s", detour_number(i)->name);
+		snprintf(name, sizeof(name), "detour %s", detour_number(i)->name);
 		probe_table_set(PROBES_LOCKS + i, name, reason[i][0] == '\0'
 						? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, reason[i]);
 	}

@@ -54,7 +54,7 @@ install_probes(void)
 	else
 		own.messages_installed = messages_install(reason, sizeof(reason));
 	state = own.messages_installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT;
-	probe_table_set(CALLS_DETOUR, "entry " MESSAGES_DETOUR, state, reason);
+	probe_table_set(CALLS_DETOUR, "detour " MESSAGES_DETOUR, state, reason);
 	probe_table_set(CALLS_MESSAGES, "messages", state, reason);
 	if (!own.messages_installed && (own.shared || own.segment.created))
 		ereport(LOG,
