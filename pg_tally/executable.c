@@ -5,7 +5,7 @@
  *	  DT_GNU_HASH as the GNU linker writes it).
  *
  * The dynamic loader's own calls would do, but dladdr1, the only way to a function's size,
- * looks at every one of the server's 10,000 exports (0.1 ms of a session's start).
+ * checks every one of the server's 10,000 exports (0.1 ms of a session's start).
  */
 #include "postgres.h"
 
@@ -106,11 +106,11 @@ const executable *
 executable_self(void)
 {
 	static executable self;
-	static bool looked = false;
+	static bool read = false;
 
-	if (!looked)
+	if (!read)
 		dl_iterate_phdr(find_executable, &self);
-	looked = true;
+	read = true;
 	return &self;
 }
 

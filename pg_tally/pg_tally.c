@@ -100,7 +100,7 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 
 	if (!IsA(pstmt->utilityStmt, CopyStmt))
 	{
-		/* Loaded already, the library is not told of a LOAD. */
+		/* Loaded already, the library does not see a LOAD. */
 		bool		load = own.view_only != NULL && IsA(pstmt->utilityStmt, LoadStmt);
 
 		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);

@@ -47,7 +47,7 @@ static settings_values values = {
 };
 const settings_values *const settings = &values;
 
-static char level_refused[160];		/* what the configuration said and is no level */
+static char level_refused[160];		/* what is configured and is no level */
 static const char *unknown = NULL;	/* a setting of which it cannot be known what it says */
 
 static const struct config_enum_entry level_options[] = {
@@ -103,13 +103,13 @@ assign_level(int value, void *extra)
 }
 
 /*
- * Each process probes the functions of its own setting. What a user sets is told to the user,
- * the server's setting to the log, once.
+ * Each process probes the functions of its own setting. Problems with a user's setting are reported to the user,
+ * those with the server's setting to the log, once.
  */
 void
 settings_apply_functions(const char *list)
 {
-	/* A parallel worker takes its leader's settings over, who has been told. */
+	/* A parallel worker takes over its leader's settings, which were reported there. */
 	bool		user = IsUnderPostmaster && debug_query_string != NULL && !IsParallelWorker();
 	tally_segment *segment = pg_tally_opened();
 
@@ -325,7 +325,7 @@ settings_define_shared(void)
 
 /*
  * Of a client's value that the client may not set the server makes the default. The configured value
- * takes its place again.
+ * is restored.
  */
 static void
 keep_configured(const char *name, const char *text)
