@@ -14,7 +14,7 @@
 #include "pg_tally.h"
 #include "probe.h"
 
-#define SPACES 64					/* tablespaces told apart; the rest is "others" */
+#define SPACES 64					/* tablespaces listed by name; the rest is "others" */
 
 typedef struct space
 {

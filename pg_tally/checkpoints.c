@@ -4,9 +4,9 @@
  *	  Checkpoints, as the checkpointer itself keeps them in CheckpointStats (xlog.c), and what the
  *	  clients did meanwhile.
  *
- * No probe of its own: a checkpoint is a long row of calls that may block, and at each we look
- * whether the server has begun a new account of itself, or closed it. Not before a wait for a
- * lightweight lock: then others may be held, and what we do here takes up to a millisecond.
+ * There is no probe for this: a checkpoint is a long row of calls that may block, and each one checks
+ * whether the server has started or finished its checkpoint statistics. Not before a wait for a
+ * lightweight lock: other locks may be held then, and the work here takes up to a millisecond.
  *
  * Four events: its start, its end, its writes by tablespace, and the clients. They are what
  * tally.checkpoints and the command read again.
@@ -61,7 +61,7 @@ record(const char *name, double seconds, double tick)
 }
 
 static void
-tell(const char *text)
+report(const char *text)
 {
 	tally_event_add(tally.slot.segment, TALLY_EVENT_CHECKPOINT, text);
 }
@@ -150,7 +150,7 @@ begin(XLogRecPtr redo)
 	append(text, " reason=%s", last.reason);
 	append_clients(text, "before", &last.ended, &last.begun);
 	append_mark(text, &last.begun);
-	tell(text);
+	report(text);
 }
 
 static void
@@ -166,10 +166,10 @@ report_end(double write, double sync, double total, double tick)
 		   (double) (files_slru_ticks - last.slru_ticks) * tick, write, sync, c->ckpt_bufs_written,
 		   c->ckpt_sync_rels, longest, c->ckpt_segs_added, c->ckpt_segs_removed,
 		   c->ckpt_segs_recycled, path);
-	tell(text);
+	report(text);
 }
 
-/* The part of checkpoint_timeout that it took to write, beside the part that it is to take unless hurried. */
+/* The share of checkpoint_timeout that its writes took, and the share that they may take unless hurried. */
 static void
 report_writes(double write)
 {
@@ -181,7 +181,7 @@ report_writes(double write)
 		append(text, " interval=%.3f", last.interval);
 	used = strlen(text);
 	checkpoint_writes_describe(text + used, sizeof(text) - used);
-	tell(text);
+	report(text);
 }
 
 static void
@@ -194,7 +194,7 @@ report_clients(void)
 	append_clients(text, "before", &last.ended, &last.begun);
 	append_clients(text, "during", &last.begun, &now);
 	append_mark(text, &now);
-	tell(text);
+	report(text);
 	last.ended = now;
 }
 
@@ -226,7 +226,7 @@ give_up(void)
 	last.failed = true;
 	append(text, " reason=%s total=%.3f", last.reason,
 		   seconds_between(last.start, GetCurrentTimestamp()));
-	tell(text);
+	report(text);
 }
 
 /* The main loop waits for the first time: what the first checkpoint is compared with. No lock is held. */
@@ -244,11 +244,11 @@ start(void)
 }
 
 /*
- * The server has begun an account. Where nothing has happened since the last checkpoint it leaves
- * it at that; else WAL is to be read from another place.
+ * The server has started its checkpoint statistics. It stops there when nothing has happened since
+ * the last checkpoint; else the redo position moves.
  */
 static void
-look_at_begin(uint32 event)
+check_begin(uint32 event)
 {
 	XLogRecPtr	redo = GetRedoRecPtr();
 
@@ -274,7 +274,7 @@ checkpoints_check(void)
 	if (unlikely(!last.started) && event == WAIT_EVENT_CHECKPOINTER_MAIN)
 		start();
 	if (CheckpointStats.ckpt_start_t != last.start && CheckpointStats.ckpt_start_t != 0)
-		look_at_begin(event);
+		check_begin(event);
 	else if (last.open && CheckpointStats.ckpt_end_t != 0)
 	{
 		/* the last sync's time is still pending */

@@ -18,7 +18,7 @@ typedef struct client_totals
 	uint64		tick;				/* of the reading */
 	uint64		commands;			/* messages handled */
 	uint64		ticks;				/* of handling them */
-	uint64		off_stretches;		/* in which a process was not looked at, and that it has seen the end of */
+	uint64		off_stretches;		/* when a process was not measured; only those that have ended */
 } client_totals;
 
 /*

@@ -3,16 +3,16 @@
  * commits.c
  *	  The commit path (commits.h).
  *
- * Who finds its WAL unwritten writes and syncs it, with all that others have inserted by then;
- * these find theirs done when they get the lock. So a commit with a sync of its own has led a
- * flush, and one without was carried; commits by syncs tell how many a flush carries. Where
- * wal_sync_method is open_sync or open_datasync each write is a sync, and no other is made.
+ * A process whose WAL is not flushed writes and syncs it, with all that others have inserted by then;
+ * these find theirs flushed when they get the lock. So a commit with a sync of its own is a leader,
+ * and one without is group-committed; commits divided by syncs give the size of a group. Where
+ * wal_sync_method is open_sync or open_datasync each write is a sync, and there is no other.
  *
  * PREPARE TRANSACTION makes a transaction durable, and COMMIT PREPARED its end: each is one. The latter
  * has no callback, and is seen as a utility statement (statements.c).
  *
- * A transaction that only notifies writes no WAL before its end, so nothing tells it from one
- * that only reads, of which there are many, until it is over. The first one in a process counts from
+ * A transaction that only notifies writes no WAL before its end, so until it is over
+ * it looks like one that only reads, of which there are many. The first one in a process counts from
  * its commit record on, by the server's own clock; from then on the clock is read before every
  * transaction's end.
  *
@@ -176,7 +176,7 @@ settle(void)
 static void
 begin_insertions(void)
 {
-	commit.inserts = locks_in_place && tally.on;
+	commit.inserts = locks_installed && tally.on;
 	if (!commit.inserts)
 		return;
 	tally.on = false;
@@ -190,7 +190,7 @@ end_insertions(void)
 	uint64		count;
 	uint64		ticks;
 
-	commit.inserts = commit.inserts && locks_in_place && tally.on;
+	commit.inserts = commit.inserts && locks_installed && tally.on;
 	if (!commit.inserts)
 		return;
 	tally.on = false;
@@ -200,9 +200,9 @@ end_insertions(void)
 	commit.insertion_ticks = ticks - commit.insertion_ticks;
 }
 
-/* A transaction's end: what it has inserted is known, and the server has not told it yet (wal_usage.c). */
+/* A transaction's end: its WAL is inserted, and the server has not reported its statistics yet (wal_usage.c). */
 static void
-look_at_wal(void)
+check_wal(void)
 {
 	if (!tally.on)
 		return;
@@ -280,7 +280,7 @@ has_written(void)
 	return XactLastRecEnd != 0 && TransactionIdIsValid(GetTopTransactionIdIfAny());
 }
 
-/* Has the transaction whose end is told written WAL, its commit record at least? */
+/* Has the transaction that is ending written WAL, its commit record at least? */
 static bool
 has_ended_in_wal(void)
 {
@@ -294,7 +294,7 @@ static void
 transaction(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-		look_at_wal();
+		check_wal();
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:

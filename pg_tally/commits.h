@@ -5,7 +5,7 @@
  *
  * From the server's own callbacks before and after it makes a transaction's end durable. The
  * parts are the waits between the two; what is left is processor time. Of that, inserting the
- * commit's own WAL is told at level locks.
+ * commit's own WAL is counted at level locks.
  */
 #ifndef PG_TALLY_COMMITS_H
 #define PG_TALLY_COMMITS_H
@@ -20,7 +20,7 @@ extern void commits_install(void);
 extern void commits_begin(void);
 /* The level word has changed. A commit that goes on does so, if the level was on before and is after. */
 extern void commits_follow(bool whole);
-/* Around COMMIT PREPARED; the end is not told where it fails. */
+/* Around COMMIT PREPARED; its end is not reported where it fails. */
 extern void commits_prepared_begin(void);
 extern void commits_prepared_end(void);
 

@@ -24,7 +24,7 @@
 /* Exported by the server, declared in none of its headers (xlog.c). */
 extern int	CommitDelay;
 
-/* How often this process found the WAL's buffers full since it last told the server's statistics. */
+/* How often this process found the WAL's buffers full since it last reported to the server's statistics. */
 static inline int64
 compat_wal_buffers_full(void)
 {

@@ -6,7 +6,7 @@
  * A setting that no library has defined is a placeholder, and anybody may set one: by SET, in a
  * function's definition, or in the options of a connection. The server remembers where a value
  * comes from (guc.h, GucSource), so the value of a session counts where its source is the
- * configuration. SET leaves the configured value in place, as the one that RESET goes back to; the
+ * configuration. SET keeps the configured value for RESET; the
  * options of a connection overwrite both. For this case alone the configuration is read
  * again, in the order in which the server does: what is set for the role and the database, the
  * postmaster's command line, the files.

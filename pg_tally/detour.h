@@ -4,8 +4,8 @@
  *	  Redirecting functions of the server at their start.
  *
  * The first instructions of a function are moved to a stub within reach of it, and a jump to
- * the stub is written in their place; the stub calls our handlers and does what the function
- * did. An detour is prepared once, which changes nothing in the function, and may then be
+ * the stub overwrites them; the stub calls our handlers and does what the function
+ * did. A detour is prepared once, which changes nothing in the function, and may then be
  * switched on and off any number of times: its stub stays, so frames of the function that
  * are on the stack return as they should. A stub can be released when nothing on the stack
  * leads to it any more. Everything that depends on the processor is in
@@ -36,7 +36,7 @@
 typedef enum detour_way
 {
 	/*
-	 * `before` is called in place of the function, with its arguments, and may call
+	 * `before` is called instead of the function, with its arguments, and may call
 	 * detour.original.
 	 */
 	DETOUR_REPLACE,
@@ -116,7 +116,7 @@ extern int	detour_switch(detour *const *detours, int count, bool on);
 /*
  * Give the stub of a detour back; the detour may then be prepared for another function. False,
  * and nothing is done, while it is on, or this process may be running in the stub or return
- * through it, or that cannot be told. What the caller keeps of its calls is the caller's matter.
+ * through it, or when that is unknown. What the caller keeps of its calls is the caller's matter.
  */
 extern bool detour_release(detour *e);
 
@@ -139,7 +139,7 @@ detour_call_aside(void (*fn) (void *), void *arg)
 #endif
 
 /*
- * Where the stack will be after a siglongjmp to `target`. False if that cannot be told here.
+ * Where the stack will be after a siglongjmp to `target`. False if that is unknown here.
  */
 extern bool detour_jump_target(const sigjmp_buf target, uintptr_t *stack);
 

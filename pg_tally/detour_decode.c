@@ -238,7 +238,7 @@ table_leads_into(const bounds *b, int64_t table)
 /*
  * Does any instruction branch into (from, to)? What cannot be read counts as yes. A jump
  * through a register is a switch, whose table's address is taken somewhere in the function,
- * or the call of another function in the last place, which begins at its own detour. The cold
+ * or a tail call, which goes to the beginning of another function. The cold
  * part that a compiler may have split off is not searched: it does not return to a prologue.
  */
 static bool

@@ -12,7 +12,7 @@
  *		endbr64		push	mov		sub		...
  *					|------ moved ------|
  *
- * The first instruction stays in place as it is. A uprobe replaces a function's first byte and
+ * The first instruction stays as it is. A uprobe replaces a function's first byte and
  * carries out the instruction that it knows from the file: so it must meet what it expects,
  * or the process would go on in the middle of our jump. The trampoline does it once more; the
  * stub undoes it before, if it is a push or reserves stack.

@@ -360,8 +360,8 @@ put_wrap(stub *s, const detour_hook *hook, size_t original)
 }
 
 /*
- * The return address is taken off the stack and a call pushes the stub's in the very same
- * place, so arguments on the stack are where the function expects them, and each return
+ * The return address is taken off the stack and a call pushes the stub's to the very same
+ * address, so arguments on the stack are where the function expects them, and each return
  * meets the call that the processor expects it to.
  */
 static void
@@ -564,7 +564,7 @@ detour_prepare(const detour_function *function, const detour_hook *hook, detour 
 
 /* ---------------------------------------------------------------- releasing stubs */
 
-#define STACK_MOST ((uintptr_t) 64 << 20)	/* a larger one is not looked through */
+#define STACK_MOST ((uintptr_t) 64 << 20)	/* a larger one is not searched */
 
 /*
  * May this process be running in that stub, or return to it? Every call that is going on, and

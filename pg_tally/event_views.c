@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "fmgr.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -54,29 +53,27 @@ Datum
 pg_tally_events(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const tally_region *region = &segment->cold.events;
 	double		tick = tally_seconds_per_tick(segment);
 	uint64		last = __atomic_load_n(&segment->header->event_count, __ATOMIC_ACQUIRE);
 	uint64		first = last > region->count ? last - region->count : 0;
+	row_set		rows;
 
-	InitMaterializedSRF(fcinfo, 0);
+	rows_begin(&rows, fcinfo);
 	for (uint64 n = first; n < last; n++)
 	{
 		tally_event event;
-		Datum		values[5];
-		bool		nulls[5] = {false};
 		double		age;
 
 		if (tally_read_event(segment, (uint32) (n % region->count), &event) != TALLY_READ_CONSISTENT)
 			continue;
 		age = ((double) tally_now(segment->clock) - (double) event.tick) * tick;
-		values[0] = Int64GetDatum((int64) event.number);
-		values[1] = TimestampTzGetDatum(GetCurrentTimestamp() - (TimestampTz) (age * USECS_PER_SEC));
-		values[2] = Int32GetDatum(event.pid);
-		values[3] = CStringGetTextDatum(kind_name(event.kind));
-		values[4] = text_of(event.text);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		rows_count(&rows, event.number);
+		rows_put(&rows, TimestampTzGetDatum(GetCurrentTimestamp() - (TimestampTz) (age * USECS_PER_SEC)));
+		rows_put(&rows, Int32GetDatum(event.pid));
+		rows_text(&rows, kind_name(event.kind));
+		rows_put(&rows, text_of(event.text));
+		rows_end(&rows);
 	}
 	return (Datum) 0;
 }

@@ -310,7 +310,7 @@ files_renamed(const char *from, const char *to, int result)
 	errno = saved_errno;
 }
 
-/* Of a path that is too long the end is told, which has the file's name. */
+/* A path that is too long is cut at its beginning: the end has the file's name. */
 static void
 fit(const char *whole, char *path, size_t size)
 {

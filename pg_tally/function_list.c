@@ -20,7 +20,7 @@
 #include "probe_table.h"
 #include "settings.h"
 
-#define REFUSALS (TALLY_PROBES - PROBES_REFUSED)	/* that the probe table can tell of */
+#define REFUSALS (TALLY_PROBES - PROBES_REFUSED)	/* that fit in the probe table */
 #define PROBE_NS 40					/* what a probe takes, about */
 
 /* One pattern of the list, and the functions that match it. */

@@ -6,8 +6,8 @@
  * A shadow stack keeps the return addresses that the stubs have taken off the real one, with
  * the tick of each detour and the time spent in probed functions below. Each frame remembers
  * where its return address lies on the real stack, which orders them: frames whose address
- * lies deeper than the stack now reaches were left by siglongjmp. The jump itself tells where
- * the stack will be (imports.c), so such frames end then and there.
+ * lies deeper than the stack now reaches were left by siglongjmp. The position of the stack
+ * after the jump is known (imports.c), so such frames end then and there.
  *
  * Tail calls: a function that ends by jumping to another leaves the stub's exit as the
  * other's return address, in the same stack slot. So a frame in the stack slot of a new one has ended
@@ -29,10 +29,10 @@
 #include "detour_handler.h"
 
 #define FRAMES 1024					/* deeper calls are counted and not timed */
-#define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase beside it */
+#define NAME_SIZE 54				/* "function::", "::inclusive::" and a phase */
 #define KEPT 1024					/* functions that are, or were, probed and keep their stubs */
 #define EDGES 1024					/* power of two; (caller, callee) pairs */
-#define WINDOW 4096					/* calls after which a function's heat is looked at */
+#define WINDOW 4096					/* calls after which a function's heat is checked */
 #define HOT_SHARE_PERCENT 5		/* of the time, spent in one probe: more is too hot */
 
 typedef struct function_account
@@ -150,7 +150,7 @@ report_hot(void *arg)
 
 /* Every WINDOW calls: was the probe's share of the time between too large? */
 DETOUR_HANDLER static pg_noinline void
-look_at_heat(function *fn, uint64 now)
+check_heat(function *fn, uint64 now)
 {
 	uint64		elapsed = now - fn->window_start;
 
@@ -231,7 +231,7 @@ end_frame(uint64 now)
 	if (unlikely(f.edges) && f.depth > 0 && f.frames[f.depth - 1].timed)
 		record_edge(f.frames[f.depth - 1].number, fr->number, elapsed);
 	if (unlikely(++fn->window_calls >= WINDOW))
-		look_at_heat(fn, now);
+		check_heat(fn, now);
 	tally.on = true;
 }
 
@@ -262,7 +262,7 @@ function_enter(uint32 number, uintptr_t *stack_slot)
 		f.busy = false;
 		return false;
 	}
-	/* Frames left behind, by a jump that did not tell where it went. */
+	/* Frames left behind by a jump whose target is unknown. */
 	while (f.depth > 0 && unlikely(f.frames[f.depth - 1].stack_slot <= stack_slot))
 	{
 		fr = &f.frames[f.depth - 1];
@@ -484,7 +484,7 @@ functions_add(const detour_function *wanted, char *reason, size_t size)
 	return true;
 }
 
-/* Is that function's probe in place? */
+/* Is that function's probe installed? */
 bool
 functions_is_on(const uint8 *code, const char **name)
 {
@@ -497,7 +497,7 @@ functions_is_on(const uint8 *code, const char **name)
 	return false;
 }
 
-/* Put the probes that are wanted in place and take the others out. Returns 0 or an errno. */
+/* Install the probes that are wanted and remove the others. Returns 0 or an errno. */
 int
 functions_switch(void)
 {

@@ -15,11 +15,11 @@
 
 #define FUNCTIONS_MAX 128			/* probed at a time */
 
-/* The probe table's places: the functions, then names that led to none. */
+/* Positions in the probe table: the functions, then the names without a function. */
 #define PROBES_FUNCTIONS 80
 #define PROBES_REFUSED (PROBES_FUNCTIONS + FUNCTIONS_MAX)
 
-/* functions.c: the handlers, and what is in place */
+/* functions.c: the handlers, and the installed probes */
 extern void functions_begin(void);
 /* Try again to register names that could not be registered. */
 extern void functions_retry_names(void);

@@ -44,7 +44,7 @@ typedef struct heavy_account
 
 static struct
 {
-	/* going on; a start of 0: not seen to begin, since the probes are in place or the slot ours */
+	/* going on; a start of 0: not seen to begin, since the probes were installed or the slot claimed */
 	bool		waiting;			/* in ProcSleep */
 	uint64		wait_start;
 	uint8		type;				/* LockTagType */

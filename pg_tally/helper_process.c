@@ -62,7 +62,7 @@ be_the_helper(pid_t parent, bool (*work) (void *argument), void *argument)
 	_exit(work(argument) ? DONE : NOT_DONE);
 }
 
-/* 0: it has ended, its status is there; ETIME; or why it cannot be told. */
+/* 0: it has ended, its status is there; ETIME; or why that is unknown. */
 static int
 wait_for(pid_t pid, int seconds, int *status)
 {

@@ -7,7 +7,7 @@
  * leads back into the executable, to an entry of its procedure linkage table that asks the
  * loader for the function, which writes the function's address into the slot. A probe that
  * took such an entry for the function would call it, and be overwritten by the loader. So
- * what a probe is to call is looked up beforehand, as the loader would: by name and version,
+ * what a probe is to call is searched for beforehand, as the loader would: by name and version,
  * in the objects in its order. After that nothing leads to the loader's entry any more.
  */
 #include "postgres.h"
@@ -71,7 +71,7 @@ is_within(const executable *exe, const void *address)
 
 /* `handle` is what dlopen gives, or RTLD_DEFAULT. A function chosen at run time is chosen. */
 static void *
-look_up(void *handle, const char *name, const char *version)
+find_symbol(void *handle, const char *name, const char *version)
 {
 #ifdef __GLIBC__
 	if (version != NULL)
@@ -82,7 +82,7 @@ look_up(void *handle, const char *name, const char *version)
 
 /* In the objects after the executable, one by one. */
 static void *
-look_through(const executable *exe, const char *name, const char *version)
+search_objects(const executable *exe, const char *name, const char *version)
 {
 	int			count;
 	const executable *objects = executable_objects(&count);
@@ -94,7 +94,7 @@ look_through(const executable *exe, const char *name, const char *version)
 
 		if (handle == NULL)
 			continue;
-		found = look_up(handle, name, version);
+		found = find_symbol(handle, name, version);
 		/* It may come from what the object itself needs, of which the loader asks later. */
 		if (found != NULL && !is_within(&objects[i], found))
 			found = NULL;
@@ -104,7 +104,7 @@ look_through(const executable *exe, const char *name, const char *version)
 }
 
 /*
- * Where functions' addresses are compared, an executable at a fixed place gives an entry of
+ * Where functions' addresses are compared, an executable at a fixed address gives an entry of
  * its own table as a function's address to everybody, the loader's search included. So what
  * lies within the executable is not the function.
  */
@@ -113,10 +113,10 @@ resolve(const executable *exe, size_t index)
 {
 	const char *name = exe->strings + exe->symbols[index].st_name;
 	const char *version = executable_import_version(exe, index);
-	void	   *found = look_up(RTLD_DEFAULT, name, version);
+	void	   *found = find_symbol(RTLD_DEFAULT, name, version);
 
 	if (found == NULL || is_within(exe, found))
-		found = look_through(exe, name, version);
+		found = search_objects(exe, name, version);
 	return found;
 }
 

@@ -25,7 +25,7 @@ extern void import_table_scan(const executable *exe, import_wanted wanted);
 
 /*
  * The function that the import leads to. Where the loader has not bound it yet (lazy binding),
- * this is what it would bind; nothing is changed. NULL, with a reason, if it cannot be told.
+ * this is what it would bind; nothing is changed. NULL, with a reason, if that is unknown.
  */
 extern void *import_function(const executable *exe, const import_slots *import,
 							 const char **reason);

@@ -9,7 +9,7 @@
  * processor.
  *
  * Two kinds of call. What may sleep in the kernel whenever it is made (files, processes,
- * name look-ups, authentication) is timed always: outside any wait event it is charged to
+ * name lookups, authentication) is timed always: outside any wait event it is charged to
  * "Call:<name>". So is sem_wait: who has queued for a lightweight lock and got it after all
  * takes the wake-up that is still due without announcing it (LWLockDequeueSelf). What the
  * server calls only when it will not block (sockets are non-blocking, epoll_wait is always
@@ -186,7 +186,7 @@ probe_sem_wait(sem_t *s)
 	begin = tally.slot.book->run_start;
 	result = real_sem_wait(s);
 	probe_end_wait();
-	if (lightweight && locks_in_place)
+	if (lightweight && locks_installed)
 		lwlocks_slept(begin, tally.slot.book->run_start);
 	return result;
 }

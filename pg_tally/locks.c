@@ -24,7 +24,7 @@
 
 #define DETOURS (LWLOCKS_DETOURS + HEAVYLOCKS_DETOURS)
 
-bool		locks_in_place HOT_DATA = false;
+bool		locks_installed HOT_DATA = false;
 bool		locks_at_waits HOT_DATA = false;
 uint64		locks_block_ticks = UINT64_MAX;
 
@@ -78,7 +78,7 @@ locks_prepare(void)
 		if (missing && i < LWLOCKS_DETOURS && reason[i][0] == '\0')
 			strlcpy(reason[i], "another function of lightweight locks was left out",
 					sizeof(reason[i]));
-		snprintf(name, sizeof(name), "entry %s", detour_number(i)->name);
+		snprintf(name, sizeof(name), "detour %s", detour_number(i)->name);
 		probe_table_set(PROBES_LOCKS + i, name, reason[i][0] == '\0'
 						? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT, reason[i]);
 	}
@@ -151,12 +151,12 @@ switch_to(bool wanted)
 	else if (tally.claimed)
 		lwlocks_settle();
 	error = switch_all(wanted);
-	locks_in_place = any_on();
+	locks_installed = any_on();
 	if (error == 0)
 		retry.after = 0;
 	else
 		try_again_later(wanted, error);
-	locks_at_waits = locks_in_place || retry.after != 0;
+	locks_at_waits = locks_installed || retry.after != 0;
 }
 
 /* Fall in step with the level that the slot follows. Keeps errno. */
@@ -176,12 +176,12 @@ locks_follow(void)
 		return;
 	}
 	wanted = wanted && usable;
-	if (wanted != locks_in_place)
+	if (wanted != locks_installed)
 		switch_to(wanted);
 	else
 	{
 		retry.after = 0;
-		locks_at_waits = locks_in_place;
+		locks_at_waits = locks_installed;
 	}
 	errno = saved_errno;
 }
@@ -203,7 +203,7 @@ locks_process_exit(uint64 now)
 void
 locks_before_wait(void)
 {
-	if (locks_in_place)
+	if (locks_installed)
 		lwlocks_before_wait();
 	if (unlikely(retry.after != 0) && ++retry.waits >= retry.after)
 		locks_follow();

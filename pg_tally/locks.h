@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * locks.h
- *	  Level `locks`: probes that are in place only while the level asks for them.
+ *	  Level `locks`: probes that are installed only while the level asks for them.
  */
 #ifndef PG_TALLY_LOCKS_H
 #define PG_TALLY_LOCKS_H
@@ -11,7 +11,7 @@
 #include "detour.h"
 #include "tally.h"
 
-/* The probe table's places of the detours on locks. */
+/* Positions of the lock detours in the probe table. */
 #define PROBES_LOCKS TALLY_CALLS
 
 /* A function that this level redirects. */
@@ -21,8 +21,8 @@ typedef struct lock_detour
 	detour_hook	hook;
 } lock_detour;
 
-/* locks.c: putting them in place */
-extern bool locks_in_place;
+/* locks.c: their installation */
+extern bool locks_installed;
 extern bool locks_at_waits;			/* locks_before_wait has something to do */
 extern uint64 locks_block_ticks;	/* a wait this long is reported with its blockers */
 extern void locks_prepare(void);

@@ -57,7 +57,7 @@ typedef struct lock_account
 
 #define ACCOUNT_BITS 10
 #define ACCOUNTS (1 << ACCOUNT_BITS)
-#define PROBES 8					/* places in which a key may be */
+#define PROBES 8					/* positions at which a key may be */
 
 /* A hold that has ended. */
 typedef struct release

@@ -215,7 +215,7 @@ after_read(int byte)
 
 static int	(*original_getbyte) (void) HOT_DATA = NULL;
 
-/* In place of pq_getbyte. */
+/* Instead of pq_getbyte. */
 DETOUR_HANDLER HOT_CODE static int
 probe_getbyte(void)
 {

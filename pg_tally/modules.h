@@ -14,8 +14,7 @@
 
 #include <setjmp.h>
 
-#include "nodes/execnodes.h"
-
+#include "rows.h"
 #include "tally.h"
 
 /* Each callback may be NULL. None raises an error; errno is kept by the callers, except in status. */
@@ -37,7 +36,7 @@ typedef struct module
 	/* The process exits; its slot is still written. */
 	void		(*process_exit) (uint64 now);
 	/* Append rows to tally.status. */
-	void		(*status) (ReturnSetInfo *rsinfo, tally_segment *segment);
+	void		(*status) (row_set *rows, tally_segment *segment);
 } module;
 
 extern const module modules[];

@@ -16,13 +16,13 @@
 /* Waits of which a running sum is kept, whatever the phase. Their events in pending_wait.c. */
 typedef enum wait_class
 {
-	WAITS_UNKNOWN = 0,				/* not looked at yet */
+	WAITS_UNKNOWN = 0,				/* not classified yet */
 	WAITS_OTHER,
 	WAITS_BLOCK_READ,				/* the first four as tally_counts.io_ticks has them */
 	WAITS_BLOCK_WRITE,
 	WAITS_TEMP_READ,
 	WAITS_TEMP_WRITE,
-	WAITS_WAL_INSERT,				/* for a place to insert WAL */
+	WAITS_WAL_INSERT,				/* for space to insert WAL */
 	WAITS_WAL_QUEUE,				/* for another's write of WAL */
 	WAITS_WAL_WRITE,
 	WAITS_WAL_SYNC,

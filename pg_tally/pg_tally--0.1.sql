@@ -20,7 +20,7 @@ BEGIN
         RAISE EXCEPTION 'schema "tally" exists already; it belongs to role "%"', owner
             USING ERRCODE = 'duplicate_schema',
                   DETAIL = 'Extension "pg_tally" creates this schema itself, so that nobody else can have put functions there.',
-                  HINT = 'Look what is in it, then drop or rename it.';
+                  HINT = 'Check what it contains, then drop or rename it.';
     END IF;
 END $$;
 CREATE SCHEMA tally;

@@ -54,7 +54,7 @@ install_probes(void)
 	else
 		own.messages_installed = messages_install(reason, sizeof(reason));
 	state = own.messages_installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT;
-	probe_table_set(CALLS_DETOUR, "entry " MESSAGES_DETOUR, state, reason);
+	probe_table_set(CALLS_DETOUR, "detour " MESSAGES_DETOUR, state, reason);
 	probe_table_set(CALLS_MESSAGES, "messages", state, reason);
 	if (!own.messages_installed && (own.shared || own.segment.created))
 		ereport(LOG,
@@ -100,7 +100,7 @@ utility(PlannedStmt *pstmt, const char *queryString, bool readOnlyTree,
 
 	if (!IsA(pstmt->utilityStmt, CopyStmt))
 	{
-		/* Loaded already, the library is not told of a LOAD. */
+		/* Loaded already, the library does not see a LOAD. */
 		bool		load = own.view_only != NULL && IsA(pstmt->utilityStmt, LoadStmt);
 
 		run_utility(pstmt, queryString, readOnlyTree, context, params, queryEnv, dest, qc);

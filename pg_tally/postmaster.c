@@ -46,7 +46,7 @@ static void
 begin_run(tally_segment *opened)
 {
 	tally_configure_level(opened, (tally_level) settings->level);
-	/* though the configuration says what it said before: `tally level` may have set another since */
+	/* even if the configuration is unchanged: `tally level` may have set another since */
 	tally_set_level(opened, (tally_level) settings->level);
 	take_over(opened);
 	if (settings->statements > 0 && IsPostmasterEnvironment)

@@ -77,13 +77,13 @@ probe_forget(void)
 /*
  * Take a slot. Without one (all taken, or the file system is full) this process runs
  * uninstrumented, and tries again when a slot is given back: until then its level word is the
- * segment's `room`. The segment counts the refusals. 0, or what tally_claim says.
+ * segment's free_slot_signal. The segment counts the refusals. 0, or tally_claim's error.
  */
 static int
 claim(tally_segment *segment, tally_phase phase)
 {
 	tally_identity identity = {.kind = "starting"};
-	uint32		room = *(const volatile uint32 *) &segment->header->free_slot_signal;
+	uint32		signal = *(const volatile uint32 *) &segment->header->free_slot_signal;
 	int			error;
 
 	probe_forget();
@@ -91,7 +91,7 @@ claim(tally_segment *segment, tally_phase phase)
 	if (error != 0)
 	{
 		memset(&tally.slot, 0, sizeof(tally.slot));
-		tally.word_seen = room;
+		tally.word_seen = signal;
 		tally.level_word = &segment->header->free_slot_signal;
 		MODULES_CALL(apply_level);
 		return error;
@@ -153,7 +153,7 @@ claim_again(void)
 	errno = saved_errno;
 }
 
-/* The process ends: fold the slot. */
+/* The process ends: merge the slot. */
 void
 probe_retire(void)
 {
@@ -253,7 +253,7 @@ follow(uint64 now)
 	bool		on = counts(*(const volatile uint32 *) tally.level_word);
 
 	tally_follow(&tally.slot, on ? tally.cpu : tally.off_index, now);
-	/* it may have changed once more since we looked */
+	/* it may have changed once more since it was read */
 	if (unlikely(counts(tally.slot.word) != on))
 		tally_switch_plain(&tally.slot, on ? tally.off_index : tally.cpu, now);
 	tally.word_seen = tally.slot.word;
@@ -356,7 +356,7 @@ probe_cpu_account(tally_phase phase)
 
 /*
  * First touch of (phase, wait event), or its return to the cache. The names of wait events
- * are looked up without locks or allocation in this version (wait_event.c, lwlock.c).
+ * are read without locks or allocation in this version (wait_event.c, lwlock.c).
  */
 static pg_noinline uint32
 touch_account(account_set *set, tally_phase phase, uint32 event)
@@ -406,9 +406,9 @@ begin_read_wait(uint64 now)
 	probe_set_phase(IsTransactionOrTransactionBlock() ? PHASE_IDLE_IN_TRANSACTION : PHASE_IDLE);
 }
 
-/* Of a process that learns something of itself only by looking. */
+/* For processes whose state has no hook: check it at each wait. */
 static pg_noinline void
-look(void)
+check_state(void)
 {
 	if (tally.checkpointer)
 		checkpoints_check();
@@ -435,8 +435,8 @@ probe_begin_wait_on(uint32 unnamed, uint32 call)
 	tally.slot.book->calls[call]++;
 	if (unlikely(!tally.identified))
 		probe_identify();
-	if (unlikely(tally.looks))
-		look();
+	if (unlikely(tally.checks_state))
+		check_state();
 	if (unlikely(tally.guessing) && event == WAIT_EVENT_CLIENT_READ)
 		messages_guess_begin();
 	pending_settle();
@@ -512,7 +512,7 @@ probe_identify(void)
 	tally_identify(&tally.slot, &identity);
 
 	tally.checkpointer = MyBackendType == B_CHECKPOINTER;
-	tally.looks = tally.checkpointer || MyBackendType == B_WAL_SENDER;
+	tally.checks_state = tally.checkpointer || MyBackendType == B_WAL_SENDER;
 	/* Without a client the kind of process determines the phase. */
 	if (tally.kind_seen != (uint32) MyBackendType)
 	{

@@ -127,7 +127,7 @@ typedef struct probe_state
 	uint8		read;				/* read_state: of the main loop's message */
 	bool		guessing;			/* the entry probe on messages was left out */
 	bool		checkpointer;		/* this process makes checkpoints */
-	bool		looks;				/* and looks for something at each wait, or a walsender does */
+	bool		checks_state;		/* it checks its state at each wait: checkpointer, walsender */
 	bool		identified;			/* nothing more is to be learnt but the application */
 	bool		claimed;			/* slot is ours */
 	tally_phase phase;
@@ -178,7 +178,7 @@ extern void messages_retry_names(void);
 extern bool messages_install(char *reason, size_t size);
 extern void message_handled(uint64 now);
 
-/* The tick at which the level ends by itself, 0: never. Beside the level word; for a claimed slot. */
+/* The tick at which the level ends by itself, 0: never. It is next to the level word. For a claimed slot. */
 static inline uint64
 probe_level_until(void)
 {
@@ -187,7 +187,7 @@ probe_level_until(void)
 										offsetof(tally_header, level_word)));
 }
 
-/* TALLY_PAUSE_* in force; beside the level word too. */
+/* TALLY_PAUSE_* in force; also next to the level word. */
 static inline uint32
 probe_pause(void)
 {

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "fmgr.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
@@ -25,7 +24,6 @@
 extern PGDLLEXPORT Datum pg_tally_relations(PG_FUNCTION_ARGS);
 
 #define ROUNDS 20					/* of reading what did not come to rest */
-#define COLUMNS 26
 
 typedef struct relation_sums
 {
@@ -155,60 +153,52 @@ is_zero(const relation_sums *sums)
 }
 
 static void
-put_row(ReturnSetInfo *rsinfo, const relation_row *row, double tick)
+put_row(row_set *rows, const relation_row *row, double tick)
 {
 	static const char *const forks[] = {"main", "fsm", "vm", "init"};
 	const tally_relation_key *key = &row->key;
 	bool		others = key->relation == 0;
-	Datum		values[COLUMNS];
-	bool		nulls[COLUMNS] = {false};
-	int			n = 0;
 
-	nulls[0] = nulls[2] = nulls[3] = others;
-	nulls[1] = others || key->database == 0;
-	nulls[4] = key->backend == 0;
-	values[n++] = ObjectIdGetDatum(key->tablespace);
-	values[n++] = ObjectIdGetDatum(key->database);
-	values[n++] = ObjectIdGetDatum(key->relation);
-	values[n++] = CStringGetTextDatum(key->fork < lengthof(forks) ? forks[key->fork] : "unknown");
-	values[n++] = Int32GetDatum((int32) key->backend - 1);
-	values[n++] = Int64GetDatum((int64) row->sums.failed);
+	rows_put_if(rows, !others, ObjectIdGetDatum(key->tablespace));
+	rows_put_if(rows, !others && key->database != 0, ObjectIdGetDatum(key->database));
+	rows_put_if(rows, !others, ObjectIdGetDatum(key->relation));
+	rows_text(rows, others ? NULL : key->fork < lengthof(forks) ? forks[key->fork] : "unknown");
+	rows_put_if(rows, key->backend != 0, Int32GetDatum((int32) key->backend - 1));
+	rows_count(rows, row->sums.failed);
 	for (int i = 0; i < TALLY_RELATION_OPERATIONS; i++)
 	{
 		const tally_file_sums *sums = &row->sums.of[i];
 
-		values[n] = Int64GetDatum((int64) sums->count);
-		values[n + 1] = Int64GetDatum((int64) sums->bytes);
-		values[n + 2] = Float8GetDatum((double) sums->ticks * tick);
-		nulls[n + 3] = sums->count == 0;
-		values[n + 3] = Float8GetDatum((double) sums->max * tick);
-		n += 4;
+		rows_count(rows, sums->count);
+		rows_count(rows, sums->bytes);
+		rows_number(rows, (double) sums->ticks * tick);
+		rows_put_if(rows, sums->count != 0, Float8GetDatum((double) sums->max * tick));
 	}
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	rows_end(rows);
 }
 
-/* tally.relation_rows(): of each fork of a relation, and of all that found no room together. */
+/* tally.relation_rows(): one row for each fork of a relation, and one for all that have no entry. */
 PG_FUNCTION_INFO_V1(pg_tally_relations);
 Datum
 pg_tally_relations(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	double		tick = tally_seconds_per_tick(segment);
 	HASH_SEQ_STATUS scan;
 	relation_row *row;
+	row_set		rows;
 
-	InitMaterializedSRF(fcinfo, 0);
+	rows_begin(&rows, fcinfo);
 	hash_seq_init(&scan, read_relations(segment));
 	while ((row = hash_seq_search(&scan)) != NULL)
 		if (!is_zero(&row->sums))
-			put_row(rsinfo, row, tick);
+			put_row(&rows, row, tick);
 	return (Datum) 0;
 }
 
 /* Their part of tally.status. */
 void
-relation_status(ReturnSetInfo *rsinfo, tally_segment *segment)
+relation_status(row_set *rows, tally_segment *segment)
 {
 	tally_header *header = segment->header;
 	uint32		used = 0;
@@ -216,9 +206,9 @@ relation_status(ReturnSetInfo *rsinfo, tally_segment *segment)
 	for (uint32 i = 1; i < segment->cold.relations.count; i++)
 		if (*(volatile uint32 *) &tally_relation_at(segment, i)->state == TALLY_RELATION_USED)
 			used++;
-	views_status_row(rsinfo, "relations", segment->cold.relations.count == 0 ? "none are kept"
+	views_status(rows, "relations", segment->cold.relations.count == 0 ? "none are kept"
 					 : psprintf("%u of %u", used, segment->cold.relations.count - 1));
-	views_status_row(rsinfo, "relations overflow", psprintf(UINT64_FORMAT, header->overflow_relations));
-	views_status_row(rsinfo, "relations lost", psprintf(UINT64_FORMAT, header->relations_lost));
-	views_status_row(rsinfo, "unsynced files given up", psprintf(UINT64_FORMAT, header->overflow_files));
+	views_status_count(rows, "relations overflow", header->overflow_relations);
+	views_status_count(rows, "relations lost", header->relations_lost);
+	views_status_count(rows, "unsynced files given up", header->overflow_files);
 }

@@ -8,6 +8,6 @@
 
 #include "views.h"
 
-extern void relation_status(ReturnSetInfo *rsinfo, tally_segment *segment);
+extern void relation_status(row_set *rows, tally_segment *segment);
 
 #endif							/* PG_TALLY_RELATION_VIEWS_H */

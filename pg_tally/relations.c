@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * relations.c
- *	  Counts operations on the files of each relation, in the places of this process's slot.
+ *	  Counts operations on the files of each relation, in the local entries of this process's slot.
  *
  * A descriptor knows its relation's entry in the segment's table since it was opened, and in which
  * local entry the relation was when it was last used; that may be out of date, so the

@@ -18,7 +18,7 @@ typedef struct relation_name
 	uint32		local;				/* of this process, in which it may lie */
 } relation_name;
 
-/* A new slot: it has no places yet. */
+/* A new slot: it has no local entries yet. */
 extern void relations_begin(void);
 /* The relation that the file of that name is a part of. For a claimed slot. */
 extern void relations_of(const char *name, relation_name *relation);

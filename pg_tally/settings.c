@@ -47,7 +47,7 @@ static settings_values values = {
 };
 const settings_values *const settings = &values;
 
-static char level_refused[160];		/* what the configuration said and is no level */
+static char level_refused[160];		/* what is configured and is no level */
 static const char *unknown = NULL;	/* a setting of which it cannot be known what it says */
 
 static const struct config_enum_entry level_options[] = {
@@ -103,13 +103,13 @@ assign_level(int value, void *extra)
 }
 
 /*
- * Each process probes the functions of its own setting. What a user sets is told to the user,
- * the server's setting to the log, once.
+ * Each process probes the functions of its own setting. Problems with a user's setting are reported to the user,
+ * those with the server's setting to the log, once.
  */
 void
 settings_apply_functions(const char *list)
 {
-	/* A parallel worker takes its leader's settings over, who has been told. */
+	/* A parallel worker takes over its leader's settings, which were reported there. */
 	bool		user = IsUnderPostmaster && debug_query_string != NULL && !IsParallelWorker();
 	tally_segment *segment = pg_tally_opened();
 
@@ -150,8 +150,8 @@ static const struct
 	const char *description;
 	int		   *value;
 	int			initial;
-	int			least;
-	int			most;
+	int			min;
+	int			max;
 }			capacities[] = {
 	{"pg_tally.max_slots", "Maximum number of instrumented processes; 0: all that can run.",
 	&values.slots, 0, 0, 65535},
@@ -171,6 +171,27 @@ static const struct
 	&values.relations, 1000, 0, 1000000},
 };
 
+static const struct
+{
+	const char *name;
+	const char *description;
+	bool	   *value;
+	bool		initial;
+	GucContext	context;
+	GucBoolAssignHook assign;
+}			switches[] = {
+	{"pg_tally.statements_utility", "Tracks utility statements.",
+	&statements_settings_now.utility, true, PGC_SUSET},
+	{"pg_tally.statements_planning", "Times the planning of statements.",
+	&statements_settings_now.planning, true, PGC_SUSET},
+	{"pg_tally.statements_save", "Saves statements across server restarts.",
+	&values.statements_save, true, PGC_SIGHUP},
+	{"pg_tally.function_edges", "Collects calls from one probed function to another.",
+	&values.function_edges, false, PGC_SUSET, assign_function_edges},
+	{"pg_tally.directory_on_disk", "Allows a segment directory that is not on tmpfs.",
+	&values.directory_on_disk, false, PGC_POSTMASTER},
+};
+
 /* Statements are known by the server's query ids. */
 static void
 assign_statements(int value, void *extra)
@@ -186,22 +207,10 @@ define_statement_settings(void)
 							 "Which statements are tracked: none, those issued by clients (top), or all.",
 							 NULL, &statements_settings_now.track, STATEMENTS_TOP, statements_options,
 							 PGC_SUSET, 0, NULL, assign_statements, NULL);
-	DefineCustomBoolVariable("pg_tally.statements_utility",
-							 "Tracks utility statements.",
-							 NULL, &statements_settings_now.utility, true,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("pg_tally.statements_planning",
-							 "Times the planning of statements.",
-							 NULL, &statements_settings_now.planning, true,
-							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_tally.max_statement_text",
 							"Statement texts longer than this are truncated.",
 							NULL, &statements_settings_now.text_limit, 8192, 64, 1024 * 1024,
 							PGC_SIGHUP, GUC_UNIT_BYTE, NULL, NULL, NULL);
-	DefineCustomBoolVariable("pg_tally.statements_save",
-							 "Saves statements across server restarts.",
-							 NULL, &values.statements_save, true,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 }
 
 /* The text of a setting that this session does not define; NULL: its default holds. */
@@ -215,24 +224,37 @@ session_text(const char *name, configuration_scope scope)
 	return text;
 }
 
+static void
+session_bool(const char *name, configuration_scope scope, bool *value)
+{
+	const char *text = session_text(name, scope);
+
+	if (text != NULL)
+		(void) parse_bool(text, value);
+}
+
+static void
+session_int(const char *name, int unit, int *value)
+{
+	const char *text = session_text(name, CONFIGURATION_SESSION);
+
+	if (text != NULL)
+		(void) parse_int(text, value, unit, NULL);
+}
+
 void
 settings_read_statements(void)
 {
+	statements_settings *now = &statements_settings_now;
 	const char *track = session_text("pg_tally.statements", CONFIGURATION_SUPERUSER);
-	const char *utility = session_text("pg_tally.statements_utility", CONFIGURATION_SUPERUSER);
-	const char *planning = session_text("pg_tally.statements_planning", CONFIGURATION_SUPERUSER);
-	const char *limit = session_text("pg_tally.max_statement_text", CONFIGURATION_SESSION);
 
 	for (int i = 0; track != NULL && statements_options[i].name != NULL; i++)
 		if (pg_strcasecmp(track, statements_options[i].name) == 0)
-			statements_settings_now.track = statements_options[i].val;
-	if (utility != NULL)
-		(void) parse_bool(utility, &statements_settings_now.utility);
-	if (planning != NULL)
-		(void) parse_bool(planning, &statements_settings_now.planning);
-	if (limit != NULL && parse_int(limit, &statements_settings_now.text_limit, GUC_UNIT_BYTE, NULL))
-		statements_settings_now.text_limit =
-			Min(Max(statements_settings_now.text_limit, 64), 1024 * 1024);
+			now->track = statements_options[i].val;
+	session_bool("pg_tally.statements_utility", CONFIGURATION_SUPERUSER, &now->utility);
+	session_bool("pg_tally.statements_planning", CONFIGURATION_SUPERUSER, &now->planning);
+	session_int("pg_tally.max_statement_text", GUC_UNIT_BYTE, &now->text_limit);
+	now->text_limit = Min(Max(now->text_limit, 64), 1024 * 1024);
 }
 
 const char *
@@ -272,10 +294,6 @@ settings_define_shared(void)
 {
 	remember_refused_level(GetConfigOption("pg_tally.level", true, false));
 	define_everywhere();
-	DefineCustomBoolVariable("pg_tally.function_edges",
-							 "Collects calls from one probed function to another.",
-							 NULL, &values.function_edges, false,
-							 PGC_SUSET, 0, NULL, assign_function_edges, NULL);
 	DefineCustomIntVariable("pg_tally.block_threshold",
 							"At level locks, waits for a lock that last this long become events with the lock's holders; -1: none.",
 							NULL, &values.block_threshold, 100, -1, INT_MAX,
@@ -288,18 +306,18 @@ settings_define_shared(void)
 							   "Directory of the segment; should be on tmpfs.",
 							   NULL, &values.directory, DEFAULT_DIRECTORY,
 							   PGC_POSTMASTER, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("pg_tally.directory_on_disk",
-							 "Allows a segment directory that is not on tmpfs.",
-							 NULL, &values.directory_on_disk, false,
-							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_tally.leave_out",
 							   "Names of calls and functions whose probes are not installed.",
 							   NULL, &values.leave_out, "",
 							   PGC_POSTMASTER, GUC_LIST_INPUT, NULL, NULL, NULL);
+	for (int i = 0; i < lengthof(switches); i++)
+		DefineCustomBoolVariable(switches[i].name, switches[i].description, NULL,
+								 switches[i].value, switches[i].initial, switches[i].context, 0,
+								 NULL, switches[i].assign, NULL);
 	for (int i = 0; i < lengthof(capacities); i++)
 		DefineCustomIntVariable(capacities[i].name, capacities[i].description, NULL,
 								capacities[i].value, capacities[i].initial,
-								capacities[i].least, capacities[i].most,
+								capacities[i].min, capacities[i].max,
 								PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	define_statement_settings();
 	MarkGUCPrefixReserved("pg_tally");
@@ -307,7 +325,7 @@ settings_define_shared(void)
 
 /*
  * Of a client's value that the client may not set the server makes the default. The configured value
- * takes its place again.
+ * is restored.
  */
 static void
 keep_configured(const char *name, const char *text)
@@ -335,10 +353,6 @@ settings_define_in_session(void)
 {
 	const char *level = session_text("pg_tally.level", CONFIGURATION_SERVER);
 	const char *functions = session_text("pg_tally.functions", CONFIGURATION_SUPERUSER);
-	const char *edges = session_text("pg_tally.function_edges", CONFIGURATION_SUPERUSER);
-	const char *threshold = session_text("pg_tally.block_threshold", CONFIGURATION_SESSION);
-	const char *slow = session_text("pg_tally.slow_threshold", CONFIGURATION_SESSION);
-	const char *on_disk = session_text("pg_tally.directory_on_disk", CONFIGURATION_SESSION);
 
 	/* The definitions free the placeholders, and the texts with them. */
 	level = level == NULL ? NULL : pstrdup(level);
@@ -348,14 +362,10 @@ settings_define_in_session(void)
 	keep_configured("pg_tally.level", level);
 	keep_configured("pg_tally.functions", functions);
 
-	if (on_disk != NULL)
-		(void) parse_bool(on_disk, &values.directory_on_disk);
-	if (edges != NULL)
-		(void) parse_bool(edges, &values.function_edges);
-	if (threshold != NULL)
-		(void) parse_int(threshold, &values.block_threshold, GUC_UNIT_MS, NULL);
-	if (slow != NULL)
-		(void) parse_int(slow, &values.slow_threshold, GUC_UNIT_MS, NULL);
+	session_bool("pg_tally.function_edges", CONFIGURATION_SUPERUSER, &values.function_edges);
+	session_int("pg_tally.block_threshold", GUC_UNIT_MS, &values.block_threshold);
+	session_int("pg_tally.slow_threshold", GUC_UNIT_MS, &values.slow_threshold);
+	session_bool("pg_tally.directory_on_disk", CONFIGURATION_SESSION, &values.directory_on_disk);
 	assign_slow_threshold(values.slow_threshold, NULL);
 	settings_read_statements();
 	assign_statements(statements_settings_now.track, NULL);
@@ -369,8 +379,8 @@ settings_define_in_session(void)
 		if (text != NULL && !parse_int(text, capacities[i].value, 0, NULL))
 			ereport(WARNING, (errmsg("invalid value for parameter \"%s\": \"%s\"",
 									 capacities[i].name, text)));
-		*capacities[i].value = Min(Max(*capacities[i].value, capacities[i].least),
-								   capacities[i].most);
+		*capacities[i].value = Min(Max(*capacities[i].value, capacities[i].min),
+								   capacities[i].max);
 	}
 	return unknown;
 }

@@ -58,7 +58,7 @@ extern bool settings_leave_out(const char *probe);
 extern void settings_apply_functions(const char *list);
 /* Which statements are noted: "none", "top" or "all". */
 extern const char *settings_statements_text(void);
-/* What was said of a level that is none; empty when the level was good. */
+/* The message about an invalid level; empty when the level is valid. */
 extern const char *settings_level_refused(void);
 
 #endif							/* PG_TALLY_SETTINGS_H */

@@ -47,19 +47,6 @@ typedef struct statement_flight
 	tally_part	parts[TALLY_PARTS];
 } statement_flight;
 
-/* Where time went: the activity of an account. */
-typedef enum statement_class
-{
-	CLASS_CPU = 0,
-	CLASS_CLIENT,
-	CLASS_IO,
-	CLASS_LWLOCK,
-	CLASS_LOCK,
-	CLASS_IPC,
-	CLASS_OTHER,
-	CLASS_COUNT
-} statement_class;
-
 /* A hash table of statement_row, by key; in the current memory context. */
 extern HTAB *statements_read(tally_segment *segment, bool texts);
 /* False: the slot works for no statement, and none is owed anything. */
@@ -67,6 +54,5 @@ extern bool statement_in_flight(tally_segment *segment, uint32 slot, statement_f
 /* Of one statement, without its figures. */
 extern bool statement_read_text(tally_segment *segment, const tally_statement_key *key,
 								statement_text *text);
-extern statement_class statement_class_of(tally_segment *segment, uint32 stat);
 
 #endif							/* PG_TALLY_STATEMENT_READ_H */

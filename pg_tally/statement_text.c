@@ -112,7 +112,7 @@ statement_text_make(const char *source, int location, int length, const JumbleSt
 	/* warnings about escapes were given when the statement was parsed */
 	scan.extra.escape_string_warning = false;
 
-	/* no constant that would be shown is left in; what lies past the limit is not looked at */
+	/* no constant that would be shown is left in; the text past the limit is not checked */
 	for (int n = 0; n < count && whole.length <= whole.size; n++)
 	{
 		int			start = constants[n].location - location;

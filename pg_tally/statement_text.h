@@ -14,7 +14,7 @@
 
 /*
  * The part of `source` that the statement is, without blanks around it, its constants replaced by
- * $n where `jumble` tells where they are (NULL: as it is), at most `limit` bytes. Allocates in
+ * $n where `jumble` has their positions (NULL: as it is), at most `limit` bytes. Allocates in
  * the current memory context when there are constants; else it points into `source`.
  */
 extern void statement_text_make(const char *source, int location, int length,

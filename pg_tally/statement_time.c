@@ -24,7 +24,7 @@ statement_time_begin_process(void)
 	memset(&statement_time, 0, sizeof(statement_time));
 }
 
-/* The slot's cache, at the first message that is looked at. */
+/* The slot's cache, at the first message that is measured. */
 static bool
 get_ready(void)
 {

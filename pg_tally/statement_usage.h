@@ -3,7 +3,7 @@
  * statement_usage.h
  *	  What a stretch of a statement uses: time, blocks, WAL, I/O.
  *
- * The server keeps running sums of a process; they are copied before and looked at after. Most
+ * The server keeps running sums of a process; they are copied before and compared after. Most
  * stretches only find blocks and read some: that much is inline, and all else stands apart
  * (statement_usage.c), so that little code is fetched for them.
  */
@@ -86,14 +86,14 @@ usage_read_ticks(void)
 		(usage_pending() == WAITS_BLOCK_READ ? tally.slot.book->pend_ticks : 0);
 }
 
-/* Before sums of waits are looked at: the wait that is not recorded yet, if it belongs into others of them. */
+/* Before sums of waits are read: the wait that is not recorded yet, if it belongs into others of them. */
 static pg_attribute_always_inline void
 usage_settle(void)
 {
-	const uint32 looked_at = 1 << WAITS_UNKNOWN | 1 << WAITS_BLOCK_WRITE | 1 << WAITS_TEMP_READ |
+	const uint32 affected = 1 << WAITS_UNKNOWN | 1 << WAITS_BLOCK_WRITE | 1 << WAITS_TEMP_READ |
 		1 << WAITS_TEMP_WRITE;
 
-	if (unlikely((looked_at >> usage_pending() & 1) != 0))
+	if (unlikely((affected >> usage_pending() & 1) != 0))
 		statement_time_settle();
 }
 

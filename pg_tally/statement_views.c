@@ -14,7 +14,6 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -22,6 +21,7 @@
 #include "utils/queryjumble.h"
 #include "utils/timestamp.h"
 
+#include "account_class.h"
 #include "pg_tally.h"
 #include "settings.h"
 #include "statement_read.h"
@@ -30,43 +30,6 @@
 
 extern PGDLLEXPORT Datum pg_tally_statements(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum pg_tally_statement_activities(PG_FUNCTION_ARGS);
-
-#define STATEMENT_COLUMNS 66
-#define ACTIVITY_COLUMNS 7
-
-/* A row as it is filled, column by column. */
-typedef struct row_maker
-{
-	Datum		values[STATEMENT_COLUMNS];
-	bool		nulls[STATEMENT_COLUMNS];
-	int			next;
-} row_maker;
-
-static void
-put(row_maker *row, Datum value)
-{
-	row->nulls[row->next] = false;
-	row->values[row->next++] = value;
-}
-
-static void
-put_null(row_maker *row)
-{
-	row->nulls[row->next] = true;
-	row->values[row->next++] = (Datum) 0;
-}
-
-static void
-put_count(row_maker *row, uint64 count)
-{
-	put(row, Int64GetDatum((int64) count));
-}
-
-static void
-put_number(row_maker *row, double number)
-{
-	put(row, Float8GetDatum(number));
-}
 
 /* ---------------------------------------------------------------- texts */
 
@@ -147,52 +110,50 @@ text_datum(const statement_text *text)
 /* ---------------------------------------------------------------- tally.statements */
 
 static void
-put_moments(row_maker *row, const tally_moments *moments, double ms)
+put_moments(row_set *rows, const tally_moments *moments, double ms)
 {
 	double		count = (double) moments->count;
 	double		mean = moments->count == 0 ? 0 : (double) moments->total / count;
 	double		variance = moments->count < 2 ? 0 : moments->squares / count - mean * mean;
 
-	put_count(row, moments->count);
-	put_number(row, (double) moments->total * ms);
-	put_number(row, moments->count == 0 ? 0 : (double) moments->min * ms);
-	put_number(row, moments->count == 0 ? 0 : (double) moments->max * ms);
-	put_number(row, mean * ms);
-	put_number(row, sqrt(Max(variance, 0)) * ms);
+	rows_count(rows, moments->count);
+	rows_number(rows, (double) moments->total * ms);
+	rows_number(rows, moments->count == 0 ? 0 : (double) moments->min * ms);
+	rows_number(rows, moments->count == 0 ? 0 : (double) moments->max * ms);
+	rows_number(rows, mean * ms);
+	rows_number(rows, sqrt(Max(variance, 0)) * ms);
 }
 
 /* What pg_stat_statements shows too, from its column "plans" on. */
 static void
-put_shared_columns(row_maker *row, const tally_counts *counts, double ms)
+put_shared_columns(row_set *rows, const tally_counts *counts, double ms)
 {
-	put_moments(row, &counts->plan, ms);
-	put_moments(row, &counts->exec, ms);
-	put_count(row, counts->rows);
+	put_moments(rows, &counts->plan, ms);
+	put_moments(rows, &counts->exec, ms);
+	rows_count(rows, counts->rows);
 	for (int i = 0; i < lengthof(counts->blocks); i++)
-		put_count(row, counts->blocks[i]);
+		rows_count(rows, counts->blocks[i]);
 	for (int i = 0; i < lengthof(counts->io_ticks); i++)
-		put_number(row, (double) counts->io_ticks[i] * ms + (double) counts->io_ns[i] / 1e6);
-	put_count(row, counts->wal[0]);
-	put_count(row, counts->wal[1]);
-	put(row, NumericGetDatum(int64_to_numeric((int64) counts->wal[2])));
+		rows_number(rows, (double) counts->io_ticks[i] * ms + (double) counts->io_ns[i] / 1e6);
+	rows_count(rows, counts->wal[0]);
+	rows_count(rows, counts->wal[1]);
+	rows_put(rows, NumericGetDatum(int64_to_numeric((int64) counts->wal[2])));
 	for (int i = 0; i < lengthof(counts->jit); i += 2)
 	{
-		put_count(row, counts->jit[i]);
-		put_number(row, (double) counts->jit[i + 1] / 1e6);
+		rows_count(rows, counts->jit[i]);
+		rows_number(rows, (double) counts->jit[i + 1] / 1e6);
 	}
 }
 
 static void
-put_instant(row_maker *row, int64 us)
+put_instant(row_set *rows, int64 us)
 {
-	if (us == 0)
-		put_null(row);
-	else
-		put(row, TimestampTzGetDatum(us - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY));
+	rows_put_if(rows, us != 0,
+				TimestampTzGetDatum(us - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY));
 }
 
 static void
-put_quantiles(row_maker *row, const statement_figures *figures, double ms)
+put_quantiles(row_set *rows, const statement_figures *figures, double ms)
 {
 	static const double quantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
 	const tally_moments *exec = &figures->counts.exec;
@@ -200,54 +161,54 @@ put_quantiles(row_maker *row, const statement_figures *figures, double ms)
 	.count = exec->count,.min = exec->min,.max = exec->max};
 
 	for (int i = 0; i < lengthof(quantiles); i++)
-	{
-		bool		isnull;
-		double		value = views_quantile(&h, quantiles[i], &isnull);
-
-		if (isnull)
-			put_null(row);
-		else
-			put_number(row, value * ms);
-	}
+		views_quantile(rows, &h, quantiles[i], ms);
 }
 
-/* The ledger's time by class, and all of it. */
+/* The time of each class that has a column, the other time, and the total. */
 static void
-put_classes(row_maker *row, tally_segment *segment, const tally_part *parts, double ms)
+put_classes(row_set *rows, tally_segment *segment, const tally_part *parts, double ms)
 {
-	uint64		ticks[CLASS_COUNT] = {0};
-	uint64		all = 0;
+	static const tally_account_class columns[] = {
+		TALLY_CLASS_CPU, TALLY_CLASS_CLIENT, TALLY_CLASS_IO, TALLY_CLASS_LWLOCK, TALLY_CLASS_LOCK,
+		TALLY_CLASS_IPC,
+	};
+	uint64		ticks[TALLY_CLASS_OTHER + 1] = {0};
+	uint64		total = 0;
+	uint64		other;
 
 	for (int i = 0; i < TALLY_PARTS; i++)
 		if (parts[i].stat != 0)
 		{
-			ticks[statement_class_of(segment, parts[i].stat)] += parts[i].ticks;
-			all += parts[i].ticks;
+			ticks[Min(account_class(segment, parts[i].stat), TALLY_CLASS_OTHER)] += parts[i].ticks;
+			total += parts[i].ticks;
 		}
-	for (int i = 0; i < CLASS_COUNT; i++)
-		put_number(row, (double) ticks[i] * ms);
-	put_number(row, (double) all * ms);
+	other = total;
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		rows_number(rows, (double) ticks[columns[i]] * ms);
+		other -= ticks[columns[i]];
+	}
+	rows_number(rows, (double) other * ms);
+	rows_number(rows, (double) total * ms);
 }
 
 static void
-put_own_columns(row_maker *row, tally_segment *segment, const statement_row *statement, double ms)
+put_own_columns(row_set *rows, tally_segment *segment, const statement_row *statement, double ms)
 {
 	const tally_counts *counts = &statement->figures.counts;
 
-	put_quantiles(row, &statement->figures, ms);
-	if (counts->exec.count == 0)
-		put_null(row);
-	else
-		put_number(row, (double) counts->rows / (double) counts->exec.count);
-	put_count(row, counts->errors);
-	put_count(row, counts->cancels);
-	put_instant(row, counts->first_us);
-	put_instant(row, counts->last_us);
-	put_count(row, counts->temp_files);
-	put_count(row, counts->temp_bytes);
-	put_count(row, counts->workers);
-	put_number(row, (double) counts->worker_ticks * ms);
-	put_classes(row, segment, statement->figures.parts, ms);
+	put_quantiles(rows, &statement->figures, ms);
+	rows_put_if(rows, counts->exec.count != 0,
+				Float8GetDatum((double) counts->rows / (double) counts->exec.count));
+	rows_count(rows, counts->errors);
+	rows_count(rows, counts->cancels);
+	put_instant(rows, counts->first_us);
+	put_instant(rows, counts->last_us);
+	rows_count(rows, counts->temp_files);
+	rows_count(rows, counts->temp_bytes);
+	rows_count(rows, counts->workers);
+	rows_number(rows, (double) counts->worker_ticks * ms);
+	put_classes(rows, segment, statement->figures.parts, ms);
 }
 
 /* Who may see the texts and ids of that role's statements? */
@@ -258,21 +219,18 @@ may_see(Oid user, bool sees_all)
 }
 
 static void
-put_identity(row_maker *row, const statement_row *statement, bool allowed, bool showtext)
+put_identity(row_set *rows, const statement_row *statement, bool allowed, bool showtext)
 {
-	put(row, ObjectIdGetDatum(statement->key.user_id));
-	put(row, ObjectIdGetDatum(statement->key.database_id));
-	put(row, BoolGetDatum(statement->key.toplevel != 0));
-	if (allowed)
-		put(row, Int64GetDatum((int64) statement->key.id));
-	else
-		put_null(row);
+	rows_put(rows, ObjectIdGetDatum(statement->key.user_id));
+	rows_put(rows, ObjectIdGetDatum(statement->key.database_id));
+	rows_put(rows, BoolGetDatum(statement->key.toplevel != 0));
+	rows_put_if(rows, allowed, Int64GetDatum((int64) statement->key.id));
 	if (!showtext || (allowed && statement->text.bytes == NULL))
-		put_null(row);
+		rows_nulls(rows, 1);
 	else if (allowed)
-		put(row, text_datum(&statement->text));
+		rows_put(rows, text_datum(&statement->text));
 	else
-		put(row, CStringGetTextDatum("<insufficient privilege>"));
+		rows_put(rows, CStringGetTextDatum("<insufficient privilege>"));
 }
 
 /* Was it ever planned or executed, in vain or not? */
@@ -291,31 +249,27 @@ Datum
 pg_tally_statements(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	bool		showtext = PG_GETARG_BOOL(0);
 	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	double		ms = tally_seconds_per_tick(segment) * 1000;
 	HASH_SEQ_STATUS scan;
 	statement_row *statement;
+	row_set		rows;
 
-	InitMaterializedSRF(fcinfo, 0);
+	rows_begin(&rows, fcinfo);
 	hash_seq_init(&scan, statements_read(segment, showtext));
 	while ((statement = hash_seq_search(&scan)) != NULL)
 	{
 		bool		allowed = may_see(statement->key.user_id, sees_all);
-		row_maker	row = {.next = 0};
 
 		if (!is_shown(statement))
 			continue;
-		put_identity(&row, statement, allowed, showtext);
-		put_shared_columns(&row, &statement->figures.counts, ms);
-		put_own_columns(&row, segment, statement, ms);
-		if (allowed && statement->text.bytes != NULL)
-			put(&row, Int32GetDatum((int32) statement->text.whole));
-		else
-			put_null(&row);
-		Assert(row.next == STATEMENT_COLUMNS && rsinfo->setDesc->natts == STATEMENT_COLUMNS);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, row.values, row.nulls);
+		put_identity(&rows, statement, allowed, showtext);
+		put_shared_columns(&rows, &statement->figures.counts, ms);
+		put_own_columns(&rows, segment, statement, ms);
+		rows_put_if(&rows, allowed && statement->text.bytes != NULL,
+					Int32GetDatum((int32) statement->text.whole));
+		rows_end(&rows);
 	}
 	return (Datum) 0;
 }
@@ -329,32 +283,30 @@ Datum
 pg_tally_statement_activities(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	double		tick = tally_seconds_per_tick(segment);
 	HASH_SEQ_STATUS scan;
 	statement_row *statement;
+	row_set		rows;
 
-	InitMaterializedSRF(fcinfo, 0);
+	rows_begin(&rows, fcinfo);
 	hash_seq_init(&scan, statements_read(segment, false));
 	while ((statement = hash_seq_search(&scan)) != NULL)
 		for (int i = 0; i < TALLY_PARTS; i++)
 		{
 			const tally_part *part = &statement->figures.parts[i];
-			Datum		values[ACTIVITY_COLUMNS];
-			bool		nulls[ACTIVITY_COLUMNS] = {false};
 
 			if (part->stat == 0)
 				continue;
-			values[0] = ObjectIdGetDatum(statement->key.user_id);
-			values[1] = ObjectIdGetDatum(statement->key.database_id);
-			values[2] = BoolGetDatum(statement->key.toplevel != 0);
-			nulls[3] = !may_see(statement->key.user_id, sees_all);
-			values[3] = Int64GetDatum((int64) statement->key.id);
-			values[4] = CStringGetTextDatum(pg_tally_stat_name(segment, part->stat));
-			values[5] = Int64GetDatum((int64) part->count);
-			values[6] = Float8GetDatum((double) part->ticks * tick);
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+			rows_put(&rows, ObjectIdGetDatum(statement->key.user_id));
+			rows_put(&rows, ObjectIdGetDatum(statement->key.database_id));
+			rows_put(&rows, BoolGetDatum(statement->key.toplevel != 0));
+			rows_put_if(&rows, may_see(statement->key.user_id, sees_all),
+						Int64GetDatum((int64) statement->key.id));
+			rows_text(&rows, pg_tally_stat_name(segment, part->stat));
+			rows_count(&rows, part->count);
+			rows_number(&rows, (double) part->ticks * tick);
+			rows_end(&rows);
 		}
 	return (Datum) 0;
 }
@@ -362,62 +314,52 @@ pg_tally_statement_activities(PG_FUNCTION_ARGS)
 /* ---------------------------------------------------------------- in other views */
 
 void
-statement_of_session(tally_segment *segment, uint32 slot, Datum *values, bool *nulls)
+statement_of_session(row_set *rows, tally_segment *segment, uint32 slot)
 {
 	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	double		tick = tally_seconds_per_tick(segment);
 	statement_flight flight;
+	statement_text text;
+	bool		shown;
 	uint64		cpu = 0;
 	uint64		waits = 0;
 
-	memset(nulls, true, STATEMENT_SESSION_COLUMNS * sizeof(bool));
 	if (!statement_in_flight(segment, slot, &flight) || flight.begun == 0)
+	{
+		rows_nulls(rows, STATEMENT_SESSION_COLUMNS);
 		return;
+	}
 	for (int i = 0; i < TALLY_PARTS; i++)
 	{
 		if (flight.parts[i].stat == 0)
 			continue;
-		if (statement_class_of(segment, flight.parts[i].stat) == CLASS_CPU)
+		if (account_class(segment, flight.parts[i].stat) == TALLY_CLASS_CPU)
 			cpu += flight.parts[i].ticks;
 		else
 			waits += flight.parts[i].ticks;
 	}
 	/* the session may run it as another role */
-	if (flight.key.id != 0 && may_see(flight.key.user_id, sees_all))
-	{
-		statement_text text;
-
-		nulls[0] = false;
-		values[0] = Int64GetDatum((int64) flight.key.id);
-		if (statement_read_text(segment, &flight.key, &text))
-		{
-			nulls[1] = false;
-			values[1] = text_datum(&text);
-		}
-	}
-	nulls[2] = nulls[3] = nulls[4] = false;
-	values[2] = Float8GetDatum((double) (flight.now > flight.begun ? flight.now - flight.begun : 0) *
-							   tick);
-	values[3] = Float8GetDatum((double) cpu * tick);
-	values[4] = Float8GetDatum((double) waits * tick);
+	shown = flight.key.id != 0 && may_see(flight.key.user_id, sees_all);
+	rows_put_if(rows, shown, Int64GetDatum((int64) flight.key.id));
+	shown = shown && statement_read_text(segment, &flight.key, &text);
+	rows_put_if(rows, shown, shown ? text_datum(&text) : (Datum) 0);
+	rows_number(rows, (double) (flight.now > flight.begun ? flight.now - flight.begun : 0) * tick);
+	rows_number(rows, (double) cpu * tick);
+	rows_number(rows, (double) waits * tick);
 }
 
 void
-statement_status(ReturnSetInfo *rsinfo, tally_segment *segment)
+statement_status(row_set *rows, tally_segment *segment)
 {
 	tally_header *header = segment->header;
 
-	views_status_row(rsinfo, "statements", settings_statements_text());
-	views_status_row(rsinfo, "statements kept",
+	views_status(rows, "statements", settings_statements_text());
+	views_status(rows, "statements kept",
 					 psprintf("%u of %u", tally_statements_count(segment), segment->cold.statements.count));
-	views_status_row(rsinfo, "query ids", IsQueryIdEnabled() ? "computed"
+	views_status(rows, "query ids", IsQueryIdEnabled() ? "computed"
 					 : "off: compute_query_id is off, no statement can be named");
-	views_status_row(rsinfo, "statements evicted",
-					 psprintf(UINT64_FORMAT, header->statements_evicted));
-	views_status_row(rsinfo, "statement counts dropped",
-					 psprintf(UINT64_FORMAT, header->statements_dropped));
-	views_status_row(rsinfo, "statements lost",
-					 psprintf(UINT64_FORMAT, header->statements_lost));
-	views_status_row(rsinfo, "statement texts cut",
-					 psprintf(UINT64_FORMAT, header->texts_cut));
+	views_status_count(rows, "statements evicted", header->statements_evicted);
+	views_status_count(rows, "statement counts dropped", header->statements_dropped);
+	views_status_count(rows, "statements lost", header->statements_lost);
+	views_status_count(rows, "statement texts cut", header->texts_cut);
 }

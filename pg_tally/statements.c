@@ -603,9 +603,9 @@ call_utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtil
 		commits_prepared_end();
 }
 
-/* The utility statements that tell how many rows they handled. */
+/* The utility statements that report how many rows they handled. */
 static bool
-tells_rows(const QueryCompletion *completion)
+reports_rows(const QueryCompletion *completion)
 {
 	if (completion == NULL)
 		return false;
@@ -635,7 +635,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 		ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest,
 		QueryCompletion *completion)
 {
-	/* a ROLLBACK may free the statement: nothing of it is looked at afterwards */
+	/* a ROLLBACK may free the statement: it is not read afterwards */
 	uint64		id = pstmt->queryId;
 	int			location = pstmt->stmt_location;
 	int			length = pstmt->stmt_len;
@@ -680,7 +680,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	if (unlikely(local == NULL))
 		return;
 	tally_local_statement_begin(local);
-	add_execution(local, &taken, tells_rows(completion) ? completion->nprocessed : 0);
+	add_execution(local, &taken, reports_rows(completion) ? completion->nprocessed : 0);
 	if (unlikely(temp_files_ever != temp_files))
 	{
 		local->more = 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * statements.h
- *	  What the server's own hooks tell of statements: calls, rows, blocks, times.
+ *	  What the server's own hooks report about statements: calls, rows, blocks, times.
  *
- * The figures are those of pg_stat_statements, taken at the same places, so that both agree;
+ * The figures are those of pg_stat_statements, taken at the same points, so that both agree;
  * they go to this slot's cache (tally_statements.h). The time by account is statement_time.h's.
  */
 #ifndef PG_TALLY_STATEMENTS_H

@@ -50,7 +50,7 @@ temp_files_install(void)
 			snprintf(reason, sizeof(reason), "the machine forbids changing code: %s",
 					 strerror(error));
 	}
-	probe_table_set(PROBES_TEMP_FILES, "entry " TEMP_FILES_DETOUR,
+	probe_table_set(PROBES_TEMP_FILES, "detour " TEMP_FILES_DETOUR,
 					installed ? TALLY_PROBE_INSTALLED : TALLY_PROBE_LEFT_OUT,
 					installed ? NULL : reason);
 }

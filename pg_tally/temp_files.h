@@ -17,7 +17,7 @@
 extern uint64 temp_files_ever;
 extern uint64 temp_bytes_ever;
 
-/* Install the probe, and tell of it in the segment's probe table. */
+/* Install the probe, and enter it in the segment's probe table. */
 extern void temp_files_install(void);
 
 #endif							/* PG_TALLY_TEMP_FILES_H */

@@ -13,7 +13,6 @@
 
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
@@ -60,12 +59,10 @@ typedef struct total
 	uint64		hist[TALLY_HIST_BUCKETS];
 } total;
 
-/* Columns of tally.session_rows. */
-#define SESSION_HIDDEN 7			/* from here on, from those who may not see what it does */
-#define SESSION_STATEMENT 12		/* from here on, of the statement in flight */
-#define SESSION_COLUMNS (SESSION_STATEMENT + STATEMENT_SESSION_COLUMNS)
+/* Columns of tally.session_rows that only its own role and pg_read_all_stats see. */
+#define SESSION_HIDDEN_COLUMNS (5 + STATEMENT_SESSION_COLUMNS)
 
-/* The segment of this session, or the one that it looks at; or NULL and why. */
+/* The segment of this session, or the one that it views; or NULL and why. */
 static tally_segment *
 any_segment(const char **reason)
 {
@@ -167,36 +164,39 @@ add_book(tally_segment *segment, HTAB *table, const tally_slot_entry *entry, uin
 }
 
 /*
- * The value below which a part q of the updates lie: the middle of its bucket, within the
- * extremes. Statistics without a histogram (processor time, reads) have none.
+ * The middle of the bucket that holds the quantile, within the extremes. Statistics without a
+ * histogram (processor time, reads) have none.
  */
-double
-views_quantile(const histogram *h, double q, bool *isnull)
+void
+views_quantile(row_set *rows, const histogram *h, double q, double scale)
 {
 	uint64		in_hist = 0;
 	uint64		rank;
 	uint64		seen = 0;
+	double		value = (double) h->max;
 
 	for (uint32 b = h->low; b < h->end; b++)
 		in_hist += h->buckets[b - h->low];
-	*isnull = in_hist == 0 || in_hist < h->count / 2;
-	if (*isnull)
-		return 0;
+	if (in_hist == 0 || in_hist < h->count / 2)
+	{
+		rows_nulls(rows, 1);
+		return;
+	}
 	rank = (uint64) ceil(q * (double) in_hist);
 	rank = Max(rank, 1);
 	for (uint32 b = h->low; b < h->end; b++)
 	{
-		seen += h->buckets[b - h->low];
-		if (seen >= rank)
-		{
-			double		low = (double) tally_bucket_low(b);
-			double		high = b + 1 < TALLY_HIST_BUCKETS ? (double) tally_bucket_low(b + 1) - 1
-				: (double) h->max;
+		double		low = (double) tally_bucket_low(b);
+		double		high = b + 1 < TALLY_HIST_BUCKETS ? (double) tally_bucket_low(b + 1) - 1
+			: (double) h->max;
 
-			return Min(Max((low + high) / 2, (double) h->min), (double) h->max);
-		}
+		seen += h->buckets[b - h->low];
+		if (seen < rank)
+			continue;
+		value = Min(Max((low + high) / 2, (double) h->min), value);
+		break;
 	}
-	return (double) h->max;
+	rows_number(rows, value * scale);
 }
 
 static HTAB *
@@ -238,13 +238,6 @@ read_totals(tally_segment *segment, bool by_group)
 			 errhint("Sessions end too fast for a consistent reading; try again.")));
 }
 
-Datum
-views_text_or_null(const char *text, bool *isnull)
-{
-	*isnull = text == NULL || text[0] == '\0';
-	return *isnull ? (Datum) 0 : CStringGetTextDatum(text);
-}
-
 /*
  * tally.totals(by_group bool): every statistic, of all processes that live and have lived
  * since the last reset; by (kind, database, role), or of the whole server.
@@ -254,20 +247,18 @@ Datum
 pg_tally_totals(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	double		tick = tally_seconds_per_tick(segment);
 	HTAB	   *table;
 	HASH_SEQ_STATUS scan;
 	total	   *t;
+	row_set		rows;
 
-	InitMaterializedSRF(fcinfo, 0);
+	rows_begin(&rows, fcinfo);
 	table = read_totals(segment, PG_GETARG_BOOL(0));
 	hash_seq_init(&scan, table);
 	while ((t = hash_seq_search(&scan)) != NULL)
 	{
 		tally_dir_entry dir;
-		Datum		values[17];
-		bool		nulls[17] = {false};
 		bool		updated = t->count > 0;
 		bool		timed;
 		histogram	h = {.buckets = t->hist,.end = TALLY_HIST_BUCKETS,.count = t->count,
@@ -276,30 +267,25 @@ pg_tally_totals(PG_FUNCTION_ARGS)
 		if (tally_read_name(segment, t->key.stat, &dir) == TALLY_READ_ABSENT)
 			continue;
 		timed = dir.kind != TALLY_VALUE;
-		values[0] = views_text_or_null(t->key.kind, &nulls[0]);
-		nulls[1] = !OidIsValid(t->key.database_id);
-		values[1] = ObjectIdGetDatum(t->key.database_id);
-		values[2] = views_text_or_null(t->database, &nulls[2]);
-		nulls[3] = !OidIsValid(t->key.user_id);
-		values[3] = ObjectIdGetDatum(t->key.user_id);
-		values[4] = views_text_or_null(t->user, &nulls[4]);
-		values[5] = CStringGetTextDatum(dir.name);
-		values[6] = CStringGetTextDatum(dir.kind == TALLY_ACCOUNT ? "account" :
-										dir.kind == TALLY_TIMER ? "timer" : "value");
-		values[7] = Int64GetDatum((int64) t->count);
-		values[8] = Float8GetDatum((double) t->ticks * tick);
-		nulls[8] = !timed;
-		nulls[9] = nulls[10] = !updated || !timed;
-		values[9] = Float8GetDatum((double) t->min * tick);
-		values[10] = Float8GetDatum((double) t->max * tick);
-		values[11] = Float8GetDatum(views_quantile(&h, 0.50, &nulls[11]) * tick);
-		values[12] = Float8GetDatum(views_quantile(&h, 0.95, &nulls[12]) * tick);
-		values[13] = Float8GetDatum(views_quantile(&h, 0.99, &nulls[13]) * tick);
-		values[14] = Int64GetDatum((int64) t->amount);
-		values[15] = Int64GetDatum((int64) t->follows);
-		nulls[16] = timed;
-		values[16] = Int64GetDatum((int64) t->ticks);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		rows_text(&rows, t->key.kind);
+		rows_oid(&rows, t->key.database_id);
+		rows_text(&rows, t->database);
+		rows_oid(&rows, t->key.user_id);
+		rows_text(&rows, t->user);
+		rows_text(&rows, dir.name);
+		rows_text(&rows, dir.kind == TALLY_ACCOUNT ? "account" :
+				  dir.kind == TALLY_TIMER ? "timer" : "value");
+		rows_count(&rows, t->count);
+		rows_put_if(&rows, timed, Float8GetDatum((double) t->ticks * tick));
+		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->min * tick));
+		rows_put_if(&rows, updated && timed, Float8GetDatum((double) t->max * tick));
+		views_quantile(&rows, &h, 0.50, tick);
+		views_quantile(&rows, &h, 0.95, tick);
+		views_quantile(&rows, &h, 0.99, tick);
+		rows_count(&rows, t->amount);
+		rows_count(&rows, t->follows);
+		rows_put_if(&rows, !timed, Int64GetDatum((int64) t->ticks));
+		rows_end(&rows);
 	}
 	hash_destroy(table);
 	return (Datum) 0;
@@ -314,20 +300,18 @@ Datum
 pg_tally_sessions(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	double		tick = tally_seconds_per_tick(segment);
 	bool		sees_all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	tally_book_copy copy;
+	row_set		rows;
 
-	InitMaterializedSRF(fcinfo, 0);
+	rows_begin(&rows, fcinfo);
 	copy.heads = palloc(sizeof(tally_head) * segment->cold.stats_per_book);
 	for (uint32 s = 0; s < segment->cold.slots; s++)
 	{
 		tally_slot_entry entry;
 		tally_dir_entry account = {.name = ""};
 		char	   *name = account.name;
-		Datum		values[SESSION_COLUMNS];
-		bool		nulls[SESSION_COLUMNS] = {false};
 		char	   *activity;
 		uint64		now;
 
@@ -341,22 +325,16 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 		if (tally_read_is_head(segment, &copy, copy.book.run))
 			(void) tally_read_name(segment, copy.heads[copy.book.run].stat - 1, &account);
 
-		values[0] = Int32GetDatum(entry.pid);
-		nulls[1] = entry.leader_pid == 0;
-		values[1] = Int32GetDatum(entry.leader_pid);
-		values[2] = views_text_or_null(entry.kind, &nulls[2]);
-		nulls[3] = !OidIsValid(entry.database_id);
-		values[3] = ObjectIdGetDatum(entry.database_id);
-		values[4] = views_text_or_null(entry.database, &nulls[4]);
-		nulls[5] = !OidIsValid(entry.user_id);
-		values[5] = ObjectIdGetDatum(entry.user_id);
-		values[6] = views_text_or_null(entry.user, &nulls[6]);
-
+		rows_put(&rows, Int32GetDatum(entry.pid));
+		rows_put_if(&rows, entry.leader_pid != 0, Int32GetDatum(entry.leader_pid));
+		rows_text(&rows, entry.kind);
+		rows_oid(&rows, entry.database_id);
+		rows_text(&rows, entry.database);
+		rows_oid(&rows, entry.user_id);
+		rows_text(&rows, entry.user);
 		if (!sees_all &&
 			!(OidIsValid(entry.user_id) && has_privs_of_role(GetUserId(), entry.user_id)))
-		{
-			memset(&nulls[SESSION_HIDDEN], true, (SESSION_COLUMNS - SESSION_HIDDEN) * sizeof(bool));
-		}
+			rows_nulls(&rows, SESSION_HIDDEN_COLUMNS);
 		else
 		{
 			activity = strstr(name, "::");
@@ -367,30 +345,31 @@ pg_tally_sessions(PG_FUNCTION_ARGS)
 				if (strncmp(activity, "wait::", 6) == 0)
 					activity += 6;
 			}
-			values[7] = views_text_or_null(entry.application, &nulls[7]);
-			values[8] = views_text_or_null(name, &nulls[8]);
-			values[9] = views_text_or_null(activity, &nulls[9]);
-			values[10] = Float8GetDatum((double) (now > copy.book.run_start ?
-												  now - copy.book.run_start : 0) * tick);
-			values[11] = Float8GetDatum((double) (now > entry.claimed_tick ?
-												  now - entry.claimed_tick : 0) * tick);
-			statement_of_session(segment, s, &values[SESSION_STATEMENT], &nulls[SESSION_STATEMENT]);
+			rows_text(&rows, entry.application);
+			rows_text(&rows, name);
+			rows_text(&rows, activity);
+			rows_number(&rows, (double) (now > copy.book.run_start ? now - copy.book.run_start : 0) * tick);
+			rows_number(&rows, (double) (now > entry.claimed_tick ? now - entry.claimed_tick : 0) * tick);
+			statement_of_session(&rows, segment, s);
 		}
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		rows_end(&rows);
 	}
 	return (Datum) 0;
 }
 
 /* A row of tally.status. */
 void
-views_status_row(ReturnSetInfo *rsinfo, const char *name, const char *value)
+views_status(row_set *rows, const char *name, const char *value)
 {
-	Datum		values[2];
-	bool		nulls[2] = {false};
+	rows_text(rows, name);
+	rows_text(rows, value);
+	rows_end(rows);
+}
 
-	values[0] = CStringGetTextDatum(name);
-	values[1] = views_text_or_null(value, &nulls[1]);
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+void
+views_status_count(row_set *rows, const char *name, uint64 count)
+{
+	views_status(rows, name, psprintf(UINT64_FORMAT, count));
 }
 
 /* tally.status_rows(): does it work, how is it set, what did not fit. */
@@ -398,52 +377,47 @@ PG_FUNCTION_INFO_V1(pg_tally_status);
 Datum
 pg_tally_status(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	const char *reason = pg_tally_failure();
-	const char *looks = pg_tally_view_only();
+	const char *view_only = pg_tally_view_only();
 	tally_segment *segment = any_segment(&reason);
 	tally_header *header;
 	uint32		word;
+	row_set		set;
+	row_set    *rows = &set;
 
-	InitMaterializedSRF(fcinfo, 0);
-	views_status_row(rsinfo, "version", PG_TALLY_VERSION);
-	views_status_row(rsinfo, "active", segment != NULL ? "yes" : "no");
-	views_status_row(rsinfo, "loaded by", pg_tally_is_shared() ? "shared_preload_libraries"
-			   : looks != NULL ? "a view" : "session_preload_libraries or LOAD");
+	rows_begin(rows, fcinfo);
+	views_status(rows, "version", PG_TALLY_VERSION);
+	views_status(rows, "active", segment != NULL ? "yes" : "no");
+	views_status(rows, "loaded by", pg_tally_is_shared() ? "shared_preload_libraries"
+			   : view_only != NULL ? "a view" : "session_preload_libraries or LOAD");
 	if (segment == NULL)
 	{
-		views_status_row(rsinfo, "reason", reason);
+		views_status(rows, "reason", reason);
 		return (Datum) 0;
 	}
 	header = segment->header;
 	word = *(volatile uint32 *) &header->level_word;
-	views_status_row(rsinfo, "segment", looks != NULL ? view_session_path() : pg_tally_segment_path());
-	views_status_row(rsinfo, "segment format", psprintf("%u", header->version));
-	views_status_row(rsinfo, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
+	views_status(rows, "segment", view_only != NULL ? view_session_path() : pg_tally_segment_path());
+	views_status(rows, "segment format", psprintf("%u", header->version));
+	views_status(rows, "level", TALLY_LEVEL_OF(word) == TALLY_LEVEL_OFF ? "off"
 			   : TALLY_LEVEL_OF(word) == TALLY_LEVEL_WAITS ? "waits" : "locks");
 	if (settings_level_refused()[0] != '\0')
-		views_status_row(rsinfo, "level refused", settings_level_refused());
-	views_status_row(rsinfo, "this session", tally.claimed ? "instrumented"
-			   : looks != NULL ? psprintf("not instrumented: %s", looks) : "not instrumented");
-	views_status_row(rsinfo, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
+		views_status(rows, "level refused", settings_level_refused());
+	views_status(rows, "this session", tally.claimed ? "instrumented"
+			   : view_only != NULL ? psprintf("not instrumented: %s", view_only) : "not instrumented");
+	views_status(rows, "clock", segment->clock == TALLY_CLOCK_TSC ? "tsc"
 			   : "clock_gettime(CLOCK_MONOTONIC)");
-	views_status_row(rsinfo, "clock frequency",
+	views_status(rows, "clock frequency",
 			   psprintf("%.0f Hz", 1.0 / tally_seconds_per_tick(segment)));
-	views_status_row(rsinfo, "slots", psprintf("%u of %u", tally_claimed_slots(segment), segment->cold.slots));
-	views_status_row(rsinfo, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
-	views_status_row(rsinfo, "processes without a slot",
-			   psprintf(UINT64_FORMAT, header->overflow_slots));
-	views_status_row(rsinfo, "statistics overflow",
-			   psprintf(UINT64_FORMAT, header->overflow_stats));
-	views_status_row(rsinfo, "names overflow",
-			   psprintf(UINT64_FORMAT, header->overflow_directory));
-	views_status_row(rsinfo, "merges into the last group",
-			   psprintf(UINT64_FORMAT, header->overflow_groups));
-	views_status_row(rsinfo, "memory refused",
-			   psprintf(UINT64_FORMAT, header->overflow_memory));
-	views_status_row(rsinfo, "slots found damaged",
-			   psprintf(UINT64_FORMAT, header->lost_merges));
-	MODULES_CALL(status, rsinfo, segment);
+	views_status(rows, "slots", psprintf("%u of %u", tally_claimed_slots(segment), segment->cold.slots));
+	views_status(rows, "resets", psprintf("%u", TALLY_RESETS_OF(word)));
+	views_status_count(rows, "processes without a slot", header->overflow_slots);
+	views_status_count(rows, "statistics overflow", header->overflow_stats);
+	views_status_count(rows, "names overflow", header->overflow_directory);
+	views_status_count(rows, "merges into the last group", header->overflow_groups);
+	views_status_count(rows, "memory refused", header->overflow_memory);
+	views_status_count(rows, "slots found damaged", header->lost_merges);
+	MODULES_CALL(status, rows, segment);
 	return (Datum) 0;
 }
 
@@ -453,15 +427,13 @@ Datum
 pg_tally_probes(PG_FUNCTION_ARGS)
 {
 	tally_segment *segment = views_segment();
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	row_set		rows;
 
-	InitMaterializedSRF(fcinfo, 0);
+	rows_begin(&rows, fcinfo);
 	for (uint32 i = 0; i < segment->cold.probes.count; i++)
 	{
 		tally_probe probe;
 		uint64		calls = 0;
-		Datum		values[4];
-		bool		nulls[4] = {false};
 
 		if (tally_read_probe(segment, i, &probe) == TALLY_READ_ABSENT ||
 			probe.state == TALLY_PROBE_EMPTY)
@@ -469,11 +441,11 @@ pg_tally_probes(PG_FUNCTION_ARGS)
 		for (uint32 s = 0; s < segment->cold.slots && i < TALLY_CALLS; s++)
 			if (pg_tally_entry(segment, s)->state == TALLY_SLOT_LIVE)
 				calls += *(volatile uint64 *) &pg_tally_book(segment, s)->calls[i];
-		values[0] = CStringGetTextDatum(probe.name);
-		values[1] = BoolGetDatum(probe.state == TALLY_PROBE_INSTALLED);
-		values[2] = views_text_or_null(probe.reason, &nulls[2]);
-		values[3] = Int64GetDatum((int64) calls);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		rows_text(&rows, probe.name);
+		rows_put(&rows, BoolGetDatum(probe.state == TALLY_PROBE_INSTALLED));
+		rows_text(&rows, probe.reason);
+		rows_count(&rows, calls);
+		rows_end(&rows);
 	}
 	return (Datum) 0;
 }

@@ -8,8 +8,7 @@
 
 #include "postgres.h"
 
-#include "nodes/execnodes.h"
-
+#include "rows.h"
 #include "tally.h"
 
 /* A histogram, or the stretch of it that has updates. */
@@ -18,7 +17,7 @@ typedef struct histogram
 	const uint64 *buckets;			/* of bucket `low` and up to before `end` */
 	uint32		low;
 	uint32		end;
-	uint64		count;				/* updates in all, with a bucket or without */
+	uint64		count;				/* all updates, also those without a bucket */
 	uint64		min;
 	uint64		max;
 } histogram;
@@ -26,8 +25,9 @@ typedef struct histogram
 /* The segment of this session, or an error that says why there is none. */
 extern tally_segment *views_segment(void);
 /* A row of tally.status; an empty value is NULL. */
-extern void views_status_row(ReturnSetInfo *rsinfo, const char *name, const char *value);
-extern Datum views_text_or_null(const char *text, bool *isnull);
-extern double views_quantile(const histogram *h, double q, bool *isnull);
+extern void views_status(row_set *rows, const char *name, const char *value);
+extern void views_status_count(row_set *rows, const char *name, uint64 count);
+/* The value below which a part q of the updates lie, times `scale`; NULL without a histogram. */
+extern void views_quantile(row_set *rows, const histogram *h, double q, double scale);
 
 #endif							/* PG_TALLY_VIEWS_H */

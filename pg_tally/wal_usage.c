@@ -5,7 +5,7 @@
  *
  * pgWalUsage only grows. How often the WAL's buffers were full the server puts back to zero when it
  * reports its own statistics. It does so between transactions, and each time that buffers are full
- * comes right after a write of WAL; so we have looked since the one and look again before the other.
+ * comes right after a write of WAL; so its count was read after the one and is read again before the other.
  */
 #include "compat.h"
 

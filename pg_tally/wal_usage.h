@@ -3,7 +3,7 @@
  * wal_usage.h
  *	  The WAL that a process inserts: wal::records, wal::full_page_images, wal::bytes, wal::buffers_full.
  *
- * The server counts for itself, and we look at its counts where it has just inserted: when a
+ * The server counts for itself, and its counts are read where it has just inserted: when a
  * transaction ends, before a write of WAL, and in background processes at every wait.
  */
 #ifndef PG_TALLY_WAL_USAGE_H
@@ -14,7 +14,7 @@
 #include "compat.h"
 #include "executor/instrument.h"
 
-/* What had been inserted when we last looked. */
+/* What had been inserted at the last reading. */
 typedef struct wal_seen
 {
 	WalUsage	usage;

@@ -204,7 +204,7 @@ typedef struct tally_probe		/* 192 bytes */
 {
 	uint32_t	state;				/* 0: tally_probe_state */
 	uint32_t	pad;
-	char		name[64];			/* 8: "import fsync", "entry pq_getbyte" */
+	char		name[64];			/* 8: "import fsync", "detour pq_getbyte" */
 	char		reason[120];		/* 72: empty when installed */
 } tally_probe;
 

@@ -326,10 +326,6 @@ extern uint32_t tally_statements_reset(tally_segment *segment, const tally_state
 extern bool tally_statement_load(tally_segment *segment, const tally_statement_key *key,
 								 const tally_figures *figures, const tally_statement_text *text);
 
-/* All figures of a shared entry. It may change meanwhile: check its seq, or use tally_read_statement. */
-extern void tally_statement_figures(const tally_segment *segment, uint32_t number,
-									tally_figures *figures);
-
 /*
  * When no other writer is alive: free what dead writers held (locks, pins, blocks), and clear what they
  * were changing. Returns how many statements were lost.
@@ -363,10 +359,6 @@ extern void tally_counts_add(tally_counts *to, const tally_counts *from);
 
 /* Statements in the table. */
 extern uint32_t tally_statements_count(const tally_segment *segment);
-
-/* Copy at most `size` bytes of an entry's text, without a terminator. The caller checks its seq. Returns bytes. */
-extern uint32_t tally_statement_text_copy(const tally_segment *segment,
-										  const tally_statement *statement, char *to, uint32_t size);
 
 /* ---------------------------------------------------------------- hot path */
 

@@ -198,6 +198,9 @@ extern int	tally_group_open(tally_segment *segment, uint32_t index,
 /* text_blocks.c */
 extern uint32_t tally_text_store(tally_segment *segment, const char *bytes, uint32_t length,
 								 uint32_t *kept);
+/* At most `size` bytes of an entry's text, without a terminator. The caller checks its seq. Returns bytes. */
+extern uint32_t tally_statement_text_copy(const tally_segment *segment,
+										  const tally_statement *statement, char *to, uint32_t size);
 extern void tally_text_free(tally_segment *segment, uint32_t first);
 extern void tally_text_repair(tally_segment *segment);
 

@@ -413,19 +413,6 @@ tally_statement_add_near(const tally_statement *statement, tally_figures *figure
 							statement->parts[i].ticks);
 }
 
-void
-tally_statement_figures(const tally_segment *segment, uint32_t number, tally_figures *figures)
-{
-	tally_statement copy;
-
-	tally_copy_words(&copy, tally_statement_at(segment, number), sizeof(copy));
-	if (copy.more != 0)
-		tally_copy_words(figures, tally_rest_at(segment, number), sizeof(*figures));
-	else
-		memset(figures, 0, sizeof(*figures));
-	tally_statement_add_near(&copy, figures);
-}
-
 /* The entry's rest, which is in use from now on. */
 __attribute__((noinline)) static tally_figures *
 rest_of(tally_segment *segment, tally_statement *statement, uint32_t number)

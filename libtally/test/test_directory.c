@@ -215,11 +215,11 @@ a_probe_reports_why_it_was_left_out(void **state)
 	(void) state;
 	test_options(&options);
 	test_open(&segment, &options);
-	tally_probe_set(&segment, 3, "entry pq_getbyte", TALLY_PROBE_LEFT_OUT, "no such symbol");
+	tally_probe_set(&segment, 3, "detour pq_getbyte", TALLY_PROBE_LEFT_OUT, "no such symbol");
 	tally_probe_set(&segment, TALLY_PROBES, "one too many", TALLY_PROBE_INSTALLED, "");
 	probe = tally_at(&segment, &segment.header->probes, 3);
 	assert_int_equal(probe->state, TALLY_PROBE_LEFT_OUT);
-	assert_string_equal(probe->name, "entry pq_getbyte");
+	assert_string_equal(probe->name, "detour pq_getbyte");
 	assert_string_equal(probe->reason, "no such symbol");
 	assert_string_equal(tally_dir_at(&segment, 0)->name, "other::overflow");
 	test_close(&segment);

@@ -4,6 +4,7 @@
  *	  Statements that leave the table: evicted, by a reset, with a dead process; and one that is
  *	  loaded.
  */
+#include "internal.h"
 #include "statement_support.h"
 
 #include <stdlib.h>

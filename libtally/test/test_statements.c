@@ -3,7 +3,9 @@
  * test_statements.c
  *	  Statements in a cache and in the table: entered, found, flushed; and the memory they take.
  */
+#include "internal.h"
 #include "statement_support.h"
+#include "tally_read.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -100,7 +102,8 @@ every_count_reaches_the_table_once(void **state)
 	uint64_t	seed = 3;
 	tally_counts sums;
 	uint64_t	hist[TALLY_HIST_BUCKETS] = {0};
-	tally_figures entry;
+	tally_statement_copy copy;
+	const tally_figures *entry = &copy.figures;
 
 	(void) state;
 	memset(&sums, 0, sizeof(sums));
@@ -145,21 +148,22 @@ every_count_reaches_the_table_once(void **state)
 	}
 	tally_cache_flush(&cache);
 	assert_int_not_equal(test_entry_of(&segment, 1), TALLY_NONE);
-	tally_statement_figures(&segment, test_entry_of(&segment, 1), &entry);
-	assert_int_equal(entry.counts.first_us, 1001);
-	assert_int_equal(entry.counts.last_us, 1500);
+	assert_int_equal(tally_read_statement(&segment, test_entry_of(&segment, 1), &copy),
+					 TALLY_READ_CONSISTENT);
+	assert_int_equal(entry->counts.first_us, 1001);
+	assert_int_equal(entry->counts.last_us, 1500);
 	sums.first_us = 1001;
 	sums.last_us = 1500;
 	/* sums of squares depend on the order in which they are made */
-	assert_true(entry.counts.exec.squares > sums.exec.squares * 0.999999999 &&
-				entry.counts.exec.squares < sums.exec.squares * 1.000000001);
-	sums.exec.squares = entry.counts.exec.squares;
-	sums.plan.squares = entry.counts.plan.squares;
-	assert_memory_equal(&entry.counts, &sums, sizeof(sums));
-	assert_memory_equal(entry.hist, hist, sizeof(hist));
-	assert_true(entry.parts[0].ticks + entry.parts[1].ticks + entry.parts[2].ticks +
-				entry.parts[3].ticks + entry.parts[4].ticks == sums.exec.total);
-	assert_int_equal(entry.parts[5].stat, 0);
+	assert_true(entry->counts.exec.squares > sums.exec.squares * 0.999999999 &&
+				entry->counts.exec.squares < sums.exec.squares * 1.000000001);
+	sums.exec.squares = entry->counts.exec.squares;
+	sums.plan.squares = entry->counts.plan.squares;
+	assert_memory_equal(&entry->counts, &sums, sizeof(sums));
+	assert_memory_equal(entry->hist, hist, sizeof(hist));
+	assert_true(entry->parts[0].ticks + entry->parts[1].ticks + entry->parts[2].ticks +
+				entry->parts[3].ticks + entry->parts[4].ticks == sums.exec.total);
+	assert_int_equal(entry->parts[5].stat, 0);
 	assert_statements_at_rest(&segment);
 }
 

@@ -3,6 +3,7 @@
  * test_texts.c
  *	  Texts of statements in their blocks: stored, cut, freed, found again.
  */
+#include "internal.h"
 #include "statement_support.h"
 
 #include <stdlib.h>

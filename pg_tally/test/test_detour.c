@@ -112,7 +112,7 @@ as_many_as_can_be_are_switched_off(void **state)
 }
 
 static void
-all_or_none_are_switched_on_and_what_was_on_stays(void **state)
+all_or_none_are_switched_on_and_those_on_stay_on(void **state)
 {
 	assert_int_equal(detour_switch(all, 1, true), 0);
 	meddle(detours[2].target + 2);
@@ -187,7 +187,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(as_many_as_can_be_are_switched_off, prepare_all,
 										release_all),
-		cmocka_unit_test_setup_teardown(all_or_none_are_switched_on_and_what_was_on_stays,
+		cmocka_unit_test_setup_teardown(all_or_none_are_switched_on_and_those_on_stay_on,
 										prepare_all, release_all),
 		cmocka_unit_test(a_stub_is_given_back_when_its_calls_have_returned),
 	};

@@ -22,7 +22,7 @@ static int	walking = 0;			/* within dl_iterate_phdr, which holds a lock */
 
 typedef int (*phdr_callback) (struct dl_phdr_info *info, size_t size, void *data);
 
-/* In place of the C library's. */
+/* Instead of the C library's. */
 PGDLLEXPORT int
 dl_iterate_phdr(phdr_callback callback, void *data)
 {
@@ -151,7 +151,7 @@ addresses_may_be_relocated_or_not(void **state)
 			dyn->d_un.d_ptr -= exe.base;
 			relocated++;
 		}
-	/* glibc, here, adds the place to most of them. */
+	/* glibc, here, adds the base address to most of them. */
 	assert_true(relocated >= 6);
 	exe = (executable) {0};
 	executable_read(&m.info, &exe);

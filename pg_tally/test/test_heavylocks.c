@@ -53,7 +53,7 @@ blockers_report_lock(uint8 type, uint8 mode, uint64 start, const int32 *pids, ui
 {
 }
 
-/* The clock stands still unless we move it. */
+/* The clock changes only when a test sets it. */
 void
 handler_read_monotonic(void *unused)
 {
@@ -79,7 +79,7 @@ begin(void)
 }
 
 static void
-what_was_not_seen_to_begin_has_no_time(void **state)
+a_wait_whose_begin_was_not_seen_has_no_time(void **state)
 {
 	begin();
 	(void) before_spin(0, 0);
@@ -99,7 +99,7 @@ what_was_not_seen_to_begin_has_no_time(void **state)
 }
 
 static void
-what_was_seen_whole_has_its_time(void **state)
+a_wait_that_was_seen_whole_has_its_time(void **state)
 {
 	begin();
 	(void) before_sleep(&lock, 0);
@@ -119,7 +119,7 @@ what_was_seen_whole_has_its_time(void **state)
 }
 
 static void
-a_clock_that_is_behind_gives_the_least_time(void **state)
+a_clock_that_is_behind_gives_the_min_time(void **state)
 {
 	begin();
 	(void) before_sleep(&lock, 0);
@@ -143,9 +143,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_not_seen_to_begin_has_no_time),
-		cmocka_unit_test(what_was_seen_whole_has_its_time),
-		cmocka_unit_test(a_clock_that_is_behind_gives_the_least_time),
+		cmocka_unit_test(a_wait_whose_begin_was_not_seen_has_no_time),
+		cmocka_unit_test(a_wait_that_was_seen_whole_has_its_time),
+		cmocka_unit_test(a_clock_that_is_behind_gives_the_min_time),
 	};
 
 	detour_prepare_aside();

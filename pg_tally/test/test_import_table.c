@@ -61,7 +61,7 @@ static function functions[] = {
 	{"helper_versioned", call_versioned, 1},
 };
 
-/* Its address taken by an instruction: at a fixed place this is an entry of our own. */
+/* Its address taken by an instruction: at a fixed address this is an entry of our own. */
 static int	(*volatile compared) (void);
 
 static import_slots *
@@ -150,9 +150,9 @@ a_probe_stays_in_its_slot(void **state)
 	}
 }
 
-/* It is told rather than guessed. */
+/* It is reported rather than guessed. */
 static void
-what_the_loader_would_not_find_is_refused(void **state)
+functions_that_the_loader_would_not_find_are_refused(void **state)
 {
 	const executable *exe = executable_self();
 	executable	other = *exe;
@@ -181,7 +181,7 @@ main(void)
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_lead_to_what_the_loader_binds),
-		cmocka_unit_test(what_the_loader_would_not_find_is_refused),
+		cmocka_unit_test(functions_that_the_loader_would_not_find_are_refused),
 	};
 	int			status;
 

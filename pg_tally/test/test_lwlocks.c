@@ -19,7 +19,7 @@ PGPROC	   *MyProc;
 uint64		locks_block_ticks = 0;
 bool		heavylocks_pending = false;
 uint64		handler_monotonic_now;
-static int	told = 0;
+static int	reported = 0;
 
 const char *
 GetLWLockIdentifier(uint32 classId, uint16 eventId)
@@ -35,7 +35,7 @@ probe_name(const char *name)
 void
 blockers_report_lwlock(const tally_hold *lock, const char *mode, uint64 first, uint64 ticks)
 {
-	told++;
+	reported++;
 }
 
 void
@@ -88,7 +88,7 @@ take_all(int waited, int other)
 	tally.level_word = &header.level_word;
 	tally.claimed = tally.on = true;
 	lwlocks_begin();
-	told = 0;
+	reported = 0;
 	for (int i = 0; i < MANY; i++)
 		take(i, i == waited || i == other);
 	assert_int_equal(lwlocks.count, MANY);
@@ -101,7 +101,7 @@ give(int i)
 }
 
 static void
-a_hold_that_takes_the_last_bits_place_was_not_waited_for(void **state)
+a_hold_that_reuses_the_last_bit_was_not_waited_for(void **state)
 {
 	take_all(63, -1);
 	assert_true(lwlocks.waited == UINT64CONST(1) << 63);
@@ -110,20 +110,20 @@ a_hold_that_takes_the_last_bits_place_was_not_waited_for(void **state)
 	assert_true(lwlocks.waited == UINT64CONST(1) << 62);
 	give(20);
 	assert_true(lwlocks.waited == UINT64CONST(1) << 61);
-	assert_int_equal(told, 0);
+	assert_int_equal(reported, 0);
 }
 
-/* Released out of order among so many, it is told at once: there is no bit to keep it by. */
+/* Released out of order among that many, it is reported at once: there is no bit for it. */
 static void
 a_wait_is_not_lost_when_its_lock_is_released_first(void **state)
 {
 	take_all(5, 40);
 	give(5);
-	assert_int_equal(told, 1);
+	assert_int_equal(reported, 1);
 	assert_true(lwlocks.waited == UINT64CONST(1) << 39);
 	for (int i = MANY - 1; i > 40; i--)
 		give(i);
-	assert_int_equal(told, 1);
+	assert_int_equal(reported, 1);
 	assert_int_equal(lwlocks.released_waited, false);
 	give(40);
 	assert_int_equal(lwlocks.released_waited, true);
@@ -134,7 +134,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_hold_that_takes_the_last_bits_place_was_not_waited_for),
+		cmocka_unit_test(a_hold_that_reuses_the_last_bit_was_not_waited_for),
 		cmocka_unit_test(a_wait_is_not_lost_when_its_lock_is_released_first),
 	};
 

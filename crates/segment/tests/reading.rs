@@ -440,7 +440,7 @@ fn the_class_of_an_account_is_the_one_in_the_directory_and_without_one_the_name_
 fn probes_events_overflows_and_the_level_are_read() {
     let (_folder, mut maker) = make();
     maker.probe(0, 1, "import fsync", "");
-    maker.probe(3, 2, "entry pq_getbyte", "its first bytes are branched to");
+    maker.probe(3, 2, "detour pq_getbyte", "its first bytes are branched to");
     for number in 1..=20 {
         maker.event(number, 1 + (number % 2) as u32, &format!("event {number}"));
     }

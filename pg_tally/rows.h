@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: PostgreSQL */
+/*
+ * rows.h
+ *	  The rows that a SQL function returns, filled column by column.
+ */
+#ifndef PG_TALLY_ROWS_H
+#define PG_TALLY_ROWS_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "nodes/execnodes.h"
+
+#define ROWS_COLUMNS 66				/* of the widest function */
+
+typedef struct row_set
+{
+	ReturnSetInfo *result;
+	int			next;				/* column */
+	Datum		values[ROWS_COLUMNS];
+	bool		nulls[ROWS_COLUMNS];
+} row_set;
+
+/* For a set-returning function: begin; rows_put for each column and rows_end for each row. */
+extern void rows_begin(row_set *rows, FunctionCallInfo fcinfo);
+extern void rows_end(row_set *rows);
+/* An empty text or no text at all is NULL. */
+extern void rows_text(row_set *rows, const char *text);
+
+static inline void
+rows_put_if(row_set *rows, bool known, Datum value)
+{
+	rows->nulls[rows->next] = !known;
+	rows->values[rows->next++] = known ? value : (Datum) 0;
+}
+
+static inline void
+rows_put(row_set *rows, Datum value)
+{
+	rows_put_if(rows, true, value);
+}
+
+static inline void
+rows_nulls(row_set *rows, int count)
+{
+	while (count-- > 0)
+		rows_put_if(rows, false, (Datum) 0);
+}
+
+static inline void
+rows_oid(row_set *rows, Oid oid)
+{
+	rows_put_if(rows, OidIsValid(oid), ObjectIdGetDatum(oid));
+}
+
+static inline void
+rows_count(row_set *rows, uint64 count)
+{
+	rows_put(rows, Int64GetDatum((int64) count));
+}
+
+static inline void
+rows_number(row_set *rows, double number)
+{
+	rows_put(rows, Float8GetDatum(number));
+}
+
+#endif							/* PG_TALLY_ROWS_H */
