@@ -45,7 +45,7 @@ fn one_interval_as_json_is_as_documented() {
             "edge::XLogFlush::pg_fsync",
             "file::main@16385::read::execute",
             "file::wal::sync failed::execute",
-            "commit::led",
+            "commit::leader",
             "commit::sync",
             "checkpoint::total",
             "something::else",

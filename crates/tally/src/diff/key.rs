@@ -153,9 +153,9 @@ mod tests {
     #[test]
     fn only_commits_and_commands_of_clients_are_counted() {
         let timer = |process, name| key(process, name, StatKind::Timer);
-        assert_eq!(timer(CLIENTS, "commit::led"), Some(Key::Commit));
+        assert_eq!(timer(CLIENTS, "commit::leader"), Some(Key::Commit));
         assert_eq!(timer(CLIENTS, "commit::write"), None);
-        assert_eq!(timer("autovacuum worker", "commit::led"), None);
+        assert_eq!(timer("autovacuum worker", "commit::leader"), None);
         assert_eq!(timer(CLIENTS, "command::Query::handle"), Some(Key::Command));
         assert_eq!(timer(CLIENTS, "command::Query::read"), None);
     }
