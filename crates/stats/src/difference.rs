@@ -55,7 +55,7 @@ mod tests {
         let mut dice = Normal(3);
         let mut half = |from: f64| {
             let what: Vec<f64> =
-                (0..32).map(|i| 10.0 + (from + f64::from(i)) * 0.1 + dice.next()).collect();
+                (0..32).map(|i| 10.0 + (from + f64::from(i)) * 0.1 + dice.normal()).collect();
             Ratio::of(&what, &[1.0; 32]).unwrap()
         };
         let (first, second) = (half(0.0), half(32.0));
@@ -66,7 +66,7 @@ mod tests {
     fn a_change_beyond_the_noise_is_found_at_its_size() {
         let mut dice = Normal(9);
         let mut side = |mean: f64| {
-            let what: Vec<f64> = (0..30).map(|_| mean + dice.next()).collect();
+            let what: Vec<f64> = (0..30).map(|_| mean + dice.normal()).collect();
             Ratio::of(&what, &[1.0; 30]).unwrap()
         };
         let found = Difference::of(&side(10.0), &side(12.0));
@@ -79,7 +79,7 @@ mod tests {
     fn half_widths_cover_the_truth_as_often_as_they_say() {
         let mut dice = Normal(11);
         let mut side = || {
-            let what: Vec<f64> = (0..30).map(|_| dice.next()).collect();
+            let what: Vec<f64> = (0..30).map(|_| dice.normal()).collect();
             Ratio::of(&what, &[1.0; 30]).unwrap()
         };
         let covered = (0..1000)

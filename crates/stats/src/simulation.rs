@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Chance that is the same each time, for tests.
+//! Reproducible random numbers for simulations in tests.
 
-/// Normal numbers.
+/// A generator of uniform and normal numbers, from its seed.
 pub struct Normal(pub u64);
 
 impl Normal {
@@ -13,7 +13,7 @@ impl Normal {
     }
 
     /// Around 0, of variance 1.
-    pub fn next(&mut self) -> f64 {
+    pub fn normal(&mut self) -> f64 {
         let (u, v) = (self.uniform(), self.uniform());
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }

@@ -13,13 +13,13 @@ type Course = fn(&mut Normal, usize) -> Vec<f64>;
 const ROWS: usize = 20;
 
 fn independent(dice: &mut Normal, n: usize) -> Vec<f64> {
-    (0..n).map(|_| 10.0 + dice.next()).collect()
+    (0..n).map(|_| 10.0 + dice.normal()).collect()
 }
 
 /// Rare and large, as checkpoints.
 fn rare(dice: &mut Normal, n: usize) -> Vec<f64> {
     let one = |dice: &mut Normal| match dice.uniform() < 0.1 {
-        true => (2.0 * dice.next()).exp(),
+        true => (2.0 * dice.normal()).exp(),
         false => 0.0,
     };
     (0..n).map(|_| one(dice)).collect()
@@ -27,10 +27,10 @@ fn rare(dice: &mut Normal, n: usize) -> Vec<f64> {
 
 /// Autocorrelated: `kept` is the share of a block's deviation that remains in the next block.
 fn lasting(kept: f64, dice: &mut Normal, n: usize) -> Vec<f64> {
-    let (mut level, new) = (dice.next(), (1.0 - kept * kept).sqrt());
+    let (mut level, new) = (dice.normal(), (1.0 - kept * kept).sqrt());
     (0..n)
         .map(|_| {
-            level = kept * level + new * dice.next();
+            level = kept * level + new * dice.normal();
             10.0 + level
         })
         .collect()
@@ -47,12 +47,12 @@ fn lasting_20(dice: &mut Normal, n: usize) -> Vec<f64> {
 /// Slow variation and independent noise together.
 fn both(dice: &mut Normal, n: usize) -> Vec<f64> {
     let slow = lasting(0.95, dice, n);
-    slow.iter().map(|level| level + dice.next()).collect()
+    slow.iter().map(|level| level + dice.normal()).collect()
 }
 
 /// A steady rise.
 fn drift(dice: &mut Normal, n: usize) -> Vec<f64> {
-    (0..n).map(|i| 10.0 + 3.0 * i as f64 / n as f64 + dice.next()).collect()
+    (0..n).map(|i| 10.0 + 3.0 * i as f64 / n as f64 + dice.normal()).collect()
 }
 
 /// Another program that runs, stops and runs again on the same machine.
@@ -61,7 +61,7 @@ fn neighbour(dice: &mut Normal, n: usize) -> Vec<f64> {
     (0..n)
         .map(|_| {
             there ^= dice.uniform() < if there { 0.2 } else { 0.2 * 0.3 / 0.7 };
-            10.0 + if there { 3.0 } else { 0.0 } + 0.5 * dice.next()
+            10.0 + if there { 3.0 } else { 0.0 } + 0.5 * dice.normal()
         })
         .collect()
 }
@@ -87,7 +87,7 @@ enum Sides {
 
 /// Whether a comparison of equal sides with `blocks` blocks each finds a change.
 fn alarms(dice: &mut Normal, course: Course, blocks: usize, from: Sides) -> bool {
-    let by = [(); 2].map(|()| (0..blocks).map(|_| 1000.0 + 50.0 * dice.next()).collect::<Vec<_>>());
+    let by = [(); 2].map(|()| (0..blocks).map(|_| 1000.0 + 50.0 * dice.normal()).collect::<Vec<_>>());
     let mut total = [vec![0.0; blocks], vec![0.0; blocks]];
     let mut rows = Rows::default();
     let compare = |what: &[Vec<f64>; 2]| {
