@@ -2,8 +2,9 @@
 //! The figures of fitted curves, with their 95 % intervals, as a table.
 
 use super::answer::{Answer, Fitted};
+use super::numbers::figures;
 use super::plan::Plan;
-use super::tables::{figures, Field, Shown};
+use super::shown::{Field, Shown};
 use super::usl::Within;
 
 const DIGITS: usize = 3;

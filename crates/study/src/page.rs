@@ -8,7 +8,7 @@ use super::answer::{Answer, Verdict};
 use super::cell::Cell;
 use super::charts::Drawn;
 use super::plan::Plan;
-use super::tables::{Shown, Tone};
+use super::shown::{csv, Shown, Tone};
 use super::text::{facts, verdicts};
 use view::html::escape;
 
@@ -169,27 +169,24 @@ fn method(plan: &Plan, answer: &Answer, page: &mut String) {
 
 /// Every cell, as CSV.
 fn raw(answer: &Answer, cells: &[Cell], page: &mut String) {
-    let mut text = String::from("block,arm,clients,rate,seconds,disturbed");
-    for read in &answer.reads {
-        text += &format!(",{}", read.name);
-    }
-    text.push('\n');
-    for cell in cells {
-        let rate = cell.point.rate.map_or(String::new(), |rate| rate.to_string());
-        text += &format!(
-            "{},{},{},{rate},{:.3},{}",
-            cell.block,
-            cell.arm,
-            cell.point.clients,
-            cell.seconds,
-            u8::from(cell.machine.disturbed.is_some())
-        );
-        for read in &answer.reads {
-            let value = cell.values.get(&read.name).copied().flatten();
-            text += &value.map_or(",".into(), |value| format!(",{value}"));
-        }
-        text.push('\n');
-    }
+    let fixed = ["block", "arm", "clients", "rate", "seconds", "disturbed"].map(String::from);
+    let names = answer.reads.iter().map(|read| read.name.clone());
+    let record = |cell: &Cell| {
+        let fixed = [
+            cell.block.to_string(),
+            cell.arm.clone(),
+            cell.point.clients.to_string(),
+            cell.point.rate.map_or(String::new(), |rate| rate.to_string()),
+            format!("{:.3}", cell.seconds),
+            u8::from(cell.machine.disturbed.is_some()).to_string(),
+        ];
+        let value = |name: &String| cell.values.get(name).copied().flatten();
+        let values = answer.reads.iter().map(|read| value(&read.name));
+        let values = values.map(|value| value.map_or(String::new(), |value| value.to_string()));
+        fixed.into_iter().chain(values).collect()
+    };
+    let headings = std::iter::once(fixed.into_iter().chain(names).collect());
+    let text = csv(headings.chain(cells.iter().map(record)));
     let _ = writeln!(
         page,
         "<section><h2>Raw data</h2><details><summary>{} cells as CSV</summary>\

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What processes have used, as the kernel counts it: time on a processor and how often they were put
-//! on one from /proc/PID/task/*/schedstat, its halves from /proc/PID/stat.
+//! CPU time and dispatches of processes, as the kernel counts them: totals from
+//! /proc/PID/task/*/schedstat, user and kernel time from /proc/PID/stat.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
 use live::host::TICKS;
+use process::{Proc, Schedstat, Stat};
 
-/// What some processes have used.
+/// What some processes used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
-    /// Time on a processor, seconds.
+    /// CPU time, seconds.
     pub cpu: f64,
-    /// Of that, by ticks, in user mode.
+    /// CPU time in user mode, counted by ticks, seconds.
     pub user: f64,
-    /// And in the kernel.
+    /// CPU time in the kernel, counted by ticks, seconds.
     pub kernel: f64,
-    /// How often the kernel put them on a processor.
+    /// How often the kernel gave them a processor.
     pub dispatches: f64,
 }
 
@@ -39,30 +40,31 @@ impl Usage {
         }
     }
 
-    /// The part in user mode of what the ticks found; none where they found nothing.
+    /// Share of the ticks that were in user mode; `None` without ticks.
     pub fn user_share(&self) -> Option<f64> {
         let all = self.user + self.kernel;
         (all > 0.0).then(|| self.user / all)
     }
 
-    /// Of one process since it began; none when it is gone.
+    /// One process since it started; `None` when it has ended.
     fn of(pid: u32) -> Option<Self> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
-        // The state is the third field of the file and the first of these.
-        let ticks = |at: usize| Some(fields.get(at)?.parse::<u64>().ok()? as f64 / TICKS);
-        let mut usage = Self { user: ticks(11)?, kernel: ticks(12)?, ..Self::default() };
-        for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-            let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-            let mut numbers = text.split_ascii_whitespace().map(|n| n.parse::<u64>().unwrap_or(0));
-            usage.cpu += numbers.next().unwrap_or(0) as f64 * 1e-9;
-            usage.dispatches += numbers.nth(1).unwrap_or(0) as f64;
+        let proc = Proc::default();
+        let stat = proc.stat(pid)?;
+        let mut usage = Self {
+            user: stat.user_ticks as f64 / TICKS,
+            kernel: stat.system_ticks as f64 / TICKS,
+            ..Self::default()
+        };
+        let threads = std::fs::read_dir(proc.path(pid, "task")).ok()?.flatten();
+        for thread in threads.filter_map(|task| Schedstat::read(&task.path().join("schedstat"))) {
+            usage.cpu += thread.on_cpu_ns as f64 * 1e-9;
+            usage.dispatches += thread.dispatches as f64;
         }
         Some(usage)
     }
 }
 
-/// All processes, looked at once.
+/// All processes at one time.
 #[derive(Debug, Clone, Default)]
 pub struct Census(HashMap<u32, Entry>);
 
@@ -70,7 +72,7 @@ pub struct Census(HashMap<u32, Entry>);
 struct Entry {
     parent: u32,
     is_kernel: bool,
-    /// Its own time and that of its children that have ended, seconds.
+    /// CPU time of the process and its reaped children, seconds.
     worked: f64,
 }
 
@@ -78,14 +80,14 @@ struct Entry {
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Census {
-    /// Look at all of them.
+    /// Read all processes.
     pub fn take() -> Self {
-        let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        Self(pids.filter_map(|pid| Some((pid, Entry::of(pid)?))).collect())
+        let proc = Proc::default();
+        let known = |pid| Some((pid, proc.stat(pid)?.into()));
+        Self(proc.pids().filter_map(known).collect())
     }
 
-    /// A process and all that descend from it.
+    /// A process and all its descendants.
     pub fn family(&self, pid: u32) -> Vec<u32> {
         let mut all = vec![pid];
         let mut at = 0;
@@ -97,8 +99,8 @@ impl Census {
         all
     }
 
-    /// What processes that are neither the kernel's nor of our own family have worked since an
-    /// earlier look, seconds.
+    /// CPU time since an earlier census of processes outside the kernel and our own family,
+    /// seconds.
     pub fn foreign_since(&self, earlier: &Self) -> f64 {
         let ours = self.family(std::process::id());
         self.0
@@ -112,22 +114,19 @@ impl Census {
     }
 }
 
-impl Entry {
-    fn of(pid: u32) -> Option<Self> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
-        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-        let ticks: u64 = (11..15).filter_map(number).sum();
-        Some(Self {
-            parent: u32::try_from(number(1)?).ok()?,
-            is_kernel: number(6)? & KERNEL_THREAD != 0,
+impl From<Stat> for Entry {
+    fn from(stat: Stat) -> Self {
+        let ticks = stat.user_ticks + stat.system_ticks + stat.children_ticks;
+        Self {
+            parent: stat.parent,
+            is_kernel: stat.flags & KERNEL_THREAD != 0,
             worked: ticks as f64 / TICKS,
-        })
+        }
     }
 }
 
-/// What processes have used since a first look. One that ends in between counts up to the last look
-/// at it, one that begins from its beginning.
+/// What processes used since a first look. A process that ends counts up to the last look at it,
+/// one that starts later counts from its start.
 #[derive(Debug, Default)]
 pub struct Meter {
     first: HashMap<u32, Usage>,
@@ -136,7 +135,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Look at these processes.
+    /// Reads these processes.
     pub fn look(&mut self, pids: &[u32]) {
         for pid in pids {
             let Some(usage) = Usage::of(*pid) else { continue };
@@ -148,7 +147,7 @@ impl Meter {
         self.begun = true;
     }
 
-    /// What they have used from the first look to the last one.
+    /// What they used between the first look and the last.
     pub fn used(&self) -> Usage {
         let mut sum = Usage::default();
         for (pid, last) in &self.last {
@@ -164,7 +163,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn what_a_process_works_is_seen_and_what_it_did_before_is_not() {
+    fn only_work_after_the_first_look_counts() {
         let own = [std::process::id()];
         let mut meter = Meter::default();
         meter.look(&own);
@@ -175,7 +174,7 @@ mod tests {
         }
         meter.look(&own);
         let used = meter.used();
-        // A busy machine may have given us little of that time.
+        // A busy machine may give us little of that time.
         assert!(used.cpu > 0.001 && used.cpu < 60.0, "{used:?}");
     }
 
@@ -192,7 +191,7 @@ mod tests {
     #[test]
     fn our_own_work_is_not_foreign() {
         let after = Census::take();
-        // Since nothing, all that strangers have ever worked.
+        // Compared with an empty census: all foreign work since boot.
         let nothing = Census::default();
         let own = after.0[&std::process::id()].worked;
         let all: f64 = after.0.values().filter(|entry| !entry.is_kernel).map(|e| e.worked).sum();

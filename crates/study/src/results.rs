@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::answer::{self, Answer};
 use crate::file::Study;
 use crate::plan::Plan;
+use crate::shown::Shown;
 use crate::{charts, journal, page, tables, text};
 use error::Error;
 
@@ -15,7 +16,7 @@ pub fn parse(name: &str, text: &str) -> Result<Study, Error> {
 }
 
 /// Write all files of a directory.
-pub fn write(folder: &Path) -> Result<(Answer, Vec<tables::Shown>), Error> {
+pub fn write(folder: &Path) -> Result<(Answer, Vec<Shown>), Error> {
     let (text, cells, kept) = journal::read(folder)?;
     let study = parse(&folder.join("study.toml").display().to_string(), &text)?;
     let plan = Plan::new(study, kept.head.quick, &kept.head.directories)?;

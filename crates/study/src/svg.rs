@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::tables::figures;
+use super::numbers::figures;
 use view::html::escape;
 
 const WIDTH: f64 = 760.0;

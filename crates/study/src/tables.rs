@@ -5,71 +5,9 @@ use super::answer::{Answer, Comparison, Verdict};
 use super::cell::Cell;
 use super::file::{Better, Read, Rows, Show, Table};
 use super::fit_table;
+use super::numbers::{figures, with_half_width};
 use super::plan::{Plan, Point};
-
-/// How a field is to be understood at a glance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    Plain,
-    Good,
-    Bad,
-    /// Not resolved, or a placebo.
-    Faint,
-}
-
-/// A field: as it is shown, and as CSV has it.
-#[derive(Debug, Clone)]
-pub struct Field {
-    pub text: String,
-    pub exact: String,
-    pub tone: Tone,
-}
-
-/// A finished table.
-#[derive(Debug, Clone)]
-pub struct Shown {
-    pub title: String,
-    pub headings: Vec<String>,
-    /// The first fields of a row, which name it.
-    pub names: usize,
-    pub rows: Vec<Vec<Field>>,
-}
-
-impl Field {
-    /// As it is shown, and as CSV has it.
-    pub fn of(text: String, exact: String) -> Self {
-        Self { text, exact, tone: Tone::Plain }
-    }
-
-    pub fn name(text: &str) -> Self {
-        Self::of(text.into(), text.into())
-    }
-
-    pub fn none() -> Self {
-        Self { text: "-".into(), exact: String::new(), tone: Tone::Faint }
-    }
-}
-
-impl Shown {
-    /// As CSV: RFC 4180.
-    pub fn csv(&self) -> String {
-        let line = |fields: Vec<&str>| {
-            let quoted: Vec<String> = fields
-                .into_iter()
-                .map(|field| match field.contains([',', '"', '\n']) {
-                    true => format!("\"{}\"", field.replace('"', "\"\"")),
-                    false => field.into(),
-                })
-                .collect();
-            quoted.join(",") + "\n"
-        };
-        let mut text = line(self.headings.iter().map(String::as_str).collect());
-        for row in &self.rows {
-            text += &line(row.iter().map(|field| field.exact.as_str()).collect());
-        }
-        text
-    }
-}
+use super::shown::{Field, Shown, Tone};
 
 /// All tables of a study.
 pub fn of(plan: &Plan, cells: &[Cell], answer: &Answer) -> Vec<Shown> {
@@ -244,79 +182,5 @@ fn tone(found: &Comparison, better: Option<Better>) -> Tone {
         (Verdict::Resolved, Some(_), _) => Tone::Bad,
         (Verdict::Resolved, None, _) => Tone::Plain,
         _ => Tone::Faint,
-    }
-}
-
-/// "41.3 ±1.9": no decimals that the interval does not bear, and none of a whole number that is always the same.
-fn with_half_width(value: f64, digits: usize, half: f64) -> String {
-    let borne = match half == 0.0 && value.fract() == 0.0 {
-        true => 0,
-        false => decimals(half, 2),
-    };
-    let text = apart(value, decimals(value, digits).min(borne));
-    format!("{text} ±{}", figures(half, 2))
-}
-
-/// A number with so many figures, thousands apart.
-pub fn figures(value: f64, digits: usize) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return "0".into();
-    }
-    apart(value, decimals(value, digits))
-}
-
-/// How many decimals there are among so many figures; at most nine, as of zero.
-fn decimals(value: f64, digits: usize) -> usize {
-    if value == 0.0 || !value.is_finite() {
-        return 9;
-    }
-    let size = value.abs().log10().floor() as i32 + 1;
-    usize::try_from(digits as i32 - size).unwrap_or(0).min(9)
-}
-
-fn apart(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
-    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
-    let mut apart = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at) % 3 == 0 {
-            apart.push(',');
-        }
-        apart.push(digit);
-    }
-    format!("{sign}{apart}{rest}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_the_figures_that_are_asked_for() {
-        assert_eq!(figures(1234567.8, 4), "1,234,568");
-        assert_eq!(figures(12.3456, 4), "12.35");
-        assert_eq!(figures(0.0123456, 3), "0.0123");
-        assert_eq!(figures(-1234.5, 5), "-1,234.5");
-        assert_eq!(figures(0.0, 3), "0");
-        assert_eq!(figures(999.96, 4), "1,000.0");
-        assert_eq!(with_half_width(41.2941, 4, 1.92), "41.3 ±1.9");
-        assert_eq!(with_half_width(0.000_751, 4, 0.000_402), "0.00075 ±0.00040");
-        assert_eq!(with_half_width(1234.56, 6, 412.0), "1,235 ±412");
-        assert_eq!(with_half_width(12.3456, 4, 0.000_123), "12.35 ±0.00012");
-        assert_eq!(with_half_width(7966.0, 7, 0.0), "7,966 ±0");
-        assert_eq!(with_half_width(0.5, 3, 0.0), "0.500 ±0");
-    }
-
-    #[test]
-    fn csv_quotes_what_needs_it() {
-        let field = |text: &str| Field::name(text);
-        let shown = Shown {
-            title: "t".into(),
-            headings: vec!["a, b".into(), "c".into()],
-            names: 1,
-            rows: vec![vec![field("say \"x\""), field("1")]],
-        };
-        assert_eq!(shown.csv(), "\"a, b\",c\n\"say \"\"x\"\"\",1\n");
     }
 }

@@ -2,7 +2,8 @@
 //! The answer as text.
 
 use super::answer::{Answer, Verdict};
-use super::tables::{change, Shown};
+use super::shown::Shown;
+use super::tables::change;
 use view::columns::Columns;
 
 /// Verdicts and tables.

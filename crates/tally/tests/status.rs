@@ -50,7 +50,10 @@ fn paused_statements_are_reported_and_resume_when_a_level_is_set() {
     segment::Segment::open(&path).unwrap().level_switch().unwrap().pause_statements(true);
     assert_eq!(status()["statements_paused"], true);
     let text = output(tally().arg("status").arg(&path));
-    assert!(text.contains("paused by `tally cost`") && text.contains("`tally level waits`"), "{text}");
+    assert!(
+        text.contains("paused by `tally cost`") && text.contains("`tally level waits`"),
+        "{text}"
+    );
     output(tally().args(["level", "waits"]).arg(&path));
     assert_eq!(status()["statements_paused"], false);
 }

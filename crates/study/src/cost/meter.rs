@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: PostgreSQL
 
-//! Reading the measured backends: their CPU from the kernel, their commands from the segment.
+//! Reads the measured backends: CPU time from the kernel, commands from the segment.
 //!
-//! The kernel's on-CPU time of a process (/proc/PID/schedstat) is brought up to date when the
-//! process leaves its processor and at every timer tick; what a running process has used since
-//! is missing. Each slice's end is read right before the next one begins, so what is missing
-//! from one slice is found in a later one, and a backend that waits for its client after each
-//! command is never far behind.
+//! The kernel updates the on-CPU time of a process (/proc/PID/schedstat) when the process leaves
+//! its processor and at every timer tick; CPU time since then is missing. A slice's end is read
+//! right before the next slice starts, so CPU time missing from one slice appears in a later one.
+//! A backend that waits for its client after each command is never far behind.
 //!
-//! Commands are counted by the extension at every level, off included, so the unit that both
-//! sides are measured in does not depend on the level.
+//! The extension counts commands at every level, off included, so the unit of both sides does not
+//! depend on the level.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use process::Schedstat;
 use segment::{ProbeState, Segment};
 
 use super::contrast::Slice;
@@ -26,7 +26,7 @@ const COUNTER: &str = "messages";
 /// The processes that handle clients' commands.
 const KIND: &str = "client backend";
 
-/// A process that is measured.
+/// A measured process.
 struct Backend {
     slot: u32,
     generation: u32,
@@ -34,17 +34,17 @@ struct Backend {
     schedstat: File,
 }
 
-/// What one backend had done up to an instant.
+/// Counters of one backend.
 #[derive(Debug, Clone, Copy)]
 struct Totals {
     cpu_ns: u64,
     dispatches: u64,
     commands: u64,
-    /// Changes, twice counted, of what only the side that is on changes.
+    /// Twice the number of changes that only the side switched on makes.
     seq: u64,
 }
 
-/// What all of them had done, each with its place; gone ones are none.
+/// Counters of all measured backends, in their order; `None` for one that has ended.
 pub struct Reading {
     at: Instant,
     totals: Vec<Option<Totals>>,
@@ -55,18 +55,18 @@ pub struct Meter {
     segment: Segment,
     of: CostOf,
     counter: u32,
-    /// The server's other processes are measured too.
+    /// Whether the server's other processes are measured too.
     whole: bool,
     backends: Vec<Backend>,
 }
 
 impl Meter {
-    /// For the client backends of this segment, once it is known that they can be measured.
+    /// A meter for the client backends of this segment; fails where they cannot be measured.
     pub fn new(segment: Segment, of: CostOf) -> Result<Self, Error> {
-        let place = segment.path().display().to_string();
+        let path = segment.path().display().to_string();
         if !segment.knows_pids() {
             return Err(Error::Failed(format!(
-                "{place}: its processes cannot be seen from here (another container or an \
+                "{path}: its processes cannot be seen from here (another container or an \
                  earlier boot); run this where the server runs"
             )));
         }
@@ -77,27 +77,27 @@ impl Meter {
             .filter(|probe| probe.state == ProbeState::Installed)
             .ok_or_else(|| {
                 Error::Failed(format!(
-                    "{place}: nothing counts commands there (no probe \"{COUNTER}\"), so their \
+                    "{path}: nothing counts commands there (no probe \"{COUNTER}\"), so their \
                      cost is unknown; `tally status` lists what is left out and why"
                 ))
             })?
             .index;
         if of == CostOf::Statements && !segment.keeps_statements() {
             return Err(Error::Failed(format!(
-                "{place}: no statements are kept there (pg_tally.max_statements)"
+                "{path}: no statements are kept there (pg_tally.max_statements)"
             )));
         }
         Ok(Self { segment, of, counter, whole: false, backends: Vec::new() })
     }
 
-    /// Also for the server's other processes: their time and dispatches count, and messages they have
-    /// none. What a process is it does not tell before a level is on.
+    /// Measures the server's other processes too: their time and dispatches count; they handle no
+    /// messages. A process reports its kind only once a level is on.
     pub fn of_whole_server(mut self) -> Self {
         self.whole = true;
         self
     }
 
-    /// Look again which backends there are. Between rounds only.
+    /// Updates the list of backends. Between rounds only.
     pub fn refresh(&mut self) -> Result<(), Error> {
         let claims = self.segment.claims()?;
         let wanted = || claims.iter().filter(|claim| self.whole || claim.kind == KIND);
@@ -123,7 +123,7 @@ impl Meter {
         Ok(())
     }
 
-    /// How many backends are measured.
+    /// Number of measured backends.
     pub fn backends(&self) -> usize {
         self.backends.len()
     }
@@ -133,14 +133,14 @@ impl Meter {
         &self.segment
     }
 
-    /// Read them all.
+    /// Reads all backends.
     pub fn read(&self) -> Result<Reading, Error> {
         let mut totals = Vec::with_capacity(self.backends.len());
         let at = Instant::now();
         for backend in &self.backends {
-            totals.push(match on_cpu(&backend.schedstat) {
+            totals.push(match read_schedstat(&backend.schedstat) {
                 None => None,
-                Some((cpu_ns, dispatches)) => {
+                Some(Schedstat { on_cpu_ns: cpu_ns, dispatches, .. }) => {
                     let counters = self.segment.book_counters(backend.slot, self.counter)?;
                     let seq = match self.of {
                         CostOf::Level => counters.seq,
@@ -154,7 +154,7 @@ impl Meter {
         Ok(Reading { at, totals })
     }
 
-    /// How long reading takes: the median of some.
+    /// How long reading takes: the median of 21 readings.
     pub fn effort(&self) -> Result<Duration, Error> {
         let mut efforts = Vec::new();
         for _ in 0..21 {
@@ -167,22 +167,19 @@ impl Meter {
     }
 }
 
-/// First number of a schedstat file; none when the process has gone.
+/// CPU time in an open schedstat file, ns; `None` when the process has ended.
 pub fn on_cpu_ns(schedstat: &File) -> Option<u64> {
-    on_cpu(schedstat).map(|(cpu_ns, _)| cpu_ns)
+    read_schedstat(schedstat).map(|figures| figures.on_cpu_ns)
 }
 
-/// Time on a processor, and how often the process was put on one.
-fn on_cpu(schedstat: &File) -> Option<(u64, u64)> {
+fn read_schedstat(schedstat: &File) -> Option<Schedstat> {
     let mut bytes = [0u8; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
-    let text = std::str::from_utf8(&bytes[..length]).ok()?;
-    let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
-    Some((numbers.next()??, numbers.nth(1)??))
+    Schedstat::parse(&bytes[..length])
 }
 
 impl Reading {
-    /// What happened since an earlier reading of the same backends; none when a counter went
+    /// The difference from an earlier reading of the same backends; `None` when a counter went
     /// backwards, because it was reset or its slot has a new owner.
     pub fn since(&self, earlier: &Reading) -> Option<Slice> {
         let mut slice = Slice {
@@ -190,7 +187,7 @@ impl Reading {
             ..Slice::default()
         };
         for (now, then) in self.totals.iter().zip(&earlier.totals) {
-            // One that has gone meanwhile counts in neither.
+            // A backend that ended in between counts in neither.
             let (Some(now), Some(then)) = (now, then) else { continue };
             slice.cpu_ns += now.cpu_ns.checked_sub(then.cpu_ns)?;
             slice.dispatches += now.dispatches.checked_sub(then.dispatches)?;
@@ -216,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_is_the_sum_over_backends_that_are_there_at_both_ends() {
+    fn a_slice_sums_the_backends_present_at_both_ends() {
         let now = Instant::now();
         let before = reading(now, &[Some((100, 10, 4)), Some((7, 7, 7)), None]);
         let after =
@@ -227,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_backwards_spoils_the_slice() {
+    fn a_counter_that_went_backwards_discards_the_slice() {
         let now = Instant::now();
         let before = reading(now, &[Some((100, 10, 4))]);
         assert!(reading(now, &[Some((200, 0, 4))]).since(&before).is_none());
     }
 
     #[test]
-    fn our_own_time_on_a_processor_can_be_read_and_grows() {
+    fn our_own_cpu_time_is_readable_and_grows() {
         let file = File::open("/proc/thread-self/schedstat").unwrap();
         let before = on_cpu_ns(&file).unwrap();
         let began = Instant::now();

@@ -87,7 +87,8 @@ enum Sides {
 
 /// Whether a comparison of equal sides with `blocks` blocks each finds a change.
 fn alarms(dice: &mut Normal, course: Course, blocks: usize, from: Sides) -> bool {
-    let by = [(); 2].map(|()| (0..blocks).map(|_| 1000.0 + 50.0 * dice.normal()).collect::<Vec<_>>());
+    let by =
+        [(); 2].map(|()| (0..blocks).map(|_| 1000.0 + 50.0 * dice.normal()).collect::<Vec<_>>());
     let mut total = [vec![0.0; blocks], vec![0.0; blocks]];
     let mut rows = Rows::default();
     let compare = |what: &[Vec<f64>; 2]| {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: PostgreSQL
+//! Numbers as tables and charts print them.
+
+/// "41.3 ±1.9": no decimals that the interval does not bear, and none of a whole number that is always the same.
+pub fn with_half_width(value: f64, digits: usize, half: f64) -> String {
+    let borne = match half == 0.0 && value.fract() == 0.0 {
+        true => 0,
+        false => decimals(half, 2),
+    };
+    let text = apart(value, decimals(value, digits).min(borne));
+    format!("{text} ±{}", figures(half, 2))
+}
+
+/// A number with so many figures, thousands apart.
+pub fn figures(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return "0".into();
+    }
+    apart(value, decimals(value, digits))
+}
+
+/// How many decimals there are among so many figures; at most nine, as of zero.
+fn decimals(value: f64, digits: usize) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 9;
+    }
+    let size = value.abs().log10().floor() as i32 + 1;
+    usize::try_from(digits as i32 - size).unwrap_or(0).min(9)
+}
+
+fn apart(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
+    let mut apart = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    format!("{sign}{apart}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_figures_that_are_asked_for() {
+        assert_eq!(figures(1234567.8, 4), "1,234,568");
+        assert_eq!(figures(12.3456, 4), "12.35");
+        assert_eq!(figures(0.0123456, 3), "0.0123");
+        assert_eq!(figures(-1234.5, 5), "-1,234.5");
+        assert_eq!(figures(0.0, 3), "0");
+        assert_eq!(figures(999.96, 4), "1,000.0");
+        assert_eq!(with_half_width(41.2941, 4, 1.92), "41.3 ±1.9");
+        assert_eq!(with_half_width(0.000_751, 4, 0.000_402), "0.00075 ±0.00040");
+        assert_eq!(with_half_width(1234.56, 6, 412.0), "1,235 ±412");
+        assert_eq!(with_half_width(12.3456, 4, 0.000_123), "12.35 ±0.00012");
+        assert_eq!(with_half_width(7966.0, 7, 0.0), "7,966 ±0");
+        assert_eq!(with_half_width(0.5, 3, 0.0), "0.500 ±0");
+    }
+}
