@@ -6,7 +6,7 @@ use segment::interval::{Interval, Timing};
 
 use view::columns::Columns;
 use view::document::Plain;
-use view::panes::{Open, Wish};
+use view::rows::{Open, Wish};
 use view::Sort;
 use view::{functions, locks};
 

@@ -18,7 +18,7 @@ use live::{server, target};
 use view::columns::Columns;
 use view::functions;
 use view::glob::matches;
-use view::panes::{Open, Wish};
+use view::rows::{Open, Wish};
 
 /// Arguments of `tally functions`.
 #[derive(Debug, Args)]

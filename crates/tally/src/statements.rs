@@ -13,7 +13,7 @@ use clap::Args;
 use error::Error;
 use live::target;
 use std::time::Duration;
-use view::panes::{Open, Wish};
+use view::rows::{Open, Wish};
 use view::statements::{self, StatementRow, Statements};
 use view::table::{speaks_utf8, wrap};
 use view::units::{duration, percent, whole};

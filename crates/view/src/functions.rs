@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use segment::functions::{EdgeRow, FunctionRow};
 use segment::interval::{Interval, Timing};
 
-use super::panes::{accepts, by, left, right, sorted, Wish};
+use super::rows::{accepts, by, left, right, sorted, Wish};
 use super::table::{Row, Table, Tone};
 use super::units::{count, duration, maybe_duration};
 use crate::columns::Columns;

@@ -20,6 +20,7 @@ pub mod page;
 pub mod panes;
 pub mod population;
 pub mod reading;
+pub mod rows;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 mod sort;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use segment::interval::{Interval, Timing};
 use segment::locks::{LwlockRow, PhaseRow};
 
-use super::panes::{accepts, by, left, right, sorted, Wish};
+use super::rows::{accepts, by, left, right, sorted, Wish};
 use super::table::{Row, Table, Tone};
 use super::units::{count, duration, maybe_duration, two};
 use crate::columns::Columns;
@@ -260,7 +260,7 @@ pub fn per_second(interval: &Interval, wish: &Wish) -> std::io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::panes::Open;
+    use crate::rows::Open;
     use crate::sample;
     use segment::Level;
 

@@ -3,7 +3,7 @@
 
 use segment::Interval;
 
-use super::panes::{accepts, left, right, Wish};
+use super::rows::{accepts, left, right, Wish};
 use super::table::{Row, Table, Tone};
 
 /// The table; idle sessions and background processes only if asked for.
@@ -31,7 +31,7 @@ mod tests {
     use segment::Population;
 
     use super::*;
-    use crate::panes::Open;
+    use crate::rows::Open;
     use crate::sample;
     use crate::Sort;
 

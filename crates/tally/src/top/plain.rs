@@ -10,7 +10,7 @@ use super::{TopArgs, View};
 use error::Error;
 use live::feed::{Feed, Step};
 use view::locks;
-use view::panes::{Open, Wish};
+use view::rows::{Open, Wish};
 use view::Reading;
 
 /// Prints the requested number of intervals, or until the reader closes the pipe.

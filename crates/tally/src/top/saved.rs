@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::View;
 
+/// The shortest and the longest interval that can be typed, seconds.
+pub const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
+
 /// The file, in the user's configuration directory.
 const FILE: &str = "pgtally/top.toml";
 
@@ -75,7 +78,7 @@ fn read(text: &str) -> Result<Saved, String> {
         Ok(view) if view != View::All => Ok(view),
         _ => Err(format!("view \"{name}\" is not a pane")),
     };
-    let interval = |seconds: f64| match super::screen::INTERVALS.contains(&seconds) {
+    let interval = |seconds: f64| match INTERVALS.contains(&seconds) {
         true => Ok(Duration::from_secs_f64(seconds)),
         false => Err(format!("interval_seconds {seconds} is not 0.1 to 3600")),
     };

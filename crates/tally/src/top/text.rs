@@ -4,7 +4,7 @@
 use super::views;
 use super::View;
 use view::headline::{self, Weight};
-use view::panes::Wish;
+use view::rows::Wish;
 use view::statements::Section;
 use view::table::{wrap, Table};
 use view::Reading;
@@ -113,7 +113,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use view::panes::Open;
+    use view::rows::Open;
     use view::sample;
     use view::Sort;
 

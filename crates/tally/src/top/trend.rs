@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn the_key_of_every_row_finds_its_accounts() {
-        use view::panes::{self, Open, Wish};
+        use view::panes;
+        use view::rows::{Open, Wish};
         let reading = sample::reading();
         let wish = Wish {
             sort: view::Sort::Time,

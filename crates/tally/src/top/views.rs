@@ -5,7 +5,8 @@ use segment::Interval;
 use view::Sort;
 
 use super::{TopArgs, View};
-use view::panes::{self, Open, Wish};
+use view::panes;
+use view::rows::{Open, Wish};
 use view::statements::Section;
 use view::table::Table;
 use view::units::duration;

@@ -9,7 +9,7 @@ use device::{
 
 use super::files::megabytes;
 use super::{DevicesUnder, Io, Tablespaces};
-use crate::panes::{accepts, left, right, Wish};
+use crate::rows::{accepts, left, right, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, percent};
 
@@ -255,7 +255,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::panes::Open;
+    use crate::rows::Open;
     use crate::Sort;
 
     fn wish(filter: &str) -> Wish {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use segment::files::{FileRow, ProcessFileRow};
 use segment::interval::{Interval, Timing};
 
-use crate::panes::{accepts, by, left, right, sorted, Wish};
+use crate::rows::{accepts, by, left, right, sorted, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, maybe_duration, percent, two};
 

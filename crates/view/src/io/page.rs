@@ -6,7 +6,7 @@ use segment::interval::Interval;
 
 use super::{checkpoint_text, commits, devices, files, processes, recorded, relations, wal, Io};
 use crate::events::Row;
-use crate::panes::{accepts, Wish};
+use crate::rows::{accepts, Wish};
 use crate::statements::Section;
 use crate::units::duration;
 

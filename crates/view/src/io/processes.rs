@@ -7,7 +7,7 @@ use segment::interval::Interval;
 
 use super::files::megabytes;
 use super::Io;
-use crate::panes::{accepts, left, right, Wish};
+use crate::rows::{accepts, left, right, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, percent};
 

@@ -6,7 +6,7 @@ use recording::{DeviceRow, ServerIoRow};
 use serde::Serialize;
 
 use super::files::megabytes;
-use crate::panes::{accepts, left, right, Wish};
+use crate::rows::{accepts, left, right, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, two};
 
@@ -187,7 +187,7 @@ pub fn notes(recorded: &RecordedIo) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::panes::Open;
+    use crate::rows::Open;
     use crate::Sort;
 
     #[test]

@@ -7,7 +7,7 @@ use segment::RelationRow;
 
 use super::files::megabytes;
 use super::{Io, RelationNames};
-use crate::panes::{accepts, by, left, right, sorted, Wish};
+use crate::rows::{accepts, by, left, right, sorted, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, duration, maybe_duration, two};
 

@@ -5,7 +5,7 @@ use segment::interval::Interval;
 use segment::wal::WalRow;
 
 use super::files::{megabytes, rate};
-use crate::panes::{accepts, left, right, Wish};
+use crate::rows::{accepts, left, right, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, percent};
 

@@ -5,7 +5,7 @@ use segment::layout::{bucket_low, HIST_BUCKETS};
 use segment::{Clock, Histogram};
 use serde::Serialize;
 
-use crate::panes::right;
+use crate::rows::right;
 use crate::table::{Row, Table, Tone};
 use crate::units::{duration, percent, whole};
 

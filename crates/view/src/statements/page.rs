@@ -5,7 +5,7 @@ use segment::statements::WaitClass;
 
 use super::histogram::drawing;
 use super::{StatementRow, Statements};
-use crate::panes::{left, right};
+use crate::rows::{left, right};
 use crate::table::{Row, Table, Tone};
 use crate::units::{bytes, count, duration, percent, whole};
 

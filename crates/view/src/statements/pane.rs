@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use segment::statements::WaitClass;
 
 use super::{StatementRow, Statements};
-use crate::panes::{accepts, left, right, sorted, text, Wish};
+use crate::rows::{accepts, left, right, sorted, text, Wish};
 use crate::table::{Row, Table, Tone};
 use crate::units::{count, duration, maybe_duration, percent};
 use crate::Sort;
@@ -186,7 +186,7 @@ pub fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::panes::Open;
+    use crate::rows::Open;
     use crate::sample;
 
     fn wish(sort: Sort) -> Wish {

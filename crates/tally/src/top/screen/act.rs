@@ -7,12 +7,13 @@ use std::time::Duration;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseEvent};
 
 use super::typing::{edit, Edit};
-use super::{orders, Ask, Mode, Screen, INTERVALS, PANES, SPEEDS};
+use super::{orders, Ask, Mode, Screen, PANES, SPEEDS};
 use crate::top::help::HELP;
 use crate::top::keys::{action, Action};
+use crate::top::saved::INTERVALS;
 use crate::top::View;
 use crate::top::{moment, mouse};
-use view::panes::Open;
+use view::rows::Open;
 
 impl Screen {
     /// Handles a key. Returns what the owner must do.

@@ -23,15 +23,12 @@ use super::views;
 use super::{saved::Saved, INTERVAL};
 use crate::top::{TopArgs, View};
 use live::feed::Step;
-use view::panes::{Open, Wish};
+use view::rows::{Open, Wish};
 use view::statements::{page, Section};
 use view::table::{speaks_utf8, Table};
 use view::Reading;
 
 pub use orders::of_column;
-
-/// The shortest and the longest interval that can be typed, seconds.
-pub const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
 /// The slowest and the fastest replay.
 pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.125..=1024.0;
