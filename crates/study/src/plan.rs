@@ -176,10 +176,10 @@ fn with_directories(arms: Vec<Arm>, directories: &[PathBuf]) -> Result<Vec<Arm>,
     if directories.is_empty() {
         return Ok(arms);
     }
-    let like = arms.iter().find(|arm| arm.has_place()).cloned().ok_or_else(|| {
+    let like = arms.iter().find(|arm| arm.has_location()).cloned().ok_or_else(|| {
         Error::Usage("--directory: no arm of this study has a directory or file_system".into())
     })?;
-    let (_, mut all): (Vec<Arm>, Vec<Arm>) = arms.into_iter().partition(Arm::has_place);
+    let (_, mut all): (Vec<Arm>, Vec<Arm>) = arms.into_iter().partition(Arm::has_location);
     for (number, directory) in directories.iter().enumerate() {
         let directory = directory.display().to_string();
         all.push(Arm {

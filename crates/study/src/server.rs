@@ -13,8 +13,8 @@ use super::cell::Proof;
 use super::clock_source::ClockSource;
 use super::file::{Arm, ArmLevel};
 use super::file_systems::{Place, USUAL_BYTES};
-use super::place::{check_room, move_wal};
 use super::plan::Plan;
+use super::storage::{check_free_space, move_wal};
 use super::views;
 use super::words::Words;
 use error::Error;
@@ -96,7 +96,7 @@ impl ArmServer {
             Err(why) => return Ok(Opened::LeftOut(why)),
         };
         let parent = data.clone().unwrap_or_else(std::env::temp_dir);
-        check_room(&parent, plan.study.server.scale)?;
+        check_free_space(&parent, plan.study.server.scale)?;
 
         let named = |error: Error| match error {
             Error::Scratch(error) => Error::Failed(format!("arm \"{}\": {error}", arm.name)),
