@@ -3,10 +3,10 @@
 //! Estimates a figure and its half-width from log ratios: those of a run's rounds or a study's blocks.
 //!
 //! The location is the 10 % trimmed mean. Its standard error comes from the winsorised variance, its
-//! interval from Student's t with h - 1 degrees of freedom for h values kept: J. W. Tukey and D. H. McLaughlin, Sankhya A 25 (1963), for one sample;
-//! K. K. Yuen, Biometrika 61 (1974), for two. A second test
-//! shares none of its assumptions about tails: the signed ranks of F. Wilcoxon, Biometrics Bulletin 1
-//! (1945).
+//! interval from Student's t with h - 1 degrees of freedom for h values kept: J. W. Tukey and
+//! D. H. McLaughlin, Sankhya A 25 (1963), for one sample; K. K. Yuen, Biometrika 61 (1974), for two. A
+//! second test shares none of its assumptions about tails: the signed ranks of F. Wilcoxon, Biometrics
+//! Bulletin 1 (1945).
 //!
 //! Correlation in time would make the interval too narrow. Correlated neighbours are therefore
 //! averaged into blocks, which double in length until the blocks are uncorrelated.

@@ -51,7 +51,8 @@ pub struct Known {
 }
 
 impl Ratio {
-    /// The ratio of `what` to `by`, both by blocks in order of time; `None` if `by` sums to zero.
+    /// The ratio of `what` to `by`, both by blocks in order of time; `None` unless the sum of `by` is
+    /// above zero.
     pub fn of(what: &[f64], by: &[f64]) -> Option<Ratio> {
         let (sum, all) = (what.iter().sum::<f64>(), by.iter().sum::<f64>());
         if all <= 0.0 {

@@ -133,7 +133,7 @@ pub struct Comparison {
     pub again_half_width: Option<f64>,
     /// Change of the A/A control, %.
     pub again_percent: Option<f64>,
-    /// The smallest effect that would be detected with a probability of 80 %, %.
+    /// The smallest effect that the tests detect with a probability of 80 %, in percent.
     pub detectable: f64,
     /// Whether the change is an effect.
     pub verdict: Verdict,

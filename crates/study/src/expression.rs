@@ -113,7 +113,7 @@ impl Parser<'_> {
         let end = self.rest.find(|c| !word(c)).unwrap_or(self.rest.len());
         let (token, rest) = self.rest.split_at(end);
         let expression = match token.chars().next() {
-            None if rest.is_empty() => return Err("it ends too early".into()),
+            None if rest.is_empty() => return Err("the expression ends too early".into()),
             None => return Err(format!("\"{rest}\" is not understood")),
             Some(c) if c.is_ascii_digit() || c == '.' => Expression::Number(
                 token.parse().map_err(|_| format!("\"{token}\" is not a number"))?,

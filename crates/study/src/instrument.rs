@@ -19,7 +19,9 @@ const POLL: Duration = Duration::from_millis(20);
 /// Start the instrument and wait until it is ready. The error tells the user why it cannot be used.
 pub fn start(wanted: &Instrument, words: &Words, stop: &AtomicBool) -> Result<Background, String> {
     let filled: Vec<String> = wanted.command.iter().map(|word| words.fill(word)).collect();
-    let [program, arguments @ ..] = &filled[..] else { return Err("it has no command".into()) };
+    let [program, arguments @ ..] = &filled[..] else {
+        return Err("the instrument has no command".into());
+    };
     let mut command = Command::new(program);
     command.args(arguments);
     let mut process = Background::start(program, command).map_err(|error| match error.kind() {

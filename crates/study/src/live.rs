@@ -119,7 +119,7 @@ impl Live {
             }
             if began.elapsed() > PATIENCE {
                 return Err(Error::Failed(format!(
-                    "sessions do not apply {settings:?} within {PATIENCE:?}"
+                    "sessions did not apply {settings:?} within {PATIENCE:?}"
                 )));
             }
             std::thread::sleep(POLL);

@@ -22,9 +22,9 @@ use super::toggle;
 use error::Error;
 use live::host::Watch;
 
-/// With fewer blocks the rank test cannot reach 0.05, so they never end a run early.
+/// Fewer blocks never end a run early: the rank test cannot reach 0.05 with them.
 const MIN_BLOCKS: usize = 6;
-/// The same for toggled arms.
+/// The minimum number of blocks for toggled arms.
 const MIN_TOGGLED: usize = 20;
 
 /// At most one cell in this number is repeated.

@@ -109,7 +109,7 @@ fn collect(value: &Value, steps: &[Step], found: &mut Vec<Option<f64>>) -> Resul
             Value::Null => None,
             Value::Bool(yes) => Some(f64::from(u8::from(*yes))),
             Value::Number(number) => number.as_f64(),
-            _ => return Err("it leads to no figure".into()),
+            _ => return Err("the path does not lead to a number".into()),
         });
         return Ok(());
     };

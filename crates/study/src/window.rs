@@ -169,7 +169,7 @@ fn ask(client: &mut Client, sql: &str) -> Result<Option<f64>, Error> {
             return match row.get(0) {
                 None => Ok(None),
                 Some(text) => text.parse().map(Some).map_err(|_| {
-                    Error::Failed(format!("\"{sql}\" says \"{text}\", which is not a number"))
+                    Error::Failed(format!("\"{sql}\" returned \"{text}\", which is not a number"))
                 }),
             };
         }

@@ -33,7 +33,7 @@ struct Total {
 }
 
 impl<'a> Worst<'a> {
-    /// Nothing seen yet.
+    /// Start without any part.
     pub fn new(study: &'a Study) -> Self {
         Self { study, parts: study.listings.iter().map(|_| None).collect() }
     }
